@@ -17,7 +17,7 @@
 //! // How: layouts, swizzles and instructions, as text that can be read and edited.
 //! let table = AtomTable::new(Arch::Sm80);
 //! let decomposed = program.decompose(&table)?;
-//! assert!(decomposed.text.contains("atom=mma.m16n8k16.f32.f16"));
+//! assert!(decomposed.text.contains("atom=ldmatrix.x4.b16"));
 //!
 //! // Executed thread by thread, and compared with what it means on the way.
 //! let a = Array::from_numbers(Scalar::F16, &[64, 32], &[0.5; 64 * 32])?;

@@ -73,7 +73,7 @@ pub enum Kernel {
         /// Where it begins.
         first: u8,
         /// What it computes, each of what the one before gives.
-        nodes: Vec<Node>,
+        nodes: Vec<Operation>,
         /// How the result is stored.
         form: u8,
     },
@@ -81,7 +81,7 @@ pub enum Kernel {
 
 /// An operation of a chain.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct Operation {
     /// Which.
     pub op: u8,
     /// Its other operand.
@@ -317,8 +317,8 @@ fn kernel() -> impl Strategy<Value = Kernel> {
     ]
 }
 
-fn node() -> impl Strategy<Value = Node> {
-    (0..19u8, 0..16u8, 0..2u8).prop_map(|(op, which, form)| Node { op, which, form })
+fn node() -> impl Strategy<Value = Operation> {
+    (0..19u8, 0..16u8, 0..2u8).prop_map(|(op, which, form)| Operation { op, which, form })
 }
 
 fn pick() -> impl Strategy<Value = Pick> {

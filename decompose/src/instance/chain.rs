@@ -4,13 +4,13 @@
 //! rounded once, to the type of what they are assigned to. Operands of the spec that the strategy does not name are read at
 //! the place of the tile: where the strategy's operand has extent 1 and theirs does not, all of it.
 
-use super::graph::{Graph, Input, Source, Step};
-use super::params::{Numbers, eval};
+use super::graph::{Graph, Input, Step};
 use super::pattern::{Bound, Found, Hole};
+use super::place::Place;
 use crate::names::Names;
 use carbyne_ir::ast::{
-    Apply, Attr, AttrValue, Call, Expr, ExprKind, Name, Operand, ReduceOp, ResultType, Spec,
-    SpecKind, Stmt, StmtKind, TensorExpr, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp,
+    self, Apply, Attr, AttrValue, Call, Expr, ExprKind, Name, Operand, ReduceOp, ResultType, Spec,
+    SpecKind, Stmt, StmtKind, TensorExpr, TupleExpr, TypeAttr, UnaryOp, View, ViewOp,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -85,84 +85,6 @@ pub(crate) fn scalar_of(graph: &Graph, value: usize) -> Scalar {
         }
     }
     wide(graph)
-}
-
-/// Where a tile is: of each mode the extent of the tile and which one it is, once for every `.tile` and index.
-#[derive(Clone, Debug)]
-struct Place {
-    /// Of the operand that is tiled.
-    extents: Vec<i64>,
-    cuts: Vec<Vec<(i64, Expr)>>,
-}
-
-impl Place {
-    /// Of a view that has these operations behind the operand's own.
-    fn of(ops: &[ViewOp], extents: &[i64]) -> Option<Self> {
-        let mut cuts = vec![];
-        let mut left = extents.to_vec();
-        let mut at = 0;
-        while at < ops.len() {
-            let (ViewOp::Tile(Tiler::Sizes(sizes)), Some(ViewOp::Index(index))) =
-                (&ops[at], ops.get(at + 1))
-            else {
-                return None;
-            };
-            if sizes.len() != left.len() || index.len() != left.len() {
-                return None;
-            }
-            let mut cut = vec![];
-            for ((size, i), left) in sizes.iter().zip(index).zip(&mut left) {
-                let size = match size {
-                    Some(e) => eval(e, &Numbers::new())?,
-                    None => *left,
-                };
-                *left = size;
-                cut.push((size, i.clone()?));
-            }
-            cuts.push(cut);
-            at += 2;
-        }
-        Some(Place { extents: extents.to_vec(), cuts })
-    }
-
-    /// Extents of the tile.
-    fn tile(&self) -> Vec<i64> {
-        self.cuts
-            .last()
-            .map_or_else(|| self.extents.clone(), |c| c.iter().map(|(n, _)| *n).collect())
-    }
-
-    /// Of an operand of these extents the tile at the same place.
-    fn view(&self, source: &Source, own: &[i64]) -> Result<View, Unwritten> {
-        let mut view = source.view.clone();
-        if own.is_empty() {
-            return Ok(view);
-        }
-        if own.len() != self.extents.len() {
-            return Err(Unwritten::Modes);
-        }
-        for cut in &self.cuts {
-            let (mut sizes, mut index) = (vec![], vec![]);
-            for (m, (size, at)) in cut.iter().enumerate() {
-                if own[m] == self.extents[m] {
-                    sizes.push(Some(Expr::int(*size)));
-                    index.push(Some(at.clone()));
-                } else {
-                    // One element, which is broadcast, or all of a mode that the strategy's operand has not.
-                    sizes.push(Some(Expr::int(own[m])));
-                    index.push(Some(Expr::int(0)));
-                }
-            }
-            view.ops.extend([ViewOp::Tile(Tiler::Sizes(sizes)), ViewOp::Index(index)]);
-        }
-        Ok(view)
-    }
-
-    /// Extents of the tile of a value.
-    fn extents_of(&self, own: &[i64]) -> Vec<i64> {
-        let tile = self.tile();
-        (0..own.len()).map(|m| if own[m] == self.extents[m] { tile[m] } else { own[m] }).collect()
-    }
 }
 
 /// Writes uses of sub-specs into a body whose names have been replaced.
@@ -269,7 +191,16 @@ impl Chains<'_> {
                 let main = self.found.operands.values().any(|b| b.source.view == other.to.view);
                 if !main {
                     let view = place.view(&other.to, &other.extents)?;
+                    let before = w.out.len();
                     w.result(other.value, view, None, other.scalar)?;
+                    let cond = place.first_of(&other.extents, &other.once);
+                    if !cond.is_empty() {
+                        // One of the blocks that compute it stores it.
+                        let stmts = w.out.split_off(before);
+                        let then = ast::Block { stmts, footer: vec![] };
+                        let store = StmtKind::If { cond, then, otherwise: None };
+                        w.out.push(Stmt::new(store));
+                    }
                 }
             }
         }
@@ -337,7 +268,7 @@ impl Chains<'_> {
         }
         let stmts = std::mem::take(&mut w.out);
         let inputs = reads.into_iter().map(Operand::View).collect();
-        let means = Some(carbyne_ir::ast::Block { stmts, footer: vec![] });
+        let means = Some(ast::Block { stmts, footer: vec![] });
         let name = Some(Name::new(name.clone()));
         Ok(Spec { name, inputs, outputs, means, ..Spec::new(SpecKind::Generic) })
     }
@@ -573,8 +504,18 @@ impl Writing<'_> {
             | SpecKind::Iota
             | SpecKind::Generic => {}
         }
+        // The type of a choice between numbers follows from nothing else.
+        let numbers = matches!(step.inputs[..], [_, Input::Number(_), Input::Number(_)]);
+        let ty = (step.kind == SpecKind::Select && numbers).then(|| ResultType {
+            levels: vec![],
+            scalar: Some(wanted),
+            memory: None,
+            attrs: vec![],
+            span: Span::default(),
+        });
         let apply = Apply { kind: step.kind, args, attrs, span: Span::default() };
-        let name = self.named("t", TensorExpr::Apply(Box::new(apply)));
+        let name = self.names.fresh("t");
+        self.assign(View::of(&name), ty, TensorExpr::Apply(Box::new(apply)));
         self.known.insert(step.output, Known::Ready(name));
         Ok(())
     }

@@ -84,6 +84,8 @@ pub(crate) struct Output {
     pub extents: Vec<i64>,
     /// Its type.
     pub scalar: Scalar,
+    /// Coordinates of the grid of whose slices it has one alone: those that are 0 write it.
+    pub once: Vec<String>,
 }
 
 /// Why a spec has no graph.
@@ -117,7 +119,8 @@ impl Graph {
         for (t, view) in spec.outputs.iter().zip(&written.outputs) {
             let to = b.source(*t, view)?;
             let extents = b.extents(*t)?;
-            let output = Output { value: usize::MAX, to, extents, scalar: p.scalar_of(*t) };
+            let (value, scalar, once) = (usize::MAX, p.scalar_of(*t), vec![]);
+            let output = Output { value, to, extents, scalar, once };
             b.graph.outputs.push(output);
         }
         match &spec.means {
@@ -125,6 +128,7 @@ impl Graph {
             None if spec.kind == SpecKind::Generic => return Err(Opaque::Meaningless),
             None => b.single(spec, written)?,
         }
+        b.graph.without_modes_of_one();
         b.graph.without_repeats();
         b.graph.without_unread();
         b.graph.outputs.iter_mut().for_each(|o| o.with_modes_of(&b.graph.values[o.value].extents));
@@ -134,6 +138,13 @@ impl Graph {
     /// The step that makes a value.
     pub(crate) fn maker(&self, value: usize) -> Option<usize> {
         self.steps.iter().position(|s| s.output == value)
+    }
+
+    /// The output that strategies tile: the largest, the first of them.
+    pub(crate) fn main(&self) -> Option<usize> {
+        let size = |e: &[i64]| e.iter().fold(1i64, |n, e| n.saturating_mul(*e));
+        (0..self.outputs.len())
+            .max_by_key(|i| (size(&self.outputs[*i].extents), std::cmp::Reverse(*i)))
     }
 
     /// The modes that an operand, a result or an output has at most.
@@ -190,6 +201,18 @@ impl Graph {
                 if let Input::Value(v) = input {
                     *v = number[*v];
                 }
+            }
+        }
+    }
+
+    /// Reduces modes of more than one element alone: of one element any Reduction is that element.
+    fn without_modes_of_one(&mut self) {
+        for step in self.steps.iter_mut().filter(|s| s.reduces().is_some()) {
+            let Some(Input::Value(v)) = step.inputs.first() else { continue };
+            let own = &self.values[*v].extents;
+            step.axes.retain(|a| own[*a] != 1);
+            if step.axes.is_empty() {
+                step.kind = SpecKind::Move;
             }
         }
     }
@@ -254,8 +277,17 @@ impl Graph {
             value.extents = kept(&value.extents);
         }
         for output in &mut out.outputs {
+            let once = modes
+                .iter()
+                .zip(names)
+                .filter(|(m, _)| output.extents.get(**m) == Some(&1) && extents[**m] > 1);
+            output.once.extend(once.map(|(_, name)| name.clone()));
             output.to = slice(&output.to, &output.extents);
             output.extents = kept(&output.extents);
+        }
+        // What a strategy tiles is written by all blocks.
+        if !out.outputs.get(self.main()?)?.once.is_empty() {
+            return None;
         }
         for step in &mut out.steps {
             if step.axes.iter().any(|a| modes.contains(a)) {
@@ -641,9 +673,17 @@ impl Builder<'_> {
                     self.graph.values.len() - 1
                 }
                 MeansOp::Spec { kind: SpecKind::Iota, axes, .. } => {
-                    let (Some(source), Some(v)) = (source, first) else {
-                        return Err(Opaque::ViewOfResult);
+                    let Some(v) = first else { return Err(Opaque::ViewOfResult) };
+                    // A result has the coordinates of any operand of its extents.
+                    let alike = || {
+                        let own = &self.graph.values[v].extents;
+                        let inputs = self.graph.values.iter().filter(|i| i.extents == *own);
+                        let outputs = self.graph.outputs.iter().filter(|o| o.extents == *own);
+                        let inputs = inputs.filter_map(|i| i.source.clone());
+                        let outputs = outputs.map(|o| o.to.clone());
+                        inputs.filter(|s| !s.counts).chain(outputs).next()
                     };
+                    let source = source.or_else(alike).ok_or(Opaque::ViewOfResult)?;
                     let mode = axes.first().copied().unwrap_or_default();
                     let view = source.view.clone().then(ViewOp::Iota(Expr::int(mode as i64)));
                     let extents = self.graph.values[v].extents.clone();

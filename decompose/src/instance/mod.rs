@@ -16,6 +16,7 @@ mod larger;
 mod library;
 mod params;
 mod pattern;
+mod place;
 mod refusal;
 mod sample;
 mod write;

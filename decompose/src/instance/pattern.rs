@@ -208,11 +208,7 @@ impl Pattern {
         let formal = |name: &str| def.inputs.iter().any(|(n, _)| n.text == name);
         // Chains end where the pattern begins again: at results of its specs.
         let ends: Vec<usize> = chosen.iter().map(|s| graph.steps[*s].output).collect();
-        // The first output of the strategy is the largest of the graph's.
-        let size = |e: &[i64]| e.iter().fold(1i64, |n, e| n.saturating_mul(*e));
-        let Some(main) = (0..graph.outputs.len())
-            .max_by_key(|i| (size(&graph.outputs[*i].extents), std::cmp::Reverse(*i)))
-        else {
+        let Some(main) = graph.main() else {
             return Err(Unlike::NoPattern);
         };
         for (name, _) in &def.outputs {
@@ -319,7 +315,7 @@ impl Pattern {
             let chain = Hole::Chain { steps, inputs: own, output: value, all: last };
             found.holes.insert(name.clone(), chain);
         }
-        self.something_before(def, &found)?;
+        self.something_before(def, &found, graph, &values)?;
         if let Some(left) = used.iter().position(|u| !u) {
             return Err(Unlike::LeftOver(graph.steps[left].kind));
         }
@@ -351,7 +347,9 @@ impl Pattern {
             let extents = graph.values[value].extents.clone();
             // What a spec reads has a type of memory, what is computed on that of registers.
             let scalar = match self.is_factor(output) {
-                true => super::chain::scalar_of(graph, value),
+                true => self
+                    .factor(output, graph, &values)
+                    .unwrap_or_else(|| super::chain::scalar_of(graph, value)),
                 false => super::chain::computed(graph, value),
             };
             self::formal(def, &mut found, output, ty, (&extents, None), scalar)?;
@@ -359,9 +357,15 @@ impl Pattern {
         Ok(found)
     }
 
-    /// What stands between operands and a spec of the pattern computes something; where nothing does, another strategy is
-    /// meant.
-    fn something_before(&self, def: &Def, found: &Found) -> Result<(), Unlike> {
+    /// What stands between operands and a spec of the pattern computes something, if a cast to one type; where nothing does,
+    /// another strategy is meant.
+    fn something_before(
+        &self,
+        def: &Def,
+        found: &Found,
+        graph: &Graph,
+        values: &BTreeMap<&str, usize>,
+    ) -> Result<(), Unlike> {
         let formal = |name: &String| def.inputs.iter().any(|(n, _)| n.text == *name);
         let before = self.parts.iter().filter_map(|part| match part {
             Part::Hole { name, inputs, outputs } => {
@@ -374,11 +378,36 @@ impl Pattern {
             Some(Hole::Chain { steps, .. }) => steps.len(),
             Some(Hole::Fold { .. }) | None => 0,
         };
-        let all: Vec<usize> = before.map(steps).collect();
-        match all.iter().all(|n| *n == 0) && !all.is_empty() {
+        let casts = |name: &String| match found.holes.get(name) {
+            Some(Hole::Chain { output, .. }) => {
+                let mut names = values.iter().filter(|(_, v)| *v == output).map(|(n, _)| *n);
+                let own = super::chain::scalar_of(graph, *output);
+                names.any(|n| self.factor(n, graph, values).is_some_and(|s| s != own))
+            }
+            Some(Hole::Fold { .. }) | None => false,
+        };
+        let all: Vec<bool> = before.map(|name| steps(name) > 0 || casts(name)).collect();
+        match all.iter().all(|some| !some) && !all.is_empty() {
             true => Err(Unlike::Nothing),
             false => Ok(()),
         }
+    }
+
+    /// The type of a factor of a MatMul: that which holds the values of both, since no instruction takes two of most types.
+    fn factor(&self, name: &str, graph: &Graph, values: &BTreeMap<&str, usize>) -> Option<Scalar> {
+        self.parts.iter().find_map(|part| {
+            let Part::Op { kind: SpecKind::MatMul | SpecKind::MatMulSet, inputs, .. } = part else {
+                return None;
+            };
+            let [a, b] = &inputs[..] else { return None };
+            let other = match (a == name, b == name) {
+                (true, _) => b,
+                (_, true) => a,
+                _ => return None,
+            };
+            let of = |n: &str| Some(super::chain::scalar_of(graph, *values.get(n)?));
+            Some(both(of(name)?, of(other)?))
+        })
     }
 
     /// Whether a spec of the pattern reads what that name stands for.
@@ -423,13 +452,23 @@ fn reduces(ty: &ResultType) -> bool {
     ty.levels.iter().flat_map(|l| &l.modes).any(one)
 }
 
+/// The type of floats that holds the values of two; the first where that is no matter of width.
+fn both(own: Scalar, other: Scalar) -> Scalar {
+    match (own, other) {
+        _ if !own.is_float() || !other.is_float() => own,
+        (Scalar::F16, Scalar::Bf16) | (Scalar::Bf16, Scalar::F16) => Scalar::F32,
+        _ if other.bits() > own.bits() => other,
+        _ => own,
+    }
+}
+
 /// The type in which a MatMul accumulates that does not say so.
 pub(super) fn accumulates(graph: &Graph, step: &Step) -> Scalar {
-    let factor = step.inputs.iter().find_map(|i| match i {
+    let factors = step.inputs.iter().filter_map(|i| match i {
         Input::Value(v) => Some(super::chain::scalar_of(graph, *v)),
         Input::Number(_) => None,
     });
-    match factor {
+    match factors.reduce(both) {
         Some(s) if !s.is_float() => Scalar::I32,
         Some(Scalar::F64) => Scalar::F64,
         _ => Scalar::F32,

@@ -8,17 +8,23 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_codegen::nvrtc::{Emit, Options};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_decompose::Decomposed;
-use carbyne_decompose::gate::{Case, Failure, Subject, Verdict, case, judge};
+use carbyne_decompose::gate::{Case, Failure, Graph, Subject, UNEVEN, Verdict, case, graph, judge};
 use carbyne_ir::diag::Code;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Once;
+use std::time::{Duration, Instant};
 
 /// Cases of the plain run.
 const CASES: u64 = 300;
+/// Cases at kernel level of the plain run.
+const GRAPHS: u64 = 40;
+/// How long one of them may take: decomposing it, and simulating it before and after, on a busy machine.
+const SLOW: Duration = Duration::from_secs(30);
 /// Of so many that decompose, one is compiled.
 const COMPILED: u64 = 40;
 /// Simpler cases that are tried for one that failed.
@@ -28,8 +34,23 @@ const EXAMPLES: u64 = 3;
 /// Failures that are made small.
 const SMALL: usize = 24;
 
-/// Whether panics of the thread that judges cases are kept, and not printed.
-static QUIET: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Whether panics of the thread are kept, and not printed.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has panics of threads that are quiet not printed.
+fn keep_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                hook(info);
+            }
+        }));
+    });
+}
 
 /// The rows of each architecture, made once.
 #[derive(Default)]
@@ -43,7 +64,7 @@ impl Tables {
 
 /// How often each thing occurs.
 #[derive(Default)]
-struct Counts {
+pub(crate) struct Counts {
     cases: u64,
     preserved: u64,
     compiled: u64,
@@ -53,6 +74,8 @@ struct Counts {
     /// Of cases in which something occurs: all, those that decompose, those that are refused.
     features: BTreeMap<&'static str, [u64; 3]>,
     archs: BTreeMap<&'static str, [u64; 3]>,
+    /// How long the slowest took, and which it is.
+    slowest: (Duration, u64),
 }
 
 impl Counts {
@@ -85,7 +108,7 @@ impl Counts {
         }
     }
 
-    fn n_refused(&self) -> u64 {
+    pub(crate) fn n_refused(&self) -> u64 {
         self.refused.values().sum()
     }
 
@@ -93,7 +116,7 @@ impl Counts {
         self.discarded.values().sum()
     }
 
-    fn table(&self, seed: u64) -> String {
+    pub(crate) fn table(&self, seed: u64) -> String {
         let mut out = format!(
             "seed {seed}: {} cases, {} mean the same, {} refused, {} failed, {} discarded; {} compiled\n",
             self.cases,
@@ -103,6 +126,8 @@ impl Counts {
             self.n_discarded(),
             self.compiled,
         );
+        let (took, i) = self.slowest;
+        let _ = writeln!(out, "the slowest, {i}, took {took:.1?}");
         let list = |name: &str, of: Vec<(String, u64)>, out: &mut String| {
             let all: Vec<String> = of.into_iter().map(|(k, n)| format!("{k} {n}")).collect();
             if !all.is_empty() {
@@ -137,22 +162,22 @@ fn runner(seed: u64, i: u64) -> TestRunner {
 }
 
 /// The simplest case that fails in the same way.
-fn simplest(
-    mut tree: impl ValueTree<Value = Case>,
+fn simplest<T>(
+    mut tree: impl ValueTree<Value = T>,
+    render: &Render<T>,
     failure: Failure,
     tables: &mut Tables,
-) -> (Case, Failure) {
-    let (mut best, mut why) = (tree.current(), failure);
+) -> (Subject, Failure) {
+    let (mut best, mut why) = (render(&tree.current()).0, failure);
     let mut more = tree.simplify();
     for _ in 0..SIMPLER {
         if !more {
             break;
         }
-        let case = tree.current();
-        let (subject, _) = case.render();
+        let (subject, _) = render(&tree.current());
         match judge(&subject, tables.of(subject.arch)) {
             Verdict::Failed(f) if f.kind == why.kind => {
-                (best, why) = (case, f);
+                (best, why) = (subject, f);
                 more = tree.simplify();
             }
             _ => more = tree.complicate(),
@@ -193,40 +218,82 @@ fn compile(d: &Decomposed, arch: Arch, table: &AtomTable) -> Result<bool, String
     Ok(true)
 }
 
-#[test]
-#[expect(clippy::print_stdout, reason = "counts are for people who run it by hand")]
-fn decomposition_preserves_meaning() {
-    let cases = number("CARBYNE_CASES");
-    let seed = number("CARBYNE_SEED").unwrap_or_else(|| match cases {
-        None => 0,
-        Some(_) => {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            now.map_or(1, |t| t.as_secs())
+/// Draws programs and judges them.
+pub(crate) struct Campaign<'a, S, T> {
+    /// What files are called by.
+    pub(crate) name: &'a str,
+    /// Cases of the plain run.
+    pub(crate) cases: u64,
+    /// Of so many that decompose, one is compiled.
+    pub(crate) compiled: u64,
+    /// Draws descriptions.
+    pub(crate) drawn: S,
+    /// Writes them.
+    pub(crate) render: &'a Render<T>,
+    /// How long a case may take.
+    pub(crate) limit: Duration,
+}
+
+/// A program of a description, and what occurs in it.
+pub(crate) type Render<T> = dyn Fn(&T) -> (Subject, Vec<&'static str>);
+
+impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
+    /// What became of how many, and a table of it; panics where one failed.
+    #[expect(clippy::print_stdout, reason = "counts are for people who run it by hand")]
+    pub(crate) fn run(&self) -> (Counts, String) {
+        let cases = number("CARBYNE_CASES");
+        let seed = number("CARBYNE_SEED").unwrap_or_else(|| match cases {
+            None => 0,
+            Some(_) => {
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                now.map_or(1, |t| t.as_secs())
+            }
+        });
+        let mut tables = Tables::default();
+        let mut counts = Counts::default();
+        let mut failures = vec![];
+        // Panics are failures like others, and many simpler cases are tried for one.
+        keep_panics();
+        QUIET.set(true);
+        for i in 0..cases.unwrap_or(self.cases) {
+            failures.extend(self.case(seed, i, &mut tables, &mut counts, failures.len()));
         }
-    });
-    let mut tables = Tables::default();
-    let mut counts = Counts::default();
-    let mut failures = vec![];
-    // Panics are failures like others, and many simpler cases are tried for one.
-    let (hook, this) = (std::panic::take_hook(), std::thread::current().id());
-    std::panic::set_hook(Box::new(move |info| {
-        if std::thread::current().id() != this || !QUIET.load(Ordering::Relaxed) {
-            hook(info);
-        }
-    }));
-    QUIET.store(true, Ordering::Relaxed);
-    for i in 0..cases.unwrap_or(CASES) {
-        let tree = case().new_tree(&mut runner(seed, i)).expect("a case");
-        let (subject, mut features) = tree.current().render();
+        QUIET.set(false);
+        let table = counts.table(seed);
+        println!("{table}");
+        let file = folder().join(format!("{}counts.txt", self.name));
+        std::fs::write(file, &table).expect("a file for the counts");
+        assert!(failures.is_empty(), "{}\n{table}", failures.join("\n"));
+        (counts, table)
+    }
+
+    /// Judges a case; what is wrong with it, if anything is.
+    fn case(
+        &self,
+        seed: u64,
+        i: u64,
+        tables: &mut Tables,
+        counts: &mut Counts,
+        failed: usize,
+    ) -> Option<String> {
+        let tree = self.drawn.new_tree(&mut runner(seed, i)).expect("a case");
+        let (subject, mut features) = (self.render)(&tree.current());
         if subject.text.is_empty() {
             *counts.discarded.entry("nothing").or_default() += 1;
             counts.cases += 1;
-            continue;
+            return None;
         }
         let table = tables.of(subject.arch);
+        let begun = Instant::now();
         let mut verdict = judge(&subject, table);
+        let took = begun.elapsed();
+        counts.slowest = counts.slowest.max((took, i));
+        if took > self.limit {
+            let what = format!("it took {took:?}");
+            verdict = Verdict::Failed(Failure { kind: "slow".to_owned(), what, decomposed: None });
+        }
         if let Verdict::Preserved(d) = &verdict
-            && counts.preserved % COMPILED == 0
+            && counts.preserved % self.compiled == 0
         {
             match compile(d, subject.arch, table) {
                 Ok(done) => counts.compiled += u64::from(done),
@@ -242,41 +309,70 @@ fn decomposition_preserves_meaning() {
             features.push("`stages=` with a copy that waits");
         }
         counts.note(subject.arch, &features, &verdict);
-        // Some of each reason, for who wants to know what does not decompose.
-        let reason = match &verdict {
-            Verdict::Refused(errors) => errors.first().map(|d| ("refused", d)),
-            Verdict::Discarded(d) => Some(("discarded", &**d)),
-            _ => None,
-        };
-        if let Some((what, d)) = reason {
-            let code = d.code.as_str();
-            let all = if what == "refused" { &counts.refused } else { &counts.discarded };
-            let n = all.get(code).copied().unwrap_or_default();
-            if n <= EXAMPLES {
-                let text = format!("{} {} {}", d.message, d.label, d.notes.join(" "));
-                let why = Failure { kind: code.to_owned(), what: text, decomposed: None };
-                keep(&format!("{what}_{code}_{n}"), &subject, &why);
-            }
+        self.example(&subject, &verdict, counts);
+        let Verdict::Failed(mut failure) = verdict else { return None };
+        let mut small = subject;
+        if failed < SMALL && failure.kind != "compile" && failure.kind != "slow" {
+            (small, failure) = simplest(tree, self.render, failure, tables);
         }
-        if let Verdict::Failed(mut failure) = verdict {
-            let mut small = subject;
-            if failures.len() < SMALL && failure.kind != "compile" {
-                let case;
-                (case, failure) = simplest(tree, failure, &mut tables);
-                small = case.render().0;
-            }
-            let name = format!("{}_{seed}_{i}", failure.kind.replace(' ', "_"));
-            let file = keep(&name, &small, &failure);
-            failures.push(format!("{file}: {}\n{}", failure.what, small.text));
+        let name = format!("{}{}_{seed}_{i}", self.name, failure.kind.replace(' ', "_"));
+        let file = keep(&name, &small, &failure);
+        Some(format!("{file}: {}\n{}", failure.what, small.text))
+    }
+
+    /// Keeps some of each reason, for who wants to know what does not decompose.
+    fn example(&self, subject: &Subject, verdict: &Verdict, counts: &Counts) {
+        let (what, d) = match verdict {
+            Verdict::Refused(errors) => match errors.first() {
+                Some(d) => ("refused", d),
+                None => return,
+            },
+            Verdict::Discarded(d) => ("discarded", &**d),
+            Verdict::Preserved(_) | Verdict::Failed(_) => return,
+        };
+        let code = d.code.as_str();
+        let all = if what == "refused" { &counts.refused } else { &counts.discarded };
+        let n = all.get(code).copied().unwrap_or_default();
+        if n <= EXAMPLES {
+            let text = format!("{} {} {}", d.message, d.label, d.notes.join(" "));
+            let why = Failure { kind: code.to_owned(), what: text, decomposed: None };
+            keep(&format!("{}{what}_{code}_{n}", self.name), subject, &why);
         }
     }
-    QUIET.store(false, Ordering::Relaxed);
-    let table = counts.table(seed);
-    println!("{table}");
-    std::fs::write(folder().join("counts.txt"), &table).expect("a file for the counts");
-    assert!(failures.is_empty(), "{}\n{table}", failures.join("\n"));
+}
+
+#[test]
+fn decomposition_preserves_meaning() {
+    let (counts, table) = Campaign {
+        name: "",
+        cases: CASES,
+        compiled: COMPILED,
+        drawn: case(),
+        render: &Case::render,
+        limit: Duration::MAX,
+    }
+    .run();
     let judged = counts.preserved + counts.n_refused();
     assert!(counts.preserved * 10 >= judged * 7, "too many are refused\n{table}");
+    assert!(counts.n_discarded() * 20 <= counts.cases, "too many do not run\n{table}");
+}
+
+/// Specs without bodies: strategies choose. Few are refused, since what is drawn is what the guide says of kernel level.
+#[test]
+fn decomposition_of_graphs_preserves_meaning() {
+    let (counts, table) = Campaign {
+        name: "graph_",
+        cases: GRAPHS,
+        compiled: COMPILED,
+        drawn: graph(),
+        render: &Graph::render,
+        limit: SLOW,
+    }
+    .run();
+    let uneven = counts.features.get(UNEVEN).copied().unwrap_or_default();
+    let refused = counts.n_refused() - uneven[2];
+    let judged = counts.preserved + counts.n_refused() - uneven[1] - uneven[2];
+    assert!(refused * 20 <= judged, "too many are refused\n{table}");
     assert!(counts.n_discarded() * 20 <= counts.cases, "too many do not run\n{table}");
 }
 

@@ -1,7 +1,7 @@
 //! Kernels that say what they compute, and nothing of how: chains of operations on whole tensors.
 
 use super::super::exact::{Flow, Function, Source};
-use super::super::plan::Node;
+use super::super::plan::Operation;
 use super::{Tensor, Writer, product};
 
 /// A mode: the extent of a tile, and how many there are.
@@ -42,7 +42,7 @@ fn broadcast(a: &Value, b: &Value) -> Option<[Mode; 2]> {
 
 impl Writer {
     /// A kernel without a body that is a chain of operations.
-    pub(super) fn graph(&mut self, i: usize, first: u8, nodes: &[Node], form: u8) {
+    pub(super) fn graph(&mut self, i: usize, first: u8, nodes: &[Operation], form: u8) {
         let floats: Vec<usize> = (0..self.globals.len())
             .filter(|g| self.globals[*g].readable() && self.globals[*g].scalar.is_float())
             .collect();
@@ -113,8 +113,8 @@ impl<'a> Chain<'a> {
         Chain { globals, lines, values, read, now: of(a), multiplied: false }
     }
 
-    fn node(&mut self, k: usize, node: Node, features: &mut super::Features) {
-        let Node { op, which, form } = node;
+    fn node(&mut self, k: usize, node: Operation, features: &mut super::Features) {
+        let Operation { op, which, form } = node;
         let now = self.now.clone();
         let x = now.text.as_str();
         let of = |fits: &dyn Fn(&Value) -> bool| -> Option<Value> {

@@ -1,0 +1,256 @@
+//! Writes a description as a program of one kernel without a body.
+
+use super::means::Means;
+use super::{Form, Graph, Operand};
+use crate::gate::judge::Subject;
+use carbyne_atoms::Arch;
+use carbyne_ir::scalar::Scalar;
+use carbyne_simulate::Inputs;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Extents of modes; powers of two, and others.
+const EXTENTS: [i64; 32] = [
+    32, 64, 16, 8, 128, 24, 48, 96, 4, 2, 3, 40, 32, 64, 16, 256, 1, 100, 7, 12, 80, 160, 36, 5,
+    64, 32, 128, 512, 20, 6, 33, 11,
+];
+/// Extents of products.
+const SIZES: [i64; 32] = [
+    64, 32, 128, 16, 48, 96, 64, 32, 16, 80, 128, 64, 32, 16, 1, 128, 64, 160, 16, 32, 64, 48, 96,
+    64, 32, 64, 24, 100, 32, 192, 256, 16,
+];
+/// Elements of a tensor, at most.
+const ELEMENTS: i64 = 1 << 13;
+/// Multiplications of a product, at most.
+const PRODUCTS: i64 = 1 << 18;
+/// What occurs where a product is no whole number of tiles: pad it, says the guide.
+pub const UNEVEN: &str = "a product that no tiles divide";
+const ARCHS: [Arch; 7] =
+    [Arch::Sm80, Arch::Sm75, Arch::Sm70, Arch::Sm90a, Arch::Sm86, Arch::Sm89, Arch::Sm90];
+
+pub(super) fn of<T: Copy>(table: &[T], i: u8) -> T {
+    table[usize::from(i) % table.len()]
+}
+
+pub(super) fn list(all: &[i64]) -> String {
+    all.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// A way to read a tensor, and what of the tensor follows.
+struct Seen {
+    /// The extents that the tensor has.
+    extents: Vec<i64>,
+    /// What stands behind its name.
+    by: String,
+}
+
+impl Graph {
+    /// The program and how it is judged; what occurs in it.
+    #[must_use]
+    pub fn render(&self) -> (Subject, Vec<&'static str>) {
+        let mut w = Writer { arch: of(&ARCHS, self.arch), ..Writer::default() };
+        let kernel = match &self.form {
+            Form::Chain { rank, axis, steps } => {
+                let extents = self.extents(1 + usize::from(*rank % 4));
+                let mut m = Means::new(&mut w, self, extents);
+                m.axis = usize::from(*axis);
+                m.steps(steps);
+                m.chain()
+            }
+            Form::Product { batch, left, right, steps } => {
+                Means::product(&mut w, self, *batch, [left, right, steps])
+            }
+            Form::Single { kind, rank, op, how } => w.single(self, *kind, *rank, *op, *how),
+        };
+        let mut text = "carbyne 2\n".to_owned();
+        w.declared.iter().for_each(|d| {
+            let _ = writeln!(text, "{d}");
+        });
+        text.push_str(&kernel);
+        let seed = u64::from(self.seed);
+        let numbers = w.rounds || self.numbers == 3;
+        let inputs = if numbers { Inputs::Seed(seed) } else { Inputs::Ints(seed) };
+        let schedule = (self.schedule > 0).then(|| u64::from(self.schedule));
+        let (arch, exact, overflows) = (w.arch, vec![], w.overflows);
+        let subject = Subject { text, arch, inputs, schedule, exact, overflows };
+        (subject, w.features.into_iter().collect())
+    }
+
+    /// So many extents, of not too many elements.
+    pub(super) fn extents(&self, rank: usize) -> Vec<i64> {
+        let mut all = vec![1; rank];
+        let mut room = ELEMENTS;
+        for (i, e) in all.iter_mut().enumerate().rev() {
+            *e = of(&EXTENTS, self.extents[i]);
+            // What is left for the modes before.
+            while *e > room || (rank > 2 && *e > 128) {
+                *e = (*e + 1) / 2;
+            }
+            room /= *e;
+        }
+        all
+    }
+}
+
+/// What is written so far.
+pub(super) struct Writer {
+    pub(super) arch: Arch,
+    /// Declarations of tensors.
+    pub(super) declared: Vec<String>,
+    /// Names of those that are read.
+    pub(super) inputs: Vec<String>,
+    /// Whether functions make other numbers of integers.
+    pub(super) rounds: bool,
+    /// Whether numbers may leave the range of their types.
+    pub(super) overflows: bool,
+    /// What occurs.
+    pub(super) features: BTreeSet<&'static str>,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Writer {
+            arch: Arch::Sm80,
+            declared: vec![],
+            inputs: vec![],
+            rounds: false,
+            overflows: false,
+            features: BTreeSet::new(),
+        }
+    }
+}
+
+impl Writer {
+    /// Declares a tensor that is read, and says by what it has these extents.
+    pub(super) fn input(&mut self, extents: &[i64], scalar: Scalar, o: &Operand) -> String {
+        let name = format!("%X{}", self.inputs.len());
+        let seen = self.seen(extents, o.view);
+        self.declare(&name, &seen.extents, scalar, o.layout);
+        self.inputs.push(name.clone());
+        format!("{name}{}", seen.by)
+    }
+
+    pub(super) fn declare(&mut self, name: &str, extents: &[i64], scalar: Scalar, layout: u8) {
+        let ty = self.layout(extents, layout);
+        self.declared.push(format!("{name}:[{ty}].{scalar}.GL"));
+    }
+
+    /// Extents and strides.
+    fn layout(&mut self, extents: &[i64], layout: u8) -> String {
+        let rank = extents.len();
+        // The order of modes from the one that is consecutive on, and what is left free behind it.
+        let rows: Vec<usize> = (0..rank).rev().collect();
+        let (order, gap) = match layout {
+            7..=9 => ((0..rank).collect(), 0),
+            10 => (rows[1..].iter().chain(&rows[..1]).copied().collect(), 0),
+            11 if rank > 2 => {
+                (rows[..1].iter().chain(rows[1..].iter().rev()).copied().collect(), 0)
+            }
+            12 | 13 => (rows, of(&[8, 4], layout)),
+            14 => (rows, 3),
+            15 => ((0..rank).collect(), 8),
+            _ => (rows, 0),
+        };
+        let mut strides = vec![0; rank];
+        let mut step = if rank == 1 && layout == 15 { 2 } else { 1 };
+        if step == 1 && (rank < 2 || gap == 0 && order.is_sorted_by(|a, b| a > b)) {
+            return list(extents);
+        }
+        for (i, m) in order.iter().enumerate() {
+            strides[*m] = step;
+            step *= extents[*m] + if i == 0 { gap } else { 0 };
+        }
+        self.features.insert(if gap > 0 { "padded" } else { "modes in another order in memory" });
+        format!("({}):({})", list(extents), list(&strides))
+    }
+
+    /// How a tensor may be seen as one of these extents.
+    fn seen(&mut self, extents: &[i64], view: u8) -> Seen {
+        let rank = extents.len();
+        let whole = vec!["_"; rank];
+        let mut own = extents.to_vec();
+        let (by, feature) = match view {
+            1..=3 if rank > 1 => {
+                own.swap(rank - 2, rank - 1);
+                (".transpose()".to_owned(), "transpose()")
+            }
+            4..=6 if rank > 1 => {
+                // Mode i of the view is mode (i + turn) of the tensor.
+                let turn = 1 + usize::from(view) % (rank - 1).max(1);
+                let order: Vec<usize> = (0..rank).map(|i| (i + turn) % rank).collect();
+                order.iter().enumerate().for_each(|(i, m)| own[*m] = extents[i]);
+                let order: Vec<i64> = order.iter().map(|m| *m as i64).collect();
+                (format!(".permute([{}])", list(&order)), "permute()")
+            }
+            7 | 8 => {
+                own.insert(0, 3);
+                (format!("[1, {}]", whole.join(", ")), "a part of a tensor of more modes")
+            }
+            9 | 10 => {
+                let m = usize::from(view) % rank;
+                let mut parts: Vec<String> = whole.iter().map(|p| (*p).to_owned()).collect();
+                own[m] *= 2;
+                parts[m] = format!("{}..{}", extents[m], own[m]);
+                (format!("[{}]", parts.join(", ")), "a range")
+            }
+            11 | 12 => {
+                own[0] *= 2;
+                let mut at = vec!["0"; rank];
+                at[0] = "1";
+                (format!(".tile([{}])[{}]", list(extents), at.join(", ")), "a tile")
+            }
+            13..=15 if extents.iter().filter(|e| **e > 1).count() == 1 => {
+                let steps: Vec<i64> = extents.iter().map(|e| i64::from(*e > 1)).collect();
+                own = vec![extents.iter().product()];
+                (format!(".reshape([{}]:[{}])", list(extents), list(&steps)), "reshape()")
+            }
+            _ => return Seen { extents: own, by: String::new() },
+        };
+        self.features.insert(feature);
+        Seen { extents: own, by }
+    }
+
+    /// The batch, M, N and K of a product of such factors.
+    pub(super) fn sizes(&mut self, g: &Graph, batch: u8, factor: Scalar) -> [i64; 4] {
+        let mut all = [0, 1, 2].map(|i| of(&SIZES, g.extents[i]));
+        let batch = [1, 1, 1, 1, 1, 2, 3, 4][usize::from(batch % 8)];
+        while batch * all.iter().product::<i64>() > PRODUCTS {
+            let most = (0..3).max_by_key(|i| all[*i]).unwrap_or(0);
+            all[most] = all[most] / 32 * 16;
+        }
+        let [m, n, k] = all;
+        if batch > 1 {
+            self.features.insert("a product of a batch");
+        }
+        // The least tile of a matrix is 16 by 16 by 16, or 32 of bytes; of a vector it is 32 long.
+        let (out, sum) = match (m, n) {
+            (1, _) | (_, 1) => (32, 32),
+            _ => (16, if factor.bits() == 8 { 32 } else { 16 }),
+        };
+        let fits = |n: i64, by: i64| n == 1 || n % by == 0;
+        if !(fits(m, out) && fits(n, out) && k % sum == 0) {
+            self.features.insert(UNEVEN);
+        }
+        [batch, m, n, k]
+    }
+
+    /// The program is for this architecture or a later one: what has no instructions on older ones is drawn for newer ones.
+    pub(super) fn since(&mut self, first: Arch) {
+        let rank = |arch: Arch| Arch::ALL.iter().position(|a| *a == arch);
+        if rank(self.arch) < rank(first) {
+            self.arch = first;
+        }
+    }
+
+    /// A type of floats.
+    pub(super) fn float(&mut self, i: u8) -> Scalar {
+        match i % 16 {
+            0..=5 => Scalar::F32,
+            6..=13 => Scalar::F16,
+            _ => {
+                self.since(Arch::Sm80);
+                Scalar::Bf16
+            }
+        }
+    }
+}
