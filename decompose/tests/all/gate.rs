@@ -293,7 +293,7 @@ impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
             verdict = Verdict::Failed(Failure { kind: "slow".to_owned(), what, decomposed: None });
         }
         if let Verdict::Preserved(d) = &verdict
-            && counts.preserved % self.compiled == 0
+            && counts.preserved.is_multiple_of(self.compiled)
         {
             match compile(d, subject.arch, table) {
                 Ok(done) => counts.compiled += u64::from(done),
