@@ -210,7 +210,7 @@ fn attempt(
     let (planned, rankings) = plan(&generated, &program, table, options, &mut names)?;
     let made = parents(&planned);
     let tiles = tiles(&generated, (planned, vec![]), program, table, &mut names, unordered)?;
-    let (tiles, mut solution) = match solved(&generated, tiles, table, search, &mut names) {
+    let (tiles, mut solution) = match solved(&generated, tiles, table, search, true, &mut names) {
         Ok(solved) => solved,
         Err(errors) => {
             let more: Vec<Diagnostic> =
@@ -326,9 +326,10 @@ fn solved(
     tiles: Tiles,
     table: &AtomTable,
     search: Search,
+    ordered: bool,
     names: &mut Names,
 ) -> Result<(Tiles, Solution), Diagnostics> {
-    let mut rewriting = Rewriting { generated, table, search, other: None };
+    let mut rewriting = Rewriting { generated, table, search, ordered, other: None };
     let fewest = rewriting.solved(tiles, names, Detours::Fewest);
     let Some((tiles, mut others)) = rewriting.other.take() else { return fewest };
     let other = rewriting.solved(tiles, &mut others, Detours::Cheapest);
@@ -347,6 +348,8 @@ struct Rewriting<'a> {
     generated: &'a Generated<'a>,
     table: &'a AtomTable,
     search: Search,
+    /// Whether barriers and waits are found, too.
+    ordered: bool,
     /// Where a choice with more detours first was one.
     other: Option<(Tiles, Names)>,
 }
@@ -384,9 +387,10 @@ impl Rewriting<'_> {
         let mut errors = Diagnostics::default();
         let (mut solution, mut wants) = (Solution::default(), vec![]);
         let mut looked = Looked::default();
+        let roles = self.ordered.then_some(&tiles.roles);
         for &kernel in &tiles.program.kernels {
             let by = (self.search, detours);
-            match solve::solve(&tiles.program, kernel, self.table, by, &tiles.roles) {
+            match solve::solve(&tiles.program, kernel, self.table, by, roles) {
                 Ok((Outcome::Solved(found), own)) => {
                     solution.merge(*found);
                     looked.add(own);
@@ -704,7 +708,8 @@ fn planned_once(
 ) -> Result<Planned, Diagnostics> {
     let machine = options.machine(table);
     let model = model::Model::new(table, &machine);
-    let solve = |module: &Module| trial(module, generated.src, table, options);
+    let solve =
+        |module: &Module, ordered: bool| trial(module, generated.src, table, options, ordered);
     let choosing = instance::choose::Choosing {
         module,
         src: generated.src,
@@ -740,12 +745,14 @@ fn planned_once(
 /// Choices of the search for the layouts of one instance among others.
 const TRIAL_BUDGET: u64 = 8000;
 
-/// Cycles of a module whose layouts are solved, all kernels with bodies together.
+/// Cycles of a module whose layouts are solved, all kernels with bodies together. Unless it is to be `ordered`, nothing is
+/// known of whether its accesses can be.
 fn trial(
     module: &Module,
     src: &str,
     table: &AtomTable,
     options: &Options,
+    ordered: bool,
 ) -> Result<instance::choose::Trial, Diagnostics> {
     let bodies = |s: &Stmt| !matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_none());
     let items = module.items.iter().filter(|s| bodies(s)).cloned().collect();
@@ -757,7 +764,7 @@ fn trial(
     let tiles = tiles(&generated, planned, program, table, &mut names, &[])?;
     // Enough to compare instances by: that which is taken is solved again.
     let search = Search { budget: options.search.budget.min(TRIAL_BUDGET), ..options.search };
-    let (_, solution) = solved(&generated, tiles, table, search, &mut names)?;
+    let (_, solution) = solved(&generated, tiles, table, search, ordered, &mut names)?;
     // Of each kernel's own grid; what is written by hand is in it.
     let limits = limits(table.arch);
     let spills = |e: &Estimate| {

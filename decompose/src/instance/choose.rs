@@ -6,6 +6,7 @@ use super::larger::{self, Larger};
 use super::library::{Source, Strategies};
 use super::params::{self, Numbers, Pins};
 use super::pattern::{Found, Pattern};
+use super::trials::{MOST_LISTED, Trials, Wanted};
 use super::write::{Executors, Instance};
 use crate::model::Model;
 use crate::model::fitted::FITTED;
@@ -24,13 +25,7 @@ use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{self, Program, SpecId};
 use carbyne_ir::span::Span;
 use carbyne_ir::{ast, resolve};
-use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// Instances whose layouts are solved at most, of one kernel.
-const MOST_SOLVED: usize = 8;
-
-/// How many instances are listed.
-const MOST_LISTED: usize = 64;
+use std::collections::{BTreeMap, HashSet};
 
 /// Instances of a strategy that are looked at where none has groups of threads that multiply.
 const HOPELESS: usize = 8;
@@ -52,8 +47,8 @@ pub(crate) struct Choosing<'a> {
     pub machine: &'a Machine,
     pub model: &'a Model<'a>,
     pub strategies: &'a Strategies,
-    /// Solves a module whose kernels have bodies.
-    pub solve: &'a dyn Fn(&Module) -> Result<Trial, Diagnostics>,
+    /// Solves a module whose kernels have bodies; where that is asked for, accesses are ordered, too.
+    pub solve: &'a dyn Fn(&Module, bool) -> Result<Trial, Diagnostics>,
 }
 
 /// What became of an instance whose layouts were solved.
@@ -230,94 +225,12 @@ impl Choosing<'_> {
         // Two forms of a graph may be the same to a strategy.
         let mut seen = HashSet::new();
         candidates.retain(|c| seen.insert(c.by.clone()));
-        let mut best: Option<(f64, Module, usize)> = None;
-        let mut errors: Option<Diagnostics> = None;
-        let mut spilling = false;
-        let mut tried = vec![];
-        // Matches whose bodies cannot be written, or hold no leaf for the atom that is pinned.
-        let mut hopeless = HashSet::new();
-        let mut named = HashSet::new();
-        // By how much bounds of a strategy were too low, at least.
-        let mut over: Vec<Option<f64>> = vec![None; matches.len()];
-        let mut left: Vec<usize> = (0..candidates.len()).collect();
-        while let Some(at) = next(&candidates, &left, &over) {
-            let i = left.remove(at);
-            let c = &candidates[i];
-            let m = &matches[c.of];
-            let instance = Instance {
-                def: m.def,
-                file: m.file,
-                graph: &m.graph,
-                found: &m.found,
-                numbers: &c.numbers,
-            };
-            let mut ranked =
-                Ranked { by: c.by.clone(), bound: Some(c.bound), cycles: None, refused: None };
-            let done =
-                tried.len() >= MOST_SOLVED && best.is_some() || ranking.counts.1 >= 2 * MOST_SOLVED;
-            if hopeless.contains(&c.of) {
-                continue;
-            }
-            let beaten = best.as_ref().is_some_and(|(cycles, ..)| c.bound >= *cycles);
-            if done || beaten && !spilling || c.apart && best.is_some() {
-                // The best of each strategy, whatever there is of others.
-                let first = named.insert(&m.def.name.text);
-                if ranking.instances.len() < MOST_LISTED || first {
-                    ranking.instances.push(ranked);
-                }
-                continue;
-            }
-            ranking.counts.1 += 1;
-            let module = match self.module_of(
-                &instance,
-                stmt,
-                executors.as_ref(),
-                &mut names.clone(),
-                &pins,
-            ) {
-                Ok(module) => module,
-                Err(why) => {
-                    refusals.entry(m.def.name.text.clone()).or_insert_with(|| why.clone());
-                    hopeless.insert(c.of);
-                    ranking.counts.1 -= 1;
-                    ranked.refused = Some(why);
-                    ranking.instances.push(ranked);
-                    continue;
-                }
-            };
-            match (self.solve)(&module) {
-                Ok(Trial { cycles, spills }) => {
-                    // What is written by hand is costed by the bound alone.
-                    let cycles = cycles.max(c.bound);
-                    tried.push(i);
-                    ranked.cycles = Some(cycles);
-                    let own = cycles / c.bound.max(1.0);
-                    over[c.of] = Some(over[c.of].map_or(own, |o| o.min(own)));
-                    if best.as_ref().is_none_or(|b| (spills, cycles) < (spilling, b.0)) {
-                        spilling = spills;
-                        best = Some((cycles, module, i));
-                    }
-                }
-                Err(e) => {
-                    ranked.refused = e.iter().next().map(|d| format!("{}: {}", d.code, d.message));
-                    errors.get_or_insert(e);
-                }
-            }
-            ranking.instances.push(ranked);
-        }
-        // Those that were not solved come where their strategy's bounds have shown them to belong.
-        let factor: HashMap<&str, f64> =
-            candidates.iter().filter_map(|c| Some((c.by.as_str(), over[c.of]?))).collect();
-        let key = |r: &Ranked| {
-            let bound = r.bound.unwrap_or(f64::MAX);
-            let expected = bound * factor.get(r.by.as_str()).copied().unwrap_or(1.0);
-            (r.refused.is_some(), r.cycles.unwrap_or(expected))
-        };
-        ranking.instances.sort_by(|a, b| {
-            let (x, y) = (key(a), key(b));
-            x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))
-        });
-        if let Some((.., i)) = best {
+        let wanted =
+            Wanted { stmt, executors: executors.as_ref(), names: &names.clone(), pins: &pins };
+        let mut trials = Trials::new(self, wanted, &matches, &candidates);
+        let best = trials.best(&mut ranking, &mut refusals);
+        let errors = trials.errors.take();
+        if let Some((_, i)) = best {
             let m = &matches[candidates[i].of];
             let (candidates, refused, ranked, pins) = (&candidates[..], &tiles, &ranking, &pins);
             let all = Larger { m, candidates, best: i, refused, ranking: ranked, pins };
@@ -329,7 +242,7 @@ impl Choosing<'_> {
             .filter(|(name, _)| !candidates.iter().any(|c| matches[c.of].def.name.text == **name))
             .map(|(name, why)| (name.clone(), why.clone()))
             .collect();
-        let Some((_, module, _)) = best else {
+        let Some((module, _)) = best else {
             return Err(self.nothing(id, &pins, &refusals, errors, &matches));
         };
         let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
@@ -469,15 +382,13 @@ impl Choosing<'_> {
     }
 
     /// The module of one kernel, that of an instance, without short forms.
-    fn module_of(
+    pub(super) fn module_of(
         &self,
         instance: &Instance<'_>,
-        stmt: &Stmt,
-        executors: Option<&Executors>,
-        names: &mut Names,
-        pins: &Pins,
+        wanted: Wanted<'_>,
     ) -> Result<Module, String> {
-        let module = self.short_module_of(instance, stmt, executors, names)?;
+        let Wanted { stmt, executors, names, pins } = wanted;
+        let module = self.short_module_of(instance, stmt, executors, &mut names.clone())?;
         let mut module = resolve::elaborate(&module, self.src).map_err(|e| first(&e))?;
         module.separate();
         if let Some(atom) = &pins.atom {
@@ -637,19 +548,6 @@ impl Choosing<'_> {
 }
 
 /// The strategy and its parameters.
-/// The place of the one to solve next: that with the least bound, corrected by what those of its strategy have shown.
-fn next(all: &[Candidate], left: &[usize], over: &[Option<f64>]) -> Option<usize> {
-    let key = |i: usize| {
-        let c = &all[i];
-        ((c.apart, c.spills), c.bound * over[c.of].unwrap_or(1.0))
-    };
-    let less = |a: usize, b: usize| {
-        let (a, b) = (key(a), key(b));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    };
-    (0..left.len()).min_by(|x, y| less(left[*x], left[*y]))
-}
-
 pub(super) fn shown(instance: &Instance<'_>) -> String {
     match &instance.by().value {
         AttrValue::Chosen(chosen) => {

@@ -2,7 +2,7 @@
 //!
 //! What the spec computes is a [`graph`]. [`pattern`] matches it against what each strategy of the [`library`] means;
 //! [`params`] enumerates the values of its parameters that its conditions and the pins of the text allow; [`write`] makes
-//! statements of one instance, [`chain`] those of the sub-specs that the match defines. [`choose`] ranks instances and
+//! statements of one instance, [`chain`] those of the sub-specs that the match defines. [`choose`] ranks instances, [`trials`]
 //! solves those that may be the cheapest.
 //!
 //! Invariant: a strategy can say nothing that a person could not have written as a body.
@@ -19,6 +19,7 @@ mod pattern;
 mod place;
 mod refusal;
 mod sample;
+mod trials;
 mod write;
 
 pub use library::{Strategies, own_texts};

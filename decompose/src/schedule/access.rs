@@ -34,6 +34,88 @@ pub(super) struct Elements {
     /// The terms of the offset that are the same for a block, with their factors.
     block: Vec<(Dim, i64)>,
     list: Vec<(i64, u32)>,
+    /// The same without gaps, from the first element on; none where most of it would be gaps.
+    dense: Option<Vec<u32>>,
+}
+
+/// Stands for an element that is not accessed.
+const NOBODY: u32 = u32::MAX - 1;
+/// Of so many elements one is accessed at least where there is a list without gaps.
+const SPARSE: usize = 32;
+/// Elements that are compared at a time.
+const CHUNK: usize = 256;
+
+impl Elements {
+    fn new(id: usize, block: Vec<(Dim, i64)>, mut list: Vec<(i64, u32)>) -> Self {
+        list.sort_unstable();
+        // An element that several threads touch is nobody's own.
+        list.dedup_by(|next, first| {
+            let same = next.0 == first.0;
+            if same && next.1 != first.1 {
+                first.1 = MANY;
+            }
+            same
+        });
+        let mut out = Elements { id, block, list, dense: None };
+        let Some((first, last)) = out.ends() else { return out };
+        let length = last.saturating_sub(first).saturating_add(1);
+        if let Ok(length) = usize::try_from(length)
+            && length <= out.list.len().saturating_mul(SPARSE)
+        {
+            let mut all = vec![NOBODY; length];
+            out.list.iter().for_each(|(at, who)| all[(at - first) as usize] = *who);
+            out.dense = Some(all);
+        }
+        out
+    }
+
+    /// The first element and the last.
+    fn ends(&self) -> Option<(i64, i64)> {
+        Some((self.list.first()?.0, self.list.last()?.0))
+    }
+
+    /// How accesses of these elements relate.
+    fn relation(&self, other: &Elements) -> Relation {
+        let (Some((a0, a1)), Some((b0, b1))) = (self.ends(), other.ends()) else {
+            return Relation::NONE;
+        };
+        let (from, to) = (a0.max(b0), a1.min(b1));
+        if from > to {
+            return Relation::NONE;
+        }
+        let mut found = Relation::NONE;
+        if let (Some(a), Some(b)) = (&self.dense, &other.dense) {
+            let a = &a[(from - a0) as usize..=(to - a0) as usize];
+            let b = &b[(from - b0) as usize..=(to - b0) as usize];
+            for (a, b) in a.chunks(CHUNK).zip(b.chunks(CHUNK)) {
+                let (mut meet, mut threads) = (false, false);
+                for (x, y) in a.iter().zip(b) {
+                    let both = (*x != NOBODY) & (*y != NOBODY);
+                    meet |= both;
+                    threads |= both & ((x != y) | (*x == MANY));
+                }
+                found.meet |= meet;
+                found.threads |= threads;
+                if found.threads {
+                    break;
+                }
+            }
+            return found;
+        }
+        let (mut i, mut j) = (0, 0);
+        while let (Some(x), Some(y)) = (self.list.get(i), other.list.get(j)) {
+            if x.0 == y.0 {
+                found.meet = true;
+                found.threads |= x.1 != y.1 || x.1 == MANY;
+            }
+            i += usize::from(x.0 <= y.0);
+            j += usize::from(y.0 <= x.0);
+            if found.threads {
+                break;
+            }
+        }
+        found
+    }
 }
 
 /// How two accesses of elements that are known relate.
@@ -73,20 +155,8 @@ impl Found {
         if let Some(known) = self.relations.get(&key) {
             return *known;
         }
-        let mut found = Relation::NONE;
-        let (mut i, mut j) = (0, 0);
-        while let (Some(x), Some(y)) = (a.list.get(i), b.list.get(j)) {
-            if x.0 == y.0 {
-                found.meet = true;
-                found.threads |= x.1 != y.1 || x.1 == MANY;
-            }
-            i += usize::from(x.0 <= y.0);
-            j += usize::from(y.0 <= x.0);
-            if found.threads {
-                break;
-            }
-        }
-        self.work += (i + j) / 4096;
+        let found = a.relation(b);
+        self.work += a.list.len().min(b.list.len()) / 4096;
         self.relations.insert(key, found);
         found
     }
@@ -123,18 +193,7 @@ impl Found {
         });
         self.made += 1;
         let made = self.made;
-        let found = list.map(|mut list| {
-            list.sort_unstable();
-            // An element that several threads touch is nobody's own.
-            list.dedup_by(|next, first| {
-                let same = next.0 == first.0;
-                if same && next.1 != first.1 {
-                    first.1 = MANY;
-                }
-                same
-            });
-            Rc::new(Elements { id: made, block: offset.block, list })
-        });
+        let found = list.map(|list| Rc::new(Elements::new(made, offset.block, list)));
         self.elements.insert(key, found.clone());
         found
     }

@@ -92,7 +92,8 @@ impl Looked {
     }
 }
 
-/// Solves the tile operations of a kernel; an empty solution where it has none.
+/// Solves the tile operations of a kernel; an empty solution where it has none. Without `roles` nothing is found of what
+/// must stand between accesses.
 ///
 /// # Errors
 /// The first operation that cannot be implemented, with the nearest atoms; pins that conflict; a budget
@@ -102,7 +103,7 @@ pub(crate) fn solve(
     kernel: SpecId,
     table: &AtomTable,
     (search, detours): (Search, Detours),
-    roles: &Roles,
+    roles: Option<&Roles>,
 ) -> Result<(Outcome, Looked), Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
     let machine = search
@@ -112,7 +113,9 @@ pub(crate) fn solve(
     if ops.is_empty() {
         let mut out = Solution::default();
         out.estimates.extend(costing.least().map(|e| (kernel, e)));
-        out.before = schedule::plan(p, kernel, &out, table, roles)?;
+        if let Some(roles) = roles {
+            out.before = schedule::plan(p, kernel, &out, table, roles)?;
+        }
         return Ok((Outcome::Solved(Box::new(out)), Looked::default()));
     }
     let held = held::by(p, &ops)?;
@@ -153,7 +156,9 @@ pub(crate) fn solve(
                 .help("raise `--budget`, or pin an atom or a layout in the text"),
         );
     }
-    out.before = schedule::plan(p, kernel, &out, table, roles)?;
+    if let Some(roles) = roles {
+        out.before = schedule::plan(p, kernel, &out, table, roles)?;
+    }
     certificate::certify(p, &best.known, &mut out, table);
     Ok((Outcome::Solved(Box::new(out)), looked))
 }

@@ -1,0 +1,216 @@
+//! Layouts of instances are solved, those of the least bound first, while a bound beats the best.
+
+use super::choose::{Candidate, Choosing, Match, Ranked, Ranking, Trial};
+use super::params::Pins;
+use super::write::{Executors, Instance};
+use crate::names::Names;
+use carbyne_ir::ast::{Module, Stmt};
+use carbyne_ir::diag::Diagnostics;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Instances whose layouts are solved at most, of one kernel.
+const MOST_SOLVED: usize = 8;
+
+/// How many instances are listed.
+pub(super) const MOST_LISTED: usize = 64;
+
+/// The kernel-level spec that instances are of.
+#[derive(Copy, Clone)]
+pub(super) struct Wanted<'a> {
+    pub(super) stmt: &'a Stmt,
+    pub(super) executors: Option<&'a Executors>,
+    pub(super) names: &'a Names,
+    pub(super) pins: &'a Pins,
+}
+
+/// An instance that is solved.
+struct Solved {
+    /// Which candidate.
+    of: usize,
+    module: Module,
+    spills: bool,
+    cycles: f64,
+    /// Whether all its accesses are known to be ordered.
+    ordered: bool,
+}
+
+/// What has become of the candidates so far.
+pub(super) struct Trials<'a> {
+    choosing: &'a Choosing<'a>,
+    wanted: Wanted<'a>,
+    matches: &'a [Match<'a>],
+    /// Best bounds first.
+    candidates: &'a [Candidate],
+    solved: Vec<Solved>,
+    /// By how much bounds of a match were too low, at least.
+    over: Vec<Option<f64>>,
+    /// Matches whose bodies cannot be written, or hold no leaf for the atom that is pinned.
+    hopeless: HashSet<usize>,
+    /// Strategies that are listed.
+    named: HashSet<&'a str>,
+    /// Of the first instance that cannot be.
+    pub(super) errors: Option<Diagnostics>,
+}
+
+impl<'a> Trials<'a> {
+    pub(super) fn new(
+        choosing: &'a Choosing<'a>,
+        wanted: Wanted<'a>,
+        matches: &'a [Match<'a>],
+        candidates: &'a [Candidate],
+    ) -> Self {
+        Trials {
+            choosing,
+            wanted,
+            matches,
+            candidates,
+            solved: vec![],
+            over: vec![None; matches.len()],
+            hopeless: HashSet::new(),
+            named: HashSet::new(),
+            errors: None,
+        }
+    }
+
+    /// The best instance, and which candidate it is of. Whatever was looked at goes into the ranking, why a strategy has
+    /// nothing to offer into `refusals`.
+    pub(super) fn best(
+        &mut self,
+        ranking: &mut Ranking,
+        refusals: &mut BTreeMap<String, String>,
+    ) -> Option<(Module, usize)> {
+        let mut left: Vec<usize> = (0..self.candidates.len()).collect();
+        while let Some(at) = self.next(&left) {
+            let i = left.remove(at);
+            let c = &self.candidates[i];
+            if self.hopeless.contains(&c.of) {
+                continue;
+            }
+            let by = c.by.clone();
+            let mut ranked = Ranked { by, bound: Some(c.bound), cycles: None, refused: None };
+            if self.is_beaten(c, ranking) {
+                // The best of each strategy, whatever there is of others.
+                let first = self.named.insert(&self.matches[c.of].def.name.text);
+                if ranking.instances.len() < MOST_LISTED || first {
+                    ranking.instances.push(ranked);
+                }
+                continue;
+            }
+            self.solve(i, &mut ranked, ranking, refusals);
+            ranking.instances.push(ranked);
+        }
+        let best = self.ordered(ranking);
+        self.sort(ranking);
+        best
+    }
+
+    /// The place of the one to solve next: that with the least bound, corrected by what those of its strategy have shown.
+    fn next(&self, left: &[usize]) -> Option<usize> {
+        let key = |i: usize| {
+            let c = &self.candidates[i];
+            ((c.apart, c.spills), c.bound * self.over[c.of].unwrap_or(1.0))
+        };
+        let less = |a: usize, b: usize| {
+            let (a, b) = (key(a), key(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        };
+        (0..left.len()).min_by(|x, y| less(left[*x], left[*y]))
+    }
+
+    /// The place of the best that is solved.
+    fn first(&self) -> Option<usize> {
+        let of = |i: usize| (self.solved[i].spills, self.solved[i].cycles);
+        let less = |(a, x): (bool, f64), (b, y): (bool, f64)| a.cmp(&b).then(x.total_cmp(&y));
+        (0..self.solved.len()).min_by(|i, j| less(of(*i), of(*j)))
+    }
+
+    /// Whether a candidate is not worth solving.
+    fn is_beaten(&self, c: &Candidate, ranking: &Ranking) -> bool {
+        let Some(best) = self.first().map(|i| &self.solved[i]) else {
+            return ranking.counts.1 >= 2 * MOST_SOLVED;
+        };
+        self.solved.len() >= MOST_SOLVED
+            || ranking.counts.1 >= 2 * MOST_SOLVED
+            || c.bound >= best.cycles && !best.spills
+            || c.apart
+    }
+
+    /// Solves an instance. What must stand between its accesses is found for the first alone: it changes no estimate.
+    fn solve(
+        &mut self,
+        i: usize,
+        ranked: &mut Ranked,
+        ranking: &mut Ranking,
+        refusals: &mut BTreeMap<String, String>,
+    ) {
+        let c = &self.candidates[i];
+        let m = &self.matches[c.of];
+        let instance = Instance {
+            def: m.def,
+            file: m.file,
+            graph: &m.graph,
+            found: &m.found,
+            numbers: &c.numbers,
+        };
+        let module = match self.choosing.module_of(&instance, self.wanted) {
+            Ok(module) => module,
+            Err(why) => {
+                refusals.entry(m.def.name.text.clone()).or_insert_with(|| why.clone());
+                self.hopeless.insert(c.of);
+                ranked.refused = Some(why);
+                return;
+            }
+        };
+        ranking.counts.1 += 1;
+        let ordered = self.solved.is_empty();
+        match (self.choosing.solve)(&module, ordered) {
+            Ok(Trial { cycles, spills }) => {
+                // What is written by hand is costed by the bound alone.
+                let cycles = cycles.max(c.bound);
+                ranked.cycles = Some(cycles);
+                let own = cycles / c.bound.max(1.0);
+                self.over[c.of] = Some(self.over[c.of].map_or(own, |o| o.min(own)));
+                self.solved.push(Solved { of: i, module, spills, cycles, ordered });
+            }
+            Err(e) => self.refuse(e, ranked),
+        }
+    }
+
+    fn refuse(&mut self, errors: Diagnostics, ranked: &mut Ranked) {
+        ranked.refused = errors.iter().next().map(|d| format!("{}: {}", d.code, d.message));
+        self.errors.get_or_insert(errors);
+    }
+
+    /// The best of those whose accesses can be ordered.
+    fn ordered(&mut self, ranking: &mut Ranking) -> Option<(Module, usize)> {
+        while let Some(at) = self.first() {
+            let solved = self.solved.swap_remove(at);
+            let done = match solved.ordered {
+                true => Ok(()),
+                false => (self.choosing.solve)(&solved.module, true).map(drop),
+            };
+            let Err(errors) = done else { return Some((solved.module, solved.of)) };
+            let by = &self.candidates[solved.of].by;
+            if let Some(ranked) = ranking.instances.iter_mut().find(|r| r.by == *by) {
+                ranked.cycles = None;
+                self.refuse(errors, ranked);
+            }
+        }
+        None
+    }
+
+    /// Best first; those that were not solved come where their strategy's bounds have shown them to belong.
+    fn sort(&self, ranking: &mut Ranking) {
+        let over = |c: &'a Candidate| Some((c.by.as_str(), self.over[c.of]?));
+        let factor: HashMap<&str, f64> = self.candidates.iter().filter_map(over).collect();
+        let key = |r: &Ranked| {
+            let bound = r.bound.unwrap_or(f64::MAX);
+            let expected = bound * factor.get(r.by.as_str()).copied().unwrap_or(1.0);
+            (r.refused.is_some(), r.cycles.unwrap_or(expected))
+        };
+        ranking.instances.sort_by(|a, b| {
+            let (x, y) = (key(a), key(b));
+            x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))
+        });
+    }
+}
