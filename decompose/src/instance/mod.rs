@@ -14,6 +14,7 @@ mod graph;
 mod in_place;
 mod larger;
 mod library;
+mod maps;
 mod params;
 mod pattern;
 mod place;

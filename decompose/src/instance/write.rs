@@ -3,6 +3,7 @@
 use super::chain::{self, Chains, Unwritten};
 use super::graph::Graph;
 use super::library::Source;
+use super::maps;
 use super::params::{Numbers, eval};
 use super::pattern::Found;
 use crate::names::Names;
@@ -125,6 +126,7 @@ impl Instance<'_> {
         self.rename(&carrier, &mut by, names);
         let mut carrier = by.block(&carrier)?;
         fold_all(&mut carrier.stmts);
+        maps::of_tensors(&mut carrier.stmts);
         let Some(Stmt { kind: StmtKind::Spec(inner), .. }) = carrier.stmts.first_mut() else {
             return Err(Refused::Unfit);
         };
@@ -277,6 +279,8 @@ impl Instance<'_> {
 
     /// Gives the names that the body defines to others, where the module uses them.
     fn rename(&self, carrier: &Block, by: &mut Substitution, names: &mut Names) {
+        // The coordinates of slices keep their names.
+        self.graph.outer.iter().for_each(|(name, _)| drop(names.fresh(name)));
         let formal: BTreeSet<&str> =
             self.def.inputs.iter().chain(&self.def.outputs).map(|(n, _)| n.text.as_str()).collect();
         let mut data: BTreeSet<String> = BTreeSet::new();
