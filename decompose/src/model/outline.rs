@@ -310,6 +310,17 @@ impl Walk<'_> {
         Some(Executors { first, threads: threads.max(1), group: group.max(1) })
     }
 
+    /// The values of the loops around in the first turns of a block.
+    fn first_turns(&self, by: Executors, block: i64) -> HashMap<VarId, i64> {
+        let mut values: HashMap<VarId, i64> =
+            self.block.map(|var| (var, block)).into_iter().collect();
+        for ((var, ..), (start, _)) in self.loops.iter().zip(&self.ranges) {
+            let begin = self.p.value_at(*start, by.first, &values);
+            values.insert(*var, begin.unwrap_or_else(|| self.p.arena.var_info(*var).lo));
+        }
+        values
+    }
+
     /// What a view touches of global memory, whoever executes it, and on which blocks and loops that depends.
     fn touched(&self, leaf: usize, t: TensorId, by: Executors) -> Option<Touched> {
         let p = self.p;
@@ -317,24 +328,27 @@ impl Walk<'_> {
         let mut buffer = tensor.buffer;
         let bits = p.buffers[buffer].scalar.bits() as f64;
         let mut block = elements(p, t) as f64 * bits / 8.0 * (by.threads / by.group).max(1) as f64;
-        let mut values = HashMap::new();
         let at = |values: &HashMap<VarId, i64>| p.value_at(tensor.offset, by.first, values);
+        let mut values = self.first_turns(by, 0);
         let first = at(&values);
-        for (var, trips, mean) in &self.loops {
-            let lo = p.arena.var_info(*var).lo;
-            values.insert(*var, lo.saturating_add(1));
-            if *trips > 1 && (first.is_none() || at(&values) != first) {
+        for ((var, trips, mean), (_, step)) in self.loops.iter().zip(&self.ranges) {
+            let begin = values.get(var).copied().unwrap_or_default();
+            let mut moves = |by: i64| {
+                values.insert(*var, begin.saturating_add(by));
+                at(&values) != first
+            };
+            if *trips > 1 && (first.is_none() || moves(1) || moves(*step)) {
                 block *= mean;
             }
-            values.remove(var);
+            values.insert(*var, begin);
         }
         // Coordinates that are read from memory differ from block to block.
         let gather = p.buffers[buffer].gather;
-        let depends = |(_, step): &(i64, i64)| {
-            let Some(var) = self.block else { return true };
-            gather.is_some() || first.is_none() || at(&HashMap::from([(var, *step)])) != first
+        let depends = |b: i64| {
+            let unknown = self.block.is_none() || gather.is_some() || first.is_none();
+            unknown || at(&self.first_turns(by, b)) != first
         };
-        let digits = self.grid.iter().copied().filter(depends).collect();
+        let digits = self.grid.iter().flat_map(|digit| parts_of(*digit, &depends)).collect();
         buffer = gather.map_or(buffer, |g| g.source);
         let whole = p.buffers[buffer].cosize.as_const().map(|n| n as f64 * bits / 8.0);
         let block = whole.map_or(block, |whole| block.min(whole));
@@ -342,6 +356,28 @@ impl Walk<'_> {
         let sector = carbyne_atoms::SECTOR_BYTES as f64;
         Some(Touched { leaf, buffer, whole, block, apart: sector / run.max(sector), digits })
     }
+}
+
+/// Multiples of a step that are looked at.
+const MOST_MULTIPLES: i64 = 64;
+
+/// The parts of a digit on which something depends: factors of two one by one, for blocks go over tiles in bands, and what is
+/// left of it; those side by side are one.
+fn parts_of((n, step): (i64, i64), depends: &dyn Fn(i64) -> bool) -> Vec<(i64, i64)> {
+    let mut out: Vec<(i64, i64)> = vec![];
+    let (mut left, mut at) = (n, step);
+    while left > 1 {
+        let own = if left % 2 == 0 { 2 } else { left };
+        let mut multiples = (1..own.min(MOST_MULTIPLES)).map(|i| at.saturating_mul(i));
+        if multiples.any(depends) {
+            match out.last_mut() {
+                Some((n, step)) if step.saturating_mul(*n) == at => *n *= own,
+                _ => out.push((own, at)),
+            }
+        }
+        (left, at) = (left / own, at.saturating_mul(own));
+    }
+    out
 }
 
 /// Extents and steps of a view, extents of 1 left out; what a symbol says counts as 1 element, and as a step that it divides.
