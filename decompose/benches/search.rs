@@ -171,9 +171,9 @@ fn problems(out: &mut String) {
             let time = median_of(3, || {
                 drop(decompose(&module, &src, &table).unwrap_or_else(|e| panic!("{name}: {e:?}")));
             });
-            let _ = writeln!(out, "{arch}, kernel level, {name}: {time:.0?}");
+            let _ = writeln!(out, "{arch}, kernel level, {name}: {} ms", time.as_millis());
             longest = longest.max((time, name));
         }
-        let _ = writeln!(out, "{arch}, kernel level: {:.0?} at most, {}", longest.0, longest.1);
+        let _ = writeln!(out, "{arch}, kernel level: {} ms at most, {}", longest.0.as_millis(), longest.1);
     }
 }

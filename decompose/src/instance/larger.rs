@@ -21,10 +21,10 @@ pub(crate) struct Larger<'a> {
     pub pins: &'a Pins,
 }
 
-/// What `tile=` stands for, of each mode.
-fn exprs(def: &Def) -> Vec<Expr> {
+/// What an attribute of the head stands for, of each mode.
+fn exprs(def: &Def, key: &str) -> Vec<Expr> {
     let attrs = def.strategy.iter().flat_map(|s| &s.attrs);
-    match attrs.into_iter().find(|a| a.key.text == "tile").map(|a| &a.value) {
+    match attrs.into_iter().find(|a| a.key.text == key).map(|a| &a.value) {
         Some(AttrValue::Tuple(t)) => params::leaves(t).into_iter().cloned().collect(),
         Some(AttrValue::Word(name)) => vec![Expr::name(name)],
         _ => vec![],
@@ -33,7 +33,17 @@ fn exprs(def: &Def) -> Vec<Expr> {
 
 /// The tile of an instance; empty where the strategy does not say.
 pub(crate) fn tile(def: &Def, numbers: &Numbers) -> Vec<i64> {
-    exprs(def).iter().map(|e| params::eval(e, numbers)).collect::<Option<_>>().unwrap_or_default()
+    values(def, "tile", numbers)
+}
+
+/// How many warps share it along its modes, all together; 1 where the strategy does not say.
+pub(crate) fn warps(def: &Def, numbers: &Numbers) -> i64 {
+    values(def, "warps", numbers).into_iter().fold(1, i64::saturating_mul)
+}
+
+fn values(def: &Def, key: &str, numbers: &Numbers) -> Vec<i64> {
+    let all = exprs(def, key);
+    all.iter().map(|e| params::eval(e, numbers)).collect::<Option<_>>().unwrap_or_default()
 }
 
 impl Choosing<'_> {
@@ -42,7 +52,7 @@ impl Choosing<'_> {
         let (def, best) = (l.m.def, &l.candidates[l.best]);
         let own = tile(def, &best.numbers);
         let mut tiles: Vec<Vec<i64>> = vec![vec![]];
-        for (e, least) in exprs(def).iter().zip(&own) {
+        for (e, least) in exprs(def, "tile").iter().zip(&own) {
             let tried = params::tried(def, e, &best.numbers);
             let mut more: Vec<i64> = tried.into_iter().filter(|v| v > least).collect();
             more.push(*least);

@@ -1,6 +1,7 @@
 //! Layouts of instances are solved, those of the least bound first, while a bound beats the best.
 
 use super::choose::{Candidate, Choosing, Match, Ranked, Ranking, Trial};
+use super::larger;
 use super::params::Pins;
 use super::write::{Executors, Instance};
 use crate::names::Names;
@@ -10,6 +11,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Instances whose layouts are solved at most, of one kernel.
 const MOST_SOLVED: usize = 8;
+
+/// What instances of a tile that was solved are taken to be slower than their bounds promise, before others of another tile
+/// are: they differ in warps, slices and stages alone, and are alike.
+const ALIKE: f64 = 1.05;
 
 /// How many instances are listed.
 pub(super) const MOST_LISTED: usize = 64;
@@ -44,6 +49,10 @@ pub(super) struct Trials<'a> {
     solved: Vec<Solved>,
     /// By how much bounds of a match were too low, at least.
     over: Vec<Option<f64>>,
+    /// Of each candidate, a number for its match, its tile and the number of its warps.
+    tiles: Vec<usize>,
+    /// The same as `over`, by these numbers.
+    over_tile: Vec<Option<f64>>,
     /// Matches whose bodies cannot be written, or hold no leaf for the atom that is pinned.
     hopeless: HashSet<usize>,
     /// Strategies that are listed.
@@ -59,7 +68,16 @@ impl<'a> Trials<'a> {
         matches: &'a [Match<'a>],
         candidates: &'a [Candidate],
     ) -> Self {
+        let mut numbers = HashMap::new();
+        let tile = |c: &Candidate| {
+            let (def, all) = (matches[c.of].def, numbers.len());
+            let tile = (c.of, larger::tile(def, &c.numbers), larger::warps(def, &c.numbers));
+            *numbers.entry(tile).or_insert(all)
+        };
+        let tiles: Vec<usize> = candidates.iter().map(tile).collect();
         Trials {
+            over_tile: vec![None; candidates.len()],
+            tiles,
             choosing,
             wanted,
             matches,
@@ -108,7 +126,11 @@ impl<'a> Trials<'a> {
     fn next(&self, left: &[usize]) -> Option<usize> {
         let key = |i: usize| {
             let c = &self.candidates[i];
-            ((c.apart, c.spills), c.bound * self.over[c.of].unwrap_or(1.0))
+            let over = match self.over_tile[self.tiles[i]] {
+                Some(over) => over * ALIKE,
+                None => self.over[c.of].unwrap_or(1.0),
+            };
+            ((c.apart, c.spills), c.bound * over)
         };
         let less = |a: usize, b: usize| {
             let (a, b) = (key(a), key(b));
@@ -170,6 +192,8 @@ impl<'a> Trials<'a> {
                 ranked.cycles = Some(cycles);
                 let own = cycles / c.bound.max(1.0);
                 self.over[c.of] = Some(self.over[c.of].map_or(own, |o| o.min(own)));
+                let of_tile = &mut self.over_tile[self.tiles[i]];
+                *of_tile = Some(of_tile.map_or(own, |o| o.min(own)));
                 self.solved.push(Solved { of: i, module, spills, cycles, ordered });
             }
             Err(e) => self.refuse(e, ranked),

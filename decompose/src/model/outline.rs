@@ -358,9 +358,6 @@ impl Walk<'_> {
     }
 }
 
-/// Multiples of a step that are looked at.
-const MOST_MULTIPLES: i64 = 64;
-
 /// The parts of a digit on which something depends: factors of two one by one, for blocks go over tiles in bands, and what is
 /// left of it; those side by side are one.
 fn parts_of((n, step): (i64, i64), depends: &dyn Fn(i64) -> bool) -> Vec<(i64, i64)> {
@@ -368,8 +365,8 @@ fn parts_of((n, step): (i64, i64), depends: &dyn Fn(i64) -> bool) -> Vec<(i64, i
     let (mut left, mut at) = (n, step);
     while left > 1 {
         let own = if left % 2 == 0 { 2 } else { left };
-        let mut multiples = (1..own.min(MOST_MULTIPLES)).map(|i| at.saturating_mul(i));
-        if multiples.any(depends) {
+        let some = [1, own / 2, own - 1];
+        if some.iter().any(|i| *i > 0 && depends(at.saturating_mul(*i))) {
             match out.last_mut() {
                 Some((n, step)) if step.saturating_mul(*n) == at => *n *= own,
                 _ => out.push((own, at)),
