@@ -1,5 +1,5 @@
 // gemm, line 13: MatMul.set (%A, %B) -> (%C)
-// sm_80: grid 1024, block 128, dynamic shared memory 98304 bytes
+// sm_80: grid 512, block 256, dynamic shared memory 163840 bytes
 // Set cudaFuncAttributeMaxDynamicSharedMemorySize before launching.
 
 #include <cuda_fp16.h>
@@ -15,9 +15,9 @@ __device__ __forceinline__ T swizzle(T i) {
   return i ^ ((i >> S) & (((T(1) << B) - 1) << M));
 }
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(256)
 gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restrict__ C) {
-  extern __shared__ __align__(2048) unsigned char smem[];
+  extern __shared__ __align__(4096) unsigned char smem[];
   const int tid = threadIdx.x;
   const int b = blockIdx.x;  // line 16
   alignas(16) float acc[128];  // line 21
@@ -33,14 +33,14 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
     for (int s_2 = 0; s_2 < 2; s_2 += 1) {  // line 36
       // line 37: Move (view of %A) -> (view of %sA)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 40
+      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 40
         // line 41: cp.async.cg.b128
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&sA[swizzle<3, 3, 3>(s_2 * 8192 + i_2 * 1024 + tid * 8)])),
-              "l"(&A[b / 512 * 8388608 + b % 16 * 524288 + i_2 * 65536 + tid / 8 * 4096 + s_2 * 64 +
-                      tid % 8 * 8])
+            : "r"(shared_address(&sA[swizzle<3, 3, 3>(s_2 * 8192 + i_2 * 2048 + tid * 8)])),
+              "l"(&A[b / 256 * 8388608 + b % 16 * 524288 + i_2 * 131072 + tid / 8 * 4096 +
+                      s_2 * 64 + tid % 8 * 8])
             : "memory");
       }
       // line 44: Move (view of %B) -> (view of %sB)
@@ -50,10 +50,10 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&sB[swizzle<3, 3, 4>(s_2 * 8192 + i_2 / 2 * 2048 + tid / 8 * 128 +
-                              i_2 % 2 * 64 + tid % 8 * 8)])),
-              "l"(&B[s_2 * 262144 + i_2 / 2 * 65536 + tid / 8 * 4096 + (b / 16) % 32 * 128 +
-                      i_2 % 2 * 64 + tid % 8 * 8])
+            : "r"(shared_address(&sB[swizzle<3, 3, 5>(s_2 * 16384 + i_2 / 4 * 8192 + tid / 8 * 256 +
+                              i_2 % 4 * 64 + tid % 8 * 8)])),
+              "l"(&B[s_2 * 262144 + i_2 / 4 * 131072 + tid / 8 * 4096 + (b / 16) % 16 * 256 +
+                      i_2 % 4 * 64 + tid % 8 * 8])
             : "memory");
       }
       asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 52
@@ -88,13 +88,13 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
           "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
           : "=r"(rB_2_u32[i_2 * 4]), "=r"(rB_2_u32[i_2 * 4 + 1]), "=r"(rB_2_u32[i_2 * 4 + 2]),
             "=r"(rB_2_u32[i_2 * 4 + 3])
-          : "r"(shared_address(&sB[swizzle<3, 3, 4>(tid % 16 * 128 + tid / 64 * 64 + i_2 * 16 +
+          : "r"(shared_address(&sB[swizzle<3, 3, 5>(tid % 16 * 256 + tid / 64 * 64 + i_2 * 16 +
                             (tid / 16) % 2 * 8)]))
           : "memory");
     }
-    const __half* A_next = &A[b / 512 * 8388608 + b % 16 * 524288 + tid / 8 * 4096 + tid % 8 * 8 +
+    const __half* A_next = &A[b / 256 * 8388608 + b % 16 * 524288 + tid / 8 * 4096 + tid % 8 * 8 +
             128];
-    const __half* B_next = &B[tid / 8 * 4096 + (b / 16) % 32 * 128 + tid % 8 * 8 + 524288];
+    const __half* B_next = &B[tid / 8 * 4096 + (b / 16) % 16 * 256 + tid % 8 * 8 + 524288];
     for (int k = 0; k < 64; k += 1) {  // line 76
       // line 77: Move (view of %sA) -> (%rA_3)
       #pragma unroll
@@ -116,7 +116,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rB_3_u32[i_2 * 4]), "=r"(rB_3_u32[i_2 * 4 + 1]), "=r"(rB_3_u32[i_2 * 4 + 2]),
               "=r"(rB_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&sB[k % 2 * 8192 + 2048 + swizzle<3, 3, 4>(tid % 16 * 128 +
+            : "r"(shared_address(&sB[k % 2 * 16384 + 4096 + swizzle<3, 3, 5>(tid % 16 * 256 +
                               tid / 64 * 64 + i_2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
@@ -155,7 +155,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rB_2_u32[i_2 * 4]), "=r"(rB_2_u32[i_2 * 4 + 1]), "=r"(rB_2_u32[i_2 * 4 + 2]),
               "=r"(rB_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&sB[k % 2 * 8192 + 4096 + swizzle<3, 3, 4>(tid % 16 * 128 +
+            : "r"(shared_address(&sB[k % 2 * 16384 + 8192 + swizzle<3, 3, 5>(tid % 16 * 256 +
                               tid / 64 * 64 + i_2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
@@ -194,7 +194,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rB_3_u32[i_2 * 4]), "=r"(rB_3_u32[i_2 * 4 + 1]), "=r"(rB_3_u32[i_2 * 4 + 2]),
               "=r"(rB_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&sB[k % 2 * 8192 + 6144 + swizzle<3, 3, 4>(tid % 16 * 128 +
+            : "r"(shared_address(&sB[k % 2 * 16384 + 12288 + swizzle<3, 3, 5>(tid % 16 * 256 +
                               tid / 64 * 64 + i_2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
@@ -235,7 +235,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rB_2_u32[i_2 * 4]), "=r"(rB_2_u32[i_2 * 4 + 1]), "=r"(rB_2_u32[i_2 * 4 + 2]),
               "=r"(rB_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&sB[(k + 1) % 2 * 8192 + swizzle<3, 3, 4>(tid % 16 * 128 +
+            : "r"(shared_address(&sB[(k + 1) % 2 * 16384 + swizzle<3, 3, 5>(tid % 16 * 256 +
                               tid / 64 * 64 + i_2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
@@ -257,13 +257,13 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       if (k + 2 < 64) {  // line 191
         // line 192: Move (view of %A) -> (view of %sA)
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 195
+        for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 195
           // line 196: cp.async.cg.b128
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(&sA[k % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 3>(tid * 8)])),
-                "l"(&A_next[i_2 * 65536])
+              : "r"(shared_address(&sA[k % 2 * 8192 + i_2 * 2048 + swizzle<3, 3, 3>(tid * 8)])),
+                "l"(&A_next[i_2 * 131072])
               : "memory");
         }
         // line 199: Move (view of %B) -> (view of %sB)
@@ -273,9 +273,9 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(&sB[k % 2 * 8192 + i_2 / 2 * 2048 +
-                            swizzle<3, 3, 4>(tid / 8 * 128 + i_2 % 2 * 64 + tid % 8 * 8)])),
-                "l"(&B_next[i_2 / 2 * 65536 + i_2 % 2 * 64])
+              : "r"(shared_address(&sB[k % 2 * 16384 + i_2 / 4 * 8192 +
+                            swizzle<3, 3, 5>(tid / 8 * 256 + i_2 % 4 * 64 + tid % 8 * 8)])),
+                "l"(&B_next[i_2 / 4 * 131072 + i_2 % 4 * 64])
               : "memory");
         }
       }
@@ -292,13 +292,13 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
     *reinterpret_cast<__half2*>(&result[i_2 * 2]) =
         __float22half2_rn(*reinterpret_cast<float2*>(&acc[i_2 * 2]));
   }
-  __half* staged = reinterpret_cast<__half*>(smem + 65536);  // line 219
+  __half* staged = reinterpret_cast<__half*>(smem + 98304);  // line 219
   // line 220: Move (%result) -> (%staged)
   #pragma unroll
   for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 223
     // line 224
-    *reinterpret_cast<unsigned*>(&staged[swizzle<3, 3, 4>((tid / 32) % 2 * 8192 + i_2 % 8 * 1024 +
-                        (tid / 4) % 8 * 128 + tid / 64 * 64 + i_2 / 8 * 8 + tid % 4 * 2)]) =
+    *reinterpret_cast<unsigned*>(&staged[swizzle<3, 3, 5>((tid / 32) % 2 * 16384 + i_2 % 8 * 2048 +
+                        (tid / 4) % 8 * 256 + tid / 64 * 64 + i_2 / 8 * 8 + tid % 4 * 2)]) =
         *reinterpret_cast<unsigned*>(&result[i_2 * 2]);
   }
   {  // line 227: Move (%staged) -> (view of %C)
@@ -309,14 +309,14 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
     for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 233
       // line 234
       *reinterpret_cast<uint4*>(&r[i_2 * 8]) =
-          *reinterpret_cast<uint4*>(&staged[swizzle<3, 3, 4>(i_2 * 1024 + tid * 8)]);
+          *reinterpret_cast<uint4*>(&staged[swizzle<3, 3, 5>(i_2 * 2048 + tid * 8)]);
     }
     // line 237: Move (%r) -> (view of %C)
     #pragma unroll
     for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 240
       // line 241
-      *reinterpret_cast<uint4*>(&C[b / 512 * 8388608 + b % 16 * 524288 + i_2 * 32768 +
-                      tid / 16 * 4096 + (b / 16) % 32 * 128 + tid % 16 * 8]) =
+      *reinterpret_cast<uint4*>(&C[b / 256 * 8388608 + b % 16 * 524288 + i_2 * 32768 +
+                      tid / 32 * 4096 + (b / 16) % 16 * 256 + tid % 32 * 8]) =
           *reinterpret_cast<uint4*>(&r[i_2 * 8]);
     }
   }
