@@ -174,6 +174,11 @@ fn problems(out: &mut String) {
             let _ = writeln!(out, "{arch}, kernel level, {name}: {} ms", time.as_millis());
             longest = longest.max((time, name));
         }
-        let _ = writeln!(out, "{arch}, kernel level: {} ms at most, {}", longest.0.as_millis(), longest.1);
+        let _ = writeln!(
+            out,
+            "{arch}, kernel level: {} ms at most, {}",
+            longest.0.as_millis(),
+            longest.1
+        );
     }
 }

@@ -8,7 +8,7 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
 use carbyne_ir::scalar::Memory;
 use num_integer::gcd;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A kernel, as its cost sees it.
 #[derive(Debug)]
@@ -27,6 +27,9 @@ pub(crate) struct Outline {
     pub buffers: usize,
     /// How many iterations what lies in a buffer is filled ahead of what reads it, by the buffer; 0 where it is not a ring.
     pub ahead: Vec<i64>,
+    /// For which part of an iteration what lies in a ring is needed earlier than that, by the buffer: of the slices of an
+    /// iteration some are read in the one before.
+    pub early: Vec<f64>,
 }
 
 /// A statement.
@@ -135,9 +138,15 @@ impl Outline {
                 touched: vec![],
                 buffers: p.buffers.len(),
                 ahead: vec![0; p.buffers.len()],
+                early: vec![0.0; p.buffers.len()],
             },
+            stages: BTreeMap::new(),
         };
         let body = walk.stmts(body);
+        for (buffer, read) in walk.stages {
+            let early = &mut walk.out.early[usize::from(buffer)];
+            *early = early.max(read.others / (read.first + read.others));
+        }
         Some(Outline { body, ..walk.out })
     }
 }
@@ -159,6 +168,18 @@ struct Walk<'p> {
     /// In which part of the turns of the loops around what follows is executed.
     part: f64,
     out: Outline,
+    /// How rings are read in loops.
+    stages: BTreeMap<BufferId, Stages>,
+}
+
+/// How the stages of a ring are read in an iteration.
+struct Stages {
+    /// Which is read first.
+    stage: i64,
+    /// Executions that read it.
+    first: f64,
+    /// Executions that read others.
+    others: f64,
 }
 
 impl Walk<'_> {
@@ -283,6 +304,8 @@ impl Walk<'_> {
                 _ => {}
             }
         }
+        let rings: Vec<TensorId> = spec.input_tensors().filter(|t| self.is_shared(*t)).collect();
+        rings.into_iter().for_each(|t| self.early(spec, t, by));
         self.out.leaves.push(Leaf {
             spec: id,
             by,
@@ -292,6 +315,33 @@ impl Walk<'_> {
             times,
         });
         Some(Node::Leaf(number))
+    }
+
+    /// Notes which stage of a ring a leaf reads, or how many slices ahead.
+    fn early(&mut self, spec: &Spec, t: TensorId, by: Executors) {
+        let p = self.p;
+        let buffer = p.tensors[t].buffer;
+        let Some((_, turns, mean)) = self.loops.last() else { return };
+        let (turns, mean) = (*turns as f64, *mean);
+        // Slices that are to be loaded ahead into registers.
+        let slices = spec.outputs.iter().map(|t| self.out.ahead[usize::from(p.tensors[*t].buffer)]);
+        let slices = slices.max().unwrap_or(0) as f64;
+        if slices > 0.0 && turns > slices {
+            let early = &mut self.out.early[usize::from(buffer)];
+            *early = early.max(slices / turns);
+        }
+        // Stages that are written out.
+        let whole = &p.tensors[p.buffers[buffer].tensor];
+        let [stages, _, ..] = &whole.levels[..] else { return };
+        let step = stages.to_fixed().and_then(|l| l.leaves().first().copied());
+        let at = p.value_at(p.tensors[t].offset, by.first, &self.first_turns(by, 0));
+        let (Some((2.., step @ 1..)), Some(at)) = (step, at) else { return };
+        let stage = at / step;
+        let read = self.stages.entry(buffer).or_insert(Stages { stage, first: 0.0, others: 0.0 });
+        match read.stage == stage {
+            true => read.first += mean,
+            false => read.others += mean,
+        }
     }
 
     fn executors(&self, spec: &Spec) -> Option<Executors> {

@@ -412,7 +412,9 @@ impl<'a> Alone<'a> {
         let mut ring = 0f64;
         for (b, completion, busy) in std::mem::replace(&mut self.copies, outer) {
             if self.reads(body, b) {
-                ring = ring.max((completion + busy) / self.o.ahead[usize::from(b)].max(1) as f64);
+                let (ahead, early) = (self.o.ahead[usize::from(b)], self.o.early[usize::from(b)]);
+                let iterations = (ahead.max(1) as f64 - early).max(0.25);
+                ring = ring.max((completion + busy) / iterations);
             } else {
                 self.copied(b, completion, busy * trips as f64);
             }
