@@ -3,7 +3,7 @@
 use super::choose::{Candidate, Choosing, Match, Ranking, shown};
 use super::params::{self, Numbers, Pins};
 use super::write::Instance;
-use carbyne_ir::ast::{AttrValue, Def, Expr};
+use carbyne_ir::ast::{AttrValue, Def, Expr, ExprKind};
 use std::collections::BTreeMap;
 
 /// Tiles that are spoken of.
@@ -36,9 +36,17 @@ pub(crate) fn tile(def: &Def, numbers: &Numbers) -> Vec<i64> {
     values(def, "tile", numbers)
 }
 
-/// How many warps share it along its modes, all together; 1 where the strategy does not say.
-pub(crate) fn warps(def: &Def, numbers: &Numbers) -> i64 {
-    values(def, "warps", numbers).into_iter().fold(1, i64::saturating_mul)
+/// The numbers of an instance, of warps that share its tile how many there are in all.
+pub(crate) fn but_warps(def: &Def, numbers: &Numbers) -> Vec<i64> {
+    let along = exprs(def, "warps");
+    let name = |e: &Expr| match &e.kind {
+        ExprKind::Name(name) => Some(name.clone()),
+        _ => None,
+    };
+    let names: Vec<String> = along.iter().filter_map(name).collect();
+    let all = values(def, "warps", numbers).into_iter().fold(1, i64::saturating_mul);
+    let others = numbers.iter().filter(|(name, _)| !names.contains(name)).map(|(_, n)| *n);
+    std::iter::once(all).chain(others).collect()
 }
 
 fn values(def: &Def, key: &str, numbers: &Numbers) -> Vec<i64> {

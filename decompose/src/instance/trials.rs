@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Instances whose layouts are solved at most, of one kernel.
 const MOST_SOLVED: usize = 8;
 
-/// What instances of a tile that was solved are taken to be slower than their bounds promise, before others of another tile
-/// are: they differ in warps, slices and stages alone, and are alike.
+/// By how much an instance is put behind others where one was solved that differs from it in the place of warps alone: they
+/// are alike.
 const ALIKE: f64 = 1.05;
 
 /// How many instances are listed.
@@ -49,7 +49,7 @@ pub(super) struct Trials<'a> {
     solved: Vec<Solved>,
     /// By how much bounds of a match were too low, at least.
     over: Vec<Option<f64>>,
-    /// Of each candidate, a number for its match, its tile and the number of its warps.
+    /// Of each candidate, a number for all that differ from it in the place of warps alone.
     tiles: Vec<usize>,
     /// The same as `over`, by these numbers.
     over_tile: Vec<Option<f64>>,
@@ -70,9 +70,8 @@ impl<'a> Trials<'a> {
     ) -> Self {
         let mut numbers = HashMap::new();
         let tile = |c: &Candidate| {
-            let (def, all) = (matches[c.of].def, numbers.len());
-            let tile = (c.of, larger::tile(def, &c.numbers), larger::warps(def, &c.numbers));
-            *numbers.entry(tile).or_insert(all)
+            let all = numbers.len();
+            *numbers.entry((c.of, larger::but_warps(matches[c.of].def, &c.numbers))).or_insert(all)
         };
         let tiles: Vec<usize> = candidates.iter().map(tile).collect();
         Trials {
@@ -118,7 +117,8 @@ impl<'a> Trials<'a> {
             ranking.instances.push(ranked);
         }
         let best = self.ordered(ranking);
-        self.sort(ranking);
+        let chosen = best.as_ref().map(|(_, i)| self.candidates[*i].by.as_str());
+        self.sort(ranking, chosen);
         best
     }
 
@@ -223,14 +223,18 @@ impl<'a> Trials<'a> {
         None
     }
 
-    /// Best first; those that were not solved come where their strategy's bounds have shown them to belong.
-    fn sort(&self, ranking: &mut Ranking) {
-        let over = |c: &'a Candidate| Some((c.by.as_str(), self.over[c.of]?));
-        let factor: HashMap<&str, f64> = self.candidates.iter().filter_map(over).collect();
+    /// The chosen one, then best first; those that were not solved come where bounds of those like them have shown them to
+    /// belong.
+    fn sort(&self, ranking: &mut Ranking, chosen: Option<&str>) {
+        let over = |(i, c): (usize, &'a Candidate)| {
+            Some((c.by.as_str(), self.over_tile[self.tiles[i]].or(self.over[c.of])?))
+        };
+        let factor: HashMap<&str, f64> =
+            self.candidates.iter().enumerate().filter_map(over).collect();
         let key = |r: &Ranked| {
             let bound = r.bound.unwrap_or(f64::MAX);
             let expected = bound * factor.get(r.by.as_str()).copied().unwrap_or(1.0);
-            (r.refused.is_some(), r.cycles.unwrap_or(expected))
+            ((r.refused.is_some(), Some(r.by.as_str()) != chosen), r.cycles.unwrap_or(expected))
         };
         ranking.instances.sort_by(|a, b| {
             let (x, y) = (key(a), key(b));

@@ -331,17 +331,36 @@ impl Walk<'_> {
             *early = early.max(slices / turns);
         }
         // Stages that are written out.
-        let whole = &p.tensors[p.buffers[buffer].tensor];
-        let [stages, _, ..] = &whole.levels[..] else { return };
-        let step = stages.to_fixed().and_then(|l| l.leaves().first().copied());
-        let at = p.value_at(p.tensors[t].offset, by.first, &self.first_turns(by, 0));
-        let (Some((2.., step @ 1..)), Some(at)) = (step, at) else { return };
-        let stage = at / step;
+        let Some(stage) = self.stage(t, by) else { return };
         let read = self.stages.entry(buffer).or_insert(Stages { stage, first: 0.0, others: 0.0 });
         match read.stage == stage {
             true => read.first += mean,
             false => read.others += mean,
         }
+    }
+
+    /// Which stage of its ring a view is of in the first turns of the loops around: by so much it is ahead of the stage that
+    /// comes first. None where no loop goes around the ring.
+    fn stage(&self, t: TensorId, by: Executors) -> Option<i64> {
+        let p = self.p;
+        let whole = &p.tensors[p.buffer_of(t).tensor];
+        let [stages, _, ..] = &whole.levels[..] else { return None };
+        let (n, step) = stages.to_fixed()?.leaves().first().copied()?;
+        let mut values = self.first_turns(by, 0);
+        self.loops.iter().zip(&self.ranges).rev().find_map(|((var, ..), (_, by_turn))| {
+            let begin = values.get(var).copied().unwrap_or_default();
+            let mut all = vec![];
+            for turn in 0..n.min(MOST_STAGES) {
+                values.insert(*var, begin.saturating_add(turn.saturating_mul(*by_turn)));
+                all.push(p.value_at(p.tensors[t].offset, by.first, &values)?);
+            }
+            values.insert(*var, begin);
+            let least = all.iter().min().copied()?;
+            let first = all.first()? - least;
+            all.sort_unstable();
+            let around = all.windows(2).all(|w| w[1] - w[0] == step) && step > 0 && n > 1;
+            (around && n <= MOST_STAGES).then_some(first / step)
+        })
     }
 
     fn executors(&self, spec: &Spec) -> Option<Executors> {
@@ -439,6 +458,9 @@ fn modes(p: &Program, t: TensorId) -> impl Iterator<Item = (i64, i64)> {
 
 /// Coordinates at which loops begin that are looked at.
 const MOST_STARTS: i64 = 1024;
+
+/// Stages of rings that are told apart.
+const MOST_STAGES: i64 = 16;
 
 /// Turns of a loop in which conditions are looked at.
 const MOST_TURNS: i64 = 64;
