@@ -14,6 +14,7 @@ use super::region::{Axis, Region};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Scalar;
+use std::collections::BTreeMap;
 
 /// A meaning as a chain of steps.
 #[derive(Clone, Debug, Default)]
@@ -155,7 +156,7 @@ impl Chain {
     #[must_use]
     pub fn work(&self, output: usize, region: &Region) -> u64 {
         let Some(value) = self.outputs.get(output) else { return 0 };
-        let needs = self.needs(*value, region);
+        let needs = self.needs(*value, region, &Rows::new());
         let sizes = needs.iter().flatten().fold(0u64, |sum, r| sum.saturating_add(r.size()));
         self.steps.iter().fold(sizes, |sum, s| sum.saturating_add(self.step_work(s, &needs)))
     }
@@ -164,7 +165,7 @@ impl Chain {
     #[must_use]
     pub fn numbers(&self, output: usize, region: &Region) -> u64 {
         let Some(value) = self.outputs.get(output) else { return 0 };
-        let needs = self.needs(*value, region);
+        let needs = self.needs(*value, region, &Rows::new());
         needs.iter().flatten().fold(0u64, |sum, r| sum.saturating_add(r.size()))
     }
 
@@ -180,14 +181,14 @@ impl Chain {
     }
 
     /// Where each tensor is needed for a result on a region.
-    fn needs(&self, value: usize, region: &Region) -> Vec<Option<Region>> {
+    fn needs(&self, value: usize, region: &Region, rows: &Rows) -> Vec<Option<Region>> {
         let mut needs: Vec<Option<Region>> = vec![None; self.values.len()];
         needs[value] = Some(region.clone());
         for step in self.steps.iter().rev() {
             let Some(wanted) = needs[step.output].clone() else { continue };
             for (i, input) in step.inputs.iter().enumerate() {
                 let Input::Value(v) = input else { continue };
-                let Some(own) = self.needed(step, i, &wanted) else { continue };
+                let Some(own) = self.needed(step, i, &wanted, rows) else { continue };
                 needs[*v] = Some(match &needs[*v] {
                     None => own,
                     Some(before) => before.union(&own),
@@ -198,7 +199,7 @@ impl Chain {
     }
 
     /// Where an input of a step is needed for its output on a region; none where it is not.
-    fn needed(&self, step: &Step, input: usize, wanted: &Region) -> Option<Region> {
+    fn needed(&self, step: &Step, input: usize, wanted: &Region, rows: &Rows) -> Option<Region> {
         let Input::Value(v) = step.inputs[input] else { return None };
         let modes = &self.values[v].modes;
         Some(match &step.op {
@@ -231,15 +232,12 @@ impl Chain {
                 let rank = modes.len();
                 let gone = wanted.axes.len() < if input == 0 { rank } else { rank + 1 };
                 match input {
-                    // Which rows are read is not known before their coordinates are.
                     0 => {
                         let mut kept = wanted.axes.iter();
                         let of = |(i, n): (usize, &i64)| {
                             if i == *axis {
-                                if !gone {
-                                    kept.next();
-                                }
-                                return Axis::Whole(*n);
+                                let many = if gone { None } else { kept.next() };
+                                return self.rows(step, *n, many.map_or(1, Axis::len), rows);
                             }
                             kept.next().cloned().unwrap_or(Axis::Whole(*n))
                         };
@@ -272,6 +270,56 @@ impl Chain {
         })
     }
 
+    /// Which coordinates of a mode a step gathers from. Before they are known they are counted alone; those that are computed
+    /// may be any.
+    fn rows(&self, step: &Step, extent: i64, many: usize, rows: &Rows) -> Axis {
+        if let Some(known) = rows.get(&step.output) {
+            return known.clone();
+        }
+        let many = i64::try_from(many).unwrap_or(extent).min(extent);
+        match self.coordinates(step) {
+            Some(_) => Axis::of((0..many).collect()),
+            None => Axis::Whole(extent),
+        }
+    }
+
+    /// The operand, and the value, that holds the coordinates that a step gathers from; none where they are computed.
+    fn coordinates(&self, step: &Step) -> Option<(usize, usize)> {
+        match step.inputs.get(1) {
+            Some(Input::Value(v)) => Some((self.values[*v].operand?, *v)),
+            _ => None,
+        }
+    }
+
+    /// The coordinates that are gathered from, of steps that read them from an operand.
+    fn gathered<E>(
+        &self,
+        value: usize,
+        region: &Region,
+        fetch: &mut impl FnMut(usize, &Region) -> Result<Vec<f64>, E>,
+    ) -> Result<Rows, E> {
+        let mut rows = Rows::new();
+        if !self.steps.iter().any(|s| matches!(s.op, StepOp::Gather(_))) {
+            return Ok(rows);
+        }
+        let needs = self.needs(value, region, &rows);
+        for step in &self.steps {
+            let (StepOp::Gather(axis), Some((operand, v))) = (&step.op, self.coordinates(step))
+            else {
+                continue;
+            };
+            let (Some(need), Some(Input::Value(from))) = (&needs[v], step.inputs.first()) else {
+                continue;
+            };
+            let extent = self.values[*from].modes.get(*axis).copied().unwrap_or(1);
+            let all = fetch(operand, need)?.into_iter().map(|n| n as i64);
+            // What lies outside is no element.
+            let own = Axis::of(all.filter(|n| (0..extent).contains(n)).collect());
+            rows.insert(step.output, own);
+        }
+        Ok(rows)
+    }
+
     /// Evaluates an output on a region. `fetch` gives the numbers of an operand on a region, in the order of
     /// its elements.
     ///
@@ -284,7 +332,8 @@ impl Chain {
         fetch: &mut impl FnMut(usize, &Region) -> Result<Vec<f64>, E>,
     ) -> Result<Exact, E> {
         let Some(value) = self.outputs.get(output).copied() else { return Ok(Exact::default()) };
-        let needs = self.needs(value, region);
+        let rows = self.gathered(value, region, fetch)?;
+        let needs = self.needs(value, region, &rows);
         let mut found: Vec<Option<Exact>> = vec![None; self.values.len()];
         for (i, need) in needs.iter().enumerate() {
             if let (Some(region), Some(operand)) = (need, self.values[i].operand) {
@@ -295,7 +344,7 @@ impl Chain {
         }
         for step in &self.steps {
             if let Some(wanted) = &needs[step.output] {
-                found[step.output] = Some(self.step(step, wanted, &needs, &found));
+                found[step.output] = Some(self.step(step, wanted, (&needs, &rows), &found));
             }
         }
         Ok(found[value].take().unwrap_or_default())
@@ -305,7 +354,7 @@ impl Chain {
         &self,
         step: &Step,
         wanted: &Region,
-        needs: &[Option<Region>],
+        (needs, rows): (&[Option<Region>], &Rows),
         found: &[Option<Exact>],
     ) -> Exact {
         let n = usize::try_from(wanted.size()).unwrap_or(0);
@@ -316,7 +365,7 @@ impl Chain {
                 Some(Input::Number(v)) => Exact { numbers: vec![*v; n], scales: vec![0.0; n] },
                 Some(Input::Value(v)) => {
                     let (Some(region), Some(own), Some(need)) =
-                        (&needs[*v], &found[*v], self.needed(step, i, wanted))
+                        (&needs[*v], &found[*v], self.needed(step, i, wanted, rows))
                     else {
                         return Exact { numbers: vec![0.0; n], scales: vec![0.0; n] };
                     };
@@ -332,7 +381,7 @@ impl Chain {
         let wide = |i: usize| -> Exact {
             let own = input(i);
             match step.inputs.get(i) {
-                Some(Input::Value(_)) => match self.needed(step, i, wanted) {
+                Some(Input::Value(_)) => match self.needed(step, i, wanted, rows) {
                     // One element, whatever the rank of the output.
                     Some(need) if need.axes.is_empty() => {
                         let all = |list: &[f64]| vec![list.first().copied().unwrap_or(0.0); n];
@@ -366,7 +415,9 @@ impl Chain {
                 collect(pairs(wide(0)).zip(chosen).map(|(p, (x, y))| select(p, x, y)))
             }
             StepOp::Reduction(op, removed) => {
-                let Some(need) = self.needed(step, 0, wanted) else { return Exact::default() };
+                let Some(need) = self.needed(step, 0, wanted, rows) else {
+                    return Exact::default();
+                };
                 reduce(*op, from, removed, &need, n, &input(0))
             }
             StepOp::MatMul => {
@@ -391,7 +442,7 @@ impl Chain {
                     return Exact::default();
                 };
                 let (Some(from), Some(at)) =
-                    (self.needed(step, 0, wanted), self.needed(step, 1, wanted))
+                    (self.needed(step, 0, wanted, rows), self.needed(step, 1, wanted, rows))
                 else {
                     return Exact::default();
                 };
@@ -433,7 +484,7 @@ impl Chain {
             }
             StepOp::View(layout, offset) => {
                 let (Some(Input::Value(v)), Some(need)) =
-                    (step.inputs.first(), self.needed(step, 0, wanted))
+                    (step.inputs.first(), self.needed(step, 0, wanted, rows))
                 else {
                     return Exact::default();
                 };
@@ -456,6 +507,9 @@ impl Chain {
         }
     }
 }
+
+/// Of steps that gather, by their output, the coordinates that they gather from.
+type Rows = BTreeMap<usize, Axis>;
 
 impl Axis {
     fn position_of(&self, index: i64) -> usize {
