@@ -291,6 +291,8 @@ struct Alone<'a> {
     held: Units,
     barriers: f64,
     in_loop: usize,
+    /// When the statements began that no loop and no barrier parts: the compiler puts loads there that need nothing of them.
+    begun: f64,
 }
 
 impl<'a> Alone<'a> {
@@ -311,6 +313,7 @@ impl<'a> Alone<'a> {
             held: Units::default(),
             barriers: 0.0,
             in_loop: 0,
+            begun: 0.0,
         }
     }
 
@@ -364,6 +367,7 @@ impl<'a> Alone<'a> {
             before.1.clone_from(&self.ready);
             let (now, busy, waited) = (self.now(), self.busy, self.held);
             let rest = if i + 1 == followed { trips - i } else { 1 };
+            self.begun = now;
             self.copies.clear();
             self.nodes(body, times * rest as f64);
             last = self.now() - now;
@@ -404,6 +408,7 @@ impl<'a> Alone<'a> {
             }
         }
         self.in_loop -= 1;
+        self.begun = self.now();
     }
 
     /// How long an iteration of a loop takes at least for the copies that are read in it, too, so many iterations later. Others
@@ -460,12 +465,25 @@ impl<'a> Alone<'a> {
         meets
     }
 
+    /// Whether a leaf brings to registers what the kernel does not write.
+    fn is_input(&self, leaf: &Leaf) -> bool {
+        let written = |b: &BufferId| self.o.leaves.iter().any(|l| l.writes.contains(b));
+        let global = |b: &BufferId| self.o.touched.iter().any(|t| t.buffer == *b);
+        !leaf.writes.iter().any(global) && !leaf.reads.iter().any(written)
+    }
+
     fn run(&mut self, leaf: &Leaf, w: &Work, times: f64) {
-        self.meet(leaf, w, times);
+        if self.meet(leaf, w, times) {
+            self.begun = self.now();
+        }
         let range = (leaf.by.first, leaf.by.first.saturating_add(leaf.by.threads));
         let own = cycles(&units(w), leaf.by.warps(), self.t, self.sector);
         let in_memory = |b: BufferId| leaf.shared.iter().any(|s| s.0 == b);
-        let (mut start, mut last, mut come) = (self.at(range), 0f64, 0f64);
+        let now = self.at(range);
+        let loads =
+            w.sectors > 0.0 && !w.asynchronous && leaf.shared.is_empty() && self.is_input(leaf);
+        let (mut start, mut last, mut come) =
+            (if loads { self.begun.min(now) } else { now }, 0f64, 0f64);
         for &b in &leaf.reads {
             let ready = self.ready[usize::from(b)];
             start = start.max(if in_memory(b) { ready.1 } else { ready.0 });
@@ -485,7 +503,7 @@ impl<'a> Alone<'a> {
             (0..UNITS).for_each(|u| self.held[u] += own[u]);
         }
         // Threads go on when the last of what they wait for has come.
-        self.set(range, (start + own[ISSUE]).max(come));
+        self.set(range, (start.max(now) + own[ISSUE]).max(come));
         let completion = match w.sectors > 0.0 {
             true => w.completion * self.t.fitted.loaded,
             false => w.completion,
