@@ -10,6 +10,7 @@
 mod atom;
 mod chain;
 pub(crate) mod choose;
+mod factors;
 mod graph;
 mod in_place;
 mod larger;
@@ -18,6 +19,7 @@ mod params;
 mod pattern;
 mod place;
 mod refusal;
+pub(crate) mod said;
 mod sample;
 mod trials;
 mod write;
