@@ -24,5 +24,7 @@ mod sample;
 mod trials;
 mod write;
 
+pub(crate) use atom::could_be;
 pub use library::{Strategies, own_texts};
+pub(crate) use pattern::SOMETHING_ELSE;
 pub use sample::Sample;

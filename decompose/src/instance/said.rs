@@ -75,3 +75,53 @@ impl Said {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carbyne_ir::text;
+
+    const SRC: &str = "carbyne 2\n%A:[64].f32.GL\n%B:[64].f32.GL\n%C:[64].f32.GL\n\
+                       Move @pinned (%A) -> (%B) by=@own[S=9, T=4]\nMove @free (%A) -> (%C)\n";
+
+    fn specs() -> (Said, Vec<Span>) {
+        let module = text::parse(SRC).expect("parses");
+        let spans = module.items.iter().filter_map(|s| match &s.kind {
+            StmtKind::Spec(spec) => Some(spec.span),
+            _ => None,
+        });
+        (Said::of(&module), spans.collect())
+    }
+
+    #[test]
+    fn stages_are_said_as_they_were_written() {
+        let (said, spans) = specs();
+        let help = |at: Span, stages: i64, trips: i64| {
+            said.too_many(at, stages, Some(trips)).and_then(|d| d.help)
+        };
+        let pin = help(spans[0], 9, 4).unwrap_or_default();
+        assert_eq!(pin, "pin `S=4`, or fewer, or leave `S` out");
+        // What the strategy has chosen is its own.
+        assert_eq!(help(spans[0], 8, 4), None);
+        assert_eq!(help(spans[1], 9, 4), None);
+        let own = help(Span::new(3, 4), 9, 4).unwrap_or_default();
+        assert_eq!(own, "write `stages=4`, or fewer");
+        assert_eq!(help(Span::new(3, 4), 4, 4), None);
+    }
+
+    #[test]
+    fn what_nobody_can_act_on_is_not_said() {
+        let (said, spans) = specs();
+        let concerns = |code: Code, at: Span| said.concerns(&Diagnostic::warning(code, at, ""));
+        for (code, pinned, free) in
+            [(Code::Uneven, true, false), (Code::Unused, false, false), (Code::Budget, true, true)]
+        {
+            assert_eq!(
+                (concerns(code, spans[0]), concerns(code, spans[1])),
+                (pinned, free),
+                "{code}"
+            );
+            assert!(concerns(code, Span::new(3, 4)), "{code}");
+        }
+    }
+}
