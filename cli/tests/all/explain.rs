@@ -152,7 +152,10 @@ fn each_kernel_has_its_own_shared_memory() {
     assert!(of("g_partial", "shared_bytes") > 0, "{report}");
     for other in ["g_zero", "g_rest"] {
         assert_eq!(of(other, "shared_bytes"), 0, "{other}: {report}");
-        assert!(of(other, "blocks_per_multiprocessor") > of("g_partial", "blocks_per_multiprocessor"), "{other}: {report}");
+        assert!(
+            of(other, "blocks_per_multiprocessor") > of("g_partial", "blocks_per_multiprocessor"),
+            "{other}: {report}"
+        );
     }
 }
 
