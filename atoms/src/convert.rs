@@ -44,6 +44,12 @@ const SHIFTED: AtomKind = AtomKind::Sequence {
     formula: "the 16 bits become the upper half of a binary32",
     error: "none",
 };
+/// The same the other way: what architectures do that have no instruction for it.
+const ROUNDED: AtomKind = AtomKind::Sequence {
+    formula: "the upper half of S + 0x7fff + bit 16 of S; 0x7fff of NaN",
+    error: "none",
+};
+const BF16_OF_F32: &str = "{D} = __ushort_as_bfloat16(static_cast<unsigned short>({S} == {S} ? (__float_as_uint({S}) + 0x7fffu + (__float_as_uint({S}) >> 16 & 1u)) >> 16 : 0x7fffu));";
 const THROUGH_F32: AtomKind =
     AtomKind::Sequence { formula: "by f32, which is exact", error: "none" };
 const THROUGH_F16: AtomKind =
@@ -85,19 +91,18 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             let rounding = if widens(from, to) { Rounding::Exact } else { Rounding::Nearest };
             let wide = from == F64 || to == F64;
             let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
-            let mut atom = atom(
-                name,
-                ArchReq::Since(first),
-                AtomOp::Unary(UnaryOp::Cast),
-                t.pointwise(lanes, n),
-            )
-            .operands([
-                r(("S", Elem::Scalar(from), RF, &tile, tv)).through(from_cxx),
-                w(("D", Elem::Scalar(to), RF, &tile, tv)).through(to_cxx),
-            ])
-            .cuda(cuda)
-            .rounded(rounding)
-            .cite(cite);
+            let cost = match kind == ROUNDED {
+                true => t.chain(t.int_lanes, n, 5),
+                false => t.pointwise(lanes, n),
+            };
+            let mut atom = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+                .operands([
+                    r(("S", Elem::Scalar(from), RF, &tile, tv)).through(from_cxx),
+                    w(("D", Elem::Scalar(to), RF, &tile, tv)).through(to_cxx),
+                ])
+                .cuda(cuda)
+                .rounded(rounding)
+                .cite(cite);
             atom.kind = kind;
             atom
         })
@@ -139,19 +144,20 @@ fn wide() -> Vec<Entry> {
         ("cvt.f16x2.f32",  Sm70, F2, H2, 2, "{D} = __float22half2_rn({S});",      ONE_STEP, HALF),
         ("cvt.bf16.f32",   Sm80, F,  B,  1, "{D} = __float2bfloat16_rn({S});",    ONE_STEP, BF16),
         ("cvt.bf16x2.f32", Sm80, F2, B2, 2, "{D} = __float22bfloat162_rn({S});",  ONE_STEP, BF16),
+        ("cvt.bf16.f32.int",   Sm70, F,  B,  1, BF16_OF_F32, ROUNDED, BF16),
         ("cvt.f32.f16",    Sm70, H,  F,  1, "{D} = __half2float({S});",           ONE_STEP, HALF),
         ("cvt.f32.f16x2",  Sm70, H2, F2, 2, "{D} = __half22float2({S});",         ONE_STEP, HALF),
-        ("cvt.f32.bf16",   Sm80, B,  F,  1, "{D} = __bfloat162float({S});",       SHIFTED,  BF16),
-        ("cvt.f32.bf16x2", Sm80, B2, F2, 2, "{D} = __bfloat1622float2({S});",     SHIFTED,  BF16),
+        ("cvt.f32.bf16",   Sm70, B,  F,  1, "{D} = __bfloat162float({S});",       SHIFTED,  BF16),
+        ("cvt.f32.bf16x2", Sm70, B2, F2, 2, "{D} = __bfloat1622float2({S});",     SHIFTED,  BF16),
         ("cvt.f32.f64",    Sm70, D,  F,  1, "{D} = __double2float_rn({S});",      ONE_STEP, CVT),
         ("cvt.f64.f32",    Sm70, F,  D,  1, "{D} = static_cast<double>({S});",    ONE_STEP, CVT),
         ("cvt.f16.f64",    Sm70, D,  H,  1, "{D} = __double2half({S});",          ONE_STEP, HALF),
         ("cvt.f64.f16",    Sm70, H,  D,  1, "{D} = static_cast<double>(__half2float({S}));",     THROUGH_F32, HALF),
-        ("cvt.f64.bf16",   Sm80, B,  D,  1, "{D} = static_cast<double>(__bfloat162float({S}));", THROUGH_F32, BF16),
-        ("cvt.bf16.f16",   Sm80, H,  B,  1, "{D} = __float2bfloat16_rn(__half2float({S}));",     THROUGH_F32, BF16),
-        ("cvt.bf16x2.f16x2", Sm80, H2, B2, 2, "{D} = __float22bfloat162_rn(__half22float2({S}));",   THROUGH_F32, BF16),
-        ("cvt.f16x2.bf16x2", Sm80, B2, H2, 2, "{D} = __float22half2_rn(__bfloat1622float2({S}));",   THROUGH_F32, BF16),
-        ("cvt.f16.bf16",   Sm80, B,  H,  1, "{D} = __float2half_rn(__bfloat162float({S}));",     THROUGH_F32, BF16),
+        ("cvt.f64.bf16",   Sm70, B,  D,  1, "{D} = static_cast<double>(__bfloat162float({S}));", THROUGH_F32, BF16),
+        ("cvt.bf16.f16",   Sm70, H,  B,  1, "{D} = __float2bfloat16_rn(__half2float({S}));",     THROUGH_F32, BF16),
+        ("cvt.bf16x2.f16x2", Sm70, H2, B2, 2, "{D} = __float22bfloat162_rn(__half22float2({S}));",   THROUGH_F32, BF16),
+        ("cvt.f16x2.bf16x2", Sm70, B2, H2, 2, "{D} = __float22half2_rn(__bfloat1622float2({S}));",   THROUGH_F32, BF16),
+        ("cvt.f16.bf16",   Sm70, B,  H,  1, "{D} = __float2half_rn(__bfloat162float({S}));",     THROUGH_F32, BF16),
     ]
 }
 

@@ -59,7 +59,6 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     for (name, (from, from_cxx), (to, to_cxx), cuda, kind, cite) in
         to_integers().into_iter().chain(from_integers()).chain(between_integers())
     {
-        let first = if from == Bf16 || to == Bf16 { Arch::Sm80 } else { Arch::Sm70 };
         let lanes = if from.bits() == 64 || to.bits() == 64 {
             t.convert_wide_lanes
         } else if from.is_float() || to.is_float() {
@@ -68,7 +67,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             t.int_lanes
         };
         let cost = t.chain(lanes, 1, if kind == ONE_STEP { 1 } else { 2 });
-        let mut atom = atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+        let mut atom = atom(name, ArchReq::Since(Arch::Sm70), AtomOp::Unary(UnaryOp::Cast), cost)
             .operands([
                 r(("S", Elem::Scalar(from), RF, &[1], ONE)).through(from_cxx),
                 w(("D", Elem::Scalar(to), RF, &[1], ONE)).through(to_cxx),

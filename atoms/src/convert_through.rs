@@ -111,9 +111,9 @@ impl Way {
 /// The first architecture with conversions of the type.
 fn since(scalar: Scalar) -> Arch {
     match scalar {
-        Tf32 | Bf16 => Arch::Sm80,
+        Tf32 => Arch::Sm80,
         E4m3 | E5m2 => Arch::Sm89,
-        Scalar::F64 | Scalar::F32 | Scalar::F16 | not_floats!() => Arch::Sm70,
+        Scalar::F64 | Scalar::F32 | Scalar::F16 | Scalar::Bf16 | not_floats!() => Arch::Sm70,
     }
 }
 

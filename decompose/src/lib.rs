@@ -53,6 +53,7 @@ use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
+use instance::said::Said;
 use names::Names;
 pub use places::{Origin, Origins};
 use schedule::roles::Roles;
@@ -231,7 +232,8 @@ fn attempt(
     let origins = Origins::new(given.unwrap_or(module), module, &written);
     let printed = (tree != *module).then_some(tree);
     let tile_level = printed.as_ref().map_or_else(|| src.to_owned(), text::print);
-    warnings.append(&mut solution.warnings);
+    let said = Said::of(module);
+    warnings.extend(solution.warnings.drain(..).filter(|d| said.concerns(d)));
     let warnings = warnings.into_iter().map(|d| program.noted(d)).collect();
     written.inherit_executors();
     let (module, text, atomic) = generated.read_again(&written)?;
@@ -293,6 +295,7 @@ fn tiles(
     unordered: &[Diagnostic],
 ) -> Result<Tiles, Diagnostics> {
     let module = generated.module;
+    let said = Said::of(module);
     // Views that strategies take are of the newest version.
     let version = if tree == *module { module.version } else { FORMAT_VERSION };
     tree.version = version;
@@ -300,13 +303,14 @@ fn tiles(
         program = generated.checked(&tree)?;
     }
     let mut roles = Roles::default();
-    if let Some(parted) = schedule::roles::apply(&tree, &program, table, names, unordered)? {
+    if let Some(parted) = schedule::roles::apply(&tree, &program, table, names, (unordered, &said))?
+    {
         tree = parted.module;
         program = generated.checked(&tree)?;
         roles = parted.roles;
         warnings.extend(parted.warnings);
     }
-    if let Some((staged, more)) = schedule::pipeline::apply(&tree, &program, table, names) {
+    if let Some((staged, more)) = schedule::pipeline::apply(&tree, &program, table, names, &said) {
         tree = staged;
         tree.version = version;
         program = generated.checked(&tree)?;

@@ -164,8 +164,8 @@ impl Mismatch {
                 false => format!("put operand {operand} in {want}, by a Move of its own"),
             },
             Mismatch::FromMemory { .. } => "write the MatMul down to this instruction by hand, as \
-                                            examples/hopper_wgmma.cby does; no change of the text makes \
-                                            decompose choose it"
+                                            examples/hopper_wgmma.cby does; no change of a MatMul of tiles \
+                                            makes decompose choose it"
                 .to_owned(),
             Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
             Mismatch::Values { operand, want, .. } => {
@@ -211,8 +211,8 @@ impl fmt::Display for Mismatch {
             }
             Mismatch::FromMemory { operand, want } => write!(
                 f,
-                "reads operand {operand} from {want}; the bodies that decompose writes for a MatMul bring both \
-                 factors to registers"
+                "reads operand {operand} from {want}; the bodies that decompose writes for a MatMul of tiles bring \
+                 both factors to registers"
             ),
             Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
             Mismatch::Values { operand, want, found } => {

@@ -1,6 +1,9 @@
 //! The errors for leaves that no atom implements, or not the one that they name.
 
 use super::Mismatch;
+use crate::arch::Arch;
+use crate::atom::Atom;
+use crate::operand::AtomOperand;
 use crate::table::AtomTable;
 use crate::threads::executors;
 use carbyne_ir::ast::SpecKind;
@@ -29,7 +32,12 @@ pub fn no_atom(
             "write `{{?}}` behind the `RF` of {name}, and the threads share it; without it each has all of it"
         ));
     }
-    if let Some(n) = odd_group(p, spec, table) {
+    // Other threads help nobody whose types nothing takes.
+    let types = matches!(sorted.first(), Some((_, Mismatch::Scalar { .. })));
+    if let Some(elsewhere) = types.then(|| elsewhere(p, spec)).flatten() {
+        return d.help(format!("compile for one that has it: {elsewhere}"));
+    }
+    if let Some(n) = odd_group(p, spec, table).filter(|_| !types) {
         return d.help(format!(
             "let consecutive whole warps execute it, like `#cta[0..32]`: {n} threads are no multiple of a warp's 32, \
              and a group that executes a spec together is whole warps"
@@ -39,6 +47,25 @@ pub fn no_atom(
         Some((_, nearest)) => d.help(nearest.help()),
         None => d.help("write its body of specs that have atoms; `carbyne atoms` lists them"),
     }
+}
+
+/// Architectures that have an atom for the types of a pointwise operation or a conversion.
+fn elsewhere(p: &Program, spec: &Spec) -> Option<String> {
+    if !matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select) {
+        return None;
+    }
+    let takes = |o: &AtomOperand, t: TensorId| o.elem.scalars_per_unit(p.scalar_of(t)).is_some();
+    let fits = |a: &&Atom| {
+        let Ok(operands) = super::fill(spec, a) else { return false };
+        a.group == 1
+            && a.operands.iter().zip(&operands).all(|(o, given)| match given {
+                Operand::Tensor(t) => takes(o, *t),
+                Operand::Number(_) => true,
+            })
+    };
+    let has = |arch: &&Arch| AtomTable::new(**arch).implementing(spec.kind).any(|a| fits(&a));
+    let all: Vec<&str> = Arch::ALL.iter().filter(has).map(|a| a.as_str()).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 /// The error for a leaf that the atom which it names does not implement.

@@ -96,18 +96,22 @@ fn spec_lines(module: &Module, source: &Source) -> Vec<usize> {
 }
 
 /// What the lines of a text are counted by.
+#[derive(Copy, Clone)]
 struct Texts<'a> {
     table: &'a AtomTable,
-    source: LineIndex,
+    source: &'a LineIndex,
     /// The decomposed text.
-    generated: LineIndex,
+    generated: &'a LineIndex,
     /// Whether it is asked for instructions.
     why: bool,
+    /// Whether it is said what helps.
+    helps: bool,
 }
 
 fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> String {
     let generated = LineIndex::new(found.decomposed.as_deref().unwrap_or_default());
-    let texts = Texts { table, source: LineIndex::new(&source.text), generated, why };
+    let lines = LineIndex::new(&source.text);
+    let texts = Texts { table, source: &lines, generated: &generated, why, helps: true };
     let line = |span: Span| texts.source.line(span.start);
     let mut out = String::new();
     for d in &found.warnings {
@@ -127,6 +131,7 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     for one in found.rankings.iter().filter(|_| !why) {
         ranking::explained(one, line(one.span), &mut out);
     }
+    ways(found, line, &mut out);
     for c in &found.choices {
         choice(c, line(c.origin), &mut out);
     }
@@ -134,6 +139,9 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     let mut said: IndexMap<(usize, String, String), Vec<String>> = IndexMap::new();
     for leaf in &found.leaves {
         let generated = texts.generated.line(leaf.span.start).to_string();
+        // What makes a strategy be chosen is said above.
+        let way = found.ways.iter().any(|w| w.origin.is_at(leaf.origin));
+        let texts = Texts { helps: !way, ..texts };
         let key = (line(leaf.origin), sanitize(&leaf.text), explained(leaf, &texts));
         said.entry(key).or_default().extend(leaf.generated.then_some(generated));
     }
@@ -146,6 +154,27 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
         let _ = write!(out, "line {at}{generated}: {leaf}\n{answer}");
     }
     out
+}
+
+/// Strategies that have what is asked for, and by what pin they are taken.
+fn ways(found: &Explanation, line: impl Fn(Span) -> usize, out: &mut String) {
+    let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
+    for way in &found.ways {
+        let (at, atoms) = (line(way.origin), way.atoms.join(", "));
+        let (chosen, own) = &way.chosen;
+        let _ = writeln!(out, "line {at}: {atoms} is what {} has{}", way.by, cycles(way.cycles));
+        let _ = writeln!(out, "  chosen: {chosen}{}", cycles(*own));
+        let _ = writeln!(out, "  to take the other, {}", way.fix.steps.join(", then "));
+    }
+    for one in &found.without {
+        let _ = writeln!(
+            out,
+            "line {}: no @{}, which could have it: {}",
+            line(one.origin),
+            one.strategy,
+            sanitize(&one.why)
+        );
+    }
 }
 
 fn choice(c: &Choice, at: usize, out: &mut String) {
@@ -186,6 +215,7 @@ fn explained(leaf: &Explained, texts: &Texts<'_>) -> String {
             let _ = writeln!(out, "      {} would match: {}", c.atom, sanitize(&fix));
         } else if let Some(m) = atoms.first().and_then(|c| c.mismatch.as_ref())
             && texts.why
+            && texts.helps
             && Some(m.nearness().0) == nearest
         {
             let _ = writeln!(out, "      {}", sanitize(&m.help()));
@@ -221,6 +251,20 @@ fn object(found: &Explanation, source: &Source) -> Value {
         "warnings": found.warnings.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "decomposed": found.decomposed,
         "rankings": found.rankings.iter().map(ranking::object).collect::<Vec<_>>(),
+        "ways": found.ways.iter().map(|w| json!({
+            "line": line(w.origin),
+            "by": w.by,
+            "atoms": w.atoms,
+            "cycles": w.cycles,
+            "chosen": w.chosen.0,
+            "chosen_cycles": w.chosen.1,
+            "fix": fix(&w.fix),
+        })).collect::<Vec<_>>(),
+        "without": found.without.iter().map(|w| json!({
+            "line": line(w.origin),
+            "strategy": w.strategy,
+            "refused": w.why,
+        })).collect::<Vec<_>>(),
         "choices": found.choices.iter().map(|c| json!({
             "span": span(c.origin),
             "line": line(c.origin),

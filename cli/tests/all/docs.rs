@@ -57,6 +57,27 @@ fn the_readme_shows_what_happens() {
     );
 }
 
+/// The page about strategies quotes why an instance was chosen.
+#[test]
+fn the_page_about_strategies_shows_what_is_explained() {
+    let path = root().join("docs/strategies.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let example = root().join("examples/gemm.cby").display().to_string();
+    let said = carbyne(&["explain", &example, "--arch", "sm_80"], "").ok();
+    let command = "$ carbyne explain examples/gemm.cby --arch sm_80";
+    // Up to the strategies that have no instance.
+    let lines = said.text().lines().take_while(|l| !l.starts_with("  no "));
+    let quoted: Vec<&str> = std::iter::once(command).chain(lines).collect();
+    let fresh = replaced(&page, "explained", &quoted.join("\n"));
+    none(
+        golden(&path, &fresh)
+            .err()
+            .map(|e| e.replace("xtask bless", "xtask docs #"))
+            .into_iter()
+            .collect(),
+    );
+}
+
 /// The text with the code between the markers of that name replaced.
 fn replaced(text: &str, name: &str, code: &str) -> String {
     let (begin, end) = (format!("<!-- generated: {name} -->\n"), "<!-- end -->");

@@ -135,6 +135,68 @@ fn estimates_are_said_by_resource() {
     assert_eq!(carbyne(&[&args[..], &["--sms", "0"]].concat(), COPY).code, 2);
 }
 
+/// A product with little to write, whose K is shared out among blocks.
+const SPLIT: &str = "carbyne 2\n%A:[128,16384].f16.GL\n%B:[16384,128].f16.GL\n%C:[128,128].f16.GL\n\
+                     MatMul.set @g (%A, %B) -> (%C) acc=f32 by=@split_k\n";
+
+#[test]
+fn each_kernel_has_its_own_shared_memory() {
+    let args = ["decompose", "-", "--arch", "sm_80", "--estimate", "--message-format", "json"];
+    let said = carbyne(&args, SPLIT).ok().stderr;
+    let report: serde_json::Value = serde_json::from_str(&said).expect("one object");
+    let all = report["estimates"].as_array().cloned().unwrap_or_default();
+    let of = |name: &str, key: &str| {
+        let one = all.iter().find(|e| e["kernel"] == name);
+        one.unwrap_or_else(|| panic!("no {name}: {report}"))[key].as_i64().expect("a number")
+    };
+    assert!(of("g_partial", "shared_bytes") > 0, "{report}");
+    for other in ["g_zero", "g_rest"] {
+        assert_eq!(of(other, "shared_bytes"), 0, "{other}: {report}");
+        assert!(
+            of(other, "blocks_per_multiprocessor") > of("g_partial", "blocks_per_multiprocessor"),
+            "{other}: {report}"
+        );
+    }
+}
+
+fn product(k: usize) -> String {
+    format!(
+        "carbyne 2\n%A:[256,{k}].f16.GL\n%B:[{k},256].f16.GL\n%C:[256,256].f16.GL\n\
+         Spec @g (%A, %B) -> (%C) means {{\n  %C = exp(matmul(%A, %B))\n}}\n"
+    )
+}
+
+#[test]
+fn a_strategy_that_has_the_instruction_is_named_and_its_pin_takes_it() {
+    let src = product(256);
+    let args = ["explain", "-", "--arch", "sm_90a", "--why", "wgmma", "--format", "json"];
+    let answer: Value = serde_json::from_str(carbyne(&args, &src).ok().text()).expect("an object");
+    let way = &answer["ways"][0];
+    assert!(way["by"].as_str().is_some_and(|by| by.starts_with("@wgmma_ring[")), "{answer}");
+    assert!(way["cycles"].as_f64() >= way["chosen_cycles"].as_f64(), "{way}");
+    let edit = &way["fix"]["edits"][0];
+    let at = usize::try_from(edit["byte_start"].as_u64().expect("a place")).expect("small");
+    let mut fixed = src.clone();
+    fixed.insert_str(at, edit["text"].as_str().expect("a text"));
+    let decomposed = carbyne(&["decompose", "-", "--arch", "sm_90a"], &fixed).ok();
+    assert!(decomposed.text().contains("atom=wgmma."), "{fixed}");
+    // In words; nothing says that no change of the text would do.
+    let said = carbyne(&args[..6], &src).ok();
+    assert!(said.text().contains("to take the other, write `by=@wgmma_ring`"), "{}", said.text());
+    assert!(!said.text().contains("makes decompose choose it"), "{}", said.text());
+    // What was chosen needs no other way.
+    let answer = carbyne(&args, &fixed).ok();
+    let answer: Value = serde_json::from_str(answer.text()).expect("an object");
+    assert_eq!(answer["ways"].as_array().map(Vec::len), Some(0), "{answer}");
+}
+
+#[test]
+fn a_strategy_that_could_have_the_instruction_says_why_it_has_not() {
+    let said = carbyne(&["explain", "-", "--arch", "sm_90a", "--why", "wgmma"], product(272)).ok();
+    let words = "no @wgmma_ring, which could have it: no values of its parameters satisfy `K % 64 == 0`: K = 272";
+    assert!(said.text().contains(words), "{}", said.text());
+}
+
 #[test]
 fn a_budget_that_is_too_small_is_said() {
     let file = root().join("examples/tile/gemm_staged.cby").display().to_string();

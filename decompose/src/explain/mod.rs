@@ -7,9 +7,11 @@
 mod edit;
 mod fix;
 mod site;
+mod ways;
 
 pub use crate::leaves::{leaves, of_blocks};
 pub use edit::{Edit, Fix};
+pub use ways::{Way, Without};
 
 use crate::matching::{self, Mismatch};
 use crate::solve::{Search, copy};
@@ -23,6 +25,7 @@ use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::{LineIndex, Span};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use ways::Ways;
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +51,10 @@ pub struct Explanation {
     pub choices: Vec<Choice>,
     /// By which strategies kernels could get their dataflow, and why others were not taken.
     pub rankings: Vec<Ranking>,
+    /// Strategies that have an instruction which is asked for and was not chosen.
+    pub ways: Vec<Way>,
+    /// Strategies that could have it, and why they have no instance.
+    pub without: Vec<Without>,
     /// Why the program is not decomposed, where it is not.
     pub refused: Vec<Diagnostic>,
     /// What the decomposition warns of.
@@ -137,6 +144,8 @@ pub fn explain(
         leaves: vec![],
         choices: vec![],
         rankings: vec![],
+        ways: vec![],
+        without: vec![],
         refused: vec![],
         warnings: vec![],
         decomposed: None,
@@ -151,6 +160,7 @@ pub fn explain(
             out.rankings = d.rankings.iter().filter(|r| ask.on_line(r.span)).cloned().collect();
             out.warnings = d.warnings.into_iter().map(shorter).collect();
             out.decomposed = Some(d.text);
+            Ways { module, src, table, options: &options, question }.add(&mut out);
         }
         Err(errors) => {
             ask.undecomposed(&program, &mut out);

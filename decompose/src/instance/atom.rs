@@ -4,7 +4,7 @@ use carbyne_atoms::bind;
 use carbyne_atoms::{Atom, AtomTable, Extent};
 use carbyne_ir::ast::visit::{Walk, each_mut};
 use carbyne_ir::ast::{
-    Attr, AttrValue, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorExpr, View,
+    Attr, AttrValue, Def, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorExpr, View,
 };
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
@@ -56,6 +56,27 @@ pub(crate) fn pin(
         false if ways.is_empty() => Err(format!("it has no {kind} that `{name}` could implement")),
         false => Err(format!("`{name}` moves nothing that way: elements go {}", ways.join(", "))),
     }
+}
+
+/// Whether the body of a strategy has an operation of the atom's kind, with operands where the atom has them.
+pub(crate) fn could_be(def: &Def, atom: &Atom) -> bool {
+    let memories = memories(&def.body.stmts);
+    let Some(kind) = atom.op.spec_kind() else { return false };
+    let lies = |view: &View, at: usize| {
+        let memory = memories.get(&view.base.text).copied().unwrap_or(Memory::Rf);
+        atom.operands.get(at).is_some_and(|o| o.allows(memory))
+    };
+    Walk::new(&def.body.stmts).stmts().any(|stmt| {
+        let StmtKind::Spec(leaf) = &stmt.kind else { return false };
+        let inputs = leaf.inputs.iter().enumerate();
+        leaf.body.is_none()
+            && same(leaf.kind, kind)
+            && inputs.clone().all(|(i, o)| match o {
+                Operand::View(view) => lies(view, i),
+                Operand::Number(_) | Operand::Value(_) => true,
+            })
+            && leaf.outputs.iter().enumerate().all(|(i, v)| lies(v, leaf.inputs.len() + i))
+    })
 }
 
 fn same(a: SpecKind, b: SpecKind) -> bool {

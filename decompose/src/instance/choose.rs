@@ -177,7 +177,7 @@ impl Choosing<'_> {
             if all.instances.is_empty() {
                 let most = all.ended.iter().max_by_key(|(_, n)| *n);
                 let why = most.map_or("it has no values to choose".to_owned(), |(c, _)| {
-                    format!("no values of its parameters satisfy `{c}`")
+                    params::unsatisfied(m.def, &given, c)
                 });
                 refusals.entry(name.clone()).or_insert(why);
             }

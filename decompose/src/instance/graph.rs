@@ -99,13 +99,35 @@ pub(crate) enum Opaque {
     Meaningless,
     #[error("a result is seen as another shape")]
     ViewOfResult,
+    #[error("no operand has the extents of a result whose coordinates are asked for")]
+    Coordinates,
+    #[error("it computes {0} products, and no strategy means that")]
+    Products(usize),
     #[error("{0} computes nothing on whole tensors")]
     Kind(SpecKind),
+}
+
+/// How many products a `means` block has.
+pub(crate) fn products(p: &Program, id: SpecId) -> usize {
+    let is = |op: &MeansOp| {
+        matches!(op, MeansOp::Spec { kind: SpecKind::MatMul | SpecKind::MatMulSet, .. })
+    };
+    p.specs[id].means.iter().flat_map(|m| &m.steps).filter(|s| is(&s.op)).count()
 }
 
 impl Graph {
     /// Of a spec of a program, which is written so.
     pub(crate) fn of(p: &Program, id: SpecId, written: &Spec) -> Result<Self, Opaque> {
+        Self::built(p, id, written).map_err(|why| match why {
+            // Whatever else is against it.
+            Opaque::ViewOfResult | Opaque::Coordinates if products(p, id) > 1 => {
+                Opaque::Products(products(p, id))
+            }
+            why => why,
+        })
+    }
+
+    fn built(p: &Program, id: SpecId, written: &Spec) -> Result<Self, Opaque> {
         let spec = &p.specs[id];
         let mut b = Builder { p, graph: Graph::default(), known: HashMap::new() };
         let inputs: Vec<TensorId> = spec.input_tensors().collect();
@@ -673,7 +695,7 @@ impl Builder<'_> {
                     self.graph.values.len() - 1
                 }
                 MeansOp::Spec { kind: SpecKind::Iota, axes, .. } => {
-                    let Some(v) = first else { return Err(Opaque::ViewOfResult) };
+                    let Some(v) = first else { return Err(Opaque::Coordinates) };
                     // A result has the coordinates of any operand of its extents.
                     let alike = || {
                         let own = &self.graph.values[v].extents;
@@ -683,7 +705,7 @@ impl Builder<'_> {
                         let outputs = outputs.map(|o| o.to.clone());
                         inputs.filter(|s| !s.counts).chain(outputs).next()
                     };
-                    let source = source.or_else(alike).ok_or(Opaque::ViewOfResult)?;
+                    let source = source.or_else(alike).ok_or(Opaque::Coordinates)?;
                     let mode = axes.first().copied().unwrap_or_default();
                     let view = source.view.clone().then(ViewOp::Iota(Expr::int(mode as i64)));
                     let extents = self.graph.values[v].extents.clone();

@@ -10,6 +10,7 @@
 mod atom;
 mod chain;
 pub(crate) mod choose;
+mod factors;
 mod graph;
 mod in_place;
 mod larger;
@@ -19,9 +20,12 @@ mod params;
 mod pattern;
 mod place;
 mod refusal;
+pub(crate) mod said;
 mod sample;
 mod trials;
 mod write;
 
+pub(crate) use atom::could_be;
 pub use library::{Strategies, own_texts};
+pub(crate) use pattern::SOMETHING_ELSE;
 pub use sample::Sample;

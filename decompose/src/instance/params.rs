@@ -1,7 +1,8 @@
 //! Values of a strategy's parameters: all that its conditions and the pins of the text allow.
 
 use carbyne_ir::ast::{
-    AttrValue, BinOp, Choices, Chosen, CmpOp, Compare, Def, Expr, ExprKind, Strategy, TupleExpr,
+    AttrValue, BinOp, Choices, Chosen, CmpOp, Compare, Def, Expr, ExprKind, ResultType, Strategy,
+    TupleExpr, TypeAttr,
 };
 use carbyne_ir::text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -209,6 +210,30 @@ pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins) -> String {
         }
     }
     "an instance like it was refused".to_owned()
+}
+
+/// That nothing satisfies a condition of a strategy, with the numbers in it that the match gives.
+pub(crate) fn unsatisfied(def: &Def, given: &Numbers, condition: &str) -> String {
+    let words: BTreeSet<&str> =
+        condition.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let operands = || def.inputs.iter().chain(&def.outputs);
+    let known = def.params.iter().filter(|p| p.choices.is_none());
+    let known = known.filter(|p| words.contains(p.name.text.as_str())).filter_map(|p| {
+        let (name, n) = (&p.name.text, given.get(&p.name.text)?);
+        let typed = |ty: &ResultType| matches!(ty.attrs.first(), Some(TypeAttr::Scalar(s)) if s.text == *name);
+        let of = operands().find(|(_, ty)| ty.as_ref().is_some_and(typed));
+        Some(match of.filter(|_| p.is_type) {
+            Some((operand, _)) => format!("{name} = {n}, the bits of the type of %{}", operand.text),
+            None => format!("{name} = {n}"),
+        })
+    });
+    let known: Vec<String> = known.collect();
+    match &known[..] {
+        [] => format!("no values of its parameters satisfy `{condition}`"),
+        known => {
+            format!("no values of its parameters satisfy `{condition}`: {}", known.join(", "))
+        }
+    }
 }
 
 /// The same, with what usually holds, or without.

@@ -75,6 +75,9 @@ pub(crate) enum Hole {
     Fold { step: usize },
 }
 
+/// How reasons begin that are none but of what a strategy means.
+pub(crate) const SOMETHING_ELSE: &str = "it means something else";
+
 /// Why a strategy does not implement a graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unlike {

@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What extents are padded to multiples of, as little as does.
 const PADDED: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
+const PRODUCTS: &str = "write a kernel for each product, with what one leaves to the next in a tensor in GL, or one \
+                        body, as examples/attention_causal.cby does";
+
 fn listed(all: &[String]) -> String {
     match all {
         [] => String::new(),
@@ -37,7 +40,10 @@ impl Choosing<'_> {
         if spec.attr("acc").is_none() && acc.bits() < 32 && acc.is_float() {
             let message =
                 format!("the MatMul does not say in which type it accumulates into {acc}");
-            let help = format!("write `acc=f32` for single precision, or `acc={acc}`");
+            // One thread alone multiplies in any type, ten times slower; that is advised to nobody.
+            let fast = |s: Scalar| matmul_rows(self.table, sa, sb, s).iter().any(|r| r.group > 1);
+            let own = if fast(acc) { format!(", or `acc={acc}`") } else { String::new() };
+            let help = format!("write `acc=f32` for single precision{own}");
             return Err(Box::new(Diagnostic::new(Code::NoStrategy, spec.span, message).help(help)));
         }
         if !matmul_rows(self.table, sa, sb, acc).is_empty() {
@@ -60,7 +66,12 @@ impl Choosing<'_> {
         }
         // The most multiply-adds first among equals.
         rejected.reverse();
-        Err(Box::new(bind::no_atom(p, id, self.table, &rejected)))
+        let d = bind::no_atom(p, id, self.table, &rejected);
+        let plain = [a, b, c].iter().all(|t| p.buffer_of(*t).tensor == *t);
+        Err(Box::new(match self.multiplied(id, [a, b, c], acc).filter(|_| plain) {
+            Some(help) => d.help(help),
+            None => d.help("give the factors another type; `carbyne atoms --spec MatMul` lists what is multiplied"),
+        }))
     }
 
     pub(super) fn opaque(&self, id: SpecId, why: &Opaque) -> Box<Diagnostic> {
@@ -72,6 +83,10 @@ impl Choosing<'_> {
             }
             Opaque::Meaningless => "add a `means` block, or write its body",
             Opaque::ViewOfResult => "reshape the operands instead, or write the body",
+            Opaque::Coordinates => {
+                "write two kernels, with that result in a tensor in GL between them, or write the body"
+            }
+            Opaque::Products(_) => PRODUCTS,
             Opaque::Kind(_) => {
                 "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
             }
@@ -106,6 +121,10 @@ impl Choosing<'_> {
                 .help("`carbyne strategies` lists them; `--strategy FILE` adds yours"),
             );
         }
+        let products = graph::products(self.program, id);
+        if matched.is_empty() && products > 1 {
+            return self.opaque(id, &Opaque::Products(products));
+        }
         let (code, message) = match &pins.atom {
             Some(atom) => {
                 let message = format!("no strategy decomposes this {} with `{atom}`", spec.kind);
@@ -125,8 +144,10 @@ impl Choosing<'_> {
             d = d.note(format!("@{name}: {why}"));
         }
         let divides = refusals.values().any(|why| why.contains(" % "));
+        let unmultiplied = matched.iter().find_map(|m| self.unmultiplied(&m.graph));
         let padded = (code == Code::NoStrategy && divides).then(|| self.padded(matched)).flatten();
         Box::new(d.help(match (code, divides) {
+            (Code::NoStrategy, _) if unmultiplied.is_some() => unmultiplied.unwrap_or_default(),
             (Code::NoStrategy, true) => match padded {
                 Some(help) => help,
                 None => "pad the extents, so that tiles divide them, or write its body".to_owned(),

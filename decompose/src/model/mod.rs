@@ -232,6 +232,8 @@ pub(crate) struct Costing<'a> {
     least: Vec<Work>,
     /// What is held at least.
     held: Held,
+    /// Its own tensors in shared memory that reuse no other.
+    shared: Vec<BufferId>,
 }
 
 impl<'a> Costing<'a> {
@@ -249,7 +251,9 @@ impl<'a> Costing<'a> {
             works.extend(outline.leaves.iter().map(|leaf| least.work(leaf.spec, leaf.by)));
             block = held(&least, kernel, outline).unwrap_or_default();
         }
-        Costing { p, kernel, table, machine, outline, least: works, held: block }
+        let mut shared = carbyne_atoms::smem::buffers(p, kernel);
+        shared.retain(|b| p.buffers[*b].reuses.is_none());
+        Costing { p, kernel, table, machine, outline, least: works, held: block, shared }
     }
 
     fn timing(&self, grid: Grid) -> Timing<'_> {
@@ -285,12 +289,11 @@ impl<'a> Costing<'a> {
         let registers =
             live::most(p, self.kernel, Memory::Rf, &registers.iter().map(size).collect());
         let mut shared_bytes = works.iter().fold(0i64, |all, w| all.saturating_add(w.space));
-        for (id, buffer) in p.buffers.iter() {
-            if buffer.memory == Some(Memory::Sh) && buffer.reuses.is_none() {
-                let cosize = layout(id).map(Layout::cosize).or(buffer.cosize.as_const());
-                let bits = cosize.unwrap_or(0).saturating_mul(buffer.scalar.bits());
-                shared_bytes = shared_bytes.saturating_add(bits / 8);
-            }
+        for &id in &self.shared {
+            let buffer = &p.buffers[id];
+            let cosize = layout(id).map(Layout::cosize).or(buffer.cosize.as_const());
+            let bits = cosize.unwrap_or(0).saturating_mul(buffer.scalar.bits());
+            shared_bytes = shared_bytes.saturating_add(bits / 8);
         }
         let held = Held { registers, shared_bytes };
         steady::estimate(outline, &works, held, detours, &self.timing(grid))

@@ -15,6 +15,7 @@
 use super::turns::{count, modulo, plus, referred, staged, sum, times, turns};
 use super::waits::{self, Waiting, Why};
 use crate::build::{block, counted, dims, spec, when};
+use crate::instance::said::Said;
 use crate::names::Names;
 use crate::places::inherit;
 use crate::solve::ops;
@@ -39,6 +40,7 @@ pub(crate) fn apply(
     p: &Program,
     table: &AtomTable,
     names: &mut Names,
+    said: &Said,
 ) -> Option<(Module, Vec<Diagnostic>)> {
     let mut loops = HashMap::new();
     let asynchronous = is_asynchronous(table);
@@ -61,7 +63,7 @@ pub(crate) fn apply(
         .map(|s| s.id.key())
         .collect();
     let defined = count(&module.items);
-    let mut by = Stages { loops, within, defined, asynchronous, names, warnings: vec![] };
+    let mut by = Stages { loops, within, defined, asynchronous, names, said, warnings: vec![] };
     let mut module = module.clone();
     module.items = visit::rewrite(module.items, &mut by);
     Some((module, by.warnings))
@@ -239,6 +241,7 @@ pub(super) struct Stages<'a> {
     /// Whether copies to shared memory can be asynchronous.
     asynchronous: bool,
     pub(super) names: &'a mut Names,
+    said: &'a Said,
     warnings: Vec<Diagnostic>,
 }
 
@@ -290,8 +293,10 @@ impl Stages<'_> {
                 if let StmtKind::For { stages, .. } = &mut stmt.kind {
                     *stages = None;
                 }
-                let waiting = waiting(facts, &stmt);
-                self.warnings.push(waits::nothing(&stmt, why, &waiting));
+                if !self.said.is_made(stmt.span) {
+                    let waiting = waiting(facts, &stmt);
+                    self.warnings.push(waits::nothing(&stmt, why, &waiting));
+                }
                 out.push(stmt);
             }
         }
@@ -299,8 +304,10 @@ impl Stages<'_> {
 
     /// Warns of what does not run ahead in a loop in which something does.
     fn say(&mut self, facts: &Loop, stmt: &Stmt) {
-        self.warnings.extend(waits::some(&waiting(facts, stmt)));
-        self.warnings.extend(waits::too_many(stmt, facts.stages, facts.trips));
+        if !self.said.is_made(stmt.span) {
+            self.warnings.extend(waits::some(&waiting(facts, stmt)));
+        }
+        self.warnings.extend(self.said.too_many(stmt.span, facts.stages, facts.trips));
     }
 
     /// Writes out the loops of slices of a loop that does not take them along.

@@ -18,6 +18,7 @@
 mod parted;
 mod uses;
 
+use crate::instance::said::Said;
 use crate::names::Names;
 use crate::places::inherit;
 use carbyne_atoms::{AtomOp, AtomTable};
@@ -87,7 +88,7 @@ pub(crate) fn apply(
     p: &Program,
     table: &AtomTable,
     names: &mut Names,
-    unordered: &[Diagnostic],
+    (unordered, said): (&[Diagnostic], &Said),
 ) -> Result<Option<Parted>, Diagnostics> {
     let mut errors = Diagnostics::default();
     let mut warnings = vec![];
@@ -98,18 +99,18 @@ pub(crate) fn apply(
             Ok(Some(_)) if !hands_over(table) => {
                 let why = "the architecture has no mbarriers";
                 let action = "decompose for an architecture that has them";
-                warnings.push(together(stmt, &Kept::because(why).unless(action)));
+                warnings.extend(together(stmt, &Kept::because(why).unless(action), said));
             }
             Ok(Some(_)) if unordered.iter().any(|d| is_in(d.span, stmt.span)) => {
                 let own = unordered.iter().filter(|d| is_in(d.span, stmt.span));
-                warnings.push(together(stmt, &Kept::of(own)));
+                warnings.extend(together(stmt, &Kept::of(own), said));
             }
             Ok(Some(split)) => {
                 let trips = Some(split.depth);
-                warnings.extend(super::waits::too_many(stmt, split.stages, trips));
+                warnings.extend(said.too_many(stmt.span, split.stages, trips));
                 drop(splits.insert(stmt.id.key(), split));
             }
-            Err(uses::Refused::Kept(kept)) => warnings.push(together(stmt, &kept)),
+            Err(uses::Refused::Kept(kept)) => warnings.extend(together(stmt, &kept, said)),
             Err(uses::Refused::Wrong(d)) => errors.push(*d),
         }
     }
@@ -120,8 +121,8 @@ pub(crate) fn apply(
         return Ok(None);
     }
     let defined = super::turns::count(&module.items);
-    let mut by =
-        Part { splits, before: HashMap::new(), defined, names, roles: Roles::default(), warnings };
+    let (before, roles) = (HashMap::new(), Roles::default());
+    let mut by = Part { splits, before, defined, names, roles, said, warnings };
     let mut module = module.clone();
     module.items = visit::rewrite(module.items, &mut by);
     Ok(Some(Parted { module, roles: by.roles, warnings: by.warnings }))
@@ -168,14 +169,17 @@ fn staged<'a>(module: &'a Module, p: &Program) -> Vec<(Vec<&'a Stmt>, &'a Stmt)>
     out
 }
 
-/// The warning for a loop that stays one.
-fn together(stmt: &Stmt, kept: &Kept) -> Diagnostic {
+/// The warning for a loop that stays one; none where a strategy has written it.
+fn together(stmt: &Stmt, kept: &Kept, said: &Said) -> Option<Diagnostic> {
+    if said.is_made(stmt.span) {
+        return None;
+    }
     let message = "the roles of this loop advance together";
     let mut d = Diagnostic::warning(Code::Stages, stmt.span, message).label(kept.why.clone());
     for (span, what) in &kept.places {
         d = d.related(*span, what.clone());
     }
-    d.help(format!("{}, or remove `stages=`", kept.action))
+    Some(d.help(format!("{}, or remove `stages=`", kept.action)))
 }
 
 /// Puts loops of roles in the places of loops.
@@ -187,6 +191,7 @@ struct Part<'a> {
     defined: HashMap<&'a str, usize>,
     names: &'a mut Names,
     roles: Roles,
+    said: &'a Said,
     warnings: Vec<Diagnostic>,
 }
 
@@ -206,7 +211,7 @@ impl Rewriter for Part<'_> {
                     new.stmts
                 }
                 Err(kept) => {
-                    self.warnings.push(together(&stmt, &kept));
+                    self.warnings.extend(together(&stmt, &kept, self.said));
                     vec![]
                 }
             },

@@ -186,17 +186,6 @@ pub(super) fn some(waiting: &[Waiting]) -> Vec<Diagnostic> {
     waiting.iter().filter(|w| w.why != Why::ToRegisters).map(one).collect()
 }
 
-/// The warning for more stages than there are iterations.
-pub(super) fn too_many(stmt: &Stmt, stages: i64, trips: Option<i64>) -> Option<Diagnostic> {
-    let trips = trips.filter(|n| *n < stages && *n > 1)?;
-    let message = format!("{stages} stages are more than the {trips} iterations of the loop");
-    Some(
-        Diagnostic::warning(Code::Stages, stmt.span, message)
-            .label(format!("{trips} stages are used"))
-            .help(format!("write `stages={trips}`, or fewer")),
-    )
-}
-
 /// What would mend all of these.
 fn help(causes: &BTreeSet<Why>) -> String {
     let mut all: Vec<&str> = causes.iter().filter_map(|w| w.action()).collect();

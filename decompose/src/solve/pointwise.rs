@@ -172,11 +172,10 @@ fn fits(
     tensors: &[TensorId],
     inputs: &[Projection],
 ) -> Result<Fit, Mismatch> {
-    if atom.group != 1 || atom.operands.len() < tensors.len() {
-        return Err(Mismatch::Threads {
-            want: format!("groups of {} threads", atom.group),
-            found: "each thread on its own values".into(),
-        });
+    let reads = atom.operands.iter().filter(|o| o.access == OperandAccess::Read).count();
+    let want = (reads, atom.operands.len() - reads);
+    if atom.operands.len() < tensors.len() {
+        return Err(Mismatch::Arity { want, found: (spec.inputs.len(), spec.outputs.len()) });
     }
     // A literal fills an operand of the row, and is no tensor.
     let number = |i: usize| matches!(spec.inputs.get(i), Some(Operand::Number(_)));
@@ -190,6 +189,13 @@ fn fits(
         bind::place(Some(Memory::Rf), row)?;
         // Registers must start where a register of that width starts.
         n = n.max(row.n_values() * per);
+    }
+    // After the types: which threads an atom of others needs helps nobody.
+    if atom.group != 1 {
+        return Err(Mismatch::Threads {
+            want: format!("groups of {} threads", atom.group),
+            found: "each thread on its own values".into(),
+        });
     }
     let out = &inputs[inputs.len() - 1];
     let values: i64 = out.v.iter().map(|d| d.extent).product();

@@ -96,6 +96,7 @@ impl Verifier<'_> {
 
     fn kernel_itself(&mut self, id: SpecId) {
         self.root_exec(id);
+        self.found_through(id);
         let spec = &self.p.specs[id];
         let params: HashSet<BufferId> = self.p.params.iter().copied().collect();
         let around = Around {

@@ -2,6 +2,8 @@
 
 use super::{Around, Verifier};
 use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::layout::Layout;
 use crate::program::{BufferId, SpecId, TensorId};
 use crate::scalar::Memory;
 use crate::span::Span;
@@ -51,6 +53,43 @@ impl Verifier<'_> {
                 self.stray(id, t, around, "writes", "an output");
             }
         }
+    }
+
+    /// V0227 for operands of a kernel that are found through tensors which it does not name: nobody would give it these.
+    pub(super) fn found_through(&mut self, id: SpecId) {
+        let spec = &self.p.specs[id];
+        let named = |b: BufferId| spec.input_tensors().any(|t| self.p.tensors[t].buffer == b);
+        let lacking = spec.input_tensors().find_map(|t| {
+            let gather = self.p.buffer_of(t).gather?;
+            (!named(gather.index) || !named(gather.source)).then_some(gather)
+        });
+        let Some(gather) = lacking else { return };
+        let [source, index] = [gather.source, gather.index].map(|b| &self.p.buffers[b].name);
+        let name = spec.name.as_ref().map_or(String::new(), |n| format!("@{n} "));
+        let outputs: Vec<String> = spec.outputs.iter().map(|t| self.p.tensor_name(*t)).collect();
+        let to = outputs.first().map_or("%out", String::as_str);
+        // The mode along which the coordinates are.
+        let whole = self.p.tensors[self.p.buffers[gather.source].tensor].concat();
+        let along = |m: &Layout<Dim>| {
+            m.stride().flatten().iter().any(|s| s.as_const() == Some(gather.stride))
+        };
+        let mode = whole.modes().iter().position(along).unwrap_or(0);
+        let picks: Vec<String> = (0..whole.modes().len())
+            .map(|m| if m == mode { format!("%{index}") } else { "_".to_owned() })
+            .collect();
+        let message = format!(
+            "an operand is indexed by `%{index}`, and the kernel does not name both tensors"
+        );
+        self.errors.push(
+            Diagnostic::new(Code::ReadOnly, spec.span, message)
+                .label(format!("elements of `%{source}` at rows of `%{index}`"))
+                .help(format!(
+                    "name `%{source}` and `%{index}`, and index within: `Spec {name}(%{source}, %{index}) -> ({}) means \
+                     {{ {to} = move(%{source}[{}]) }}`",
+                    outputs.join(", "),
+                    picks.join(", "),
+                )),
+        );
     }
 
     /// V0239 for coordinates that the kernel itself writes: who checks them, checks them before it.

@@ -545,8 +545,11 @@ impl Resolver {
         let to = &spec.outputs[0];
         if !to.ops.is_empty() {
             return fail(
-                Diagnostic::new(Code::Meaning, to.span, "a part of a tensor is assigned")
-                    .help("assign it whole: `select(%X.iota(0) < 4, %first, %second)` puts parts together"),
+                Diagnostic::new(Code::Meaning, to.span, "a part of a tensor is assigned").help(format!(
+                    "assign it whole: declare `%{0}` with a mode for its parts, `[2,N]`, of which each has one element, \
+                     and write `%{0} = select(%{0}.iota(0) < 1, %first, %second)`",
+                    to.base.text
+                )),
             );
         }
         let output = c.outputs.get(&to.base.text).copied();
