@@ -17,8 +17,7 @@ pub(super) fn of_tensors(stmts: &mut [Stmt]) {
             let mut own = std::mem::take(sizes).into_iter();
             *sizes = at
                 .iter()
-                .map(|e| if e.is_some() { Some(Expr::int(1)) } else { own.next() })
-                .flatten()
+                .filter_map(|e| if e.is_some() { Some(Expr::int(1)) } else { own.next() })
                 .collect();
             view.ops.remove(view.ops.len() - 2);
             slices.insert(name.text.clone(), at);
