@@ -149,9 +149,9 @@ pub(crate) struct Strategies {
     /// Only those for kernels with such a spec, such as `MatMul`, `Reduction` or `pointwise`.
     #[arg(long, value_name = "SPEC")]
     pub(crate) spec: Option<String>,
-    /// The architecture of the test.
-    #[arg(long, value_name = "ARCH", default_value = "sm_80")]
-    pub(crate) arch: String,
+    /// Only those that have an instance on this architecture; that of the test, `sm_80` without.
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
     /// Decompose and simulate samples of every strategy of this file, and compare them with what they mean.
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     pub(crate) test: Option<PathBuf>,

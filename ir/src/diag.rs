@@ -345,3 +345,19 @@ impl<'a> IntoIterator for &'a Diagnostics {
         self.list.iter()
     }
 }
+
+/// The known word that differs from `word` in at most two letters, and in less than half: what may have been meant.
+#[cfg(feature = "text")]
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// Longer words are compared with nothing, as comparing takes time by the product of the lengths.
+    const LONGEST: usize = 64;
+    if word.len() > LONGEST {
+        return None;
+    }
+    // Letters to insert, delete, replace or swap with the next.
+    let word = word.to_ascii_lowercase();
+    let steps = |k: &str| strsim::osa_distance(&word, &k.to_ascii_lowercase());
+    let known = known.filter(|k| k.len() <= LONGEST);
+    let near = known.map(|k| (steps(k), k)).min_by_key(|(d, _)| *d)?;
+    (near.0 <= 2 && 2 * near.0 < word.len()).then_some(near.1)
+}

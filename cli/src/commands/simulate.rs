@@ -8,7 +8,9 @@ use crate::failure::{Failure, Outcome};
 use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
-use carbyne_simulate::{BankCount, KernelReport, Options, SECOND, SpecReport, against, simulate};
+use carbyne_simulate::{
+    BankCount, Compared, KernelReport, Options, SECOND, SpecReport, against, simulate,
+};
 use indexmap::IndexMap;
 use serde_json::json;
 
@@ -16,11 +18,17 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     let arch = args.arch.as_deref().map(pipeline::table).transpose()?;
     let source = input::read(&args.file, io)?;
     let mut generated = false;
+    // What several kernels are together, where decomposing has made them of fewer.
+    let mut whole = None;
     let (source, program) = match &arch {
         Some(table) => {
             let decomposed = pipeline::decomposed(&source, table)?;
             output::warn(&source, &decomposed.warnings, format, io);
             generated = decomposed.source.text != source.text;
+            let meant = pipeline::verified(&source)?.1;
+            if decomposed.program.kernels.len() > meant.kernels.len() {
+                whole = Some((source.name.clone(), meant));
+            }
             (decomposed.source, decomposed.program)
         }
         None => {
@@ -66,6 +74,15 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
         MessageFormat::Json => report.kernels.iter().map(|k| json(k, generated)).collect(),
     };
     output::say(&text, io);
+    if let Some((name, meant)) = whole.filter(|_| options.check && options.shadow) {
+        let text = match against(&meant, &table, &options, (&program, &report)) {
+            Ok(all) => of_whole(&name, &all, format),
+            // Too few blocks ran.
+            Err(d) if d.code == Code::OtherSpec => String::new(),
+            Err(d) => return Err(Failure::one(&source, *d)),
+        };
+        output::say(&text, io);
+    }
     if let Some(parent) = &args.against {
         let parent = input::read(parent, io)?;
         let of_parent = pipeline::verified(&parent)?.1;
@@ -75,19 +92,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
             Code::OtherSpec | Code::WrongElement => Failure::one(&source, *d),
             _ => Failure::one(&parent, *d),
         })?;
-        let elements: Vec<String> =
-            all.iter().map(|c| format!("{} elements of %{}", c.elements, c.tensor)).collect();
-        let text = match format {
-            MessageFormat::Human => {
-                format!("the same as `{}`: {}\n", parent.name, elements.join(", "))
-            }
-            MessageFormat::Json => {
-                let tensors: serde_json::Map<String, serde_json::Value> =
-                    all.iter().map(|c| (c.tensor.clone(), c.elements.into())).collect();
-                format!("{}\n", json!({ "kind": "against", "tensors": tensors }))
-            }
-        };
-        output::say(&text, io);
+        output::say(&of_whole(&parent.name, &all, format), io);
     }
     let listing = match args.report {
         Some(ReportFormat::Text) => listing::text(&source.text, &report.kernels),
@@ -97,6 +102,22 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     output::write(None, listing.as_bytes(), io)?;
     let complete = report.kernels.iter().all(|k| k.complete);
     wanted.iter().try_for_each(|(name, path)| data::save(&report.outputs, complete, name, path, io))
+}
+
+/// What of a text as a whole was compared.
+fn of_whole(name: &str, all: &[Compared], format: MessageFormat) -> String {
+    match format {
+        MessageFormat::Human => {
+            let elements: Vec<String> =
+                all.iter().map(|c| format!("{} elements of %{}", c.elements, c.tensor)).collect();
+            format!("the same as `{name}`: {}\n", elements.join(", "))
+        }
+        MessageFormat::Json => {
+            let tensors: serde_json::Map<String, serde_json::Value> =
+                all.iter().map(|c| (c.tensor.clone(), c.elements.into())).collect();
+            format!("{}\n", json!({ "kind": "against", "tensors": tensors }))
+        }
+    }
 }
 
 /// Up to ten conflicting statements are named, the worst first.

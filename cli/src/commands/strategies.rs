@@ -4,15 +4,22 @@ use crate::args::Strategies as Args;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, input, output, pipeline};
 use carbyne_atoms::AtomTable;
-use carbyne_decompose::{Options, Sample, Strategies, decompose_by, own_texts};
-use carbyne_ir::ast::{Choices, Def, SpecKind, StmtKind, TensorExpr};
+use carbyne_decompose::{
+    Decomposed, Options, Sample, Strategies, checked, decompose_by, own_texts,
+};
+use carbyne_ir::ast::{Choices, Def, Module, SpecKind, StmtKind, TensorExpr};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, nearest};
 use carbyne_ir::text;
-use carbyne_simulate::simulate;
+use carbyne_simulate::{against, simulate};
 use std::fmt::Write;
 
+/// The architecture of a test that names none.
+const USUAL: &str = "sm_80";
+
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
-    let table = pipeline::table(&args.arch)?;
+    let table = args.arch.as_deref().map(pipeline::table).transpose()?;
     if let Some(path) = &args.test {
+        let table = table.map_or_else(|| pipeline::table(USUAL), Ok)?;
         let source = input::read(path, io)?;
         let all = input::strategies_of(&source)?;
         // What they give may be kernels that others decompose.
@@ -22,25 +29,71 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
     let none = input::nothing(io);
     let all = input::strategies(&none)?;
     let text = match &args.name {
-        Some(name) => one(&all, name.trim_start_matches('@'))?,
-        None => listed(&all, args.spec.as_deref()),
+        Some(name) => one(&all, name.trim_start_matches('@'), table.as_ref())?,
+        None => listed(&all, args.spec.as_deref(), table.as_ref())?,
     };
     output::write(None, text.as_bytes(), io)?;
     Ok(())
 }
 
-/// A line each: the name, and what stands above it.
-fn listed(all: &Strategies, spec: Option<&str>) -> String {
+/// A line each: the name, and what stands above it. Those that have no instance on the architecture are named at the end.
+fn listed(
+    all: &Strategies,
+    spec: Option<&str>,
+    table: Option<&AtomTable>,
+) -> Result<String, Failure> {
     let mut out = String::new();
-    let wanted = |def: &Def| spec.is_none_or(|s| kinds(def).iter().any(|k| k.starts_with(s)));
-    for (def, comment) in all.iter().filter(|(def, _)| wanted(def)) {
+    let word = spec.map(str::to_ascii_lowercase).map(|word| match word.as_str() {
+        // What computes each element from others of its place; copies and permutes are among these.
+        "move" | "unarypointwise" | "binarypointwise" | "select" => "pointwise".to_owned(),
+        _ => word,
+    });
+    let is_one = |kind: &String| match &word {
+        Some(word) => kind.to_ascii_lowercase().starts_with(word.as_str()),
+        None => true,
+    };
+    let of_kind: Vec<_> = all.iter().filter(|(def, _)| kinds(def).iter().any(is_one)).collect();
+    if let (true, Some(spec)) = (of_kind.is_empty(), spec) {
+        let mut known: Vec<String> = all.iter().flat_map(|(def, _)| kinds(def)).collect();
+        known.sort();
+        known.dedup();
+        let help = match nearest(spec, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are some for {}", known.join(", ")),
+        };
+        return Err(Failure::usage_help(format!("no strategy is for `{spec}`"), help));
+    }
+    let mut without = vec![];
+    for (def, comment) in of_kind {
+        if table.is_some_and(|table| unfit(all, &def.name.text, table).is_some()) {
+            without.push(format!("@{}", def.name.text));
+            continue;
+        }
         let kinds = kinds(def).join(", ");
         let _ = writeln!(out, "@{}: {kinds}", def.name.text);
         for line in comment {
             let _ = writeln!(out, "    {line}");
         }
     }
-    out
+    if let (Some(table), false) = (table, without.is_empty()) {
+        let _ = writeln!(out, "not for {}: {}", table.arch, without.join(", "));
+    }
+    Ok(out)
+}
+
+/// Why none of the samples of a strategy has an instance on an architecture.
+fn unfit(all: &Strategies, name: &str, table: &AtomTable) -> Option<String> {
+    /// Samples that are tried: of all types.
+    const MOST: usize = 8;
+    let samples = all.samples(name, carbyne_atoms::machine(table.arch).sms, MOST);
+    let mut first = None;
+    for sample in &samples {
+        match decomposed(all, sample, table) {
+            Ok(_) => return None,
+            Err(wrong) => first = first.or(Some(wrong.text)),
+        }
+    }
+    first
 }
 
 /// The kinds of specs that a strategy is for.
@@ -76,12 +129,10 @@ fn is_one(mode: &carbyne_ir::ast::TupleExpr) -> bool {
 }
 
 /// All of one: its text, where it is ours, and what its parameters may be.
-fn one(all: &Strategies, name: &str) -> Result<String, Failure> {
+fn one(all: &Strategies, name: &str, table: Option<&AtomTable>) -> Result<String, Failure> {
     let Some((def, comment)) = all.iter().find(|(def, _)| def.name.text == name) else {
-        let near = all.iter().map(|(def, _)| &def.name.text);
-        let near = near.map(|n| (strsim::levenshtein(name, n), n)).min().filter(|(d, _)| *d <= 3);
-        let help = match near {
-            Some((_, near)) => format!("did you mean `@{near}`?"),
+        let help = match nearest(name, all.iter().map(|(def, _)| def.name.text.as_str())) {
+            Some(near) => format!("did you mean `@{near}`?"),
             None => "`carbyne strategies` lists all of them".to_owned(),
         };
         return Err(Failure::usage_help(format!("there is no strategy `@{name}`"), help));
@@ -90,7 +141,7 @@ fn one(all: &Strategies, name: &str) -> Result<String, Failure> {
     for line in comment {
         let _ = writeln!(out, "// {line}");
     }
-    let module = carbyne_ir::ast::Module {
+    let module = Module {
         header: vec![],
         version: carbyne_ir::ast::FORMAT_VERSION,
         items: vec![carbyne_ir::ast::Stmt::new(StmtKind::Def(def.clone()))],
@@ -112,6 +163,13 @@ fn one(all: &Strategies, name: &str) -> Result<String, Failure> {
     {
         let _ = writeln!(out, "// from decompose/strategies/{file}");
     }
+    if let Some(table) = table {
+        let why = unfit(all, name, table);
+        let _ = match why {
+            Some(why) => writeln!(out, "// not for {}: {why}", table.arch),
+            None => writeln!(out, "// {} has the instructions", table.arch),
+        };
+    }
     Ok(out)
 }
 
@@ -131,69 +189,116 @@ fn tested(
             "write one: `strategy @name[..] <<<..>>> (..) -> (..) means { .. } { .. }`",
         ));
     }
+    let sms = carbyne_atoms::machine(table.arch).sms;
     for name in names {
-        let samples = all.samples(&name, 132, most);
-        let (mut right, mut other) = (0, vec![]);
-        for sample in &samples {
-            match outcome(with_ours, sample, table) {
-                Ok(()) => right += 1,
-                Err(why) => other.push((sample, why)),
-            }
-        }
+        let samples = all.samples(&name, sms, most);
+        let found: Vec<_> = samples.iter().map(|s| (s, outcome(with_ours, s, table))).collect();
+        let right = found.iter().filter(|(_, o)| o.is_ok()).count();
         let n = samples.len();
         let mut said = format!("@{name}: {right} of {n} samples compute what they mean\n");
         if n == 0 {
             said.push_str("  no sizes up to 4096 and no types satisfy its conditions\n");
         }
-        // What the architecture has no instruction for is no mistake of the strategy.
-        let (unfit, failed): (Vec<_>, Vec<_>) = other.into_iter().partition(|(_, why)| why.unfit);
-        if let Some((sample, why)) = unfit.first() {
-            let _ = writeln!(
-                said,
-                "  {} not for this architecture: {}: {}",
-                unfit.len(),
-                sample.by,
-                why.text
-            );
+        let of = |kind: Kind| {
+            let own = found.iter().filter_map(|(s, o)| Some((*s, o.as_ref().err()?)));
+            own.filter(move |(_, wrong)| wrong.kind == kind)
+        };
+        // What the architecture has no instruction for, or a type no operation, is no mistake of the strategy.
+        for (kind, what) in [(Kind::Architecture, "architecture"), (Kind::Types, "types")] {
+            if let Some((sample, why)) = of(kind).next() {
+                let n = of(kind).count();
+                let this = if kind == Kind::Types { "these" } else { "this" };
+                let _ = writeln!(said, "  {n} not for {this} {what}: {}", line(sample, why));
+            }
         }
-        for (sample, why) in &failed {
-            let _ = writeln!(said, "  {}: {}", sample.by, why.text);
+        for (sample, why) in of(Kind::Failed) {
+            let _ = writeln!(said, "  {}", line(sample, why));
         }
-        wrong += failed.len() + usize::from(n == 0);
+        // What computes nothing anywhere was not tried.
+        wrong += of(Kind::Failed).count() + usize::from(right == 0);
         output::write(None, said.as_bytes(), io)?;
     }
     match wrong {
         0 => Ok(()),
         _ => Err(Failure::usage_help(
             "some strategies do not compute what they mean, or nothing of them could be tried",
-            "correct the body, the `means` block or the conditions",
+            "correct the body, the `means` block or the conditions; `--arch` names another architecture",
         )),
     }
+}
+
+/// What a sample is, and what is wrong with it.
+fn line(sample: &Sample, why: &Wrong) -> String {
+    format!("{} of {}: {}", sample.by, sample.given, why.text)
+}
+
+/// What it lies at that a sample is not right.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    /// At the strategy.
+    Failed,
+    /// At the architecture, which has no instruction for it.
+    Architecture,
+    /// At the types that were drawn for its parameters.
+    Types,
 }
 
 /// Why a sample is not right.
 struct Wrong {
     text: String,
-    /// Whether no instance could be made of it.
-    unfit: bool,
+    kind: Kind,
+}
+
+impl Wrong {
+    /// Of a sample that cannot be decomposed: what is wrong with a body is found when it is written out.
+    fn undecomposed(errors: &Diagnostics) -> Self {
+        let Some(d) = errors.iter().next() else {
+            return Wrong { text: String::new(), kind: Kind::Failed };
+        };
+        let notes: String = d.notes.iter().map(|n| format!("; {n}")).collect();
+        let text = format!("{}: {}{notes}", d.code, d.message);
+        let has = |code: &str| text.contains(&format!("{code}: "));
+        // Codes of what a person would have been told of the body.
+        let body = |letter: char| {
+            let at = |(i, _): (usize, &str)| {
+                let code = &text[i + 1..];
+                code.get(4..6) == Some(": ") && code.bytes().take(4).all(|b| b.is_ascii_digit())
+            };
+            text.match_indices(letter).any(at)
+        };
+        let kind = match () {
+            () if has(Code::ScalarMismatch.as_str()) => Kind::Types,
+            () if ['V', 'P', 'L', 'S', 'T'].into_iter().any(body) => Kind::Failed,
+            () if d.code.as_str().starts_with('D') => Kind::Architecture,
+            () => Kind::Failed,
+        };
+        Wrong { text, kind }
+    }
+}
+
+/// A sample and what it is decomposed to.
+fn decomposed(
+    all: &Strategies,
+    sample: &Sample,
+    table: &AtomTable,
+) -> Result<(Module, Decomposed), Wrong> {
+    let module = text::parse(&sample.text).map_err(|e| Wrong::undecomposed(&e))?;
+    let mut options = Options { strategies: all.clone(), ..Options::default() };
+    options.search.sms = u32::try_from(sample.sms).ok();
+    let found = decompose_by(&module, &sample.text, table, &options);
+    Ok((module, found.map_err(|e| Wrong::undecomposed(&e))?))
 }
 
 fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), Wrong> {
-    let first = |unfit: bool| {
-        move |e: carbyne_ir::diag::Diagnostics| {
-            let text = e.iter().next().map_or(String::new(), |d| {
-                let notes = d.notes.iter().map(|n| format!("; {n}")).collect::<String>();
-                format!("{}: {}{notes}", d.code, d.message)
-            });
-            Wrong { text, unfit }
-        }
-    };
-    let module = text::parse(&sample.text).map_err(first(false))?;
-    let options = Options { strategies: all.clone(), ..Options::default() };
-    let found = decompose_by(&module, &sample.text, table, &options).map_err(first(true))?;
+    let failed =
+        |d: &Diagnostic| Wrong { text: format!("{}: {}", d.code, d.message), kind: Kind::Failed };
+    let (module, found) = decomposed(all, sample, table)?;
     let run = carbyne_simulate::Options::default();
-    match simulate(&found.program, table, &run) {
-        Ok(_) => Ok(()),
-        Err(d) => Err(Wrong { text: format!("{}: {}", d.code, d.message), unfit: false }),
+    let report = simulate(&found.program, table, &run).map_err(|d| failed(&d))?;
+    // Several kernels are compared with their own meanings; what they are together, with the sample's.
+    if found.program.kernels.len() > 1 {
+        let meant = checked(&module, &sample.text).map_err(|e| Wrong::undecomposed(&e))?;
+        against(&meant, table, &run, (&found.program, &report)).map_err(|d| failed(&d))?;
     }
+    Ok(())
 }

@@ -5,7 +5,7 @@
 //! an architecture stands beside it, as `NAME.sm_80.cu`; `// cuda: sm_80` names those for which it does,
 //! `// cuda: none` none. What takes long is done for a drawn part of architectures and inputs (`carbyne_ir::testing`).
 
-use crate::support::{carbyne, golden, none, root, shown, texts_under};
+use crate::support::{carbyne, golden, none, root, scratch, shown, texts_under};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_ir::testing;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,102 @@ fn strategies_compute_what_they_mean() {
         let ran = carbyne(&["strategies", "--test", &path], "").ok();
         assert!(ran.text().contains(" samples compute what they mean"), "{}", ran.text());
     }
+}
+
+/// Writes a strategy with a mistake to a file, and tests it.
+fn tested(name: &str, text: &str, args: &[&str]) -> crate::support::Ran {
+    let file = scratch(name).join("mine.cby");
+    std::fs::write(&file, text).expect("a file");
+    let path = file.display().to_string();
+    let mut all = vec!["strategies", "--test", &path];
+    all.extend(args);
+    carbyne(&all, "")
+}
+
+/// Blocks that take several tiles each, of which a wrong step leaves out every second.
+const STRIDES: &str = "carbyne 2
+
+strategy @scale[N, E:type, BN in (256), T in (64,128), G in (SMS, 2 * SMS)]
+    <<<#grid:[@b < G], #cta:[T]>>>
+    (%a:[].E, %x:[N].E.GL) -> (%z:[N].E.GL) tile=(BN) warps=T / 32
+    where N % BN == 0, BN >= 2 * T
+    means {
+  %z = %a * %x
+} {
+  for (k = @b; k < N / BN; k += STEP) {
+    Move (%x.tile([BN])[k]) -> (%p)
+    %z.tile([BN])[k] = %a * %p
+  }
+}
+";
+
+#[test]
+fn a_strategy_that_leaves_out_tiles_of_a_block_is_found() {
+    let right = tested("strides", &STRIDES.replace("STEP", "G"), &[]).ok();
+    assert!(right.text().contains("@scale: 8 of 8 samples compute"), "{}", right.text());
+    let wrong = tested("strides_wrong", &STRIDES.replace("STEP", "2 * G"), &[]);
+    assert_ne!(wrong.code, 0);
+    assert!(wrong.text().contains("is never written"), "{}", wrong.text());
+}
+
+/// Two kernels, the second of which takes what the first gives: parts of sums of columns.
+const IN_TWO: &str = "carbyne 2
+
+strategy @sums[M, N, E:type, P in (16), BM in (8), BN in (64,128), T in (64)]
+    (%X:[M,N].E.GL) -> (%s:[1,N].E.GL)
+    where M % (P * BM) == 0, N % BN == 0, E == 32
+    means {
+  %s = sum(%X, axis=0)
+} {
+  %parts:[P,N].f32.GL
+  Spec @parts <<<#grid:[@j < N / BN, @p < P], #cta:[T]>>> (%X) -> (%parts) means {
+    %w = sum(%X.reshape([M / P,P,N]:[1,M / P,M]), axis=0)
+    %parts = move(%w.reshape([P,N]:[1,P]))
+  } {
+    %t:[BM,BN].f32 = 0
+    for (k = 0; k < M / (P * BM); k += 1) {
+      %t = %t + %X.tile([M / P,BN])[@p, @j].tile([BM,BN])[k, 0]
+    }
+    %parts.tile([1,BN])[@p, @j] = sum(%t, axis=0)
+  }
+  Reduction.LAST @whole (%parts) -> (%s) axis=0
+}
+";
+
+#[test]
+fn a_strategy_of_kernels_that_are_right_apart_and_wrong_together_is_found() {
+    let right = tested("in_two", &IN_TWO.replace("LAST", "sum"), &[]).ok();
+    assert!(right.text().contains(" samples compute what they mean"), "{}", right.text());
+    let wrong = tested("in_two_wrong", &IN_TWO.replace("LAST", "max"), &[]);
+    assert_ne!(wrong.code, 0);
+    assert!(wrong.text().contains("@sums: 0 of 8 samples"), "{}", wrong.text());
+    assert!(wrong.text().contains("the parent means"), "{}", wrong.text());
+}
+
+#[test]
+fn kernels_of_one_spec_are_compared_with_it_as_a_whole() {
+    let kernel = "%X:[128,64].f32.GL\n%s:[1,64].f32.GL\nReduction.sum @columns (%X) -> (%s) by=@sums axis=0\n";
+    let text = |last: &str| format!("{}\n{kernel}", IN_TWO.replace("LAST", last));
+    let right = carbyne(&["simulate", "--arch", "sm_80", "-"], text("sum")).ok();
+    assert!(right.stderr.contains(": 64 elements of %s"), "{}", right.stderr);
+    let wrong = carbyne(&["simulate", "--arch", "sm_80", "-"], text("max"));
+    assert!(wrong.code == 1 && wrong.stderr.contains("S0501"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_body_that_is_no_program_fails_the_test_of_its_strategy() {
+    let body = STRIDES.replace("STEP", "G").replace("= %a * %p", "= %a * %q");
+    let ran = tested("unknown", &body, &[]);
+    assert_ne!(ran.code, 0, "{}{}", ran.text(), ran.stderr);
+}
+
+#[test]
+fn strategies_are_listed_by_spec_and_architecture() {
+    let all = carbyne(&["strategies", "--arch", "sm_80", "--spec", "MatMul"], "").ok();
+    assert!(all.text().contains("@ring: MatMul"), "{}", all.text());
+    assert!(all.text().contains("not for sm_80: @ring_quads"), "{}", all.text());
+    let none = carbyne(&["strategies", "--spec", "MatMull"], "");
+    assert!(none.code != 0 && none.stderr.contains("did you mean `MatMul`?"), "{}", none.stderr);
 }
 
 fn example(file: PathBuf) -> Example {

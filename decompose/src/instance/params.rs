@@ -137,14 +137,22 @@ impl Pins {
 /// Why a strategy cannot be as a text says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unpinned {
-    #[error("it has no parameter `{0}`")]
-    NoParameter(String),
+    #[error("it has no parameter `{0}`, but {1}")]
+    NoParameter(String, String),
     #[error("it says nothing of `{0}=`")]
     NoAttribute(String),
     #[error("`{0}=` has {1} numbers, not {2}")]
     Count(String, usize, usize),
     #[error("it is another one")]
     Another,
+}
+
+/// Names in a sentence.
+fn or_none(names: &[&str]) -> String {
+    match names {
+        [] => "none at all".to_owned(),
+        all => all.join(", "),
+    }
 }
 
 /// Every instance, in the order of the parameters' values.
@@ -283,7 +291,9 @@ fn enumerated(
     }
     for (name, n) in &pins.values {
         if !def.params.iter().any(|p| p.name.text == *name && !p.is_type) {
-            return Err(Unpinned::NoParameter(name.clone()));
+            let chosen = def.params.iter().filter(|p| p.choices.is_some());
+            let all: Vec<&str> = chosen.map(|p| p.name.text.as_str()).collect();
+            return Err(Unpinned::NoParameter(name.clone(), or_none(&all)));
         }
         conditions.push(pinned("by", Expr::name(name), *n));
     }

@@ -7,7 +7,7 @@ use super::{chain, pattern};
 use crate::solve::copy::matmul_rows;
 use carbyne_atoms::{Atom, bind};
 use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, TupleExpr};
-use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, nearest};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,14 +112,13 @@ impl Choosing<'_> {
         let pinned = !pins.attrs.is_empty() || !pins.values.is_empty() || pins.strategy.is_some();
         let known = |name: &str| self.strategies.iter().any(|(def, _)| def.name.text == name);
         if let Some(name) = pins.strategy.as_ref().filter(|n| !known(n)) {
-            return Box::new(
-                Diagnostic::new(
-                    Code::NoStrategy,
-                    spec.span,
-                    format!("there is no strategy `@{name}`"),
-                )
-                .help("`carbyne strategies` lists them; `--strategy FILE` adds yours"),
-            );
+            let near = nearest(name, self.strategies.iter().map(|(def, _)| def.name.text.as_str()));
+            let help = match near {
+                Some(near) => format!("did you mean `@{near}`?"),
+                None => "`carbyne strategies` lists them; `--strategy FILE` adds yours".to_owned(),
+            };
+            let message = format!("there is no strategy `@{name}`");
+            return Box::new(Diagnostic::new(Code::NoStrategy, spec.span, message).help(help));
         }
         let products = graph::products(self.program, id);
         if matched.is_empty() && products > 1 {

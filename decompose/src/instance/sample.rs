@@ -17,6 +17,10 @@ pub struct Sample {
     pub by: String,
     /// The program, whose kernel is pinned to them.
     pub text: String,
+    /// Multiprocessors of the machine that it is for: few on some, so that blocks take several tiles.
+    pub sms: i64,
+    /// Its sizes, types and multiprocessors: `M=64, E=f16, SMS=2`.
+    pub given: String,
 }
 
 /// Elements of the largest operand, at most.
@@ -24,6 +28,9 @@ const LARGEST: i64 = 1 << 18;
 
 /// Extents that are tried.
 const EXTENTS: &[i64] = &[64, 128, 32, 256, 16, 512, 96, 8, 1024, 4096];
+
+/// Extents that are tried where there is but one: several tiles for each block.
+const LENGTHS: &[i64] = &[4096, 256, 16384, 64, 1024, 96, 65536, 512, 32, 128];
 
 /// Types that are tried for the first operand and what else has a parameter, accumulators last.
 const TYPES: &[(Scalar, Scalar)] = &[
@@ -33,6 +40,9 @@ const TYPES: &[(Scalar, Scalar)] = &[
     (Scalar::F64, Scalar::F64),
     (Scalar::I32, Scalar::I32),
 ];
+
+/// Samples of integers, the last of the types: most strategies are for floats.
+const MOST_OF_INTEGERS: usize = 2;
 
 impl super::Strategies {
     /// Programs that a strategy of that name should decompose, at most `most`, for a card of so many multiprocessors.
@@ -54,26 +64,31 @@ fn samples(def: &Def, sms: i64, most: usize) -> Vec<Sample> {
         .map(|p| p.name.text.as_str())
         .filter(|name| !is_stride(def, name))
         .collect();
+    let extents = if shapes.len() == 1 { LENGTHS } else { EXTENTS };
     let mut out: Vec<Sample> = vec![];
-    // Fewer of each when there are many sizes.
-    for (turn, (scalar, wide)) in TYPES.iter().enumerate() {
+    // Fewer of each when there are many sizes; floats again where other types have not as many.
+    let turns: Vec<_> = TYPES.iter().chain(&TYPES[..TYPES.len() - 1]).collect();
+    for (turn, (scalar, wide)) in turns.iter().enumerate() {
         let types = types(def, *scalar, *wide);
         let mut of_type = 0;
-        let room = (most.saturating_sub(out.len()) / (TYPES.len() - turn)).max(1);
-        for at in 0..EXTENTS.len().pow(shapes.len().min(3) as u32) {
+        let left = TYPES.len().saturating_sub(turn).max(1);
+        let room = (most.saturating_sub(out.len()) / left).max(1);
+        let room = if turn + 1 == TYPES.len() { room.min(MOST_OF_INTEGERS) } else { room };
+        // Each type begins with other sizes.
+        let all = extents.len().pow(shapes.len().min(3) as u32);
+        for at in (0..all).map(|i| (i + turn * all * 2 / 5) % all) {
             if of_type >= room || out.len() >= most {
                 break;
             }
             // Sizes in an order in which all of them are soon met.
             let mut given = Numbers::new();
             for (i, name) in shapes.iter().enumerate() {
-                let digit = at / EXTENTS.len().pow(i.min(2) as u32) % EXTENTS.len();
-                given.insert((*name).to_owned(), EXTENTS[digit]);
+                let digit = at / extents.len().pow(i.min(2) as u32) % extents.len();
+                given.insert((*name).to_owned(), extents[digit]);
             }
             for (name, scalar) in &types {
                 given.insert(name.clone(), scalar.bits());
             }
-            given.insert(ast::MULTIPROCESSORS.to_owned(), sms);
             // Which operands have their columns consecutive.
             let turned = at * 5 / 3;
             for (i, (_, ty)) in def.inputs.iter().enumerate() {
@@ -85,23 +100,24 @@ fn samples(def: &Def, sms: i64, most: usize) -> Vec<Sample> {
             if !small(def, &given) {
                 continue;
             }
-            let Ok(all) = params::enumerate(def, strategy, &given, &Pins::default()) else {
-                continue;
-            };
-            if all.instances.is_empty() {
-                continue;
-            }
-            // Two of them, others for other sizes.
-            let n = all.instances.len();
-            for pick in [at * 7 % n, (at * 13 + n / 2) % n] {
-                let numbers = &all.instances[pick];
+            // Two instances, others for other sizes: one for a small machine, whose blocks take several tiles, one for the card.
+            let few = [1, 1, 2, 3][at % 4];
+            for (sms, spread) in [(few, 7), (sms, 13)] {
+                given.insert(ast::MULTIPROCESSORS.to_owned(), sms);
+                let all = params::enumerate(def, strategy, &given, &Pins::default());
+                let Some(instances) = all.ok().map(|all| all.instances) else { continue };
+                let Some(numbers) = instances.get(at * spread % instances.len().max(1)) else {
+                    continue;
+                };
                 for chain in 0..2 {
                     if let Some(text) = text(def, &given, &types, numbers, chain)
                         && out.iter().all(|s| s.text != text)
                         && of_type < room
+                        && is_well_formed(&text)
                     {
                         let by = by(def, numbers);
-                        out.push(Sample { by, text });
+                        let given = said(&shapes, &given, &types, sms);
+                        out.push(Sample { by, text, sms, given });
                         of_type += 1;
                     }
                 }
@@ -109,6 +125,21 @@ fn samples(def: &Def, sms: i64, most: usize) -> Vec<Sample> {
         }
     }
     out
+}
+
+/// Whether what a strategy means is a program with these sizes and types: the exponential of an integer is none.
+fn is_well_formed(text: &str) -> bool {
+    let module = carbyne_ir::text::parse(text);
+    module.is_ok_and(|module| crate::checked(&module, text).is_ok())
+}
+
+/// Sizes, types and the machine of a sample.
+fn said(shapes: &[&str], given: &Numbers, types: &BTreeMap<String, Scalar>, sms: i64) -> String {
+    let sizes = shapes.iter().filter_map(|name| Some(format!("{name}={}", given.get(*name)?)));
+    let types = types.iter().map(|(name, scalar)| format!("{name}={scalar}"));
+    let all: Vec<String> =
+        sizes.chain(types).chain([format!("{}={sms}", ast::MULTIPROCESSORS)]).collect();
+    all.join(", ")
 }
 
 /// What stands for type parameters: that of accumulators, which `acc=` names, and of values that sub-specs give, is wide.

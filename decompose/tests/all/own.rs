@@ -26,7 +26,8 @@ fn every_strategy_computes_what_it_means() {
             }
             for sample in all.samples(&name, 132, 5) {
                 let module = text::parse(&sample.text).expect("a sample is a text");
-                let options = Options::default();
+                let mut options = Options::default();
+                options.search.sms = Some(sample.sms as u32);
                 let Ok(d) = decompose_by(&module, &sample.text, &table(arch), &options) else {
                     continue;
                 };

@@ -15,7 +15,7 @@ use crate::ast::{
     self, AttrValue, Call, Def, Expr, ExprKind, Given, Name, Operand, ResultType, SpecKind,
     Substitution, TensorExpr, TypeAttr, Unfit, View,
 };
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, nearest};
 use crate::expr::Dim;
 use crate::limits::{MAX_CALLS, MAX_EXPR_OPERATORS, MAX_NESTING, MAX_WRITTEN_OUT};
 use crate::program::Stmt;
@@ -433,12 +433,11 @@ impl Resolver {
             .related(*below, "defined here")
             .help("move the definition above; sub-specs cannot use each other in a circle");
         }
-        let near = self.parts.all.keys().filter(|n| n.len() <= 64 && name.len() <= 64);
-        let near = near.map(|n| (strsim::levenshtein(name, n), n)).min().filter(|(d, _)| *d <= 2);
+        let near = nearest(name, self.parts.all.keys().map(String::as_str));
         Diagnostic::new(Code::SubSpec, call.span, format!("no sub-spec is named `@{name}`"))
             .label("unknown name")
             .help(match near {
-                Some((_, near)) => format!("did you mean `@{near}`?"),
+                Some(near) => format!("did you mean `@{near}`?"),
                 None => {
                     format!("define it above, `def @{name} (%x) -> (%y) {{ .. }}`, or import it")
                 }

@@ -3,7 +3,7 @@
 use super::Rule;
 use super::habits::habit;
 use crate::ast::SyncOp;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, nearest};
 use crate::span::Span;
 use pest::error::{Error, ErrorVariant, InputLocation};
 
@@ -66,18 +66,6 @@ fn or(items: &[String]) -> String {
         [one] => one.clone(),
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
     }
-}
-
-/// The known word that differs from `word` in at most two letters, and in less than half.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > 32 {
-        return None;
-    }
-    // Letters to insert, delete, replace or swap with the next.
-    let word = word.to_ascii_lowercase();
-    let steps = |k: &str| strsim::osa_distance(&word, &k.to_ascii_lowercase());
-    let near = known.map(|k| (steps(k), k)).min_by_key(|(d, _)| *d)?;
-    (near.0 <= 2 && 2 * near.0 < word.len()).then_some(near.1)
 }
 
 /// Words that begin a statement.
