@@ -9,6 +9,27 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
+// A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
+// stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
+// 2 of 64, 3 of 32.
+__device__ __forceinline__ unsigned long long matrix_descriptor(
+    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+         static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
+}
+
+// Keeps accesses to registers on their side of it; no instruction.
+template <int N>
+__device__ __forceinline__ void fence_registers(float* r) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
+}
+template <int N>
+__device__ __forceinline__ void fence_registers(unsigned* r) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(r[i])::"memory");
+}
+
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.
 template <int B, int M, int S, typename T>
 __device__ __forceinline__ T swizzle(T i) {
@@ -17,7 +38,7 @@ __device__ __forceinline__ T swizzle(T i) {
 
 extern "C" __global__ void __launch_bounds__(288)
 gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restrict__ C) {
-  extern __shared__ __align__(4096) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int bm = blockIdx.x % 2;  // line 19
   const int bn = blockIdx.x / 2;  // line 19
@@ -106,9 +127,8 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&b[stage * 16384 + swizzle<3, 3, 5>(i / 4 * 1024 +
-                              (tid / 8) % 4 * 256 + i % 4 * 64 + tid % 8 * 8)])),
-              "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
+            : "r"(shared_address(&b[stage * 16384 + i % 4 * 4096 + swizzle<3, 3, 3>(i / 4 * 256 +
+                              tid % 32 * 8)])), "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
             : "memory");
       }
       // line 56: mbarrier.async_arrive
@@ -144,54 +164,54 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
       #pragma unroll 1
       for (int s = 0; s < 4; s += 1) {  // line 66
         {  // line 67: MatMul (view of %a, view of %b) -> (%c)
-          alignas(16) __half r[32];  // line 68
-          unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-          // line 69: Move (view of %a) -> (%r)
-          #pragma unroll
-          for (int i = 0; i < 4; i += 1) {  // line 73
-            // line 74: ldmatrix.x4.b16
-            asm volatile(
-                "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-                : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
-                  "=r"(r_u32[i * 4 + 3])
-                : "r"(shared_address(&a[stage * 8192 + (tid / 32) % 2 * 4096 + i * 1024 +
-                              swizzle<3, 3, 3>(tid % 16 * 64 + s * 16 + (tid / 16) % 2 * 8)]))
-                : "memory");
-          }
-          alignas(16) __half r_2[32];  // line 77
-          unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-          // line 78: Move (view of %b) -> (%r_2)
-          #pragma unroll
-          for (int i = 0; i < 4; i += 1) {  // line 82
-            // line 83: ldmatrix.x4.trans.b16
-            asm volatile(
-                "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-                : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
-                  "=r"(r_2_u32[i * 4 + 3])
-                : "r"(shared_address(&b[stage * 16384 + s * 4096 + swizzle<3, 3, 5>(tid % 16 * 256 +
-                                  (tid / 64) % 4 * 64 + i * 16 + (tid / 16) % 2 * 8)]))
-                : "memory");
-          }
-          // line 86: MatMul (%r, %r_2) -> (%c)
-          #pragma unroll
-          for (int i = 0; i < 4; i += 1) {  // line 90
-            #pragma unroll
-            for (int j = 0; j < 8; j += 1) {  // line 91
-              // line 92: mma.m16n8k16.f32.f16
-              asm volatile(
-                  "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                  : "+f"(c[j * 16 + i * 4]), "+f"(c[j * 16 + i * 4 + 1]),
-                    "+f"(c[j * 16 + i * 4 + 2]), "+f"(c[j * 16 + i * 4 + 3])
-                  : "r"(r_u32[i * 4]), "r"(r_u32[i * 4 + 1]), "r"(r_u32[i * 4 + 2]),
-                    "r"(r_u32[i * 4 + 3]), "r"(r_2_u32[j * 2]), "r"(r_2_u32[j * 2 + 1]));
-            }
-          }
+          const int g = threadIdx.x / 128;  // line 69
+          asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 73
+          fence_registers<128>(c);
+          asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 74
+          // line 75: wgmma.m64n256k16.f32.f16.ss
+          asm volatile(
+              "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
+              "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
+              "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "
+              "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "
+              "%56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, "
+              "%74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, "
+              "%92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, "
+              "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, "
+              "%123, %124, %125, %126, %127}, %128, %129, 1, 1, 1, 0, 1;\n"
+              : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+                "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]),
+                "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]),
+                "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+                "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
+                "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]),
+                "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]),
+                "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+                "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]),
+                "+f"(c[55]), "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]),
+                "+f"(c[61]), "+f"(c[62]), "+f"(c[63]), "+f"(c[64]), "+f"(c[65]), "+f"(c[66]),
+                "+f"(c[67]), "+f"(c[68]), "+f"(c[69]), "+f"(c[70]), "+f"(c[71]), "+f"(c[72]),
+                "+f"(c[73]), "+f"(c[74]), "+f"(c[75]), "+f"(c[76]), "+f"(c[77]), "+f"(c[78]),
+                "+f"(c[79]), "+f"(c[80]), "+f"(c[81]), "+f"(c[82]), "+f"(c[83]), "+f"(c[84]),
+                "+f"(c[85]), "+f"(c[86]), "+f"(c[87]), "+f"(c[88]), "+f"(c[89]), "+f"(c[90]),
+                "+f"(c[91]), "+f"(c[92]), "+f"(c[93]), "+f"(c[94]), "+f"(c[95]), "+f"(c[96]),
+                "+f"(c[97]), "+f"(c[98]), "+f"(c[99]), "+f"(c[100]), "+f"(c[101]), "+f"(c[102]),
+                "+f"(c[103]), "+f"(c[104]), "+f"(c[105]), "+f"(c[106]), "+f"(c[107]), "+f"(c[108]),
+                "+f"(c[109]), "+f"(c[110]), "+f"(c[111]), "+f"(c[112]), "+f"(c[113]), "+f"(c[114]),
+                "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
+                "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
+                "+f"(c[127])
+              : "l"(matrix_descriptor(&a[stage * 8192 + g * 4096 + s * 16], 16, 1024, 1)),
+                "l"(matrix_descriptor(&b[stage * 16384 + s * 1024], 8192, 1024, 1))
+              : "memory");
+          asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 76
+          asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 77
+          fence_registers<128>(c);
         }
       }
-      __syncwarp();  // line 100
-      if (threadIdx.x % 32 == 0 && threadIdx.x / 256 == 0) {  // line 101: Spec (%empty) -> ()
-        // line 102: mbarrier.arrive
+      __syncwarp();  // line 80
+      if (threadIdx.x % 32 == 0 && threadIdx.x / 256 == 0) {  // line 81: Spec (%empty) -> ()
+        // line 82: mbarrier.arrive
         asm volatile(
             "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
             :
@@ -205,22 +225,22 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
       }
     }
   }
-  if (threadIdx.x < 256) {  // line 106: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r_3[128];  // line 107
-    // line 108: UnaryPointwise.cast (%c) -> (%r_3)
+  if (threadIdx.x < 256) {  // line 86: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r[128];  // line 87
+    // line 88: UnaryPointwise.cast (%c) -> (%r)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 111
-      // line 112
-      *reinterpret_cast<__half2*>(&r_3[i * 2]) =
+    for (int i = 0; i < 64; i += 1) {  // line 91
+      // line 92
+      *reinterpret_cast<__half2*>(&r[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    // line 115: Move (%r_3) -> (view of %C)
+    // line 95: Move (%r) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 119
-      // line 120
-      *reinterpret_cast<unsigned*>(&C[bm * 65536 + (tid / 32) % 2 * 32768 + i % 8 * 4096 +
-                      (tid / 4) % 8 * 512 + bn * 256 + (tid / 64) % 4 * 64 + i / 8 * 8 +
-                      tid % 4 * 2]) = *reinterpret_cast<unsigned*>(&r_3[i * 2]);
+    for (int i = 0; i < 64; i += 1) {  // line 99
+      // line 100
+      *reinterpret_cast<unsigned*>(&C[bm * 65536 + (tid / 32) % 8 * 8192 + i % 2 * 4096 +
+                      (tid / 4) % 8 * 512 + bn * 256 + i / 2 * 8 + tid % 4 * 2]) =
+          *reinterpret_cast<unsigned*>(&r[i * 2]);
     }
   }
 }

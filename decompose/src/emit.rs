@@ -3,6 +3,7 @@
 //!
 //! Specs and buffers are those of the program that the module resolves to, found by the statements' ids.
 
+mod described;
 mod exchange;
 mod through;
 
@@ -129,6 +130,7 @@ impl<'a> Emit<'a> {
             pair: [fresh("two"), fresh("one")],
             exchange: [fresh("x"), fresh("put"), fresh("get")],
             partial: fresh("sums"),
+            groups: [fresh("wg"), fresh("g")],
             lane: fresh("l"),
             second: [fresh("x"), fresh("put"), fresh("get")],
         };
@@ -301,6 +303,9 @@ impl<'a> Emit<'a> {
     }
 
     fn matmul_body(&self, id: SpecId, spec: &Spec, c: &matmul::Choice) -> Result<Block, Unwritten> {
+        if c.maps.iter().any(Option::is_none) {
+            return self.described_body(spec, c);
+        }
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
         let row = self.table.get(c.atom).ok_or(Unwritten::NoRow(c.atom))?;
@@ -314,6 +319,7 @@ impl<'a> Emit<'a> {
         let partial = self.partial(c, to, (&blocks, &all), &mut body);
         for (((name, view), map), counts) in names.iter().zip([a, b, to]).zip(&c.maps).zip(&counts)
         {
+            let Some(map) = map else { continue };
             // Values of an instruction, then the instructions along the modes that have several.
             let modes: Vec<Layout> = map.modes().to_vec();
             let real = modes
@@ -517,6 +523,8 @@ struct Local {
     pair: [String; 2],
     exchange: [String; 3],
     partial: String,
+    /// Groups of threads, and which of them a thread is in.
+    groups: [String; 2],
     lane: String,
     /// Of a second exchange.
     second: [String; 3],

@@ -157,7 +157,7 @@ impl fmt::Display for SwizzleMode {
 }
 
 /// What an instruction that takes a descriptor demands of the operand.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixRule {
     /// Which of the tile's two modes is k: 1 of A\[m,k\], 0 of B\[k,n\].
     pub k_mode: usize,

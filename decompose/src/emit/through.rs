@@ -111,7 +111,7 @@ impl Emit<'_> {
         }
         let group = self.table.get(c.atom)?.group;
         let held = group.checked_mul(gm * gn)?;
-        let n = c.maps[2].size();
+        let n = c.maps[2].as_ref().map_or(0, Layout::size);
         let name = self.local.partial.clone();
         let scalar = c.sum;
         body.push(plain(&name, &[n], scalar, Memory::Rf));

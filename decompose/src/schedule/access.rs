@@ -242,7 +242,9 @@ fn operation(
     offset: i64,
 ) -> Option<Vec<(i64, u32)>> {
     let everybody = || (0..layout.size()).map(|i| (offset + layout.at(i), MANY)).collect();
-    let copy = facts.solution.copy(id)?;
+    let Some(copy) = facts.solution.copy(id) else {
+        return facts.solution.multiplies(id).then(everybody);
+    };
     if copy.group != 1 {
         return Some(everybody());
     }

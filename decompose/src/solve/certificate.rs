@@ -1,7 +1,9 @@
 //! Writes certificates for what the solver found.
 
+use super::digits::reordered;
 use super::ops::extents;
 use super::solution::{Assignment, Solution};
+use super::tv::flat;
 use super::{exchange, matmul, pointwise, reduce, views};
 use crate::certificate::{Certificate, Relation};
 use carbyne_atoms::AtomTable;
@@ -52,10 +54,20 @@ fn gemm(
     known: &BTreeMap<BufferId, Layout>,
     table: &AtomTable,
 ) -> Option<Relation> {
-    let of = |t: TensorId| known.get(&p.tensors[t].buffer).cloned();
-    let layouts: Vec<Layout> = tensors(p, spec).map(of).collect::<Option<_>>()?;
     let (gm, gn, gk) = c.gemm.groups;
     let atom = table.get(c.atom)?;
+    // Of a factor in shared memory every thread of a group has all that its instructions read.
+    let operands = &atom.operands;
+    let nested = c.gemm.nested(&operands[0].tv, &operands[1].tv, &operands[2].tv).ok()?;
+    let (mut layouts, mut maps) = (vec![], vec![]);
+    for ((t, own), map) in tensors(p, spec).zip(&nested).zip(&c.maps) {
+        let read = flat(own).ok()?;
+        maps.push(map.clone().or_else(|| reordered(&read, own))?);
+        layouts.push(match map {
+            Some(_) => known.get(&p.tensors[t].buffer).cloned()?,
+            None => read,
+        });
+    }
     let order = matmul::placed(atom, atom.group * gm * gn * gk)?;
     let layouts = match order.coalesce().leaves().len() {
         0 | 1 => layouts,
@@ -68,7 +80,7 @@ fn gemm(
         groups: c.gemm.groups,
         row: row.try_into().ok()?,
         tensors: layouts.try_into().ok()?,
-        maps: c.maps.clone(),
+        maps: maps.try_into().ok()?,
     })
 }
 

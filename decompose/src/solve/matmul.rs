@@ -1,7 +1,11 @@
-//! Ways to implement a MatMul on registers: every row that multiplies the types, every spread of groups of
-//! threads over M and N.
+//! Ways to implement a MatMul: every row that multiplies the types, every spread of groups of threads over M and N.
+//!
+//! Rows that read factors from shared memory by descriptors take them where they lie ([`described`]); the others multiply
+//! registers.
 
+use super::canonical::{self, Demand};
 use super::digits::{reordered, same};
+use super::ops::Op;
 use super::tv::{Gemm, Known, flat, join};
 use super::want::Want;
 use super::work::rearranging;
@@ -12,7 +16,7 @@ use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::{BinaryOp, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::program::{Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 
 /// One way.
@@ -23,8 +27,10 @@ pub(crate) struct Choice {
     /// How it tiles the block.
     pub gemm: Gemm,
     /// For A, B and C: the value that (value of an instruction, instruction, instruction) is in the
-    /// tensor's own order.
-    pub maps: [Layout; 3],
+    /// tensor's own order. None for a factor that the row reads from shared memory.
+    pub maps: [Option<Layout>; 3],
+    /// Whether threads wrote factors that the row reads by the asynchronous proxy.
+    pub fenced: bool,
     /// The type of C.
     pub sum: Scalar,
 }
@@ -33,8 +39,8 @@ pub(crate) struct Choice {
 #[derive(Clone, Debug)]
 pub(super) struct Option3 {
     pub(super) choice: Choice,
-    /// f_a, f_b, f_c.
-    pub(super) layouts: [Layout; 3],
+    /// f_a, f_b, f_c; none for a factor in shared memory.
+    pub(super) layouts: [Option<Layout>; 3],
     /// Operands that must be brought into these layouts first.
     pub(super) wants: Vec<Want>,
     /// Cycles of one execution by one warp, roughly.
@@ -73,10 +79,10 @@ pub(super) fn over(layout: &Layout, order: &Layout) -> Option<Layout> {
 pub(super) fn options(
     p: &Program,
     table: &AtomTable,
-    id: SpecId,
-    threads: i64,
+    op: &Op,
     known: &Known,
 ) -> Result<Vec<Option3>, Box<Diagnostic>> {
+    let (id, threads) = (op.spec, op.group.threads);
     let spec = &p.specs[id];
     let fail = |code, message: String, help: &str| {
         Err(Box::new(Diagnostic::new(code, spec.span, message).help(help)))
@@ -86,6 +92,9 @@ pub(super) fn options(
         return fail(Code::NoAtom, "a MatMul has three operands".into(), "correct it");
     };
     let (sa, sb, sc) = (p.scalar_of(a), p.scalar_of(b), p.scalar_of(c));
+    if [a, b].into_iter().any(|t| in_shared(p, t)) {
+        return Ok(described(p, table, op, known));
+    }
     let rows = copy::matmul_rows(table, sa, sb, sc);
     if rows.is_empty() {
         return Err(Box::new(no_rows(p, table, id)));
@@ -103,11 +112,7 @@ pub(super) fn options(
     {
         return Err(Box::new(not_by(p, id, atom, &rows)));
     }
-    let pin = match spec.ints("warps") {
-        Some([m, n]) => Some((*m, *n, 1)),
-        Some([m, n, k]) => Some((*m, *n, *k)),
-        _ => None,
-    };
+    let pin = pinned(spec);
     let mut found = vec![];
     let mut clash = false;
     for atom in &rows {
@@ -169,6 +174,84 @@ pub(super) fn options(
     Ok(found)
 }
 
+/// The warps along M, N and K that a spec names.
+fn pinned(spec: &Spec) -> Option<(i64, i64, i64)> {
+    match spec.ints("warps") {
+        Some([m, n]) => Some((*m, *n, 1)),
+        Some([m, n, k]) => Some((*m, *n, *k)),
+        _ => None,
+    }
+}
+
+fn in_shared(p: &Program, t: TensorId) -> bool {
+    p.buffer_of(t).memory == Some(Memory::Sh)
+}
+
+/// Every way to multiply factors that lie in shared memory, the second or both, into registers: by instructions that read
+/// them there. Of those along N the widest that divides the tile, since each reads its part of A again.
+pub(super) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) -> Vec<Option3> {
+    let spec = &p.specs[op.spec];
+    let tensors: Vec<TensorId> = spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
+    let [a, b, c] = tensors[..] else { return vec![] };
+    let memory = |t: TensorId| p.buffer_of(t).memory;
+    let (ea, ec) = (ops::extents(p, a), ops::extents(p, c));
+    let (Some(&[_, k]), Some(&[m, n])) = (ea.as_deref(), ec.as_deref()) else { return vec![] };
+    if !in_shared(p, b) || memory(c) != Some(Memory::Rf) {
+        return vec![];
+    }
+    let scalars = [p.scalar_of(a), p.scalar_of(b), spec.acc.unwrap_or(p.scalar_of(c))];
+    let fits = |atom: &&Atom| {
+        let operands = atom.operands.iter().zip(scalars).zip([a, b, c]);
+        atom.operands.len() == 3
+            && atom.operands[1].matrix_rule().is_some()
+            && atom.operands[0].matrix_rule().is_some() == in_shared(p, a)
+            && operands
+                .into_iter()
+                .all(|((o, s), t)| o.is_of(s) && memory(t).is_some_and(|memory| o.allows(memory)))
+            && spec.atom.as_ref().is_none_or(|name| *name == atom.name)
+            && op.group.first % atom.group == 0
+            && op.group.threads % atom.group == 0
+    };
+    let mut rows: Vec<(&Atom, (i64, i64, i64))> = vec![];
+    for atom in table.implementing(SpecKind::MatMul).filter(fits) {
+        if let AtomOp::MatMul { l: 1, m, n, k } = atom.op {
+            rows.push((atom, (m, n, k)));
+        }
+    }
+    rows.sort_by_key(|(_, (_, n, _))| std::cmp::Reverse(*n));
+    let (mut found, mut taken) = (vec![], vec![]);
+    for (atom, inst) in rows {
+        let groups = op.group.threads / atom.group;
+        for spread in spreads(groups).filter(|(_, _, k)| *k == 1) {
+            let warps = (spread.0 * atom.group / ops::WARP, spread.1, 1);
+            let gemm = Gemm { inst, block: (m, n, k), groups: spread };
+            if pinned(spec).is_some_and(|own| own != warps)
+                || taken.contains(&spread)
+                || gemm.rest().is_none()
+            {
+                continue;
+            }
+            if let Some(o) = option(p, table, op.spec, atom, gemm, [a, b, c], known) {
+                taken.push(spread);
+                found.push(o);
+            }
+        }
+    }
+    found.sort_by(|x, y| x.wants.len().cmp(&y.wants.len()).then(x.cost.total_cmp(&y.cost)));
+    found
+}
+
+/// Whether threads write a tensor in shared memory, and not bulk copies alone.
+fn written_by_threads(p: &Program, t: TensorId) -> bool {
+    let own = p.tensors[t].buffer;
+    let writes = |spec: &Spec| {
+        spec.body.is_none()
+            && spec.bar.is_none()
+            && spec.outputs.iter().any(|o| p.tensors[*o].buffer == own)
+    };
+    p.specs.iter().any(|(_, spec)| writes(spec))
+}
+
 fn option(
     p: &Program,
     table: &AtomTable,
@@ -189,22 +272,31 @@ fn option(
         }
     }
     let mut maps = vec![];
-    let mut layouts = vec![];
+    let mut layouts: Vec<Option<Layout>> = vec![];
     let mut wants = vec![];
     let mut detours = 0.0;
+    let mut fenced = false;
     for (i, (wanted, t)) in nested.iter().zip(tensors).enumerate() {
+        if rows[i].matrix_rule().is_some() {
+            if !canonical::is_served(p, &Demand::new(t, &rows[i])?) {
+                return None;
+            }
+            fenced |= written_by_threads(p, t);
+            (maps.push(None), layouts.push(None));
+            continue;
+        }
         let own = flat(wanted).ok()?;
         let buffer = p.tensors[t].buffer;
         // A tensor that is both factors has one layout.
         let other = (i == 1 && p.tensors[tensors[0]].buffer == buffer && wants.is_empty())
-            .then(|| layouts.first().cloned())
+            .then(|| layouts.first().cloned().flatten())
             .flatten();
         let fixed = known.get(&buffer).or(other.as_ref());
         let map = reordered(fixed.unwrap_or(&own), wanted);
         match (map, i) {
             (Some(map), _) => {
-                layouts.push(fixed.cloned().unwrap_or(own));
-                maps.push(map);
+                layouts.push(Some(fixed.cloned().unwrap_or(own)));
+                maps.push(Some(map));
             }
             (None, 2) => return None,
             (None, input) => {
@@ -212,20 +304,20 @@ fn option(
                 detours += lanes.as_ref().map_or_else(|| rearranging(p, t), |c| c.cycles(table));
                 let by_lanes = lanes.map(|c| c.output);
                 wants.push(Want::Rearranged { spec: id, input, by_lanes });
-                maps.push(reordered(&own, wanted)?);
-                layouts.push(own);
+                maps.push(Some(reordered(&own, wanted)?));
+                layouts.push(Some(own));
             }
         }
     }
-    let maps: [Layout; 3] = maps.try_into().ok()?;
-    let layouts: [Layout; 3] = layouts.try_into().ok()?;
-    let scalars: Vec<(&Layout, Scalar)> =
-        layouts.iter().zip(tensors).map(|(l, t)| (l, p.scalar_of(t))).collect();
+    let maps: [Option<Layout>; 3] = maps.try_into().ok()?;
+    let layouts: [Option<Layout>; 3] = layouts.try_into().ok()?;
+    let scalars: Vec<(Option<&Layout>, Scalar)> =
+        layouts.iter().zip(tensors).map(|(l, t)| (l.as_ref(), p.scalar_of(t))).collect();
     let sum = scalars[2].1;
     let partial = partial(&gemm, rows[2].n_values(), sum, table);
     let cost = cycles(&gemm, atom, &scalars) + partial.map_or(0.0, |w| w.completion) + detours;
     Some(Option3 {
-        choice: Choice { atom: atom.name, gemm, maps, sum },
+        choice: Choice { atom: atom.name, gemm, maps, fenced, sum },
         layouts,
         wants,
         cost,
@@ -332,11 +424,13 @@ fn not_by(p: &Program, id: SpecId, atom: &Atom, rows: &[&Atom]) -> Diagnostic {
 
 /// Cycles of one execution by one warp: multiplications and the loads of both factors, with a penalty
 /// where registers would spill.
-fn cycles(gemm: &Gemm, atom: &Atom, tensors: &[(&Layout, Scalar)]) -> f64 {
+fn cycles(gemm: &Gemm, atom: &Atom, tensors: &[(Option<&Layout>, Scalar)]) -> f64 {
     let Some((rm, rn, rk)) = gemm.rest() else { return f64::INFINITY };
     let warps = 32.0 / atom.group as f64;
     let multiply = (rm * rn * rk) as f64 * atom.cost.issue_cycles / warps;
-    let registers = |(l, s): &(&Layout, Scalar)| l.mode(1).map_or(0, |v| v.size()) * s.bits() / 32;
+    let registers = |(l, s): &(Option<&Layout>, Scalar)| {
+        l.and_then(|l| l.mode(1).ok()).map_or(0, |v| v.size()) * s.bits() / 32
+    };
     let each: Vec<i64> = tensors.iter().map(registers).collect();
     // A warp of 32 threads loads one 32-bit register a thread per wavefront of shared memory.
     let loads = each[..2].iter().sum::<i64>() as f64;

@@ -1,12 +1,13 @@
 //! The copies of a leaf of the search: their instructions, and the layouts of the shared tensors that they access.
 
+use super::canonical::Demand;
 use super::copy::Candidate;
 use super::ops::Op;
 use super::solution::{Assigned, Assignment, Placement, Solution};
 use super::solver::{Fallible, Solver, sides};
 use super::unfit::Unfit;
 use super::work::rearranging;
-use super::{cost, shared};
+use super::{canonical, cost, shared};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{BufferId, SpecId};
 use carbyne_ir::scalar::Memory;
@@ -31,9 +32,13 @@ impl Solver<'_> {
                 None => self.cheapest(op, list, out),
             }
         }
+        let mut demands = self.demands(out);
+        for id in demands.keys() {
+            groups.entry(*id).or_default();
+        }
         let mut through = vec![];
         for (id, group) in groups {
-            match self.lay_out(id, &group) {
+            match self.lay_out(id, &group, demands.remove(&id).unwrap_or_default()) {
                 Ok(found) => {
                     let picks = found.picks.iter().zip(&found.wavefronts);
                     for ((op, list), (i, wavefronts)) in group.iter().zip(picks) {
@@ -52,6 +57,26 @@ impl Solver<'_> {
             }
         }
         Ok(through)
+    }
+
+    /// What descriptors of MatMuls must name of open shared tensors.
+    fn demands(&self, found: &Solution) -> BTreeMap<BufferId, Vec<Demand>> {
+        let mut out: BTreeMap<BufferId, Vec<Demand>> = BTreeMap::new();
+        for (id, a) in &found.assignments {
+            let Assignment::MatMul(c) = &a.how else { continue };
+            let Some(atom) = self.table.get(c.atom) else { continue };
+            let inputs = self.p.specs[*id].input_tensors();
+            for ((t, operand), map) in inputs.zip(&atom.operands).zip(&c.maps) {
+                let open = self.p.buffer_of(t).open;
+                if let Some(demand) = Demand::new(t, operand).filter(|_| open && map.is_none()) {
+                    let own = out.entry(self.buffer(t)).or_default();
+                    if !own.contains(&demand) {
+                        own.push(demand);
+                    }
+                }
+            }
+        }
+        out
     }
 
     /// Takes the cheapest candidate of a copy that accesses no open shared tensor.
@@ -83,13 +108,19 @@ impl Solver<'_> {
         &mut self,
         id: BufferId,
         group: &[(&Op, &[Candidate])],
+        demands: Vec<Demand>,
     ) -> Result<Rc<shared::Found>, Unfit> {
         // Many leaves ask the same: the candidates follow from the registers on the other side.
-        let key = (id, group.iter().map(|(op, list)| (op.spec, sides(list))).collect());
+        let list = group.iter().map(|(op, list)| (op.spec, sides(list))).collect();
+        let key = (id, list, demands);
         if let Some(found) = self.layouts.get(&key) {
             return found.clone();
         }
-        let found = shared::open(self.p, self.table, id, group, &mut self.budget).map(Rc::new);
+        let found = match key.2.is_empty() {
+            true => shared::open(self.p, self.table, id, group, &mut self.budget),
+            false => canonical::open(self.p, self.table, id, group, &key.2),
+        };
+        let found = found.map(Rc::new);
         self.layouts.insert(key, found.clone());
         found
     }

@@ -22,6 +22,7 @@
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver says
 //! which of them cannot hold.
 
+mod canonical;
 pub(crate) mod certificate;
 pub mod copy;
 pub(crate) mod cost;
@@ -126,7 +127,16 @@ pub(crate) fn solve(
     if !wants.is_empty() {
         return Ok((Outcome::Wants(wants), Looked::default()));
     }
-    let found = s.search(&parts)?;
+    // Where factors cannot be read as they lie in shared memory, they go through registers.
+    let described: Vec<SpecId> =
+        ops.iter().filter(|op| s.is_described(op)).map(|op| op.spec).collect();
+    let found = match s.search(&parts) {
+        Err(_) if !described.is_empty() && !s.searched.cut_off => {
+            let wants = described.into_iter().map(Want::ThroughRegisters).collect();
+            return Ok((Outcome::Wants(wants), Looked::default()));
+        }
+        found => found?,
+    };
     let best = parts::together(&found, (search.top, detours), |f| f.estimate(&costing, Grid::Full));
     let leaves: Vec<Leaf> = best.iter().map(|f| f.leaf(p)).collect();
     let Some(best) = best.into_iter().next() else { return Err(s.nothing()) };

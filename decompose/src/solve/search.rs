@@ -107,7 +107,7 @@ impl<'a> Solver<'a> {
 
     /// Branches over the ways to implement a MatMul.
     fn decide(&mut self, state: &State, op: &Op) {
-        let options = matmul::options(self.p, self.table, op.spec, op.group.threads, &state.known);
+        let options = matmul::options(self.p, self.table, op, &state.known);
         let options = match options {
             Ok(options) => options,
             Err(d) => return self.dead(d),
@@ -118,7 +118,9 @@ impl<'a> Solver<'a> {
             let work = cost::matmul(self.table, &o.choice).unwrap_or_default();
             next.bound.add(self.costing.least_of(&work, o.detours, op.trips));
             for (t, tv) in self.tensors(op.spec).into_iter().zip(&o.layouts) {
-                next.known.entry(self.buffer(t)).or_insert_with(|| tv.clone());
+                if let Some(tv) = tv {
+                    next.known.entry(self.buffer(t)).or_insert_with(|| tv.clone());
+                }
             }
             next.wants.extend(o.wants);
             let how = Assignment::MatMul(o.choice);

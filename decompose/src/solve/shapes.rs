@@ -4,7 +4,7 @@ use super::copy::{self, Side};
 use super::ops::{self, Op};
 use super::solver::{Fallible, Solver};
 use super::want::Want;
-use super::{shared, views};
+use super::{matmul, shared, views};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{SpecId, TensorId};
@@ -112,10 +112,12 @@ impl Solver<'_> {
             SpecKind::Move => self.shape_of_copy(op, inside),
             SpecKind::MatMulSet => Ok(Some(Want::FromZero(op.spec))),
             SpecKind::MatMul
-                if inside && spec.acc.is_some_and(|a| a != self.p.scalar_of(spec.outputs[0])) =>
+                if (inside || self.is_described(op))
+                    && spec.acc.is_some_and(|a| a != self.p.scalar_of(spec.outputs[0])) =>
             {
                 Ok(Some(Want::Converted(op.spec)))
             }
+            SpecKind::MatMul if !inside && self.is_described(op) => Ok(None),
             SpecKind::Unary(_)
             | SpecKind::Binary(_)
             | SpecKind::Select
@@ -165,6 +167,12 @@ impl Solver<'_> {
             }
             Err(_) => Ok(Some(Want::ThroughRegisters(op.spec))),
         }
+    }
+
+    /// Whether an instruction reads the factors of a MatMul where they lie.
+    pub(super) fn is_described(&self, op: &Op) -> bool {
+        let any = || !matmul::described(self.p, self.table, op, &self.pins()).is_empty();
+        self.p.specs[op.spec].kind == SpecKind::MatMul && any()
     }
 
     fn by_hand(&self, id: SpecId, help: &str) -> Box<Diagnostic> {

@@ -214,7 +214,7 @@ impl Combinations<'_> {
 }
 
 /// Whether what each thread accesses is a layout, as the text must state it.
-fn written(
+pub(super) fn written(
     p: &Program,
     op: &Op,
     c: &Candidate,
@@ -229,7 +229,7 @@ fn written(
 }
 
 /// Whether every operation of a view of the tensor takes a part that has a layout.
-fn cut(p: &Program, id: BufferId, layout: &Layout) -> Result<(), Unfit> {
+pub(super) fn cut(p: &Program, id: BufferId, layout: &Layout) -> Result<(), Unfit> {
     let (cx, layout) = (&p.arena, Layout::<Dim>::from_fixed(layout));
     let all = |of: &Layout<Dim>| layout.compose_in(cx, of);
     for taken in p.taken.iter().filter(|t| t.buffer == id) {
@@ -259,14 +259,20 @@ pub(super) fn fixed(p: &Program, table: &AtomTable, op: &Op, c: &Candidate, id: 
     }
 }
 
-fn banks(table: &AtomTable) -> Banks {
+pub(super) fn banks(table: &AtomTable) -> Banks {
     let limits = limits(table.arch);
     Banks { n: limits.smem_banks, bytes: limits.bank_bytes }
 }
 
 /// Which elements the lanes of each warp address, instruction by instruction: column-major indices of an open
 /// tensor, addresses of a fixed one.
-fn access(p: &Program, op: &Op, c: &Candidate, id: BufferId, bits: i64) -> Option<Access> {
+pub(super) fn access(
+    p: &Program,
+    op: &Op,
+    c: &Candidate,
+    id: BufferId,
+    bits: i64,
+) -> Option<Access> {
     /// Enough to see every conflict pattern of a regular access.
     const MAX_LISTS: usize = 32;
     let (src, dst) = ends(p, op)?;

@@ -140,6 +140,11 @@ impl Solution {
         self.how(id)?.copy()
     }
 
+    /// Whether the spec is a MatMul, which its threads execute together.
+    pub(crate) fn multiplies(&self, id: SpecId) -> bool {
+        matches!(self.how(id), Some(Assignment::MatMul(_)))
+    }
+
     /// Whether it implements the spec.
     pub(crate) fn implements(&self, id: SpecId) -> bool {
         self.assignments.contains_key(&id)

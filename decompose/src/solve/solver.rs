@@ -1,5 +1,6 @@
 //! What all parts of the search share: the kernel, what was looked up before, and how far the search has come.
 
+use super::canonical::Demand;
 use super::copy::{self, Candidate, Side};
 use super::held::Held;
 use super::ops::Op;
@@ -75,8 +76,8 @@ type Ends = (SpecId, (Side, Side));
 /// f and g of each candidate.
 type Sides = Vec<(Layout, Layout)>;
 
-/// A shared tensor, and what may access it how.
-type Accesses = (BufferId, Vec<(SpecId, Sides)>);
+/// A shared tensor, what may access it how, and what descriptors name of it.
+type Accesses = (BufferId, Vec<(SpecId, Sides)>, Vec<Demand>);
 
 pub(super) fn sides(list: &[Candidate]) -> Sides {
     list.iter().map(|c| (c.f.clone(), c.g.clone())).collect()

@@ -57,6 +57,11 @@ pub enum Unfit {
     #[error("its elements are held in no regular order")]
     Irregular,
 
+    // Descriptors.
+    /// Instructions that are told by a descriptor where a tile lies want other layouts than the rest.
+    #[error("no layout that a matrix descriptor names serves its other accesses")]
+    NoDescriptor,
+
     // Vectors.
     /// Of so many consecutive elements no vector of `n` is a part.
     #[error("{n} does not divide the {of} consecutive elements")]
