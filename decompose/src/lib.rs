@@ -176,7 +176,7 @@ pub fn decompose_by(
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    attempt(given, module, src, table, options, &[]).map_err(|errors| {
+    attempt(given, module, src, table, options, &[], true).map_err(|errors| {
         let errors = pins::blame_each(module, src, table, options, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
@@ -200,6 +200,7 @@ fn attempt(
     table: &AtomTable,
     options: &Options,
     unordered: &[Diagnostic],
+    bulk: bool,
 ) -> Result<Decomposed, Diagnostics> {
     let search = options.search;
     let (module, program) = separated(module, src)?;
@@ -210,9 +211,13 @@ fn attempt(
     let generated = Generated { module, src };
     let (planned, rankings) = plan(&generated, &program, table, options, &mut names)?;
     let made = parents(&planned);
-    let tiles = tiles(&generated, (planned, vec![]), program, table, &mut names, unordered)?;
+    let state = (planned, vec![]);
+    let tiles = tiles(&generated, state, program, table, &mut names, (unordered, bulk))?;
+    let by_boxes = tiles.bulk;
     let (tiles, mut solution) = match solved(&generated, tiles, table, search, true, &mut names) {
         Ok(solved) => solved,
+        // What stands in the way of boxes may not be in that of other copies.
+        Err(_) if by_boxes => return attempt(given, module, src, table, options, unordered, false),
         Err(errors) => {
             let more: Vec<Diagnostic> =
                 errors.iter().filter(|d| d.code == Code::Role).cloned().collect();
@@ -220,7 +225,7 @@ fn attempt(
                 return Err(errors);
             }
             let all = [unordered, &more].concat();
-            return attempt(given, module, src, table, options, &all);
+            return attempt(given, module, src, table, options, &all, bulk);
         }
     };
     let Tiles { tree, program, mut warnings, .. } = tiles;
@@ -282,6 +287,8 @@ struct Tiles {
     tree: Module,
     program: Program,
     roles: Roles,
+    /// Whether the copy engine fills stages.
+    bulk: bool,
     warnings: Vec<Diagnostic>,
 }
 
@@ -292,7 +299,7 @@ fn tiles(
     mut program: Program,
     table: &AtomTable,
     names: &mut Names,
-    unordered: &[Diagnostic],
+    (unordered, mut bulk): (&[Diagnostic], bool),
 ) -> Result<Tiles, Diagnostics> {
     let module = generated.module;
     let said = Said::of(module);
@@ -310,6 +317,16 @@ fn tiles(
         roles = parted.roles;
         warnings.extend(parted.warnings);
     }
+    let boxes = if bulk { schedule::bulk::apply(&tree, &program, table, names) } else { None };
+    bulk = false;
+    if let Some((mut by_boxes, handed)) = boxes {
+        by_boxes.version = version;
+        // A view that no tensor map is made of is found here.
+        if let Ok(checked) = generated.checked(&by_boxes) {
+            (tree, program, bulk) = (by_boxes, checked, true);
+            roles.handed.extend(handed);
+        }
+    }
     if let Some((staged, more)) = schedule::pipeline::apply(&tree, &program, table, names, &said) {
         tree = staged;
         tree.version = version;
@@ -320,7 +337,7 @@ fn tiles(
         tree = placed;
         program = generated.checked(&tree)?;
     }
-    Ok(Tiles { tree, program, roles, warnings })
+    Ok(Tiles { tree, program, roles, bulk, warnings })
 }
 
 /// Solves every kernel; the tiles are rewritten until nothing more is asked for. Where another choice may be cheaper with
@@ -765,7 +782,7 @@ fn trial(
     let generated = Generated { module: &module, src };
     let mut names = Names::of(&module);
     let planned = (module.clone().into_owned(), vec![]);
-    let tiles = tiles(&generated, planned, program, table, &mut names, &[])?;
+    let tiles = tiles(&generated, planned, program, table, &mut names, (&[], true))?;
     // Enough to compare instances by: that which is taken is solved again.
     let search = Search { budget: options.search.budget.min(TRIAL_BUDGET), ..options.search };
     let (_, solution) = solved(&generated, tiles, table, search, ordered, &mut names)?;

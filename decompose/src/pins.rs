@@ -161,7 +161,8 @@ enum Status {
 }
 
 fn status(module: &Module, src: &str, table: &AtomTable, options: &Options) -> Status {
-    let found: Result<Decomposed, Diagnostics> = attempt(None, module, src, table, options, &[]);
+    let found: Result<Decomposed, Diagnostics> =
+        attempt(None, module, src, table, options, &[], true);
     match found {
         Ok(_) => Status::Solvable,
         Err(e) if e.iter().any(|d| d.code == Code::Budget) => Status::Broken,

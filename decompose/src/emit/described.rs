@@ -7,7 +7,7 @@ use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
 
 impl Emit<'_> {
-    /// All instructions are one group, which is waited for at the end.
+    /// All instructions are one group, which is waited for at the end, unless the text does that.
     pub(super) fn described_body(
         &self,
         spec: &Spec,
@@ -91,7 +91,9 @@ impl Emit<'_> {
         body.push(sync(SyncOp::WgmmaFence, vec![]));
         body.extend(nest.around(vec![leaf(spec.kind, &exec, factors, at(2, &i, &j), attrs)]));
         body.push(sync(SyncOp::WgmmaCommit, vec![]));
-        body.push(sync(SyncOp::WgmmaWait, vec![SyncArg::Number(Expr::int(0))]));
+        if c.waits {
+            body.push(sync(SyncOp::WgmmaWait, vec![SyncArg::Number(Expr::int(0))]));
+        }
         Ok(Block { stmts: body, footer: vec![] })
     }
 }

@@ -16,7 +16,7 @@ mod in_place;
 mod larger;
 mod library;
 mod maps;
-mod params;
+pub(crate) mod params;
 mod pattern;
 mod place;
 mod refusal;

@@ -152,7 +152,9 @@ impl Planner<'_, '_> {
     fn arrivals(&self, plan: &mut BTreeMap<Place, Sync>) {
         for handed in &self.facts.roles.handed {
             // Those of another kernel are planned with it.
-            if !(0..self.tree.nodes.len()).any(|at| self.tree.key(at) == handed.init) {
+            let here = (0..self.tree.nodes.len()).any(|at| self.tree.key(at) == handed.init);
+            // Where the copy engine fills stages it says so itself.
+            if !here || handed.arrivals.is_empty() {
                 continue;
             }
             let mut all = 0;

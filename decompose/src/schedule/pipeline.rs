@@ -96,7 +96,7 @@ pub(super) struct Loop {
 }
 
 impl Loop {
-    fn of(
+    pub(super) fn of(
         p: &Program,
         stmt: &program::Stmt,
         of_block: &BTreeSet<SpecId>,
@@ -145,6 +145,16 @@ impl Loop {
                 Err(waiting) => self.kept.extend(waiting),
             }
         }
+    }
+
+    /// Tensors in shared memory that can be rings, by their allocations, with the copies that fill them.
+    pub(super) fn fills(&self) -> &BTreeMap<NodeKey, Vec<NodeKey>> {
+        &self.rings
+    }
+
+    /// Whether there are copies that cannot run ahead, or rings elsewhere.
+    pub(super) fn has_others(&self) -> bool {
+        !self.kept.is_empty() || !self.elsewhere.is_empty() || self.memory != Memory::Sh
     }
 
     /// Whether its rings are registers, which each slice of an unrolled loop loads from shared memory.

@@ -17,7 +17,7 @@ use carbyne_ir::program::{BufferId, Program, TensorId};
 
 /// A factor in shared memory of which an instruction takes tiles by descriptors.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Demand {
+pub(crate) struct Demand {
     /// The factor.
     pub(super) tensor: TensorId,
     /// Extents of the tile.
@@ -27,7 +27,7 @@ pub(super) struct Demand {
 
 impl Demand {
     /// That of an operand of a row; none where it takes no descriptor.
-    pub(super) fn new(tensor: TensorId, operand: &AtomOperand) -> Option<Self> {
+    pub(crate) fn new(tensor: TensorId, operand: &AtomOperand) -> Option<Self> {
         let tile = operand.tile.as_slice().try_into().ok()?;
         Some(Demand { tensor, tile, rule: operand.matrix_rule()? })
     }
@@ -75,7 +75,11 @@ pub(super) fn is_served(p: &Program, demand: &Demand) -> bool {
 }
 
 /// Layouts of an open tensor that descriptors name, widest rows first.
-fn layouts(p: &Program, id: BufferId, demands: &[Demand]) -> Vec<(Layout, Option<Swizzle>)> {
+pub(crate) fn layouts(
+    p: &Program,
+    id: BufferId,
+    demands: &[Demand],
+) -> Vec<(Layout, Option<Swizzle>)> {
     let buffer = &p.buffers[id];
     let shape = ops::extents(p, buffer.tensor).unwrap_or_default();
     let [outer @ .., first, second] = &shape[..] else { return vec![] };

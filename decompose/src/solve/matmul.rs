@@ -13,10 +13,10 @@ use super::{copy, exchange, ops};
 use crate::matching::{self, Mismatch};
 use crate::model::work::Work;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
-use carbyne_ir::ast::{BinaryOp, SpecKind};
+use carbyne_ir::ast::{BinaryOp, SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, Spec, SpecId, TensorId};
+use carbyne_ir::program::{Program, Spec, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 
 /// One way.
@@ -29,6 +29,8 @@ pub(crate) struct Choice {
     /// For A, B and C: the value that (value of an instruction, instruction, instruction) is in the
     /// tensor's own order. None for a factor that the row reads from shared memory.
     pub maps: [Option<Layout>; 3],
+    /// Whether it waits for its asynchronous instructions itself, and not the text behind it.
+    pub waits: bool,
     /// Whether threads wrote factors that the row reads by the asynchronous proxy.
     pub fenced: bool,
     /// The type of C.
@@ -37,8 +39,8 @@ pub(crate) struct Choice {
 
 /// One way, with what follows from it.
 #[derive(Clone, Debug)]
-pub(super) struct Option3 {
-    pub(super) choice: Choice,
+pub(crate) struct Option3 {
+    pub(crate) choice: Choice,
     /// f_a, f_b, f_c; none for a factor in shared memory.
     pub(super) layouts: [Option<Layout>; 3],
     /// Operands that must be brought into these layouts first.
@@ -189,7 +191,7 @@ fn in_shared(p: &Program, t: TensorId) -> bool {
 
 /// Every way to multiply factors that lie in shared memory, the second or both, into registers: by instructions that read
 /// them there. Of those along N the widest that divides the tile, since each reads its part of A again.
-pub(super) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) -> Vec<Option3> {
+pub(crate) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) -> Vec<Option3> {
     let spec = &p.specs[op.spec];
     let tensors: Vec<TensorId> = spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
     let [a, b, c] = tensors[..] else { return vec![] };
@@ -239,6 +241,34 @@ pub(super) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) 
     }
     found.sort_by(|x, y| x.wants.len().cmp(&y.wants.len()).then(x.cost.total_cmp(&y.cost)));
     found
+}
+
+/// Whether the text waits for the asynchronous instructions of a MatMul: behind it, in the same block, stands such a wait.
+pub(crate) fn is_waited_for(p: &Program, id: SpecId) -> bool {
+    let waits = |stmt: &Stmt| matches!(&stmt.kind, StmtKind::Sync(s) if s.op == SyncOp::WgmmaWait);
+    let is_own = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Spec(own) if own == id);
+    let mut todo: Vec<&[Stmt]> = p.kernels.iter().map(|kernel| body_of(p, *kernel)).collect();
+    while let Some(list) = todo.pop() {
+        if let Some(at) = list.iter().position(is_own) {
+            return list[at + 1..].iter().any(waits);
+        }
+        for stmt in list {
+            match &stmt.kind {
+                StmtKind::For { body, .. } => todo.push(body),
+                StmtKind::If { then, otherwise, .. } => todo.extend([&then[..], &otherwise[..]]),
+                StmtKind::Spec(inner) => todo.push(body_of(p, *inner)),
+                StmtKind::Allocate(_)
+                | StmtKind::Indices(_)
+                | StmtKind::Barrier(_)
+                | StmtKind::Sync(_) => {}
+            }
+        }
+    }
+    false
+}
+
+fn body_of(p: &Program, id: SpecId) -> &[Stmt] {
+    p.specs[id].body.as_deref().unwrap_or_default()
 }
 
 /// Whether threads write a tensor in shared memory, and not bulk copies alone.
@@ -309,6 +339,7 @@ fn option(
             }
         }
     }
+    let waits = maps.iter().all(Option::is_some) || !is_waited_for(p, id);
     let maps: [Option<Layout>; 3] = maps.try_into().ok()?;
     let layouts: [Option<Layout>; 3] = layouts.try_into().ok()?;
     let scalars: Vec<(Option<&Layout>, Scalar)> =
@@ -317,7 +348,7 @@ fn option(
     let partial = partial(&gemm, rows[2].n_values(), sum, table);
     let cost = cycles(&gemm, atom, &scalars) + partial.map_or(0.0, |w| w.completion) + detours;
     Some(Option3 {
-        choice: Choice { atom: atom.name, gemm, maps, fenced, sum },
+        choice: Choice { atom: atom.name, gemm, maps, waits, fenced, sum },
         layouts,
         wants,
         cost,

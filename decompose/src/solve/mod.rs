@@ -22,7 +22,7 @@
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver says
 //! which of them cannot hold.
 
-mod canonical;
+pub(crate) mod canonical;
 pub(crate) mod certificate;
 pub mod copy;
 pub(crate) mod cost;

@@ -36,7 +36,10 @@ impl Resolver {
                 rest.is_ok_and(|rest| nearest.clone().any(|h| at_least(cx, rest, *h)))
             })
         };
-        let proven = |d: Dim| near.clone().any(|h| at_least(cx, d, *h)) || sums(d);
+        let one = |d: Dim, h: Dim| {
+            at_least(cx, d, h) || times(cx, d, h).is_some_and(|h| at_least(cx, d, h))
+        };
+        let proven = |d: Dim| near.clone().any(|h| one(d, *h)) || sums(d);
         let holds = |d: Dim| proven(d) || undivided(cx, d).is_some_and(proven);
         let from_zero = lo.is_some_and(|l| l >= 0) || holds(i);
         let to_end = matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s)
@@ -122,6 +125,23 @@ fn lowered(cx: &ExprArena, d: Dim) -> Dim {
     let own = Dim::Const(constant);
     let least = Dim::sub(cx, d, own).map(|terms| constant.rem_euclid(cx.divisor(terms).max(1)));
     least.and_then(|least| Dim::sub(cx, d, Dim::Const(least))).unwrap_or(d)
+}
+
+/// A multiple of the second sum in which a term has the factor that it has in the first, if there is one: of
+/// `5 - 4 k` and `1 - k` it is `4 - 4 k`.
+fn times(cx: &ExprArena, d: Dim, h: Dim) -> Option<Dim> {
+    let (Dim::Expr(a), Dim::Expr(b)) = (d, h) else { return None };
+    let terms = |id| match cx.node(id) {
+        Node::Linear { terms, .. } => terms.to_vec(),
+        _ => vec![(id, 1)],
+    };
+    let own = terms(b);
+    let by = terms(a).into_iter().find_map(|(term, factor)| {
+        let (_, once) = own.iter().find(|(other, _)| *other == term)?;
+        let by = factor.checked_div(*once)?;
+        (by > 1 && once.checked_mul(by)? == factor).then_some(by)
+    })?;
+    cx.mul(h, Dim::Const(by)).ok()
 }
 
 /// For a sum with a quotient `a / n`, one without that is at least zero where the sum is: `a / n + r >= 0` is
