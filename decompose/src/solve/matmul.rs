@@ -312,7 +312,8 @@ fn option(
                 return None;
             }
             fenced |= written_by_threads(p, t);
-            (maps.push(None), layouts.push(None));
+            maps.push(None);
+            layouts.push(None);
             continue;
         }
         let own = flat(wanted).ok()?;
