@@ -16,6 +16,10 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+/// That of the `carbyne` binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Block tiles and warps, one configuration a line.
 const TILES: &str = include_str!("tiles.txt");
 

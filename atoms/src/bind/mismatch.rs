@@ -2,8 +2,10 @@
 
 use crate::bulk::BulkMismatch;
 use crate::descriptor::DescriptorMismatch;
-use crate::operand::{AtomOperand, places};
+use crate::operand::places;
+use crate::Atom;
 use crate::threads::ThreadsMismatch;
+use carbyne_ir::scalar::Memory;
 use std::fmt;
 
 /// The first thing in which an atom differs from a spec. Ordered by nearness: later variants came
@@ -49,6 +51,8 @@ pub enum Mismatch {
         operand: &'static str,
         /// Where the row reads it.
         want: String,
+        /// Threads that execute it together.
+        threads: i64,
     },
     /// It is executed by another number of threads.
     Threads {
@@ -118,9 +122,11 @@ pub enum Mismatch {
 }
 
 impl Mismatch {
-    /// Of a row that reads this operand from memory.
-    pub fn from_memory(operand: &AtomOperand) -> Self {
-        Mismatch::FromMemory { operand: operand.name, want: places(operand.memory) }
+    /// Of a row that reads an operand from memory alone.
+    pub fn from_memory(atom: &Atom) -> Option<Self> {
+        let operand = atom.operands.iter().find(|o| !o.allows(Memory::Rf))?;
+        let (want, threads) = (places(operand.memory), atom.group);
+        Some(Mismatch::FromMemory { operand: operand.name, want, threads })
     }
 
     /// Larger came nearer.
@@ -163,10 +169,10 @@ impl Mismatch {
                 true => format!("leave `atom=` out, or name an instruction for {found}"),
                 false => format!("put operand {operand} in {want}, by a Move of its own"),
             },
-            Mismatch::FromMemory { .. } => "write the MatMul down to this instruction by hand, as \
-                                            examples/hopper_wgmma.cby does; no change of a MatMul of tiles \
-                                            makes decompose choose it"
-                .to_owned(),
+            Mismatch::FromMemory { want, threads, .. } => format!(
+                "leave the factors of the MatMul of tiles in {want}, and give it a multiple of {threads} threads and \
+                 tiles that the instruction's extents divide"
+            ),
             Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
             Mismatch::Values { operand, want, .. } => {
                 format!("give each thread {want} values of operand {operand}")
@@ -209,10 +215,10 @@ impl fmt::Display for Mismatch {
             Mismatch::Memory { operand, want, found } => {
                 write!(f, "operand {operand} lies in {want}, found {found}")
             }
-            Mismatch::FromMemory { operand, want } => write!(
+            Mismatch::FromMemory { operand, want, threads } => write!(
                 f,
-                "reads operand {operand} from {want}; the bodies that decompose writes for a MatMul of tiles bring \
-                 both factors to registers"
+                "reads operand {operand} from {want}, by {threads} threads together; the body that decompose has \
+                 written brings both factors to registers"
             ),
             Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
             Mismatch::Values { operand, want, found } => {

@@ -300,10 +300,7 @@ impl Ask<'_> {
                 // Where the solver writes the body, no change of the text brings a factor elsewhere.
                 let solved = (tile_op || generated) && spec.kind == SpecKind::MatMul;
                 let mismatch = mismatch.map(|m| match &m {
-                    Mismatch::Memory { .. } if solved => {
-                        let apart = row.operands.iter().find(|o| !o.allows(Memory::Rf));
-                        apart.map_or(m, Mismatch::from_memory)
-                    }
+                    Mismatch::Memory { .. } if solved => Mismatch::from_memory(row).unwrap_or(m),
                     _ => m,
                 });
                 let cost = &row.cost;

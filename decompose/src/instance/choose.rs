@@ -224,7 +224,7 @@ impl Choosing<'_> {
         });
         // Two forms of a graph may be the same to a strategy.
         let mut seen = HashSet::new();
-        candidates.retain(|c| seen.insert(c.by.clone()));
+        candidates.retain(|c| seen.insert((c.by.clone(), c.bound.to_bits())));
         let wanted =
             Wanted { stmt, executors: executors.as_ref(), names: &names.clone(), pins: &pins };
         let mut trials = Trials::new(self, wanted, &matches, &candidates);

@@ -166,7 +166,12 @@ pub(crate) fn enumerate(
     pins: &Pins,
 ) -> Result<Enumerated, Unpinned> {
     let usual = enumerated(def, strategy, given, pins, true)?;
-    match usual.instances.is_empty() && !strategy.habits.is_empty() {
+    // Where pins alone exclude what is usual, another match may have it.
+    let none = || {
+        let free = Pins { values: vec![], attrs: vec![], ..pins.clone() };
+        enumerated(def, strategy, given, &free, true).map(|all| all.instances.is_empty())
+    };
+    match usual.instances.is_empty() && !strategy.habits.is_empty() && none()? {
         true => enumerated(def, strategy, given, pins, false),
         false => Ok(Enumerated { usual: !strategy.habits.is_empty(), ..usual }),
     }

@@ -97,6 +97,7 @@ impl<'a> Trials<'a> {
         refusals: &mut BTreeMap<String, String>,
     ) -> Option<(Module, usize)> {
         let mut left: Vec<usize> = (0..self.candidates.len()).collect();
+        let mut unsolved = vec![];
         while let Some(at) = self.next(&left) {
             let i = left.remove(at);
             let c = &self.candidates[i];
@@ -106,6 +107,7 @@ impl<'a> Trials<'a> {
             let by = c.by.clone();
             let mut ranked = Ranked { by, bound: Some(c.bound), cycles: None, refused: None };
             if self.is_beaten(c, ranking) {
+                unsolved.push(i);
                 // The best of each strategy, whatever there is of others.
                 let first = self.named.insert(&self.matches[c.of].def.name.text);
                 if ranking.instances.len() < MOST_LISTED || first {
@@ -115,6 +117,16 @@ impl<'a> Trials<'a> {
             }
             self.solve(i, &mut ranked, ranking, refusals);
             ranking.instances.push(ranked);
+        }
+        // Another way to lay it over the spec's modes has the same name, and a pin of it would look at both.
+        if let Some(by) = self.first().map(|i| &self.candidates[self.solved[i].of].by) {
+            for i in unsolved.into_iter().filter(|i| self.candidates[*i].by == *by) {
+                let c = &self.candidates[i];
+                let (by, bound) = (c.by.clone(), Some(c.bound));
+                let mut ranked = Ranked { by, bound, cycles: None, refused: None };
+                self.solve(i, &mut ranked, ranking, refusals);
+                ranking.instances.push(ranked);
+            }
         }
         let best = self.ordered(ranking);
         let chosen = best.as_ref().map(|(_, i)| self.candidates[*i].by.as_str());
@@ -139,11 +151,13 @@ impl<'a> Trials<'a> {
         (0..left.len()).min_by(|x, y| less(left[*x], left[*y]))
     }
 
-    /// The place of the best that is solved.
+    /// The place of the best that is solved: among equals the same one whatever else was solved, and in which order.
     fn first(&self) -> Option<usize> {
-        let of = |i: usize| (self.solved[i].spills, self.solved[i].cycles);
-        let less = |(a, x): (bool, f64), (b, y): (bool, f64)| a.cmp(&b).then(x.total_cmp(&y));
-        (0..self.solved.len()).min_by(|i, j| less(of(*i), of(*j)))
+        let less = |a: &Solved, b: &Solved| {
+            let cycles = a.cycles.total_cmp(&b.cycles);
+            a.spills.cmp(&b.spills).then(cycles).then(a.of.cmp(&b.of))
+        };
+        (0..self.solved.len()).min_by(|i, j| less(&self.solved[*i], &self.solved[*j]))
     }
 
     /// Whether a candidate is not worth solving.
@@ -240,5 +254,8 @@ impl<'a> Trials<'a> {
             let (x, y) = (key(a), key(b));
             x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))
         });
+        // A strategy may be laid over the modes of a spec in more than one way.
+        let mut seen = HashSet::new();
+        ranking.instances.retain(|r| seen.insert(r.by.clone()));
     }
 }

@@ -445,7 +445,7 @@ fn unfit(
 
 /// The error for a pinned row that multiplies no registers of these types.
 fn not_by(p: &Program, id: SpecId, atom: &Atom, rows: &[&Atom]) -> Diagnostic {
-    let from = atom.operands.iter().find(|o| !o.allows(Memory::Rf)).map(Mismatch::from_memory);
+    let from = Mismatch::from_memory(atom);
     let of_tile = |m: &Mismatch| matches!(m, Mismatch::Op { .. } | Mismatch::Scalar { .. });
     let types = matching::match_atom(p, id, &[], atom).err().filter(of_tile);
     let other = Mismatch::Op { want: "it by threads that are not neighbors".to_owned() };

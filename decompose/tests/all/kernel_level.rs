@@ -119,3 +119,26 @@ fn an_instruction_and_groups_of_threads() {
         }
     }
 }
+
+#[test]
+fn pinning_all_that_was_chosen_changes_nothing() {
+    // Short modes, which a strategy may be laid over in more than one way.
+    let table = sm_80();
+    for (x, y, means) in [
+        ("[2,256].f32", "[(2,256):(257,1)].bf16", "%Y = cast(exp2(%X) + %X, bf16)"),
+        ("[2,64,32].f32", "[(2,64,32):(1,64,2)].f32", "%Y = max(%X * %X, 3) + %X"),
+        ("[64,1024].f16", "[64,1024].f16", "%Y = %X / sum(%X, axis=1)"),
+        ("[12,10,8].f32", "[8,12,10].f32", "%Y = move(%X.permute([2,0,1]))"),
+    ] {
+        let text = |by: &str| {
+            format!(
+                "carbyne 2\n%X:{x}.GL\n%Y:{y}.GL\nSpec @k (%X) -> (%Y){by} means {{\n  {means}\n}}\n"
+            )
+        };
+        let free = decomposed(&text(""), &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        let from = free.text.find(" by=").expect("what was chosen");
+        let by = &free.text[from..=from + free.text[from..].find(']').expect("its parameters")];
+        let pinned = decomposed(&text(by), &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        assert_eq!(pinned.text, free.text);
+    }
+}

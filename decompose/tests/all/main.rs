@@ -31,3 +31,4 @@ mod tile_level;
 mod uneven;
 mod variants;
 mod views;
+mod wgmma;

@@ -1,0 +1,236 @@
+//! Sequential tile-level bodies on sm_90a: MatMuls of factors in shared memory take `wgmma`, loops with stages have their rings
+//! filled by the copy engine and handed over by mbarriers, and what is in the way of that is left to other instructions.
+
+use crate::support::{decomposed, run};
+use carbyne_atoms::AtomTable;
+use carbyne_decompose::checked;
+use carbyne_ir::program::Program;
+use carbyne_ir::text;
+
+fn sm_90a() -> AtomTable {
+    AtomTable::new("sm_90a".parse().expect("an architecture"))
+}
+
+/// A product of two by two tiles and `turns` of them along K.
+#[derive(Copy, Clone, Debug)]
+struct Ring<'a> {
+    /// Of A and B, of C, of sums.
+    types: [&'a str; 3],
+    /// Whether rows of A and columns of B are consecutive, as K is.
+    along_k: [bool; 2],
+    tile: [i64; 3],
+    turns: i64,
+    threads: i64,
+    stages: i64,
+    /// What stands behind the MatMul of an iteration.
+    then: &'a str,
+}
+
+const USUAL: Ring<'_> = Ring {
+    types: ["f16", "f16", "f32"],
+    along_k: [true, true],
+    tile: [128, 64, 64],
+    turns: 4,
+    threads: 128,
+    stages: 3,
+    then: "",
+};
+
+impl Ring<'_> {
+    fn text(&self) -> String {
+        let Ring { types: [ty, out, acc], tile: [m, n, k], turns, threads, stages, then, .. } =
+            self;
+        let (all_m, all_n, all_k) = (2 * m, 2 * n, turns * k);
+        let a = if self.along_k[0] { format!("({all_k},1)") } else { format!("(1,{all_m})") };
+        let b = if self.along_k[1] { format!("(1,{all_k})") } else { format!("({all_n},1)") };
+        let last = if out == acc { "move(%c)".to_owned() } else { format!("cast(%c, {out})") };
+        format!(
+            "carbyne 2
+%A:[({all_m},{all_k}):{a}].{ty}.GL
+%B:[({all_k},{all_n}):{b}].{ty}.GL
+%C:[{all_m},{all_n}].{out}.GL
+MatMul.set @gemm <<<#grid:[@i < 2, @j < 2], #cta:[{threads}]>>> (%A, %B) -> (%C) acc={acc} {{
+  %c:[{m},{n}].{acc} = 0
+  for (k = 0; k < {turns}; k += 1) stages={stages} {{
+    Move (%A.tile([{m},{k}])[@i, k]) -> (%sA:[{m},{k}].{ty}.SH)
+    Move (%B.tile([{k},{n}])[k, @j]) -> (%sB:[{k},{n}].{ty}.SH)
+    MatMul (%sA, %sB) -> (%c) acc={acc}
+{then}  }}
+  %C.tile([{m},{n}])[@i, @j] = {last}
+}}
+"
+        )
+    }
+}
+
+/// Atoms of leaves of a kind, without their sizes, each once.
+fn families(p: &Program, kind: &str) -> Vec<String> {
+    let all = p.specs.iter().filter(|(_, s)| s.body.is_none() && s.kind.to_string() == kind);
+    let family = |a: &String| a.split('.').next().unwrap_or_default().to_owned();
+    let mut names: Vec<String> = all.filter_map(|(_, s)| s.atom.as_ref().map(family)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What a text becomes, which computes what it means in an order that is proved.
+fn right(src: &str) -> (String, Program) {
+    let table = sm_90a();
+    let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+    run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    (d.text, d.program)
+}
+
+#[test]
+fn every_type_and_major() {
+    let tiles = [
+        ([128, 128, 64], 256, 2),
+        ([64, 96, 32], 128, 3),
+        ([128, 64, 64], 128, 4),
+        ([64, 128, 128], 128, 2),
+        ([256, 64, 32], 512, 3),
+    ];
+    let types = [
+        ["f16", "f16", "f32"],
+        ["f16", "f16", "f16"],
+        ["bf16", "f32", "f32"],
+        ["i8", "i32", "i32"],
+        ["u8", "i32", "i32"],
+        ["e4m3", "f16", "f32"],
+        ["e5m2", "f32", "f32"],
+        ["tf32", "f32", "f32"],
+    ];
+    let mut next = tiles.iter().cycle();
+    for types in types {
+        for along_k in [[true, true], [true, false], [false, true], [false, false]] {
+            let (tile, threads, stages) = *next.next().expect("endless");
+            let (text, p) = right(&Ring { types, along_k, tile, threads, stages, ..USUAL }.text());
+            // Descriptors of types that do not take 16 bits know factors with K consecutive only.
+            if along_k == [true, true] || matches!(types[0], "f16" | "bf16") {
+                assert_eq!(families(&p, "MatMul"), ["wgmma"], "{text}");
+                assert!(text.contains("atom=cp.async.bulk.tensor.2d.shared.global"), "{text}");
+                assert!(!text.contains("atom=cp.async.c"), "{text}");
+            } else {
+                assert!(!families(&p, "MatMul").is_empty(), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_depth_and_number_of_iterations() {
+    for stages in 2..=4 {
+        for turns in [2, 3, 4, 7] {
+            let (text, p) = right(&Ring { stages, turns, ..USUAL }.text());
+            assert_eq!(families(&p, "MatMul"), ["wgmma"], "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_product_runs_on_while_the_next_iteration_begins() {
+    let (text, _) = right(&USUAL.text());
+    assert!(text.contains("wgmma.wait(1)") && text.contains("wgmma.wait(0)"), "{text}");
+    assert_eq!(text.lines().filter(|l| l.trim() == "barrier").count(), 1, "{text}");
+    // Its sums are read within the iteration.
+    let then = "    %c = %c * 0.5\n";
+    let src = Ring { then, ..USUAL }
+        .text()
+        .replace("MatMul.set @gemm", "Spec @gemm")
+        .replace(" acc=f32 {\n  %c:", " {\n  %c:");
+    let (text, p) = right(&src);
+    assert!(!text.contains("wgmma.wait(1)"), "{text}");
+    assert_eq!(families(&p, "MatMul"), ["wgmma"], "{text}");
+    assert!(text.contains("atom=cp.async.bulk.tensor"), "{text}");
+}
+
+#[test]
+fn a_slice_of_a_batch_is_a_box() {
+    let src = "carbyne 2
+let T = 64
+%A:[2,128,256].f16.GL
+%B:[2,256,128].f16.GL
+%C:[2,128,128].f32.GL
+Spec @batch <<<#grid:[@i < 2, @j < 2, @b < 2], #cta:[128]>>> (%A, %B) -> (%C) {
+  %c:[T,T].f32 = 0
+  for (k = 0; k < 256 / T; k += 1) stages=3 {
+    Move (%A[@b, _, _].tile([T,T])[@i, k]) -> (%sA:[T,T].f16.SH)
+    Move (%B[@b, _, _].tile([T,T])[k, @j]) -> (%sB:[T,T].f16.SH)
+    MatMul (%sA, %sB) -> (%c)
+  }
+  Move (%c) -> (%C[@b, _, _].tile([T,T])[@i, @j])
+}
+";
+    let (text, p) = right(src);
+    assert_eq!(families(&p, "MatMul"), ["wgmma"], "{text}");
+    assert!(text.contains("atom=cp.async.bulk.tensor.3d"), "{text}");
+}
+
+#[test]
+fn what_is_in_the_way_is_left_to_other_instructions() {
+    // Threads that are no warp groups, and rows that descriptors have none of.
+    for (threads, tile) in [(96, [96, 64, 32]), (64, [64, 64, 64]), (128, [32, 64, 64])] {
+        let (text, p) = right(&Ring { threads, tile, ..USUAL }.text());
+        assert_eq!(families(&p, "MatMul"), ["mma"], "{text}");
+        assert!(!text.contains("mbarrier"), "{text}");
+    }
+    // One stage has nothing that runs ahead.
+    let (text, p) = right(&USUAL.text().replace(" stages=3", ""));
+    assert_eq!(families(&p, "MatMul"), ["wgmma"], "{text}");
+    assert!(!text.contains("mbarrier"), "{text}");
+    // Another reader of a ring.
+    let then = "    %s = %s + sum(move(%sA), axis=1)\n";
+    let src = Ring { then, ..USUAL }
+        .text()
+        .replace("MatMul.set @gemm", "Spec @gemm")
+        .replace(" acc=f32 {\n", " {\n  %s:[128,1].f16 = 0\n");
+    let (text, _) = right(&src);
+    assert!(!text.contains("mbarrier"), "{text}");
+}
+
+#[test]
+fn nothing_that_orders_accesses_can_be_left_out() {
+    let table = sm_90a();
+    let (text, _) = right(&USUAL.text());
+    let lines: Vec<&str> = text.lines().collect();
+    let orders = ["wgmma.fence", "wgmma.wait", "mbarrier.", "fence.async", "barrier"];
+    let mut found = 0;
+    for (i, line) in lines.iter().enumerate() {
+        if !orders.iter().any(|o| line.trim().starts_with(o)) {
+            continue;
+        }
+        // The last wait for what was issued is within the one behind it.
+        let without: Vec<&str> =
+            lines.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, l)| *l).collect();
+        let without = without.join("\n");
+        found += 1;
+        let Ok(module) = text::parse(&without) else { continue };
+        let Ok(p) = checked(&module, &without) else { continue };
+        let kernel = p.kernels[0];
+        let report = carbyne_sync::check(&p, kernel, &table, &carbyne_sync::Limits::default());
+        let refuted = report
+            .diagnostics(&p, kernel)
+            .iter()
+            .any(|d| d.severity == carbyne_ir::diag::Severity::Error);
+        assert!(refuted || run(&p, &table).is_err(), "without `{}`:\n{without}", line.trim());
+    }
+    assert!(found >= 10, "{found} of\n{text}");
+}
+
+#[test]
+fn layouts_of_rings_are_checked_after_edits() {
+    let table = sm_90a();
+    let (text, _) = right(&USUAL.text());
+    for (from, to) in [
+        ("swizzle=(3,4,3)}\n  Allocate %sB", "swizzle=(2,4,3)}\n  Allocate %sB"),
+        (".tensormap([128,64], swizzle=(3,4,3))", ".tensormap([128,64], swizzle=(2,4,3))"),
+        ("mbarrier.expect(%full[s], 24576)", "mbarrier.expect(%full[s], 24560)"),
+        ("mbarrier.init(%empty, 4)", "mbarrier.init(%empty, 3)"),
+    ] {
+        let edited = text.replacen(from, to, 1);
+        assert_ne!(edited, text, "{from}");
+        let Ok(module) = text::parse(&edited) else { continue };
+        let Ok(p) = checked(&module, &edited) else { continue };
+        assert!(run(&p, &table).is_err(), "{from} -> {to}");
+    }
+}
