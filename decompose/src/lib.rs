@@ -324,6 +324,13 @@ fn tiles(
         // A view that no tensor map is made of is found here.
         if let Ok(checked) = generated.checked(&by_boxes) {
             (tree, program, bulk) = (by_boxes, checked, true);
+            let stored = schedule::stores::apply(&tree, &program, table, names, &handed);
+            if let Some(mut stored) = stored {
+                stored.version = version;
+                if let Ok(checked) = generated.checked(&stored) {
+                    (tree, program) = (stored, checked);
+                }
+            }
             roles.handed.extend(handed);
         }
     }

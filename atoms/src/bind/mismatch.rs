@@ -1,9 +1,9 @@
 //! Why an atom does not implement a spec: what differs, how near it came, what would fix it.
 
+use crate::Atom;
 use crate::bulk::BulkMismatch;
 use crate::descriptor::DescriptorMismatch;
 use crate::operand::places;
-use crate::Atom;
 use crate::threads::ThreadsMismatch;
 use carbyne_ir::scalar::Memory;
 use std::fmt;

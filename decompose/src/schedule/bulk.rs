@@ -62,7 +62,7 @@ pub(crate) fn apply(
 }
 
 /// What names of a module stand for.
-struct Known<'m> {
+pub(super) struct Known<'m> {
     /// How often each name is defined.
     defined: HashMap<&'m str, usize>,
     /// Views that are defined once.
@@ -72,7 +72,7 @@ struct Known<'m> {
 }
 
 impl<'m> Known<'m> {
-    fn of(module: &'m Module) -> Self {
+    pub(super) fn of(module: &'m Module) -> Self {
         let defined = count(&module.items);
         let once = |name: &str| defined.get(name) == Some(&1);
         let (views, numbers) = (HashMap::new(), Numbers::new());
@@ -95,8 +95,56 @@ impl<'m> Known<'m> {
         Known { defined, ..out }
     }
 
+    /// The extents of the boxes of a tensor, and the coordinates, in boxes, of the first that a view of tiles begins with: terms of
+    /// sums. None where the view is not made of tiles, or they of boxes.
+    pub(super) fn boxes(&self, view: &View, boxes: &Boxes) -> Option<(Vec<i64>, Vec<Vec<Expr>>)> {
+        let mut ops = &view.ops[..];
+        // A slice of a tensor of more modes.
+        let mut slice = None;
+        if let [ViewOp::Index(at), rest @ ..] = ops {
+            slice = Some(at);
+            ops = rest;
+        }
+        let extents = boxes.extents_of_box();
+        let mut own: [Vec<Expr>; 2] = Default::default();
+        let mut last = None;
+        while let [ViewOp::Tile(Tiler::Sizes(sizes)), ViewOp::Index(at), rest @ ..] = ops {
+            let ([Some(m), Some(k)], [Some(i), Some(j)]) = (&sizes[..], &at[..]) else {
+                return None;
+            };
+            let tile = [eval(m, &self.numbers)?, eval(k, &self.numbers)?];
+            for (mode, index) in [i, j].into_iter().enumerate() {
+                if tile[mode] % extents[mode] != 0 {
+                    return None;
+                }
+                if !matches!(index.kind, ExprKind::Int(0)) {
+                    own[mode].push(times(index.clone(), tile[mode] / extents[mode]));
+                }
+            }
+            last = Some(tile);
+            ops = rest;
+        }
+        if !ops.is_empty() || last? != boxes.extents {
+            return None;
+        }
+        let Some(slice) = slice else { return Some((extents.to_vec(), own.to_vec())) };
+        let mut left = extents.into_iter().zip(own);
+        let (mut sizes, mut at) = (vec![], vec![]);
+        for e in slice {
+            let (size, terms) = match e {
+                Some(e) => (1, vec![e.clone()]),
+                None => left.next()?,
+            };
+            sizes.push(size);
+            at.push(terms);
+        }
+        // The modes of a slice come first, so that the others are those of the tile.
+        let [.., None, None] = &slice[..] else { return None };
+        left.next().is_none().then_some((sizes, at))
+    }
+
     /// A view with what its base is a view of before it.
-    fn whole(&self, view: &View) -> View {
+    pub(super) fn whole(&self, view: &View) -> View {
         let mut out = view.clone();
         // A chain of views is no longer than there are names.
         for _ in 0..self.views.len() {
@@ -127,8 +175,13 @@ struct Bulk {
 struct Ring {
     /// The copy that fills it.
     copy: NodeKey,
-    /// The tensor's extents.
-    extents: [i64; 2],
+    boxes: Boxes,
+}
+
+/// How a tile lies in shared memory so that boxes of global memory fit it.
+pub(super) struct Boxes {
+    /// The tile's extents.
+    pub(super) extents: [i64; 2],
     scalar: Scalar,
     layout: Layout,
     swizzle: Option<Swizzle>,
@@ -227,11 +280,24 @@ impl Ring {
             return None;
         }
         let demands = demands(p, table, (buffer, id), body, op)?;
-        let scalar = p.scalar_of(t);
-        let row = contiguous(p, spec.input_tensors().next()?, extents, scalar)?;
-        let lies = |l: &Layout| l.mode(row).is_ok_and(|m| m.size() == 1 || m.at(1) == 1);
+        let from = spec.input_tensors().next()?;
         let all = canonical::layouts(p, buffer, &demands);
-        let (layout, swizzle) = all.into_iter().find(|(layout, _)| lies(layout))?;
+        Some(Ring { copy, boxes: Boxes::of(p, from, extents, all)? })
+    }
+}
+
+impl Boxes {
+    /// Those of a tile in global memory, in one of the layouts.
+    pub(super) fn of(
+        p: &Program,
+        tile: TensorId,
+        extents: [i64; 2],
+        layouts: Vec<(Layout, Option<Swizzle>)>,
+    ) -> Option<Self> {
+        let scalar = p.scalar_of(tile);
+        let row = contiguous(p, tile, extents, scalar)?;
+        let lies = |l: &Layout| l.mode(row).is_ok_and(|m| m.size() == 1 || m.at(1) == 1);
+        let (layout, swizzle) = layouts.into_iter().find(|(layout, _)| lies(layout))?;
         let width = match layout.mode(row).ok()?.leaves() {
             [(n, _)] | [(n, _), _] => *n,
             _ => return None,
@@ -239,22 +305,16 @@ impl Ring {
         let lines = extents[1 - row];
         let sizes = width <= MOST_OF_BOX && lines <= MOST_OF_BOX && extents[row] % width == 0;
         // Without a swizzle a box is a unit of 16 bytes wide, and there are many.
-        (sizes && swizzle.is_some()).then_some(Ring {
-            copy,
-            extents,
-            scalar,
-            layout,
-            swizzle,
-            row: (row, width),
-        })
+        let row = (row, width);
+        (sizes && swizzle.is_some()).then_some(Boxes { extents, scalar, layout, swizzle, row })
     }
 
-    fn bytes(&self) -> i64 {
+    pub(super) fn bytes(&self) -> i64 {
         self.extents[0] * self.extents[1] * self.scalar.bits() / 8
     }
 
     /// Boxes of a tile along the contiguous mode.
-    fn boxes(&self) -> i64 {
+    fn number(&self) -> i64 {
         self.extents[self.row.0] / self.row.1
     }
 
@@ -263,6 +323,49 @@ impl Ring {
         let mut out = self.extents;
         out[self.row.0] = self.row.1;
         out
+    }
+
+    /// The type of a tensor in shared memory that lies so.
+    pub(super) fn lay_out(&self, ty: &mut TensorType) -> Option<()> {
+        let level = ty.levels.first_mut()?;
+        let (shape, stride) = (self.layout.shape(), self.layout.stride());
+        level.modes = shape.modes().iter().map(TupleExpr::constant).collect();
+        level.strides = Some(stride.modes().iter().map(TupleExpr::constant).collect());
+        ty.attrs.retain(|a| *a != TypeAttr::Open && !matches!(a, TypeAttr::Swizzle(..)));
+        ty.attrs.extend(self.swizzle_numbers().map(TypeAttr::Swizzle));
+        Some(())
+    }
+
+    fn swizzle_numbers(&self) -> Option<Box<[Expr; 3]>> {
+        self.swizzle.map(|s| Expr::swizzle(s.bits(), s.base(), s.shift().unsigned_abs()))
+    }
+
+    /// The tensor map of a tensor that is accessed by boxes of these extents.
+    pub(super) fn map(&self, tensor: &str, sizes: &[i64]) -> View {
+        View::of(tensor).then(ViewOp::TensorMap {
+            sizes: sizes.iter().map(|n| Expr::int(*n)).collect(),
+            swizzle: self.swizzle_numbers(),
+        })
+    }
+
+    /// Views of the boxes of a tile: in the tensor map of this name, of which the first box is `at`, and in the tile itself.
+    pub(super) fn views(&self, map: &str, at: &[Vec<Expr>], tile: &View) -> Vec<(View, View)> {
+        let row = at.len() - 2 + self.row.0;
+        let of_box = |i: i64| {
+            let index = at.iter().enumerate().map(|(mode, terms)| {
+                let own = terms.iter().cloned().reduce(sum).unwrap_or_else(|| Expr::int(0));
+                Some(if mode == row { plus(own, i) } else { own })
+            });
+            let mut own = tile.clone();
+            if self.number() > 1 {
+                let sizes = self.extents_of_box().map(|n| Some(Expr::int(n))).to_vec();
+                let mut at = vec![Some(Expr::int(0)); 2];
+                at[self.row.0] = Some(Expr::int(i));
+                own = own.then(ViewOp::Tile(Tiler::Sizes(sizes))).then(ViewOp::Index(at));
+            }
+            (View::of(map).then(ViewOp::Index(index.collect())), own)
+        };
+        (0..self.number()).map(of_box).collect()
     }
 }
 
@@ -484,7 +587,7 @@ impl Write<'_> {
             leads: (View::of(&bulk.exec.0), View::of(&leads)),
         };
         let bar = staged(&out.full, &Expr::name(&out.stage));
-        let bytes: i64 = bulk.rings.values().map(Ring::bytes).sum();
+        let bytes: i64 = bulk.rings.values().map(|r| r.boxes.bytes()).sum();
         out.copies.push(sync(SyncOp::MbarrierExpect, Some(bar.clone()), Some(Expr::int(bytes))));
         for own in &body.stmts {
             let Some(ring) = bulk.rings.get(&own.id.key()) else { continue };
@@ -501,22 +604,15 @@ impl Write<'_> {
                 _ => self.names.fresh(&name.text),
             };
             let mut ty = ty.clone();
-            let level = ty.levels.first_mut()?;
-            let (shape, stride) = (ring.layout.shape(), ring.layout.stride());
-            level.modes = shape.modes().iter().map(TupleExpr::constant).collect();
-            level.strides = Some(stride.modes().iter().map(TupleExpr::constant).collect());
+            ring.boxes.lay_out(&mut ty)?;
             ty.levels.insert(0, dims(&[depth], false));
-            ty.attrs.retain(|a| *a != TypeAttr::Open && !matches!(a, TypeAttr::Swizzle(..)));
-            let numbers =
-                ring.swizzle.map(|s| Expr::swizzle(s.bits(), s.base(), s.shift().unsigned_abs()));
-            ty.attrs.extend(numbers.clone().map(TypeAttr::Swizzle));
             let allocation = StmtKind::Allocate { name: Name::new(&own_name), ty };
             let allocation = Stmt::derived(allocation, own);
             out.allocations.insert(allocation.id.key());
             before.push(allocation);
 
             let whole = self.known.whole(from);
-            let (sizes, at) = boxes(&whole, ring, &self.known.numbers)?;
+            let (sizes, at) = self.known.boxes(&whole, &ring.boxes)?;
             for e in at.iter().flatten() {
                 let mut fine = true;
                 let mut check = |name: &str| fine &= name == var || !inside.contains_key(name);
@@ -525,13 +621,7 @@ impl Write<'_> {
                     return None;
                 }
             }
-            let map = define(
-                "",
-                View::of(&whole.base.text).then(ViewOp::TensorMap {
-                    sizes: sizes.iter().map(|n| Expr::int(*n)).collect(),
-                    swizzle: numbers,
-                }),
-            );
+            let map = define("", ring.boxes.map(&whole.base.text, &sizes));
             let known = maps.iter().find(|(_, m): &&(String, StmtKind)| *m == map.kind);
             let map_name = match known {
                 Some((name, _)) => name.clone(),
@@ -541,20 +631,8 @@ impl Write<'_> {
                     name
                 }
             };
-            for i in 0..ring.boxes() {
-                let row = sizes.len() - 2 + ring.row.0;
-                let index = at.iter().enumerate().map(|(mode, terms)| {
-                    let own = terms.iter().cloned().reduce(sum).unwrap_or_else(|| Expr::int(0));
-                    Some(if mode == row { plus(own, i) } else { own })
-                });
-                let from = View::of(&map_name).then(ViewOp::Index(index.collect()));
-                let mut to = staged(&own_name, &Expr::name(&out.stage));
-                if ring.boxes() > 1 {
-                    let sizes = ring.extents_of_box().map(|n| Some(Expr::int(n))).to_vec();
-                    let mut at = vec![Some(Expr::int(0)); 2];
-                    at[ring.row.0] = Some(Expr::int(i));
-                    to = to.then(ViewOp::Tile(Tiler::Sizes(sizes))).then(ViewOp::Index(at));
-                }
+            let to = staged(&own_name, &Expr::name(&out.stage));
+            for (from, to) in ring.boxes.views(&map_name, &at, &to) {
                 let mut copy = Spec::new(SpecKind::Move);
                 copy.inputs = vec![Operand::View(from)];
                 copy.outputs = vec![to];
@@ -586,54 +664,8 @@ impl Write<'_> {
     }
 }
 
-/// The extents of the boxes of a tensor, and the coordinates, in boxes, of the first that a view of tiles begins with: terms of
-/// sums. None where the view is not made of tiles, or they of boxes.
-fn boxes(view: &View, ring: &Ring, known: &Numbers) -> Option<(Vec<i64>, Vec<Vec<Expr>>)> {
-    let mut ops = &view.ops[..];
-    // A slice of a tensor of more modes.
-    let mut slice = None;
-    if let [ViewOp::Index(at), rest @ ..] = ops {
-        slice = Some(at);
-        ops = rest;
-    }
-    let extents = ring.extents_of_box();
-    let mut own: [Vec<Expr>; 2] = Default::default();
-    let mut last = None;
-    while let [ViewOp::Tile(Tiler::Sizes(sizes)), ViewOp::Index(at), rest @ ..] = ops {
-        let ([Some(m), Some(k)], [Some(i), Some(j)]) = (&sizes[..], &at[..]) else { return None };
-        let tile = [eval(m, known)?, eval(k, known)?];
-        for (mode, index) in [i, j].into_iter().enumerate() {
-            if tile[mode] % extents[mode] != 0 {
-                return None;
-            }
-            if !matches!(index.kind, ExprKind::Int(0)) {
-                own[mode].push(times(index.clone(), tile[mode] / extents[mode]));
-            }
-        }
-        last = Some(tile);
-        ops = rest;
-    }
-    if !ops.is_empty() || last? != ring.extents {
-        return None;
-    }
-    let Some(slice) = slice else { return Some((extents.to_vec(), own.to_vec())) };
-    let mut left = extents.into_iter().zip(own);
-    let (mut sizes, mut at) = (vec![], vec![]);
-    for e in slice {
-        let (size, terms) = match e {
-            Some(e) => (1, vec![e.clone()]),
-            None => left.next()?,
-        };
-        sizes.push(size);
-        at.push(terms);
-    }
-    // The modes of a slice come first, so that the others are those of the tile.
-    let [.., None, None] = &slice[..] else { return None };
-    left.next().is_none().then_some((sizes, at))
-}
-
 /// The names in an expression.
-fn names_of(e: &Expr, each: &mut impl FnMut(&str)) {
+pub(super) fn names_of(e: &Expr, each: &mut impl FnMut(&str)) {
     let stmt = Stmt::new(StmtKind::Let(vec![(Name::new(""), e.clone())]));
     referred(&stmt, &mut |name, _| each(name));
 }

@@ -27,6 +27,7 @@ mod planner;
 mod refusal;
 pub(crate) mod roles;
 mod slices;
+pub(crate) mod stores;
 mod tree;
 mod turns;
 mod waits;

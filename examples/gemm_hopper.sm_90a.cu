@@ -1,0 +1,307 @@
+// gemm_hopper, line 17: MatMul.set (%A, %B) -> (%C)
+// sm_90a: grid 8, block 256, dynamic shared memory 196672 bytes
+// Set cudaFuncAttributeMaxDynamicSharedMemorySize before launching.
+
+#include <cuda_fp16.h>
+
+// A pointer to shared memory as PTX takes it.
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+// A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
+// stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
+// 2 of 64, 3 of 32.
+__device__ __forceinline__ unsigned long long matrix_descriptor(
+    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+         static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
+}
+
+// Keeps accesses to registers on their side of it; no instruction.
+template <int N>
+__device__ __forceinline__ void fence_registers(float* r) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
+}
+template <int N>
+__device__ __forceinline__ void fence_registers(unsigned* r) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(r[i])::"memory");
+}
+
+// Flips the B bits above the lowest M ones by the B bits that lie S higher.
+template <int B, int M, int S, typename T>
+__device__ __forceinline__ T swizzle(T i) {
+  return i ^ ((i >> S) & (((T(1) << B) - 1) << M));
+}
+
+// A tensor map as cuTensorMapEncodeTiled writes it.
+#ifndef __cuda_cuda_h__
+struct alignas(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+#endif
+
+extern "C" __global__ void __launch_bounds__(256)
+gemm_hopper(
+    const __half* __restrict__ A,
+    const __half* __restrict__ B,
+    __half* __restrict__ C,
+    const __grid_constant__ CUtensorMap mA,
+    const __grid_constant__ CUtensorMap mB) {
+  extern __shared__ __align__(1024) unsigned char smem[];
+  const int tid = threadIdx.x;
+  const int bm = blockIdx.x % 4;  // line 18
+  const int bn = blockIdx.x / 4;  // line 18
+  alignas(16) float c[128];  // line 19
+  // line 20: Init (0) -> (%c)
+  #pragma unroll
+  for (int i = 0; i < 128; i += 1) {  // line 22
+    c[i] = 0.0f;  // line 23
+  }
+  __half* a = reinterpret_cast<__half*>(smem);  // line 26
+  __half* b = reinterpret_cast<__half*>(smem + 65536);  // line 27
+  unsigned long long* full = reinterpret_cast<unsigned long long*>(smem + 196608);  // line 28
+  unsigned long long* empty = reinterpret_cast<unsigned long long*>(smem + 196640);  // line 29
+  if (threadIdx.x < 32) {
+    int elected;
+    asm volatile(
+        "{\n"
+        ".reg .pred one;\n"
+        "elect.sync _|one, 0xffffffff;\n"
+        "selp.b32 %0, 1, 0, one;\n"
+        "}\n"
+        : "=r"(elected)
+        :
+        : "memory");
+    if (elected) {
+      // line 35: Spec (%A, %B) -> (%full, %empty, %a, %b)
+      // line 36: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(full)), "r"(1)
+          : "memory");
+      // line 36: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(&full[1])), "r"(1)
+          : "memory");
+      // line 36: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(&full[2])), "r"(1)
+          : "memory");
+      // line 36: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(&full[3])), "r"(1)
+          : "memory");
+      // line 37: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(empty)), "r"(8)
+          : "memory");
+      // line 37: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(&empty[1])), "r"(8)
+          : "memory");
+      // line 37: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(&empty[2])), "r"(8)
+          : "memory");
+      // line 37: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(&empty[3])), "r"(8)
+          : "memory");
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 38
+      for (int s = 0; s < 3; s += 1) {  // line 39
+        // line 40: mbarrier.expect
+        asm volatile(
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+            :
+            : "r"(shared_address(&full[s])), "r"(49152)
+            : "memory");
+        // line 41: cp.async.bulk.tensor.2d.shared.global
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+            "[%0], [%1, {%2, %3}], [%4];\n"
+            :
+            : "r"(shared_address(&a[s * 8192])), "l"(&mA), "r"(s * 64), "r"(bm * 128),
+              "r"(shared_address(&full[s]))
+            : "memory");
+        // line 42: cp.async.bulk.tensor.2d.shared.global
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+            "[%0], [%1, {%2, %3}], [%4];\n"
+            :
+            : "r"(shared_address(&b[s * 16384])), "l"(&mB), "r"(s * 64), "r"(bn * 256),
+              "r"(shared_address(&full[s]))
+            : "memory");
+      }
+    }
+  }
+  __syncthreads();  // line 45
+  for (int k = 0; k < 8; k += 1) {  // line 46
+    // line 47: mbarrier.wait
+    asm volatile(
+        "{\n"
+        ".reg .pred complete;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+        "@!complete bra again;\n"
+        "}\n"
+        :
+        : "r"(shared_address(&full[k % 4])), "r"(k / 4)
+        : "memory");
+    {  // line 48: MatMul (view of %a, view of %b) -> (%c)
+      const int g = threadIdx.x / 128;  // line 50
+      fence_registers<128>(c);
+      asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 54
+      #pragma unroll
+      for (int kk = 0; kk < 4; kk += 1) {  // line 55
+        #pragma unroll
+        for (int i = 0; i < 2; i += 1) {  // line 56
+          // line 57: wgmma.m64n128k16.f32.f16.ss
+          asm volatile(
+              "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+              "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
+              "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "
+              "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "
+              "%56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, 1, 1, 1, 0, 0;\n"
+              : "+f"(c[i * 64]), "+f"(c[i * 64 + 1]), "+f"(c[i * 64 + 2]), "+f"(c[i * 64 + 3]),
+                "+f"(c[i * 64 + 4]), "+f"(c[i * 64 + 5]), "+f"(c[i * 64 + 6]), "+f"(c[i * 64 + 7]),
+                "+f"(c[i * 64 + 8]), "+f"(c[i * 64 + 9]), "+f"(c[i * 64 + 10]),
+                "+f"(c[i * 64 + 11]), "+f"(c[i * 64 + 12]), "+f"(c[i * 64 + 13]),
+                "+f"(c[i * 64 + 14]), "+f"(c[i * 64 + 15]), "+f"(c[i * 64 + 16]),
+                "+f"(c[i * 64 + 17]), "+f"(c[i * 64 + 18]), "+f"(c[i * 64 + 19]),
+                "+f"(c[i * 64 + 20]), "+f"(c[i * 64 + 21]), "+f"(c[i * 64 + 22]),
+                "+f"(c[i * 64 + 23]), "+f"(c[i * 64 + 24]), "+f"(c[i * 64 + 25]),
+                "+f"(c[i * 64 + 26]), "+f"(c[i * 64 + 27]), "+f"(c[i * 64 + 28]),
+                "+f"(c[i * 64 + 29]), "+f"(c[i * 64 + 30]), "+f"(c[i * 64 + 31]),
+                "+f"(c[i * 64 + 32]), "+f"(c[i * 64 + 33]), "+f"(c[i * 64 + 34]),
+                "+f"(c[i * 64 + 35]), "+f"(c[i * 64 + 36]), "+f"(c[i * 64 + 37]),
+                "+f"(c[i * 64 + 38]), "+f"(c[i * 64 + 39]), "+f"(c[i * 64 + 40]),
+                "+f"(c[i * 64 + 41]), "+f"(c[i * 64 + 42]), "+f"(c[i * 64 + 43]),
+                "+f"(c[i * 64 + 44]), "+f"(c[i * 64 + 45]), "+f"(c[i * 64 + 46]),
+                "+f"(c[i * 64 + 47]), "+f"(c[i * 64 + 48]), "+f"(c[i * 64 + 49]),
+                "+f"(c[i * 64 + 50]), "+f"(c[i * 64 + 51]), "+f"(c[i * 64 + 52]),
+                "+f"(c[i * 64 + 53]), "+f"(c[i * 64 + 54]), "+f"(c[i * 64 + 55]),
+                "+f"(c[i * 64 + 56]), "+f"(c[i * 64 + 57]), "+f"(c[i * 64 + 58]),
+                "+f"(c[i * 64 + 59]), "+f"(c[i * 64 + 60]), "+f"(c[i * 64 + 61]),
+                "+f"(c[i * 64 + 62]), "+f"(c[i * 64 + 63])
+              : "l"(matrix_descriptor(&a[k % 4 * 8192 + i * 4096 + kk * 16], 16, 1024, 1)),
+                "l"(matrix_descriptor(&b[k % 4 * 16384 + g * 8192 + kk * 16], 16, 1024, 1))
+              : "memory");
+        }
+      }
+      asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 62
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 64
+    fence_registers<128>(c);
+    if (k > 0) {  // line 65
+      {
+        int elected;
+        asm volatile(
+            "{\n"
+            ".reg .pred one;\n"
+            "elect.sync _|one, 0xffffffff;\n"
+            "selp.b32 %0, 1, 0, one;\n"
+            "}\n"
+            : "=r"(elected)
+            :
+            : "memory");
+        if (elected) {
+          // line 66: Spec (%empty) -> ()
+          // line 67: mbarrier.arrive
+          asm volatile(
+              "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
+              :
+              : "r"(shared_address(&empty[(k + 3) % 4])), "r"(1)
+              : "memory");
+        }
+      }
+    }
+    if (k + 3 < 8) {  // line 70
+      if (threadIdx.x < 32) {
+        int elected;
+        asm volatile(
+            "{\n"
+            ".reg .pred one;\n"
+            "elect.sync _|one, 0xffffffff;\n"
+            "selp.b32 %0, 1, 0, one;\n"
+            "}\n"
+            : "=r"(elected)
+            :
+            : "memory");
+        if (elected) {
+          // line 71: Spec (%A, %B, %full, %empty) -> (%a, %b)
+          // line 72: mbarrier.wait
+          asm volatile(
+              "{\n"
+              ".reg .pred complete;\n"
+              "again:\n"
+              "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+              "@!complete bra again;\n"
+              "}\n"
+              :
+              : "r"(shared_address(&empty[(k + 3) % 4])), "r"(((k + 3) / 4 + 1) % 2)
+              : "memory");
+          // line 73: mbarrier.expect
+          asm volatile(
+              "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+              :
+              : "r"(shared_address(&full[(k + 3) % 4])), "r"(49152)
+              : "memory");
+          // line 74: cp.async.bulk.tensor.2d.shared.global
+          asm volatile(
+              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+              "[%0], [%1, {%2, %3}], [%4];\n"
+              :
+              : "r"(shared_address(&a[(k + 3) % 4 * 8192])), "l"(&mA), "r"(k * 64 + 192),
+                "r"(bm * 128), "r"(shared_address(&full[(k + 3) % 4]))
+              : "memory");
+          // line 77: cp.async.bulk.tensor.2d.shared.global
+          asm volatile(
+              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+              "[%0], [%1, {%2, %3}], [%4];\n"
+              :
+              : "r"(shared_address(&b[(k + 3) % 4 * 16384])), "l"(&mB), "r"(k * 64 + 192),
+                "r"(bn * 256), "r"(shared_address(&full[(k + 3) % 4]))
+              : "memory");
+        }
+      }
+    }
+  }
+  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 83
+  fence_registers<128>(c);
+  {  // line 84: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r[128];  // line 85
+    // line 86: UnaryPointwise.cast (%c) -> (%r)
+    #pragma unroll
+    for (int i = 0; i < 64; i += 1) {  // line 89
+      // line 90
+      *reinterpret_cast<__half2*>(&r[i * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
+    }
+    // line 93: Move (%r) -> (view of %C)
+    #pragma unroll
+    for (int i = 0; i < 64; i += 1) {  // line 97
+      // line 98
+      *reinterpret_cast<unsigned*>(&C[bm * 65536 + i / 32 * 32768 + (tid / 32) % 4 * 8192 +
+                      i % 2 * 4096 + (tid / 4) % 8 * 512 + bn * 256 + tid / 128 * 128 +
+                      (i / 2) % 16 * 8 + tid % 4 * 2]) = *reinterpret_cast<unsigned*>(&r[i * 2]);
+    }
+  }
+}
