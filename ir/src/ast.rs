@@ -23,7 +23,7 @@ pub mod visit;
 pub use node::{NodeId, NodeKey};
 pub use short::{
     Apply, Call, Choices, Chosen, Def, Exec, Group, Launch, MULTIPROCESSORS, Param, Pick,
-    ResultType, Strategy, TensorExpr,
+    ResultType, Strategy, TensorExpr, WIDEST_GROUP,
 };
 pub(crate) use short::{function, operator};
 pub use substitute::{Given, Substitution, Unfit};

@@ -85,7 +85,7 @@ fn listed(
 fn unfit(all: &Strategies, name: &str, table: &AtomTable) -> Option<String> {
     /// Samples that are tried: of all types.
     const MOST: usize = 8;
-    let samples = all.samples(name, carbyne_atoms::machine(table.arch).sms, MOST);
+    let samples = all.samples(name, table, MOST);
     let mut first = None;
     for sample in &samples {
         match decomposed(all, sample, table) {
@@ -189,9 +189,8 @@ fn tested(
             "write one: `strategy @name[..] <<<..>>> (..) -> (..) means { .. } { .. }`",
         ));
     }
-    let sms = carbyne_atoms::machine(table.arch).sms;
     for name in names {
-        let samples = all.samples(&name, sms, most);
+        let samples = all.samples(&name, table, most);
         let found: Vec<_> = samples.iter().map(|s| (s, outcome(with_ours, s, table))).collect();
         let right = found.iter().filter(|(_, o)| o.is_ok()).count();
         let n = samples.len();

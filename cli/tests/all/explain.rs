@@ -278,10 +278,10 @@ fn why_not_wgmma_is_said_in_a_page() {
     let text = ran.text();
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() < 60, "{} lines", lines.len());
-    assert!(lines.iter().skip(1).all(|l| l.len() < 160), "{text}");
-    assert!(lines[1].contains("bring both factors to registers"), "{text}");
+    assert!(lines.iter().skip(1).all(|l| l.len() < 170), "{text}");
+    assert!(lines[1].contains("brings both factors to registers"), "{text}");
     assert_eq!(lines[2].trim(), "wgmma.m64nNk16.f32.f16.ss, N = 8, 16 to 256");
-    assert!(text.contains("by hand") && !text.contains("to SH first"), "{text}");
+    assert!(text.contains("a multiple of 128 threads") && !text.contains("to SH first"), "{text}");
     // A leaf that a person wrote can be changed.
     let by_hand = "carbyne 1
 %A:[64,16].f16.GL

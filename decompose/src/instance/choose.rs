@@ -377,7 +377,7 @@ impl Choosing<'_> {
         for (name, scalar) in &m.found.types {
             given.insert(name.clone(), scalar.bits());
         }
-        given.insert(ast::MULTIPROCESSORS.to_owned(), self.machine.sms);
+        params::of_machine(&mut given, self.table, self.machine.sms);
         given
     }
 

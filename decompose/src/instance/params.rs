@@ -1,8 +1,9 @@
 //! Values of a strategy's parameters: all that its conditions and the pins of the text allow.
 
+use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::{
-    AttrValue, BinOp, Choices, Chosen, CmpOp, Compare, Def, Expr, ExprKind, ResultType, Strategy,
-    TupleExpr, TypeAttr,
+    self, AttrValue, BinOp, Choices, Chosen, CmpOp, Compare, Def, Expr, ExprKind, ResultType,
+    SpecKind, Strategy, TupleExpr, TypeAttr,
 };
 use carbyne_ir::text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,6 +176,13 @@ pub(crate) fn enumerate(
         true => enumerated(def, strategy, given, pins, false),
         false => Ok(Enumerated { usual: !strategy.habits.is_empty(), ..usual }),
     }
+}
+
+/// Adds what strategies may ask of the machine.
+pub(crate) fn of_machine(given: &mut Numbers, table: &AtomTable, sms: i64) {
+    let groups = table.implementing(SpecKind::MatMul).map(|a| a.group);
+    given.insert(ast::MULTIPROCESSORS.to_owned(), sms);
+    given.insert(ast::WIDEST_GROUP.to_owned(), groups.max().unwrap_or(1));
 }
 
 /// Those that are not usual, where none that is can be.

@@ -2,6 +2,7 @@
 //! sizes and parameters that its conditions allow.
 
 use super::params::{self, Numbers, Pins};
+use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{
     self, Def, Expr, ExprKind, Operand, ResultType, StmtKind, TupleExpr, TypeAttr,
@@ -45,17 +46,18 @@ const TYPES: &[(Scalar, Scalar)] = &[
 const MOST_OF_INTEGERS: usize = 2;
 
 impl super::Strategies {
-    /// Programs that a strategy of that name should decompose, at most `most`, for a card of so many multiprocessors.
+    /// Programs that a strategy of that name should decompose, at most `most`, for a card of an architecture.
     /// They differ in sizes, types, parameters and in what stands for the sub-specs of the match.
-    pub fn samples(&self, name: &str, sms: i64, most: usize) -> Vec<Sample> {
+    pub fn samples(&self, name: &str, table: &AtomTable, most: usize) -> Vec<Sample> {
         let Some((def, _)) = self.iter().find(|(def, _)| def.name.text == name) else {
             return vec![];
         };
-        samples(def, sms, most)
+        samples(def, table, most)
     }
 }
 
-fn samples(def: &Def, sms: i64, most: usize) -> Vec<Sample> {
+fn samples(def: &Def, table: &AtomTable, most: usize) -> Vec<Sample> {
+    let sms = carbyne_atoms::machine(table.arch).sms;
     let Some(strategy) = &def.strategy else { return vec![] };
     let shapes: Vec<&str> = def
         .params
@@ -103,7 +105,7 @@ fn samples(def: &Def, sms: i64, most: usize) -> Vec<Sample> {
             // Two instances, others for other sizes: one for a small machine, whose blocks take several tiles, one for the card.
             let few = [1, 1, 2, 3][at % 4];
             for (sms, spread) in [(few, 7), (sms, 13)] {
-                given.insert(ast::MULTIPROCESSORS.to_owned(), sms);
+                params::of_machine(&mut given, table, sms);
                 let all = params::enumerate(def, strategy, &given, &Pins::default());
                 let Some(instances) = all.ok().map(|all| all.instances) else { continue };
                 let Some(numbers) = instances.get(at * spread % instances.len().max(1)) else {

@@ -99,7 +99,15 @@ impl<'a> Least<'a> {
         let named = spec.atom.as_deref().map(|name| self.rates.product(name));
         let rows = match named {
             Some(row) => row.into_iter().collect(),
-            None => self.rates.products(scalars),
+            None => {
+                let shared = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Sh);
+                let mut rows = match shared(b) && p.buffer_of(c).memory == Some(Memory::Rf) {
+                    true => self.rates.described(scalars, shared(a)),
+                    false => vec![],
+                };
+                rows.extend(self.rates.products(scalars));
+                rows
+            }
         };
         let pin = match spec.ints("warps") {
             Some([m, n]) => Some((*m, *n, 1)),

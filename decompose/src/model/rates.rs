@@ -1,6 +1,7 @@
 //! What the rows of a table do at best: the cheapest of each kind, whatever its layout.
 
 use crate::solve::copy::matmul_rows;
+use crate::solve::matmul;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, Unit, Visibility};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -48,12 +49,20 @@ pub(super) struct Rates<'t> {
     pub(super) asynchronous: bool,
     pointwise: RefCell<Rows>,
     products: RefCell<HashMap<[Scalar; 3], Vec<Product>>>,
+    /// Also by whether the first factor lies in shared memory.
+    described: RefCell<HashMap<([Scalar; 3], bool), Vec<Product>>>,
 }
 
 impl<'t> Rates<'t> {
     pub(super) fn new(table: &'t AtomTable) -> Self {
         let asynchronous = crate::schedule::pipeline::is_asynchronous(table);
-        Rates { table, asynchronous, pointwise: RefCell::default(), products: RefCell::default() }
+        Rates {
+            table,
+            asynchronous,
+            pointwise: RefCell::default(),
+            products: RefCell::default(),
+            described: RefCell::default(),
+        }
     }
 
     /// The cheapest row of an operation between registers, inputs first; none where no row takes these types.
@@ -77,6 +86,20 @@ impl<'t> Rates<'t> {
         let rows = matmul_rows(self.table, a, b, c);
         let found: Vec<Product> = rows.into_iter().filter_map(product).collect();
         self.products.borrow_mut().insert(scalars, found.clone());
+        found
+    }
+
+    /// The rows that multiply these types and read the second factor, or both, from shared memory by descriptors, the widest
+    /// first.
+    pub(super) fn described(&self, scalars: [Scalar; 3], both: bool) -> Vec<Product> {
+        if let Some(known) = self.described.borrow().get(&(scalars, both)) {
+            return known.clone();
+        }
+        let fits = |a: &&Atom| matmul::is_described(a, scalars, both);
+        let rows = self.table.implementing(SpecKind::MatMul).filter(fits);
+        let mut found: Vec<Product> = rows.filter_map(product).collect();
+        found.sort_by_key(|row| std::cmp::Reverse(row.tile.1));
+        self.described.borrow_mut().insert((scalars, both), found.clone());
         found
     }
 

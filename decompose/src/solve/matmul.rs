@@ -189,6 +189,14 @@ fn in_shared(p: &Program, t: TensorId) -> bool {
     p.buffer_of(t).memory == Some(Memory::Sh)
 }
 
+/// Whether a row multiplies these types and is told by descriptors where the second factor lies, or both.
+pub(crate) fn is_described(atom: &Atom, scalars: [Scalar; 3], both: bool) -> bool {
+    let [a, b, _] = &atom.operands[..] else { return false };
+    b.matrix_rule().is_some()
+        && a.matrix_rule().is_some() == both
+        && atom.operands.iter().zip(scalars).all(|(o, s)| o.is_of(s))
+}
+
 /// Every way to multiply factors that lie in shared memory, the second or both, into registers: by instructions that read
 /// them there. Of those along N the widest that divides the tile, since each reads its part of A again.
 pub(crate) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) -> Vec<Option3> {
@@ -203,13 +211,9 @@ pub(crate) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) 
     }
     let scalars = [p.scalar_of(a), p.scalar_of(b), spec.acc.unwrap_or(p.scalar_of(c))];
     let fits = |atom: &&Atom| {
-        let operands = atom.operands.iter().zip(scalars).zip([a, b, c]);
-        atom.operands.len() == 3
-            && atom.operands[1].matrix_rule().is_some()
-            && atom.operands[0].matrix_rule().is_some() == in_shared(p, a)
-            && operands
-                .into_iter()
-                .all(|((o, s), t)| o.is_of(s) && memory(t).is_some_and(|memory| o.allows(memory)))
+        let mut operands = atom.operands.iter().zip([a, b, c]);
+        is_described(atom, scalars, in_shared(p, a))
+            && operands.all(|(o, t)| memory(t).is_some_and(|memory| o.allows(memory)))
             && spec.atom.as_ref().is_none_or(|name| *name == atom.name)
             && op.group.first % atom.group == 0
             && op.group.threads % atom.group == 0

@@ -232,6 +232,9 @@ pub struct Def {
 
 /// What strategies call the number of multiprocessors of the card.
 pub const MULTIPROCESSORS: &str = "SMS";
+/// What strategies call the number of threads that execute the widest instruction which multiplies tiles: those of a warp, or of
+/// a warp group.
+pub const WIDEST_GROUP: &str = "GROUP";
 
 impl Def {
     /// Whether uses of a sub-spec of this name in a strategy stand for what is matched.

@@ -314,7 +314,8 @@ impl Resolver {
             def.strategy.is_none() && def.params.iter().any(is)
         };
         let is_known = |name: &str| {
-            matches!(name, "inf" | "nan") || def.strategy.is_some() && name == ast::MULTIPROCESSORS
+            let of_machine = [ast::MULTIPROCESSORS, ast::WIDEST_GROUP].contains(&name);
+            matches!(name, "inf" | "nan") || def.strategy.is_some() && of_machine
         };
         let types_too = match &stmt.kind {
             ast::StmtKind::Call(call) => call.args.as_slice(),
