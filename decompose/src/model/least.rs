@@ -125,7 +125,9 @@ impl<'a> Least<'a> {
                 m % (gm * im) == 0 && n % (gn * inn) == 0 && k % (gk * ik) == 0
             };
             let size = (m, n, k);
-            if let Some(pin) = pin {
+            if let Some((warps, gn, gk)) = pin {
+                // Warps of a warp group stand side by side along M.
+                let pin = (warps / (row.group / ops::WARP).max(1), gn, gk);
                 if pin.0 > 0 && pin.1 > 0 && pin.2 > 0 && fits(pin) {
                     return Some(Spread { row, groups: pin, size });
                 }
