@@ -204,10 +204,15 @@ impl<'a> Least<'a> {
                 (all.instructions, all.issue) = (read.instructions, read.issue);
                 all.wavefronts -= read.wavefronts;
             }
-            if spec.bar.is_some() {
-                // One thread asks for all of it.
-                (all.instructions, all.issue) = (1.0, 1.0);
-            }
+        }
+        let tensors = || spec.input_tensors().chain(spec.outputs.iter().copied());
+        let boxed = tensors().any(|t| self.p.tensors[t].map.is_some());
+        if spec.kind == SpecKind::Move && (boxed || spec.bar.is_some()) {
+            // One thread asks for all of it; lines go by once, and nobody waits where nobody says so.
+            let in_shared = |t: &TensorId| memory(*t) == Some(Memory::Sh);
+            (all.instructions, all.issue, all.asynchronous) = (1.0, 1.0, true);
+            all.wavefronts =
+                tensors().filter(in_shared).map(|t| self.shared(t, by).wavefronts).sum();
         }
         let computed = self.computed(spec, id, by);
         Work { completion: all.completion + computed.completion, ..all.and(computed) }

@@ -41,6 +41,9 @@ pub(super) struct Product {
 /// The cheapest row of an operation on these types, inputs first.
 type Rows = HashMap<(SpecKind, Vec<Scalar>), Option<Pointwise>>;
 
+/// Rows by the types of both factors and of sums, and by whether the first factor lies in shared memory.
+type Described = HashMap<([Scalar; 3], bool), Vec<Product>>;
+
 /// Looks up rows, each once.
 #[derive(Debug)]
 pub(super) struct Rates<'t> {
@@ -49,8 +52,7 @@ pub(super) struct Rates<'t> {
     pub(super) asynchronous: bool,
     pointwise: RefCell<Rows>,
     products: RefCell<HashMap<[Scalar; 3], Vec<Product>>>,
-    /// Also by whether the first factor lies in shared memory.
-    described: RefCell<HashMap<([Scalar; 3], bool), Vec<Product>>>,
+    described: RefCell<Described>,
 }
 
 impl<'t> Rates<'t> {

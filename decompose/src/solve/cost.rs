@@ -54,7 +54,9 @@ pub(super) fn matmul(table: &AtomTable, c: &matmul::Choice) -> Option<Work> {
     let slots = values.saturating_mul(rm).saturating_mul(rn).saturating_mul(groups * atom.group);
     let space = if exchanged { slots.saturating_mul(c.sum.bits()) / 8 } else { 0 };
     let completion = atom.cost.completion_cycles;
-    Some(partial.and(Work { instructions, completion, barriers, space, ..own }))
+    let executed = (rm * rn * rk * groups) as f64;
+    let wavefronts = executed * c.read as f64 / limits(table.arch).smem_bytes_per_cycle() as f64;
+    Some(partial.and(Work { instructions, completion, barriers, space, wavefronts, ..own }))
 }
 
 /// An operation between registers.

@@ -35,6 +35,8 @@ pub(crate) struct Choice {
     pub fenced: bool,
     /// The type of C.
     pub sum: Scalar,
+    /// Bytes that an instruction reads from shared memory by itself.
+    pub read: i64,
 }
 
 /// One way, with what follows from it.
@@ -350,10 +352,16 @@ fn option(
     let scalars: Vec<(Option<&Layout>, Scalar)> =
         layouts.iter().zip(tensors).map(|(l, t)| (l.as_ref(), p.scalar_of(t))).collect();
     let sum = scalars[2].1;
+    let (im, inn, ik) = gemm.inst;
+    let of_factor = |i: usize| match maps[i] {
+        Some(_) => 0,
+        None => [im, inn][i] * ik * p.scalar_of(tensors[i]).bits() / 8,
+    };
+    let read = of_factor(0) + of_factor(1);
     let partial = partial(&gemm, rows[2].n_values(), sum, table);
     let cost = cycles(&gemm, atom, &scalars) + partial.map_or(0.0, |w| w.completion) + detours;
     Some(Option3 {
-        choice: Choice { atom: atom.name, gemm, maps, waits, fenced, sum },
+        choice: Choice { atom: atom.name, gemm, maps, waits, fenced, sum, read },
         layouts,
         wants,
         cost,
