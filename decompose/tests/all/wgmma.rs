@@ -145,6 +145,55 @@ fn a_product_runs_on_while_the_next_iteration_begins() {
 }
 
 #[test]
+fn a_staged_tile_leaves_by_boxes() {
+    let last = "%C.tile([128,64])[@i, @j] = cast(%c, f16)";
+    let staged =
+        "%h = cast(%c, f16)\n  Move (%h) -> (%s:SH)\n  Move (%s) -> (%C.tile([128,64])[@i, @j])";
+    let store = "atom=cp.async.bulk.tensor.2d.global.shared";
+    // Where a multiprocessor holds as many blocks the tile has a place of its own.
+    for (stages, reuses) in [(2, true), (3, true), (4, false), (8, false)] {
+        let src = Ring { stages, turns: 8, ..USUAL }.text().replace(last, staged);
+        let (text, _) = right(&src);
+        assert!(text.contains(store) && text.contains("bulk.wait_read(0)"), "{text}");
+        assert!(text.contains("atom=stmatrix"), "{text}");
+        assert_eq!(text.contains("reuses=%sA"), reuses, "{stages}\n{text}");
+    }
+    // Columns of C that are consecutive, and rows that do not begin at multiples of 16 bytes.
+    for (c, boxed) in [
+        ("[(256,128):(1,256)]", true),
+        ("[(256,128):(136,1)]", true),
+        ("[(256,128):(132,1)]", false),
+    ] {
+        let src = USUAL.text().replace(last, staged).replace("%C:[256,128]", &format!("%C:{c}"));
+        let (text, _) = right(&src);
+        assert_eq!(text.contains(store), boxed, "{text}");
+    }
+    // Another reader of the tile.
+    let twice = format!("{staged}\n  Move (%s) -> (%C.tile([128,64])[@i, @j])");
+    let (text, _) = right(&USUAL.text().replace(last, &twice));
+    assert!(!text.contains(store), "{text}");
+    // What orders its accesses is needed.
+    let (text, _) = right(&USUAL.text().replace(last, staged));
+    let from = text.find("wgmma.wait(0)").expect("the end of the loop");
+    for line in ["  fence.async\n", "  barrier\n", "    bulk.commit\n", "    bulk.wait_read(0)\n"] {
+        let at = from + text[from..].find(line).unwrap_or_else(|| panic!("{line}{text}"));
+        refuted(&format!("{}{}", &text[..at], &text[at + line.len()..]), line);
+    }
+}
+
+/// A text that the checker of the order of accesses refuses, or the simulator.
+fn refuted(text: &str, what: &str) {
+    let table = sm_90a();
+    let Ok(module) = text::parse(text) else { return };
+    let Ok(p) = checked(&module, text) else { return };
+    let kernel = p.kernels[0];
+    let report = carbyne_sync::check(&p, kernel, &table, &carbyne_sync::Limits::default());
+    let said = report.diagnostics(&p, kernel);
+    let refuted = said.iter().any(|d| d.severity == carbyne_ir::diag::Severity::Error);
+    assert!(refuted || run(&p, &table).is_err(), "without `{}`:\n{text}", what.trim());
+}
+
+#[test]
 fn a_slice_of_a_batch_is_a_box() {
     let src = "carbyne 2
 let T = 64
@@ -190,7 +239,6 @@ fn what_is_in_the_way_is_left_to_other_instructions() {
 
 #[test]
 fn nothing_that_orders_accesses_can_be_left_out() {
-    let table = sm_90a();
     let (text, _) = right(&USUAL.text());
     let lines: Vec<&str> = text.lines().collect();
     let orders = ["wgmma.fence", "wgmma.wait", "mbarrier.", "fence.async", "barrier"];
@@ -204,15 +252,7 @@ fn nothing_that_orders_accesses_can_be_left_out() {
             lines.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, l)| *l).collect();
         let without = without.join("\n");
         found += 1;
-        let Ok(module) = text::parse(&without) else { continue };
-        let Ok(p) = checked(&module, &without) else { continue };
-        let kernel = p.kernels[0];
-        let report = carbyne_sync::check(&p, kernel, &table, &carbyne_sync::Limits::default());
-        let refuted = report
-            .diagnostics(&p, kernel)
-            .iter()
-            .any(|d| d.severity == carbyne_ir::diag::Severity::Error);
-        assert!(refuted || run(&p, &table).is_err(), "without `{}`:\n{without}", line.trim());
+        refuted(&without, line);
     }
     assert!(found >= 10, "{found} of\n{text}");
 }
