@@ -171,46 +171,48 @@ gemm_hopper(
       asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 54
       #pragma unroll
       for (int kk = 0; kk < 4; kk += 1) {  // line 55
-        #pragma unroll
-        for (int i = 0; i < 2; i += 1) {  // line 56
-          // line 57: wgmma.m64n128k16.f32.f16.ss
-          asm volatile(
-              "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-              "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
-              "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "
-              "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "
-              "%56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, 1, 1, 1, 0, 0;\n"
-              : "+f"(c[i * 64]), "+f"(c[i * 64 + 1]), "+f"(c[i * 64 + 2]), "+f"(c[i * 64 + 3]),
-                "+f"(c[i * 64 + 4]), "+f"(c[i * 64 + 5]), "+f"(c[i * 64 + 6]), "+f"(c[i * 64 + 7]),
-                "+f"(c[i * 64 + 8]), "+f"(c[i * 64 + 9]), "+f"(c[i * 64 + 10]),
-                "+f"(c[i * 64 + 11]), "+f"(c[i * 64 + 12]), "+f"(c[i * 64 + 13]),
-                "+f"(c[i * 64 + 14]), "+f"(c[i * 64 + 15]), "+f"(c[i * 64 + 16]),
-                "+f"(c[i * 64 + 17]), "+f"(c[i * 64 + 18]), "+f"(c[i * 64 + 19]),
-                "+f"(c[i * 64 + 20]), "+f"(c[i * 64 + 21]), "+f"(c[i * 64 + 22]),
-                "+f"(c[i * 64 + 23]), "+f"(c[i * 64 + 24]), "+f"(c[i * 64 + 25]),
-                "+f"(c[i * 64 + 26]), "+f"(c[i * 64 + 27]), "+f"(c[i * 64 + 28]),
-                "+f"(c[i * 64 + 29]), "+f"(c[i * 64 + 30]), "+f"(c[i * 64 + 31]),
-                "+f"(c[i * 64 + 32]), "+f"(c[i * 64 + 33]), "+f"(c[i * 64 + 34]),
-                "+f"(c[i * 64 + 35]), "+f"(c[i * 64 + 36]), "+f"(c[i * 64 + 37]),
-                "+f"(c[i * 64 + 38]), "+f"(c[i * 64 + 39]), "+f"(c[i * 64 + 40]),
-                "+f"(c[i * 64 + 41]), "+f"(c[i * 64 + 42]), "+f"(c[i * 64 + 43]),
-                "+f"(c[i * 64 + 44]), "+f"(c[i * 64 + 45]), "+f"(c[i * 64 + 46]),
-                "+f"(c[i * 64 + 47]), "+f"(c[i * 64 + 48]), "+f"(c[i * 64 + 49]),
-                "+f"(c[i * 64 + 50]), "+f"(c[i * 64 + 51]), "+f"(c[i * 64 + 52]),
-                "+f"(c[i * 64 + 53]), "+f"(c[i * 64 + 54]), "+f"(c[i * 64 + 55]),
-                "+f"(c[i * 64 + 56]), "+f"(c[i * 64 + 57]), "+f"(c[i * 64 + 58]),
-                "+f"(c[i * 64 + 59]), "+f"(c[i * 64 + 60]), "+f"(c[i * 64 + 61]),
-                "+f"(c[i * 64 + 62]), "+f"(c[i * 64 + 63])
-              : "l"(matrix_descriptor(&a[k % 4 * 8192 + i * 4096 + kk * 16], 16, 1024, 1)),
-                "l"(matrix_descriptor(&b[k % 4 * 16384 + g * 8192 + kk * 16], 16, 1024, 1))
-              : "memory");
-        }
+        // line 56: wgmma.m64n256k16.f32.f16.ss
+        asm volatile(
+            "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
+            "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "
+            "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "
+            "%56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, "
+            "%74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, "
+            "%92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, "
+            "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, "
+            "%123, %124, %125, %126, %127}, %128, %129, 1, 1, 1, 0, 0;\n"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+              "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]),
+              "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]),
+              "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+              "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
+              "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]),
+              "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]),
+              "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+              "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]),
+              "+f"(c[55]), "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]),
+              "+f"(c[61]), "+f"(c[62]), "+f"(c[63]), "+f"(c[64]), "+f"(c[65]), "+f"(c[66]),
+              "+f"(c[67]), "+f"(c[68]), "+f"(c[69]), "+f"(c[70]), "+f"(c[71]), "+f"(c[72]),
+              "+f"(c[73]), "+f"(c[74]), "+f"(c[75]), "+f"(c[76]), "+f"(c[77]), "+f"(c[78]),
+              "+f"(c[79]), "+f"(c[80]), "+f"(c[81]), "+f"(c[82]), "+f"(c[83]), "+f"(c[84]),
+              "+f"(c[85]), "+f"(c[86]), "+f"(c[87]), "+f"(c[88]), "+f"(c[89]), "+f"(c[90]),
+              "+f"(c[91]), "+f"(c[92]), "+f"(c[93]), "+f"(c[94]), "+f"(c[95]), "+f"(c[96]),
+              "+f"(c[97]), "+f"(c[98]), "+f"(c[99]), "+f"(c[100]), "+f"(c[101]), "+f"(c[102]),
+              "+f"(c[103]), "+f"(c[104]), "+f"(c[105]), "+f"(c[106]), "+f"(c[107]), "+f"(c[108]),
+              "+f"(c[109]), "+f"(c[110]), "+f"(c[111]), "+f"(c[112]), "+f"(c[113]), "+f"(c[114]),
+              "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
+              "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
+              "+f"(c[127])
+            : "l"(matrix_descriptor(&a[k % 4 * 8192 + g * 4096 + kk * 16], 16, 1024, 1)),
+              "l"(matrix_descriptor(&b[k % 4 * 16384 + kk * 16], 16, 1024, 1))
+            : "memory");
       }
-      asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 62
+      asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 58
     }
-    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 64
+    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 60
     fence_registers<128>(c);
-    if (k > 0) {  // line 65
+    if (k > 0) {  // line 61
       {
         int elected;
         asm volatile(
@@ -223,8 +225,8 @@ gemm_hopper(
             :
             : "memory");
         if (elected) {
-          // line 66: Spec (%empty) -> ()
-          // line 67: mbarrier.arrive
+          // line 62: Spec (%empty) -> ()
+          // line 63: mbarrier.arrive
           asm volatile(
               "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
               :
@@ -233,7 +235,7 @@ gemm_hopper(
         }
       }
     }
-    if (k + 3 < 8) {  // line 70
+    if (k + 3 < 8) {  // line 66
       if (threadIdx.x < 32) {
         int elected;
         asm volatile(
@@ -246,8 +248,8 @@ gemm_hopper(
             :
             : "memory");
         if (elected) {
-          // line 71: Spec (%A, %B, %full, %empty) -> (%a, %b)
-          // line 72: mbarrier.wait
+          // line 67: Spec (%A, %B, %full, %empty) -> (%a, %b)
+          // line 68: mbarrier.wait
           asm volatile(
               "{\n"
               ".reg .pred complete;\n"
@@ -258,13 +260,13 @@ gemm_hopper(
               :
               : "r"(shared_address(&empty[(k + 3) % 4])), "r"(((k + 3) / 4 + 1) % 2)
               : "memory");
-          // line 73: mbarrier.expect
+          // line 69: mbarrier.expect
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
               : "r"(shared_address(&full[(k + 3) % 4])), "r"(49152)
               : "memory");
-          // line 74: cp.async.bulk.tensor.2d.shared.global
+          // line 70: cp.async.bulk.tensor.2d.shared.global
           asm volatile(
               "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
               "[%0], [%1, {%2, %3}], [%4];\n"
@@ -272,7 +274,7 @@ gemm_hopper(
               : "r"(shared_address(&a[(k + 3) % 4 * 8192])), "l"(&mA), "r"(k * 64 + 192),
                 "r"(bm * 128), "r"(shared_address(&full[(k + 3) % 4]))
               : "memory");
-          // line 77: cp.async.bulk.tensor.2d.shared.global
+          // line 73: cp.async.bulk.tensor.2d.shared.global
           asm volatile(
               "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
               "[%0], [%1, {%2, %3}], [%4];\n"
@@ -284,24 +286,24 @@ gemm_hopper(
       }
     }
   }
-  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 83
+  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 79
   fence_registers<128>(c);
-  {  // line 84: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r[128];  // line 85
-    // line 86: UnaryPointwise.cast (%c) -> (%r)
+  {  // line 80: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r[128];  // line 81
+    // line 82: UnaryPointwise.cast (%c) -> (%r)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 89
-      // line 90
+    for (int i = 0; i < 64; i += 1) {  // line 85
+      // line 86
       *reinterpret_cast<__half2*>(&r[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    // line 93: Move (%r) -> (view of %C)
+    // line 89: Move (%r) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 97
-      // line 98
-      *reinterpret_cast<unsigned*>(&C[bm * 65536 + i / 32 * 32768 + (tid / 32) % 4 * 8192 +
-                      i % 2 * 4096 + (tid / 4) % 8 * 512 + bn * 256 + tid / 128 * 128 +
-                      (i / 2) % 16 * 8 + tid % 4 * 2]) = *reinterpret_cast<unsigned*>(&r[i * 2]);
+    for (int i = 0; i < 64; i += 1) {  // line 92
+      // line 93
+      *reinterpret_cast<unsigned*>(&C[bm * 65536 + tid / 32 * 8192 + i % 2 * 4096 +
+                      (tid / 4) % 8 * 512 + bn * 256 + i / 2 * 8 + tid % 4 * 2]) =
+          *reinterpret_cast<unsigned*>(&r[i * 2]);
     }
   }
 }

@@ -229,12 +229,12 @@ struct Write<'a> {
 impl Rewriter for Write<'_> {
     fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
         let key = stmt.id.key();
-        if let Some((store, _)) = self.tiles.get(&key).and_then(|of| self.stores.get(of)) {
-            if let StmtKind::Allocate { ty, .. } = &mut stmt.kind {
-                // Its levels are those that it was found by.
-                let _ = store.boxes.lay_out(ty);
-                ty.attrs.extend(store.reuses.as_ref().map(|r| TypeAttr::Reuses(Name::new(r))));
-            }
+        if let Some((store, _)) = self.tiles.get(&key).and_then(|of| self.stores.get(of))
+            && let StmtKind::Allocate { ty, .. } = &mut stmt.kind
+        {
+            // Its levels are those that it was found by.
+            let _ = store.boxes.lay_out(ty);
+            ty.attrs.extend(store.reuses.as_ref().map(|r| TypeAttr::Reuses(Name::new(r))));
         }
         if self.writers.contains(&key) {
             // Everybody has read the ring.
