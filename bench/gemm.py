@@ -10,6 +10,7 @@ is faster. Both are medians of the launches of a round; the ratio is the median 
 
 import argparse
 import math
+import os
 import re
 import statistics
 import subprocess
@@ -24,8 +25,10 @@ def text(m, n, k, majors, ty, by):
     return f"carbyne 2\n%A:{a}.{ty}.GL\n%B:{b}.{ty}.GL\n%C:[{m},{n}].{ty}.GL\nMatMul.set @gemm (%A, %B) -> (%C) acc=f32{by}\n"
 
 
-def ours(carbyne, arch, file, repeat):
-    done = subprocess.run([carbyne, "run", file, "--arch", arch, "--repeat", str(repeat), "--compare", "5"], capture_output=True, text=True)
+def ours(asked, file, repeat):
+    command = [asked.carbyne, "run", file, "--arch", asked.arch, "--repeat", str(repeat), "--compare", "5"]
+    command += ["--strategy", asked.strategy] if asked.strategy else []
+    done = subprocess.run(command, capture_output=True, text=True)
     found = re.findall(r"L2 flushed: median ([\d.]+) us", done.stdout + done.stderr)
     if done.returncode or not found:
         print(done.stdout + done.stderr)
@@ -58,23 +61,27 @@ def main():
     parser.add_argument("--majors", default="nn,nt", help="of A and B: n as they are written, t transposed")
     parser.add_argument("--types", default="f16")
     parser.add_argument("--sizes", default="1024,2048,4096,8192", help="cubes, or MxNxK")
-    parser.add_argument("--by", default="")
+    parser.add_argument("--by", default="", help="pins, in turn; separated by ;")
+    parser.add_argument("--strategy", help="a file of strategies")
     asked = parser.parse_args()
-    by = f" by={asked.by}" if asked.by else ""
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}{by}")
+    pins = asked.by.split(";")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     for size in asked.sizes.split(","):
         m, n, k = [int(x) for x in size.split("x")] if "x" in size else [int(size)] * 3
         for ty in asked.types.split(","):
             for majors in asked.majors.split(","):
-                with tempfile.NamedTemporaryFile("w", suffix=".cby") as file:
-                    file.write(text(m, n, k, majors, ty, by))
-                    file.flush()
-                    # Launches of a millisecond are fewer.
-                    repeat = max(20, min(asked.repeat, int(asked.repeat * 2048**3 * 8 / (m * n * k))))
-                    times = [(ours(asked.carbyne, asked.arch, file.name, repeat), theirs(m, n, k, majors, ty, repeat)) for _ in range(asked.rounds)]
-                ratio = statistics.median(b / a for a, b in times)
-                said = ", ".join(f"{a:.1f}/{b:.1f}" for a, b in times)
-                print(f"{m}x{n}x{k} {ty} {majors}: {ratio:.3f} of cuBLAS (ours/cuBLAS us: {said})", flush=True)
+                # Launches of a millisecond are fewer.
+                repeat = max(20, min(asked.repeat, int(asked.repeat * 2048**3 * 8 / (m * n * k))))
+                with tempfile.TemporaryDirectory() as folder:
+                    files = [os.path.join(folder, f"{i}.cby") for i in range(len(pins))]
+                    for file, pin in zip(files, pins):
+                        with open(file, "w") as out:
+                            out.write(text(m, n, k, majors, ty, f" by={pin}" if pin else ""))
+                    times = [([ours(asked, file, repeat) for file in files], theirs(m, n, k, majors, ty, repeat)) for _ in range(asked.rounds)]
+                for i, pin in enumerate(pins):
+                    ratio = statistics.median(b / a[i] for a, b in times)
+                    said = ", ".join(f"{a[i]:.1f}/{b:.1f}" for a, b in times)
+                    print(f"{m}x{n}x{k} {ty} {majors} {pin or 'default'}: {ratio:.3f} of cuBLAS (ours/cuBLAS us: {said})", flush=True)
 
 
 if __name__ == "__main__":

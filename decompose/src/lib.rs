@@ -317,22 +317,27 @@ fn tiles(
         roles = parted.roles;
         warnings.extend(parted.warnings);
     }
-    let boxes = if bulk { schedule::bulk::apply(&tree, &program, table, names) } else { None };
-    bulk = false;
-    if let Some((mut by_boxes, handed)) = boxes {
-        by_boxes.version = version;
-        // A view that no tensor map is made of is found here.
-        if let Ok(checked) = generated.checked(&by_boxes) {
-            (tree, program, bulk) = (by_boxes, checked, true);
-            let stored = schedule::stores::apply(&tree, &program, table, names, &handed);
-            if let Some(mut stored) = stored {
-                stored.version = version;
-                if let Ok(checked) = generated.checked(&stored) {
-                    (tree, program) = (stored, checked);
-                }
+    // A view that no tensor map is made of, and what can be out of bounds, is found here.
+    let boxes = [false, true].into_iter().filter(|_| bulk).find_map(|clamped| {
+        let mut own = names.clone();
+        let (mut tree, handed) =
+            schedule::bulk::apply(&tree, &program, table, (&mut own, clamped))?;
+        tree.version = version;
+        let checked = generated.checked(&tree).ok()?;
+        *names = own;
+        Some((tree, checked, handed))
+    });
+    bulk = boxes.is_some();
+    if let Some((by_boxes, checked, handed)) = boxes {
+        (tree, program) = (by_boxes, checked);
+        let stored = schedule::stores::apply(&tree, &program, table, names, &handed);
+        if let Some(mut stored) = stored {
+            stored.version = version;
+            if let Ok(checked) = generated.checked(&stored) {
+                (tree, program) = (stored, checked);
             }
-            roles.handed.extend(handed);
         }
+        roles.handed.extend(handed);
     }
     if let Some((staged, more)) = schedule::pipeline::apply(&tree, &program, table, names, &said) {
         tree = staged;

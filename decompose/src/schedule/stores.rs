@@ -3,9 +3,10 @@
 //! A kernel whose loops have their rings filled box by box ([`super::bulk`]) sends what it has staged in shared memory away so,
 //! too: threads pass what they wrote to the asynchronous proxy, and one elected thread asks for the boxes and stays until
 //! they have been read. The staged tile takes the place of a ring that nobody needs any more, where a multiprocessor then
-//! holds more blocks.
+//! holds more blocks; where none is free it is staged part by part, as few as let a multiprocessor hold as many blocks as it
+//! can. In a loop that thread stays before the tile is written again: the next iteration begins meanwhile.
 
-use super::bulk::{Boxes, Known};
+use super::bulk::{Boxes, Known, is_once};
 use super::roles::Handed;
 use crate::build::{barrier, define, sync, within};
 use crate::names::Names;
@@ -37,18 +38,25 @@ pub(crate) fn apply(
         of_kernel(p, table, kernel, &rings, &mut found);
     }
     let known = Known::of(module);
-    let mut by =
-        Write { names, stores: HashMap::new(), tiles: HashMap::new(), writers: BTreeSet::new() };
+    let mut by = Write {
+        names,
+        stores: HashMap::new(),
+        tiles: HashMap::new(),
+        writers: HashMap::new(),
+        written: HashMap::new(),
+        loops: HashMap::new(),
+    };
     for stmt in Walk::new(&module.items).stmts() {
         let Some(of) = found.remove(&stmt.id.key()) else { continue };
         let StmtKind::Spec(Spec { inputs, outputs, .. }) = &stmt.kind else { continue };
         let ([Operand::View(from)], [to]) = (&inputs[..], &outputs[..]) else { continue };
         let to = known.whole(to);
-        let Some((sizes, at)) = known.boxes(&to, &of.boxes) else { continue };
+        let Some((sizes, at)) = known.boxes(&to, &of.all) else { continue };
         if !from.ops.is_empty() {
             continue;
         }
-        by.writers.extend(of.reuses.is_some().then_some(of.writer));
+        by.writers.insert(of.writer, stmt.id.key());
+        by.loops.extend(of.outer.map(|outer| (outer, of.exec.clone())));
         by.tiles.insert(of.tile, stmt.id.key());
         let (tile, tensor) = (from.base.text.clone(), to.base.text.clone());
         by.stores.insert(stmt.id.key(), (of, Target { tile, tensor, sizes, at }));
@@ -63,12 +71,18 @@ pub(crate) fn apply(
 
 /// A Move of a tile that is staged in shared memory.
 struct Store {
+    /// Of the tile, and of a part of it.
+    all: Boxes,
     boxes: Boxes,
+    /// In how many parts the tile is staged.
+    parts: i64,
     /// The tile's allocation, and what writes it.
     tile: NodeKey,
     writer: NodeKey,
     /// The ring whose place the tile takes.
     reuses: Option<String>,
+    /// The loop that this is done in.
+    outer: Option<NodeKey>,
     /// Names of the blocks and of the block's threads.
     exec: (String, String),
 }
@@ -103,9 +117,18 @@ fn of_kernel(
     }
     let ops = ops::collect(p, kernel);
     let whole = |id: SpecId| ops.iter().any(|op| op.spec == id && op.group.whole);
-    // Bytes of what is allocated, and of which tensors have been given the place of a ring.
+    let loops = body.iter().filter_map(|stmt| match &stmt.kind {
+        program::StmtKind::For { body, unroll: Unroll::Default | Unroll::Never, .. } => {
+            Some((&body[..], (!is_once(p, stmt)).then(|| stmt.node.key())))
+        }
+        _ => None,
+    });
+    // The tensors that have been given the place of a ring.
     let mut taken: BTreeSet<BufferId> = BTreeSet::new();
-    for (i, stmt) in body.iter().enumerate() {
+    let bodies = std::iter::once((&body[..], None)).chain(loops);
+    let all = bodies.flat_map(|(body, outer)| (0..body.len()).map(move |i| (body, i, outer)));
+    for (body, i, outer) in all {
+        let stmt = &body[i];
         let program::StmtKind::Spec(id) = stmt.kind else { continue };
         let Some(staged) = Staged::of(p, body, (i, id)) else { continue };
         if !whole(id) || !whole(staged.by) {
@@ -116,12 +139,24 @@ fn of_kernel(
         let Some(boxes) = Boxes::of(p, *to, staged.extents, layouts) else { continue };
         let free = own.iter().filter(|b| !taken.contains(*b) && last(p, body, **b) < staged.at);
         let ring = free.max_by_key(|b| bytes(p, p.buffers[**b].tensor)).copied();
+        // In a loop they are needed again.
+        let ring = ring.filter(|_| outer.is_none());
         let ring = ring.filter(|ring| makes_room(p, table, (kernel, body), staged.buffer, *ring));
         taken.extend(ring);
         let reuses = ring.map(|b| p.buffers[b].name.clone());
+        let whole_tile = (kernel, p.specs[kernel].body.as_deref().unwrap_or_default());
+        let parts = match ring {
+            None if is_plain(p, staged.by) && !changes(p, &body[staged.at + 1..i], staged.by) => {
+                parts(p, table, whole_tile, staged.buffer, &boxes)
+            }
+            _ => 1,
+        };
+        let all = boxes;
+        let Some(boxes) = all.part(parts) else { continue };
         let exec = (blocks.clone(), threads.clone());
         let (tile, writer) = (staged.tile, staged.writer);
-        found.insert(stmt.node.key(), Store { boxes, tile, writer, reuses, exec });
+        let store = Store { all, boxes, parts, tile, writer, reuses, outer, exec };
+        found.insert(stmt.node.key(), store);
     }
 }
 
@@ -192,28 +227,75 @@ fn bytes(p: &Program, t: TensorId) -> i64 {
 fn makes_room(
     p: &Program,
     table: &AtomTable,
-    (kernel, body): (SpecId, &[program::Stmt]),
+    of: (SpecId, &[program::Stmt]),
     tile: BufferId,
     ring: BufferId,
 ) -> bool {
-    let (mut apart, mut stated) = (0i64, false);
+    let (apart, stated) = taken(p, of.1);
+    let bytes = |b: BufferId| bytes(p, p.buffers[b].tensor);
+    let together = apart - bytes(tile).min(bytes(ring));
+    !stated && resident(p, table, of.0, together) > resident(p, table, of.0, apart)
+}
+
+/// In how many parts a tile is staged.
+fn parts(
+    p: &Program,
+    table: &AtomTable,
+    of: (SpecId, &[program::Stmt]),
+    tile: BufferId,
+    boxes: &Boxes,
+) -> i64 {
+    let (apart, stated) = taken(p, of.1);
+    let tile = bytes(p, p.buffers[tile].tensor);
+    let (number, _) = boxes.along();
+    let blocks = |n: i64| resident(p, table, of.0, apart - tile + tile / n);
+    let most = blocks(number);
+    let mut all = (1..=number).filter(|n| number % n == 0);
+    if stated { 1 } else { all.find(|n| blocks(*n) == most).unwrap_or(1) }
+}
+
+/// Whether an operation moves all of a tensor to all of another.
+fn is_plain(p: &Program, id: SpecId) -> bool {
+    let spec = &p.specs[id];
+    let all = |t: TensorId| {
+        let (own, all) = (&p.tensors[t], &p.tensors[p.buffer_of(t).tensor]);
+        own.levels == all.levels && own.offset == all.offset && own.dist == all.dist
+    };
+    spec.kind == SpecKind::Move
+        && spec.atom.is_none()
+        && spec.input_tensors().chain(spec.outputs.iter().copied()).all(all)
+}
+
+/// Whether statements write what an operation reads.
+fn changes(p: &Program, stmts: &[program::Stmt], by: SpecId) -> bool {
+    let of = |t: TensorId| p.tensors[t].buffer;
+    let reads: Vec<BufferId> = p.specs[by].input_tensors().map(of).collect();
+    let writes = |id: SpecId| p.specs[id].outputs.iter().any(|t| reads.contains(&of(*t)));
+    p.walk(stmts).specs().any(writes)
+}
+
+/// Bytes of all that a kernel has in shared memory, and whether the text says where something lies.
+fn taken(p: &Program, body: &[program::Stmt]) -> (i64, bool) {
+    let (mut all, mut stated) = (0i64, false);
     for stmt in p.walk(body).stmts() {
         let program::StmtKind::Allocate(t) = stmt.kind else { continue };
         let buffer = p.buffer_of(t);
         if buffer.memory == Some(Memory::Sh) {
-            apart = apart.saturating_add(bytes(p, t));
+            all = all.saturating_add(bytes(p, t));
             stated |= buffer.at.is_some() || buffer.reuses.is_some();
         }
     }
-    let of = |b: BufferId| bytes(p, p.buffers[b].tensor);
-    let together = apart - of(tile).min(of(ring));
+    (all, stated)
+}
+
+/// How many blocks of so many bytes a multiprocessor holds.
+fn resident(p: &Program, table: &AtomTable, kernel: SpecId, bytes: i64) -> i64 {
     let limits = limits(table.arch);
     let threads = ops::block_threads(p, kernel).max(1);
-    let blocks = |bytes: i64| match bytes <= limits.max_smem_per_block {
+    match bytes <= limits.max_smem_per_block {
         true => limits.resident_blocks(threads, 0, bytes),
         false => 0,
-    };
-    !stated && blocks(together) > blocks(apart)
+    }
 }
 
 struct Write<'a> {
@@ -222,8 +304,12 @@ struct Write<'a> {
     stores: HashMap<NodeKey, (Store, Target)>,
     /// Moves, by the allocations of what they read.
     tiles: HashMap<NodeKey, NodeKey>,
-    /// What writes tiles that take the place of a ring.
-    writers: BTreeSet<NodeKey>,
+    /// Moves, by what writes their tiles.
+    writers: HashMap<NodeKey, NodeKey>,
+    /// That, by the Moves: it is written beside them.
+    written: HashMap<NodeKey, Stmt>,
+    /// Who has stores under way when a loop ends.
+    loops: HashMap<NodeKey, (String, String)>,
 }
 
 impl Rewriter for Write<'_> {
@@ -236,15 +322,37 @@ impl Rewriter for Write<'_> {
             let _ = store.boxes.lay_out(ty);
             ty.attrs.extend(store.reuses.as_ref().map(|r| TypeAttr::Reuses(Name::new(r))));
         }
-        if self.writers.contains(&key) {
-            // Everybody has read the ring.
-            let mut before = vec![barrier(None)];
-            inherit(&mut before, stmt.id, stmt.span);
-            out.append(&mut before);
+        if let Some(of) = self.writers.get(&key)
+            && let Some((store, _)) = self.stores.get(of)
+        {
+            if store.parts == 1 {
+                out.append(&mut before(store, &stmt, 0));
+                return out.push(stmt);
+            }
+            self.written.insert(*of, stmt);
+            return;
+        }
+        if let Some(exec) = self.loops.get(&key) {
+            let mut last = vec![stay(exec)];
+            inherit(&mut last, stmt.id, stmt.span);
+            out.push(stmt);
+            return out.append(&mut last);
         }
         let Some((store, target)) = self.stores.get(&key) else { return out.push(stmt) };
-        let mut stmts = written(store, target, self.names);
-        inherit(&mut stmts, stmt.id, stmt.span);
+        let writer = self.written.remove(&key);
+        let (map, mut stmts) = (self.names.fresh(&format!("m{}", target.tensor)), vec![]);
+        let mut defined = vec![define(&map, store.boxes.map(&target.tensor, &target.sizes))];
+        inherit(&mut defined, stmt.id, stmt.span);
+        stmts.append(&mut defined);
+        for i in 0..store.parts {
+            if let Some(writer) = &writer {
+                stmts.append(&mut before(store, writer, i));
+                stmts.push(part(writer, store, i));
+            }
+            let mut own = stored(store, target, &map, i);
+            inherit(&mut own, stmt.id, stmt.span);
+            stmts.append(&mut own);
+        }
         if let Some(first) = stmts.first_mut() {
             first.blank_above = stmt.blank_above;
             first.leading = std::mem::take(&mut stmt.leading);
@@ -253,29 +361,71 @@ impl Rewriter for Write<'_> {
     }
 }
 
-/// The statements in the place of a Move.
-fn written(store: &Store, target: &Target, names: &mut Names) -> Vec<Stmt> {
-    let map = names.fresh(&format!("m{}", target.tensor));
+/// What stands before what stages a part of a tile.
+fn before(store: &Store, writer: &Stmt, i: i64) -> Vec<Stmt> {
+    let again = store.outer.is_some() || i > 0;
+    let mut out = vec![];
+    out.extend(again.then(|| stay(&store.exec)));
+    // Everybody has read the ring, and what was stored before has been read.
+    out.extend((again || store.reuses.is_some()).then(|| barrier(None)));
+    inherit(&mut out, writer.id, writer.span);
+    out
+}
+
+/// What stages a part of a tile.
+fn part(writer: &Stmt, store: &Store, i: i64) -> Stmt {
+    let mut kind = writer.kind.clone();
+    if let StmtKind::Spec(Spec { inputs, .. }) = &mut kind
+        && let [Operand::View(from)] = &mut inputs[..]
+    {
+        let (_, row) = store.boxes.along();
+        let sizes = store.boxes.extents.map(|n| Some(Expr::int(n))).to_vec();
+        let mut at = vec![Some(Expr::int(0)); 2];
+        at[row] = Some(Expr::int(i));
+        from.ops.extend([ViewOp::Tile(Tiler::Sizes(sizes)), ViewOp::Index(at)]);
+    }
+    Stmt::derived(kind, writer)
+}
+
+/// What sends a part of a tile away.
+fn stored(store: &Store, target: &Target, map: &str, i: i64) -> Vec<Stmt> {
     let tile = View::of(&target.tile);
+    let (boxes, row) = store.boxes.along();
+    let mut at = target.at.clone();
+    let mode = at.len() - 2 + row;
+    at[mode].extend((i > 0).then(|| Expr::int(i * boxes)));
     let mut all = vec![];
-    for (to, from) in store.boxes.views(&map, &target.at, &tile) {
+    for (to, from) in store.boxes.views(map, &at, &tile) {
         let mut copy = Spec::new(SpecKind::Move);
         copy.inputs = vec![Operand::View(from)];
         copy.outputs = vec![to];
         all.push(Stmt::new(StmtKind::Spec(copy)));
     }
     all.push(sync(SyncOp::BulkCommit, None, None));
-    // A block keeps its memory until it ends.
-    all.push(sync(SyncOp::BulkWaitRead, None, Some(Expr::int(0))));
-    let (blocks, threads) = (View::of(&store.exec.0), View::of(&store.exec.1));
-    let of_warp = ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(WARP))]));
-    let first = ViewOp::Index(vec![Some(Expr::int(0))]);
-    let lead = threads.then(of_warp).then(first).then(ViewOp::Elect);
-    let read = vec![tile];
+    if store.outer.is_none() && i + 1 == store.parts {
+        // A block keeps its memory until it ends.
+        all.push(read());
+    }
     vec![
-        define(&map, store.boxes.map(&target.tensor, &target.sizes)),
         sync(SyncOp::FenceAsync, None, None),
         barrier(None),
-        within(&(blocks, lead), read, vec![View::of(&target.tensor)], all),
+        within(&lead(&store.exec), vec![tile], vec![View::of(&target.tensor)], all),
     ]
+}
+
+/// The thread of a block that asks for boxes.
+fn lead((blocks, threads): &(String, String)) -> (View, View) {
+    let of_warp = ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(WARP))]));
+    let first = ViewOp::Index(vec![Some(Expr::int(0))]);
+    (View::of(blocks), View::of(threads).then(of_warp).then(first).then(ViewOp::Elect))
+}
+
+/// Waits until all has been read that this thread has asked to be stored.
+fn read() -> Stmt {
+    sync(SyncOp::BulkWaitRead, None, Some(Expr::int(0)))
+}
+
+/// That thread waits so.
+fn stay(exec: &(String, String)) -> Stmt {
+    within(&lead(exec), vec![], vec![], vec![read()])
 }

@@ -274,3 +274,108 @@ fn layouts_of_rings_are_checked_after_edits() {
         assert!(run(&p, &table).is_err(), "{from} -> {to}");
     }
 }
+
+/// Tiles of a product that blocks take in turn.
+#[derive(Copy, Clone, Debug)]
+struct Turns {
+    blocks: i64,
+    /// Along M and N.
+    tiles: [i64; 2],
+    /// Tiles along M that follow each other.
+    band: i64,
+    tile: [i64; 2],
+    /// Along K, of each tile.
+    turns: i64,
+    stages: i64,
+    threads: i64,
+}
+
+const IN_TURN: Turns =
+    Turns { blocks: 3, tiles: [4, 2], band: 4, tile: [64, 64], turns: 3, stages: 3, threads: 128 };
+
+impl Turns {
+    fn text(&self) -> String {
+        let Turns { blocks, tiles: [tm, tn], band, tile: [m, n], turns, stages, threads } = self;
+        let (all_m, all_n, all_k, tiles) = (tm * m, tn * n, turns * 64, tm * tn);
+        format!(
+            "carbyne 2
+%A:[{all_m},{all_k}].f16.GL
+%B:[({all_k},{all_n}):(1,{all_k})].f16.GL
+%C:[{all_m},{all_n}].f16.GL
+MatMul.set @gemm <<<#grid:[@b < {blocks}], #cta:[{threads}]>>> (%A, %B) -> (%C) acc=f32 {{
+  let BAND = {band}, TN = {tn}
+  for (t = @b; t < {tiles}; t += {blocks}) {{
+    let bm = t / (BAND * TN) * BAND + t % BAND, bn = t / BAND % TN
+    %c:[{m},{n}].f32 = 0
+    for (k = 0; k < {turns}; k += 1) stages={stages} {{
+      Move (%A.tile([{m},64])[bm, k]) -> (%sA:SH)
+      Move (%B.tile([64,{n}])[k, bn]) -> (%sB:SH)
+      MatMul (%sA, %sB) -> (%c)
+    }}
+    UnaryPointwise.cast (%c) -> (%h:[{m},{n}].f16)
+    Move (%h) -> (%s:SH)
+    Move (%s) -> (%C.tile([{m},{n}])[bm, bn])
+  }}
+}}
+"
+        )
+    }
+}
+
+#[test]
+fn rings_run_on_from_tile_to_tile() {
+    for (blocks, band, turns, stages) in
+        [(3, 4, 3, 3), (1, 1, 1, 4), (5, 2, 2, 5), (4, 2, 4, 2), (2, 1, 3, 6), (7, 4, 1, 2)]
+    {
+        let of = Turns { blocks, band, turns, stages, ..IN_TURN };
+        let (text, p) = right(&of.text());
+        assert_eq!(families(&p, "MatMul"), ["wgmma"], "{of:?}");
+        // One initialization, before the loop over tiles; loads and stores by boxes.
+        assert_eq!(text.matches("mbarrier.init").count(), 2, "{of:?}: {text}");
+        assert!(text.find("mbarrier.init") < text.find("for (t = @b"), "{of:?}: {text}");
+        assert!(text.contains("let q = "), "{of:?}: {text}");
+        assert!(text.contains("bulk.tensor.2d.global.shared"), "{of:?}: {text}");
+    }
+}
+
+#[test]
+fn a_loop_of_one_tile_needs_no_more() {
+    let (text, p) = right(&Turns { blocks: 8, ..IN_TURN }.text());
+    assert_eq!(families(&p, "MatMul"), ["wgmma"]);
+    assert!(!text.contains("let q ="), "{text}");
+    assert!(text.contains("bulk.tensor.2d.shared.global"), "{text}");
+}
+
+#[test]
+fn a_tile_that_does_not_fit_beside_the_ring_is_staged_in_parts() {
+    let of = Turns {
+        tile: [128, 256],
+        tiles: [2, 2],
+        band: 2,
+        threads: 256,
+        stages: 4,
+        turns: 2,
+        ..IN_TURN
+    };
+    let (text, _) = right(&of.text());
+    assert_eq!(text.matches("bulk.commit").count(), 2, "{text}");
+    assert!(text.contains("%h.tile([128,128])[0, 1]"), "{text}");
+}
+
+#[test]
+fn nothing_that_orders_accesses_from_tile_to_tile_can_be_left_out() {
+    let (text, _) = right(&Turns { blocks: 2, ..IN_TURN }.text());
+    let lines: Vec<&str> = text.lines().collect();
+    let orders = ["wgmma.fence", "wgmma.wait", "mbarrier.", "fence.async", "barrier", "bulk."];
+    let mut found = 0;
+    for (i, line) in lines.iter().enumerate() {
+        if !orders.iter().any(|o| line.trim().starts_with(o)) {
+            continue;
+        }
+        let without: Vec<&str> =
+            lines.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, l)| *l).collect();
+        found += 1;
+        refuted(&without.join("\n"), &format!("line {}: {line}", i + 1));
+    }
+    assert!(found >= 15, "{found} of\n{text}");
+}

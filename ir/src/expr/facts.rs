@@ -3,8 +3,12 @@
 //! Invariant: every value the expression takes lies in the range and is a multiple of the divisor.
 //! A bound that does not fit in 64 bits is no bound.
 
-use super::{Dim, Node, VarInfo};
+use super::{Dim, ExprArena, ExprId, Node, VarInfo};
 use crate::leaf::gcd;
+use std::collections::HashMap;
+
+/// Operations of one expression that are looked at again where conditions hold.
+const MAX_REVISITED: usize = 256;
 
 /// Bounds, both inclusive, and a divisor (0 only for the constant zero).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -81,6 +85,48 @@ pub(super) fn facts_of(node: &Node, facts: &dyn Fn(Dim) -> Facts) -> Facts {
             let hi = a.hi.zip(b.hi).map(|(a, b)| a.max(b));
             Facts { lo: a.lo.max(b.lo), hi, div: gcd(a.div, b.div).max(1) }
         }
+    }
+}
+
+impl ExprArena {
+    /// The smallest and largest value where all of these are at least zero, if there is a bound: `t / 4` is at most 3 where
+    /// `15 - t` is.
+    #[must_use]
+    pub fn range_where(&self, dim: Dim, holds: &[Dim]) -> (Option<i64>, Option<i64>) {
+        let facts = self.facts_where(dim, holds, &mut HashMap::new());
+        (facts.lo, facts.hi)
+    }
+
+    fn facts_where(&self, dim: Dim, holds: &[Dim], seen: &mut HashMap<ExprId, Facts>) -> Facts {
+        let mut own = self.facts(dim);
+        let Dim::Expr(id) = dim else { return own };
+        if let Some(facts) = seen.get(&id) {
+            return *facts;
+        }
+        if seen.len() >= MAX_REVISITED {
+            return own;
+        }
+        // Each operation once, and recursion ends: the arena bounds the depth.
+        seen.insert(id, own);
+        let node = self.node(id);
+        let mut operands = vec![];
+        super::arena::for_each_operand(&node, &mut |operand| operands.push(operand));
+        let operands: HashMap<Dim, Facts> =
+            operands.into_iter().map(|d| (d, self.facts_where(d, holds, seen))).collect();
+        let known = |d: Dim| operands.get(&d).copied().unwrap_or_else(|| self.facts(d));
+        let again = facts_of(&node, &known);
+        own.lo = own.lo.max(again.lo);
+        own.hi = min_known(own.hi, again.hi);
+        for h in holds {
+            if let Ok(Dim::Const(most)) = self.add(*h, dim) {
+                own.hi = min_known(own.hi, Some(most));
+            }
+            if let Ok(Dim::Const(over)) = self.sub(*h, dim) {
+                own.lo = own.lo.max(over.checked_neg());
+            }
+        }
+        seen.insert(id, own);
+        own
     }
 }
 

@@ -47,6 +47,13 @@ impl Resolver {
         if from_zero && to_end {
             return Ok(());
         }
+        // Or by the ranges that parts of it have then: `t / 4` where `t < n`.
+        let near: Vec<Dim> = near.copied().collect();
+        if let ((Some(0..), Some(h)), (Some(s), _)) = (cx.range_where(i, &near), cx.range(size))
+            && h < s
+        {
+            return Ok(());
+        }
         let range = match (lo, hi) {
             (Some(lo), Some(hi)) => format!("ranges over {lo}..={hi}"),
             (Some(lo), None) => format!("ranges over {lo} and all above"),

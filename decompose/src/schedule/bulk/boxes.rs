@@ -1,0 +1,262 @@
+//! Boxes: how tiles of global memory lie in shared memory, and what views of them tensor maps are accessed by.
+
+use crate::instance::params::{Numbers, eval};
+use crate::schedule::turns::{count, plus, sum, times};
+use crate::solve::ops;
+use crate::solve::tv::{join, mode};
+use carbyne_ir::ast::visit::Walk;
+use carbyne_ir::ast::*;
+use carbyne_ir::layout::{Layout, Swizzle};
+use carbyne_ir::program::{Program, TensorId};
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::collections::HashMap;
+
+/// What names of a module stand for.
+pub(in crate::schedule) struct Known<'m> {
+    /// How often each name is defined.
+    defined: HashMap<&'m str, usize>,
+    /// Views that are defined once.
+    views: HashMap<&'m str, &'m View>,
+    /// Numbers.
+    numbers: Numbers,
+}
+
+impl<'m> Known<'m> {
+    pub(in crate::schedule) fn of(module: &'m Module) -> Self {
+        let defined = count(&module.items);
+        let once = |name: &str| defined.get(name) == Some(&1);
+        let (views, numbers) = (HashMap::new(), Numbers::new());
+        let mut out = Known { defined: HashMap::new(), views, numbers };
+        for stmt in Walk::new(&module.items).stmts() {
+            match &stmt.kind {
+                StmtKind::DataDef { name, view, .. } if once(&name.text) => {
+                    out.views.insert(&name.text, view);
+                }
+                StmtKind::Let(list) => {
+                    for (name, e) in list.iter().filter(|(name, _)| once(&name.text)) {
+                        if let Some(n) = eval(e, &out.numbers) {
+                            out.numbers.insert(name.text.clone(), n);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Known { defined, ..out }
+    }
+
+    /// How often a name is defined.
+    pub(in crate::schedule) fn defined(&self, name: &str) -> usize {
+        self.defined.get(name).copied().unwrap_or(0)
+    }
+
+    /// The extents of the boxes of a tensor, and the coordinates, in boxes, of the first that a view of tiles begins with: terms of
+    /// sums. None where the view is not made of tiles, or they of boxes.
+    pub(in crate::schedule) fn boxes(
+        &self,
+        view: &View,
+        boxes: &Boxes,
+    ) -> Option<(Vec<i64>, Vec<Vec<Expr>>)> {
+        let mut ops = &view.ops[..];
+        // A slice of a tensor of more modes.
+        let mut slice = None;
+        if let [ViewOp::Index(at), rest @ ..] = ops {
+            slice = Some(at);
+            ops = rest;
+        }
+        let extents = boxes.extents_of_box();
+        let mut own: [Vec<Expr>; 2] = Default::default();
+        let mut last = None;
+        while let [ViewOp::Tile(Tiler::Sizes(sizes)), ViewOp::Index(at), rest @ ..] = ops {
+            let ([Some(m), Some(k)], [Some(i), Some(j)]) = (&sizes[..], &at[..]) else {
+                return None;
+            };
+            let tile = [eval(m, &self.numbers)?, eval(k, &self.numbers)?];
+            for (mode, index) in [i, j].into_iter().enumerate() {
+                if tile[mode] % extents[mode] != 0 {
+                    return None;
+                }
+                if !matches!(index.kind, ExprKind::Int(0)) {
+                    own[mode].push(times(index.clone(), tile[mode] / extents[mode]));
+                }
+            }
+            last = Some(tile);
+            ops = rest;
+        }
+        if !ops.is_empty() || last? != boxes.extents {
+            return None;
+        }
+        let Some(slice) = slice else { return Some((extents.to_vec(), own.to_vec())) };
+        let mut left = extents.into_iter().zip(own);
+        let (mut sizes, mut at) = (vec![], vec![]);
+        for e in slice {
+            let (size, terms) = match e {
+                Some(e) => (1, vec![e.clone()]),
+                None => left.next()?,
+            };
+            sizes.push(size);
+            at.push(terms);
+        }
+        // The modes of a slice come first, so that the others are those of the tile.
+        let [.., None, None] = &slice[..] else { return None };
+        left.next().is_none().then_some((sizes, at))
+    }
+
+    /// A view with what its base is a view of before it.
+    pub(in crate::schedule) fn whole(&self, view: &View) -> View {
+        let mut out = view.clone();
+        // A chain of views is no longer than there are names.
+        for _ in 0..self.views.len() {
+            let Some(of) = self.views.get(out.base.text.as_str()) else { break };
+            let mut base = (*of).clone();
+            base.ops.append(&mut out.ops);
+            out = base;
+        }
+        out
+    }
+}
+
+/// How a tile lies in shared memory so that boxes of global memory fit it.
+#[derive(Clone)]
+pub(in crate::schedule) struct Boxes {
+    /// The tile's extents.
+    pub(in crate::schedule) extents: [i64; 2],
+    scalar: Scalar,
+    layout: Layout,
+    swizzle: Option<Swizzle>,
+    /// Which mode is contiguous in global memory, and how much of it is a box.
+    row: (usize, i64),
+}
+
+/// Extents of a box, at most (PTX ISA, Tensor Size, Traversal Stride and Bounding Box).
+const MOST_OF_BOX: i64 = 256;
+
+impl Boxes {
+    /// Those of a tile in global memory, in one of the layouts.
+    pub(in crate::schedule) fn of(
+        p: &Program,
+        tile: TensorId,
+        extents: [i64; 2],
+        layouts: Vec<(Layout, Option<Swizzle>)>,
+    ) -> Option<Self> {
+        let scalar = p.scalar_of(tile);
+        let row = contiguous(p, tile, extents, scalar)?;
+        let lies = |l: &Layout| l.mode(row).is_ok_and(|m| m.size() == 1 || m.at(1) == 1);
+        let (layout, swizzle) = layouts.into_iter().find(|(layout, _)| lies(layout))?;
+        let width = match layout.mode(row).ok()?.leaves() {
+            [(n, _)] | [(n, _), _] => *n,
+            _ => return None,
+        };
+        let lines = extents[1 - row];
+        let sizes = width <= MOST_OF_BOX && lines <= MOST_OF_BOX && extents[row] % width == 0;
+        // Without a swizzle a box is a unit of 16 bytes wide, and there are many.
+        let row = (row, width);
+        (sizes && swizzle.is_some()).then_some(Boxes { extents, scalar, layout, swizzle, row })
+    }
+
+    /// One of so many parts of the tile along its rows; none where boxes would be cut.
+    pub(in crate::schedule) fn part(&self, parts: i64) -> Option<Self> {
+        let (row, width) = self.row;
+        if parts < 1 || self.number() % parts != 0 {
+            return None;
+        }
+        let (lines, boxes) = (self.extents[1 - row], self.number() / parts);
+        let of_row = join(&[mode(width, 1), mode(boxes, width.checked_mul(lines)?)]).ok()?;
+        let mut modes = [mode(lines, width), of_row];
+        let mut extents = [lines, width * boxes];
+        if row == 0 {
+            modes.swap(0, 1);
+            extents.swap(0, 1);
+        }
+        let layout = Layout::concat(&modes).ok()?;
+        Some(Boxes { extents, layout, ..self.clone() })
+    }
+
+    /// Boxes of a tile along the contiguous mode, and which mode that is.
+    pub(in crate::schedule) fn along(&self) -> (i64, usize) {
+        (self.number(), self.row.0)
+    }
+
+    pub(in crate::schedule) fn bytes(&self) -> i64 {
+        self.extents[0] * self.extents[1] * self.scalar.bits() / 8
+    }
+
+    /// Boxes of a tile along the contiguous mode.
+    fn number(&self) -> i64 {
+        self.extents[self.row.0] / self.row.1
+    }
+
+    /// The extents of a box.
+    fn extents_of_box(&self) -> [i64; 2] {
+        let mut out = self.extents;
+        out[self.row.0] = self.row.1;
+        out
+    }
+
+    /// The type of a tensor in shared memory that lies so.
+    pub(in crate::schedule) fn lay_out(&self, ty: &mut TensorType) -> Option<()> {
+        let level = ty.levels.first_mut()?;
+        let (shape, stride) = (self.layout.shape(), self.layout.stride());
+        level.modes = shape.modes().iter().map(TupleExpr::constant).collect();
+        level.strides = Some(stride.modes().iter().map(TupleExpr::constant).collect());
+        ty.attrs.retain(|a| *a != TypeAttr::Open && !matches!(a, TypeAttr::Swizzle(..)));
+        ty.attrs.extend(self.swizzle_numbers().map(TypeAttr::Swizzle));
+        Some(())
+    }
+
+    fn swizzle_numbers(&self) -> Option<Box<[Expr; 3]>> {
+        self.swizzle.map(|s| Expr::swizzle(s.bits(), s.base(), s.shift().unsigned_abs()))
+    }
+
+    /// The tensor map of a tensor that is accessed by boxes of these extents.
+    pub(in crate::schedule) fn map(&self, tensor: &str, sizes: &[i64]) -> View {
+        View::of(tensor).then(ViewOp::TensorMap {
+            sizes: sizes.iter().map(|n| Expr::int(*n)).collect(),
+            swizzle: self.swizzle_numbers(),
+        })
+    }
+
+    /// Views of the boxes of a tile: in the tensor map of this name, of which the first box is `at`, and in the tile itself.
+    pub(in crate::schedule) fn views(
+        &self,
+        map: &str,
+        at: &[Vec<Expr>],
+        tile: &View,
+    ) -> Vec<(View, View)> {
+        let row = at.len() - 2 + self.row.0;
+        let of_box = |i: i64| {
+            let index = at.iter().enumerate().map(|(mode, terms)| {
+                let own = terms.iter().cloned().reduce(sum).unwrap_or_else(|| Expr::int(0));
+                Some(if mode == row { plus(own, i) } else { own })
+            });
+            let mut own = tile.clone();
+            if self.number() > 1 {
+                let sizes = self.extents_of_box().map(|n| Some(Expr::int(n))).to_vec();
+                let mut at = vec![Some(Expr::int(0)); 2];
+                at[self.row.0] = Some(Expr::int(i));
+                own = own.then(ViewOp::Tile(Tiler::Sizes(sizes))).then(ViewOp::Index(at));
+            }
+            (View::of(map).then(ViewOp::Index(index.collect())), own)
+        };
+        (0..self.number()).map(of_box).collect()
+    }
+}
+
+/// The mode of a tile in global memory whose elements are neighbors, where the others are whole units of 16 bytes apart.
+fn contiguous(p: &Program, t: TensorId, extents: [i64; 2], scalar: Scalar) -> Option<usize> {
+    /// Bits of the unit of strides.
+    const UNIT: i64 = 128;
+    if p.buffer_of(t).memory != Some(Memory::Gl) || ops::extents(p, t)? != extents {
+        return None;
+    }
+    let modes: Vec<_> = p.tensors[t].levels.iter().flat_map(Layout::modes).collect();
+    let stride = |mode: &Layout<carbyne_ir::expr::Dim>| match mode.leaves() {
+        [(_, s)] => s.as_const(),
+        _ => None,
+    };
+    let [first, second] = &modes[..] else { return None };
+    let strides = [stride(first)?, stride(second)?];
+    let row = strides.iter().position(|s| *s == 1)?;
+    let apart = strides[1 - row].checked_mul(scalar.bits())?;
+    (apart % UNIT == 0).then_some(row)
+}

@@ -1,0 +1,272 @@
+//! Loops with `stages=` whose copies the copy engine makes, box by box, and whose tiles `wgmma` reads where they lie.
+//!
+//! One elected thread of the block asks for the boxes of an iteration; an mbarrier for each stage, `full`, counts their bytes,
+//! another, `empty`, the warps that have read the stage. So no thread copies, and no barrier of the block stands in the loop.
+//! Nobody but instructions that take descriptors reads the rings: these say how tiles lie, and boxes are written so.
+//!
+//! A MatMul that ends an iteration is left under way while the next one begins: it has read its stage when the one after it
+//! has been issued and all but that one are done. The copies for the stage that is then free are S - 1 iterations ahead.
+//! Otherwise an iteration has read its stage at its end, and copies are S iterations ahead.
+//!
+//! Where the loop stands in another, in which nothing else has stages, the ring runs on from one of its iterations to the next:
+//! the stages of the next one are filled while this one ends.
+//!
+//! What is in the way of this leaves the loop to [`super::pipeline`].
+
+mod boxes;
+mod write;
+
+pub(super) use boxes::{Boxes, Known};
+
+use super::pipeline::Loop;
+use super::roles::Handed;
+use crate::names::Names;
+use crate::solve::canonical::{self, Demand};
+use crate::solve::ops::{self, Op, WARP};
+use crate::solve::{matmul, tv};
+use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_ir::ast::visit;
+use carbyne_ir::ast::*;
+use carbyne_ir::expr::Dim;
+use carbyne_ir::leaf::Leaf;
+use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
+use carbyne_ir::scalar::Memory;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use write::Write;
+
+/// The module with such loops written out, and the rings that are handed over; none where there is no such loop. `p` is what
+/// the module resolves to. Where `clamped`, tiles that copies are ahead of a loop around are named by the least of their number and the last.
+pub(crate) fn apply(
+    module: &Module,
+    p: &Program,
+    table: &AtomTable,
+    (names, clamped): (&mut Names, bool),
+) -> Option<(Module, Vec<Handed>)> {
+    let has = |v: Visibility| table.atoms().iter().any(|a| a.visibility == v);
+    if !has(Visibility::Mbarrier) || !has(Visibility::WgmmaGroup) {
+        return None;
+    }
+    let known = Known::of(module);
+    let mut found = HashMap::new();
+    for &kernel in &p.kernels {
+        let ops = ops::collect(p, kernel);
+        for stmt in p.specs[kernel].body.iter().flatten() {
+            let of = Bulk::of(p, table, kernel, stmt, &ops);
+            let of = of.or_else(|| Bulk::within(p, table, kernel, stmt, &ops));
+            found.extend(of.map(|of| (stmt.node.key(), of)));
+        }
+    }
+    let mut by = Write { found, known, names, clamped, handed: vec![] };
+    if by.found.is_empty() {
+        return None;
+    }
+    let mut tree = module.clone();
+    tree.items = visit::rewrite(tree.items, &mut by);
+    (!by.handed.is_empty()).then_some((tree, by.handed))
+}
+
+/// A loop whose copies are boxes.
+struct Bulk {
+    stages: i64,
+    start: Option<i64>,
+    step: i64,
+    trips: Option<i64>,
+    /// The loop that it stands in.
+    outer: Option<Outer>,
+    /// Warps of the block.
+    warps: i64,
+    /// Names of the blocks and of the block's threads.
+    exec: (String, String),
+    rings: BTreeMap<NodeKey, Ring>,
+    /// The MatMul at the end of an iteration, if it may be left under way.
+    last: Option<NodeKey>,
+}
+
+/// A loop around the one whose copies are boxes, which it executes in each iteration.
+struct Outer {
+    step: i64,
+    inner: NodeKey,
+    /// How often it executes that one's body.
+    turns: i64,
+    /// Whether a block executes its own body once at most.
+    once: bool,
+}
+
+/// A tensor of the loop that becomes a ring.
+struct Ring {
+    /// The copy that fills it.
+    copy: NodeKey,
+    boxes: Boxes,
+}
+
+impl Bulk {
+    fn of(
+        p: &Program,
+        table: &AtomTable,
+        kernel: SpecId,
+        stmt: &program::Stmt,
+        ops: &[Op],
+    ) -> Option<Self> {
+        let program::StmtKind::For { start, end, step, stages: 2.., unroll, body, .. } = &stmt.kind
+        else {
+            return None;
+        };
+        let of_block: BTreeSet<SpecId> = ops.iter().map(|op| op.spec).collect();
+        let facts = Loop::of(p, stmt, &of_block, true)?;
+        let threads = ops::block_threads(p, kernel);
+        if *unroll == Unroll::Full
+            || threads % WARP != 0
+            || facts.fills().is_empty()
+            || facts.has_others()
+        {
+            return None;
+        }
+        let op = |id: SpecId| ops.iter().find(|op| op.spec == id && op.group.whole);
+        let mut rings = BTreeMap::new();
+        let mut buffers = BTreeSet::new();
+        for (allocation, copies) in facts.fills() {
+            let [copy] = copies[..] else { return None };
+            let find = |s: &&program::Stmt| s.node.key() == *allocation;
+            let program::StmtKind::Allocate(t) = body.iter().find(find)?.kind else { return None };
+            let id = body.iter().find_map(|s| match s.kind {
+                program::StmtKind::Spec(id) if s.node.key() == copy => Some(id),
+                _ => None,
+            })?;
+            op(id)?;
+            buffers.insert(p.tensors[t].buffer);
+            rings.insert(*allocation, Ring::of(p, table, (t, id, copy), body, &op)?);
+        }
+        let exec = p.specs[kernel].exec?;
+        let name = |id: program::ThreadsId| p.threads[p.threads[id].root].name.clone();
+        Some(Bulk {
+            stages: facts.stages,
+            start: start.as_const(),
+            step: facts.step,
+            outer: None,
+            trips: ops::trips(*start, *end, *step),
+            warps: threads / WARP,
+            exec: (name(exec.blocks)?, name(exec.threads)?),
+            rings,
+            last: last(p, body, &buffers),
+        })
+    }
+}
+
+impl Bulk {
+    /// Of the loop with stages in a loop, if it has the same iterations in each of its iterations.
+    fn within(
+        p: &Program,
+        table: &AtomTable,
+        kernel: SpecId,
+        stmt: &program::Stmt,
+        ops: &[Op],
+    ) -> Option<Self> {
+        let program::StmtKind::For { step, stages: ..2, unroll, body, .. } = &stmt.kind else {
+            return None;
+        };
+        let staged =
+            |s: &&program::Stmt| matches!(s.kind, program::StmtKind::For { stages: 2.., .. });
+        let [inner] = body.iter().filter(staged).collect::<Vec<_>>()[..] else { return None };
+        let of = Bulk::of(p, table, kernel, inner, ops)?;
+        let turns = of.trips.filter(|n| *n > 0 && of.start.is_some())?;
+        // What is read ahead nothing writes.
+        let buffer = |t: TensorId| p.tensors[t].buffer;
+        let written: BTreeSet<BufferId> = p
+            .walk(body)
+            .specs()
+            .flat_map(|id| p.specs[id].outputs.iter().map(|t| buffer(*t)))
+            .collect();
+        let copies: BTreeSet<NodeKey> = of.rings.values().map(|r| r.copy).collect();
+        let is_copy = |s: &program::Stmt| copies.contains(&s.node.key());
+        let reads = p.walk(body).stmts().filter(|s| is_copy(s)).filter_map(|s| match s.kind {
+            program::StmtKind::Spec(id) => Some(id),
+            _ => None,
+        });
+        let mut reads = reads.flat_map(|id| p.specs[id].input_tensors());
+        let fine = *unroll != Unroll::Full && !reads.any(|t| written.contains(&buffer(t)));
+        let once = is_once(p, stmt);
+        let outer = Outer { step: *step, inner: inner.node.key(), turns, once };
+        fine.then_some(Bulk { outer: Some(outer), ..of })
+    }
+}
+
+/// Whether a loop has at most one iteration, whatever it depends on.
+pub(super) fn is_once(p: &Program, stmt: &program::Stmt) -> bool {
+    let program::StmtKind::For { start, end, step, .. } = &stmt.kind else { return false };
+    let length = Dim::sub(&p.arena, *end, *start);
+    length.is_ok_and(|n| p.arena.range(n).1.is_some_and(|most| most <= *step))
+}
+
+/// The MatMul at the end of the statements, if nothing else of them reads the rings, or has to do with its sums.
+fn last(p: &Program, body: &[program::Stmt], rings: &BTreeSet<BufferId>) -> Option<NodeKey> {
+    let of = |t: TensorId| p.tensors[t].buffer;
+    let end = body.last()?;
+    let program::StmtKind::Spec(id) = end.kind else { return None };
+    let spec = &p.specs[id];
+    let sums = of(*spec.outputs.first()?);
+    let in_registers = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Rf);
+    let touches = |id: SpecId| {
+        let spec = &p.specs[id];
+        let reads = spec.input_tensors().any(|t| rings.contains(&of(t)) || of(t) == sums);
+        reads || spec.outputs.iter().any(|t| of(*t) == sums)
+    };
+    let others = p.walk(&body[..body.len() - 1]).specs().any(touches);
+    let alone = spec.kind == SpecKind::MatMul && !spec.input_tensors().any(in_registers);
+    (alone && !others).then(|| end.node.key())
+}
+
+impl Ring {
+    fn of<'o>(
+        p: &Program,
+        table: &AtomTable,
+        (t, id, copy): (TensorId, SpecId, NodeKey),
+        body: &[program::Stmt],
+        op: &impl Fn(SpecId) -> Option<&'o Op>,
+    ) -> Option<Self> {
+        let buffer = p.tensors[t].buffer;
+        if !p.buffers[buffer].open {
+            return None;
+        }
+        let extents: [i64; 2] = ops::extents(p, t)?.try_into().ok()?;
+        let spec = &p.specs[id];
+        let to = *spec.outputs.first()?;
+        if spec.atom.is_some() || ops::extents(p, to)? != extents || to != spec.outputs[0] {
+            return None;
+        }
+        let demands = demands(p, table, (buffer, id), body, op)?;
+        let from = spec.input_tensors().next()?;
+        let all = canonical::layouts(p, buffer, &demands);
+        Some(Ring { copy, boxes: Boxes::of(p, from, extents, all)? })
+    }
+}
+
+/// What instructions that read a tensor of the loop by descriptors want of it; none where others read it.
+fn demands<'o>(
+    p: &Program,
+    table: &AtomTable,
+    (buffer, copy): (BufferId, SpecId),
+    body: &[program::Stmt],
+    op: &impl Fn(SpecId) -> Option<&'o Op>,
+) -> Option<Vec<Demand>> {
+    let of = |t: TensorId| p.tensors[t].buffer == buffer;
+    let mut out = vec![];
+    for stmt in body {
+        let mut touching = p.walk(std::slice::from_ref(stmt)).specs().filter(|id| {
+            let spec = &p.specs[*id];
+            *id != copy && spec.input_tensors().chain(spec.outputs.iter().copied()).any(of)
+        });
+        let Some(id) = touching.next() else { continue };
+        let is_top = matches!(stmt.kind, program::StmtKind::Spec(top) if top == id);
+        let (spec, op) = (&p.specs[id], op(id)?);
+        let multiplies = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        if !is_top || !multiplies || spec.outputs.iter().any(|t| of(*t)) {
+            return None;
+        }
+        let options = matmul::described(p, table, op, &tv::Known::new());
+        let atom = table.get(options.first()?.choice.atom)?;
+        for (t, operand) in spec.input_tensors().zip(&atom.operands).filter(|(t, _)| of(*t)) {
+            out.push(Demand::new(t, operand)?);
+        }
+    }
+    (!out.is_empty()).then_some(out)
+}

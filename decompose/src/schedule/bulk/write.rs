@@ -1,0 +1,547 @@
+//! What is written in the places of loops whose copies are boxes.
+
+use super::{Bulk, Known};
+use crate::build::{
+    barrier, block, counted, define, define_threads, dims, plain, sync, view, when, within,
+};
+use crate::names::Names;
+use crate::places::inherit;
+use crate::schedule::pipeline::{BUDGET, copied};
+use crate::schedule::roles::Handed;
+use crate::schedule::turns::{count, modulo, plus, referred, staged, sum, times, turns};
+use crate::solve::ops::WARP;
+use carbyne_ir::ast::visit::Rewriter;
+use carbyne_ir::ast::*;
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Puts loops over boxes in the places of loops.
+pub(super) struct Write<'a> {
+    pub(super) found: HashMap<NodeKey, Bulk>,
+    pub(super) known: Known<'a>,
+    pub(super) names: &'a mut Names,
+    /// Whether the tile of the loop around that copies are for is named by the least of its number and the last.
+    pub(super) clamped: bool,
+    pub(super) handed: Vec<Handed>,
+}
+
+impl Rewriter for Write<'_> {
+    fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
+        let Some(bulk) = self.found.remove(&stmt.id.key()) else { return out.push(stmt) };
+        let Some(mut written) = self.put(&bulk, &mut stmt) else { return out.push(stmt) };
+        let trivia = std::mem::take(&mut stmt.leading);
+        if bulk.outer.is_some() {
+            written.before.push(Stmt { leading: vec![], ..stmt.clone() });
+        }
+        let mut stmts = written.before;
+        inherit(&mut stmts, stmt.id, stmt.span);
+        if let Some(first) = stmts.first_mut() {
+            first.blank_above = stmt.blank_above;
+            first.leading = trivia;
+        }
+        self.handed.push(written.handed);
+        out.append(&mut stmts);
+    }
+}
+
+/// What takes the place of a loop, and what stands before the loop around it.
+struct Written {
+    before: Vec<Stmt>,
+    here: Vec<Stmt>,
+    handed: Handed,
+}
+
+/// The loop around, as it is written.
+struct Outside<'a> {
+    var: &'a str,
+    start: &'a Expr,
+    end: &'a Expr,
+    step: i64,
+    turns: i64,
+    once: bool,
+    /// What its iterations execute before the loop.
+    before: &'a [Stmt],
+}
+
+/// What stands around the loop, and what an iteration copies.
+struct Around {
+    /// Views and names.
+    before: Vec<Stmt>,
+    /// Numbers that the loop around defines for the copies.
+    numbers: Vec<Stmt>,
+    /// The copies of the iteration of the loop's variable into the stage of that name.
+    copies: Vec<Stmt>,
+    stage: String,
+    /// Names of tensors that are read, and of the rings.
+    sources: Vec<String>,
+    rings: Vec<String>,
+    /// By their allocations, the names of rings in the loop and before it.
+    renamed: Vec<(String, String)>,
+    allocations: BTreeSet<NodeKey>,
+    full: String,
+    empty: String,
+    lead: (View, View),
+    leads: (View, View),
+}
+
+/// A loop, and what its iterations are written from.
+struct Steps<'a> {
+    bulk: &'a Bulk,
+    around: &'a Around,
+    var: &'a str,
+    start: &'a Expr,
+    end: &'a Expr,
+    /// How many iterations copies are ahead.
+    reach: i64,
+}
+
+impl Steps<'_> {
+    /// How many iterations of the loop come before one.
+    fn turn(&self) -> Expr {
+        turns(Expr::name(self.var), self.start, self.bulk.step)
+    }
+}
+
+impl Around {
+    /// Names of the mbarriers.
+    fn barriers(&self) -> impl Iterator<Item = &String> {
+        [&self.full, &self.empty].into_iter()
+    }
+
+    /// What the thread that asks for boxes does in an iteration.
+    fn by_lead(&self, stmts: Vec<Stmt>) -> Stmt {
+        let read = self.sources.iter().chain(self.barriers());
+        within(&self.lead, views(read), views(&self.rings), stmts)
+    }
+
+    /// The copies of an iteration of the loop, in one of the loop around, into a stage.
+    fn copies(
+        &self,
+        of: (&str, &Expr),
+        outer: Option<(&str, &Expr)>,
+        stage: &Expr,
+        numbers: &Renamed,
+    ) -> Option<Vec<Stmt>> {
+        let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
+        let ((var, at), given) = (of, (self.stage.clone(), stage.clone()));
+        by.numbers.extend([(var.to_owned(), at.clone()), given]);
+        by.numbers.extend(outer.map(|(var, at)| (var.to_owned(), at.clone())));
+        numbers.iter().for_each(|(from, to)| by.rename_number(from, to));
+        copied(&mut by, &self.copies)
+    }
+
+    /// The numbers that the loop around defines, of one of its iterations.
+    fn numbers(&self, (var, at): (&str, &Expr), names: &mut Names) -> Option<(Vec<Stmt>, Renamed)> {
+        let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
+        by.numbers.insert(var.to_owned(), at.clone());
+        let mut renamed = vec![];
+        for stmt in &self.numbers {
+            let StmtKind::Let(list) = &stmt.kind else { continue };
+            for (name, _) in list {
+                let own = names.fresh(&name.text);
+                by.rename_number(&name.text, &own);
+                renamed.push((name.text.clone(), own));
+            }
+        }
+        Some((copied(&mut by, &self.numbers)?, renamed))
+    }
+}
+
+/// Names of numbers, and what they are called elsewhere.
+type Renamed = Vec<(String, String)>;
+
+impl Write<'_> {
+    /// Puts what takes the place of a loop into the one around, if there is one; none where a view is no box.
+    fn put(&mut self, bulk: &Bulk, stmt: &mut Stmt) -> Option<Written> {
+        let Some(outer) = &bulk.outer else {
+            let mut out = self.written(bulk, stmt, None)?;
+            out.before.append(&mut out.here);
+            return Some(out);
+        };
+        let StmtKind::For { var, start, end, body, .. } = &stmt.kind else { return None };
+        let at = body.stmts.iter().position(|s| s.id.key() == outer.inner)?;
+        let outside = Outside {
+            var: &var.text,
+            start,
+            end,
+            step: outer.step,
+            turns: outer.turns,
+            once: outer.once,
+            before: &body.stmts[..at],
+        };
+        let inner = &body.stmts[at];
+        let mut out = self.written(bulk, inner, Some(&outside))?;
+        let mut here = std::mem::take(&mut out.here);
+        inherit(&mut here, inner.id, inner.span);
+        if let Some(first) = here.first_mut() {
+            (first.blank_above, first.leading) = (inner.blank_above, inner.leading.clone());
+        }
+        if let StmtKind::For { body, .. } = &mut stmt.kind {
+            body.stmts.splice(at..=at, here);
+        }
+        Some(out)
+    }
+
+    /// The statements in the place of a loop; none where a view is no box.
+    fn written(
+        &mut self,
+        bulk: &Bulk,
+        stmt: &Stmt,
+        outside: Option<&Outside<'_>>,
+    ) -> Option<Written> {
+        let StmtKind::For { var, start, end, unroll, body, .. } = &stmt.kind else { return None };
+        // A loop around that has one iteration leaves nothing to run on to.
+        let on = outside.filter(|o| !o.once);
+        let depth = match (on, bulk.trips) {
+            (None, Some(n)) => n.min(bulk.stages),
+            _ => bulk.stages,
+        };
+        if depth < 2 {
+            return None;
+        }
+        let reach = if bulk.last.is_some() { depth - 1 } else { depth };
+        let around = self.around(bulk, (&var.text, body), depth, outside)?;
+        let of = Steps { bulk, around: &around, var: &var.text, start, end, reach };
+
+        // Before the loop.
+        let mut out = around.before.clone();
+        let init = sync(SyncOp::MbarrierInit, Some(View::of(&around.full)), Some(Expr::int(1)));
+        let handed =
+            Handed { rings: around.allocations.clone(), init: init.id.key(), arrivals: vec![] };
+        let warps = Some(Expr::int(bulk.warps));
+        let mut first = vec![
+            init,
+            sync(SyncOp::MbarrierInit, Some(View::of(&around.empty)), warps),
+            sync(SyncOp::FenceAsync, None, None),
+        ];
+        first.push(match outside {
+            None => self.first(&of)?,
+            Some(o) => self.first_within(&of, o)?,
+        });
+        let filled = around.barriers().chain(&around.rings);
+        out.push(within(&around.lead, views(&around.sources), views(filled), first));
+        out.push(barrier(None));
+
+        // An iteration.
+        let mut all = vec![];
+        let own = of.turn();
+        let turn = match on {
+            None => own,
+            Some(o) => {
+                let q = Expr::name(self.names.fresh("q"));
+                let before = turns(Expr::name(o.var), o.start, o.step);
+                all.push(named(&q, sum(times(before, o.turns), own)));
+                q
+            }
+        };
+        let stage = modulo(turn.clone(), depth);
+        let used = Expr::bin(BinOp::Div, turn.clone(), Expr::int(depth));
+        let bar = |name: &str, stage: &Expr| Some(staged(name, stage));
+        let wait = |name: &str, stage: &Expr, parity: Expr| {
+            sync(SyncOp::MbarrierWait, bar(name, stage), Some(parity))
+        };
+        all.push(wait(&around.full, &stage, modulo(used.clone(), 2)));
+        let is_ring = |s: &Stmt| bulk.rings.contains_key(&s.id.key());
+        let is_copy = |s: &Stmt| bulk.rings.values().any(|r| r.copy == s.id.key());
+        let mut rest: Vec<Stmt> =
+            body.stmts.iter().filter(|s| !is_ring(s) && !is_copy(s)).cloned().collect();
+        let mut uses = Substitution { budget: BUDGET, ..Default::default() };
+        for (name, ring) in &around.renamed {
+            uses.data.insert(name.clone(), Given::View(staged(ring, &stage)));
+        }
+        uses.in_place(&mut rest).ok()?;
+        all.append(&mut rest);
+        let ahead = plus(turn.clone(), reach);
+        let next = if reach == depth { stage } else { modulo(ahead.clone(), depth) };
+        let arrive = within(
+            &around.leads,
+            vec![View::of(&around.empty)],
+            vec![],
+            vec![sync(SyncOp::MbarrierArrive, bar(&around.empty, &next), None)],
+        );
+        if bulk.last.is_some() {
+            all.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(1))));
+            all.push(when(turn, CmpOp::Gt, Expr::int(0), vec![arrive]));
+        } else {
+            all.push(arrive);
+        }
+        if on.is_some() || bulk.trips.is_none_or(|n| n > reach) {
+            // A fresh barrier passes parity 1.
+            let before = match reach == depth {
+                true => used,
+                false => plus(Expr::bin(BinOp::Div, ahead, Expr::int(depth)), 1),
+            };
+            let empty = wait(&around.empty, &next, modulo(before, 2));
+            all.append(&mut match on {
+                None => self.fill(&of, empty, &next)?,
+                Some(o) => self.fill_on(&of, o, empty, &next)?,
+            });
+        }
+        let mut body_of_loop = block(all);
+        body_of_loop.footer.clone_from(&body.footer);
+        let kind = StmtKind::For {
+            var: var.clone(),
+            start: start.clone(),
+            end: end.clone(),
+            step: Expr::int(bulk.step),
+            unroll: *unroll,
+            stages: None,
+            body: body_of_loop,
+        };
+        let trailing = stmt.trailing.clone();
+        let looped = Stmt { id: stmt.id, from: stmt.from, trailing, ..Stmt::derived(kind, stmt) };
+        let mut here = vec![looped];
+        if bulk.last.is_some() {
+            here.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(0))));
+        }
+        Some(Written { before: out, here, handed })
+    }
+
+    /// The copies of the first iterations.
+    fn first(&mut self, of: &Steps<'_>) -> Option<Stmt> {
+        let s = self.names.fresh("s");
+        let step = Expr::name(&s);
+        let at = sum(of.start.clone(), times(step.clone(), of.bulk.step));
+        let mut copies = of.around.copies((of.var, &at), None, &step, &vec![])?;
+        if of.bulk.trips.is_none_or(|n| n < of.reach) {
+            copies = vec![when(at, CmpOp::Lt, of.end.clone(), copies)];
+        }
+        Some(counted(&s, (0, of.reach), Unroll::Default, copies))
+    }
+
+    /// The copies of the first iterations of a loop in a loop.
+    fn first_within(&mut self, of: &Steps<'_>, o: &Outside<'_>) -> Option<Stmt> {
+        let s = self.names.fresh("s");
+        let step = Expr::name(&s);
+        let first = Expr::int(of.bulk.start?);
+        let looped = |body| counted(&s, (0, of.reach), Unroll::Default, body);
+        if of.reach <= o.turns {
+            let at = sum(first, times(step.clone(), of.bulk.step));
+            let (mut all, renamed) = of.around.numbers((o.var, o.start), self.names)?;
+            let outer = Some((o.var, o.start));
+            all.push(looped(of.around.copies((of.var, &at), outer, &step, &renamed)?));
+            return Some(when(o.start.clone(), CmpOp::Lt, o.end.clone(), all));
+        }
+        // They are those of more than one iteration of the loop around.
+        let mut out = vec![];
+        let tile = Expr::name(self.names.fresh("u"));
+        let turns = Expr::bin(BinOp::Div, step.clone(), Expr::int(o.turns));
+        out.push(named(&tile, sum(o.start.clone(), times(turns, o.step))));
+        let u = self.clamped(&tile, o, &mut out);
+        let at = sum(first, times(modulo(step.clone(), o.turns), of.bulk.step));
+        let (mut all, renamed) = of.around.numbers((o.var, &u), self.names)?;
+        all.extend(of.around.copies((of.var, &at), Some((o.var, &u)), &step, &renamed)?);
+        out.push(when(tile, CmpOp::Lt, o.end.clone(), all));
+        Some(looped(out))
+    }
+
+    /// The copies of a later iteration into a stage, once that is empty.
+    fn fill(&mut self, of: &Steps<'_>, empty: Stmt, stage: &Expr) -> Option<Vec<Stmt>> {
+        let later = sum(Expr::name(of.var), Expr::int(of.reach.checked_mul(of.bulk.step)?));
+        let copies = of.around.copies((of.var, &later), None, stage, &vec![])?;
+        let all = std::iter::once(empty).chain(copies).collect();
+        Some(vec![when(later, CmpOp::Lt, of.end.clone(), vec![of.around.by_lead(all)])])
+    }
+
+    /// The same where it may be one of a later iteration of the loop around.
+    fn fill_on(
+        &mut self,
+        of: &Steps<'_>,
+        o: &Outside<'_>,
+        empty: Stmt,
+        stage: &Expr,
+    ) -> Option<Vec<Stmt>> {
+        let mut out = vec![];
+        let tile = Expr::name(self.names.fresh("u"));
+        let later = plus(of.turn(), of.reach);
+        let turns = Expr::bin(BinOp::Div, later.clone(), Expr::int(o.turns));
+        out.push(named(&tile, sum(Expr::name(o.var), times(turns, o.step))));
+        let u = self.clamped(&tile, o, &mut out);
+        let at = sum(Expr::int(of.bulk.start?), times(modulo(later, o.turns), of.bulk.step));
+        let (mut all, renamed) = of.around.numbers((o.var, &u), self.names)?;
+        all.push(empty);
+        all.extend(of.around.copies((of.var, &at), Some((o.var, &u)), stage, &renamed)?);
+        out.push(when(tile, CmpOp::Lt, o.end.clone(), vec![of.around.by_lead(all)]));
+        Some(out)
+    }
+
+    /// The tile that copies are for, as their coordinates name it.
+    fn clamped(&mut self, tile: &Expr, o: &Outside<'_>, out: &mut Vec<Stmt>) -> Expr {
+        if !self.clamped {
+            return tile.clone();
+        }
+        let u = Expr::name(self.names.fresh("last"));
+        let last = Expr::bin(BinOp::Sub, o.end.clone(), Expr::int(1));
+        out.push(named(&u, Expr::bin(BinOp::Min, tile.clone(), last)));
+        u
+    }
+
+    /// Rings, barriers, threads and maps.
+    fn around(
+        &mut self,
+        bulk: &Bulk,
+        (var, body): (&str, &Block),
+        depth: i64,
+        outside: Option<&Outside<'_>>,
+    ) -> Option<Around> {
+        let mut inside = count(&body.stmts);
+        let mut numbers = Numbers::default();
+        if let Some(o) = outside {
+            let more: BTreeMap<&str, usize> = count(o.before).into_iter().collect();
+            for (name, n) in more {
+                *inside.entry(name).or_default() += n;
+            }
+            numbers = Numbers::of(o.before);
+        }
+        let (mut before, mut maps) = (vec![], vec![]);
+        let [full, empty, warps, lead, leads, stage] =
+            ["full", "empty", "warps", "lead", "leads", "stage"].map(|n| self.names.fresh(n));
+        let mut out = Around {
+            before: vec![],
+            numbers: vec![],
+            copies: vec![],
+            stage,
+            sources: vec![],
+            rings: vec![],
+            renamed: vec![],
+            allocations: BTreeSet::new(),
+            full,
+            empty,
+            lead: (View::of(&bulk.exec.0), View::of(&lead)),
+            leads: (View::of(&bulk.exec.0), View::of(&leads)),
+        };
+        let bar = staged(&out.full, &Expr::name(&out.stage));
+        let bytes: i64 = bulk.rings.values().map(|r| r.boxes.bytes()).sum();
+        out.copies.push(sync(SyncOp::MbarrierExpect, Some(bar.clone()), Some(Expr::int(bytes))));
+        for own in &body.stmts {
+            let Some(ring) = bulk.rings.get(&own.id.key()) else { continue };
+            let StmtKind::Allocate { name, ty } = &own.kind else { return None };
+            let copy = body.stmts.iter().find(|s| s.id.key() == ring.copy)?;
+            let StmtKind::Spec(Spec { inputs, outputs, .. }) = &copy.kind else { return None };
+            let [Operand::View(from)] = &inputs[..] else { return None };
+            if outputs.iter().any(|to| !to.ops.is_empty()) || ty.levels.len() != 1 {
+                return None;
+            }
+            // It now stands beside what is around the loop.
+            let own_name = match self.known.defined(&name.text) {
+                1 => name.text.clone(),
+                _ => self.names.fresh(&name.text),
+            };
+            let mut ty = ty.clone();
+            ring.boxes.lay_out(&mut ty)?;
+            ty.levels.insert(0, dims(&[depth], false));
+            let allocation = StmtKind::Allocate { name: Name::new(&own_name), ty };
+            let allocation = Stmt::derived(allocation, own);
+            out.allocations.insert(allocation.id.key());
+            before.push(allocation);
+
+            let whole = self.known.whole(from);
+            let (sizes, at) = self.known.boxes(&whole, &ring.boxes)?;
+            for e in at.iter().flatten() {
+                numbers.need(e, var, &inside)?;
+            }
+            let map = define("", ring.boxes.map(&whole.base.text, &sizes));
+            let known = maps.iter().find(|(_, m): &&(String, StmtKind)| *m == map.kind);
+            let map_name = match known {
+                Some((name, _)) => name.clone(),
+                None => {
+                    let name = self.names.fresh(&format!("m{}", whole.base.text));
+                    maps.push((name.clone(), map.kind));
+                    name
+                }
+            };
+            let to = staged(&own_name, &Expr::name(&out.stage));
+            for (from, to) in ring.boxes.views(&map_name, &at, &to) {
+                let mut copy = Spec::new(SpecKind::Move);
+                copy.inputs = vec![Operand::View(from)];
+                copy.outputs = vec![to];
+                copy.attrs = vec![view("bar", bar.clone())];
+                out.copies.push(Stmt::new(StmtKind::Spec(copy)));
+            }
+            if !out.sources.contains(&whole.base.text) {
+                out.sources.push(whole.base.text.clone());
+            }
+            out.rings.push(own_name.clone());
+            out.renamed.push((name.text.clone(), own_name));
+        }
+        for name in [&out.full, &out.empty] {
+            before.push(plain(name, &[depth], Scalar::Mbarrier, Memory::Sh));
+        }
+        let all = View::of(&bulk.exec.1);
+        let of_warp = Tiler::Sizes(vec![Some(Expr::int(WARP))]);
+        before.push(define_threads(&warps, all.then(ViewOp::Tile(of_warp))));
+        let first = ViewOp::Index(vec![Some(Expr::int(0))]);
+        before.push(define_threads(&lead, View::of(&warps).then(first).then(ViewOp::Elect)));
+        before.push(define_threads(&leads, View::of(&warps).then(ViewOp::Elect)));
+        for (name, kind) in maps {
+            if let StmtKind::DataDef { view, .. } = kind {
+                before.push(define(&name, view));
+            }
+        }
+        out.before = before;
+        out.numbers = numbers.needed();
+        Some(out)
+    }
+}
+
+fn views<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<View> {
+    names.into_iter().map(View::of).collect()
+}
+
+/// `let name = value`
+fn named(name: &Expr, value: Expr) -> Stmt {
+    let text = if let ExprKind::Name(name) = &name.kind { name } else { "" };
+    Stmt::new(StmtKind::Let(vec![(Name::new(text), value)]))
+}
+
+/// Numbers that a loop around defines, and which of them copies need.
+#[derive(Default)]
+struct Numbers<'a> {
+    all: Vec<(&'a Name, &'a Expr)>,
+    needed: BTreeSet<usize>,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(stmts: &'a [Stmt]) -> Self {
+        let lists = stmts.iter().filter_map(|s| match &s.kind {
+            StmtKind::Let(list) => Some(list),
+            _ => None,
+        });
+        Numbers { all: lists.flatten().map(|(n, e)| (n, e)).collect(), ..Numbers::default() }
+    }
+
+    /// Notes what an expression needs of them; none where it needs another name from inside.
+    fn need(&mut self, e: &Expr, var: &str, inside: &HashMap<&str, usize>) -> Option<()> {
+        let mut todo = vec![];
+        names_of(e, &mut |name| todo.push(name.to_owned()));
+        while let Some(name) = todo.pop() {
+            if name == var || !inside.contains_key(name.as_str()) {
+                continue;
+            }
+            let at = self.all.iter().position(|(n, _)| n.text == name)?;
+            if inside.get(name.as_str()) != Some(&1) {
+                return None;
+            }
+            if self.needed.insert(at) {
+                names_of(self.all[at].1, &mut |name| todo.push(name.to_owned()));
+            }
+        }
+        Some(())
+    }
+
+    /// Their definitions.
+    fn needed(&self) -> Vec<Stmt> {
+        let list: Vec<(Name, Expr)> = self
+            .needed
+            .iter()
+            .map(|at| (self.all[*at].0.clone(), self.all[*at].1.clone()))
+            .collect();
+        if list.is_empty() { vec![] } else { vec![Stmt::new(StmtKind::Let(list))] }
+    }
+}
+
+/// The names in an expression.
+pub(super) fn names_of(e: &Expr, each: &mut impl FnMut(&str)) {
+    let stmt = Stmt::new(StmtKind::Let(vec![(Name::new(""), e.clone())]));
+    referred(&stmt, &mut |name, _| each(name));
+}
