@@ -63,7 +63,7 @@ def solved(carbyne, arch, text, file):
 
 def measured(carbyne, arch, file, repeat):
     """Microseconds of all kernels of a file."""
-    done = subprocess.run([carbyne, "run", file, "--arch", arch, "--repeat", str(repeat), "--compare", "5"], capture_output=True, text=True)
+    done = subprocess.run([carbyne, "run", file, "--arch", arch, "--repeat", str(repeat), "--sustain", "0", "--compare", "5"], capture_output=True, text=True)
     found = re.findall(r"L2 flushed: median ([\d.]+) us", done.stdout + done.stderr)
     if done.returncode or not found:
         print(file.with_suffix(".in").read_text(), done.stdout, done.stderr, file=sys.stderr)

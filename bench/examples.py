@@ -48,7 +48,7 @@ def counts(program, file, arch):
 
 def microseconds(program, file, arch):
     done = subprocess.run(
-        [program, "run", file, "--arch", arch, "--repeat", "30", "--compare", "50"], capture_output=True, text=True
+        [program, "run", file, "--arch", arch, "--repeat", "30", "--sustain", "0", "--compare", "50"], capture_output=True, text=True
     )
     said = done.stdout + done.stderr
     times = [float(t) for t in re.findall(r"L2 flushed: median ([0-9.]+) us", said)]

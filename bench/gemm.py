@@ -26,7 +26,7 @@ def text(m, n, k, majors, ty, by):
 
 
 def ours(asked, file, repeat):
-    command = [asked.carbyne, "run", file, "--arch", asked.arch, "--repeat", str(repeat), "--compare", "5"]
+    command = [asked.carbyne, "run", file, "--arch", asked.arch, "--repeat", str(repeat), "--sustain", "0", "--compare", "5"]
     command += ["--strategy", asked.strategy] if asked.strategy else []
     done = subprocess.run(command, capture_output=True, text=True)
     found = re.findall(r"L2 flushed: median ([\d.]+) us", done.stdout + done.stderr)

@@ -38,7 +38,7 @@ def time_of(carbyne, arch, text):
     with tempfile.NamedTemporaryFile("w", suffix=".cby") as file:
         file.write(f"carbyne 2\n{text}\n")
         file.flush()
-        done = subprocess.run([carbyne, "run", file.name, "--arch", arch, "--repeat", "100", "--compare", "5"], capture_output=True, text=True)
+        done = subprocess.run([carbyne, "run", file.name, "--arch", arch, "--repeat", "100", "--sustain", "0", "--compare", "5"], capture_output=True, text=True)
         chosen = subprocess.run([carbyne, "decompose", file.name, "--arch", arch], capture_output=True, text=True).stdout
     found = re.findall(r"L2 flushed: median ([\d.]+) us", done.stdout + done.stderr)
     if done.returncode or not found:

@@ -279,6 +279,9 @@ pub(crate) struct Run {
     /// Measure so many launches of each kernel; 0 measures none.
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) repeat: u32,
+    /// Then launch it without a pause until times settle, for so many seconds at most; 0 does not.
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(..=600))]
+    pub(crate) sustain: u32,
     /// Compare at most this many elements of each output, spread evenly.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) compare: Option<u64>,

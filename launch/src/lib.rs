@@ -22,7 +22,7 @@ mod timing;
 
 pub use arguments::{Arguments, LaidOut, MapValues};
 pub use binary::Binary;
-pub use timing::Timing;
+pub use timing::{Sustained, Timing};
 
 #[cfg(feature = "gpu")]
 pub use gpu::{Buffer, DeviceInfo, Function, Gpu, Launch, Module, TensorMap};

@@ -58,7 +58,13 @@ fn right_kernels_are_compared_and_timed() {
         assert_eq!((&report["max_error"], &report["right"]), (&0.0.into(), &true.into()));
         assert_eq!((&report["launches"], &report["median_seconds"]), (&5.into(), &0.0005.into()));
         assert_eq!(report["registers"], 24);
+        assert_eq!(
+            (&report["sustained_median_seconds"], &report["settled"]),
+            (&0.0005.into(), &true.into())
+        );
     }
+    let (_, said) = run(&folder, "", &["--cubin", &cubin, "--sustain", "0"]);
+    assert_eq!(said[0].get("settled"), None, "{said:?}");
     let out = folder.join("out.npy");
     let (given, taken) = (format!("in={}", out.display()), format!("out={}", out.display()));
     let (code, said) = run(&folder, "", &["--cubin", &cubin, "--out", &taken]);

@@ -211,6 +211,10 @@ impl<'a> Least<'a> {
             // One thread asks for all of it; lines go by once, and nobody waits where nobody says so.
             let in_shared = |t: &TensorId| memory(*t) == Some(Memory::Sh);
             (all.instructions, all.issue, all.asynchronous) = (1.0, 1.0, true);
+            if all.sectors > 0.0 {
+                let timing = &limits(self.rates.table.arch).timing;
+                all.completion += timing.bulk_cycles - timing.global_cycles;
+            }
             all.wavefronts =
                 tensors().filter(in_shared).map(|t| self.shared(t, by).wavefronts).sum();
         }

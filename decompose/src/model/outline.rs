@@ -61,6 +61,8 @@ pub(crate) struct Leaf {
     pub shared: Vec<(BufferId, bool)>,
     /// Executions by one block.
     pub times: f64,
+    /// In which part of the turns of the loops around it is executed.
+    pub part: f64,
 }
 
 /// Threads that execute a leaf.
@@ -92,6 +94,8 @@ pub(crate) struct Touched {
     pub whole: Option<f64>,
     /// Different bytes that one block touches.
     pub block: f64,
+    /// Where that begins, in the first turns of loops; none where it is not known.
+    pub first: Option<i64>,
     /// Sectors that lie apart, for each that it touches: one of those that lie side by side. What is shorter than a sector shares
     /// it with what other threads touch.
     pub apart: f64,
@@ -313,6 +317,7 @@ impl Walk<'_> {
             writes: spec.outputs.iter().map(|t| of(*t)).collect(),
             shared,
             times,
+            part: self.part,
         });
         Some(Node::Leaf(number))
     }
@@ -423,7 +428,8 @@ impl Walk<'_> {
         let block = whole.map_or(block, |whole| block.min(whole));
         let run = contiguous(p, t, 128).run as f64 * bits / 8.0;
         let sector = carbyne_atoms::SECTOR_BYTES as f64;
-        Some(Touched { leaf, buffer, whole, block, apart: sector / run.max(sector), digits })
+        let apart = sector / run.max(sector);
+        Some(Touched { leaf, buffer, whole, block, first, apart, digits })
     }
 }
 

@@ -241,15 +241,16 @@ fn traffic(o: &Outline, blocks: i64, slots: i64, t: &Timing<'_>) -> (f64, f64) {
     let waves = (blocks / slots).max(1.0);
     let (mut once, mut again, mut set) = ([0.0; 2], [0.0; 2], 0.0);
     for (i, touched) in o.touched.iter().enumerate() {
-        // What another leaf has touched is there.
-        let same = |other: &super::outline::Touched| {
+        // What another leaf touches, too, is moved once.
+        let same = |(j, other): (usize, &super::outline::Touched)| {
             other.buffer == touched.buffer
                 && other.digits == touched.digits
-                && other.block >= touched.block
+                && (other.block > touched.block
+                    || j < i && other.block >= touched.block && other.first == touched.first)
                 && o.leaves[other.leaf].writes.contains(&other.buffer)
                     == o.leaves[touched.leaf].writes.contains(&touched.buffer)
         };
-        if o.touched[..i].iter().any(same) {
+        if o.touched.iter().enumerate().any(same) {
             continue;
         }
         let (all, of_set) = (touched.bytes(blocks), touched.bytes(slots));
@@ -376,13 +377,17 @@ impl<'a> Alone<'a> {
         }
         // An iteration takes no less than its busiest unit, and than a copy that is so many iterations ahead. What goes on by
         // itself is as far ahead as rings let it be: without one, threads are done before it is.
-        let ring = self.ring(body, trips, outer);
+        let (ring, completion) = self.ring(body, trips, outer);
         let units = if ring > 0.0 { &own } else { &held };
         let least = most(units).max(ring);
         let more = (trips - followed) as f64;
         let each = last.max(least);
-        let end = (self.now() + more * each).max(begin + trips as f64 * least);
         let now = self.now();
+        let mut end = (now + more * each).max(begin + trips as f64 * least);
+        // The last of what a ring holds has come before it is read.
+        if ring > 0.0 {
+            end = end.max(self.free[GLOBAL] + own[GLOBAL] * more + completion);
+        }
         let shift = end - now;
         // Clocks of roles that wait for others move on as the slowest does.
         for clock in &mut self.clocks {
@@ -412,19 +417,20 @@ impl<'a> Alone<'a> {
     }
 
     /// How long an iteration of a loop takes at least for the copies that are read in it, too, so many iterations later. Others
-    /// are left to the loops around.
-    fn ring(&mut self, body: &[Node], trips: i64, outer: Vec<(BufferId, f64, f64)>) -> f64 {
-        let mut ring = 0f64;
+    /// are left to the loops around. And how long the slowest of them takes.
+    fn ring(&mut self, body: &[Node], trips: i64, outer: Vec<(BufferId, f64, f64)>) -> (f64, f64) {
+        let (mut ring, mut slowest) = (0f64, 0f64);
         for (b, completion, busy) in std::mem::replace(&mut self.copies, outer) {
             if self.reads(body, b) {
                 let (ahead, early) = (self.o.ahead[usize::from(b)], self.o.early[usize::from(b)]);
                 let iterations = (ahead.max(1) as f64 - early).max(0.25);
                 ring = ring.max((completion + busy) / iterations);
+                slowest = slowest.max(completion);
             } else {
                 self.copied(b, completion, busy * trips as f64);
             }
         }
-        ring
+        (ring, slowest)
     }
 
     fn copied(&mut self, b: BufferId, completion: f64, busy: f64) {
@@ -477,7 +483,9 @@ impl<'a> Alone<'a> {
             self.begun = self.now();
         }
         let range = (leaf.by.first, leaf.by.first.saturating_add(leaf.by.threads));
-        let own = cycles(&units(w), leaf.by.warps(), self.t, self.sector);
+        let whole = cycles(&units(w), leaf.by.warps(), self.t, self.sector);
+        // In the mean of the iterations, of which some may leave it out.
+        let own = whole.map(|cycles| cycles * leaf.part);
         let in_memory = |b: BufferId| leaf.shared.iter().any(|s| s.0 == b);
         let now = self.at(range);
         let loads =
@@ -514,7 +522,7 @@ impl<'a> Alone<'a> {
             let ahead = self.o.ahead[i];
             if ahead > 0 && self.in_loop > 0 && self.filled[i] {
                 // Who reads it reads what was filled before.
-                self.copied(b, completion, most(&own));
+                self.copied(b, completion, most(&whole));
                 continue;
             }
             self.filled[i] = true;

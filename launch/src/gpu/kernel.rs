@@ -3,7 +3,7 @@
 
 use super::driver::{Kept, failed, hangs, of_status};
 use super::{Buffer, Gpu};
-use crate::{Arguments, Binary, Fallible, LaidOut, Timing, refused};
+use crate::{Arguments, Binary, Fallible, LaidOut, Sustained, Timing, refused};
 use carbyne_codegen::CudaKernel;
 use carbyne_codegen::nvrtc::Usage;
 use carbyne_ir::diag::Code;
@@ -147,7 +147,59 @@ impl Gpu {
         Ok(Timing::new(seconds))
     }
 
-    /// A buffer that is larger than the L2 cache, for [`Gpu::time`].
+    /// Launches a kernel without a pause until what it takes has settled, or `most` has passed: a card that has worked for a while
+    /// is warmer, and its clocks lower. `one` is what a launch takes about, in seconds. Before each the L2 cache is flushed, as by
+    /// [`Gpu::time`].
+    ///
+    /// # Errors
+    /// As for [`Gpu::launch`].
+    pub fn sustain(
+        &self,
+        function: &Function<'_>,
+        (launch, arguments): (Launch, &Arguments),
+        (one, most): (f64, Duration),
+        flush: &Buffer,
+        patience: Duration,
+    ) -> Fallible<Sustained> {
+        /// Seconds of launches that are measured together.
+        const WINDOW: f64 = 0.1;
+        /// Launches that lie in the stream at once, at most.
+        const MOST: f64 = 512.0;
+        function.takes(launch, arguments)?;
+        let measured = |e| failed(e, "the kernel cannot be timed");
+        let n = (WINDOW / one.max(1e-9)).clamp(2.0, MOST) as usize;
+        let mut events = vec![];
+        for _ in 0..n {
+            events.push((event(EventFlags::DEFAULT)?, event(EventFlags::DEFAULT)?));
+        }
+        let laid_out = arguments.laid_out();
+        let began = Instant::now();
+        let mut windows = vec![];
+        loop {
+            for (i, (start, end)) in events.iter().enumerate() {
+                flush.fill_later(self, i as u8)?;
+                start.record(&self.stream).map_err(measured)?;
+                self.enqueue(function, launch, &laid_out)?;
+                end.record(&self.stream).map_err(measured)?;
+            }
+            let (_, last) = &events[n - 1];
+            wait(last, &function.name, patience.saturating_sub(began.elapsed()))?;
+            let mut seconds = Vec::with_capacity(n);
+            for (start, end) in &events {
+                let milliseconds = end.elapsed_time_f32(start).map_err(measured)?;
+                seconds.push(f64::from(milliseconds) / 1e3);
+            }
+            windows.push(Timing::new(seconds));
+            let elapsed = began.elapsed();
+            let settled = Sustained::has_settled(&windows);
+            if settled || elapsed >= most {
+                let timing = windows.pop().unwrap_or_default();
+                return Ok(Sustained { timing, seconds: elapsed.as_secs_f64(), settled });
+            }
+        }
+    }
+
+    /// A buffer that is larger than the L2 cache, for [`Gpu::time`] and [`Gpu::sustain`].
     ///
     /// # Errors
     /// [`Code::GpuMemory`].

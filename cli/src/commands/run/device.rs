@@ -227,21 +227,29 @@ impl Session<'_> {
             }
             after.insert(*buffer, bytes);
         }
-        let timing = match self.args.repeat {
-            0 => None,
-            n => {
-                let flush = self.gpu.flush_buffer().map_err(outside)?;
-                let timed =
-                    self.gpu.time(&function, launch, &arguments, n as usize, &flush, patience);
-                Some(timed.map_err(outside)?)
+        let (mut timing, mut sustained) = (None, None);
+        if self.args.repeat > 0 {
+            let flush = self.gpu.flush_buffer().map_err(outside)?;
+            let n = self.args.repeat as usize;
+            let timed = self.gpu.time(&function, launch, &arguments, n, &flush, patience);
+            let timed = timed.map_err(outside)?;
+            if self.args.sustain > 0 {
+                let about = (timed.median(), Duration::from_secs(self.args.sustain.into()));
+                let all = (launch, &arguments);
+                // What is asked for is no sign of a kernel that hangs.
+                let patience = patience.saturating_add(about.1);
+                let longer = self.gpu.sustain(&function, all, about, &flush, patience);
+                sustained = Some(longer.map_err(outside)?);
             }
-        };
+            timing = Some(timed);
+        }
         Ok(Ran {
             launch,
             usage: function.usage().clone(),
             spills_known: false,
             kind: binary.kind(),
             timing,
+            sustained,
             after,
             multiply_adds: trial.multiply_adds(id),
             bytes_moved: trial.bytes_moved(id),

@@ -4,7 +4,7 @@ use crate::args::MessageFormat;
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::CudaKernel;
 use carbyne_codegen::nvrtc::Usage;
-use carbyne_launch::{Gpu, Launch, Timing};
+use carbyne_launch::{Gpu, Launch, Sustained, Timing};
 use carbyne_simulate::device::{Images, Judged};
 use serde_json::json;
 
@@ -17,6 +17,8 @@ pub(super) struct Ran {
     /// What was loaded.
     pub(super) kind: &'static str,
     pub(super) timing: Option<Timing>,
+    /// Launches without a pause.
+    pub(super) sustained: Option<Sustained>,
     /// What it left behind.
     pub(super) after: Images,
     pub(super) multiply_adds: u64,
@@ -28,6 +30,16 @@ impl Ran {
     fn rates(&self, seconds: f64) -> (f64, f64) {
         let per_second = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
         (2.0 * per_second(self.multiply_adds), per_second(self.bytes_moved))
+    }
+
+    /// The rate of launches that take so many seconds, for a line.
+    fn rate(&self, seconds: f64) -> String {
+        let (flops, bytes) = self.rates(seconds);
+        match () {
+            () if self.multiply_adds > 0 => format!(", {:.1} TFLOP/s", flops / 1e12),
+            () if self.bytes_moved > 0 => format!(", {:.0} GB/s", bytes / 1e9),
+            () => String::new(),
+        }
     }
 }
 
@@ -99,19 +111,25 @@ fn human(
         }
     }
     if let Some(timing) = &ran.timing {
-        let (flops, bytes) = ran.rates(timing.median());
         text.push_str(&format!(
-            "  {} launches, L2 flushed: median {:.2} us, min {:.2} us",
+            "  {} launches, L2 flushed: median {:.2} us, min {:.2} us{}\n",
             timing.n_launches(),
             1e6 * timing.median(),
-            1e6 * timing.min()
+            1e6 * timing.min(),
+            ran.rate(timing.median()),
         ));
-        if ran.multiply_adds > 0 {
-            text.push_str(&format!(", {:.1} TFLOP/s", flops / 1e12));
-        } else if ran.bytes_moved > 0 {
-            text.push_str(&format!(", {:.0} GB/s", bytes / 1e9));
+        if let Some(s) = &ran.sustained {
+            let (own, burst) = (s.timing.median(), timing.median());
+            let more = if burst > 0.0 { 100.0 * (own / burst - 1.0) } else { 0.0 };
+            let settled =
+                if s.settled { "" } else { "; times have not settled, `--sustain` is longer" };
+            text.push_str(&format!(
+                "  after {:.1} s without a pause: median {:.2} us{}, {more:+.1} %{settled}\n",
+                s.seconds,
+                1e6 * own,
+                ran.rate(own),
+            ));
         }
-        text.push('\n');
     }
     text
 }
@@ -161,6 +179,11 @@ fn json(
         object["min_seconds"] = json!(timing.min());
         object["flops_per_second"] = json!(flops);
         object["bytes_per_second"] = json!(bytes);
+    }
+    if let Some(s) = &ran.sustained {
+        object["sustained_median_seconds"] = json!(s.timing.median());
+        object["sustained_for_seconds"] = json!(s.seconds);
+        object["settled"] = json!(s.settled);
     }
     format!("{object}\n")
 }
