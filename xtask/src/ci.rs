@@ -87,7 +87,7 @@ impl Build {
                 .done("packaged, but not built from the packages: Cargo is offline");
         }
         let target = setup::target()?.join("publish");
-        forget_packages();
+        forget_packages(&target);
         let (ok, log) = cargo(&["publish", "--dry-run"])
             .args(&publish)
             .env("CARGO_TARGET_DIR", &target.to_string_lossy())
@@ -131,7 +131,7 @@ impl Build {
 
 /// Removes what Cargo unpacked of our own packages when they were checked before: versions are the same, and Cargo
 /// would build the others from sources that are old. Registries of folders have names that begin with `-`.
-fn forget_packages() {
+fn forget_packages(target: &Path) {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))) else {
         return;
@@ -141,14 +141,16 @@ fn forget_packages() {
         let is_named = |e: &DirEntry| e.file_name().to_string_lossy().starts_with(start);
         entries.filter(is_named).map(|e| e.path()).collect()
     };
-    for folder in [home.join("registry/src"), home.join("registry/cache")] {
-        for package in named(&folder, "-").iter().flat_map(|registry| named(registry, "carbyne")) {
-            // What cannot be removed is said by the build, if it matters.
-            let _ = match package.is_dir() {
-                true => std::fs::remove_dir_all(&package),
-                false => std::fs::remove_file(&package),
-            };
-        }
+    let registries = [home.join("registry/src"), home.join("registry/cache")];
+    let mut folders: Vec<PathBuf> = registries.iter().flat_map(|f| named(f, "-")).collect();
+    // Nor does it build again what it has built of a version.
+    folders.push(target.join("debug/.fingerprint"));
+    for package in folders.iter().flat_map(|folder| named(folder, "carbyne")) {
+        // What cannot be removed is said by the build, if it matters.
+        let _ = match package.is_dir() {
+            true => std::fs::remove_dir_all(&package),
+            false => std::fs::remove_file(&package),
+        };
     }
 }
 

@@ -42,6 +42,11 @@ struct Turns {
     at: u64,
     /// Each how many-th turn is looked at; 0 where that is not known yet.
     every: u64,
+    /// How many looks since the last one that found a state again.
+    in_vain: u64,
+    /// How the last round moved that left others out, and how many turns it took: the next time that the loop is entered it may do so
+    /// again.
+    guess: Option<(Moves, u64)>,
     seen: Vec<Seen>,
 }
 
@@ -64,6 +69,8 @@ pub(crate) struct Rounds {
 
 /// States of a loop that are kept.
 const MAX_SEEN: usize = 48;
+/// Looks at a loop without finding a state again, after which half as many turns are looked at.
+const MAX_IN_VAIN: u64 = 12;
 
 impl<'p, 'a> Machine<'p, 'a> {
     /// A loop has turned.
@@ -86,9 +93,13 @@ impl<'p, 'a> Machine<'p, 'a> {
             self.end_round();
             return;
         }
-        // Looking takes a part of the time, not more than following does.
-        if every > 0 && trip.is_multiple_of(every) && self.rounds.looked < (1 << 16) + steps {
-            self.look(body, n);
+        // Looking takes a part of the time, not more than following does; what is expected to come again may take more.
+        let length = turns.guess.as_ref().map_or(0, |(_, length)| *length);
+        let expected = trip > 0 && length > 0 && trip.is_multiple_of(length);
+        let most = if expected { 4 * steps } else { steps };
+        let due = every > 0 && trip.is_multiple_of(every);
+        if (due || expected) && self.rounds.looked < (1 << 16) + most {
+            self.look(body, n, expected);
         }
     }
 
@@ -99,7 +110,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         (self.regions.len() * self.n_blocks * 8 + registers * 2 + global * 8) as u64 + 64
     }
 
-    fn look(&mut self, body: usize, turn: u64) {
+    fn look(&mut self, body: usize, turn: u64, expected: bool) {
         self.rounds.looked += self.cost();
         self.overhead += self.cost();
         let (print, moving) = (self.fingerprint(), self.moving());
@@ -109,10 +120,15 @@ impl<'p, 'a> Machine<'p, 'a> {
             Some(s) => moves(&s.moving, &moving).map(|moves| (moves, turn - s.turn)),
             None => self.rounds.known.get(&(body, print)).cloned(),
         };
+        let moves = moves.or_else(|| turns.guess.clone().filter(|_| expected));
+        // What does not come again is looked for less and less: other loops are looked at instead.
+        turns.in_vain = if moves.is_some() { 0 } else { turns.in_vain + 1 };
+        if turns.in_vain >= MAX_IN_VAIN {
+            turns.in_vain = 0;
+            turns.every = turns.every.saturating_mul(2);
+        }
         if turns.seen.len() >= MAX_SEEN {
-            // What does not come again is looked for less and less.
             turns.seen.clear();
-            turns.every *= 2;
         }
         turns.seen.push(Seen { print, moving: moving.clone(), turn });
         if let Some((moves, length)) = moves {
@@ -191,6 +207,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         });
         for strand in &mut self.strands {
             strand.env.loops.iter_mut().for_each(|held| held.by[0] = 0);
+        }
+        if let Some(turns) = self.rounds.loops.get_mut(&round.body) {
+            turns.guess = (n > 0).then(|| (round.moves.clone(), round.length));
         }
         if same {
             let known = (round.moves.clone(), round.length);

@@ -335,3 +335,18 @@ fn long_loops_end_in_an_answer() {
     let [fault] = report.faults.as_slice() else { panic!("{:#?}", report.faults) };
     assert!(!fault.is_certain && fault.what.contains("takes more steps"), "{fault:#?}");
 }
+
+#[test]
+fn a_ring_that_runs_on_from_tile_to_tile_is_proved_at_its_size() {
+    let path = root().join("examples/hopper_gemm_by_hand.cby");
+    let src = std::fs::read_to_string(path).expect("the example");
+    let src = changed(&src, "let M = 512, N = 512, K = 256", "let M = 8192, N = 8192, K = 8192");
+    let src = changed(&src, "BAND = 2, G = 3", "BAND = 16, G = 132");
+    let module = text::parse(&src).expect("a program");
+    let table = AtomTable::new(Arch::Sm90a);
+    let found = carbyne_decompose::decompose(&module, &src, &table).expect("atoms");
+    let kernel = found.program.kernels[0];
+    let report = check(&found.program, kernel, &table, &Limits::default());
+    let said = report.diagnostics(&found.program, kernel);
+    assert!(said.is_empty(), "{said:#?}");
+}
