@@ -216,6 +216,32 @@ Spec @batch <<<#grid:[@i < 2, @j < 2, @b < 2], #cta:[128]>>> (%A, %B) -> (%C) {
 }
 
 #[test]
+fn a_batch_of_columns_is_a_map_of_transposed_slices() {
+    // Of B neither the first nor the last mode is contiguous.
+    let src = "carbyne 2
+%A:[2,128,256].f16.GL
+%B:[(2,256,128):(32768,1,256)].f16.GL
+%C:[(2,128,128):(16384,1,128)].f16.GL
+Spec @batch <<<#grid:[@i < 2, @j < 2, @b < 2], #cta:[128]>>> (%A, %B) -> (%C) {
+  %c:[64,64].f32 = 0
+  for (k = 0; k < 4; k += 1) stages=3 {
+    Move (%A[@b, _, _].tile([64,64])[@i, k]) -> (%sA:SH)
+    Move (%B[@b, _, _].tile([64,64])[k, @j]) -> (%sB:SH)
+    MatMul (%sA, %sB) -> (%c)
+  }
+  %h = cast(%c, f16)
+  Move (%h) -> (%s:SH)
+  Move (%s) -> (%C[@b, _, _].tile([64,64])[@i, @j])
+}
+";
+    let (text, p) = right(src);
+    assert_eq!(families(&p, "MatMul"), ["wgmma"]);
+    assert!(text.contains("%B.transpose().tensormap([1,64,64]"), "{text}");
+    assert!(text.contains("%C.transpose().tensormap([1,64,64]"), "{text}");
+    assert!(text.contains("bulk.tensor.3d.global.shared"), "{text}");
+}
+
+#[test]
 fn what_is_in_the_way_is_left_to_other_instructions() {
     // Threads that are no warp groups, and rows that descriptors have none of.
     for (threads, tile) in [(96, [96, 64, 32]), (64, [64, 64, 64]), (128, [32, 64, 64])] {

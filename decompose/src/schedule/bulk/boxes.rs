@@ -208,9 +208,20 @@ impl Boxes {
         self.swizzle.map(|s| Expr::swizzle(s.bits(), s.base(), s.shift().unsigned_abs()))
     }
 
+    /// Whether a tensor map of so many modes takes the tile's two in the other order: its first or its last is contiguous.
+    fn is_turned(&self, modes: usize) -> bool {
+        modes > 2 && self.row.0 == 0
+    }
+
     /// The tensor map of a tensor that is accessed by boxes of these extents.
     pub(in crate::schedule) fn map(&self, tensor: &str, sizes: &[i64]) -> View {
-        View::of(tensor).then(ViewOp::TensorMap {
+        let (mut base, mut sizes) = (View::of(tensor), sizes.to_vec());
+        if self.is_turned(sizes.len()) {
+            base = base.then(ViewOp::Permute(vec![]));
+            let last = sizes.len() - 1;
+            sizes.swap(last - 1, last);
+        }
+        base.then(ViewOp::TensorMap {
             sizes: sizes.iter().map(|n| Expr::int(*n)).collect(),
             swizzle: self.swizzle_numbers(),
         })
@@ -236,7 +247,13 @@ impl Boxes {
                 at[self.row.0] = Some(Expr::int(i));
                 own = own.then(ViewOp::Tile(Tiler::Sizes(sizes))).then(ViewOp::Index(at));
             }
-            (View::of(map).then(ViewOp::Index(index.collect())), own)
+            let mut index: Vec<Option<Expr>> = index.collect();
+            if self.is_turned(index.len()) {
+                let last = index.len() - 1;
+                index.swap(last - 1, last);
+                own = own.then(ViewOp::Permute(vec![]));
+            }
+            (View::of(map).then(ViewOp::Index(index)), own)
         };
         (0..self.number()).map(of_box).collect()
     }
