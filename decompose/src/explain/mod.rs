@@ -297,7 +297,7 @@ impl Ask<'_> {
                     true => self.tile_level(p, id, row),
                     false => matching::match_atom(p, id, around, row).err(),
                 };
-                // Where the solver writes the body, no change of the text brings a factor elsewhere.
+                // The body that the solver has written brings factors to registers.
                 let solved = (tile_op || generated) && spec.kind == SpecKind::MatMul;
                 let mismatch = mismatch.map(|m| match &m {
                     Mismatch::Memory { .. } if solved => Mismatch::from_memory(row).unwrap_or(m),

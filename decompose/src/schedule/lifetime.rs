@@ -6,7 +6,7 @@
 
 use super::tree::synchronizes;
 use crate::solve::ops;
-use carbyne_atoms::{AtomTable, limits};
+use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::{Module, Name, NodeKey, Stmt, StmtKind, TypeAttr};
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
@@ -66,13 +66,7 @@ fn of_kernel(p: &Program, kernel: SpecId, table: &AtomTable) -> Option<BTreeMap<
     let apart = sum(&mut lives.iter().map(|l| l.bytes));
     let most = |place: &Vec<&Life>| place.iter().map(|l| l.bytes).max().unwrap_or(0);
     let together = sum(&mut places.iter().map(most));
-    let limits = limits(table.arch);
-    let threads = ops::block_threads(p, kernel).max(1);
-    let blocks = |bytes: i64| match bytes <= limits.max_smem_per_block {
-        // How many registers a thread takes is not known yet.
-        true => limits.resident_blocks(threads, 0, bytes),
-        false => 0,
-    };
+    let blocks = |bytes: i64| ops::resident(p, table, kernel, bytes);
     if blocks(together) <= blocks(apart) {
         return None;
     }

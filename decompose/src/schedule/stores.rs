@@ -13,7 +13,7 @@ use crate::names::Names;
 use crate::places::inherit;
 use crate::solve::canonical;
 use crate::solve::ops::{self, WARP};
-use carbyne_atoms::{AtomTable, Visibility, limits};
+use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::visit::{self, Rewriter, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
@@ -141,13 +141,12 @@ fn of_kernel(
         let ring = free.max_by_key(|b| bytes(p, p.buffers[**b].tensor)).copied();
         // In a loop they are needed again.
         let ring = ring.filter(|_| outer.is_none());
-        let ring = ring.filter(|ring| makes_room(p, table, (kernel, body), staged.buffer, *ring));
+        let ring = ring.filter(|ring| makes_room(p, table, kernel, staged.buffer, *ring));
         taken.extend(ring);
         let reuses = ring.map(|b| p.buffers[b].name.clone());
-        let whole_tile = (kernel, p.specs[kernel].body.as_deref().unwrap_or_default());
         let parts = match ring {
             None if is_plain(p, staged.by) && !changes(p, &body[staged.at + 1..i], staged.by) => {
-                parts(p, table, whole_tile, staged.buffer, &boxes)
+                parts(p, table, kernel, staged.buffer, &boxes)
             }
             _ => 1,
         };
@@ -227,28 +226,23 @@ fn bytes(p: &Program, t: TensorId) -> i64 {
 fn makes_room(
     p: &Program,
     table: &AtomTable,
-    of: (SpecId, &[program::Stmt]),
+    kernel: SpecId,
     tile: BufferId,
     ring: BufferId,
 ) -> bool {
-    let (apart, stated) = taken(p, of.1);
+    let (apart, stated) = taken(p, kernel);
     let bytes = |b: BufferId| bytes(p, p.buffers[b].tensor);
     let together = apart - bytes(tile).min(bytes(ring));
-    !stated && resident(p, table, of.0, together) > resident(p, table, of.0, apart)
+    let blocks = |bytes: i64| ops::resident(p, table, kernel, bytes);
+    !stated && blocks(together) > blocks(apart)
 }
 
 /// In how many parts a tile is staged.
-fn parts(
-    p: &Program,
-    table: &AtomTable,
-    of: (SpecId, &[program::Stmt]),
-    tile: BufferId,
-    boxes: &Boxes,
-) -> i64 {
-    let (apart, stated) = taken(p, of.1);
+fn parts(p: &Program, table: &AtomTable, kernel: SpecId, tile: BufferId, boxes: &Boxes) -> i64 {
+    let (apart, stated) = taken(p, kernel);
     let tile = bytes(p, p.buffers[tile].tensor);
     let (number, _) = boxes.along();
-    let blocks = |n: i64| resident(p, table, of.0, apart - tile + tile / n);
+    let blocks = |n: i64| ops::resident(p, table, kernel, apart - tile + tile / n);
     let most = blocks(number);
     let mut all = (1..=number).filter(|n| number % n == 0);
     if stated { 1 } else { all.find(|n| blocks(*n) == most).unwrap_or(1) }
@@ -257,13 +251,8 @@ fn parts(
 /// Whether an operation moves all of a tensor to all of another.
 fn is_plain(p: &Program, id: SpecId) -> bool {
     let spec = &p.specs[id];
-    let all = |t: TensorId| {
-        let (own, all) = (&p.tensors[t], &p.tensors[p.buffer_of(t).tensor]);
-        own.levels == all.levels && own.offset == all.offset && own.dist == all.dist
-    };
-    spec.kind == SpecKind::Move
-        && spec.atom.is_none()
-        && spec.input_tensors().chain(spec.outputs.iter().copied()).all(all)
+    let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+    spec.kind == SpecKind::Move && spec.atom.is_none() && tensors.all(|t| ops::is_whole(p, t))
 }
 
 /// Whether statements write what an operation reads.
@@ -275,9 +264,9 @@ fn changes(p: &Program, stmts: &[program::Stmt], by: SpecId) -> bool {
 }
 
 /// Bytes of all that a kernel has in shared memory, and whether the text says where something lies.
-fn taken(p: &Program, body: &[program::Stmt]) -> (i64, bool) {
+fn taken(p: &Program, kernel: SpecId) -> (i64, bool) {
     let (mut all, mut stated) = (0i64, false);
-    for stmt in p.walk(body).stmts() {
+    for stmt in p.walk_body(kernel).stmts() {
         let program::StmtKind::Allocate(t) = stmt.kind else { continue };
         let buffer = p.buffer_of(t);
         if buffer.memory == Some(Memory::Sh) {
@@ -286,16 +275,6 @@ fn taken(p: &Program, body: &[program::Stmt]) -> (i64, bool) {
         }
     }
     (all, stated)
-}
-
-/// How many blocks of so many bytes a multiprocessor holds.
-fn resident(p: &Program, table: &AtomTable, kernel: SpecId, bytes: i64) -> i64 {
-    let limits = limits(table.arch);
-    let threads = ops::block_threads(p, kernel).max(1);
-    match bytes <= limits.max_smem_per_block {
-        true => limits.resident_blocks(threads, 0, bytes),
-        false => 0,
-    }
 }
 
 struct Write<'a> {

@@ -1,6 +1,7 @@
 //! The operations of a tile-level body: leaf specs that a group of threads executes together, the whole block or
 //! consecutive warps of it.
 
+use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -87,6 +88,22 @@ pub(crate) fn block_name(p: &Program, kernel: SpecId) -> String {
 pub(crate) fn trips(start: Dim, end: Dim, step: i64) -> Option<i64> {
     let (Dim::Const(s), Dim::Const(e)) = (start, end) else { return None };
     Some(if e > s { (e.saturating_sub(s) - 1) / step + 1 } else { 0 })
+}
+
+/// Whether a tensor is all of the tensor that it is a view of.
+pub(crate) fn is_whole(p: &Program, t: TensorId) -> bool {
+    let (own, all) = (&p.tensors[t], &p.tensors[p.buffer_of(t).tensor]);
+    own.levels == all.levels && own.offset == all.offset && own.dist == all.dist
+}
+
+/// How many blocks of a kernel a multiprocessor holds, of so many bytes of shared memory each. How many registers a thread
+/// takes is not known yet.
+pub(crate) fn resident(p: &Program, table: &AtomTable, kernel: SpecId, bytes: i64) -> i64 {
+    let limits = limits(table.arch);
+    match bytes <= limits.max_smem_per_block {
+        true => limits.resident_blocks(block_threads(p, kernel).max(1), 0, bytes),
+        false => 0,
+    }
 }
 
 /// The group that executes a leaf on tensors that belong to all of it; none where other threads do. An atom that it

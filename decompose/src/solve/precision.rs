@@ -222,17 +222,11 @@ impl Flow<'_> {
         }
         for t in &spec.outputs {
             let all = values.entry(buffer(*t)).or_default();
-            if *t == self.p.buffer_of(*t).tensor || self.is_whole(*t) {
+            if *t == self.p.buffer_of(*t).tensor || ops::is_whole(self.p, *t) {
                 all.clear();
             }
             all.insert(id);
         }
-    }
-
-    /// Whether a tensor is all of the tensor that it is a view of.
-    fn is_whole(&self, t: TensorId) -> bool {
-        let (own, all) = (&self.p.tensors[t], &self.p.tensors[self.p.buffer_of(t).tensor]);
-        own.levels == all.levels && own.offset == all.offset && own.dist == all.dist
     }
 
     /// The relative error of the values of each leaf that is not seen; unbounded where nothing reads it.

@@ -6,7 +6,8 @@ use super::{Buffer, Gpu};
 use crate::{Arguments, Binary, Fallible, LaidOut, Sustained, Timing, refused};
 use carbyne_codegen::CudaKernel;
 use carbyne_codegen::nvrtc::Usage;
-use carbyne_ir::diag::Code;
+use carbyne_ir::diag::{Code, Diagnostic};
+use cust::error::CudaError;
 use cust::event::{Event, EventFlags, EventStatus};
 use cust::function::FunctionAttribute;
 use cust::module::Module as Loaded;
@@ -132,16 +133,12 @@ impl Gpu {
         let laid_out = arguments.laid_out();
         let mut seconds = Vec::with_capacity(n_launches);
         let (start, end) = (event(EventFlags::DEFAULT)?, event(EventFlags::DEFAULT)?);
-        let measured = |e| failed(e, "the kernel cannot be timed");
         for i in 0..n_launches + WARM {
             flush.fill_later(self, i as u8)?;
-            start.record(&self.stream).map_err(measured)?;
-            self.enqueue(function, launch, &laid_out)?;
-            end.record(&self.stream).map_err(measured)?;
+            self.enqueue_between(function, (launch, &laid_out), (&start, &end))?;
             wait(&end, &function.name, patience.saturating_sub(began.elapsed()))?;
             if i >= WARM {
-                let milliseconds = end.elapsed_time_f32(&start).map_err(measured)?;
-                seconds.push(f64::from(milliseconds) / 1e3);
+                seconds.push(between(&start, &end)?);
             }
         }
         Ok(Timing::new(seconds))
@@ -166,7 +163,6 @@ impl Gpu {
         /// Launches that lie in the stream at once, at most.
         const MOST: f64 = 512.0;
         function.takes(launch, arguments)?;
-        let measured = |e| failed(e, "the kernel cannot be timed");
         let n = (WINDOW / one.max(1e-9)).clamp(2.0, MOST) as usize;
         let mut events = vec![];
         for _ in 0..n {
@@ -178,16 +174,13 @@ impl Gpu {
         loop {
             for (i, (start, end)) in events.iter().enumerate() {
                 flush.fill_later(self, i as u8)?;
-                start.record(&self.stream).map_err(measured)?;
-                self.enqueue(function, launch, &laid_out)?;
-                end.record(&self.stream).map_err(measured)?;
+                self.enqueue_between(function, (launch, &laid_out), (start, end))?;
             }
             let (_, last) = &events[n - 1];
             wait(last, &function.name, patience.saturating_sub(began.elapsed()))?;
             let mut seconds = Vec::with_capacity(n);
             for (start, end) in &events {
-                let milliseconds = end.elapsed_time_f32(start).map_err(measured)?;
-                seconds.push(f64::from(milliseconds) / 1e3);
+                seconds.push(between(start, end)?);
             }
             windows.push(Timing::new(seconds));
             let elapsed = began.elapsed();
@@ -205,6 +198,18 @@ impl Gpu {
     /// [`Code::GpuMemory`].
     pub fn flush_buffer(&self) -> Fallible<Buffer> {
         self.allocate((2 * self.info().l2).clamp(32 << 20, 1 << 30))
+    }
+
+    /// Puts a launch into the stream, between two events.
+    fn enqueue_between(
+        &self,
+        function: &Function<'_>,
+        (launch, arguments): (Launch, &LaidOut),
+        (start, end): (&Event, &Event),
+    ) -> Fallible<()> {
+        start.record(&self.stream).map_err(untimed)?;
+        self.enqueue(function, launch, arguments)?;
+        end.record(&self.stream).map_err(untimed)
     }
 
     /// Puts a launch into the stream.
@@ -291,6 +296,15 @@ impl Function<'_> {
 
 fn event(flags: EventFlags) -> Fallible<Kept<Event>> {
     Event::new(flags).map(Kept::new).map_err(|e| failed(e, "no event can be made"))
+}
+
+fn untimed(error: CudaError) -> Box<Diagnostic> {
+    failed(error, "the kernel cannot be timed")
+}
+
+/// Seconds between two events that have passed.
+fn between(start: &Event, end: &Event) -> Fallible<f64> {
+    Ok(f64::from(end.elapsed_time_f32(start).map_err(untimed)?) / 1e3)
 }
 
 /// Waits for an event without blocking in the driver, which would have no end.
