@@ -45,7 +45,7 @@ pub mod internals {
     pub use crate::solve::{copy, smem, tv};
 }
 
-use carbyne_atoms::{AtomTable, Machine, limits, smem};
+use carbyne_atoms::{AtomTable, Machine, smem};
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{FORMAT_VERSION, Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
@@ -228,10 +228,12 @@ fn attempt(
             return attempt(given, module, src, table, options, &all, bulk);
         }
     };
-    let Tiles { tree, program, mut warnings, .. } = tiles;
+    let Tiles { tree, program, mut warnings, roles, .. } = tiles;
     rest::lay_out(&program, &mut solution).map_err(|d| one(*d))?;
     certified(&program, &solution, table).map_err(|d| one(*d))?;
-    let (mut written, atomic) = written(&generated, &tree, &program, &solution, table, names)?;
+    let (written, _) = written(&generated, &tree, &program, &solution, table, names)?;
+    let mut written = schedule::consumers::apply(&written, &roles.producers, table);
+    let atomic = generated.checked(&written)?;
     fits(&atomic, table)?;
     adopt(&mut written, module, &made);
     let origins = Origins::new(given.unwrap_or(module), module, &written);
@@ -320,15 +322,15 @@ fn tiles(
     // A view that no tensor map is made of, and what can be out of bounds, is found here.
     let boxes = [false, true].into_iter().filter(|_| bulk).find_map(|clamped| {
         let mut own = names.clone();
-        let (mut tree, handed) =
+        let (mut tree, handed, producers) =
             schedule::bulk::apply(&tree, &program, table, (&mut own, clamped))?;
         tree.version = version;
         let checked = generated.checked(&tree).ok()?;
         *names = own;
-        Some((tree, checked, handed))
+        Some((tree, checked, (handed, producers)))
     });
     bulk = boxes.is_some();
-    if let Some((by_boxes, checked, handed)) = boxes {
+    if let Some((by_boxes, checked, (handed, producers))) = boxes {
         (tree, program) = (by_boxes, checked);
         let stored = schedule::stores::apply(&tree, &program, table, names, &handed);
         if let Some(mut stored) = stored {
@@ -338,6 +340,7 @@ fn tiles(
             }
         }
         roles.handed.extend(handed);
+        roles.producers.extend(producers);
     }
     if let Some((staged, more)) = schedule::pipeline::apply(&tree, &program, table, names, &said) {
         tree = staged;
@@ -799,12 +802,8 @@ fn trial(
     let search = Search { budget: options.search.budget.min(TRIAL_BUDGET), ..options.search };
     let (_, solution) = solved(&generated, tiles, table, search, ordered, &mut names)?;
     // Of each kernel's own grid; what is written by hand is in it.
-    let limits = limits(table.arch);
-    let spills = |e: &Estimate| {
-        e.registers > limits.regs_per_thread.min(limits.regs_per_sm / e.threads.max(1))
-    };
     let all = || solution.estimates.iter().map(|(_, estimate)| estimate);
-    Ok(instance::choose::Trial { cycles: all().map(|e| e.cycles).sum(), spills: all().any(spills) })
+    Ok(instance::choose::Trial { cycles: all().map(|e| e.cycles).sum(), spills: all().any(Estimate::spills) })
 }
 
 /// Names the atom of every leaf that the solver has not decomposed.

@@ -442,6 +442,8 @@ enum Elements {
         tv: Vec<i64>,
         /// Place of each thread in that order.
         index: HashMap<i64, i64>,
+        /// How many threads the order counts: those of a group, where each has a tensor of its own.
+        threads: i64,
     },
 }
 
@@ -456,14 +458,15 @@ impl<'p> Side<'p> {
             // Registers of a part have numbers of the whole.
             let dist = o.dist.as_ref().filter(|d| d.ops.is_empty())?;
             let threads = &p.threads[dist.threads?];
-            let order = threads.concat().to_fixed()?;
-            let first = threads.offset.as_const()?;
-            let index = (0..order.size()).map(|i| (first + order.at(i), i)).collect();
+            let groups = threads.own_groups()?;
+            let index = groups.into_iter().flat_map(|group| group.into_iter().zip(0..)).collect();
             let tv = dist.tv.as_ref()?.to_fixed()?;
             if tv.size() > MAX_TABLE {
                 return None;
             }
-            Elements::Registers { tv: (0..tv.size()).map(|i| tv.at(i)).collect(), index }
+            let threads = tv.mode(0).ok()?.size();
+            let tv = (0..tv.size()).map(|i| tv.at(i)).collect();
+            Elements::Registers { tv, index, threads }
         } else {
             let all = o.concat().to_fixed()?;
             if all.size() > MAX_TABLE {
@@ -505,8 +508,8 @@ impl<'p> Side<'p> {
         let values = self.values.get(..n)?.iter();
         let (mut own, mut step) = (0, 1);
         match &self.found {
-            Elements::Registers { index, .. } => {
-                (own, step) = (*index.get(&thread)?, index.len() as i64);
+            Elements::Registers { index, threads, .. } => {
+                (own, step) = (*index.get(&thread)?, *threads);
             }
             Elements::Memory { .. } => {}
         }

@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::places;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
-use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, limits};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
     AttrValue, Chosen, Def, Expr, ExprKind, FORMAT_VERSION, Module, Spec, Stmt, StmtKind, TupleExpr,
@@ -425,15 +425,12 @@ impl Choosing<'_> {
         let program = resolve::resolve(&module, self.src).map_err(|e| first(&e))?;
         self.binds(&program)?;
         let (mut sum, mut spills) = (0.0, false);
-        let limits = limits(self.table.arch);
         for kernel in &program.kernels {
             let spec = &program.specs[*kernel];
             sum += match &spec.body {
                 Some(_) => {
                     let least = self.model.bound(&program, *kernel).map_err(|e| e.to_string())?;
-                    let most =
-                        limits.regs_per_thread.min(limits.regs_per_sm / least.threads.max(1));
-                    spills |= least.registers > most;
+                    spills |= least.spills();
                     least.cycles
                 }
                 // Other strategies decompose it: it reads and writes its operands, at least.

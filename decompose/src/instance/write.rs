@@ -10,7 +10,8 @@ use crate::names::Names;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
     Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch,
-    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
+    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, TupleExpr, UnaryOp,
+    Unfit, View,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -132,6 +133,8 @@ impl Instance<'_> {
         };
         let mut body = inner.body.take().unwrap_or_default();
         let exec = inner.exec.take();
+        // How many groups consume is said of the kernel; what else strategies say there answers pins.
+        let consumers = inner.attrs.iter().find(|a| a.key.text == "consumers" && !is_zero(a)).cloned();
         let mut types = HashMap::new();
         for bound in self.found.operands.values() {
             types.insert(bound.source.view.base.text.clone(), bound.scalar);
@@ -150,7 +153,8 @@ impl Instance<'_> {
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(kernel) = &mut kernel.kind {
             kernel.exec = Some(exec);
-            kernel.attrs.retain(|a| !matches!(a.key.text.as_str(), "atom" | "by"));
+            kernel.attrs.retain(|a| !matches!(a.key.text.as_str(), "atom" | "by" | "consumers"));
+            kernel.attrs.extend(consumers);
             kernel.attrs.push(self.by());
             kernel.body = Some(body);
         }
@@ -475,6 +479,11 @@ pub(crate) fn number(n: i64) -> Expr {
         Some(m) => Expr { kind: ExprKind::Neg(Box::new(Expr::int(m))), span: Span::default() },
         None => Expr::int(n.max(0)),
     }
+}
+
+/// Whether an attribute says 0.
+fn is_zero(attr: &Attr) -> bool {
+    matches!(&attr.value, AttrValue::Tuple(TupleExpr::Leaf(Expr { kind: ExprKind::Int(0), .. })))
 }
 
 /// Computes what is constant.

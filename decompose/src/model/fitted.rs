@@ -26,6 +26,12 @@ pub struct Fitted {
     pub launch_us: f64,
     /// The part of the rate of device memory that a kernel reaches.
     pub dram: f64,
+    /// How much longer products of warp groups take than their rate says: the clock falls while they keep all units busy. It is
+    /// fitted, as `contended` is, to
+    /// the products of `bench/choice.tsv`.
+    pub sustained: f64,
+    /// The part of the cycles of shared memory that they do not hide: copies are written to it while they read it.
+    pub contended: f64,
     /// How much longer a sector of device memory takes that lies apart from all others.
     pub apart: f64,
     /// Sectors that a warp could write whole while it writes one in part. No bound depends on it: it is fitted to the transposes
@@ -44,6 +50,8 @@ pub const FITTED: Fitted = Fitted {
     start: 0.0,
     launch_us: 6.0,
     dram: 0.933,
+    sustained: 1.08,
+    contended: 0.1,
     apart: 0.34,
     partial: 8.0,
     addresses: 24.0,

@@ -386,6 +386,7 @@ impl<'a> Least<'a> {
             issue: if matrix { count * warps } else { cycles },
             matrix: if matrix { cycles } else { 0.0 },
             completion: s.row.completion,
+            asynchronous: s.row.asynchronous,
             ..Work::default()
         }
     }

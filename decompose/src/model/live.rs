@@ -5,7 +5,8 @@
 //! both are live during the whole loop. What MatMuls alone read and copies from shared memory alone bring counts by half:
 //! the instructions of both are put in order by the compiler, which loads a fragment when it is multiplied (the two
 //! attention kernels of `examples/` take 221 and 255 registers where all would be 284 and 260). Nor does it keep what lies
-//! between two pointwise operations that follow each other: it computes both of one element, then of the next.
+//! between two pointwise operations that follow each other: it computes both of one element, then of the next. So what a
+//! pointwise operation reads last and what it writes first take the place of each other.
 
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::program::walk::Step;
@@ -32,6 +33,8 @@ pub(crate) fn most(
     };
     walk.body(kernel);
     let mut changes: BTreeMap<usize, i64> = BTreeMap::new();
+    // Of each pointwise operation what it reads last, and what it writes first.
+    let mut places: BTreeMap<usize, (i64, i64)> = BTreeMap::new();
     for (buffer, accesses) in &walk.accesses {
         let Some(&registers) = size.get(buffer) else { continue };
         if memory == Memory::Rf && walk.passes(*buffer, accesses) {
@@ -44,6 +47,17 @@ pub(crate) fn most(
         let (first, last) = walk.range(accesses);
         *changes.entry(first).or_default() += registers;
         *changes.entry(last + 1).or_default() -= registers;
+        let pointwise = |at: usize| memory == Memory::Rf && walk.pointwise.get(at) == Some(&true);
+        if first < last && pointwise(last) {
+            places.entry(last).or_default().0 += registers;
+        }
+        if first < last && pointwise(first) {
+            places.entry(first).or_default().1 += registers;
+        }
+    }
+    for (at, (read, written)) in places {
+        *changes.entry(at).or_default() -= read.min(written);
+        *changes.entry(at + 1).or_default() += read.min(written);
     }
     let (mut now, mut most) = (0i64, 0);
     for change in changes.into_values() {

@@ -18,6 +18,7 @@ pub(crate) mod steady;
 mod tests;
 pub(crate) mod work;
 
+use crate::schedule::consumers;
 use crate::solve::tv::Known;
 use carbyne_atoms::{AtomTable, Machine, limits};
 use carbyne_ir::layout::Layout;
@@ -42,6 +43,8 @@ pub struct Estimate {
     pub microseconds: f64,
     /// Threads of a block.
     pub threads: i64,
+    /// 32-bit registers that one of them can have.
+    pub room: i64,
     /// Blocks of the grid; none where a symbol says: then as many are counted as fit at once.
     pub blocks: Option<i64>,
     /// Blocks that one multiprocessor holds.
@@ -141,6 +144,14 @@ impl IndexMut<Resource> for Estimate {
     }
 }
 
+impl Estimate {
+    /// Whether a thread holds more in tensors than it has registers.
+    #[must_use]
+    pub fn spills(&self) -> bool {
+        self.registers > self.room
+    }
+}
+
 /// Why no block of the architecture can run a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -211,12 +222,8 @@ impl<'a> Model<'a> {
         let held = held(&least, kernel, &outline)?;
         let works: Vec<Work> =
             outline.leaves.iter().map(|leaf| least.work(leaf.spec, leaf.by)).collect();
-        Ok(steady::estimate(&outline, &works, held, 0.0, &self.timing()))
-    }
-
-    fn timing(&self) -> Timing<'_> {
-        let limits = limits(self.rates.table.arch);
-        Timing { machine: self.machine, limits, fitted: &self.fitted, grid: Grid::Own }
+        let timing = timing(&outline, self.rates.table, self.machine, &self.fitted, Grid::Own);
+        Ok(steady::estimate(&outline, &works, held, 0.0, &timing))
     }
 }
 
@@ -256,15 +263,11 @@ impl<'a> Costing<'a> {
         Costing { p, kernel, table, machine, outline, least: works, held: block, shared }
     }
 
-    fn timing(&self, grid: Grid) -> Timing<'_> {
-        let limits = limits(self.table.arch);
-        Timing { machine: self.machine, limits, fitted: &FITTED, grid }
-    }
-
     /// What the kernel takes at least, if its threads are known.
     pub(crate) fn least(&self) -> Option<Estimate> {
         let outline = self.outline.as_ref()?;
-        Some(steady::estimate(outline, &self.least, self.held, 0.0, &self.timing(Grid::Own)))
+        let timing = timing(outline, self.table, self.machine, &FITTED, Grid::Own);
+        Some(steady::estimate(outline, &self.least, self.held, 0.0, &timing))
     }
 
     /// What the kernel takes where `work` is known of leaves, `registers` of tensors in registers, and `layout` of tensors in
@@ -296,14 +299,15 @@ impl<'a> Costing<'a> {
             shared_bytes = shared_bytes.saturating_add(bits / 8);
         }
         let held = Held { registers, shared_bytes };
-        steady::estimate(outline, &works, held, detours, &self.timing(grid))
+        let timing = timing(outline, self.table, self.machine, &FITTED, grid);
+        steady::estimate(outline, &works, held, detours, &timing)
     }
 
     /// What so many executions of an operation by each block take of the kernel's cycles at least, with detours of so many cycles
     /// each, on [`Grid::Full`].
     pub(crate) fn least_of(&self, work: &Work, detours: f64, trips: i64) -> Least {
         let Some(outline) = &self.outline else { return Least::default() };
-        let timing = self.timing(Grid::Full);
+        let timing = timing(outline, self.table, self.machine, &FITTED, Grid::Full);
         let each = steady::full_blocks(outline, &timing) / self.machine.sms as f64 * trips as f64;
         let scheduler = each / timing.limits.timing.schedulers;
         Least {
@@ -334,6 +338,19 @@ impl Least {
     pub(crate) fn cycles(&self) -> f64 {
         self.matrix.max(self.issue) + self.detours
     }
+}
+
+/// What a kernel is timed on.
+fn timing<'a>(
+    o: &Outline,
+    table: &AtomTable,
+    machine: &'a Machine,
+    fitted: &'a Fitted,
+    grid: Grid,
+) -> Timing<'a> {
+    let threads = consumers::threads(o.consumers, o.threads, table);
+    let room = consumers::room(o.consumers, o.threads, table);
+    Timing { machine, limits: limits(table.arch), fitted, grid, threads, room }
 }
 
 /// What a block holds at least.

@@ -1,6 +1,7 @@
 //! The parts of a kernel that its cost depends on, whatever its layouts: leaves, who executes them, loops around them,
 //! what they read and write, and which bytes of device memory.
 
+use crate::schedule::consumers;
 use crate::solve::ops;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, VarId};
@@ -13,8 +14,10 @@ use std::collections::{BTreeMap, HashMap};
 /// A kernel, as its cost sees it.
 #[derive(Debug)]
 pub(crate) struct Outline {
-    /// Threads of a block.
+    /// Threads of a block that execute the leaves.
     pub threads: i64,
+    /// Groups of so many that a producer copies for ([`consumers`]); 0 where they copy for themselves.
+    pub consumers: i64,
     /// Blocks of the grid; none where a symbol says.
     pub blocks: Option<i64>,
     /// Its statements.
@@ -136,6 +139,7 @@ impl Outline {
             part: 1.0,
             out: Outline {
                 threads,
+                consumers: consumers::of(spec),
                 blocks: grid.map(|g| g.size()),
                 body: vec![],
                 leaves: vec![],

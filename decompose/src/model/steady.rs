@@ -26,6 +26,10 @@ pub(crate) struct Timing<'a> {
     pub(crate) limits: &'a ArchLimits,
     pub(crate) fitted: &'a Fitted,
     pub(crate) grid: Grid,
+    /// Threads of a block, those of a producer included.
+    pub(crate) threads: i64,
+    /// 32-bit registers that one of them can have.
+    pub(crate) room: i64,
 }
 
 /// Which grid is timed.
@@ -79,8 +83,9 @@ fn most(units: &Units) -> f64 {
     units.iter().copied().fold(0.0, f64::max)
 }
 
-fn units(w: &Work) -> Units {
-    [w.matrix, w.issue, w.special, w.wavefronts, w.sectors]
+fn units(w: &Work, t: &Timing<'_>) -> Units {
+    let matrix = if w.asynchronous { w.matrix * t.fitted.sustained } else { w.matrix };
+    [matrix, w.issue, w.special, w.wavefronts, w.sectors]
 }
 
 /// The time of a kernel whose leaves take so much each.
@@ -94,15 +99,16 @@ pub(crate) fn estimate(
 ) -> Estimate {
     let limits = t.limits;
     let registers = held.registers.saturating_add(t.fitted.addresses as i64).max(1);
-    let own = registers.min(limits.regs_per_thread);
-    let resident = limits.resident_blocks(outline.threads, own, held.shared_bytes).max(1);
+    // Registers are given to threads when a block begins, to all as many.
+    let own = registers.min(limits.regs_per_thread).min(limits.regs_per_sm / t.threads.max(1));
+    let resident = limits.resident_blocks(t.threads, own, held.shared_bytes).max(1);
     let fits = held.shared_bytes <= limits.max_smem_per_block;
     let slots = resident.saturating_mul(t.machine.sms).max(1);
     let blocks = outline.blocks.unwrap_or(slots).max(0);
     let mut total = Units::default();
     let (mut instructions, mut barriers) = (0.0, 0.0);
     for (leaf, w) in outline.leaves.iter().zip(works) {
-        let own = units(w);
+        let own = units(w, t);
         (0..UNITS).for_each(|i| total[i] += own[i] * leaf.times);
         instructions += w.instructions * leaf.times;
     }
@@ -122,11 +128,15 @@ pub(crate) fn estimate(
     let sector = dram.max(SECTOR_BYTES as f64 / l2_rate(t, sms));
     let mut alone = Alone::new(outline, works, sector, t);
     alone.nodes(&outline.body, 1.0);
-    barriers += alone.barriers;
+    // Where groups take turns, one works while the other waits.
+    if outline.consumers <= 1 {
+        barriers += alone.barriers;
+    }
     // What is not written out yet is waited for, and keeps units busy.
     let latency = (alone.end() + t.fitted.start + detours) * spill;
     let mut out = Estimate {
-        threads: outline.threads,
+        threads: t.threads,
+        room: t.room,
         blocks: outline.blocks,
         blocks_per_sm: resident,
         waves: blocks as f64 / slots as f64,
@@ -153,16 +163,16 @@ pub(crate) fn estimate(
     let (full, rest) = ((blocks / slots) as f64, blocks % slots);
     if t.grid == Grid::Full {
         let sets = full_blocks(outline, t) / slots as f64;
-        block.add(&mut out, sets, resident, t.machine.sms, outline, t);
+        block.add(&mut out, sets, resident, t.machine.sms, t);
         out.microseconds = t.machine.microseconds(out.cycles) + t.fitted.launch_us;
         return out;
     }
     if full > 0.0 {
-        block.add(&mut out, full, resident, t.machine.sms, outline, t);
+        block.add(&mut out, full, resident, t.machine.sms, t);
     }
     if rest > 0 {
         let deep = (rest + t.machine.sms - 1) / t.machine.sms;
-        block.add(&mut out, 1.0, deep, rest.min(t.machine.sms), outline, t);
+        block.add(&mut out, 1.0, deep, rest.min(t.machine.sms), t);
     }
     out.microseconds = t.machine.microseconds(out.cycles) + t.fitted.launch_us;
     out
@@ -186,9 +196,9 @@ struct Block {
 
 impl Block {
     /// Adds so many sets of blocks, `deep` on each of so many multiprocessors.
-    fn add(&self, out: &mut Estimate, n: f64, deep: i64, sms: i64, o: &Outline, t: &Timing<'_>) {
+    fn add(&self, out: &mut Estimate, n: f64, deep: i64, sms: i64, t: &Timing<'_>) {
         let (deep, sms) = (deep as f64, sms.max(1) as f64);
-        let warps = ((o.threads + 31) / 32) as f64 * deep;
+        let warps = ((t.threads + 31) / 32) as f64 * deep;
         let sector = SECTOR_BYTES as f64 / l2_rate(t, sms);
         let busy = cycles(&self.units, warps, t, sector);
         let dram = self.dram / dram_rate(t, sms);
@@ -292,6 +302,8 @@ struct Alone<'a> {
     held: Units,
     barriers: f64,
     in_loop: usize,
+    /// Cycles in loops whose copies are ahead of them.
+    ringed: f64,
     /// When the statements began that no loop and no barrier parts: the compiler puts loads there that need nothing of them.
     begun: f64,
 }
@@ -314,6 +326,7 @@ impl<'a> Alone<'a> {
             held: Units::default(),
             barriers: 0.0,
             in_loop: 0,
+            ringed: 0.0,
             begun: 0.0,
         }
     }
@@ -361,17 +374,22 @@ impl<'a> Alone<'a> {
         self.in_loop += 1;
         let begin = self.now();
         let (mut last, mut own, mut held) = (0.0, Units::default(), Units::default());
+        let mut ringed = 0.0;
+        // A producer has copied for these turns during those before.
+        let runs_on = self.o.consumers > 0 && self.refills(body);
         let followed = trips.min(FOLLOWED);
         let mut before = (self.clocks.clone(), self.ready.clone());
         for i in 0..followed {
             before.0.clone_from(&self.clocks);
             before.1.clone_from(&self.ready);
             let (now, busy, waited) = (self.now(), self.busy, self.held);
+            let multiplied = self.ringed;
             let rest = if i + 1 == followed { trips - i } else { 1 };
             self.begun = now;
             self.copies.clear();
             self.nodes(body, times * rest as f64);
             last = self.now() - now;
+            ringed = self.ringed - multiplied;
             (0..UNITS).for_each(|u| own[u] = self.busy[u] - busy[u]);
             (0..UNITS).for_each(|u| held[u] = self.held[u] - waited[u]);
         }
@@ -379,14 +397,21 @@ impl<'a> Alone<'a> {
         // itself is as far ahead as rings let it be: without one, threads are done before it is.
         let (ring, completion) = self.ring(body, trips, outer);
         let units = if ring > 0.0 { &own } else { &held };
-        let least = most(units).max(ring);
+        let contended = if self.described(body) { self.t.fitted.contended * own[SHARED] } else { 0.0 };
+        let least = (most(units) + contended).max(ring);
         let more = (trips - followed) as f64;
-        let each = last.max(least);
+        // Groups that take turns overlap but for the loop that is fed.
+        let turns = if ringed > 0.0 && self.in_loop == 1 { self.o.consumers.max(1) } else { 1 };
+        let each = (last / turns as f64).max(ringed).max(least);
         let now = self.now();
-        let mut end = (now + more * each).max(begin + trips as f64 * least);
+        let early = (followed - 1) as f64 * (last - each).max(0.0);
+        let mut end = (now + more * each - early).max(begin + trips as f64 * least);
         // The last of what a ring holds has come before it is read.
-        if ring > 0.0 {
+        if ring > 0.0 && !runs_on {
             end = end.max(self.free[GLOBAL] + own[GLOBAL] * more + completion);
+        }
+        if ring > 0.0 {
+            self.ringed += end - begin;
         }
         let shift = end - now;
         // Clocks of roles that wait for others move on as the slowest does.
@@ -440,6 +465,25 @@ impl<'a> Alone<'a> {
         }
     }
 
+    /// Whether a body writes to a ring that has been filled before.
+    fn refills(&self, body: &[Node]) -> bool {
+        body.iter().any(|node| match node {
+            Node::Leaf(i) => self.o.leaves.get(*i).is_some_and(|leaf| {
+                let again = |b: usize| self.o.ahead[b] > 0 && self.filled[b];
+                leaf.writes.iter().any(|b| again(usize::from(*b)))
+            }),
+            Node::Loop { .. } => false,
+        })
+    }
+
+    /// Whether a body multiplies what lies in shared memory, which copies are written to besides.
+    fn described(&self, body: &[Node]) -> bool {
+        body.iter().any(|node| match node {
+            Node::Leaf(i) => self.works.get(*i).is_some_and(|w| w.asynchronous && w.matrix > 0.0),
+            Node::Loop { .. } => false,
+        })
+    }
+
     /// Whether something of a body reads a buffer.
     fn reads(&self, body: &[Node], b: BufferId) -> bool {
         body.iter().any(|node| match node {
@@ -451,11 +495,15 @@ impl<'a> Alone<'a> {
     /// Counts the barriers that an operation needs, each of which orders all accesses before it.
     fn meet(&mut self, leaf: &Leaf, w: &Work, times: f64) -> bool {
         self.barriers += w.barriers * times;
-        // Of a ring another stage is written than is read.
+        // Of a ring another stage is written than is read, and mbarriers say when what products read has come.
         let ahead = |b: BufferId| self.o.ahead[usize::from(b)] > 0;
+        let multiplies = w.matrix > 0.0 && w.asynchronous;
         let conflicts = |&(b, writes): &(BufferId, bool)| {
             let before = self.touched.iter().find(|t| t.0 == b);
-            before.is_some_and(|t| if writes { !ahead(b) } else { t.1 })
+            before.is_some_and(|t| match ahead(b) {
+                true => t.1 && !writes && !multiplies,
+                false => writes || t.1,
+            })
         };
         let meets = leaf.shared.iter().any(conflicts);
         if meets {
@@ -483,7 +531,7 @@ impl<'a> Alone<'a> {
             self.begun = self.now();
         }
         let range = (leaf.by.first, leaf.by.first.saturating_add(leaf.by.threads));
-        let whole = cycles(&units(w), leaf.by.warps(), self.t, self.sector);
+        let whole = cycles(&units(w, self.t), leaf.by.warps(), self.t, self.sector);
         // In the mean of the iterations, of which some may leave it out.
         let own = whole.map(|cycles| cycles * leaf.part);
         let in_memory = |b: BufferId| leaf.shared.iter().any(|s| s.0 == b);

@@ -15,7 +15,7 @@
 //! Where the architecture has no mbarriers, or something is in the way, the loop stays one: the roles advance together, by
 //! barriers of the block, and a warning says why.
 
-mod parted;
+pub(super) mod parted;
 mod uses;
 
 use crate::instance::said::Said;
@@ -39,6 +39,31 @@ pub(crate) struct Roles {
     pub(crate) loops: BTreeSet<NodeKey>,
     /// What roles execute beside a role before it: between these nobody may wait for all.
     pub(crate) beside: BTreeSet<NodeKey>,
+    /// The copies that producers execute in the end.
+    pub(crate) producers: Vec<Producer>,
+}
+
+/// A loop whose copies are boxes, of a kernel that is to have a producer: what becomes of it in the end.
+#[derive(Clone, Debug)]
+pub(crate) struct Producer {
+    /// Names of the blocks and of their threads.
+    pub(crate) exec: (String, String),
+    /// How many groups consume, in turn.
+    pub(crate) consumers: i64,
+    /// The mbarriers of full stages and of empty ones.
+    pub(crate) full: String,
+    pub(crate) empty: String,
+    /// The warps of the block, the thread that asks for boxes, and those that say that a stage is empty.
+    pub(crate) warps: String,
+    pub(crate) lead: String,
+    pub(crate) leads: String,
+    /// Tensors that are copied, and the rings.
+    pub(crate) sources: Vec<String>,
+    pub(crate) rings: Vec<String>,
+    /// The loops of the copies.
+    pub(crate) stmts: Vec<Stmt>,
+    /// The variable of the loop around, and how many of its iterations came before.
+    pub(crate) outer: Option<(String, Expr)>,
 }
 
 /// Rings that the same roles fill, and the same ones use.

@@ -56,7 +56,9 @@ pub(super) fn matmul(table: &AtomTable, c: &matmul::Choice) -> Option<Work> {
     let completion = atom.cost.completion_cycles;
     let executed = (rm * rn * rk * groups) as f64;
     let wavefronts = executed * c.read as f64 / limits(table.arch).smem_bytes_per_cycle() as f64;
-    Some(partial.and(Work { instructions, completion, barriers, space, wavefronts, ..own }))
+    let asynchronous = atom.visibility != Visibility::Immediate;
+    let own = Work { completion, barriers, space, wavefronts, asynchronous, ..own };
+    Some(partial.and(Work { instructions, ..own }))
 }
 
 /// An operation between registers.

@@ -19,6 +19,10 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ),
     ("bar", "an mbarrier: which a copy into shared memory completes on"),
     ("cache", "normal, evict_first or evict_last: how long caches keep what is copied"),
+    (
+        "consumers",
+        "0, 1 or 2: how many groups of threads, each as many as the block has, take tiles in turn while a producer copies, for the solver",
+    ),
     ("lane", "an integer: lane, distance or mask of a Shfl"),
     ("loc", "a text in quotes: where the spec comes from in a program that this one was made of"),
     (
@@ -230,6 +234,7 @@ impl Resolver {
                     let kind = matches!(spec.kind, SpecKind::Move | SpecKind::Reduction(_));
                     matmul || kind || self.depth == 0
                 }
+                "consumers" => self.depth == 0,
                 "axis" => matches!(spec.kind, SpecKind::Reduction(_) | SpecKind::Iota),
                 "to" => matches!(spec.kind, SpecKind::Unary(ast::UnaryOp::Cast)),
                 "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
@@ -276,7 +281,7 @@ impl Resolver {
                 ("valid", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
                     all.valid = Some(self.expr(e)?);
                 }
-                ("axis" | "tile" | "warps", value) => {
+                ("axis" | "consumers" | "tile" | "warps", value) => {
                     all.ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
                 }
                 ("lane", AttrValue::Tuple(t)) => {
@@ -311,7 +316,7 @@ impl Resolver {
             AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],
             AttrValue::View(_) | AttrValue::Text(_) | AttrValue::Chosen(_) => vec![],
         };
-        let least = if key == "axis" { 0 } else { 1 };
+        let least = if matches!(key, "axis" | "consumers") { 0 } else { 1 };
         let constants: Option<Vec<i64>> =
             leaves.into_iter().map(|d| d.as_const().filter(|c| *c >= least)).collect();
         let numbers = matches!(value, AttrValue::Tuple(_) | AttrValue::Word(_));

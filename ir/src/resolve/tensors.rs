@@ -238,18 +238,7 @@ impl Resolver {
                         .help("write `(threads, values):(.., ..)`"),
                     );
                 }
-                let (name, threads) = (threads, self.threads_named(threads)?);
-                if self.p.threads[threads].own > 0 {
-                    return fail(
-                        Diagnostic::new(
-                            Code::TvLayout,
-                            name.span,
-                            format!("each thread means other threads by `#{}`", name.text),
-                        )
-                        .label("it is the thread's own group")
-                        .help("spread it over the tensor of all groups"),
-                    );
-                }
+                let threads = self.threads_named(threads)?;
                 *dist = Some(Dist { tv: Some(tv), threads: Some(threads), ops: vec![] });
             }
             TypeAttr::Swizzle(of) => {

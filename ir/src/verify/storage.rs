@@ -3,7 +3,7 @@
 use super::Verifier;
 use crate::diag::{Code, Diagnostic};
 use crate::layout::Layout;
-use crate::program::{Buffer, BufferId, Dist, Tensor};
+use crate::program::{Buffer, BufferId, Dist, Tensor, concat_levels};
 use crate::scalar::Memory;
 
 /// The largest thread-value layout that is checked by counting.
@@ -123,7 +123,7 @@ impl Verifier<'_> {
         let (Some(tv), Some(threads)) = (&dist.tv, dist.threads) else { return };
         let threads = &self.p.threads[threads];
         let (Some(tv), Some(shape), Some(group)) =
-            (tv.to_fixed(), tensor.concat().to_fixed(), threads.concat().to_fixed())
+            (tv.to_fixed(), tensor.concat().to_fixed(), concat_levels(threads.inner()).to_fixed())
         else {
             return;
         };

@@ -203,17 +203,20 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whether the groups of a partition compute one output, each a part of it.
+    /// Whether groups of a partition, of those that a thread means, compute one output, each a part of it.
     fn is_shared(&self, check: usize, partition: &Partition) -> bool {
         let shared = |v: &usize| self.kernel.views[*v].offset.is_uniform();
-        partition.groups.len() > 1 && self.kernel.checks[check].reference.outputs.iter().any(shared)
+        partition.groups.len() > partition.own.len() && self.kernel.checks[check].reference.outputs.iter().any(shared)
     }
 
     /// Threads without which a body cannot be compared: of groups that are active in part; of all groups, where
     /// these compute one output.
     pub(super) fn to_compare(&self, check: usize, partition: &Partition, active: &Mask) -> Mask {
         match self.is_shared(check, partition) {
-            true => partition.mask.without(active),
+            true => {
+                let here = partition.own.iter().filter(|own| !own.and(active).is_empty());
+                here.fold(Mask::NONE, |all, own| all.or(own)).without(active)
+            }
             false => super::schedule::missing(partition, active, 0),
         }
     }
@@ -379,7 +382,8 @@ impl Runner<'_> {
         let view = &self.kernel.views[index];
         match view.dist {
             Some(d) => {
-                let owner = self.kernel.dists[d].owners(e).get(copy)?;
+                let first = group.first().map_or(0, |t| usize::from(*t));
+                let owner = self.kernel.dists[d].owners(e, first).get(copy)?;
                 Some((usize::from(owner.0), i64::from(owner.1)))
             }
             None if copy == 0 => {

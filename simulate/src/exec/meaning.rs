@@ -23,8 +23,17 @@ use carbyne_ir::scalar::Scalar;
 enum By<'k> {
     /// One agent.
     Agent(Box<Who>, usize),
-    /// The owners in a distributed operand.
-    Owners(&'k Dist),
+    /// The owners in a distributed operand of the group of a thread.
+    Owners(&'k Dist, usize),
+}
+
+impl By<'_> {
+    /// A thread of the group that executes.
+    fn thread(&self) -> usize {
+        match self {
+            By::Agent(_, thread) | By::Owners(_, thread) => *thread,
+        }
+    }
 }
 
 /// Operands of a meaning: the numbers that they hold, and their shadows where these are other numbers.
@@ -118,7 +127,7 @@ impl<'k> Runner<'k> {
             Meaning::Accumulate(op, _) => Some(*op),
             _ => None,
         };
-        if leaf.ordered && results.iter().any(|(.., by)| matches!(by, By::Owners(_))) {
+        if leaf.ordered && results.iter().any(|(.., by)| matches!(by, By::Owners(..))) {
             // A barrier parts reads from writes, where the solver decomposes a spec that needs it.
             self.synchronize(together);
             whos = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
@@ -214,11 +223,12 @@ impl<'k> Runner<'k> {
         });
         let spread = leaf.outputs.iter().copied().chain(inputs).find_map(|v| kernel.views[v].dist);
         let elementwise = !matches!(meaning, Meaning::MatMul { .. } | Meaning::Reduction { .. });
+        let first = group.first().map_or(0, |t| usize::from(*t));
         match spread {
-            Some(d) if elementwise => By::Owners(&kernel.dists[d]),
+            Some(d) if elementwise => By::Owners(&kernel.dists[d], first),
             _ => {
                 let who = self.clocks.group(self.rank, group, leaf.site, self.serial);
-                By::Agent(Box::new(who), group.first().map_or(0, |t| usize::from(*t)))
+                By::Agent(Box::new(who), first)
             }
         }
     }
@@ -238,8 +248,8 @@ impl<'k> Runner<'k> {
             ))
         };
         if let Some(d) = kernel.views[view].dist {
-            let ours = |(t, _): &(u16, Vec<u32>)| group.contains(t);
-            return match kernel.dists[d].by_thread.iter().all(ours) {
+            let first = group.first().map_or(0, |t| usize::from(*t));
+            return match kernel.dists[d].holders(first).all(|t| group.contains(&t)) {
                 true => Ok(0),
                 false => refuse("part of it is held by threads that do not take part"),
             };
@@ -283,8 +293,8 @@ impl<'k> Runner<'k> {
         let mut access = ElementAccess { view: index, at: 0, write: false, thread: 0 };
         let mut value = Value { bits: 0, shadow: 0.0 };
         let owners = match (view.dist, by) {
-            (Some(d), _) => &kernel.dists[d].owners(e)[..1],
-            (None, By::Owners(dist)) => dist.owners(e),
+            (Some(d), _) => &kernel.dists[d].owners(e, by.thread())[..1],
+            (None, By::Owners(dist, thread)) => dist.owners(e, *thread),
             (None, By::Agent(who, thread)) => {
                 let at = base.saturating_add(view.element(e));
                 (access.at, access.thread) = (at, *thread);
@@ -325,8 +335,8 @@ impl<'k> Runner<'k> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
         let owners = match (view.dist, by) {
-            (Some(d), _) => kernel.dists[d].owners(e),
-            (None, By::Owners(dist)) => &dist.owners(e)[..1],
+            (Some(d), _) => kernel.dists[d].owners(e, by.thread()),
+            (None, By::Owners(dist, thread)) => &dist.owners(e, *thread)[..1],
             (None, By::Agent(who, thread)) => {
                 let at = base.saturating_add(view.element(e));
                 let mut who = Who::clone(who);

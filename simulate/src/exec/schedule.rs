@@ -493,16 +493,25 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// No set can go on. The one farthest behind is to blame, unless it waits only for a body to be
-    /// compared.
+    /// No set can go on. One that waits only for a body to be compared no longer does. If there is none, the one farthest
+    /// behind is to blame.
     fn stuck(&mut self) -> Checked<()> {
         let order = |a: &&mut ConvergedSet<'_>, b: &&mut ConvergedSet<'_>| {
             a.compare(b).then(a.rank.cmp(&b.rank))
         };
+        let compares = |s: &&mut ConvergedSet<'_>| {
+            let at = s.frames.last().and_then(|f| f.nodes.get(f.at));
+            let body = matches!(at, None | Some(Node::Body { .. }));
+            s.status == Status::Meeting && body && !s.alone
+        };
+        if let Some(set) = self.converged.iter_mut().filter(compares).min_by(order) {
+            // Its threads wait for each other across the body: it cannot be compared.
+            (set.status, set.alone) = (Status::Ready, true);
+            return Ok(());
+        }
         let Some(set) = self.converged.iter_mut().min_by(order) else { return Ok(()) };
         let mask = set.mask();
         let status = set.status.clone();
-        let at = set.frames.last().and_then(|f| f.nodes.get(f.at));
         let site = site_of(self.kernel, set).unwrap_or(0);
         match status {
             Status::Barrier(named) => {
@@ -513,11 +522,6 @@ impl<'k> Runner<'k> {
                     .filter(|s| s.rank == rank && s.status == Status::Barrier(named))
                     .fold(Mask::NONE, |all, s| all.or(&s.mask()));
                 Err(blame::deadlock(self.kernel, site, &named.without(&arrived)))
-            }
-            Status::Meeting if matches!(at, None | Some(Node::Body { .. })) && !set.alone => {
-                // Its threads wait for each other across the body: it cannot be compared.
-                (set.status, set.alone) = (Status::Ready, true);
-                Ok(())
             }
             Status::Waiting => {
                 let mut waiting: Vec<ConvergedSet<'_>> = self

@@ -283,8 +283,9 @@ pub(super) fn compare(kernel: &Kernel<'_>, check: &Check) -> u64 {
 /// How many threads hold an element of a distributed tensor, on average and rounded up.
 fn copies(kernel: &Kernel<'_>, view: &View) -> u64 {
     let Some(dist) = view.dist else { return 1 };
-    let held: usize = kernel.dists[dist].by_thread.iter().map(|(_, regs)| regs.len()).sum();
-    (held as u64).div_ceil(view.size.unsigned_abs().max(1)).max(1)
+    let dist = &kernel.dists[dist];
+    let held: usize = dist.by_thread.iter().map(|(_, regs)| regs.len()).sum();
+    ((held / dist.n_groups()) as u64).div_ceil(view.size.unsigned_abs().max(1)).max(1)
 }
 
 fn size(kernel: &Kernel<'_>, source: &Source) -> u64 {

@@ -55,13 +55,25 @@ impl Lowering<'_, '_> {
                 };
                 let tv = self.vars.layout(tv).map_err(|e| unknown(span, "a layout", &e))?;
                 let groups = self.groups(threads, span)?;
-                // Column-major over all levels, outermost first: groups vary fastest.
-                let size_of_group = groups.first().map_or(0, Vec::len);
-                let order: Vec<u16> = (0..size_of_group)
-                    .flat_map(|i| groups.iter().filter_map(move |g| g.get(i).copied()))
-                    .collect();
                 let site = Site { line: 0, span: tensor.span };
-                self.kernel.dists.push(Dist::new(&tv, &order, size, site)?.part(part));
+                let dist = match program.threads[threads].own {
+                    // Column-major over all levels, outermost first: groups vary fastest.
+                    0 => {
+                        let size_of_group = groups.first().map_or(0, Vec::len);
+                        let order: Vec<u16> = (0..size_of_group)
+                            .flat_map(|i| groups.iter().filter_map(move |g| g.get(i).copied()))
+                            .collect();
+                        Dist::new(&tv, &order, size, site)?
+                    }
+                    _ => {
+                        let own = program.threads[threads].own_groups();
+                        let own = own.ok_or_else(|| held_by_loops(span))?;
+                        let threads = |g: Vec<i64>| g.into_iter().map(|t| t as u16).collect();
+                        let own: Vec<Group> = own.into_iter().map(threads).collect();
+                        Dist::of_groups(&tv, &own, size, site)?
+                    }
+                };
+                self.kernel.dists.push(dist.part(part));
                 Some(self.kernel.dists.len() - 1)
             }
         };

@@ -127,15 +127,68 @@ pub(crate) fn coordinates_text(coordinates: &[i64]) -> String {
     format!("[{}]", list.join(","))
 }
 
-/// Who owns the elements of a distributed register tensor.
+/// Who owns the elements of a distributed register tensor, of which each group of threads may have one of its own.
 pub(crate) struct Dist {
-    starts: Vec<u32>,
-    owners: Vec<(u16, u16)>,
-    /// For each thread of the layout in its order: the thread, and the element of each register.
+    groups: Vec<Owners>,
+    /// The group of each thread; empty where there is one.
+    group_of: Vec<u16>,
+    /// For each thread of the layout in its order, group by group: the thread, and the element of each register.
     pub by_thread: Vec<(u16, Vec<u32>)>,
 }
 
+/// The (thread, register) pairs that hold each element.
+struct Owners {
+    starts: Vec<u32>,
+    owners: Vec<(u16, u16)>,
+}
+
+impl Owners {
+    fn of(&self, element: usize) -> &[(u16, u16)] {
+        match (self.starts.get(element), self.starts.get(element + 1)) {
+            (Some(a), Some(b)) => &self.owners[*a as usize..*b as usize],
+            _ => &[],
+        }
+    }
+
+    /// The owners of what stands at these places.
+    fn at<'a>(&'a self, places: impl Iterator<Item = usize>, most: usize) -> Self {
+        let (mut starts, mut owners) = (vec![0u32], Vec::new());
+        for at in places {
+            owners.extend(self.of(at).iter().take(most));
+            starts.push(owners.len() as u32);
+        }
+        Owners { starts, owners }
+    }
+}
+
 impl Dist {
+    /// From a (T, V) layout onto `size` elements and the threads that T counts; of each of several groups, if these have a
+    /// tensor each.
+    ///
+    /// # Errors
+    /// As [`Dist::new`].
+    pub(crate) fn of_groups(
+        tv: &Layout<i64>,
+        groups: &[Vec<u16>],
+        size: i64,
+        site: Site,
+    ) -> Checked<Self> {
+        let each = groups.iter().map(|threads| Dist::new(tv, threads, size, site));
+        let mut each = each.collect::<Checked<Vec<Dist>>>()?.into_iter();
+        let mut out = match each.next() {
+            Some(first) => first,
+            None => Dist::new(tv, &[], size, site)?,
+        };
+        let last = groups.iter().flatten().copied().max().unwrap_or(0);
+        let mut group_of = vec![0; usize::from(last) + 1];
+        for (dist, number) in each.zip(1u16..) {
+            dist.by_thread.iter().for_each(|(t, _)| group_of[usize::from(*t)] = number);
+            out.groups.extend(dist.groups);
+            out.by_thread.extend(dist.by_thread);
+        }
+        Ok(Dist { group_of, ..out })
+    }
+
     /// From a (T, V) layout onto `size` elements and the threads that T counts.
     ///
     /// # Errors
@@ -185,51 +238,62 @@ impl Dist {
         for e in 0..size as usize {
             starts[e + 1] += starts[e];
         }
-        Ok(Dist { starts, owners: owned.into_iter().map(|(_, t, r)| (t, r)).collect(), by_thread })
+        let owners = owned.into_iter().map(|(_, t, r)| (t, r)).collect();
+        Ok(Dist { groups: vec![Owners { starts, owners }], group_of: vec![], by_thread })
     }
 
     /// The owners of the elements of a view, which name positions of this tensor; itself where there is none.
     pub(crate) fn part(self, view: Option<(i64, &Layout<i64>)>) -> Self {
         let Some((offset, layout)) = view else { return self };
-        let size = self.starts.len().saturating_sub(1);
+        let size = self.groups.first().map_or(0, |g| g.starts.len().saturating_sub(1));
         let mut elements: Vec<Option<u32>> = vec![None; size];
-        let (mut starts, mut owners) = (vec![0u32], Vec::new());
+        let place = |e| usize::try_from(offset.saturating_add(layout.at(e))).unwrap_or(usize::MAX);
         for e in 0..layout.size() {
-            let at = usize::try_from(offset.saturating_add(layout.at(e))).unwrap_or(usize::MAX);
-            if let Some(element) = elements.get_mut(at) {
+            if let Some(element) = elements.get_mut(place(e)) {
                 *element = Some(e as u32);
             }
-            owners.extend(self.owners(at));
-            starts.push(owners.len() as u32);
         }
+        let places = || (0..layout.size()).map(place);
+        let groups = self.groups.iter().map(|g| g.at(places(), usize::MAX)).collect();
         let of = |regs: &[u32]| regs.iter().filter_map(|e| elements[*e as usize]).collect();
         let by_thread = self.by_thread.iter().map(|(t, regs)| (*t, of(regs))).collect();
-        Dist { starts, owners, by_thread }
+        Dist { groups, group_of: self.group_of, by_thread }
     }
 
     /// The owners of a tensor's elements where its modes of extent 1 are broadcast over `modes`.
     pub(crate) fn spread(&self, modes: &[i64], of: &[i64]) -> Self {
         let size = of.iter().product::<i64>();
-        let mut starts = vec![0u32];
-        let mut owners = Vec::new();
-        for e in 0..size {
+        let place = |e: i64| {
             let (mut rest, mut at, mut weight) = (e, 0, 1);
             for (own, n) in modes.iter().zip(of) {
                 at += (rest % n).min(own - 1) * weight;
                 rest /= n;
                 weight *= own;
             }
-            owners.extend(self.owners(at as usize).first());
-            starts.push(owners.len() as u32);
-        }
-        Dist { starts, owners, by_thread: self.by_thread.clone() }
+            at as usize
+        };
+        let groups = self.groups.iter().map(|g| g.at((0..size).map(place), 1)).collect();
+        Dist { groups, group_of: self.group_of.clone(), by_thread: self.by_thread.clone() }
     }
 
-    /// The (thread, register) pairs that hold an element, at least one.
-    pub(crate) fn owners(&self, element: usize) -> &[(u16, u16)] {
-        match (self.starts.get(element), self.starts.get(element + 1)) {
-            (Some(a), Some(b)) => &self.owners[*a as usize..*b as usize],
-            _ => &[],
-        }
+    fn group(&self, thread: usize) -> usize {
+        self.group_of.get(thread).map_or(0, |g| usize::from(*g))
+    }
+
+    /// The (thread, register) pairs that hold an element of the tensor of a thread's group, at least one.
+    pub(crate) fn owners(&self, element: usize, thread: usize) -> &[(u16, u16)] {
+        self.groups.get(self.group(thread)).map_or(&[], |g| g.of(element))
+    }
+
+    /// The threads that hold the tensor of a thread's group.
+    pub(crate) fn holders(&self, thread: usize) -> impl Iterator<Item = u16> + '_ {
+        let own = self.group(thread);
+        let threads = self.by_thread.iter().map(|(t, _)| *t);
+        threads.filter(move |t| self.group(usize::from(*t)) == own)
+    }
+
+    /// How many groups have a tensor each.
+    pub(crate) fn n_groups(&self) -> usize {
+        self.groups.len()
     }
 }

@@ -18,8 +18,9 @@ mod write;
 
 pub(super) use boxes::{Boxes, Known};
 
+use super::consumers;
 use super::pipeline::Loop;
-use super::roles::Handed;
+use super::roles::{Handed, Producer};
 use crate::names::Names;
 use crate::solve::canonical::{self, Demand};
 use crate::solve::ops::{self, Op, WARP};
@@ -41,7 +42,7 @@ pub(crate) fn apply(
     p: &Program,
     table: &AtomTable,
     (names, clamped): (&mut Names, bool),
-) -> Option<(Module, Vec<Handed>)> {
+) -> Option<(Module, Vec<Handed>, Vec<Producer>)> {
     let has = |v: Visibility| table.atoms().iter().any(|a| a.visibility == v);
     if !has(Visibility::Mbarrier) || !has(Visibility::WgmmaGroup) {
         return None;
@@ -56,13 +57,13 @@ pub(crate) fn apply(
             found.extend(of.map(|of| (stmt.node.key(), of)));
         }
     }
-    let mut by = Write { found, known, names, clamped, handed: vec![] };
+    let mut by = Write { found, known, names, clamped, handed: vec![], producers: vec![] };
     if by.found.is_empty() {
         return None;
     }
     let mut tree = module.clone();
     tree.items = visit::rewrite(tree.items, &mut by);
-    (!by.handed.is_empty()).then_some((tree, by.handed))
+    (!by.handed.is_empty()).then_some((tree, by.handed, by.producers))
 }
 
 /// A loop whose copies are boxes.
@@ -75,6 +76,8 @@ struct Bulk {
     outer: Option<Outer>,
     /// Warps of the block.
     warps: i64,
+    /// How many groups like the block shall consume what a producer copies; 0 where the block copies for itself.
+    consumers: i64,
     /// Names of the blocks and of the block's threads.
     exec: (String, String),
     rings: BTreeMap<NodeKey, Ring>,
@@ -145,6 +148,7 @@ impl Bulk {
             outer: None,
             trips: ops::trips(*start, *end, *step),
             warps: threads / WARP,
+            consumers: consumers::of(&p.specs[kernel]),
             exec: (name(exec.blocks)?, name(exec.threads)?),
             rings,
             last: last(p, body, &buffers),

@@ -7,7 +7,7 @@ use crate::build::{
 use crate::names::Names;
 use crate::places::inherit;
 use crate::schedule::pipeline::{BUDGET, copied};
-use crate::schedule::roles::Handed;
+use crate::schedule::roles::{Handed, Producer};
 use crate::schedule::turns::{count, modulo, plus, referred, staged, sum, times, turns};
 use crate::solve::ops::WARP;
 use carbyne_ir::ast::visit::Rewriter;
@@ -23,6 +23,7 @@ pub(super) struct Write<'a> {
     /// Whether the tile of the loop around that copies are for is named by the least of its number and the last.
     pub(super) clamped: bool,
     pub(super) handed: Vec<Handed>,
+    pub(super) producers: Vec<Producer>,
 }
 
 impl Rewriter for Write<'_> {
@@ -40,6 +41,7 @@ impl Rewriter for Write<'_> {
             first.leading = trivia;
         }
         self.handed.push(written.handed);
+        self.producers.extend(written.producer);
         out.append(&mut stmts);
     }
 }
@@ -49,6 +51,7 @@ struct Written {
     before: Vec<Stmt>,
     here: Vec<Stmt>,
     handed: Handed,
+    producer: Option<Producer>,
 }
 
 /// The loop around, as it is written.
@@ -80,6 +83,7 @@ struct Around {
     allocations: BTreeSet<NodeKey>,
     full: String,
     empty: String,
+    warps: String,
     lead: (View, View),
     leads: (View, View),
 }
@@ -91,8 +95,16 @@ struct Steps<'a> {
     var: &'a str,
     start: &'a Expr,
     end: &'a Expr,
-    /// How many iterations copies are ahead.
+    /// How many stages the ring has, and how many iterations copies are ahead.
+    depth: i64,
     reach: i64,
+}
+
+impl Outside<'_> {
+    /// How many iterations of the loop came before one of those around.
+    fn before(&self) -> Expr {
+        times(turns(Expr::name(self.var), self.start, self.step), self.turns)
+    }
 }
 
 impl Steps<'_> {
@@ -201,7 +213,7 @@ impl Write<'_> {
         }
         let reach = if bulk.last.is_some() { depth - 1 } else { depth };
         let around = self.around(bulk, (&var.text, body), depth, outside)?;
-        let of = Steps { bulk, around: &around, var: &var.text, start, end, reach };
+        let of = Steps { bulk, around: &around, var: &var.text, start, end, depth, reach };
 
         // Before the loop.
         let mut out = around.before.clone();
@@ -226,13 +238,16 @@ impl Write<'_> {
         let mut all = vec![];
         let own = of.turn();
         let turn = match on {
-            None => own,
+            None => own.clone(),
             Some(o) => {
                 let q = Expr::name(self.names.fresh("q"));
-                let before = turns(Expr::name(o.var), o.start, o.step);
-                all.push(named(&q, sum(times(before, o.turns), own)));
+                all.push(named(&q, sum(o.before(), own.clone())));
                 q
             }
+        };
+        let producer = match bulk.consumers {
+            0 => None,
+            consumers => Some(self.producer(&of, outside, &turn, all.first(), consumers)?),
         };
         let stage = modulo(turn.clone(), depth);
         let used = Expr::bin(BinOp::Div, turn.clone(), Expr::int(depth));
@@ -253,15 +268,17 @@ impl Write<'_> {
         all.append(&mut rest);
         let ahead = plus(turn.clone(), reach);
         let next = if reach == depth { stage } else { modulo(ahead.clone(), depth) };
-        let arrive = within(
-            &around.leads,
-            vec![View::of(&around.empty)],
-            vec![],
-            vec![sync(SyncOp::MbarrierArrive, bar(&around.empty, &next), None)],
-        );
+        let arrives = |stage: &Expr| {
+            let arrive = sync(SyncOp::MbarrierArrive, bar(&around.empty, stage), None);
+            within(&around.leads, vec![View::of(&around.empty)], vec![], vec![arrive])
+        };
+        let arrive = arrives(&next);
+        let releases = on.filter(|_| bulk.last.is_some() && bulk.consumers > 0);
         if bulk.last.is_some() {
             all.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(1))));
-            all.push(when(turn, CmpOp::Gt, Expr::int(0), vec![arrive]));
+            // Consumers that take turns release the last stage of an iteration around themselves.
+            let first = if releases.is_some() { own } else { turn };
+            all.push(when(first, CmpOp::Gt, Expr::int(0), vec![arrive]));
         } else {
             all.push(arrive);
         }
@@ -294,7 +311,58 @@ impl Write<'_> {
         if bulk.last.is_some() {
             here.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(0))));
         }
-        Some(Written { before: out, here, handed })
+        here.extend(releases.map(|o| arrives(&modulo(plus(o.before(), o.turns - 1), depth))));
+        Some(Written { before: out, here, handed, producer })
+    }
+
+    /// The loops of a producer, which copies one iteration after the other; `numbered` names their number.
+    fn producer(
+        &mut self,
+        of: &Steps<'_>,
+        outside: Option<&Outside<'_>>,
+        turn: &Expr,
+        numbered: Option<&Stmt>,
+        consumers: i64,
+    ) -> Option<Producer> {
+        let (around, bulk, depth) = (of.around, of.bulk, of.depth);
+        let stage = modulo(turn.clone(), depth);
+        let used = Expr::bin(BinOp::Div, turn.clone(), Expr::int(depth));
+        let empty = Some(staged(&around.empty, &stage));
+        // A fresh barrier passes parity 1.
+        let wait = sync(SyncOp::MbarrierWait, empty, Some(modulo(plus(used, 1), 2)));
+        let mut all: Vec<Stmt> = numbered.cloned().into_iter().chain([wait]).collect();
+        let at = (of.var, &Expr::name(of.var));
+        all.extend(around.copies(at, None, &stage, &vec![])?);
+        let looped = |var: &str, start: &Expr, end: &Expr, step: i64, stmts: Vec<Stmt>| {
+            Stmt::new(StmtKind::For {
+                var: Name::new(var),
+                start: start.clone(),
+                end: end.clone(),
+                step: Expr::int(step),
+                unroll: Unroll::Default,
+                stages: None,
+                body: block(stmts),
+            })
+        };
+        let mut stmts = vec![looped(of.var, of.start, of.end, bulk.step, all)];
+        if let Some(o) = outside {
+            let own = around.numbers.iter().cloned().chain(stmts).collect();
+            stmts = vec![looped(o.var, o.start, o.end, o.step, own)];
+        }
+        let turns = |o: &Outside<'_>| turns(Expr::name(o.var), o.start, o.step);
+        Some(Producer {
+            exec: bulk.exec.clone(),
+            consumers,
+            full: around.full.clone(),
+            empty: around.empty.clone(),
+            warps: around.warps.clone(),
+            lead: around.lead.1.base.text.clone(),
+            leads: around.leads.1.base.text.clone(),
+            sources: around.sources.clone(),
+            rings: around.rings.clone(),
+            stmts,
+            outer: outside.filter(|o| !o.once).map(|o| (o.var.to_owned(), turns(o))),
+        })
     }
 
     /// The copies of the first iterations.
@@ -407,6 +475,7 @@ impl Write<'_> {
             allocations: BTreeSet::new(),
             full,
             empty,
+            warps: warps.clone(),
             lead: (View::of(&bulk.exec.0), View::of(&lead)),
             leads: (View::of(&bulk.exec.0), View::of(&leads)),
         };

@@ -342,7 +342,7 @@ fn is_definition(stmt: &Stmt) -> bool {
 }
 
 /// Removes definitions that nothing behind them uses.
-fn needed(stmts: &mut Vec<Stmt>) {
+pub(in crate::schedule) fn needed(stmts: &mut Vec<Stmt>) {
     let mut used: HashSet<(String, Of)> = HashSet::new();
     let mut kept = vec![];
     for stmt in std::mem::take(stmts).into_iter().rev() {
@@ -369,7 +369,7 @@ fn needed(stmts: &mut Vec<Stmt>) {
 }
 
 /// Tensors from outside that statements read, and those that they write.
-fn operands(stmts: &[Stmt]) -> (Vec<View>, Vec<View>) {
+pub(in crate::schedule) fn operands(stmts: &[Stmt]) -> (Vec<View>, Vec<View>) {
     let mut inside: HashMap<&str, &str> = HashMap::new();
     let (mut read, mut written): (Vec<&str>, Vec<&str>) = (vec![], vec![]);
     for stmt in Walk::new(stmts).stmts() {

@@ -1,0 +1,496 @@
+//! Kernels with `consumers=`: a producer copies, and groups of threads consume what it has copied, in turn where there are
+//! several.
+//!
+//! Until instructions, layouts and synchronization are known, such a kernel is that of one group, which copies for itself
+//! ([`super::bulk`]). Here its threads become the consumers: what copied in their loop goes, and a producer behind them has
+//! a loop of its own. Stages are handed over as before, by the mbarriers of the ring.
+//!
+//! Two groups take the iterations of the loop over tiles in turn, so that one stores its tile while the other multiplies.
+//! A group multiplies when the other has issued its last product: `turn`. Both stage what they store at one place, which is free
+//! for a group when the copies of the other have read it: `spare`.
+//!
+//! A group of warps that multiplies alone has all registers that a thread can have. Of more threads than that leaves room
+//! for, the producer is a group, too, and gives registers to the consumers.
+
+use super::roles::Producer;
+use super::roles::parted::{needed, operands};
+use super::turns::{modulo, plus, referred, staged, sum};
+use crate::build::{barrier, define_threads, dims, indices, plain, sync, within, word};
+use crate::names::Names;
+use crate::solve::ops::WARP;
+use carbyne_atoms::{AtomOp, AtomTable, limits};
+use carbyne_ir::ast::visit::{self, Walk};
+use carbyne_ir::ast::*;
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::collections::{HashMap, HashSet};
+
+/// Threads that `registers.inc` and `registers.dec` concern together.
+const GROUP: i64 = 4 * WARP;
+/// The registers that a thread of a producer keeps.
+const KEPT: i64 = 40;
+
+/// The module with producers beside consumers. A kernel that none of them is for stays as it is, without `consumers=`.
+pub(crate) fn apply(
+    module: &Module,
+    producers: &[Producer],
+    table: &AtomTable,
+) -> Module {
+    let mut out = module.clone();
+    let names = &mut Names::of(module);
+    let asks = |a: &Attr| a.key.text == "consumers";
+    for at in 0..out.items.len() {
+        let StmtKind::Spec(spec) = &mut out.items[at].kind else { continue };
+        if !spec.attrs.iter().any(asks) {
+            continue;
+        }
+        spec.attrs.retain(|a| !asks(a));
+        let (Some((_, threads)), Some(body)) = (spec.both(), &spec.body) else { continue };
+        let (cta, body) = (threads.base.text.clone(), body.clone());
+        let of = |p: &&Producer| {
+            let allocates = |s: &Stmt| matches!(&s.kind, StmtKind::Allocate { name, .. } if name.text == p.full);
+            p.exec.1 == cta && body.stmts.iter().any(allocates)
+        };
+        let all: Vec<&Producer> = producers.iter().filter(of).collect();
+        let (&[producer], Some(threads)) = (&all[..], counted(&out.items, &cta)) else { continue };
+        let kernel = Kernel { producer, threads, table, names };
+        let (Some((stmts, threads)), Some(decl)) =
+            (kernel.written(&body.stmts), declared(&mut out.items, &cta))
+        else {
+            continue;
+        };
+        decl.levels = vec![dims(&[threads], false)];
+        if let StmtKind::Spec(spec) = &mut out.items[at].kind {
+            spec.body = Some(Block { stmts, footer: body.footer.clone() });
+        }
+    }
+    out
+}
+
+/// How many groups of threads a kernel asks to consume what a producer copies; 0 where it does not.
+pub(crate) fn of(kernel: &carbyne_ir::program::Spec) -> i64 {
+    kernel.ints("consumers").map_or(0, |n| n.iter().sum())
+}
+
+/// The threads of a block in which so many groups of `threads` consume.
+pub(crate) fn threads(consumers: i64, threads: i64, table: &AtomTable) -> i64 {
+    match consumers.saturating_mul(threads) {
+        0 => threads,
+        all => all.saturating_add(copiers(registers(all, table))),
+    }
+}
+
+/// The registers that a thread of such a block has at most, of those that consume.
+pub(crate) fn room(consumers: i64, threads: i64, table: &AtomTable) -> i64 {
+    let (limits, all) = (limits(table.arch), self::threads(consumers, threads, table));
+    let each = limits.regs_per_thread.min(limits.regs_per_sm / all.max(1));
+    registers(consumers.saturating_mul(threads), table).map_or(each, |(_, more)| more.max(each))
+}
+
+/// The threads of the producer.
+fn copiers(registers: Option<(i64, i64)>) -> i64 {
+    if registers.is_some() { GROUP } else { WARP }
+}
+
+/// The registers that a thread of the producer keeps, and those that one of so many consumers then has; none where they
+/// have enough without.
+fn registers(consumers: i64, table: &AtomTable) -> Option<(i64, i64)> {
+    let has = |op: SyncOp| table.atoms().iter().any(|a| a.op == AtomOp::Sync(op));
+    let limits = limits(table.arch);
+    let all = consumers.saturating_add(GROUP);
+    let each = limits.regs_per_sm / all / 8 * 8;
+    let more = (each * all - KEPT * GROUP) / consumers.max(1) / 8 * 8;
+    let fits = has(SyncOp::RegistersInc) && has(SyncOp::RegistersDec);
+    let room = all <= limits.max_threads_per_block && more > each;
+    let more = more.min(limits.regs_per_thread / 8 * 8);
+    (fits && room && consumers > GROUP).then_some((KEPT, more))
+}
+
+/// How many threads a declared tensor has.
+fn counted(items: &[Stmt], cta: &str) -> Option<i64> {
+    let of = |s: &Stmt| match &s.kind {
+        StmtKind::ThreadDecl { name, ty } if name.text == cta => Some(ty.clone()),
+        _ => None,
+    };
+    let ty = items.iter().find_map(of)?;
+    let users = items.iter().filter(|s| match &s.kind {
+        StmtKind::Spec(spec) => spec.both().is_some_and(|(_, t)| t.base.text == cta),
+        _ => false,
+    });
+    let [Dims { modes, strides: None, .. }] = &ty.levels[..] else { return None };
+    match &modes[..] {
+        [TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. })] if users.count() == 1 => Some(*n),
+        _ => None,
+    }
+}
+
+fn declared<'a>(items: &'a mut [Stmt], cta: &str) -> Option<&'a mut ThreadType> {
+    items.iter_mut().find_map(|s| match &mut s.kind {
+        StmtKind::ThreadDecl { name, ty } if name.text == cta => Some(ty),
+        _ => None,
+    })
+}
+
+/// A kernel whose threads become consumers.
+struct Kernel<'a> {
+    producer: &'a Producer,
+    /// How many threads a group of consumers has.
+    threads: i64,
+    table: &'a AtomTable,
+    names: &'a mut Names,
+}
+
+/// Names of what groups that take turns have.
+struct Turns {
+    /// All groups, the number of a thread's own, and that group.
+    group: String,
+    number: String,
+    own: String,
+    /// The mbarriers by which the right to multiply goes round, and the place where stores are staged.
+    turn: String,
+    spare: Option<String>,
+}
+
+impl Turns {
+    /// The element of an mbarrier tensor for the thread's own group, or for the other one.
+    fn at(&self, name: &str, own: bool) -> Option<View> {
+        let number = Expr::name(&self.number);
+        let number = if own { number } else { Expr::bin(BinOp::Sub, Expr::int(1), number) };
+        Some(staged(name, &number))
+    }
+}
+
+impl Kernel<'_> {
+    /// The statements of the kernel, and how many threads it has.
+    fn written(mut self, stmts: &[Stmt]) -> Option<(Vec<Stmt>, i64)> {
+        let p = self.producer;
+        let (mut head, mut own) = self.sorted(stmts)?;
+        let loops = self.copies(stmts)?;
+        let (blocks, cta) = (View::of(&p.exec.0), View::of(&p.exec.1));
+        let turns = match &p.outer {
+            Some(_) if p.consumers > 1 => self.turns(&mut own),
+            _ => None,
+        };
+        let consumers = self.threads * if turns.is_some() { p.consumers } else { 1 };
+        let registers = registers(consumers, self.table);
+        let all = consumers + copiers(registers);
+
+        let group = |name: &str, from: i64, to: i64| {
+            let range = Pick::Range(Expr::int(from), Expr::int(to));
+            define_threads(name, cta.clone().then(ViewOp::Pick(vec![range])))
+        };
+        let (name, lead) = (self.names.fresh("consumers"), self.names.fresh("producer"));
+        let exec = |threads: &str| (blocks.clone(), View::of(threads));
+        head.push(group(&name, 0, consumers));
+        let mut copier = View::of(&p.exec.1);
+        let first = consumers + WARP;
+        copier.ops.push(ViewOp::Pick(vec![Pick::Range(Expr::int(consumers), Expr::int(first))]));
+        head.push(define_threads(&lead, copier.then(ViewOp::Elect)));
+
+        // Mbarriers.
+        let mut init = vec![
+            sync(SyncOp::MbarrierInit, Some(View::of(&p.full)), Some(Expr::int(1))),
+            sync(
+                SyncOp::MbarrierInit,
+                Some(View::of(&p.empty)),
+                Some(Expr::int(self.threads / WARP)),
+            ),
+        ];
+        let mut barriers = vec![View::of(&p.full), View::of(&p.empty)];
+        if let Some(t) = &turns {
+            let all = [(Some(&t.turn), self.threads / WARP), (t.spare.as_ref(), 1)];
+            for (name, n) in all.into_iter().filter_map(|(name, n)| Some((name?, n))) {
+                head.push(plain(name, &[p.consumers], Scalar::Mbarrier, Memory::Sh));
+                init.push(sync(SyncOp::MbarrierInit, Some(View::of(name)), Some(Expr::int(n))));
+                barriers.push(View::of(name));
+            }
+        }
+        init.push(sync(SyncOp::FenceAsync, None, None));
+        head.push(within(&exec(&lead), vec![], barriers, init));
+        head.push(barrier(None));
+
+        // The producer.
+        if let Some((kept, _)) = registers {
+            let copiers = self.names.fresh("copiers");
+            head.push(group(&copiers, consumers, all));
+            let dec = sync(SyncOp::RegistersDec, None, Some(Expr::int(kept)));
+            head.push(within(&exec(&copiers), vec![], vec![], vec![dec]));
+        }
+        let views = |list: &[String]| list.iter().map(View::of).collect::<Vec<_>>();
+        let read = [views(&p.sources), vec![View::of(&p.full), View::of(&p.empty)]].concat();
+        head.push(within(&exec(&lead), read, views(&p.rings), loops));
+
+        // The consumers.
+        let mut first = vec![];
+        if let Some((_, more)) = registers {
+            first.push(sync(SyncOp::RegistersInc, None, Some(Expr::int(more))));
+        }
+        let of_warp = Tiler::Sizes(vec![Some(Expr::int(WARP))]);
+        let each = match &turns {
+            None => name.clone(),
+            Some(t) => {
+                let tiles = Tiler::Sizes(vec![Some(Expr::int(self.threads))]);
+                first.push(define_threads(&t.group, View::of(&name).then(ViewOp::Tile(tiles))));
+                first.push(indices(&[&t.number], View::of(&t.group)));
+                let at = ViewOp::Index(vec![Some(Expr::name(&t.number))]);
+                first.push(define_threads(&t.own, View::of(&t.group).then(at)));
+                t.own.clone()
+            }
+        };
+        let leads = View::of(&each).then(ViewOp::Tile(of_warp)).then(ViewOp::Elect);
+        first.push(define_threads(&p.leads, leads));
+        self.over(&each, &mut own)?;
+        first.append(&mut own);
+        let (inputs, outputs) = operands(&first);
+        head.push(within(&exec(&name), inputs, outputs, first));
+        Some((head, all))
+    }
+
+    /// What stays before the producer and the consumers, and what consumers execute.
+    fn sorted(&self, stmts: &[Stmt]) -> Option<(Vec<Stmt>, Vec<Stmt>)> {
+        let p = self.producer;
+        let mut used: HashSet<&str> = HashSet::new();
+        for stmt in Walk::new(&p.stmts).stmts() {
+            referred(stmt, &mut |name, _| {
+                used.insert(name);
+            });
+        }
+        let (mut head, mut own): (Vec<Stmt>, Vec<Stmt>) = (vec![], vec![]);
+        let mut rest = stmts.iter().peekable();
+        let mut found = false;
+        while let Some(stmt) = rest.next() {
+            match &stmt.kind {
+                StmtKind::Spec(spec) if self.initializes(spec) => {
+                    rest.next_if(|s| matches!(s.kind, StmtKind::Barrier(None)))?;
+                    found = true;
+                }
+                StmtKind::ThreadDef { name, .. }
+                    if [&p.warps, &p.lead, &p.leads].contains(&&name.text) => {}
+                StmtKind::Indices { threads, .. } if threads.base.text == p.exec.0 => {
+                    head.push(stmt.clone());
+                }
+                StmtKind::Allocate { name, .. }
+                    if p.rings.contains(&name.text)
+                        || name.text == p.full
+                        || name.text == p.empty =>
+                {
+                    head.push(stmt.clone());
+                }
+                StmtKind::DataDef { name, .. } if !found && used.contains(name.text.as_str()) => {
+                    head.push(stmt.clone());
+                }
+                StmtKind::Let(_) if !found => head.push(stmt.clone()),
+                _ => own.push(stmt.clone()),
+            }
+        }
+        // The ring's copies by the consumers themselves.
+        own = visit::rewrite(own, &mut Fills { lead: &p.lead, gone: false });
+        found.then_some((head, own))
+    }
+
+    /// Whether a spec initializes the mbarriers of the ring.
+    fn initializes(&self, spec: &Spec) -> bool {
+        let by_lead = spec.both().is_some_and(|(_, t)| t.base.text == self.producer.lead);
+        let init =
+            |s: &Stmt| matches!(&s.kind, StmtKind::Sync { op: SyncOp::MbarrierInit, .. });
+        by_lead && spec.body.iter().flat_map(|b| &b.stmts).any(init)
+    }
+
+    /// The producer's loops, with the atoms that copies into the same rings have been given.
+    fn copies(&self, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
+        let mut atoms: HashMap<&str, &str> = HashMap::new();
+        for stmt in Walk::new(stmts).stmts() {
+            let StmtKind::Spec(spec) = &stmt.kind else { continue };
+            let atom = spec.attrs.iter().find_map(|a| match &a.value {
+                AttrValue::Word(atom) if a.key.text == "atom" => Some(atom.as_str()),
+                _ => None,
+            });
+            if let (Some(atom), [to]) = (atom, &spec.outputs[..]) {
+                atoms.insert(&to.base.text, atom);
+            }
+        }
+        let mut out = self.producer.stmts.clone();
+        let mut missing = false;
+        visit::each_mut(&mut out, &mut |stmt| {
+            let StmtKind::Spec(spec) = &mut stmt.kind else { return };
+            match spec.outputs.first().and_then(|to| atoms.get(to.base.text.as_str())) {
+                Some(atom) => spec.attrs.push(word("atom", atom)),
+                None => missing = true,
+            }
+        });
+        (!missing).then_some(out)
+    }
+
+    /// Lets two groups take the iterations of the loop around the ring's in turn; none where it is not known how.
+    fn turns(&mut self, stmts: &mut Vec<Stmt>) -> Option<Turns> {
+        let p = self.producer;
+        let (var, before) = p.outer.as_ref()?;
+        let is_outer =
+            |s: &Stmt| matches!(&s.kind, StmtKind::For { var: v, .. } if v.text == *var);
+        let at = stmts.iter().position(is_outer)?;
+        // What is shared stands behind the products, in the loop.
+        let waits = |s: &Stmt| {
+            let full = |s: &Stmt| {
+                matches!(&s.kind, StmtKind::Sync { op: SyncOp::MbarrierWait, args }
+                    if matches!(&args[..], [SyncArg::View(v), ..] if v.base.text == p.full))
+            };
+            matches!(&s.kind, StmtKind::For { body, .. } if body.stmts.iter().any(full))
+        };
+        let StmtKind::For { body, .. } = &stmts[at].kind else { return None };
+        let inner = body.stmts.iter().position(waits)?;
+        let around = stmts.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, s)| s);
+        if around.chain(&body.stmts[..inner]).any(|s| !shared(s).is_empty()) {
+            return None;
+        }
+        let staging = staging(&body.stmts[inner + 1..]);
+        let [own, group, g, turn, spare, o] =
+            ["own", "group", "g", "turn", "spare", "o"].map(|n| self.names.fresh(n));
+        let spare = staging.is_some().then_some(spare);
+        let out = Turns { group, number: format!("@{g}"), own, turn, spare };
+
+        // Each phase of an mbarrier is one of the other group's turns; a fresh one passes parity 1.
+        let (number, o) = (Expr::name(&out.number), Expr::name(o));
+        let used = Expr::bin(BinOp::Div, o.clone(), Expr::int(p.consumers));
+        let parity = modulo(plus(sum(used, number.clone()), 1), 2);
+        let wait = |name: &str| {
+            sync(SyncOp::MbarrierWait, out.at(name, true), Some(parity.clone()))
+        };
+        let arrive = |name: &str| sync(SyncOp::MbarrierArrive, out.at(name, false), None);
+        let exec = |threads: View| (View::of(&p.exec.0), threads);
+        let lead = View::of(&p.exec.1)
+            .then(ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(WARP))])))
+            .then(ViewOp::Index(vec![Some(Expr::int(0))]))
+            .then(ViewOp::Elect);
+
+        let StmtKind::For { start, step, body, .. } = &mut stmts[at].kind else { return None };
+        let mut all = std::mem::take(&mut body.stmts);
+        let mut behind = all.split_off(inner + 1);
+        let looped = all.pop()?;
+        if let (Some((first, last)), Some(spare)) = (staging, &out.spare) {
+            let mut rest = behind.split_off(last + 1);
+            // Who has staged there before waits until that is read.
+            let read = match &mut behind[last].kind {
+                StmtKind::Spec(spec) if commits(spec) => {
+                    let stmts = spec.body.iter_mut().flat_map(|b| [&mut b.stmts]);
+                    for stmts in stmts {
+                        let read = sync(SyncOp::BulkWaitRead, None, Some(Expr::int(0)));
+                        stmts.extend([read, arrive(spare)]);
+                    }
+                    spec.inputs.push(Operand::View(View::of(spare)));
+                    vec![]
+                }
+                _ => {
+                    let stmts = vec![arrive(spare)];
+                    vec![
+                        barrier(None),
+                        within(&exec(lead), vec![View::of(spare)], vec![], stmts),
+                    ]
+                }
+            };
+            behind.extend(read);
+            behind.append(&mut rest);
+            let waits = match &behind[first..] {
+                [a, b, ..] if waits_read(a) && matches!(b.kind, StmtKind::Barrier(None)) => 2,
+                _ => 0,
+            };
+            behind.splice(first..first + waits, [wait(spare)]);
+        }
+        let count = StmtKind::Let(vec![(Name::new(name_of(&o)), before.clone())]);
+        body.stmts = vec![Stmt::new(count)];
+        body.stmts.append(&mut all);
+        body.stmts.extend([wait(&out.turn), looped]);
+        let leads = (View::of(&p.exec.0), View::of(&p.leads));
+        body.stmts.push(within(&leads, vec![View::of(&out.turn)], vec![], vec![arrive(&out.turn)]));
+        body.stmts.append(&mut behind);
+        *start = sum(start.clone(), Expr::bin(BinOp::Mul, number, step.clone()));
+        *step = match &step.kind {
+            ExprKind::Int(n) => Expr::int(n.checked_mul(p.consumers)?),
+            _ => Expr::bin(BinOp::Mul, step.clone(), Expr::int(p.consumers)),
+        };
+        if out.spare.is_some() {
+            let mut place = 0;
+            stmts.retain(|s| {
+                place += 1;
+                place <= at + 1 || !waits_read(s)
+            });
+        }
+        Some(out)
+    }
+
+    /// Puts the threads of a group in the place of the block's.
+    fn over(&self, each: &str, stmts: &mut [Stmt]) -> Option<()> {
+        visit::each_mut(stmts, &mut |stmt| {
+            if let StmtKind::Barrier(threads @ None) = &mut stmt.kind {
+                *threads = Some(View::of(&self.producer.exec.1));
+            }
+        });
+        let mut by = Substitution { budget: super::pipeline::BUDGET, ..Substitution::default() };
+        by.threads.insert(self.producer.exec.1.clone(), each.to_owned());
+        by.in_place(stmts).ok()
+    }
+}
+
+/// Takes away what an elected thread copies for the group that it is in.
+struct Fills<'a> {
+    lead: &'a str,
+    gone: bool,
+}
+
+impl visit::Rewriter for Fills<'_> {
+    fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
+        match &mut stmt.kind {
+            StmtKind::Spec(spec) if spec.both().is_some_and(|(_, t)| t.base.text == self.lead) => {
+                self.gone = true;
+                return;
+            }
+            StmtKind::If { then, otherwise: None, .. } if then.stmts.is_empty() => return,
+            StmtKind::For { body, .. } if std::mem::take(&mut self.gone) => {
+                needed(&mut body.stmts);
+            }
+            _ => {}
+        }
+        out.push(stmt);
+    }
+}
+
+/// The shared memory that a statement allocates.
+fn shared(stmt: &Stmt) -> Vec<&str> {
+    let of = |s| match s {
+        &Stmt { kind: StmtKind::Allocate { ref name, ref ty }, .. } => {
+            (ty.memory == Some(Memory::Sh)).then_some(name.text.as_str())
+        }
+        _ => None,
+    };
+    Walk::new(std::slice::from_ref(stmt)).stmts().filter_map(of).collect()
+}
+
+/// The first and the last of the statements that have to do with shared memory that they allocate; none where there is none.
+fn staging(stmts: &[Stmt]) -> Option<(usize, usize)> {
+    let names: HashSet<&str> = stmts.iter().flat_map(shared).collect();
+    let touches = |stmt: &Stmt| {
+        let mut any = false;
+        for inner in Walk::new(std::slice::from_ref(stmt)).stmts() {
+            referred(inner, &mut |name, _| any |= names.contains(name));
+        }
+        any && !matches!(stmt.kind, StmtKind::Allocate { .. }) || waits_read(stmt)
+    };
+    let mut all = stmts.iter().enumerate().filter(|(_, s)| touches(s)).map(|(i, _)| i);
+    let first = all.next().filter(|_| !names.is_empty())?;
+    Some((first, all.last().unwrap_or(first)))
+}
+
+/// Whether a spec commits copies of the copy engine.
+fn commits(spec: &Spec) -> bool {
+    let commit = |s: &Stmt| matches!(s.kind, StmtKind::Sync { op: SyncOp::BulkCommit, .. });
+    spec.body.iter().flat_map(|b| &b.stmts).any(commit)
+}
+
+/// Whether a statement does nothing but wait until the copy engine has read what it stores.
+fn waits_read(stmt: &Stmt) -> bool {
+    let StmtKind::Spec(Spec { body: Some(body), .. }) = &stmt.kind else { return false };
+    let wait = |s: &Stmt| matches!(s.kind, StmtKind::Sync { op: SyncOp::BulkWaitRead, .. });
+    matches!(&body.stmts[..], [s] if wait(s))
+}
+
+fn name_of(e: &Expr) -> &str {
+    if let ExprKind::Name(name) = &e.kind { name } else { "" }
+}
