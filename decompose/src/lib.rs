@@ -803,7 +803,10 @@ fn trial(
     let (_, solution) = solved(&generated, tiles, table, search, ordered, &mut names)?;
     // Of each kernel's own grid; what is written by hand is in it.
     let all = || solution.estimates.iter().map(|(_, estimate)| estimate);
-    Ok(instance::choose::Trial { cycles: all().map(|e| e.cycles).sum(), spills: all().any(Estimate::spills) })
+    Ok(instance::choose::Trial {
+        cycles: all().map(|e| e.cycles).sum(),
+        spills: all().any(Estimate::spills),
+    })
 }
 
 /// Names the atom of every leaf that the solver has not decomposed.

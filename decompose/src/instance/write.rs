@@ -134,7 +134,8 @@ impl Instance<'_> {
         let mut body = inner.body.take().unwrap_or_default();
         let exec = inner.exec.take();
         // How many groups consume is said of the kernel; what else strategies say there answers pins.
-        let consumers = inner.attrs.iter().find(|a| a.key.text == "consumers" && !is_zero(a)).cloned();
+        let consumers =
+            inner.attrs.iter().find(|a| a.key.text == "consumers" && !is_zero(a)).cloned();
         let mut types = HashMap::new();
         for bound in self.found.operands.values() {
             types.insert(bound.source.view.base.text.clone(), bound.scalar);

@@ -397,7 +397,8 @@ impl<'a> Alone<'a> {
         // itself is as far ahead as rings let it be: without one, threads are done before it is.
         let (ring, completion) = self.ring(body, trips, outer);
         let units = if ring > 0.0 { &own } else { &held };
-        let contended = if self.described(body) { self.t.fitted.contended * own[SHARED] } else { 0.0 };
+        let contended =
+            if self.described(body) { self.t.fitted.contended * own[SHARED] } else { 0.0 };
         let least = (most(units) + contended).max(ring);
         let more = (trips - followed) as f64;
         // Groups that take turns overlap but for the loop that is fed.

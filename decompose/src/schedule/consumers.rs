@@ -30,11 +30,7 @@ const GROUP: i64 = 4 * WARP;
 const KEPT: i64 = 40;
 
 /// The module with producers beside consumers. A kernel that none of them is for stays as it is, without `consumers=`.
-pub(crate) fn apply(
-    module: &Module,
-    producers: &[Producer],
-    table: &AtomTable,
-) -> Module {
+pub(crate) fn apply(module: &Module, producers: &[Producer], table: &AtomTable) -> Module {
     let mut out = module.clone();
     let names = &mut Names::of(module);
     let asks = |a: &Attr| a.key.text == "consumers";
@@ -290,8 +286,7 @@ impl Kernel<'_> {
     /// Whether a spec initializes the mbarriers of the ring.
     fn initializes(&self, spec: &Spec) -> bool {
         let by_lead = spec.both().is_some_and(|(_, t)| t.base.text == self.producer.lead);
-        let init =
-            |s: &Stmt| matches!(&s.kind, StmtKind::Sync { op: SyncOp::MbarrierInit, .. });
+        let init = |s: &Stmt| matches!(&s.kind, StmtKind::Sync { op: SyncOp::MbarrierInit, .. });
         by_lead && spec.body.iter().flat_map(|b| &b.stmts).any(init)
     }
 
@@ -324,8 +319,7 @@ impl Kernel<'_> {
     fn turns(&mut self, stmts: &mut Vec<Stmt>) -> Option<Turns> {
         let p = self.producer;
         let (var, before) = p.outer.as_ref()?;
-        let is_outer =
-            |s: &Stmt| matches!(&s.kind, StmtKind::For { var: v, .. } if v.text == *var);
+        let is_outer = |s: &Stmt| matches!(&s.kind, StmtKind::For { var: v, .. } if v.text == *var);
         let at = stmts.iter().position(is_outer)?;
         // What is shared stands behind the products, in the loop.
         let waits = |s: &Stmt| {
@@ -351,9 +345,8 @@ impl Kernel<'_> {
         let (number, o) = (Expr::name(&out.number), Expr::name(o));
         let used = Expr::bin(BinOp::Div, o.clone(), Expr::int(p.consumers));
         let parity = modulo(plus(sum(used, number.clone()), 1), 2);
-        let wait = |name: &str| {
-            sync(SyncOp::MbarrierWait, out.at(name, true), Some(parity.clone()))
-        };
+        let wait =
+            |name: &str| sync(SyncOp::MbarrierWait, out.at(name, true), Some(parity.clone()));
         let arrive = |name: &str| sync(SyncOp::MbarrierArrive, out.at(name, false), None);
         let exec = |threads: View| (View::of(&p.exec.0), threads);
         let lead = View::of(&p.exec.1)
@@ -380,10 +373,7 @@ impl Kernel<'_> {
                 }
                 _ => {
                     let stmts = vec![arrive(spare)];
-                    vec![
-                        barrier(None),
-                        within(&exec(lead), vec![View::of(spare)], vec![], stmts),
-                    ]
+                    vec![barrier(None), within(&exec(lead), vec![View::of(spare)], vec![], stmts)]
                 }
             };
             behind.extend(read);

@@ -206,7 +206,8 @@ impl Runner<'_> {
     /// Whether groups of a partition, of those that a thread means, compute one output, each a part of it.
     fn is_shared(&self, check: usize, partition: &Partition) -> bool {
         let shared = |v: &usize| self.kernel.views[*v].offset.is_uniform();
-        partition.groups.len() > partition.own.len() && self.kernel.checks[check].reference.outputs.iter().any(shared)
+        partition.groups.len() > partition.own.len()
+            && self.kernel.checks[check].reference.outputs.iter().any(shared)
     }
 
     /// Threads without which a body cannot be compared: of groups that are active in part; of all groups, where

@@ -151,7 +151,7 @@ impl Owners {
     }
 
     /// The owners of what stands at these places.
-    fn at<'a>(&'a self, places: impl Iterator<Item = usize>, most: usize) -> Self {
+    fn at(&self, places: impl Iterator<Item = usize>, most: usize) -> Self {
         let (mut starts, mut owners) = (vec![0u32], Vec::new());
         for at in places {
             owners.extend(self.of(at).iter().take(most));
