@@ -308,6 +308,9 @@ fn tiles(
     // Views that strategies take are of the newest version.
     let version = if tree == *module { module.version } else { FORMAT_VERSION };
     tree.version = version;
+    if let Some(clustered) = schedule::clusters::apply(&tree, names) {
+        tree = clustered;
+    }
     if tree != *module {
         program = generated.checked(&tree)?;
     }

@@ -133,9 +133,14 @@ impl Instance<'_> {
         };
         let mut body = inner.body.take().unwrap_or_default();
         let exec = inner.exec.take();
-        // How many groups consume is said of the kernel; what else strategies say there answers pins.
-        let consumers =
-            inner.attrs.iter().find(|a| a.key.text == "consumers" && !is_zero(a)).cloned();
+        // How many groups consume, and how many blocks form a cluster, is said of the kernel; what else strategies say there
+        // answers pins.
+        let said = |a: &&Attr| match a.key.text.as_str() {
+            "consumers" => !is_number(a, 0),
+            "cluster" => !is_number(a, 1),
+            _ => false,
+        };
+        let said: Vec<Attr> = inner.attrs.iter().filter(said).cloned().collect();
         let mut types = HashMap::new();
         for bound in self.found.operands.values() {
             types.insert(bound.source.view.base.text.clone(), bound.scalar);
@@ -154,8 +159,9 @@ impl Instance<'_> {
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(kernel) = &mut kernel.kind {
             kernel.exec = Some(exec);
-            kernel.attrs.retain(|a| !matches!(a.key.text.as_str(), "atom" | "by" | "consumers"));
-            kernel.attrs.extend(consumers);
+            let own = ["atom", "by", "cluster", "consumers"];
+            kernel.attrs.retain(|a| !own.contains(&a.key.text.as_str()));
+            kernel.attrs.extend(said);
             kernel.attrs.push(self.by());
             kernel.body = Some(body);
         }
@@ -482,9 +488,12 @@ pub(crate) fn number(n: i64) -> Expr {
     }
 }
 
-/// Whether an attribute says 0.
-fn is_zero(attr: &Attr) -> bool {
-    matches!(&attr.value, AttrValue::Tuple(TupleExpr::Leaf(Expr { kind: ExprKind::Int(0), .. })))
+/// Whether an attribute says that number.
+fn is_number(attr: &Attr, n: i64) -> bool {
+    match &attr.value {
+        AttrValue::Tuple(TupleExpr::Leaf(Expr { kind: ExprKind::Int(own), .. })) => *own == n,
+        _ => false,
+    }
 }
 
 /// Computes what is constant.

@@ -5,7 +5,7 @@
 //! divide it, and its warps read their parts of shared factors once each; lanes combine the values of a Reduction
 //! where a row of its input lies side by side.
 
-use super::outline::{Contiguous, Executors, Outline, contiguous, elements};
+use super::outline::{Contiguous, Executors, Leaf, Outline, contiguous, elements};
 use super::rates::{Product, Rates};
 use super::work::Work;
 use crate::solve::ops;
@@ -147,7 +147,13 @@ impl<'a> Least<'a> {
         None
     }
 
-    /// What one execution of a leaf takes at least, by all who execute it.
+    /// What one execution of a leaf takes at least.
+    pub(super) fn of(&self, leaf: &Leaf) -> Work {
+        let own = self.work(leaf.spec, leaf.by);
+        Work { sectors: own.sectors * leaf.share, ..own }
+    }
+
+    /// The same by all who execute it, where each block copies for itself.
     pub(super) fn work(&self, id: SpecId, by: Executors) -> Work {
         let spec = &self.p.specs[id];
         let multiplies = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
@@ -215,8 +221,10 @@ impl<'a> Least<'a> {
                 let timing = &limits(self.rates.table.arch).timing;
                 all.completion += timing.bulk_cycles - timing.global_cycles;
             }
-            all.wavefronts =
-                tensors().filter(in_shared).map(|t| self.shared(t, by).wavefronts).sum();
+            // So many blocks of the cluster copy a part each to all of them.
+            let blocks = spec.multicast.and_then(|m| m.as_const()).map_or(1, i64::count_ones);
+            let own: f64 = tensors().filter(in_shared).map(|t| self.shared(t, by).wavefronts).sum();
+            all.wavefronts = own * f64::from(blocks);
         }
         let computed = self.computed(spec, id, by);
         Work { completion: all.completion + computed.completion, ..all.and(computed) }

@@ -221,7 +221,7 @@ impl<'a> Model<'a> {
         let least = least::Least::new(p, &self.rates, &outline);
         let held = held(&least, kernel, &outline)?;
         let works: Vec<Work> =
-            outline.leaves.iter().map(|leaf| least.work(leaf.spec, leaf.by)).collect();
+            outline.leaves.iter().map(|leaf| least.of(leaf)).collect();
         let timing = timing(&outline, self.rates.table, self.machine, &self.fitted, Grid::Own);
         Ok(steady::estimate(&outline, &works, held, 0.0, &timing))
     }
@@ -255,7 +255,7 @@ impl<'a> Costing<'a> {
         let (mut works, mut block) = (vec![], Held::default());
         if let Some(outline) = &outline {
             let least = least::Least::new(p, &rates, outline);
-            works.extend(outline.leaves.iter().map(|leaf| least.work(leaf.spec, leaf.by)));
+            works.extend(outline.leaves.iter().map(|leaf| least.of(leaf)));
             block = held(&least, kernel, outline).unwrap_or_default();
         }
         let mut shared = carbyne_atoms::smem::buffers(p, kernel);

@@ -1,9 +1,9 @@
 //! The parts of a kernel that its cost depends on, whatever its layouts: leaves, who executes them, loops around them,
 //! what they read and write, and which bytes of device memory.
 
-use crate::schedule::consumers;
+use crate::schedule::{clusters, consumers};
 use crate::solve::ops;
-use carbyne_ir::ast::CmpOp;
+use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
@@ -66,6 +66,8 @@ pub(crate) struct Leaf {
     pub times: f64,
     /// In which part of the turns of the loops around it is executed.
     pub part: f64,
+    /// Which part of what it reads of global memory a block copies itself: blocks of its cluster copy the rest.
+    pub share: f64,
 }
 
 /// Threads that execute a leaf.
@@ -134,6 +136,7 @@ impl Outline {
             threads,
             grid: grid.as_ref().map(digits).unwrap_or_default(),
             block,
+            cluster: clusters::of(p, kernel),
             loops: vec![],
             ranges: vec![],
             part: 1.0,
@@ -169,6 +172,8 @@ struct Walk<'p> {
     threads: i64,
     grid: Vec<(i64, i64)>,
     block: Option<VarId>,
+    /// Blocks of a cluster.
+    cluster: i64,
     /// Variables and trips of the loops around, from the outside in, at most and in the mean.
     loops: Vec<(VarId, i64, f64)>,
     /// Where the loops around begin, and their steps.
@@ -300,13 +305,19 @@ impl Walk<'_> {
         let of = |t: TensorId| p.tensors[t].buffer;
         let number = self.out.leaves.len();
         let times = self.loops.iter().fold(self.part, |n, (.., mean)| n * mean);
-        let mut shared = vec![];
+        let (mut shared, mut share) = (vec![], 1.0);
         let (inputs, outputs) = (spec.input_tensors(), spec.outputs.iter().copied());
         for (t, writes) in inputs.map(|t| (t, false)).chain(outputs.map(|t| (t, true))) {
             match p.buffer_of(t).memory {
                 Some(Memory::Sh) => shared.push((of(t), writes)),
                 Some(Memory::Gl) => {
                     let touched = self.touched(number, t, by);
+                    // What is written as boxes already says itself which part it is.
+                    let copies = spec.kind == SpecKind::Move && spec.bar.is_none() && !writes;
+                    if let (Some(touched), true) = (&touched, copies && self.cluster > 1) {
+                        let blocks = self.cluster as f64;
+                        share = touched.parts(blocks) / blocks;
+                    }
                     self.out.touched.extend(touched);
                 }
                 _ => {}
@@ -319,6 +330,7 @@ impl Walk<'_> {
             by,
             reads: spec.input_tensors().map(of).collect(),
             writes: spec.outputs.iter().map(|t| of(*t)).collect(),
+            share: if shared.iter().any(|(_, writes)| *writes) { share } else { 1.0 },
             shared,
             times,
             part: self.part,

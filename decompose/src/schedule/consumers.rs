@@ -12,6 +12,7 @@
 //! A group of warps that multiplies alone has all registers that a thread can have. Of more threads than that leaves room
 //! for, the producer is a group, too, and gives registers to the consumers.
 
+use super::bulk::meeting;
 use super::roles::Producer;
 use super::roles::parted::{needed, operands};
 use super::turns::{modulo, plus, referred, staged, sum};
@@ -188,7 +189,7 @@ impl Kernel<'_> {
             sync(
                 SyncOp::MbarrierInit,
                 Some(View::of(&p.empty)),
-                Some(Expr::int(self.threads / WARP)),
+                Some(Expr::int(self.threads / WARP * p.cluster.0)),
             ),
         ];
         let mut barriers = vec![View::of(&p.full), View::of(&p.empty)];
@@ -200,9 +201,11 @@ impl Kernel<'_> {
                 barriers.push(View::of(name));
             }
         }
-        init.push(sync(SyncOp::FenceAsync, None, None));
+        let together = p.cluster.0 > 1;
+        let fence = if together { SyncOp::FenceMbarrierInit } else { SyncOp::FenceAsync };
+        init.push(sync(fence, None, None));
         head.push(within(&exec(&lead), vec![], barriers, init));
-        head.push(barrier(None));
+        head.extend(meeting(together));
 
         // The producer.
         if let Some((kept, _)) = registers {
@@ -256,12 +259,14 @@ impl Kernel<'_> {
         while let Some(stmt) = rest.next() {
             match &stmt.kind {
                 StmtKind::Spec(spec) if self.initializes(spec) => {
-                    rest.next_if(|s| matches!(s.kind, StmtKind::Barrier(None)))?;
+                    for meets in meeting(p.cluster.0 > 1) {
+                        rest.next_if(|s| s.kind == meets.kind)?;
+                    }
                     found = true;
                 }
                 StmtKind::ThreadDef { name, .. }
                     if [&p.warps, &p.lead, &p.leads].contains(&&name.text) => {}
-                StmtKind::Indices { threads, .. } if threads.base.text == p.exec.0 => {
+                StmtKind::Indices { threads, .. } if !found && threads.base.text != p.exec.1 => {
                     head.push(stmt.clone());
                 }
                 StmtKind::Allocate { name, .. }

@@ -177,8 +177,11 @@ impl Dependences<'_, '_> {
         scopes.extend(common.iter().filter(several).map(|l| Some(*l)));
         let ring = self.ring(a, b);
         if ring {
-            // Mbarriers order iterations, and those who write with those who read.
-            if a.write != b.write {
+            // Mbarriers order iterations, those who write with those who read, and what the copy engine writes to a stage.
+            let engine = |access: &Access| {
+                self.tree.spec(access.leaf).is_some_and(|id| self.facts.p.specs[id].bar.is_some())
+            };
+            if a.write != b.write || engine(a) && engine(b) {
                 return;
             }
             scopes.retain(|l| l.is_none_or(|l| self.in_role(l)));

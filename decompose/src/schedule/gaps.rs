@@ -141,6 +141,16 @@ impl Planner<'_, '_> {
                 whole && waiting.is_some_and(|w| w.covers(scope) && self.tree.meet(at, &w))
             }
             StmtKind::Spec(id) => self.facts.exchanges(*id) && self.who(at).covers(scope),
+            // Of the cluster, where nothing stands between arriving and waiting.
+            StmtKind::Sync(s) if s.op == SyncOp::ClusterWait => {
+                let all = Mask::first(self.facts.threads);
+                let before = node.index.checked_sub(1).and_then(|i| self.tree.siblings(at).get(i));
+                let arrives = before.is_some_and(|before| {
+                    matches!(&self.tree.node(*before).stmt.kind,
+                        StmtKind::Sync(s) if s.op == SyncOp::ClusterArrive)
+                });
+                arrives && self.tree.meet(at, &all)
+            }
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
             | StmtKind::For { .. }

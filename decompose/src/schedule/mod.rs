@@ -13,6 +13,7 @@
 mod access;
 pub(crate) mod bulk;
 mod choice;
+pub(crate) mod clusters;
 pub(crate) mod consumers;
 mod cover;
 mod depend;

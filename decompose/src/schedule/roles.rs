@@ -50,6 +50,8 @@ pub(crate) struct Producer {
     pub(crate) exec: (String, String),
     /// How many groups consume, in turn.
     pub(crate) consumers: i64,
+    /// How many blocks of a cluster copy for each other, and a name for their numbers.
+    pub(crate) cluster: (i64, String),
     /// The mbarriers of full stages and of empty ones.
     pub(crate) full: String,
     pub(crate) empty: String,

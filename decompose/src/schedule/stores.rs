@@ -104,7 +104,9 @@ fn of_kernel(
     found: &mut HashMap<NodeKey, Store>,
 ) {
     let (Some(body), Some(exec)) = (&p.specs[kernel].body, p.specs[kernel].exec) else { return };
-    let name = |id: program::ThreadsId| p.threads[p.threads[id].root].name.clone();
+    let name = |id: program::ThreadsId| {
+        p.threads[id].name.clone().or_else(|| p.threads[p.threads[id].root].name.clone())
+    };
     let (Some(blocks), Some(threads)) = (name(exec.blocks), name(exec.threads)) else { return };
     let allocated = |stmt: &program::Stmt| match stmt.kind {
         program::StmtKind::Allocate(t) => Some(p.tensors[t].buffer),
@@ -374,7 +376,7 @@ fn stored(store: &Store, target: &Target, map: &str, i: i64) -> Vec<Stmt> {
     let mode = at.len() - 2 + row;
     at[mode].extend((i > 0).then(|| Expr::int(i * boxes)));
     let mut all = vec![];
-    for (to, from) in store.boxes.views(map, &at, &tile) {
+    for (to, from) in store.boxes.views(map, &at, &tile, None) {
         let mut copy = Spec::new(SpecKind::Move);
         copy.inputs = vec![Operand::View(from)];
         copy.outputs = vec![to];

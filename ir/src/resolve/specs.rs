@@ -19,6 +19,7 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
     ),
     ("bar", "an mbarrier: which a copy into shared memory completes on"),
     ("cache", "normal, evict_first or evict_last: how long caches keep what is copied"),
+    ("cluster", "a number: how many neighboring blocks form a cluster, for the solver"),
     (
         "consumers",
         "0, 1 or 2: how many groups of threads, each as many as the block has, take tiles in turn while a producer copies, for the solver",
@@ -234,7 +235,7 @@ impl Resolver {
                     let kind = matches!(spec.kind, SpecKind::Move | SpecKind::Reduction(_));
                     matmul || kind || self.depth == 0
                 }
-                "consumers" => self.depth == 0,
+                "cluster" | "consumers" => self.depth == 0,
                 "axis" => matches!(spec.kind, SpecKind::Reduction(_) | SpecKind::Iota),
                 "to" => matches!(spec.kind, SpecKind::Unary(ast::UnaryOp::Cast)),
                 "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
@@ -281,7 +282,7 @@ impl Resolver {
                 ("valid", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
                     all.valid = Some(self.expr(e)?);
                 }
-                ("axis" | "consumers" | "tile" | "warps", value) => {
+                ("axis" | "cluster" | "consumers" | "tile" | "warps", value) => {
                     all.ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
                 }
                 ("lane", AttrValue::Tuple(t)) => {

@@ -126,8 +126,23 @@ pub(in crate::schedule) struct Boxes {
     swizzle: Option<Swizzle>,
     /// Which mode is contiguous in global memory, and how much of it is a box.
     row: (usize, i64),
+    /// How many blocks of a cluster copy a part of it each, for all of them.
+    share: Share,
 }
 
+/// What a block of a cluster copies of a tile.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Share {
+    /// All of it.
+    All,
+    /// One of so many equal numbers of boxes.
+    Boxes(i64),
+    /// Of each box one of so many equal numbers of lines.
+    Lines(i64),
+}
+
+/// Lines after which every swizzle begins anew.
+const SWIZZLED_LINES: i64 = 8;
 /// Extents of a box, at most (PTX ISA, Tensor Size, Traversal Stride and Bounding Box).
 const MOST_OF_BOX: i64 = 256;
 
@@ -151,7 +166,9 @@ impl Boxes {
         let sizes = width <= MOST_OF_BOX && lines <= MOST_OF_BOX && extents[row] % width == 0;
         // Without a swizzle a box is a unit of 16 bytes wide, and there are many.
         let row = (row, width);
-        (sizes && swizzle.is_some()).then_some(Boxes { extents, scalar, layout, swizzle, row })
+        let share = Share::All;
+        (sizes && swizzle.is_some())
+            .then_some(Boxes { extents, scalar, layout, swizzle, row, share })
     }
 
     /// One of so many parts of the tile along its rows; none where boxes would be cut.
@@ -172,6 +189,17 @@ impl Boxes {
         Some(Boxes { extents, layout, ..self.clone() })
     }
 
+    /// The same where each of so many blocks copies a part; none where it has no such parts.
+    pub(in crate::schedule) fn shared(&self, blocks: i64) -> Option<Self> {
+        let lines = self.extents[1 - self.row.0];
+        let share = match () {
+            () if self.number() % blocks == 0 => Share::Boxes(blocks),
+            () if lines % (SWIZZLED_LINES * blocks) == 0 => Share::Lines(blocks),
+            () => return None,
+        };
+        Some(Boxes { share, ..self.clone() })
+    }
+
     /// Boxes of a tile along the contiguous mode, and which mode that is.
     pub(in crate::schedule) fn along(&self) -> (i64, usize) {
         (self.number(), self.row.0)
@@ -190,6 +218,9 @@ impl Boxes {
     fn extents_of_box(&self) -> [i64; 2] {
         let mut out = self.extents;
         out[self.row.0] = self.row.1;
+        if let Share::Lines(n) = self.share {
+            out[1 - self.row.0] /= n;
+        }
         out
     }
 
@@ -227,24 +258,41 @@ impl Boxes {
         })
     }
 
-    /// Views of the boxes of a tile: in the tensor map of this name, of which the first box is `at`, and in the tile itself.
+    /// Views of the boxes of a tile: in the tensor map of this name, of which the first box is `at`, and in the tile itself. Where blocks
+    /// of a cluster copy a part each, those of the block of this rank.
     pub(in crate::schedule) fn views(
         &self,
         map: &str,
         at: &[Vec<Expr>],
         tile: &View,
+        rank: Option<&Expr>,
     ) -> Vec<(View, View)> {
-        let row = at.len() - 2 + self.row.0;
+        let first = at.len() - 2;
+        let (row, line) = (first + self.row.0, first + 1 - self.row.0);
+        let rank = rank.cloned().unwrap_or_else(|| Expr::int(0));
+        let (own, lines) = match self.share {
+            Share::All => (self.number(), Expr::int(0)),
+            Share::Boxes(n) => (self.number() / n, Expr::int(0)),
+            Share::Lines(_) => (self.number(), rank.clone()),
+        };
         let of_box = |i: i64| {
+            let along = match self.share {
+                Share::Boxes(_) => plus(times(rank.clone(), own), i),
+                Share::All | Share::Lines(_) => Expr::int(i),
+            };
             let index = at.iter().enumerate().map(|(mode, terms)| {
                 let own = terms.iter().cloned().reduce(sum).unwrap_or_else(|| Expr::int(0));
-                Some(if mode == row { plus(own, i) } else { own })
+                Some(match mode {
+                    _ if mode == row => sum(own, along.clone()),
+                    _ if mode == line => sum(own, lines.clone()),
+                    _ => own,
+                })
             });
             let mut own = tile.clone();
-            if self.number() > 1 {
+            if self.extents_of_box() != self.extents {
                 let sizes = self.extents_of_box().map(|n| Some(Expr::int(n))).to_vec();
-                let mut at = vec![Some(Expr::int(0)); 2];
-                at[self.row.0] = Some(Expr::int(i));
+                let mut at = vec![Some(lines.clone()); 2];
+                at[self.row.0] = Some(along.clone());
                 own = own.then(ViewOp::Tile(Tiler::Sizes(sizes))).then(ViewOp::Index(at));
             }
             let mut index: Vec<Option<Expr>> = index.collect();
@@ -255,7 +303,7 @@ impl Boxes {
             }
             (View::of(map).then(ViewOp::Index(index)), own)
         };
-        (0..self.number()).map(of_box).collect()
+        (0..own).map(of_box).collect()
     }
 }
 

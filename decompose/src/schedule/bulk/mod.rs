@@ -14,9 +14,11 @@
 //! What is in the way of this leaves the loop to [`super::pipeline`].
 
 mod boxes;
+mod shares;
 mod write;
 
 pub(super) use boxes::{Boxes, Known};
+pub(super) use write::meeting;
 
 use super::consumers;
 use super::pipeline::Loop;
@@ -25,7 +27,7 @@ use crate::names::Names;
 use crate::solve::canonical::{self, Demand};
 use crate::solve::ops::{self, Op, WARP};
 use crate::solve::{matmul, tv};
-use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_atoms::{Atom, AtomTable, Visibility};
 use carbyne_ir::ast::visit;
 use carbyne_ir::ast::*;
 use carbyne_ir::expr::Dim;
@@ -33,6 +35,7 @@ use carbyne_ir::leaf::Leaf;
 use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use shares::Shares;
 use write::Write;
 
 /// The module with such loops written out, and the rings that are handed over; none where there is no such loop. `p` is what
@@ -53,7 +56,10 @@ pub(crate) fn apply(
         let ops = ops::collect(p, kernel);
         for stmt in p.specs[kernel].body.iter().flatten() {
             let of = Bulk::of(p, table, kernel, stmt, &ops);
-            let of = of.or_else(|| Bulk::within(p, table, kernel, stmt, &ops));
+            let of = match of {
+                Some(of) => Some(of.shared(p, table, kernel, stmt, None)),
+                None => Bulk::within(p, table, kernel, stmt, &ops),
+            };
             found.extend(of.map(|of| (stmt.node.key(), of)));
         }
     }
@@ -80,9 +86,20 @@ struct Bulk {
     consumers: i64,
     /// Names of the blocks and of the block's threads.
     exec: (String, String),
+    /// The blocks of a cluster that copy for each other, where they do.
+    cluster: Option<Cluster>,
     rings: BTreeMap<NodeKey, Ring>,
     /// The MatMul at the end of an iteration, if it may be left under way.
     last: Option<NodeKey>,
+}
+
+/// Blocks of a cluster that copy for each other.
+struct Cluster {
+    /// How many they are.
+    size: i64,
+    /// How many clusters there are, and the name of all blocks.
+    number: i64,
+    blocks: String,
 }
 
 /// A loop around the one whose copies are boxes, which it executes in each iteration.
@@ -99,7 +116,11 @@ struct Outer {
 struct Ring {
     /// The copy that fills it.
     copy: NodeKey,
+    /// What it copies.
+    from: TensorId,
     boxes: Boxes,
+    /// Whether each block of the cluster copies a part of it for all of them.
+    multicast: bool,
 }
 
 impl Bulk {
@@ -140,7 +161,9 @@ impl Bulk {
             rings.insert(*allocation, Ring::of(p, table, (t, id, copy), body, &op)?);
         }
         let exec = p.specs[kernel].exec?;
-        let name = |id: program::ThreadsId| p.threads[p.threads[id].root].name.clone();
+        let name = |id: program::ThreadsId| {
+            p.threads[id].name.clone().or_else(|| p.threads[p.threads[id].root].name.clone())
+        };
         Some(Bulk {
             stages: facts.stages,
             start: start.as_const(),
@@ -150,6 +173,7 @@ impl Bulk {
             warps: threads / WARP,
             consumers: consumers::of(&p.specs[kernel]),
             exec: (name(exec.blocks)?, name(exec.threads)?),
+            cluster: None,
             rings,
             last: last(p, body, &buffers),
         })
@@ -190,7 +214,38 @@ impl Bulk {
         let fine = *unroll != Unroll::Full && !reads.any(|t| written.contains(&buffer(t)));
         let once = is_once(p, stmt);
         let outer = Outer { step: *step, inner: inner.node.key(), turns, once };
-        fine.then_some(Bulk { outer: Some(outer), ..of })
+        let of = fine.then_some(of)?.shared(p, table, kernel, inner, Some((stmt, &outer)));
+        Some(Bulk { outer: Some(outer), ..of })
+    }
+
+    /// The same where blocks of a cluster copy for each other what all of them copy.
+    fn shared(
+        mut self,
+        p: &Program,
+        table: &AtomTable,
+        kernel: SpecId,
+        stmt: &program::Stmt,
+        outer: Option<(&program::Stmt, &Outer)>,
+    ) -> Self {
+        let loops = (stmt, self.start, self.trips);
+        let Some(shares) = Shares::of(p, kernel, loops, outer) else { return self };
+        let multicasts = |a: &Atom| a.visibility == Visibility::Mbarrier && a.number("mask").is_some();
+        let blocks = p.specs[kernel].exec.map(|exec| p.threads[exec.blocks].root);
+        let name = blocks.and_then(|root| p.threads[root].name.clone());
+        let (true, Some(blocks)) = (table.atoms().iter().any(multicasts), name) else {
+            return self;
+        };
+        for ring in self.rings.values_mut() {
+            if let Some(boxes) = ring.boxes.shared(shares.size())
+                && shares.same(ring.from)
+            {
+                (ring.boxes, ring.multicast) = (boxes, true);
+            }
+        }
+        if self.rings.values().any(|r| r.multicast) {
+            self.cluster = Some(Cluster { size: shares.size(), number: shares.number(), blocks });
+        }
+        self
     }
 }
 
@@ -240,7 +295,8 @@ impl Ring {
         let demands = demands(p, table, (buffer, id), body, op)?;
         let from = spec.input_tensors().next()?;
         let all = canonical::layouts(p, buffer, &demands);
-        Some(Ring { copy, boxes: Boxes::of(p, from, extents, all)? })
+        let boxes = Boxes::of(p, from, extents, all)?;
+        Some(Ring { copy, from, boxes, multicast: false })
     }
 }
 

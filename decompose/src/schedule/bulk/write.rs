@@ -2,7 +2,8 @@
 
 use super::{Bulk, Known};
 use crate::build::{
-    barrier, block, counted, define, define_threads, dims, plain, sync, view, when, within,
+    barrier, block, counted, define, define_threads, dims, indices, layout_expr, number, plain, sync,
+    view, when, within,
 };
 use crate::names::Names;
 use crate::places::inherit;
@@ -10,6 +11,7 @@ use crate::schedule::pipeline::{BUDGET, copied};
 use crate::schedule::roles::{Handed, Producer};
 use crate::schedule::turns::{count, modulo, plus, referred, staged, sum, times, turns};
 use crate::solve::ops::WARP;
+use crate::solve::tv::mode;
 use carbyne_ir::ast::visit::Rewriter;
 use carbyne_ir::ast::*;
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -86,6 +88,9 @@ struct Around {
     warps: String,
     lead: (View, View),
     leads: (View, View),
+    /// How many blocks of a cluster copy for each other, 1 where each copies for itself, and a name for their numbers.
+    cluster: i64,
+    peer: String,
 }
 
 /// A loop, and what its iterations are written from.
@@ -124,6 +129,13 @@ impl Around {
     fn by_lead(&self, stmts: Vec<Stmt>) -> Stmt {
         let read = self.sources.iter().chain(self.barriers());
         within(&self.lead, views(read), views(&self.rings), stmts)
+    }
+
+    /// Those who have read a stage say so to all who copy to it.
+    fn release(&self, stage: &Expr) -> Stmt {
+        let bar = staged(&self.empty, stage);
+        let stmts = arrivals(bar, self.cluster, &self.peer);
+        within(&self.leads, vec![View::of(&self.empty)], vec![], stmts)
     }
 
     /// The copies of an iteration of the loop, in one of the loop around, into a stage.
@@ -220,19 +232,26 @@ impl Write<'_> {
         let init = sync(SyncOp::MbarrierInit, Some(View::of(&around.full)), Some(Expr::int(1)));
         let handed =
             Handed { rings: around.allocations.clone(), init: init.id.key(), arrivals: vec![] };
-        let warps = Some(Expr::int(bulk.warps));
-        let mut first = vec![
-            init,
-            sync(SyncOp::MbarrierInit, Some(View::of(&around.empty)), warps),
-            sync(SyncOp::FenceAsync, None, None),
-        ];
-        first.push(match outside {
+        let first = match outside {
             None => self.first(&of)?,
             Some(o) => self.first_within(&of, o)?,
-        });
-        let filled = around.barriers().chain(&around.rings);
-        out.push(within(&around.lead, views(&around.sources), views(filled), first));
-        out.push(barrier(None));
+        };
+        let count = Some(Expr::int(bulk.warps * around.cluster));
+        let empty = sync(SyncOp::MbarrierInit, Some(View::of(&around.empty)), count);
+        let (barriers, rings) = (views(around.barriers()), views(&around.rings));
+        if around.cluster > 1 {
+            // Nobody copies to a block whose mbarriers are not there.
+            let made = vec![init, empty, sync(SyncOp::FenceMbarrierInit, None, None)];
+            out.push(within(&around.lead, vec![], barriers, made));
+            out.extend(meeting(true));
+            let read = around.sources.iter().chain([&around.full]);
+            out.push(within(&around.lead, views(read), rings, vec![first]));
+        } else {
+            let all = vec![init, empty, sync(SyncOp::FenceAsync, None, None), first];
+            let filled = [barriers, rings].concat();
+            out.push(within(&around.lead, views(&around.sources), filled, all));
+            out.extend(meeting(false));
+        }
 
         // An iteration.
         let mut all = vec![];
@@ -268,19 +287,18 @@ impl Write<'_> {
         all.append(&mut rest);
         let ahead = plus(turn.clone(), reach);
         let next = if reach == depth { stage } else { modulo(ahead.clone(), depth) };
-        let arrives = |stage: &Expr| {
-            let arrive = sync(SyncOp::MbarrierArrive, bar(&around.empty, stage), None);
-            within(&around.leads, vec![View::of(&around.empty)], vec![], vec![arrive])
-        };
-        let arrive = arrives(&next);
+        let mut arrive = around.release(&next);
         let releases = on.filter(|_| bulk.last.is_some() && bulk.consumers > 0);
         if bulk.last.is_some() {
             all.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(1))));
             // Consumers that take turns release the last stage of an iteration around themselves.
             let first = if releases.is_some() { own } else { turn };
-            all.push(when(first, CmpOp::Gt, Expr::int(0), vec![arrive]));
-        } else {
-            all.push(arrive);
+            arrive = when(first, CmpOp::Gt, Expr::int(0), vec![arrive]);
+        }
+        // A block of a cluster may be gone when nothing more is copied.
+        let mut arrive = Some(arrive);
+        if around.cluster == 1 {
+            all.extend(arrive.take());
         }
         if on.is_some() || bulk.trips.is_none_or(|n| n > reach) {
             // A fresh barrier passes parity 1.
@@ -290,8 +308,8 @@ impl Write<'_> {
             };
             let empty = wait(&around.empty, &next, modulo(before, 2));
             all.append(&mut match on {
-                None => self.fill(&of, empty, &next)?,
-                Some(o) => self.fill_on(&of, o, empty, &next)?,
+                None => self.fill(&of, (arrive, empty), &next)?,
+                Some(o) => self.fill_on(&of, o, (arrive, empty), &next)?,
             });
         }
         let mut body_of_loop = block(all);
@@ -311,7 +329,16 @@ impl Write<'_> {
         if bulk.last.is_some() {
             here.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(0))));
         }
-        here.extend(releases.map(|o| arrives(&modulo(plus(o.before(), o.turns - 1), depth))));
+        here.extend(releases.map(|o| {
+            let release = around.release(&modulo(plus(o.before(), o.turns - 1), depth));
+            match around.cluster {
+                1 => release,
+                _ => {
+                    let ahead = (o.turns - 1 + depth) / o.turns * o.step;
+                    when(plus(Expr::name(o.var), ahead), CmpOp::Lt, o.end.clone(), vec![release])
+                }
+            }
+        }));
         Some(Written { before: out, here, handed, producer })
     }
 
@@ -353,6 +380,7 @@ impl Write<'_> {
         Some(Producer {
             exec: bulk.exec.clone(),
             consumers,
+            cluster: (around.cluster, around.peer.clone()),
             full: around.full.clone(),
             empty: around.empty.clone(),
             warps: around.warps.clone(),
@@ -403,12 +431,18 @@ impl Write<'_> {
         Some(looped(out))
     }
 
-    /// The copies of a later iteration into a stage, once that is empty.
-    fn fill(&mut self, of: &Steps<'_>, empty: Stmt, stage: &Expr) -> Option<Vec<Stmt>> {
+    /// The copies of a later iteration into a stage, once that is empty; before that what says so to other blocks.
+    fn fill(
+        &mut self,
+        of: &Steps<'_>,
+        (arrive, empty): (Option<Stmt>, Stmt),
+        stage: &Expr,
+    ) -> Option<Vec<Stmt>> {
         let later = sum(Expr::name(of.var), Expr::int(of.reach.checked_mul(of.bulk.step)?));
         let copies = of.around.copies((of.var, &later), None, stage, &vec![])?;
         let all = std::iter::once(empty).chain(copies).collect();
-        Some(vec![when(later, CmpOp::Lt, of.end.clone(), vec![of.around.by_lead(all)])])
+        let all = arrive.into_iter().chain([of.around.by_lead(all)]).collect();
+        Some(vec![when(later, CmpOp::Lt, of.end.clone(), all)])
     }
 
     /// The same where it may be one of a later iteration of the loop around.
@@ -416,7 +450,7 @@ impl Write<'_> {
         &mut self,
         of: &Steps<'_>,
         o: &Outside<'_>,
-        empty: Stmt,
+        (arrive, empty): (Option<Stmt>, Stmt),
         stage: &Expr,
     ) -> Option<Vec<Stmt>> {
         let mut out = vec![];
@@ -429,7 +463,8 @@ impl Write<'_> {
         let (mut all, renamed) = of.around.numbers((o.var, &u), self.names)?;
         all.push(empty);
         all.extend(of.around.copies((of.var, &at), Some((o.var, &u)), stage, &renamed)?);
-        out.push(when(tile, CmpOp::Lt, o.end.clone(), vec![of.around.by_lead(all)]));
+        let all = arrive.into_iter().chain([of.around.by_lead(all)]).collect();
+        out.push(when(tile, CmpOp::Lt, o.end.clone(), all));
         Some(out)
     }
 
@@ -478,7 +513,19 @@ impl Write<'_> {
             warps: warps.clone(),
             lead: (View::of(&bulk.exec.0), View::of(&lead)),
             leads: (View::of(&bulk.exec.0), View::of(&leads)),
+            cluster: bulk.cluster.as_ref().map_or(1, |c| c.size),
+            peer: String::new(),
         };
+        if bulk.cluster.is_some() {
+            out.peer = self.names.fresh("peer");
+        }
+        let rank = bulk.cluster.as_ref().map(|c| {
+            let rank = format!("@{}", self.names.fresh("rank"));
+            let every = layout_expr(&mode(c.number, c.size));
+            let every = ViewOp::Tile(Tiler::Modes(vec![Some(every)]));
+            before.push(indices(&[&rank], View::of(&c.blocks).then(every)));
+            Expr::name(rank)
+        });
         let bar = staged(&out.full, &Expr::name(&out.stage));
         let bytes: i64 = bulk.rings.values().map(|r| r.boxes.bytes()).sum();
         out.copies.push(sync(SyncOp::MbarrierExpect, Some(bar.clone()), Some(Expr::int(bytes))));
@@ -520,11 +567,15 @@ impl Write<'_> {
                 }
             };
             let to = staged(&own_name, &Expr::name(&out.stage));
-            for (from, to) in ring.boxes.views(&map_name, &at, &to) {
+            let rank = rank.as_ref().filter(|_| ring.multicast);
+            for (from, to) in ring.boxes.views(&map_name, &at, &to, rank) {
                 let mut copy = Spec::new(SpecKind::Move);
                 copy.inputs = vec![Operand::View(from)];
                 copy.outputs = vec![to];
                 copy.attrs = vec![view("bar", bar.clone())];
+                if ring.multicast {
+                    copy.attrs.push(number("multicast", (1 << out.cluster) - 1));
+                }
                 out.copies.push(Stmt::new(StmtKind::Spec(copy)));
             }
             if !out.sources.contains(&whole.base.text) {
@@ -550,6 +601,24 @@ impl Write<'_> {
         out.before = before;
         out.numbers = numbers.needed();
         Some(out)
+    }
+}
+
+/// Arrivals at an mbarrier of each block of a cluster.
+pub(in crate::schedule) fn arrivals(bar: View, cluster: i64, peer: &str) -> Vec<Stmt> {
+    let arrive = |bar: View| sync(SyncOp::MbarrierArrive, Some(bar), None);
+    if cluster == 1 {
+        return vec![arrive(bar)];
+    }
+    let all = vec![arrive(bar.then(ViewOp::Peer(Expr::name(peer))))];
+    vec![counted(peer, (0, cluster), Unroll::Full, all)]
+}
+
+/// All threads of the block meet, or of the cluster.
+pub(in crate::schedule) fn meeting(cluster: bool) -> Vec<Stmt> {
+    match cluster {
+        false => vec![barrier(None)],
+        true => [SyncOp::ClusterArrive, SyncOp::ClusterWait].map(|op| sync(op, None, None)).into(),
     }
 }
 

@@ -1,0 +1,73 @@
+//! Kernels with `cluster=`: as many neighboring blocks form a cluster, `#blocks.tile([2])`.
+//!
+//! What the blocks of a cluster copy alike, loops with stages then copy once for all of them ([`super::bulk`]).
+
+use crate::build::{both, define_threads};
+use crate::names::Names;
+use carbyne_ir::ast::*;
+use carbyne_ir::program::{Program, SpecId};
+
+const KEY: &str = "cluster";
+
+/// How many blocks of a kernel form a cluster, as its blocks or its attribute say.
+pub(crate) fn of(p: &Program, kernel: SpecId) -> i64 {
+    let asked = p.specs[kernel].ints(KEY).and_then(|n| n.first().copied());
+    asked.or_else(|| p.cluster_size(kernel)).unwrap_or(1).max(1)
+}
+
+/// The module with the clusters that kernels ask for; none where none asks. A number that does not divide the grid asks for
+/// nothing.
+pub(crate) fn apply(module: &Module, names: &mut Names) -> Option<Module> {
+    let asks = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::Spec(spec) => spec.attrs.iter().any(|a| a.key.text == KEY),
+        _ => false,
+    };
+    if !module.items.iter().any(asks) {
+        return None;
+    }
+    let mut out = Module { items: vec![], ..module.clone() };
+    for stmt in &module.items {
+        let mut stmt = stmt.clone();
+        if let StmtKind::Spec(spec) = &mut stmt.kind
+            && let Some(at) = spec.attrs.iter().position(|a| a.key.text == KEY)
+        {
+            let n = number(&spec.attrs.remove(at));
+            let exec = spec.both().map(|(b, t)| (b.clone(), t.clone()));
+            if let (Some(n @ 2..), Some((blocks, threads))) = (n, exec)
+                && blocks.ops.is_empty()
+                && grid(module, &blocks.base.text).is_some_and(|all| all % n == 0)
+            {
+                let name = names.fresh("cluster");
+                let tiles = Tiler::Sizes(vec![Some(Expr::int(n))]);
+                let mut defined = define_threads(&name, blocks.then(ViewOp::Tile(tiles)));
+                defined.leading = std::mem::take(&mut stmt.leading);
+                defined.from = Some(stmt.id);
+                defined.span = stmt.span;
+                spec.exec = Some(both(&(View::of(&name), threads)));
+                out.items.push(defined);
+            }
+        }
+        out.items.push(stmt);
+    }
+    Some(out)
+}
+
+fn number(attr: &Attr) -> Option<i64> {
+    match &attr.value {
+        AttrValue::Tuple(TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. })) => Some(*n),
+        _ => None,
+    }
+}
+
+/// How many blocks a tensor of one mode has.
+fn grid(module: &Module, name: &str) -> Option<i64> {
+    let ty = module.items.iter().find_map(|s| match &s.kind {
+        StmtKind::ThreadDecl { name: own, ty } if own.text == name => Some(ty),
+        _ => None,
+    })?;
+    let [Dims { modes, strides: None, .. }] = &ty.levels[..] else { return None };
+    match &modes[..] {
+        [TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. })] => Some(*n),
+        _ => None,
+    }
+}
