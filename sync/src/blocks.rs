@@ -11,8 +11,7 @@ use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::rc::Rc;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
@@ -29,9 +28,29 @@ struct Touched {
     /// Of each granule one more than the block that touched it last, and what it did.
     cells: Vec<u32>,
     /// What the block that is walked does there: by a thread, or several.
-    of_block: HashMap<i64, (u32, Does, u32)>,
+    of_block: HashMap<i64, (u32, Does, u32), BuildHasherDefault<OfCell>>,
     /// A statement that does so.
     sites: HashMap<Does, u32>,
+}
+
+/// Spreads the numbers of granules, which nobody chooses to collide: there are millions of them.
+#[derive(Default)]
+struct OfCell(u64);
+
+impl Hasher for OfCell {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_i64(i64::from(*b)));
+    }
+
+    fn write_i64(&mut self, n: i64) {
+        // The golden ratio, as a fraction of 2^64; tables look at both ends of a hash.
+        let mixed = (self.0 ^ n.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
 }
 
 /// Two threads that touch one element.
@@ -111,7 +130,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 too_large.insert(i);
             }
             let n = if too_large.contains(&i) { 0 } else { n as usize };
-            let (of_block, sites) = (HashMap::new(), HashMap::new());
+            let (of_block, sites) = (HashMap::default(), HashMap::new());
             touched.push(Touched { cells: vec![0; n], of_block, sites });
         }
         Walker {
@@ -200,7 +219,7 @@ impl<'p, 'a> Walker<'p, 'a> {
         for hash in &mut self.hash {
             match value {
                 Value::Same(v) => v.hash(hash),
-                Value::Each(all) => mask.threads().for_each(|t| all.get(t).hash(hash)),
+                Value::Each(..) => mask.threads().for_each(|t| value.of(t).hash(hash)),
             }
         }
     }
@@ -274,12 +293,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             if self.touching && self.differences.alike.contains(&key(stmt)) {
                 return Ok(());
             }
-            value = match &value {
-                Value::Same(v) => Value::Same(v.saturating_add(*step)),
-                Value::Each(all) => {
-                    Value::Each(Rc::new(all.iter().map(|v| v.saturating_add(*step)).collect()))
-                }
-            };
+            value = value.map(|v| v.saturating_add(*step));
         }
     }
 

@@ -20,16 +20,39 @@ const MAX_CHAIN: usize = 64;
 pub(crate) enum Value {
     /// The same for all threads.
     Same(i64),
-    /// One for each thread of the block.
-    Each(Rc<Vec<i64>>),
+    /// One for each of so many consecutive threads of the block: 2 to this power, a thread or a warp.
+    Each(Rc<Vec<i64>>, u8),
 }
+
+/// The power of a warp's threads.
+const WARP: u8 = 5;
 
 impl Value {
     #[inline]
     pub(crate) fn of(&self, thread: usize) -> i64 {
         match self {
             Value::Same(v) => *v,
-            Value::Each(all) => all.get(thread).copied().unwrap_or(NOTHING),
+            Value::Each(all, width) => all.get(thread >> width).copied().unwrap_or(NOTHING),
+        }
+    }
+
+    /// What is computed of it.
+    pub(crate) fn map(&self, f: impl Fn(i64) -> i64) -> Value {
+        match self {
+            Value::Same(v) => Value::Same(f(*v)),
+            Value::Each(all, width) => {
+                Value::Each(Rc::new(all.iter().map(|v| f(*v)).collect()), *width)
+            }
+        }
+    }
+
+    /// The same, one for each warp where all threads of each have one.
+    pub(crate) fn narrowed(self) -> Value {
+        let Value::Each(all, 0) = &self else { return self };
+        let warps = || all.chunks(1 << WARP);
+        match warps().all(|w| w.iter().all(|v| *v == w[0])) {
+            true => Value::Each(Rc::new(warps().map(|w| w[0]).collect()), WARP),
+            false => self,
         }
     }
 
@@ -39,17 +62,14 @@ impl Value {
             NOTHING => NOTHING,
             v => v.checked_add(n).unwrap_or(NOTHING),
         };
-        match self {
-            Value::Same(v) => Value::Same(add(*v)),
-            Value::Each(all) => Value::Each(Rc::new(all.iter().map(|v| add(*v)).collect())),
-        }
+        self.map(add)
     }
 
     /// By how much another value is more, where that is the same for all threads.
     pub(crate) fn until(&self, later: &Value) -> Option<i64> {
         match (self, later) {
             (Value::Same(a), Value::Same(b)) => b.checked_sub(*a),
-            (Value::Each(a), Value::Each(b)) => {
+            (Value::Each(a, n), Value::Each(b, m)) if n == m => {
                 let by = b.first()?.checked_sub(*a.first()?)?;
                 let same = a.iter().zip(b.iter()).all(|(a, b)| b.checked_sub(*a) == Some(by));
                 same.then_some(by)
@@ -257,7 +277,33 @@ impl<'p> Exprs<'p> {
 
     /// The value for one thread; none where it has none.
     pub(crate) fn at(&self, dim: Dim, env: &Env, thread: usize) -> Option<i64> {
-        Some(self.value(dim, env).of(thread)).filter(|v| *v != NOTHING)
+        let value = match dim {
+            Dim::Const(v) => v,
+            Dim::Expr(_) => self.eval_at(&self.ready(dim), env, thread),
+        };
+        Some(value).filter(|v| *v != NOTHING)
+    }
+
+    fn eval_at(&self, ex: &Ex, env: &Env, thread: usize) -> i64 {
+        if let Some(known) = ex.table.get() {
+            return known.of(thread);
+        }
+        match &ex.kind {
+            Kind::Thread => thread as i64,
+            Kind::Loop(var) => env.get(*var).map_or(NOTHING, |h| h.value.of(thread)),
+            Kind::Sum(parts, constant) => parts.iter().fold(*constant, |sum, (by, part)| {
+                known(sum, self.eval_at(part, env, thread), |s, p| {
+                    s.checked_add(p.checked_mul(*by)?)
+                })
+            }),
+            Kind::Bin(op, a, b) => {
+                let (a, b) = (self.eval_at(a, env, thread), self.eval_at(b, env, thread));
+                known(a, b, |a, b| apply(*op, a, b))
+            }
+            Kind::Const(_) | Kind::Block | Kind::Given | Kind::Unknown => {
+                self.eval(ex, env).of(thread)
+            }
+        }
     }
 
     pub(crate) fn eval(&self, ex: &Ex, env: &Env) -> Value {
@@ -267,7 +313,7 @@ impl<'p> Exprs<'p> {
         }
         let value = match &ex.kind {
             Kind::Const(v) => Value::Same(*v),
-            Kind::Thread => Value::Each(Rc::new((0..self.n_threads as i64).collect())),
+            Kind::Thread => Value::Each(Rc::new((0..self.n_threads as i64).collect()), 0),
             Kind::Block => Value::Same(env.block),
             Kind::Loop(var) => env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone()),
             Kind::Given => Value::Same(self.given.value),
@@ -286,7 +332,7 @@ impl<'p> Exprs<'p> {
             }
         };
         if of_thread_alone {
-            let _ = ex.table.set(value.clone());
+            return ex.table.get_or_init(|| value.narrowed()).clone();
         }
         value
     }
@@ -335,21 +381,23 @@ fn leaf(kind: Kind) -> Ex {
     }
 }
 
+/// What is computed of two numbers, if there are two.
+fn known(a: i64, b: i64, f: impl Fn(i64, i64) -> Option<i64>) -> i64 {
+    if a == NOTHING || b == NOTHING { NOTHING } else { f(a, b).unwrap_or(NOTHING) }
+}
+
 fn each(a: &Value, b: &Value, f: impl Fn(i64, i64) -> Option<i64>) -> Value {
-    let one = |a: i64, b: i64| match a == NOTHING || b == NOTHING {
-        true => NOTHING,
-        false => f(a, b).unwrap_or(NOTHING),
-    };
+    let one = |a: i64, b: i64| known(a, b, &f);
     match (a, b) {
-        (Value::Same(a), Value::Same(b)) => Value::Same(one(*a, *b)),
-        (Value::Each(a), Value::Same(b)) => {
-            Value::Each(Rc::new(a.iter().map(|a| one(*a, *b)).collect()))
+        (Value::Same(a), b) => b.map(|b| one(*a, b)),
+        (a, Value::Same(b)) => a.map(|a| one(a, *b)),
+        (Value::Each(all, n), Value::Each(others, m)) if n == m => {
+            let both = all.iter().zip(others.iter());
+            Value::Each(Rc::new(both.map(|(a, b)| one(*a, *b)).collect()), *n)
         }
-        (Value::Same(a), Value::Each(b)) => {
-            Value::Each(Rc::new(b.iter().map(|b| one(*a, *b)).collect()))
-        }
-        (Value::Each(a), Value::Each(b)) => {
-            Value::Each(Rc::new(a.iter().zip(b.iter()).map(|(a, b)| one(*a, *b)).collect()))
+        (Value::Each(all, n), Value::Each(others, m)) => {
+            let threads = if n < m { all.len() } else { others.len() };
+            Value::Each(Rc::new((0..threads).map(|t| one(a.of(t), b.of(t))).collect()), 0)
         }
     }
 }

@@ -164,7 +164,7 @@ impl Exprs<'_> {
         };
         match value {
             Value::Same(v) => one(*v),
-            Value::Each(all) => all.iter().map(|v| one(*v)).min().unwrap_or(0),
+            Value::Each(all, _) => all.iter().map(|v| one(*v)).min().unwrap_or(0),
         }
     }
 }

@@ -159,11 +159,11 @@ fn merged(mine: &Value, other: &Value, theirs: &Mask) -> Value {
             let n = 1024;
             let of = |t: usize| if theirs.has(t) { other.of(t) } else { mine.of(t) };
             let len = match (mine, other) {
-                (Value::Each(a), _) => a.len(),
-                (_, Value::Each(b)) => b.len(),
+                (Value::Each(a, width), _) => a.len() << width,
+                (_, Value::Each(b, width)) => b.len() << width,
                 _ => n,
             };
-            Value::Each(std::rc::Rc::new((0..len).map(of).collect()))
+            Value::Each(std::rc::Rc::new((0..len).map(of).collect()), 0).narrowed()
         }
     }
 }

@@ -220,8 +220,7 @@ impl<'a> Model<'a> {
         }
         let least = least::Least::new(p, &self.rates, &outline);
         let held = held(&least, kernel, &outline)?;
-        let works: Vec<Work> =
-            outline.leaves.iter().map(|leaf| least.of(leaf)).collect();
+        let works: Vec<Work> = outline.leaves.iter().map(|leaf| least.of(leaf)).collect();
         let timing = timing(&outline, self.rates.table, self.machine, &self.fitted, Grid::Own);
         Ok(steady::estimate(&outline, &works, held, 0.0, &timing))
     }

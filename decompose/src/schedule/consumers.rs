@@ -241,6 +241,10 @@ impl Kernel<'_> {
         first.append(&mut own);
         let (inputs, outputs) = operands(&first);
         head.push(within(&exec(&name), inputs, outputs, first));
+        // Nobody goes while others may still say that they have read a stage.
+        if together && p.outer.is_some() {
+            head.extend(meeting(true));
+        }
         Some((head, all))
     }
 

@@ -54,7 +54,8 @@ pub enum Unfit {
 }
 
 /// Attributes whose word may be the name of a number.
-const NUMBERS: &[&str] = &["axis", "cluster", "consumers", "lane", "multicast", "tile", "valid", "warps"];
+const NUMBERS: &[&str] =
+    &["axis", "cluster", "consumers", "lane", "multicast", "tile", "valid", "warps"];
 
 impl Substitution {
     /// Gives a tensor another name, wherever it stands.

@@ -29,7 +29,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             let warp = (who.thread / 32) as usize;
             let mut offsets: Vec<i64> = match &bases {
                 Value::Same(v) => vec![*v],
-                Value::Each(_) => {
+                Value::Each(..) => {
                     (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| bases.of(w * 32 + l)).collect()
                 }
             };

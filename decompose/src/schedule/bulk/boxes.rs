@@ -167,8 +167,14 @@ impl Boxes {
         // Without a swizzle a box is a unit of 16 bytes wide, and there are many.
         let row = (row, width);
         let share = Share::All;
-        (sizes && swizzle.is_some())
-            .then_some(Boxes { extents, scalar, layout, swizzle, row, share })
+        (sizes && swizzle.is_some()).then_some(Boxes {
+            extents,
+            scalar,
+            layout,
+            swizzle,
+            row,
+            share,
+        })
     }
 
     /// One of so many parts of the tile along its rows; none where boxes would be cut.

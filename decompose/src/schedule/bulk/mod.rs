@@ -34,8 +34,8 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::leaf::Leaf;
 use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use shares::Shares;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use write::Write;
 
 /// The module with such loops written out, and the rings that are handed over; none where there is no such loop. `p` is what
@@ -229,7 +229,8 @@ impl Bulk {
     ) -> Self {
         let loops = (stmt, self.start, self.trips);
         let Some(shares) = Shares::of(p, kernel, loops, outer) else { return self };
-        let multicasts = |a: &Atom| a.visibility == Visibility::Mbarrier && a.number("mask").is_some();
+        let multicasts =
+            |a: &Atom| a.visibility == Visibility::Mbarrier && a.number("mask").is_some();
         let blocks = p.specs[kernel].exec.map(|exec| p.threads[exec.blocks].root);
         let name = blocks.and_then(|root| p.threads[root].name.clone());
         let (true, Some(blocks)) = (table.atoms().iter().any(multicasts), name) else {

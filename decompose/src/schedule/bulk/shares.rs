@@ -48,14 +48,7 @@ impl<'p> Shares<'p> {
             return None;
         };
         trips?;
-        let mut out = Shares {
-            p,
-            size,
-            block,
-            inner: (*var, start?),
-            outer: None,
-            values: vec![],
-        };
+        let mut out = Shares { p, size, block, inner: (*var, start?), outer: None, values: vec![] };
         if number != size || clusters.saturating_mul(size) > MOST as i64 {
             return None;
         }
@@ -95,8 +88,7 @@ impl<'p> Shares<'p> {
         seen: &mut usize,
     ) -> Option<Vec<i64>> {
         let known = HashMap::from([(self.block, block)]);
-        let (start, end) =
-            (self.p.value_at(start, 0, &known)?, self.p.value_at(end, 0, &known)?);
+        let (start, end) = (self.p.value_at(start, 0, &known)?, self.p.value_at(end, 0, &known)?);
         let n = ops::trips(Dim::Const(start), Dim::Const(end), step)?;
         *seen = seen.checked_add(usize::try_from(n).ok()?).filter(|n| *n <= MOST)?;
         Some((0..n).map(|i| start + i * step).collect())

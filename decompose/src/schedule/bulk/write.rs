@@ -2,8 +2,8 @@
 
 use super::{Bulk, Known};
 use crate::build::{
-    barrier, block, counted, define, define_threads, dims, indices, layout_expr, number, plain, sync,
-    view, when, within,
+    barrier, block, counted, define, define_threads, dims, indices, layout_expr, number, plain,
+    sync, view, when, within,
 };
 use crate::names::Names;
 use crate::places::inherit;
@@ -295,9 +295,9 @@ impl Write<'_> {
             let first = if releases.is_some() { own } else { turn };
             arrive = when(first, CmpOp::Gt, Expr::int(0), vec![arrive]);
         }
-        // A block of a cluster may be gone when nothing more is copied.
+        // A block of a cluster may be gone when nothing more is copied, unless all stay to the end.
         let mut arrive = Some(arrive);
-        if around.cluster == 1 {
+        if around.cluster == 1 || on.is_some() && bulk.consumers > 0 {
             all.extend(arrive.take());
         }
         if on.is_some() || bulk.trips.is_none_or(|n| n > reach) {
@@ -329,16 +329,9 @@ impl Write<'_> {
         if bulk.last.is_some() {
             here.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(0))));
         }
-        here.extend(releases.map(|o| {
-            let release = around.release(&modulo(plus(o.before(), o.turns - 1), depth));
-            match around.cluster {
-                1 => release,
-                _ => {
-                    let ahead = (o.turns - 1 + depth) / o.turns * o.step;
-                    when(plus(Expr::name(o.var), ahead), CmpOp::Lt, o.end.clone(), vec![release])
-                }
-            }
-        }));
+        here.extend(
+            releases.map(|o| around.release(&modulo(plus(o.before(), o.turns - 1), depth))),
+        );
         Some(Written { before: out, here, handed, producer })
     }
 
