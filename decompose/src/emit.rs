@@ -3,6 +3,7 @@
 //!
 //! Specs and buffers are those of the program that the module resolves to, found by the statements' ids.
 
+pub(crate) mod aliases;
 mod described;
 mod exchange;
 mod through;

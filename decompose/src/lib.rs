@@ -231,7 +231,8 @@ fn attempt(
     let Tiles { tree, program, mut warnings, roles, .. } = tiles;
     rest::lay_out(&program, &mut solution).map_err(|d| one(*d))?;
     certified(&program, &solution, table).map_err(|d| one(*d))?;
-    let (written, _) = written(&generated, &tree, &program, &solution, table, names)?;
+    let (mut written, _) = written(&generated, &tree, &program, &solution, table, names)?;
+    emit::aliases::apply(&mut written, module, table);
     let mut written = schedule::consumers::apply(&written, &roles.producers, table);
     let atomic = generated.checked(&written)?;
     fits(&atomic, table)?;

@@ -4,6 +4,7 @@
 
 use crate::build::{both, define_threads};
 use crate::names::Names;
+use carbyne_ir::ast::visit;
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{Program, SpecId};
 
@@ -38,18 +39,33 @@ pub(crate) fn apply(module: &Module, names: &mut Names) -> Option<Module> {
                 && grid(module, &blocks.base.text).is_some_and(|all| all % n == 0)
             {
                 let name = names.fresh("cluster");
+                let all = blocks.base.text.clone();
                 let tiles = Tiler::Sizes(vec![Some(Expr::int(n))]);
                 let mut defined = define_threads(&name, blocks.then(ViewOp::Tile(tiles)));
                 defined.leading = std::mem::take(&mut stmt.leading);
                 defined.from = Some(stmt.id);
                 defined.span = stmt.span;
                 spec.exec = Some(both(&(View::of(&name), threads)));
+                let body = spec.body.iter_mut().flat_map(|b| &mut b.stmts);
+                body.for_each(|stmt| executed(stmt, &all, &name));
                 out.items.push(defined);
             }
         }
         out.items.push(stmt);
     }
     Some(out)
+}
+
+/// Specs that blocks of a grid execute are executed by those of clusters.
+fn executed(stmt: &mut Stmt, grid: &str, cluster: &str) {
+    visit::each_mut(std::slice::from_mut(stmt), &mut |stmt| {
+        if let StmtKind::Spec(Spec { exec: Some(Exec::Both(blocks, _)), .. }) = &mut stmt.kind
+            && blocks.base.text == grid
+            && blocks.ops.is_empty()
+        {
+            blocks.base.text = cluster.to_owned();
+        }
+    });
 }
 
 fn number(attr: &Attr) -> Option<i64> {

@@ -330,7 +330,7 @@ impl Rewriter for Write<'_> {
                 stmts.append(&mut before(store, writer, i));
                 stmts.push(part(writer, store, i));
             }
-            let mut own = stored(store, target, &map, i);
+            let mut own = stored(store, target, &map, i, self.names);
             inherit(&mut own, stmt.id, stmt.span);
             stmts.append(&mut own);
         }
@@ -369,20 +369,19 @@ fn part(writer: &Stmt, store: &Store, i: i64) -> Stmt {
 }
 
 /// What sends a part of a tile away.
-fn stored(store: &Store, target: &Target, map: &str, i: i64) -> Vec<Stmt> {
+fn stored(store: &Store, target: &Target, map: &str, i: i64, names: &mut Names) -> Vec<Stmt> {
     let tile = View::of(&target.tile);
     let (boxes, row) = store.boxes.along();
     let mut at = target.at.clone();
     let mode = at.len() - 2 + row;
     at[mode].extend((i > 0).then(|| Expr::int(i * boxes)));
-    let mut all = vec![];
-    for (to, from) in store.boxes.views(map, &at, &tile, None) {
+    let copies = store.boxes.each((map, &at, &tile), None, names, |to, from| {
         let mut copy = Spec::new(SpecKind::Move);
         copy.inputs = vec![Operand::View(from)];
         copy.outputs = vec![to];
-        all.push(Stmt::new(StmtKind::Spec(copy)));
-    }
-    all.push(sync(SyncOp::BulkCommit, None, None));
+        Stmt::new(StmtKind::Spec(copy))
+    });
+    let mut all = vec![copies, sync(SyncOp::BulkCommit, None, None)];
     if store.outer.is_none() && i + 1 == store.parts {
         // A block keeps its memory until it ends.
         all.push(read());

@@ -117,6 +117,11 @@ impl ExprArena {
         let again = facts_of(&node, &known);
         own.lo = own.lo.max(again.lo);
         own.hi = min_known(own.hi, again.hi);
+        if let (Node::Linear { terms, constant }, false) = (&node, holds.is_empty()) {
+            let folded = self.folded(terms, *constant, holds, seen);
+            own.lo = own.lo.max(folded.0);
+            own.hi = min_known(own.hi, folded.1);
+        }
         for h in holds {
             if let Ok(Dim::Const(most)) = self.add(*h, dim) {
                 own.hi = min_known(own.hi, Some(most));
@@ -127,6 +132,51 @@ impl ExprArena {
         }
         seen.insert(id, own);
         own
+    }
+}
+
+impl ExprArena {
+    /// The range of a sum that has whole multiples of a quotient's divisor outside of the quotient: c·y + c·(a / n) is
+    /// c·((a + n·y) / n), of which a condition may bound the dividend.
+    fn folded(
+        &self,
+        terms: &[(ExprId, i64)],
+        constant: i64,
+        holds: &[Dim],
+        seen: &mut HashMap<ExprId, Facts>,
+    ) -> (Option<i64>, Option<i64>) {
+        let (mut lo, mut hi) = (None, None);
+        let sum = |all: &[(ExprId, i64)], from: Dim| {
+            all.iter().try_fold(from, |sum, (term, by)| {
+                self.add(sum, self.mul(Dim::Expr(*term), Dim::Const(*by))?)
+            })
+        };
+        for (i, (term, c)) in terms.iter().enumerate().filter(|(_, (_, c))| *c > 0) {
+            let Node::Div(a, Dim::Const(n @ 1..)) = self.node(*term) else { continue };
+            let (mut inside, mut left) = (vec![], vec![]);
+            for (_, (other, by)) in terms.iter().enumerate().filter(|(j, _)| *j != i) {
+                match by % c {
+                    0 => inside.push((*other, by / c)),
+                    _ => left.push((*other, *by)),
+                }
+            }
+            if inside.is_empty() {
+                continue;
+            }
+            let folded = sum(&inside, Dim::Const(0)).and_then(|y| self.mul(y, Dim::Const(n)));
+            let folded = folded.and_then(|y| self.add(a, y));
+            let (Ok(folded), Ok(rest)) = (folded, sum(&left, Dim::Const(constant))) else {
+                continue;
+            };
+            let (dividend, rest) =
+                (self.facts_where(folded, holds, seen), self.facts_where(rest, holds, seen));
+            let by = Facts { lo: Some(n), hi: Some(n), div: n };
+            let all = quotient(dividend, by, i64::div_euclid);
+            let times = |q: Option<i64>, r: Option<i64>| q?.checked_mul(*c)?.checked_add(r?);
+            lo = lo.max(times(all.0, rest.lo));
+            hi = min_known(hi, times(all.1, rest.hi));
+        }
+        (lo, hi)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Boxes: how tiles of global memory lie in shared memory, and what views of them tensor maps are accessed by.
 
+use crate::build::counted;
 use crate::instance::params::{Numbers, eval};
-use crate::schedule::turns::{count, plus, sum, times};
+use crate::names::Names;
+use crate::schedule::turns::{count, sum, times};
 use crate::solve::ops;
 use crate::solve::tv::{join, mode};
 use carbyne_ir::ast::visit::Walk;
@@ -264,52 +266,61 @@ impl Boxes {
         })
     }
 
-    /// Views of the boxes of a tile: in the tensor map of this name, of which the first box is `at`, and in the tile itself. Where blocks
-    /// of a cluster copy a part each, those of the block of this rank.
-    pub(in crate::schedule) fn views(
+    /// How many boxes of a tile a block copies.
+    fn own(&self) -> i64 {
+        match self.share {
+            Share::Boxes(n) => self.number() / n,
+            Share::All | Share::Lines(_) => self.number(),
+        }
+    }
+
+    /// What is done with each box of a tile that a block copies: `each` is given a view in the tensor map of this name, of which
+    /// the first box of the tile is `at`, and one of the tile itself. Where blocks of a cluster copy a part each, boxes are those
+    /// of the block of this rank.
+    pub(in crate::schedule) fn each(
         &self,
-        map: &str,
-        at: &[Vec<Expr>],
-        tile: &View,
+        (map, at, tile): (&str, &[Vec<Expr>], &View),
         rank: Option<&Expr>,
-    ) -> Vec<(View, View)> {
+        names: &mut Names,
+        each: impl FnOnce(View, View) -> Stmt,
+    ) -> Stmt {
+        let rank = rank.cloned().unwrap_or_else(|| Expr::int(0));
+        let own = self.own();
+        let var = (own > 1).then(|| names.fresh("i"));
+        let i = var.as_ref().map_or(Expr::int(0), Expr::name);
+        let (along, lines) = match self.share {
+            Share::All => (i, Expr::int(0)),
+            Share::Boxes(_) => (sum(times(rank, own), i), Expr::int(0)),
+            Share::Lines(_) => (i, rank),
+        };
         let first = at.len() - 2;
         let (row, line) = (first + self.row.0, first + 1 - self.row.0);
-        let rank = rank.cloned().unwrap_or_else(|| Expr::int(0));
-        let (own, lines) = match self.share {
-            Share::All => (self.number(), Expr::int(0)),
-            Share::Boxes(n) => (self.number() / n, Expr::int(0)),
-            Share::Lines(_) => (self.number(), rank.clone()),
-        };
-        let of_box = |i: i64| {
-            let along = match self.share {
-                Share::Boxes(_) => plus(times(rank.clone(), own), i),
-                Share::All | Share::Lines(_) => Expr::int(i),
-            };
-            let index = at.iter().enumerate().map(|(mode, terms)| {
-                let own = terms.iter().cloned().reduce(sum).unwrap_or_else(|| Expr::int(0));
-                Some(match mode {
-                    _ if mode == row => sum(own, along.clone()),
-                    _ if mode == line => sum(own, lines.clone()),
-                    _ => own,
-                })
-            });
-            let mut own = tile.clone();
-            if self.extents_of_box() != self.extents {
-                let sizes = self.extents_of_box().map(|n| Some(Expr::int(n))).to_vec();
-                let mut at = vec![Some(lines.clone()); 2];
-                at[self.row.0] = Some(along.clone());
-                own = own.then(ViewOp::Tile(Tiler::Sizes(sizes))).then(ViewOp::Index(at));
-            }
-            let mut index: Vec<Option<Expr>> = index.collect();
-            if self.is_turned(index.len()) {
-                let last = index.len() - 1;
-                index.swap(last - 1, last);
-                own = own.then(ViewOp::Permute(vec![]));
-            }
-            (View::of(map).then(ViewOp::Index(index)), own)
-        };
-        (0..own).map(of_box).collect()
+        let index = at.iter().enumerate().map(|(mode, terms)| {
+            let own = terms.iter().cloned().reduce(sum).unwrap_or_else(|| Expr::int(0));
+            Some(match mode {
+                _ if mode == row => sum(own, along.clone()),
+                _ if mode == line => sum(own, lines.clone()),
+                _ => own,
+            })
+        });
+        let mut index: Vec<Option<Expr>> = index.collect();
+        let mut own_view = tile.clone();
+        if self.extents_of_box() != self.extents {
+            let sizes = self.extents_of_box().map(|n| Some(Expr::int(n))).to_vec();
+            let mut at = vec![Some(lines); 2];
+            at[self.row.0] = Some(along);
+            own_view = own_view.then(ViewOp::Tile(Tiler::Sizes(sizes))).then(ViewOp::Index(at));
+        }
+        if self.is_turned(index.len()) {
+            let last = index.len() - 1;
+            index.swap(last - 1, last);
+            own_view = own_view.then(ViewOp::Permute(vec![]));
+        }
+        let stmt = each(View::of(map).then(ViewOp::Index(index)), own_view);
+        match var {
+            None => stmt,
+            Some(var) => counted(&var, (0, own), Unroll::Full, vec![stmt]),
+        }
     }
 }
 

@@ -108,8 +108,9 @@ struct Outer {
     inner: NodeKey,
     /// How often it executes that one's body.
     turns: i64,
-    /// Whether a block executes its own body once at most.
+    /// Whether a block executes its own body once at most, and whether every block does so once at least.
     once: bool,
+    runs: bool,
 }
 
 /// A tensor of the loop that becomes a ring.
@@ -189,7 +190,8 @@ impl Bulk {
         stmt: &program::Stmt,
         ops: &[Op],
     ) -> Option<Self> {
-        let program::StmtKind::For { step, stages: ..2, unroll, body, .. } = &stmt.kind else {
+        let program::StmtKind::For { start, end, step, stages: ..2, unroll, body, .. } = &stmt.kind
+        else {
             return None;
         };
         let staged =
@@ -213,7 +215,9 @@ impl Bulk {
         let mut reads = reads.flat_map(|id| p.specs[id].input_tensors());
         let fine = *unroll != Unroll::Full && !reads.any(|t| written.contains(&buffer(t)));
         let once = is_once(p, stmt);
-        let outer = Outer { step: *step, inner: inner.node.key(), turns, once };
+        let length = Dim::sub(&p.arena, *end, *start);
+        let runs = length.is_ok_and(|n| p.arena.range(n).0.is_some_and(|least| least > 0));
+        let outer = Outer { step: *step, inner: inner.node.key(), turns, once, runs };
         let of = fine.then_some(of)?.shared(p, table, kernel, inner, Some((stmt, &outer)));
         Some(Bulk { outer: Some(outer), ..of })
     }

@@ -64,6 +64,7 @@ struct Outside<'a> {
     step: i64,
     turns: i64,
     once: bool,
+    runs: bool,
     /// What its iterations execute before the loop.
     before: &'a [Stmt],
 }
@@ -191,6 +192,7 @@ impl Write<'_> {
             step: outer.step,
             turns: outer.turns,
             once: outer.once,
+            runs: outer.runs,
             before: &body.stmts[..at],
         };
         let inner = &body.stmts[at];
@@ -233,7 +235,7 @@ impl Write<'_> {
         let handed =
             Handed { rings: around.allocations.clone(), init: init.id.key(), arrivals: vec![] };
         let first = match outside {
-            None => self.first(&of)?,
+            None => vec![self.first(&of)?],
             Some(o) => self.first_within(&of, o)?,
         };
         let count = Some(Expr::int(bulk.warps * around.cluster));
@@ -245,9 +247,10 @@ impl Write<'_> {
             out.push(within(&around.lead, vec![], barriers, made));
             out.extend(meeting(true));
             let read = around.sources.iter().chain([&around.full]);
-            out.push(within(&around.lead, views(read), rings, vec![first]));
+            out.push(within(&around.lead, views(read), rings, first));
         } else {
-            let all = vec![init, empty, sync(SyncOp::FenceAsync, None, None), first];
+            let mut all = vec![init, empty, sync(SyncOp::FenceAsync, None, None)];
+            all.extend(first);
             let filled = [barriers, rings].concat();
             out.push(within(&around.lead, views(&around.sources), filled, all));
             out.extend(meeting(false));
@@ -399,7 +402,7 @@ impl Write<'_> {
     }
 
     /// The copies of the first iterations of a loop in a loop.
-    fn first_within(&mut self, of: &Steps<'_>, o: &Outside<'_>) -> Option<Stmt> {
+    fn first_within(&mut self, of: &Steps<'_>, o: &Outside<'_>) -> Option<Vec<Stmt>> {
         let s = self.names.fresh("s");
         let step = Expr::name(&s);
         let first = Expr::int(of.bulk.start?);
@@ -409,7 +412,10 @@ impl Write<'_> {
             let (mut all, renamed) = of.around.numbers((o.var, o.start), self.names)?;
             let outer = Some((o.var, o.start));
             all.push(looped(of.around.copies((of.var, &at), outer, &step, &renamed)?));
-            return Some(when(o.start.clone(), CmpOp::Lt, o.end.clone(), all));
+            return Some(match o.runs {
+                true => all,
+                false => vec![when(o.start.clone(), CmpOp::Lt, o.end.clone(), all)],
+            });
         }
         // They are those of more than one iteration of the loop around.
         let mut out = vec![];
@@ -421,7 +427,7 @@ impl Write<'_> {
         let (mut all, renamed) = of.around.numbers((o.var, &u), self.names)?;
         all.extend(of.around.copies((of.var, &at), Some((o.var, &u)), &step, &renamed)?);
         out.push(when(tile, CmpOp::Lt, o.end.clone(), all));
-        Some(looped(out))
+        Some(vec![looped(out)])
     }
 
     /// The copies of a later iteration into a stage, once that is empty; before that what says so to other blocks.
@@ -561,16 +567,18 @@ impl Write<'_> {
             };
             let to = staged(&own_name, &Expr::name(&out.stage));
             let rank = rank.as_ref().filter(|_| ring.multicast);
-            for (from, to) in ring.boxes.views(&map_name, &at, &to, rank) {
+            let (cluster, bar) = (out.cluster, bar.clone());
+            let copies = ring.boxes.each((&map_name, &at, &to), rank, self.names, |from, to| {
                 let mut copy = Spec::new(SpecKind::Move);
                 copy.inputs = vec![Operand::View(from)];
                 copy.outputs = vec![to];
-                copy.attrs = vec![view("bar", bar.clone())];
+                copy.attrs = vec![view("bar", bar)];
                 if ring.multicast {
-                    copy.attrs.push(number("multicast", (1 << out.cluster) - 1));
+                    copy.attrs.push(number("multicast", (1 << cluster) - 1));
                 }
-                out.copies.push(Stmt::new(StmtKind::Spec(copy)));
-            }
+                Stmt::new(StmtKind::Spec(copy))
+            });
+            out.copies.push(copies);
             if !out.sources.contains(&whole.base.text) {
                 out.sources.push(whole.base.text.clone());
             }

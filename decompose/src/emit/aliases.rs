@@ -1,0 +1,148 @@
+//! Registers that are nothing but others of the same thread.
+//!
+//! An operand of a copy that is a part of a register tensor is brought to a tensor of its own before its layout is found. Where
+//! each thread has it in its registers already, in the same order, copying them costs no instruction, and a reader gains
+//! nothing by the statements that do so: what reads the copy reads the part.
+
+use carbyne_atoms::{AtomOp, AtomTable};
+use carbyne_ir::ast::visit::{self, Part, PartMut, Walk, parts, parts_mut};
+use carbyne_ir::ast::*;
+use carbyne_ir::scalar::Memory;
+use std::collections::HashSet;
+
+/// The module with such parts in the places of their copies. What stands in `given` stays as it is.
+pub(crate) fn apply(module: &mut Module, given: &Module, table: &AtomTable) {
+    let kept: HashSet<NodeKey> = Walk::new(&given.items).stmts().map(|s| s.id.key()).collect();
+    visit::each_mut(&mut module.items, &mut |stmt| {
+        for block in stmt.kind.blocks_mut() {
+            of_block(&mut block.stmts, &kept, table);
+        }
+        unwrap(stmt, &kept);
+    });
+}
+
+/// A copy, as what it is a copy of: as an operand, and as what each thread has.
+struct Alias {
+    whole: View,
+    mine: View,
+}
+
+fn of_block(stmts: &mut Vec<Stmt>, kept: &HashSet<NodeKey>, table: &AtomTable) {
+    let mut at = 0;
+    while at + 1 < stmts.len() {
+        let name = match &stmts[at].kind {
+            StmtKind::Allocate { name, ty } if ty.memory == Some(Memory::Rf) => name.text.clone(),
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let own = !kept.contains(&stmts[at].id.key()) && !kept.contains(&stmts[at + 1].id.key());
+        let found = alias(&stmts[at + 1], &name, table).filter(|_| own);
+        match found.filter(|a| replaceable(&stmts[at + 2..], &name, a)) {
+            Some(alias) => {
+                stmts.drain(at..at + 2);
+                replace(&mut stmts[at..], &name, &alias);
+            }
+            None => at += 1,
+        }
+    }
+}
+
+/// What a tensor is a copy of, if a statement copies all of it, register by register.
+fn alias(stmt: &Stmt, name: &str, table: &AtomTable) -> Option<Alias> {
+    let (from, to, body) = moved(stmt)?;
+    if to.base.text != name || !to.ops.is_empty() || from.base.text == name {
+        return None;
+    }
+    let [source, target, each] = &body?.stmts[..] else { return None };
+    let defined = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::DataDef { name, view, .. } => Some((name.text.clone(), split(view)?)),
+        _ => None,
+    };
+    let ((s, source), (d, target)) = (defined(source)?, defined(target)?);
+    let StmtKind::For { unroll: Unroll::Full, body, .. } = &each.kind else { return None };
+    let [one] = &body.stmts[..] else { return None };
+    let (read, written, None) = moved(one)? else { return None };
+    let StmtKind::Spec(Spec { attrs, .. }) = &one.kind else { return None };
+    let copies = attrs.iter().any(|a| match &a.value {
+        AttrValue::Word(atom) if a.key.text == "atom" => table.get(atom).is_some_and(|a| {
+            a.op == AtomOp::Move && a.operands.iter().all(|o| o.memory == [Memory::Rf])
+        }),
+        _ => false,
+    });
+    let same = read.base.text == s && written.base.text == d && read.ops == written.ops;
+    let fits = target.1 == source.1 && target.0.base.text == name && target.0.ops == [ViewOp::Mine];
+    let mine = source.0;
+    let threads = mine.ops.first() == Some(&ViewOp::Mine) && mine.base.text == from.base.text;
+    (copies && same && fits && threads).then(|| Alias { whole: from.clone(), mine })
+}
+
+/// A view and the reshape that it ends with.
+fn split(view: &View) -> Option<(View, LayoutExpr)> {
+    let mut out = view.clone();
+    match out.ops.pop() {
+        Some(ViewOp::Reshape(layout)) => Some((out, layout)),
+        _ => None,
+    }
+}
+
+/// The operands of a Move without other attributes than its atom, and its body.
+fn moved(stmt: &Stmt) -> Option<(&View, &View, Option<&Block>)> {
+    let StmtKind::Spec(spec) = &stmt.kind else { return None };
+    let plain = spec.kind == SpecKind::Move && spec.attrs.iter().all(|a| a.key.text == "atom");
+    match (&spec.inputs[..], &spec.outputs[..]) {
+        ([Operand::View(from)], [to]) if plain => Some((from, to, spec.body.as_ref())),
+        _ => None,
+    }
+}
+
+/// Whether statements read a copy as a whole, or what each thread has of it, and write neither it nor what it is a copy of.
+fn replaceable(stmts: &[Stmt], name: &str, alias: &Alias) -> bool {
+    let mut fits = true;
+    for stmt in Walk::new(stmts).stmts() {
+        if let StmtKind::Spec(spec) = &stmt.kind {
+            let written = |v: &View| v.base.text == name || v.base.text == alias.whole.base.text;
+            fits &= !spec.outputs.iter().any(written);
+        }
+        fits &= !matches!(&stmt.kind, StmtKind::Assign { .. } | StmtKind::Call(_));
+        parts(stmt, &mut |part| match part {
+            Part::View(view, _) if view.base.text == name => {
+                fits &= view.ops.first().is_none_or(|op| *op == ViewOp::Mine);
+            }
+            _ => {}
+        });
+    }
+    fits
+}
+
+fn replace(stmts: &mut [Stmt], name: &str, alias: &Alias) {
+    visit::each_mut(stmts, &mut |stmt| {
+        parts_mut(stmt, &mut |part| {
+            if let PartMut::View(view, _) = part
+                && view.base.text == name
+            {
+                let of = if view.ops.is_empty() { &alias.whole } else { &alias.mine };
+                let more = view.ops.iter().skip(1).cloned();
+                view.base = of.base.clone();
+                view.ops = of.ops.iter().cloned().chain(more).collect();
+            }
+        });
+    });
+}
+
+/// A Move whose body is the same Move has that one's body.
+fn unwrap(stmt: &mut Stmt, kept: &HashSet<NodeKey>) {
+    let Some((from, to, Some(body))) = moved(stmt) else { return };
+    let [inner] = &body.stmts[..] else { return };
+    let same = moved(inner).is_some_and(|(f, t, body)| f == from && t == to && body.is_some());
+    if !same || kept.contains(&inner.id.key()) {
+        return;
+    }
+    if let StmtKind::Spec(Spec { body: Some(body), .. }) = &mut stmt.kind
+        && let Some(Stmt { kind: StmtKind::Spec(inner), .. }) = body.stmts.pop()
+        && let Some(own) = inner.body
+    {
+        *body = own;
+    }
+}
