@@ -78,7 +78,10 @@ mod tests {
         let timing = Timing::new(vec![3.0, 1.0, 2.0]);
         assert_eq!((timing.median(), timing.min(), timing.n_launches()), (2.0, 1.0, 3));
         let timing = Timing::new(vec![4.0, 1.0, 2.0, 3.0]);
-        assert_eq!((timing.median(), timing.quantile(0.25), timing.quantile(2.0)), (2.5, 1.75, 4.0));
+        assert_eq!(
+            (timing.median(), timing.quantile(0.25), timing.quantile(2.0)),
+            (2.5, 1.75, 4.0)
+        );
     }
 
     #[test]

@@ -42,7 +42,8 @@ impl Place {
     /// Files of both libraries, in the order in which they are tried.
     fn files(&self) -> Vec<(PathBuf, PathBuf)> {
         let both = |folder: &Path| {
-            let of = |v: &str| (folder.join(NAME.to_owned() + v), folder.join(LT_NAME.to_owned() + v));
+            let of =
+                |v: &str| (folder.join(NAME.to_owned() + v), folder.join(LT_NAME.to_owned() + v));
             VERSIONS.iter().map(|v| of(v)).collect()
         };
         match self {

@@ -17,7 +17,7 @@ use super::{Buffer, Gpu, Work};
 use crate::{Fallible, refused};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
-use ffi::{Algo, Functions, Heuristic, LtFunctions, P, Status};
+use ffi::{Algo, Functions, Heuristic, P, Status};
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
 use std::ptr;
@@ -161,7 +161,8 @@ impl<'g> Cublas<'g> {
         library.check(unsafe { set_stream(handles.main, stream) }, what)?;
         // Of another stream it would forget the workspace, so that this comes second.
         // SAFETY: the memory is as long as we say and outlives the handle, which is dropped before it.
-        let status = unsafe { set_workspace(handles.main, pointer(workspace.address()), WORKSPACE) };
+        let status =
+            unsafe { set_workspace(handles.main, pointer(workspace.address()), WORKSPACE) };
         library.check(status, what)?;
         Ok(Cublas { library, gpu, handles: Kept::new(handles), workspace })
     }
@@ -172,7 +173,8 @@ impl<'g> Cublas<'g> {
     /// [`Code::CublasFailed`] for one that cuBLAS does not have.
     pub fn product<'c>(&'c self, product: &Product) -> Fallible<Box<dyn Work + 'c>> {
         let call = Call::of(product)?;
-        let by_lt = product.epilogue != Epilogue::None || product.types[0].bits() == 8 && product.types[0].is_float();
+        let by_lt = product.epilogue != Epilogue::None
+            || product.types[0].bits() == 8 && product.types[0].is_float();
         Ok(match by_lt {
             true => Box::new(LtProduct::new(self, call, product)?),
             false => Box::new(ExProduct { cublas: self, call }),
@@ -388,7 +390,8 @@ impl<'c> LtProduct<'c> {
         }
         let layout = |i: usize, rows: c_int, columns: c_int| {
             let mut handle: P = ptr::null_mut();
-            let (rows, columns) = (u64::from(rows.unsigned_abs()), u64::from(columns.unsigned_abs()));
+            let (rows, columns) =
+                (u64::from(rows.unsigned_abs()), u64::from(columns.unsigned_abs()));
             let leading = i64::from(call.leading[i]);
             // SAFETY: the pointer is to a live handle.
             let status =
