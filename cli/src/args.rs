@@ -1,5 +1,11 @@
 //! The command line as types; the doc comments are what `--help` prints.
 
+mod bench;
+
+pub(crate) use bench::{Bench, BenchCommand};
+#[cfg(feature = "gpu")]
+pub(crate) use bench::{BenchGemm, Factors, Following, Majors, Size, Sums};
+
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -48,6 +54,8 @@ pub(crate) enum Command {
     Simulate(Simulate),
     /// Run a program on a GPU, compare it with what its specs mean, and time it.
     Run(Run),
+    /// Measure what is decomposed beside NVIDIA's libraries.
+    Bench(Bench),
     /// Draw a layout, a tensor of a program or the operands of an instruction.
     Draw(Draw),
     /// List the instructions of an architecture.

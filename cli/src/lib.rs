@@ -23,6 +23,8 @@ mod order;
 mod output;
 mod panics;
 mod pipeline;
+#[cfg(feature = "gpu")]
+mod progress;
 mod sanitize;
 pub mod unified;
 
@@ -47,6 +49,8 @@ pub struct Io<'a> {
     pub color: bool,
     /// Whether results are, where a command colors them.
     pub stdout_color: bool,
+    /// Whether a bar of progress is drawn on the process's standard error by commands that take long.
+    pub progress: bool,
     /// Folders that texts may import from, beside their own; those of the command line are added.
     pub allow_import: Vec<PathBuf>,
     /// Files of strategies; those of the command line are added.
@@ -71,8 +75,10 @@ where
     A: Into<OsString>,
 {
     let (color, allow_import, strategies) = (false, vec![], vec![]);
-    let stdout_color = false;
-    run_on(args, &mut Io { stdin, stdout, stderr, color, stdout_color, allow_import, strategies })
+    let (stdout_color, progress) = (false, false);
+    let mut io =
+        Io { stdin, stdout, stderr, color, stdout_color, progress, allow_import, strategies };
+    run_on(args, &mut io)
 }
 
 /// Runs the command line. The first argument is the program's own name.

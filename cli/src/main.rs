@@ -1,6 +1,6 @@
 //! The `carbyne` binary: see the library of the same name.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 /// Decompose makes and drops many small values: with the allocator of the C library it takes a fifth longer.
 #[global_allocator]
@@ -17,6 +17,7 @@ fn main() {
             color: carbyne::wants_color(&io::stderr()),
             allow_import: vec![],
             strategies: vec![],
+            progress: io::stderr().is_terminal(),
             stdout_color: carbyne::wants_color(&io::stdout()),
         },
     );

@@ -239,6 +239,9 @@ codes! {
     Unending = "R0707" "A kernel does not end in the time that it is given.",
     WithoutGpu = "R0708" "This carbyne was built without the part that runs kernels on a GPU.",
     BadBinary = "R0709" "A file is no compiled form of the kernel.",
+    NoCublas = "R0710" "NVIDIA's library cuBLAS is not to be found.",
+    CublasFailed = "R0711" "cuBLAS does not have a product, or fails.",
+    WrongProduct = "R0712" "A kernel computes something else than cuBLAS.",
     Internal = "I0901" "A defect of carbyne itself.",
 }
 

@@ -1,7 +1,7 @@
 //! Loads, launches and times printed kernels on a GPU, through the CUDA driver.
 //!
 //! Reading order: [`Binary`] (what is loaded), [`Arguments`] (what a kernel is given), and with the
-//! feature `gpu` the types that run it: `Gpu`, `Module`, `Function`, `Buffer`.
+//! feature `gpu` the types that run it: `Gpu`, `Module`, `Function`, `Buffer`; `Work` is what can be timed.
 //!
 //! The driver is reached through the crate `cust`. Nothing is linked against CUDA: `driver/forwarders.rs`
 //! stands in for the driver's library and opens it at the first call, so a program with the feature
@@ -10,7 +10,7 @@
 //! Clusters need no call of their own: a printed kernel states `__cluster_dims__`.
 //!
 //! Invariant: nothing panics; every refusal is one coded diagnostic.
-//! Invariant: a call that waits for the GPU waits for a time that the caller states, and no longer.
+//! Invariant: a call that waits for the GPU waits for each piece of work for a time that the caller states, and no longer.
 
 #![warn(missing_docs)]
 
@@ -25,7 +25,10 @@ pub use binary::Binary;
 pub use timing::{Sustained, Timing};
 
 #[cfg(feature = "gpu")]
-pub use gpu::{Buffer, DeviceInfo, Function, Gpu, Launch, Module, TensorMap};
+pub use gpu::{
+    Buffer, CUBLAS_VARIABLE, Cublas, CublasLibrary, DeviceInfo, Epilogue, Function, Gpu, Launch,
+    Module, Product, Sequence, TensorMap, Transposed, Work,
+};
 
 /// A result whose error is one diagnostic.
 pub type Fallible<T> = carbyne_codegen::Fallible<T>;

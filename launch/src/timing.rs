@@ -24,12 +24,16 @@ impl Timing {
     /// The middle one; of an even number, the mean of the two in the middle. 0 where there were none.
     #[must_use]
     pub fn median(&self) -> f64 {
-        let n = self.sorted.len();
-        match n {
-            0 => 0.0,
-            n if n % 2 == 1 => self.sorted[n / 2],
-            n => (self.sorted[n / 2 - 1] + self.sorted[n / 2]) / 2.0,
-        }
+        self.quantile(0.5)
+    }
+
+    /// What so many of all launches took less than, from 0 to 1; between two launches in proportion. 0 where there were none.
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> f64 {
+        let Some(last) = self.sorted.len().checked_sub(1) else { return 0.0 };
+        let at = part.clamp(0.0, 1.0) * last as f64;
+        let (below, above) = (self.sorted[at.floor() as usize], self.sorted[at.ceil() as usize]);
+        below + (above - below) * at.fract()
     }
 
     /// The shortest; 0 where there were none.
@@ -73,7 +77,11 @@ mod tests {
         assert_eq!(Timing::default().median(), 0.0);
         let timing = Timing::new(vec![3.0, 1.0, 2.0]);
         assert_eq!((timing.median(), timing.min(), timing.n_launches()), (2.0, 1.0, 3));
-        assert_eq!(Timing::new(vec![4.0, 1.0, 2.0, 3.0]).median(), 2.5);
+        let timing = Timing::new(vec![4.0, 1.0, 2.0, 3.0]);
+        assert_eq!(
+            (timing.median(), timing.quantile(0.25), timing.quantile(2.0)),
+            (2.5, 1.75, 4.0)
+        );
     }
 
     #[test]

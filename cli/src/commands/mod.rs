@@ -2,6 +2,7 @@
 
 mod abi;
 mod atoms;
+mod bench;
 mod certificates;
 mod check;
 mod compile;
@@ -10,6 +11,8 @@ mod draw;
 mod estimate;
 mod explain;
 mod fmt;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod layout;
 mod listing;
 mod ranking;
@@ -31,6 +34,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Compile(a) => compile::run(a, args.message_format, io),
         Command::Simulate(a) => simulate::run(a, args.message_format, io),
         Command::Run(a) => run::run(a, args.message_format, io),
+        Command::Bench(a) => bench::run(a, args.message_format, io),
         Command::Draw(a) => draw::run(a, io),
         Command::Atoms(a) => atoms::run(a, io),
         Command::Layout(a) => layout::run(a, args.message_format, io),

@@ -148,6 +148,7 @@ fn colors_are_for_terminals() {
             stderr: &mut err,
             color: false,
             stdout_color,
+            progress: false,
             allow_import: vec![],
             strategies: vec![],
         };

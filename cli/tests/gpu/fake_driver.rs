@@ -1,11 +1,18 @@
 //! A CUDA driver without a GPU, for tests: memory is the host's, and a launch copies the first argument to
-//! the second, 16 bytes a thread. `FAKE_DRIVER` says what goes wrong. Compiled by the test beside it.
+//! the second, 16 bytes a thread; where `FAKE_GEMM` is set, as `M,N,K,majors,type of A and B,type of C`, it multiplies the
+//! first two arguments into the last one, with a bias where there is a third. `FAKE_DRIVER` says what goes wrong, and
+//! `FAKE_CAPABILITY` what GPU it is. Time passes by what is done alone. Compiled by the test beside it.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the driver's own interface")]
 
+#[path = "fake_numbers.rs"]
+mod fake_numbers;
+
+use fake_numbers::Type;
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 type P = *mut c_void;
 
@@ -27,11 +34,23 @@ fine! {
     cuCtxSetCurrent(context: P);
     cuCtxSynchronize();
     cuStreamDestroy_v2(stream: P);
-    cuMemsetD8Async(at: u64, byte: u8, n: usize, stream: P);
     cuModuleUnload(module: P);
     cuFuncSetAttribute(function: P, which: u32, value: i32);
-    cuEventDestroy_v2(event: P);
-    cuEventRecord(event: P, stream: P);
+}
+
+/// Nanoseconds that have passed.
+static NOW: AtomicU64 = AtomicU64::new(0);
+
+/// Lets time pass.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_advance(nanoseconds: u64) {
+    NOW.fetch_add(nanoseconds, Ordering::Relaxed);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemsetD8Async(_: u64, _: u8, _: usize, _: P) -> u32 {
+    fake_advance(50_000);
+    0
 }
 
 #[unsafe(no_mangle)]
@@ -60,8 +79,11 @@ pub unsafe extern "C" fn cuDeviceGet(device: *mut i32, number: i32) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut i32, which: u32, _: i32) -> u32 {
     let answer = match which {
-        75 => 8,
-        76 => 0,
+        75 | 76 => {
+            let capability = std::env::var("FAKE_CAPABILITY").unwrap_or("8.0".to_owned());
+            let part = if which == 75 { capability.split('.').next() } else { capability.split('.').nth(1) };
+            part.and_then(|p| p.parse().ok()).unwrap_or(0)
+        }
         38 => 1 << 20,
         _ => 4,
     };
@@ -98,7 +120,20 @@ pub unsafe extern "C" fn cuStreamCreateWithPriority(stream: *mut P, _: u32, _: i
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventCreate(event: *mut P, _: u32) -> u32 {
-    unsafe { handle(event) }
+    unsafe { *event = Box::into_raw(Box::new(0u64)).cast() };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventDestroy_v2(event: P) -> u32 {
+    drop(unsafe { Box::from_raw(event.cast::<u64>()) });
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventRecord(event: P, _: P) -> u32 {
+    unsafe { *event.cast::<u64>() = NOW.load(Ordering::Relaxed) };
+    0
 }
 
 fn layout(bytes: usize) -> Layout {
@@ -164,8 +199,28 @@ pub extern "C" fn cuEventQuery(_: P) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _: P, _: P) -> u32 {
-    unsafe { *milliseconds = 0.5 };
+pub unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, start: P, end: P) -> u32 {
+    let [start, end] = [start, end].map(|event| unsafe { *event.cast::<u64>() });
+    unsafe { *milliseconds = (end - start) as f32 / 1e6 };
+    0
+}
+
+/// Encodes nothing: kernels are given the tensors' addresses, too.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuTensorMapEncodeTiled(
+    _: P,
+    _: u32,
+    _: u32,
+    _: P,
+    _: P,
+    _: P,
+    _: P,
+    _: P,
+    _: u32,
+    _: u32,
+    _: u32,
+    _: u32,
+) -> u32 {
     0
 }
 
@@ -183,7 +238,13 @@ pub unsafe extern "C" fn cuLaunchKernel(
     arguments: *const *const u64,
     _: P,
 ) -> u32 {
+    // Half a millisecond for 128 threads a block, more for more.
+    fake_advance(400_000 + 100_000 * u64::from(bx) / 128);
     if goes_wrong("idle") {
+        return 0;
+    }
+    if let Ok(gemm) = std::env::var("FAKE_GEMM") {
+        unsafe { multiply(&gemm, arguments) };
         return 0;
     }
     let n = gx as usize * bx as usize * 16;
@@ -196,6 +257,36 @@ pub unsafe extern "C" fn cuLaunchKernel(
         }
     }
     0
+}
+
+/// Multiplies matrices whose rows, or where it is said columns, are consecutive.
+unsafe fn multiply(gemm: &str, arguments: *const *const u64) {
+    let words: Vec<&str> = gemm.split(',').collect();
+    let [m, n, k] = [0, 1, 2].map(|i: usize| words[i].parse::<usize>().unwrap_or(0));
+    let (ty, to) = (Type::named(words[4]), Type::named(words[5]));
+    let has_bias = words.get(6) == Some(&"bias");
+    let argument = |i: usize| unsafe { **arguments.add(i) };
+    let (a, b, c) = (argument(0), argument(1), argument(if has_bias { 3 } else { 2 }));
+    let (a_by_columns, b_by_columns) = (words[3].starts_with('t'), words[3].ends_with('t'));
+    for i in 0..m {
+        for j in 0..n {
+            let term = |l: usize| unsafe {
+                let x = ty.read(a, if a_by_columns { i + l * m } else { i * k + l });
+                x * ty.read(b, if b_by_columns { l + j * k } else { l * n + j })
+            };
+            let mut sum = (0..k).map(term).sum::<f64>();
+            if has_bias {
+                sum = (sum + unsafe { to.read(argument(2), j) }).max(0.0);
+            }
+            if goes_wrong("product") && (i, j) == (m / 2, n / 2) {
+                sum += 1.0;
+            }
+            unsafe { to.write(c, i * n + j, sum) };
+        }
+    }
+    if goes_wrong("beyond") {
+        unsafe { to.write(c, m * n, 1.0) };
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -3,6 +3,7 @@
 //! The binary starting at all is the first test: nothing may link it to the driver's library.
 
 mod atoms;
+mod bench;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -29,20 +30,25 @@ fn run(driver: &Path, wrong: &str, more: &[&str]) -> (i32, Vec<Value>) {
 fn driver(name: &str, options: &[&str]) -> (PathBuf, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/fake_driver.rs");
+    fake("fake_driver", &folder.join("libcuda.so.1"), options);
+    let cubin = folder.join("vector_copy.sm_80.cubin");
+    std::fs::write(&cubin, b"\x7fELF vector_copy").unwrap();
+    (folder, cubin.display().to_string())
+}
+
+/// Compiles a library that stands for one of NVIDIA's.
+fn fake(name: &str, to: &Path, options: &[&str]) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/gpu/{name}.rs"));
     let status = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-        .args(["--edition=2024", "--crate-type=cdylib", "--crate-name=fake_driver"])
+        .args(["--edition=2024", "--crate-type=cdylib", "--crate-name", name])
         .args(["--check-cfg=cfg(lacking)", "--cap-lints=allow"])
         .args(options)
         .arg("-o")
-        .arg(folder.join("libcuda.so.1"))
+        .arg(to)
         .arg(source)
         .status()
         .unwrap();
     assert!(status.success());
-    let cubin = folder.join("vector_copy.sm_80.cubin");
-    std::fs::write(&cubin, b"\x7fELF vector_copy").unwrap();
-    (folder, cubin.display().to_string())
 }
 
 #[test]

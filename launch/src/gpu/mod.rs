@@ -1,17 +1,21 @@
 //! One GPU through the CUDA driver.
 //!
 //! - `driver`: statuses of the driver and what they mean for a person; things that outlive a hung kernel.
-//! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`], launching and timing.
-//! - `tensor_map`: the encoder of tensor maps.
+//! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`]. `timed`: what is put into the stream, and what it takes.
+//! - `tensor_map`: the encoder of tensor maps. `cublas`: products of NVIDIA's library.
 
+mod cublas;
 mod driver;
 mod kernel;
 mod memory;
 mod tensor_map;
+mod timed;
 
+pub use cublas::{CUBLAS_VARIABLE, Cublas, CublasLibrary, Epilogue, Product, Transposed};
 pub use kernel::{Function, Launch, Module};
 pub use memory::Buffer;
 pub use tensor_map::TensorMap;
+pub use timed::{Sequence, Work};
 
 use crate::{Fallible, refused};
 use carbyne_ir::diag::Code;

@@ -9,6 +9,9 @@ mod report;
 #[cfg(feature = "gpu")]
 mod verify;
 
+#[cfg(feature = "gpu")]
+pub(super) use report::today;
+
 use crate::args::{Atoms, AtomsCommand};
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};

@@ -349,7 +349,7 @@ architecture prints them.
 ";
 
 /// `2026-01-31`, in UTC.
-pub(super) fn today() -> String {
+pub(in crate::commands) fn today() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (year, month, day) = civil((now / 86_400).cast_signed());
     format!("{year}-{month:02}-{day:02}")

@@ -13,7 +13,9 @@ use carbyne_codegen::nvrtc::{self, Usage};
 use carbyne_codegen::{CudaKernel, Param, print_kernel};
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{BufferId, Program, SpecId};
-use carbyne_launch::{Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, TensorMap};
+use carbyne_launch::{
+    Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Sequence, TensorMap,
+};
 use carbyne_simulate::device::{Images, POISON, Trial};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -103,7 +105,7 @@ fn binary(
 }
 
 /// Whether the GPU is of the architecture.
-fn runs(table: &AtomTable, gpu: &Gpu, machine_code: bool) -> Fallible<()> {
+pub(in crate::commands) fn runs(table: &AtomTable, gpu: &Gpu, machine_code: bool) -> Fallible<()> {
     let info = gpu.info();
     if table.arch.runs_on(info.capability, machine_code) {
         return Ok(());
@@ -231,14 +233,11 @@ impl Session<'_> {
         if self.args.repeat > 0 {
             let flush = self.gpu.flush_buffer().map_err(outside)?;
             let n = self.args.repeat as usize;
-            let timed = self.gpu.time(&function, launch, &arguments, n, &flush, patience);
-            let timed = timed.map_err(outside)?;
+            let work = Sequence::of(&function, launch, &arguments).map_err(outside)?;
+            let timed = self.gpu.time(&work, n, &flush, patience).map_err(outside)?;
             if self.args.sustain > 0 {
                 let about = (timed.median(), Duration::from_secs(self.args.sustain.into()));
-                let all = (launch, &arguments);
-                // What is asked for is no sign of a kernel that hangs.
-                let patience = patience.saturating_add(about.1);
-                let longer = self.gpu.sustain(&function, all, about, &flush, patience);
+                let longer = self.gpu.sustain(&work, about, &flush, patience);
                 sustained = Some(longer.map_err(outside)?);
             }
             timing = Some(timed);

@@ -1,0 +1,106 @@
+//! `carbyne bench gemm`: products that carbyne decomposes beside those of cuBLAS.
+//!
+//! All kernels are decomposed and compiled before the first is timed. Of each product ours and cuBLAS's get the same
+//! factors, and their results are compared; then they are launched in turn, in an order that is drawn anew for each turn,
+//! in one stream that is never empty.
+
+use super::measured::{Ours, Session};
+use super::problem::Problem;
+use super::report::Report;
+use crate::args::{BenchGemm, MessageFormat};
+use crate::commands::gpu::{self, Builder, Clock, side_by_side};
+use crate::failure::{Failure, Outcome, Source};
+use crate::progress::Progress;
+use crate::{Io, human, input, json, output};
+use carbyne_ir::diag::Diagnostic;
+use carbyne_launch::{Cublas, CublasLibrary, Gpu};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const COMMAND: &str = "carbyne bench gemm";
+
+/// An error that is about the machine.
+pub(super) fn outside(error: Diagnostic) -> Failure {
+    gpu::outside(COMMAND, error)
+}
+
+pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
+    let problems = Problem::all(args)?;
+    let machine = |d: Box<Diagnostic>| outside(*d);
+    let gpu = Gpu::open(args.gpu).map_err(machine)?;
+    let table = gpu::table(COMMAND, &gpu, args.arch.as_deref())?;
+    let library = CublasLibrary::find().map_err(machine)?;
+    let builder = Builder::new(COMMAND, &gpu, &table)?;
+    let cublas = Cublas::start(library, &gpu).map_err(machine)?;
+    let seed = args.seed.unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
+    });
+    let patience = Duration::from_secs(args.timeout.into());
+    let clock = Clock::new(&gpu, seed, patience).map_err(machine)?;
+
+    let no_pin = [String::new()];
+    let pins = if args.by.is_empty() { &no_pin[..] } else { &args.by };
+    let mut texts: Vec<(usize, String, Source)> = vec![];
+    for (i, problem) in problems.iter().enumerate() {
+        for pin in pins.iter().map(|pin| pin.trim()) {
+            let name = match pin {
+                "" => problem.to_string(),
+                pin => format!("{problem} by {pin}"),
+            };
+            let source = Source { name, text: problem.text(pin), ..input::nothing(io) };
+            texts.push((i, pin.to_owned(), source));
+        }
+    }
+    let progress = Progress::new("compiling", texts.len(), io);
+    let built = side_by_side(COMMAND, &texts, &progress, |(_, _, source)| builder.built(source))?;
+    drop(progress);
+    let mut failures = vec![];
+    let mut of_problems: Vec<Vec<Ours>> = problems.iter().map(|_| vec![]).collect();
+    for ((i, asked, source), built) in texts.into_iter().zip(built) {
+        match built {
+            Ok(built) => of_problems[i].push(Ours { asked, source, built }),
+            Err(failure) => failures.push(failure),
+        }
+    }
+
+    let mut report = Report::new(args, (&gpu, &table), (library, builder.nvrtc), seed);
+    output::write(None, report.head().as_bytes(), io)?;
+    let mut session = Session { args, gpu: &gpu, cublas: &cublas, table: &table, clock, seed };
+    let progress = Progress::new("measuring", problems.len(), io);
+    for (problem, ours) in problems.iter().zip(of_problems) {
+        progress.says(&problem.to_string());
+        if !ours.is_empty() {
+            match session.measured(*problem, ours, &mut failures) {
+                Ok(Some(measured)) => {
+                    let rows = report.rows(&measured);
+                    report.add(measured);
+                    progress.hidden(|| {
+                        output::write(None, rows.as_bytes(), io)?;
+                        io.stdout.flush().map_err(Failure::written)
+                    })?;
+                }
+                Ok(None) => {}
+                Err(failure) => failures.push(failure),
+            }
+            if let Some(path) = &args.json {
+                output::write(Some(path), report.json().as_bytes(), io)?;
+            }
+        }
+        progress.step();
+        if failures.last().is_some_and(gpu::is_final) {
+            break;
+        }
+    }
+    drop(progress);
+    output::write(None, report.foot().as_bytes(), io)?;
+    if let Some(path) = &args.markdown {
+        output::write(Some(path), report.markdown().as_bytes(), io)?;
+    }
+    let Some(last) = failures.pop() else { return Ok(()) };
+    for failure in failures {
+        let _ = match format {
+            MessageFormat::Human => human::failure(&failure, io),
+            MessageFormat::Json => json::failure(&failure, io),
+        };
+    }
+    Err(last)
+}

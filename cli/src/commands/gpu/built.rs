@@ -1,0 +1,131 @@
+//! Texts decomposed and compiled, many side by side.
+
+use crate::failure::{Failure, Source};
+use crate::progress::Progress;
+use crate::{order, pipeline};
+use carbyne_atoms::AtomTable;
+use carbyne_codegen::nvrtc::{self, Nvrtc, Usage};
+use carbyne_codegen::{CudaKernel, print_kernel};
+use carbyne_decompose::{Search, decompose_by};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{Program, SpecId};
+use carbyne_launch::{Binary, Gpu};
+use rayon::prelude::*;
+
+/// With what texts are decomposed and compiled.
+pub(in crate::commands) struct Builder<'a> {
+    pub(in crate::commands) table: &'a AtomTable,
+    pub(in crate::commands) nvrtc: &'a Nvrtc,
+    /// Multiprocessors.
+    pub(in crate::commands) sms: u32,
+}
+
+/// A program that can be loaded.
+pub(in crate::commands) struct Built {
+    pub(in crate::commands) program: Program,
+    /// In text order.
+    pub(in crate::commands) kernels: Vec<Compiled>,
+    /// The strategy and its parameters of each kernel-level spec, with the spec's name.
+    pub(in crate::commands) chosen: Vec<(String, String)>,
+    /// Microseconds that all kernels are estimated to take.
+    pub(in crate::commands) estimate: f64,
+}
+
+/// One of its kernels.
+pub(in crate::commands) struct Compiled {
+    pub(in crate::commands) spec: SpecId,
+    pub(in crate::commands) kernel: CudaKernel,
+    pub(in crate::commands) binary: Binary,
+    /// What ptxas says.
+    pub(in crate::commands) usage: Usage,
+}
+
+impl Built {
+    /// Registers of a thread, of the kernel that has most.
+    pub(in crate::commands) fn registers(&self) -> u32 {
+        self.kernels.iter().map(|k| k.usage.registers).max().unwrap_or(0)
+    }
+
+    /// Bytes that threads spill and read back.
+    pub(in crate::commands) fn spills(&self) -> u32 {
+        let of = |usage: &Usage| usage.spill_stores.saturating_add(usage.spill_loads);
+        self.kernels.iter().map(|k| of(&k.usage)).fold(0, u32::saturating_add)
+    }
+}
+
+impl<'a> Builder<'a> {
+    /// For a GPU.
+    pub(in crate::commands) fn new(
+        command: &str,
+        gpu: &Gpu,
+        table: &'a AtomTable,
+    ) -> Result<Builder<'a>, Failure> {
+        let outside = |d: Box<Diagnostic>| super::outside(command, *d);
+        let nvrtc = nvrtc::find().map_err(outside)?;
+        gpu.runs_code_of(nvrtc.version()).map_err(outside)?;
+        Ok(Builder { table, nvrtc, sms: gpu.info().multiprocessors.max(1) })
+    }
+
+    /// Decomposes a text, proves that its accesses are ordered, and compiles its kernels.
+    pub(in crate::commands) fn built(&self, source: &Source) -> Result<Built, Failure> {
+        let module = pipeline::parsed(source)?;
+        let search = Search { sms: Some(self.sms), ..Search::default() };
+        let options = pipeline::options(source, search)?;
+        let found = decompose_by(&module, &source.text, self.table, &options)
+            .map_err(|e| Failure::program(source, e))?;
+        pipeline::has_kernel(source, &found.program)?;
+        order::checked(source, &found, self.table)?;
+        let about = |d: Box<Diagnostic>| Failure::one(source, *d);
+        let mut kernels = vec![];
+        for spec in &found.program.kernels {
+            let kernel = print_kernel(&found.program, *spec, self.table);
+            // Spans are into the text that was decomposed.
+            let kernel = kernel.map_err(|e| {
+                let name = format!("{} for {}", source.name, self.table.arch);
+                let text = found.text.clone();
+                Failure::program(&Source { name, text, ..Source::default() }, e)
+            })?;
+            let (emit, options) = (nvrtc::Emit::Cubin, nvrtc::Options::default());
+            let arch = self.table.arch.nvrtc_name();
+            let made = self.nvrtc.compile(&kernel.source, arch, emit, &options).map_err(about)?;
+            let usage = made.usage(&kernel.name).unwrap_or_default();
+            let binary = Binary::Cubin(made.cubin);
+            kernels.push(Compiled { spec: *spec, kernel, binary, usage });
+        }
+        let chosen = found
+            .rankings
+            .iter()
+            .filter_map(|r| Some((r.kernel.clone(), r.instances.first()?.by.clone())));
+        Ok(Built {
+            chosen: chosen.collect(),
+            estimate: found.estimates.iter().map(|(_, e)| e.microseconds).sum(),
+            program: found.program,
+            kernels,
+        })
+    }
+}
+
+/// Bytes of the stack of a thread that decomposes, as of a process's first thread.
+const STACK: usize = 8 << 20;
+
+/// Does the same to many things side by side; the answers are in their order.
+pub(in crate::commands) fn side_by_side<T: Sync, R: Send>(
+    command: &str,
+    all: &[T],
+    progress: &Progress,
+    f: impl Fn(&T) -> R + Sync,
+) -> Result<Vec<R>, Failure> {
+    let pool = rayon::ThreadPoolBuilder::new().stack_size(STACK).build().map_err(|why| {
+        let d =
+            Diagnostic::new(Code::NoThreads, Default::default(), "the machine starts no thread");
+        let d =
+            d.label(why.to_string()).help("allow more threads or memory: `ulimit -u`, `ulimit -v`");
+        super::outside(command, d)
+    })?;
+    let one = |of: &T| {
+        let done = f(of);
+        progress.step();
+        done
+    };
+    Ok(pool.install(|| all.par_iter().map(one).collect()))
+}

@@ -1,0 +1,108 @@
+//! Tensors of a program on the GPU, and its kernels ready to be launched.
+
+use super::Built;
+use carbyne_atoms::AtomTable;
+use carbyne_codegen::Param;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::BufferId;
+use carbyne_launch::{
+    Arguments, Buffer, Fallible, Function, Gpu, Launch, MapValues, Module, Sequence, TensorMap,
+};
+use carbyne_simulate::Options;
+use carbyne_simulate::device::{POISON, Trial};
+use std::collections::BTreeMap;
+
+/// Bytes behind every tensor that no kernel may write.
+pub(in crate::commands) const GUARD: usize = 256;
+
+/// Memory of the tensors of one program, guarded behind each of them.
+#[derive(Default)]
+pub(in crate::commands) struct Memory {
+    buffers: BTreeMap<BufferId, Buffer>,
+}
+
+/// Memory that a tensor is given by whoever has made it, by its name.
+pub(in crate::commands) type Given<'a> = &'a dyn Fn(&str) -> Option<u64>;
+
+/// Kernels of a program on the GPU, with their arguments.
+pub(in crate::commands) struct Loaded {
+    modules: Vec<Module>,
+    calls: Vec<(Launch, Arguments)>,
+}
+
+impl Loaded {
+    /// Loads the kernels. Tensors that are not `given` get memory of their own, with what a trial begins with.
+    pub(in crate::commands) fn new(
+        gpu: &Gpu,
+        built: &Built,
+        table: &AtomTable,
+        (given, memory): (Given<'_>, &mut Memory),
+    ) -> Fallible<Loaded> {
+        let trial = Trial::new(&built.program, table, &Options::default())?;
+        let (mut modules, mut calls) = (vec![], vec![]);
+        for compiled in &built.kernels {
+            let kernel = &compiled.kernel;
+            let mut addresses = BTreeMap::new();
+            for param in &kernel.params {
+                let buffer = match param {
+                    Param::Pointer { buffer, .. } | Param::TensorMap { buffer, .. } => *buffer,
+                    Param::Scalar { .. } | Param::Symbol { .. } => continue,
+                };
+                if let Some(at) = given(&built.program.buffers[buffer].name) {
+                    addresses.insert(buffer, at);
+                    continue;
+                }
+                if let (None, Some(bytes)) = (memory.buffers.get(&buffer), trial.image(buffer)) {
+                    memory.buffers.insert(buffer, guarded(gpu, &bytes)?);
+                }
+                if let Some(own) = memory.buffers.get(&buffer) {
+                    addresses.insert(buffer, own.address());
+                }
+            }
+            let arguments = Arguments::of(
+                kernel,
+                &built.program.arena,
+                |b| addresses.get(&b).copied(),
+                |b| trial.image(b),
+                |v| trial.symbol(v),
+                |map: &MapValues| TensorMap::encode(map).map(|map| map.words()),
+            )?;
+            let launch = Launch::of(kernel, trial.n_blocks(compiled.spec).unwrap_or(0))?;
+            modules.push(gpu.load(&compiled.binary)?);
+            calls.push((launch, arguments));
+        }
+        Ok(Loaded { modules, calls })
+    }
+
+    /// The kernels as functions.
+    pub(in crate::commands) fn functions(&self, built: &Built) -> Fallible<Vec<Function<'_>>> {
+        let all = self.modules.iter().zip(&self.calls).zip(&built.kernels);
+        all.map(|((module, (launch, _)), c)| module.function(&c.kernel, *launch)).collect()
+    }
+
+    /// All of them, one behind another.
+    pub(in crate::commands) fn sequence<'f>(
+        &self,
+        functions: &'f [Function<'f>],
+    ) -> Fallible<Sequence<'f>> {
+        let mut all = functions.iter().zip(&self.calls);
+        let Some((first, (launch, arguments))) = all.next() else {
+            let d = Diagnostic::new(Code::LaunchFailed, Default::default(), "there is no kernel");
+            return Err(Box::new(d.help("write a spec at the top of the file")));
+        };
+        let sequence = Sequence::of(first, *launch, arguments)?;
+        all.try_fold(sequence, |sequence, (function, (launch, arguments))| {
+            sequence.then(function, *launch, arguments)
+        })
+    }
+}
+
+/// Memory on the GPU that holds these bytes, guarded behind.
+pub(in crate::commands) fn guarded(gpu: &Gpu, bytes: &[u8]) -> Fallible<Buffer> {
+    let mut all = Vec::with_capacity(bytes.len() + GUARD);
+    all.extend_from_slice(bytes);
+    all.resize(bytes.len() + GUARD, POISON);
+    let mut buffer = gpu.allocate(all.len())?;
+    buffer.write(&all)?;
+    Ok(buffer)
+}

@@ -1,0 +1,206 @@
+//! The functions of cuBLAS that we call, bound when its libraries are opened.
+//!
+//! `cudarc` binds them, too: its loader takes no path and panics where a library or a function is missing.
+//!
+//! Signatures and numbers are those of `cublas_api.h`, `cublasLt.h` and `library_types.h` of CUDA 13.0; those that are
+//! called here are the same since CUDA 11.8. Enums are 32-bit integers in C.
+//!
+//! Invariant: nothing here panics: a missing library or symbol is a value of [`OpenError`].
+#![allow(unsafe_code, reason = "the C interface of cuBLAS")]
+
+use libloading::Library;
+use libloading::os::unix::{Library as UnixLibrary, RTLD_GLOBAL, RTLD_NOW};
+use std::ffi::{c_char, c_int, c_void};
+use std::path::Path;
+
+/// A handle, a descriptor, or memory of the GPU or of ours.
+pub(super) type P = *mut c_void;
+/// 0 where a call succeeded.
+pub(super) type Status = c_int;
+
+/// `CUBLAS_GEMM_DEFAULT`
+pub(super) const GEMM_DEFAULT: c_int = -1;
+/// Attributes of `cublasLtMatmulDesc_t`.
+pub(super) mod desc {
+    pub(crate) const TRANSA: u32 = 3;
+    pub(crate) const TRANSB: u32 = 4;
+    pub(crate) const EPILOGUE: u32 = 7;
+    pub(crate) const BIAS_POINTER: u32 = 8;
+    pub(crate) const FAST_ACCUM: u32 = 25;
+}
+/// `CUBLASLT_EPILOGUE_RELU_BIAS`
+pub(super) const EPILOGUE_RELU_BIAS: u32 = 6;
+/// `CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES`
+pub(super) const PREF_MAX_WORKSPACE_BYTES: u32 = 1;
+
+/// `cublasLtMatmulAlgo_t`: opaque.
+#[derive(Copy, Clone, Default)]
+#[repr(C)]
+pub(super) struct Algo {
+    data: [u64; 8],
+}
+
+/// `cublasLtMatmulHeuristicResult_t`
+#[derive(Copy, Clone, Default)]
+#[repr(C)]
+pub(super) struct Heuristic {
+    pub(super) algo: Algo,
+    pub(super) workspace: usize,
+    pub(super) state: Status,
+    pub(super) waves: f32,
+    reserved: [c_int; 4],
+}
+
+/// Functions of `libcublas`.
+pub(super) struct Functions {
+    property: unsafe extern "C" fn(c_int, *mut c_int) -> Status,
+    pub(super) create: unsafe extern "C" fn(*mut P) -> Status,
+    pub(super) destroy: unsafe extern "C" fn(P) -> Status,
+    pub(super) set_stream: unsafe extern "C" fn(P, P) -> Status,
+    pub(super) set_workspace: unsafe extern "C" fn(P, P, usize) -> Status,
+    /// Handle; operations on A and B; m, n, k; alpha; A, its type and leading dimension; B likewise; beta; C likewise;
+    /// type of sums; algorithm.
+    pub(super) gemm: unsafe extern "C" fn(
+        P,
+        c_int,
+        c_int,
+        c_int,
+        c_int,
+        c_int,
+        *const c_void,
+        P,
+        c_int,
+        c_int,
+        P,
+        c_int,
+        c_int,
+        *const c_void,
+        P,
+        c_int,
+        c_int,
+        c_int,
+        c_int,
+    ) -> Status,
+    /// Names of statuses; since CUDA 11.4.2.
+    pub(super) status_name: Option<unsafe extern "C" fn(Status) -> *const c_char>,
+    /// Keeps the functions mapped; never dropped before them.
+    _library: Library,
+}
+
+/// Functions of `libcublasLt`.
+pub(super) struct LtFunctions {
+    pub(super) create: unsafe extern "C" fn(*mut P) -> Status,
+    pub(super) destroy: unsafe extern "C" fn(P) -> Status,
+    /// Where to; type of sums; type of alpha and beta.
+    pub(super) desc_create: unsafe extern "C" fn(*mut P, c_int, c_int) -> Status,
+    pub(super) desc_set: unsafe extern "C" fn(P, u32, *const c_void, usize) -> Status,
+    pub(super) desc_destroy: unsafe extern "C" fn(P) -> Status,
+    /// Where to; type; rows; columns; leading dimension.
+    pub(super) layout_create: unsafe extern "C" fn(*mut P, c_int, u64, u64, i64) -> Status,
+    pub(super) layout_destroy: unsafe extern "C" fn(P) -> Status,
+    pub(super) preference_create: unsafe extern "C" fn(*mut P) -> Status,
+    pub(super) preference_set: unsafe extern "C" fn(P, u32, *const c_void, usize) -> Status,
+    pub(super) preference_destroy: unsafe extern "C" fn(P) -> Status,
+    /// Handle; what is computed; layouts of A, B, C, D; preference; how many at most; where to; how many.
+    pub(super) heuristic:
+        unsafe extern "C" fn(P, P, P, P, P, P, P, c_int, *mut Heuristic, *mut c_int) -> Status,
+    /// Handle; what is computed; alpha; A and its layout; B likewise; beta; C likewise; D likewise; algorithm; workspace
+    /// and its bytes; stream.
+    pub(super) matmul: unsafe extern "C" fn(
+        P,
+        P,
+        *const c_void,
+        P,
+        P,
+        P,
+        P,
+        *const c_void,
+        P,
+        P,
+        P,
+        P,
+        *const Algo,
+        P,
+        usize,
+        P,
+    ) -> Status,
+    /// Keeps the functions mapped; never dropped before them.
+    _library: Library,
+}
+
+/// Why a file is not a usable library.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    /// The dynamic loader's own words.
+    #[error("{0}")]
+    Load(#[from] libloading::Error),
+    /// It loads and has all symbols, but does not answer.
+    #[error("it does not tell its version (status {0})")]
+    Version(Status),
+}
+
+macro_rules! symbol {
+    ($library:ident, $name:literal) => {
+        // SAFETY: the type is that of the function in NVIDIA's header; the copied pointer lives no longer than the
+        // library, which the same struct owns.
+        *unsafe { $library.get(concat!($name, "\0").as_bytes()) }?
+    };
+}
+
+impl Functions {
+    /// Opens the library at `path` (or, for a bare file name, where the loader finds it).
+    pub(super) fn open(path: &Path) -> Result<(Functions, (i32, i32, i32)), OpenError> {
+        let library = load(path)?;
+        let functions = Functions {
+            property: symbol!(library, "cublasGetProperty"),
+            create: symbol!(library, "cublasCreate_v2"),
+            destroy: symbol!(library, "cublasDestroy_v2"),
+            set_stream: symbol!(library, "cublasSetStream_v2"),
+            set_workspace: symbol!(library, "cublasSetWorkspace_v2"),
+            gemm: symbol!(library, "cublasGemmEx"),
+            // SAFETY: as above.
+            status_name: unsafe { library.get(b"cublasGetStatusName\0") }.ok().map(|f| *f),
+            _library: library,
+        };
+        let part = |which| {
+            let mut value = 0;
+            // SAFETY: the pointer is to a live integer.
+            match unsafe { (functions.property)(which, &mut value) } {
+                0 => Ok(value),
+                status => Err(OpenError::Version(status)),
+            }
+        };
+        let version = (part(0)?, part(1)?, part(2)?);
+        Ok((functions, version))
+    }
+}
+
+impl LtFunctions {
+    /// The same for the library of which `libcublas` makes use.
+    pub(super) fn open(path: &Path) -> Result<LtFunctions, OpenError> {
+        let library = load(path)?;
+        Ok(LtFunctions {
+            create: symbol!(library, "cublasLtCreate"),
+            destroy: symbol!(library, "cublasLtDestroy"),
+            desc_create: symbol!(library, "cublasLtMatmulDescCreate"),
+            desc_set: symbol!(library, "cublasLtMatmulDescSetAttribute"),
+            desc_destroy: symbol!(library, "cublasLtMatmulDescDestroy"),
+            layout_create: symbol!(library, "cublasLtMatrixLayoutCreate"),
+            layout_destroy: symbol!(library, "cublasLtMatrixLayoutDestroy"),
+            preference_create: symbol!(library, "cublasLtMatmulPreferenceCreate"),
+            preference_set: symbol!(library, "cublasLtMatmulPreferenceSetAttribute"),
+            preference_destroy: symbol!(library, "cublasLtMatmulPreferenceDestroy"),
+            heuristic: symbol!(library, "cublasLtMatmulAlgoGetHeuristic"),
+            matmul: symbol!(library, "cublasLtMatmul"),
+            _library: library,
+        })
+    }
+}
+
+/// Opens a library so that one that needs it finds it by its name.
+fn load(path: &Path) -> Result<Library, OpenError> {
+    // SAFETY: loading runs the library's initializers. The path was named by the user or is a well-known place of
+    // NVIDIA's own library, whose initializers have no preconditions.
+    let library = unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }?;
+    Ok(library.into())
+}

@@ -1,0 +1,266 @@
+//! What is put into the stream, and what it takes.
+#![allow(unsafe_code, reason = "the CUDA driver's interface")]
+
+use super::driver::{Kept, failed, hangs};
+use super::{Buffer, Function, Gpu, Launch};
+use crate::{Arguments, Fallible, LaidOut, Sustained, Timing, refused};
+use carbyne_ir::diag::{Code, Diagnostic};
+use cust::error::CudaError;
+use cust::event::{Event, EventFlags, EventStatus};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Something that can be put into the GPU's stream, again and again.
+pub trait Work {
+    /// What messages call it, such as "the kernel `gemm`".
+    fn name(&self) -> &str;
+
+    /// Puts it into the stream once, and does not wait for it.
+    ///
+    /// # Errors
+    /// What the driver or a library refuses.
+    fn enqueue(&self, gpu: &Gpu) -> Fallible<()>;
+}
+
+/// Kernels, each with its launch and its arguments, that run one behind another.
+pub struct Sequence<'f> {
+    name: String,
+    parts: Vec<(&'f Function<'f>, Launch, LaidOut)>,
+}
+
+impl<'f> Sequence<'f> {
+    /// Of one kernel.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`] where the arguments are not those of the kernel.
+    pub fn of(
+        function: &'f Function<'f>,
+        launch: Launch,
+        arguments: &Arguments,
+    ) -> Fallible<Sequence<'f>> {
+        let name = format!("the kernel `{}`", function.name());
+        Sequence { name, parts: vec![] }.then(function, launch, arguments)
+    }
+
+    /// The same, and another kernel behind it.
+    ///
+    /// # Errors
+    /// As for [`Sequence::of`].
+    pub fn then(
+        mut self,
+        function: &'f Function<'f>,
+        launch: Launch,
+        arguments: &Arguments,
+    ) -> Fallible<Sequence<'f>> {
+        function.takes(launch, arguments)?;
+        self.parts.push((function, launch, arguments.laid_out()));
+        Ok(self)
+    }
+}
+
+impl Work for Sequence<'_> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn enqueue(&self, gpu: &Gpu) -> Fallible<()> {
+        self.parts.iter().try_for_each(|(function, launch, arguments)| {
+            // SAFETY: the driver copies the arguments before it returns, and never more than `LaidOut` has;
+            // the function is of a live module.
+            let launched = unsafe {
+                gpu.stream.launch(
+                    function.inner(),
+                    launch.grid,
+                    launch.block,
+                    launch.shared,
+                    arguments.pointers(),
+                )
+            };
+            let what = || format!("the kernel `{}` cannot be launched", function.name());
+            launched.map_err(|e| failed(e, &what()))
+        })
+    }
+}
+
+/// Pieces of work that lie in the stream at once, at most: with their events and flushes fewer than the driver takes
+/// before it blocks.
+const IN_FLIGHT: usize = 192;
+
+impl Gpu {
+    /// Does a piece of work and waits for its end, for so long at most.
+    ///
+    /// Whatever a kernel does, it does to the GPU's memory, to which there are no references: what it
+    /// gets wrong ends in an error or in wrong numbers.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`], [`Code::Unending`]. After the latter the GPU is of no more use to this
+    /// process, and nothing is freed.
+    pub fn run(&self, work: &dyn Work, patience: Duration) -> Fallible<()> {
+        let done = event(EventFlags::DISABLE_TIMING)?;
+        work.enqueue(self)?;
+        done.record(&self.stream).map_err(|e| failed(e, "the GPU cannot be waited for"))?;
+        wait(&done, work.name(), patience)
+    }
+
+    /// Does pieces of work in turn and measures each, in seconds, in their order. Before each the L2 cache is flushed, by
+    /// writing `flush`, which is larger. Many lie in the stream before the first has ended, so that the GPU is never idle.
+    /// `patience` is for each of them, from the end of the one before.
+    ///
+    /// # Errors
+    /// As for [`Gpu::run`].
+    pub fn time_in_turn<'w>(
+        &self,
+        works: impl IntoIterator<Item = &'w dyn Work>,
+        flush: &Buffer,
+        patience: Duration,
+    ) -> Fallible<Vec<f64>> {
+        let mut seconds = vec![];
+        let mut in_flight: VecDeque<(&dyn Work, Between)> = VecDeque::new();
+        for (i, work) in works.into_iter().enumerate() {
+            let events = match in_flight.len() < IN_FLIGHT {
+                true => Between::new()?,
+                false => match in_flight.pop_front() {
+                    Some((earlier, events)) => {
+                        seconds.push(events.seconds(earlier, patience)?);
+                        events
+                    }
+                    None => Between::new()?,
+                },
+            };
+            flush.fill_later(self, i as u8)?;
+            events.start.record(&self.stream).map_err(untimed)?;
+            work.enqueue(self)?;
+            events.end.record(&self.stream).map_err(untimed)?;
+            in_flight.push_back((work, events));
+        }
+        for (work, events) in in_flight {
+            seconds.push(events.seconds(work, patience)?);
+        }
+        Ok(seconds)
+    }
+
+    /// Does a piece of work again and again and measures it, after a few times that are not measured; as
+    /// [`Gpu::time_in_turn`].
+    ///
+    /// # Errors
+    /// As for [`Gpu::run`].
+    pub fn time(
+        &self,
+        work: &dyn Work,
+        n_launches: usize,
+        flush: &Buffer,
+        patience: Duration,
+    ) -> Fallible<Timing> {
+        const WARM: usize = 3;
+        let all = std::iter::repeat_n(work, WARM + n_launches);
+        let seconds = self.time_in_turn(all, flush, patience)?;
+        Ok(Timing::new(seconds.into_iter().skip(WARM).collect()))
+    }
+
+    /// Does a piece of work without a pause for so long, and measures each time; as [`Gpu::time_in_turn`].
+    ///
+    /// # Errors
+    /// As for [`Gpu::run`].
+    pub fn time_for(
+        &self,
+        work: &dyn Work,
+        long: Duration,
+        flush: &Buffer,
+        patience: Duration,
+    ) -> Fallible<Vec<f64>> {
+        let began = Instant::now();
+        let more = std::iter::repeat(work).take_while(|_| began.elapsed() < long);
+        self.time_in_turn(more, flush, patience)
+    }
+
+    /// Does a piece of work without a pause until what it takes has settled, or `most` has passed: a card that has worked for a
+    /// while is warmer, and its clocks lower. `one` is what it takes about, in seconds. Measures as [`Gpu::time_in_turn`].
+    ///
+    /// # Errors
+    /// As for [`Gpu::run`].
+    pub fn sustain(
+        &self,
+        work: &dyn Work,
+        (one, most): (f64, Duration),
+        flush: &Buffer,
+        patience: Duration,
+    ) -> Fallible<Sustained> {
+        /// Seconds of work that are measured together.
+        const WINDOW: f64 = 0.1;
+        /// Pieces of work that are measured together, at most.
+        const MOST: f64 = 512.0;
+        let n = (WINDOW / one.max(1e-9)).clamp(2.0, MOST) as usize;
+        let began = Instant::now();
+        let mut windows = vec![];
+        loop {
+            let seconds = self.time_in_turn(std::iter::repeat_n(work, n), flush, patience)?;
+            windows.push(Timing::new(seconds));
+            let elapsed = began.elapsed();
+            let settled = Sustained::has_settled(&windows);
+            if settled || elapsed >= most {
+                let timing = windows.pop().unwrap_or_default();
+                return Ok(Sustained { timing, seconds: elapsed.as_secs_f64(), settled });
+            }
+        }
+    }
+
+    /// A buffer that is larger than the L2 cache, for what flushes it.
+    ///
+    /// # Errors
+    /// [`Code::GpuMemory`].
+    pub fn flush_buffer(&self) -> Fallible<Buffer> {
+        self.allocate((2 * self.info().l2).clamp(32 << 20, 1 << 30))
+    }
+}
+
+/// Two events around a piece of work.
+struct Between {
+    start: Kept<Event>,
+    end: Kept<Event>,
+}
+
+impl Between {
+    fn new() -> Fallible<Between> {
+        Ok(Between { start: event(EventFlags::DEFAULT)?, end: event(EventFlags::DEFAULT)? })
+    }
+
+    /// Waits for the second one; seconds from the first.
+    fn seconds(&self, work: &dyn Work, patience: Duration) -> Fallible<f64> {
+        wait(&self.end, work.name(), patience)?;
+        Ok(f64::from(self.end.elapsed_time_f32(&self.start).map_err(untimed)?) / 1e3)
+    }
+}
+
+fn event(flags: EventFlags) -> Fallible<Kept<Event>> {
+    Event::new(flags).map(Kept::new).map_err(|e| failed(e, "no event can be made"))
+}
+
+fn untimed(error: CudaError) -> Box<Diagnostic> {
+    failed(error, "the GPU cannot be timed")
+}
+
+/// Waits for an event without blocking in the driver, which would have no end.
+fn wait(event: &Event, what: &str, patience: Duration) -> Fallible<()> {
+    let began = Instant::now();
+    loop {
+        match event.query() {
+            Ok(EventStatus::Ready) => return Ok(()),
+            Ok(EventStatus::NotReady) => {}
+            Err(e) => return Err(failed(e, &format!("{what} failed"))),
+        }
+        let elapsed = began.elapsed();
+        if elapsed > patience {
+            hangs();
+            return Err(refused(
+                Code::Unending,
+                format!("{what} has not ended after {:.0} s", patience.as_secs_f64()),
+                "run `carbyne simulate`: it finds barriers that not all threads reach; or raise `--timeout`",
+            ));
+        }
+        // Short kernels end within the first checks.
+        match elapsed < Duration::from_millis(5) {
+            true => std::thread::yield_now(),
+            false => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
+}
