@@ -86,6 +86,10 @@ pub(crate) struct Mbarrier {
     pub(crate) before: Arrivals,
     /// The thread that made it ready, until asynchronous copies can see that.
     pub(crate) unpublished: Option<u32>,
+    /// The thread that made it ready; the phase at the cluster's barrier behind which others know that, which is
+    /// not yet known where the thread has fenced and not arrived.
+    pub(crate) made_by: u32,
+    pub(crate) told: Option<Option<u32>>,
     passed: Vec<Passed>,
     /// A statement whose copies landed with a phase that nobody has waited for.
     pub(crate) unwaited: Option<u32>,
@@ -144,6 +148,7 @@ impl Mbarrier {
         ];
         print.words(&numbers);
         print.words(&[u64::from(self.phase & 1), some(self.unpublished), some(self.unwaited)]);
+        print.words(&[self.told.map_or(0, |told| some(told) + 1)]);
         print.words(&[some(self.landing), u64::from(self.phase.min(2))]);
         for arrivals in [&self.current, &self.last, &self.before] {
             arrivals.print(print, clocks, self.agent);
@@ -177,6 +182,8 @@ impl Mbarrier {
             last: Arrivals::default(),
             before: Arrivals::default(),
             unpublished: Some(by),
+            made_by: by,
+            told: None,
             passed: vec![],
             unwaited: None,
             landing: None,
@@ -291,6 +298,11 @@ impl ClusterBarrier {
             self.complete.join(&message);
         }
         Ok(complete)
+    }
+
+    /// The last phase in which a thread has arrived, and the last for which it has waited; phases count from 1.
+    pub(crate) fn phases(&self, thread: u32) -> (u32, u32) {
+        self.threads.get(thread as usize).copied().unwrap_or_default()
     }
 
     /// Whether a thread's wait passes; an error where it has not arrived.

@@ -103,6 +103,26 @@ impl Lowering<'_> {
         }
     }
 
+    /// An index as the part that only loops that are written out add to it, and the rest; none where there is no such part.
+    pub(super) fn written_out(&self, index: Dim) -> Option<(Dim, Dim)> {
+        let of = self.advances.last()?;
+        let Dim::Expr(id) = index else { return None };
+        let terms = match self.p.arena.node(id) {
+            Node::Linear { terms, .. } => terms.to_vec(),
+            _ => vec![(id, 1)],
+        };
+        let mut part = Dim::Const(0);
+        for (term, factor) in terms {
+            let vars = self.p.vars_in(Dim::Expr(term));
+            if !vars.is_empty() && vars.iter().all(|v| of.unrolled.contains(v)) {
+                let own = self.p.arena.mul(Dim::Expr(term), Dim::Const(factor)).ok()?;
+                part = self.p.arena.add(part, own).ok()?;
+            }
+        }
+        let rest = self.p.arena.sub(index, part).ok()?;
+        (part != Dim::Const(0)).then_some((part, rest))
+    }
+
     /// The address of values in global memory by a pointer that the loop around moves on, if that can be.
     pub(super) fn by_pointer(&mut self, v: &Values) -> Fallible<Option<Expr>> {
         let Some(&offset) = v.at.first() else { return Ok(None) };

@@ -6,20 +6,25 @@
 use super::Lowering;
 use super::kernel::Helper;
 use super::storage::Stored;
-use crate::cpp::ast::Expr;
+use crate::cpp::ast::{Binary, Expr};
 use crate::{Fallible, errors};
 use carbyne_atoms::{AtomOperand, Descriptor, descriptor};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::TensorId;
+use carbyne_ir::scalar::Scalar;
+
+/// Bytes that the start address counts by (PTX ISA, Matrix Descriptor).
+const UNIT: i64 = 16;
 
 /// A tile in shared memory.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
     /// Without its swizzle.
     stored: Stored,
-    /// Where the tile begins, in scalars of the buffer.
+    /// Where the tile begins, in scalars of the buffer, and those.
     at: Dim,
+    scalar: Scalar,
     pub(super) descriptor: Descriptor,
 }
 
@@ -30,16 +35,29 @@ impl Lowering<'_> {
         let descriptor = descriptor::of_operand(self.p, t, operand)
             .map_err(|e| errors::unprintable(format!("{text} has no descriptor: {e}"), e.help()))?;
         let stored = Stored { swizzle: Swizzle::none(), ..stored };
-        Ok(Described { stored, at: tensor.offset, descriptor })
+        let scalar = self.p.scalar_of(t);
+        Ok(Described { stored, at: tensor.offset, scalar, descriptor })
     }
 
-    /// `matrix_descriptor(&a[64 * k], 16, 1024, 1)`
+    /// `matrix_descriptor(&a[64 * k], 16, 1024, 1)`, or with `+ 2 * i` behind it where `i` counts a loop that is written out.
     pub(super) fn descriptor_of(&mut self, d: &Described) -> Fallible<Expr> {
         self.helpers.extend([Helper::SharedAddress, Helper::MatrixDescriptor]);
-        let start = self.address(&d.stored, d.at)?;
+        // What loops that are written out add is a constant, in the units of the field that comes lowest.
+        let units = |d: Dim, bits: i64| {
+            let all = self.p.arena.mul(d, Dim::Const(bits)).ok()?;
+            let whole = self.p.arena.divisor(all) % (8 * UNIT) == 0;
+            self.p.arena.div(all, Dim::Const(8 * UNIT)).ok().filter(|_| whole)
+        };
+        let parts = self.written_out(d.at);
+        let parts = parts.and_then(|(part, rest)| Some((units(part, d.scalar.bits())?, rest)));
+        let start = self.address(&d.stored, parts.map_or(d.at, |(_, rest)| rest))?;
         let Descriptor { leading, stride, swizzle, .. } = d.descriptor;
         let mode = swizzle.code() as i64;
         let args = [start, Expr::Int(leading), Expr::Int(stride), Expr::Int(mode)];
-        Ok(Expr::call("matrix_descriptor", args))
+        let first = Expr::call("matrix_descriptor", args);
+        match parts {
+            None => Ok(first),
+            Some((more, _)) => Ok(first.binary(Binary::Add, self.index(more)?)),
+        }
     }
 }

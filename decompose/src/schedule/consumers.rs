@@ -12,7 +12,7 @@
 //! A group of warps that multiplies alone has all registers that a thread can have. Of more threads than that leaves room
 //! for, the producer is a group, too, and gives registers to the consumers.
 
-use super::bulk::meeting;
+use super::bulk::{meeting, met};
 use super::roles::Producer;
 use super::roles::parted::{needed, operands};
 use super::turns::{modulo, plus, referred, staged, sum};
@@ -184,14 +184,16 @@ impl Kernel<'_> {
         head.push(define_threads(&lead, copier.then(ViewOp::Elect)));
 
         // Mbarriers.
-        let mut init = vec![
+        let prefetch = |map: &String| sync(SyncOp::Prefetch, Some(View::of(map)), None);
+        let mut init: Vec<Stmt> = p.maps.iter().map(prefetch).collect();
+        init.extend([
             sync(SyncOp::MbarrierInit, Some(View::of(&p.full)), Some(Expr::int(1))),
             sync(
                 SyncOp::MbarrierInit,
                 Some(View::of(&p.empty)),
                 Some(Expr::int(self.threads / WARP * p.cluster.0)),
             ),
-        ];
+        ]);
         let mut barriers = vec![View::of(&p.full), View::of(&p.empty)];
         if let Some(t) = &turns {
             let all = [(Some(&t.turn), self.threads / WARP), (t.spare.as_ref(), 1)];
@@ -205,7 +207,7 @@ impl Kernel<'_> {
         let fence = if together { SyncOp::FenceMbarrierInit } else { SyncOp::FenceAsync };
         init.push(sync(fence, None, None));
         head.push(within(&exec(&lead), vec![], barriers, init));
-        head.extend(meeting(together));
+        head.extend(met(together));
 
         // The producer.
         if let Some((kept, _)) = registers {
@@ -243,7 +245,7 @@ impl Kernel<'_> {
         head.push(within(&exec(&name), inputs, outputs, first));
         // Nobody goes while others may still say that they have read a stage.
         if together && p.outer.is_some() {
-            head.extend(meeting(true));
+            head.extend(meeting(Some(SyncOp::ClusterArrive)));
         }
         Some((head, all))
     }
@@ -263,7 +265,7 @@ impl Kernel<'_> {
         while let Some(stmt) = rest.next() {
             match &stmt.kind {
                 StmtKind::Spec(spec) if self.initializes(spec) => {
-                    for meets in meeting(p.cluster.0 > 1) {
+                    for meets in met(p.cluster.0 > 1) {
                         rest.next_if(|s| s.kind == meets.kind)?;
                     }
                     found = true;

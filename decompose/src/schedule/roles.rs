@@ -52,6 +52,8 @@ pub(crate) struct Producer {
     pub(crate) consumers: i64,
     /// How many blocks of a cluster copy for each other, and a name for their numbers.
     pub(crate) cluster: (i64, String),
+    /// Names of the tensor maps that it copies by.
+    pub(crate) maps: Vec<String>,
     /// The mbarriers of full stages and of empty ones.
     pub(crate) full: String,
     pub(crate) empty: String,

@@ -43,6 +43,8 @@ impl Runner<'_> {
                         let (place, n) = self.in_cluster(t);
                         let last = self.cluster.arrive(place, n);
                         self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
+                        let (phase, _) = self.cluster.phases(place);
+                        self.blocks[self.rank].told(t, phase);
                     }
                 }
             }
@@ -109,6 +111,7 @@ impl Runner<'_> {
             SyncOp::FenceMbarrierInit => {
                 for t in active.threads() {
                     self.blocks[self.rank].publish(t);
+                    self.blocks[self.rank].tell(t);
                 }
             }
             SyncOp::RegistersInc | SyncOp::RegistersDec => self.hand_over(sync, active)?,
@@ -373,6 +376,13 @@ impl Runner<'_> {
         let at = self.index(&view.offset, thread, site)?.saturating_add(view.element(element));
         let mut who = self.who(thread / 32, site);
         who.thread = thread as u16;
+        let byte =
+            self.blocks[self.rank].byte_offset(view, at).and_then(|b| usize::try_from(b).ok());
+        let (_, waited) = self.cluster.phases(self.in_cluster(thread).0);
+        let told = byte.is_some_and(|byte| self.blocks[rank].is_told(byte, waited));
+        if told && !write {
+            return Ok(byte.map(|byte| (at, byte)));
+        }
         let accessed = match write {
             true => {
                 let nothing = Value { bits: 0, shadow: 0.0 };
@@ -384,8 +394,6 @@ impl Runner<'_> {
             let access = ElementAccess { view: index, at, write, thread };
             return blame::failed(kernel, self.env.block, &who, &access, &failure);
         }
-        let byte =
-            self.blocks[self.rank].byte_offset(view, at).and_then(|b| usize::try_from(b).ok());
         Ok(byte.map(|byte| (at, byte)))
     }
 

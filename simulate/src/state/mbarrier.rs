@@ -31,6 +31,9 @@ pub(crate) struct Mbarrier {
     before: Arrivals,
     /// The thread that made it ready, until a fence of its has let asynchronous copies see that.
     unpublished: Option<usize>,
+    /// The thread that made it ready, and whom a fence and an arrival of its at the cluster's barrier tell that.
+    made_by: usize,
+    told: Told,
     /// What those know who arrived in this phase, and in all complete ones: arrivals are a chain, and
     /// whoever sees the last comes after all of them.
     arriving: Message,
@@ -38,6 +41,17 @@ pub(crate) struct Mbarrier {
     /// Copies that this phase counts, and those of complete ones that nobody has waited for.
     landing: Vec<Landing>,
     landed: Vec<Landing>,
+}
+
+/// Whom the thread that makes an mbarrier ready tells so by `fence.mbarrier_init`, whether its arrivals pass on anything else or not.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Told {
+    /// Nobody.
+    Nobody,
+    /// Those who wait for its next phase at the cluster's barrier.
+    Next,
+    /// Those who have waited for that phase.
+    Behind(u64),
 }
 
 /// Copies of a thread that become visible with a phase.
@@ -168,6 +182,8 @@ impl Block<'_> {
         let barrier = Mbarrier {
             agent,
             unpublished: Some(thread),
+            made_by: thread,
+            told: Told::Nobody,
             count,
             arrivals: count,
             bytes: 0,
@@ -258,6 +274,24 @@ impl Block<'_> {
     pub(crate) fn publish(&mut self, thread: usize) {
         let own = |b: &&mut Mbarrier| b.unpublished == Some(thread);
         self.mbarriers.values_mut().filter(own).for_each(|b| b.unpublished = None);
+    }
+
+    /// Lets those see the barriers that a thread has made ready who wait for its next phase at the cluster's barrier.
+    pub(crate) fn tell(&mut self, thread: usize) {
+        let own = |b: &&mut Mbarrier| b.made_by == thread && b.told == Told::Nobody;
+        self.mbarriers.values_mut().filter(own).for_each(|b| b.told = Told::Next);
+    }
+
+    /// A thread has arrived at the cluster's barrier, in that phase.
+    pub(crate) fn told(&mut self, thread: usize, phase: u64) {
+        let own = |b: &&mut Mbarrier| b.made_by == thread && b.told == Told::Next;
+        self.mbarriers.values_mut().filter(own).for_each(|b| b.told = Told::Behind(phase));
+    }
+
+    /// Whether a thread that has waited for that phase at the cluster's barrier has been told of the barrier at a byte.
+    pub(crate) fn is_told(&self, byte: usize, waited: u64) -> bool {
+        let told = self.mbarriers.get(&byte).map(|b| b.told);
+        matches!(told, Some(Told::Behind(phase)) if phase <= waited)
     }
 
     /// Whether a bulk copy of a thread may be given the barrier at a byte.
@@ -400,6 +434,11 @@ impl ClusterBarrier {
         let arrivals = (n - self.arrived) as i64;
         let unmet = Unmet { phase: self.phase, arrivals, bytes: 0 };
         Ok((self.phase < arrived).then_some(unmet))
+    }
+
+    /// The last phase in which a thread has arrived, and the last for which it has waited; phases count from 1.
+    pub(crate) fn phases(&self, thread: usize) -> (u64, u64) {
+        self.threads.get(thread).copied().unwrap_or_default()
     }
 
     /// A thread has waited.

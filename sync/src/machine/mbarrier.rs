@@ -23,7 +23,11 @@ impl<'p, 'a> Machine<'p, 'a> {
                 "initialize it, then put a `barrier` before its first use",
             );
         };
-        // It must come after the init.
+        // It must come after the init; whom a fence and the cluster's barrier have told does.
+        let (_, waited) = self.cluster.phases(who.thread);
+        if matches!(self.mbarriers[found].told, Some(Some(phase)) if phase <= waited) {
+            return Ok(found);
+        }
         let v = &self.plan.views[view];
         let class = self.clocks.class(who.thread);
         let record = Record {

@@ -157,7 +157,12 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 self.publish(&threads);
             }
-            SyncOp::FenceMbarrierInit => self.publish(&threads),
+            SyncOp::FenceMbarrierInit => {
+                self.publish(&threads);
+                let own = |m: &&mut Mbarrier| threads.binary_search(&m.made_by).is_ok();
+                let made = self.mbarriers.iter_mut().filter(own).filter(|m| m.told.is_none());
+                made.for_each(|m| m.told = Some(None));
+            }
             SyncOp::WgmmaFence => {
                 self.serial = self.serial.wrapping_add(1);
                 for t in &threads {
@@ -233,6 +238,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             self.cluster.arriving.join(&message);
         }
         for t in threads {
+            let (phase, _) = self.cluster.phases(*t);
+            let own = |m: &&mut Mbarrier| m.made_by == *t && m.told == Some(None);
+            self.mbarriers.iter_mut().filter(own).for_each(|m| m.told = Some(Some(phase + 1)));
             match self.cluster.arrive(*t, all) {
                 Ok(true) => {
                     self.wake = true;

@@ -18,7 +18,7 @@ mod shares;
 mod write;
 
 pub(super) use boxes::{Boxes, Known};
-pub(super) use write::meeting;
+pub(super) use write::{meeting, met};
 
 use super::consumers;
 use super::pipeline::Loop;

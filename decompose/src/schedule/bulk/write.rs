@@ -92,6 +92,8 @@ struct Around {
     /// How many blocks of a cluster copy for each other, 1 where each copies for itself, and a name for their numbers.
     cluster: i64,
     peer: String,
+    /// Names of tensor maps.
+    maps: Vec<String>,
 }
 
 /// A loop, and what its iterations are written from.
@@ -130,6 +132,12 @@ impl Around {
     fn by_lead(&self, stmts: Vec<Stmt>) -> Stmt {
         let read = self.sources.iter().chain(self.barriers());
         within(&self.lead, views(read), views(&self.rings), stmts)
+    }
+
+    /// Tensor maps are brought near before anything is copied by them.
+    fn prefetched(&self) -> Vec<Stmt> {
+        let of = |name: &String| sync(SyncOp::Prefetch, Some(View::of(name)), None);
+        self.maps.iter().map(of).collect()
     }
 
     /// Those who have read a stage say so to all who copy to it.
@@ -243,35 +251,45 @@ impl Write<'_> {
         let (barriers, rings) = (views(around.barriers()), views(&around.rings));
         if around.cluster > 1 {
             // Nobody copies to a block whose mbarriers are not there.
-            let made = vec![init, empty, sync(SyncOp::FenceMbarrierInit, None, None)];
+            let mut made = around.prefetched();
+            made.extend([init, empty, sync(SyncOp::FenceMbarrierInit, None, None)]);
             out.push(within(&around.lead, vec![], barriers, made));
-            out.extend(meeting(true));
+            out.extend(met(true));
             let read = around.sources.iter().chain([&around.full]);
             out.push(within(&around.lead, views(read), rings, first));
         } else {
-            let mut all = vec![init, empty, sync(SyncOp::FenceAsync, None, None)];
+            let mut all = around.prefetched();
+            all.extend([init, empty, sync(SyncOp::FenceAsync, None, None)]);
             all.extend(first);
             let filled = [barriers, rings].concat();
             out.push(within(&around.lead, views(&around.sources), filled, all));
-            out.extend(meeting(false));
+            out.extend(met(false));
         }
 
-        // An iteration.
-        let mut all = vec![];
+        // An iteration: its number, its stage, and the stage that is filled in it.
         let own = of.turn();
-        let turn = match on {
-            None => own.clone(),
+        let (turn, numbered) = match on {
+            None => (own.clone(), None),
             Some(o) => {
                 let q = Expr::name(self.names.fresh("q"));
-                all.push(named(&q, sum(o.before(), own.clone())));
-                q
+                (q.clone(), Some((q, sum(o.before(), own.clone()))))
             }
         };
         let producer = match bulk.consumers {
             0 => None,
-            consumers => Some(self.producer(&of, outside, &turn, all.first(), consumers)?),
+            consumers => {
+                let numbered = numbered.clone().map(|(q, n)| named(&q, n));
+                Some(self.producer(&of, outside, &turn, numbered.as_ref(), consumers)?)
+            }
         };
-        let stage = modulo(turn.clone(), depth);
+        let [stage, filled] = ["st", "next"].map(|n| Expr::name(self.names.fresh(n)));
+        let mut numbers: Vec<(Expr, Expr)> = numbered.into_iter().collect();
+        numbers.push((stage.clone(), modulo(turn.clone(), depth)));
+        if reach != depth {
+            numbers.push((filled.clone(), modulo(plus(turn.clone(), reach), depth)));
+        }
+        let numbers = numbers.into_iter().map(|(name, e)| (Name::new(name_of(&name)), e));
+        let mut all = vec![Stmt::new(StmtKind::Let(numbers.collect()))];
         let used = Expr::bin(BinOp::Div, turn.clone(), Expr::int(depth));
         let bar = |name: &str, stage: &Expr| Some(staged(name, stage));
         let wait = |name: &str, stage: &Expr, parity: Expr| {
@@ -289,14 +307,17 @@ impl Write<'_> {
         uses.in_place(&mut rest).ok()?;
         all.append(&mut rest);
         let ahead = plus(turn.clone(), reach);
-        let next = if reach == depth { stage } else { modulo(ahead.clone(), depth) };
+        let next = if reach == depth { stage } else { filled };
         let mut arrive = around.release(&next);
         let releases = on.filter(|_| bulk.last.is_some() && bulk.consumers > 0);
         if bulk.last.is_some() {
             all.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(1))));
-            // Consumers that take turns release the last stage of an iteration around themselves.
-            let first = if releases.is_some() { own } else { turn };
-            arrive = when(first, CmpOp::Gt, Expr::int(0), vec![arrive]);
+            // Consumers that take turns release the last stage of an iteration around themselves. What is released at the very
+            // beginning is a stage that nobody has filled.
+            if bulk.consumers > 0 {
+                let first = if releases.is_some() { own } else { turn.clone() };
+                arrive = when(first, CmpOp::Gt, Expr::int(0), vec![arrive]);
+            }
         }
         // A block of a cluster may be gone when nothing more is copied, unless all stay to the end.
         let mut arrive = Some(arrive);
@@ -304,8 +325,8 @@ impl Write<'_> {
             all.extend(arrive.take());
         }
         if on.is_some() || bulk.trips.is_none_or(|n| n > reach) {
-            // A fresh barrier passes parity 1.
-            let before = match reach == depth {
+            // A fresh barrier passes parity 1; a stage that has been released at the beginning has a phase more.
+            let before = match reach == depth || bulk.consumers == 0 {
                 true => used,
                 false => plus(Expr::bin(BinOp::Div, ahead, Expr::int(depth)), 1),
             };
@@ -377,6 +398,7 @@ impl Write<'_> {
             exec: bulk.exec.clone(),
             consumers,
             cluster: (around.cluster, around.peer.clone()),
+            maps: around.maps.clone(),
             full: around.full.clone(),
             empty: around.empty.clone(),
             warps: around.warps.clone(),
@@ -514,6 +536,7 @@ impl Write<'_> {
             leads: (View::of(&bulk.exec.0), View::of(&leads)),
             cluster: bulk.cluster.as_ref().map_or(1, |c| c.size),
             peer: String::new(),
+            maps: vec![],
         };
         if bulk.cluster.is_some() {
             out.peer = self.names.fresh("peer");
@@ -595,6 +618,7 @@ impl Write<'_> {
         before.push(define_threads(&lead, View::of(&warps).then(first).then(ViewOp::Elect)));
         before.push(define_threads(&leads, View::of(&warps).then(ViewOp::Elect)));
         for (name, kind) in maps {
+            out.maps.push(name.clone());
             if let StmtKind::DataDef { view, .. } = kind {
                 before.push(define(&name, view));
             }
@@ -615,12 +639,17 @@ pub(in crate::schedule) fn arrivals(bar: View, cluster: i64, peer: &str) -> Vec<
     vec![counted(peer, (0, cluster), Unroll::Full, all)]
 }
 
-/// All threads of the block meet, or of the cluster.
-pub(in crate::schedule) fn meeting(cluster: bool) -> Vec<Stmt> {
+/// All threads of the block meet, or of the cluster where they arrive at its barrier so.
+pub(in crate::schedule) fn meeting(cluster: Option<SyncOp>) -> Vec<Stmt> {
     match cluster {
-        false => vec![barrier(None)],
-        true => [SyncOp::ClusterArrive, SyncOp::ClusterWait].map(|op| sync(op, None, None)).into(),
+        None => vec![barrier(None)],
+        Some(arrive) => [arrive, SyncOp::ClusterWait].map(|op| sync(op, None, None)).into(),
     }
+}
+
+/// The mbarriers of all blocks are there: `fence.mbarrier_init` has told, so that the arrival need not.
+pub(in crate::schedule) fn met(cluster: bool) -> Vec<Stmt> {
+    meeting(cluster.then_some(SyncOp::ClusterArriveRelaxed))
 }
 
 fn views<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<View> {
@@ -629,8 +658,11 @@ fn views<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<View> {
 
 /// `let name = value`
 fn named(name: &Expr, value: Expr) -> Stmt {
-    let text = if let ExprKind::Name(name) = &name.kind { name } else { "" };
-    Stmt::new(StmtKind::Let(vec![(Name::new(text), value)]))
+    Stmt::new(StmtKind::Let(vec![(Name::new(name_of(name)), value)]))
+}
+
+fn name_of(e: &Expr) -> &str {
+    if let ExprKind::Name(name) = &e.kind { name } else { "" }
 }
 
 /// Numbers that a loop around defines, and which of them copies need.

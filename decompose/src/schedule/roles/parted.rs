@@ -345,8 +345,26 @@ fn is_definition(stmt: &Stmt) -> bool {
 pub(in crate::schedule) fn needed(stmts: &mut Vec<Stmt>) {
     let mut used: HashSet<(String, Of)> = HashSet::new();
     let mut kept = vec![];
-    for stmt in std::mem::take(stmts).into_iter().rev() {
-        if is_definition(&stmt) {
+    for mut stmt in std::mem::take(stmts).into_iter().rev() {
+        if let StmtKind::Let(list) = &mut stmt.kind {
+            let mut all = std::mem::take(list);
+            all.reverse();
+            for (name, value) in all {
+                if used.contains(&(name.text.clone(), Of::Number)) {
+                    let own = Stmt::new(StmtKind::Let(vec![(name, value)]));
+                    referred(&own, &mut |name, of| {
+                        used.insert((name.to_owned(), of));
+                    });
+                    if let StmtKind::Let(own) = own.kind {
+                        list.extend(own);
+                    }
+                }
+            }
+            list.reverse();
+            if list.is_empty() {
+                continue;
+            }
+        } else if is_definition(&stmt) {
             let mut any = false;
             parts(&stmt, &mut |part| {
                 if let Part::Defined(name, of) = part {
