@@ -367,6 +367,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fingerprints_tell_what_atoms_are_and_not_what_they_cost() {
+        let print = |arch| AtomTable::new(arch).fingerprint();
+        let all: std::collections::BTreeSet<u64> = Arch::ALL.iter().map(|a| print(*a)).collect();
+        assert_eq!(all.len(), Arch::ALL.len());
+        let mut table = AtomTable::new(Arch::Sm80);
+        let before = table.fingerprint();
+        table.atom_mut("mma.m16n8k16.f32.f16").unwrap().cost.issue_cycles += 1.0;
+        assert_eq!(table.fingerprint(), before);
+        table.atom_mut("mma.m16n8k16.f32.f16").unwrap().group = 64;
+        assert_ne!(table.fingerprint(), before);
+        assert_ne!(table.filtered(|a| a.name != "mov.b128").fingerprint(), before);
+    }
+
+    #[test]
     fn names_are_found_and_guessed() {
         let table = AtomTable::new(Arch::Sm80);
         assert!(table.get("mma.m16n8k16.f32.f16").is_some());

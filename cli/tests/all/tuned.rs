@@ -53,6 +53,27 @@ fn pins_are_taken_where_they_can_be() {
     }
 }
 
+/// The page shows a database as it is read.
+#[test]
+fn the_page_shows_what_is_read() {
+    let page = std::fs::read_to_string(root().join("docs/tune.md")).unwrap();
+    let from = page.find("<!-- tested: database -->").expect("the mark");
+    let shown = page[from..].split("```").nth(1).and_then(|code| code.strip_prefix("text\n"));
+    let atoms = carbyne_atoms::AtomTable::new(carbyne_atoms::Arch::Sm80).fingerprint();
+    let text = shown.expect("a block").replace("0123456789abcdef", &format!("{atoms:016x}"));
+    let ran = decompose(&database("page.tuned", text.as_bytes()));
+    assert!(ran.code == 0 && ran.warnings().is_empty(), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(r#""microseconds":2.0,"microseconds_without":3.0"#),
+        "{}",
+        ran.stderr
+    );
+    for field in ["the problem", "the fingerprint of the atoms", "microseconds of the model's pin"]
+    {
+        assert!(page.contains(&format!("| {field} |")), "{field}");
+    }
+}
+
 #[test]
 fn damaged_databases_are_errors_with_a_place() {
     let long = format!("carbyne tuned 1\n{}\n", "x\t".repeat(1 << 18));
