@@ -369,8 +369,7 @@ mod tests {
     #[test]
     fn fingerprints_tell_what_atoms_are_and_not_what_they_cost() {
         let print = |arch| AtomTable::new(arch).fingerprint();
-        let all: std::collections::BTreeSet<u64> = Arch::ALL.iter().map(|a| print(*a)).collect();
-        assert_eq!(all.len(), Arch::ALL.len());
+        assert_ne!(print(Arch::Sm80), print(Arch::Sm90a));
         let mut table = AtomTable::new(Arch::Sm80);
         let before = table.fingerprint();
         table.atom_mut("mma.m16n8k16.f32.f16").unwrap().cost.issue_cycles += 1.0;

@@ -13,7 +13,9 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_launch::{Binary, Gpu};
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 /// With what texts are decomposed and compiled.
 pub(in crate::commands) struct Builder<'a> {
@@ -132,14 +134,31 @@ fn declared(stmt: &Stmt) -> Option<String> {
 /// Bytes of the stack of a thread that decomposes, as of a process's first thread.
 const STACK: usize = 8 << 20;
 
+/// The threads on which things are done side by side.
+fn pool() -> &'static Result<ThreadPool, ThreadPoolBuildError> {
+    static POOL: OnceLock<Result<ThreadPool, ThreadPoolBuildError>> = OnceLock::new();
+    POOL.get_or_init(|| ThreadPoolBuilder::new().stack_size(STACK).build())
+}
+
+/// Runs what is done in parallel on these threads.
+pub(in crate::commands) fn in_parallel<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    match pool() {
+        Ok(pool) => pool.install(f),
+        Err(_) => f(),
+    }
+}
+
 /// Does the same to many things side by side; the answers are in their order.
+///
+/// # Errors
+/// [`Code::NoThreads`].
 pub(in crate::commands) fn side_by_side<T: Sync, R: Send>(
     command: &str,
     all: &[T],
     progress: &Progress,
     f: impl Fn(&T) -> R + Sync,
 ) -> Result<Vec<R>, Failure> {
-    let pool = rayon::ThreadPoolBuilder::new().stack_size(STACK).build().map_err(|why| {
+    let pool = pool().as_ref().map_err(|why| {
         let d =
             Diagnostic::new(Code::NoThreads, Default::default(), "the machine starts no thread");
         let d =

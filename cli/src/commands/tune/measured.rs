@@ -1,9 +1,7 @@
 //! The candidates of one spec on the GPU: compared with what it means, and timed in turn.
 
 use crate::args::Tune;
-use crate::commands::gpu::{
-    Built, Clock, Loaded, Memory, Times, guarded, is_final, refill, unguarded,
-};
+use crate::commands::gpu::{Built, Clock, Loaded, Memory, Times, guarded, refill, unguarded};
 use crate::failure::{Failure, Outcome, Source};
 use crate::progress::Progress;
 use crate::tuned::Entry;
@@ -117,7 +115,7 @@ impl Session<'_> {
             if let Some(sequence) = candidate.unless(sequence) {
                 right.push((i, sequence));
             }
-            if candidate.wrong.as_ref().is_some_and(is_final) {
+            if candidate.wrong.is_some() && !self.gpu.is_usable() {
                 return candidate.wrong.take().map_or(Ok(()), Err);
             }
         }
