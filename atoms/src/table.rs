@@ -1,7 +1,7 @@
 //! The atoms that one architecture has.
 
 use crate::arch::Arch;
-use crate::atom::{Atom, AtomOp, BarrierScope};
+use crate::atom::{Atom, AtomOp, BarrierScope, Cost, Rate};
 use crate::threads;
 use crate::{
     binary, compare, convert, convert_int, convert_through, cp_async, cp_async_bulk, fma, global,
@@ -114,6 +114,28 @@ impl AtomTable {
     /// Every atom, by family.
     pub fn atoms(&self) -> &[Atom] {
         &self.atoms.list
+    }
+
+    /// A number for what the atoms of the table are, the same on every machine and another one where one of them is added,
+    /// removed or changed. What they cost is left out.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let none = Cost {
+            issue_cycles: 0.0,
+            completion_cycles: 0.0,
+            per_sm_per_cycle: Rate::Ops(0.0),
+            emulated: false,
+            source: "",
+        };
+        // FNV-1a.
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        for atom in &self.atoms.list {
+            let text = format!("{:?}\n", Atom { cost: none, ..atom.clone() });
+            for byte in text.bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        hash
     }
 
     /// The table without the atoms that `keep` refuses.
@@ -343,6 +365,19 @@ const MAX_COMPARED: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fingerprints_tell_what_atoms_are_and_not_what_they_cost() {
+        let print = |arch| AtomTable::new(arch).fingerprint();
+        assert_ne!(print(Arch::Sm80), print(Arch::Sm90a));
+        let mut table = AtomTable::new(Arch::Sm80);
+        let before = table.fingerprint();
+        table.atom_mut("mma.m16n8k16.f32.f16").unwrap().cost.issue_cycles += 1.0;
+        assert_eq!(table.fingerprint(), before);
+        table.atom_mut("mma.m16n8k16.f32.f16").unwrap().group = 64;
+        assert_ne!(table.fingerprint(), before);
+        assert_ne!(table.filtered(|a| a.name != "mov.b128").fingerprint(), before);
+    }
 
     #[test]
     fn names_are_found_and_guessed() {

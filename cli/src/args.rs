@@ -1,10 +1,12 @@
 //! The command line as types; the doc comments are what `--help` prints.
 
 mod bench;
+mod tune;
 
 pub(crate) use bench::{Bench, BenchCommand};
 #[cfg(feature = "gpu")]
 pub(crate) use bench::{BenchGemm, Factors, Following, Majors, Size, Sums};
+pub(crate) use tune::Tune;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     Simulate(Simulate),
     /// Run a program on a GPU, compare it with what its specs mean, and time it.
     Run(Run),
+    /// Measure by which strategies the kernels of a program are fastest on a GPU, and keep that for `--tuned`.
+    Tune(Tune),
     /// Measure what is decomposed beside NVIDIA's libraries.
     Bench(Bench),
     /// Draw a layout, a tensor of a program or the operands of an instruction.
@@ -108,6 +112,9 @@ pub(crate) struct Decompose {
     /// Do without this instruction, `*` for any part of a name; may be repeated.
     #[arg(long, value_name = "ATOM")]
     pub(crate) forbid: Vec<String>,
+    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
     /// What to print.
@@ -181,6 +188,9 @@ pub(crate) struct Compile {
     /// Multiprocessors of the machine; those of the architecture's usual card without.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) sms: Option<u32>,
+    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tuned: Option<PathBuf>,
     /// Which kernel, where the program holds several.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
@@ -218,6 +228,9 @@ pub(crate) struct Simulate {
     /// Decompose for this architecture first; without it, the program runs as it is written.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
+    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    #[arg(long, value_name = "FILE", requires = "arch")]
+    pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
     /// Run this many blocks of the grid, spread evenly, or `all`. Without it as many as take about a
@@ -282,6 +295,9 @@ pub(crate) struct Run {
     /// The architecture of the GPU, such as `sm_90a`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
+    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
     /// Measure so many launches of each kernel; 0 measures none.
@@ -310,6 +326,16 @@ pub(crate) struct Run {
 /// What a program is given, and what is kept of it.
 #[derive(Debug, Group)]
 pub(crate) struct Data {
+    #[command(flatten)]
+    pub(crate) given: Given,
+    /// Write a tensor to a NumPy file afterwards; may be repeated.
+    #[arg(long = "out", value_name = "NAME=FILE.npy")]
+    pub(crate) outputs: Vec<String>,
+}
+
+/// What a program is given.
+#[derive(Debug, Group)]
+pub(crate) struct Given {
     /// Draw inputs that are not given from [-1, 1), with this seed.
     #[arg(long, value_name = "N", conflicts_with = "ints")]
     pub(crate) seed: Option<u64>,
@@ -319,9 +345,6 @@ pub(crate) struct Data {
     /// Read a tensor from a NumPy file, or take a number that is passed by value; may be repeated.
     #[arg(long = "in", value_name = "NAME=FILE.npy|NUMBER")]
     pub(crate) inputs: Vec<String>,
-    /// Write a tensor to a NumPy file afterwards; may be repeated.
-    #[arg(long = "out", value_name = "NAME=FILE.npy")]
-    pub(crate) outputs: Vec<String>,
     /// The value of a symbolic size; may be repeated.
     #[arg(long = "sym", value_name = "NAME=VALUE")]
     pub(crate) symbols: Vec<String>,

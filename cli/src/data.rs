@@ -1,6 +1,6 @@
 //! Tensors that come from the command line and go to files, for the commands that execute programs.
 
-use crate::args::Data;
+use crate::args::{Data, Given};
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, input, output};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -11,7 +11,11 @@ use std::io::Read;
 use std::path::Path;
 
 /// Inputs and sizes as the command line gives them.
-pub(crate) fn options(args: &Data, program: &Program, source: &Source) -> Result<Options, Failure> {
+pub(crate) fn options(
+    args: &Given,
+    program: &Program,
+    source: &Source,
+) -> Result<Options, Failure> {
     let inputs = match args.ints {
         Some(seed) => Inputs::Ints(seed),
         None => Inputs::Seed(args.seed.unwrap_or(0)),

@@ -106,6 +106,7 @@ fn of(code: Code) -> i32 {
         Code::NotUtf8 | Code::NoNvrtc | Code::NvrtcLacksArch | Code::NoThreads => 2,
         Code::NoDriver | Code::NoGpu | Code::OldDriver | Code::WrongGpu | Code::GpuMemory => 2,
         Code::WithoutGpu | Code::BadBinary | Code::NoCublas | Code::CublasFailed => 2,
+        Code::BadTuned => 2,
         Code::Internal => 3,
         _ => 1,
     }

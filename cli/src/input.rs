@@ -32,7 +32,7 @@ pub(crate) fn read(path: &Path, io: &mut Io<'_>) -> Result<Source, Failure> {
 }
 
 /// Reads a file.
-fn file(path: &Path) -> Result<Source, Failure> {
+pub(crate) fn file(path: &Path) -> Result<Source, Failure> {
     let name = path.display().to_string();
     let refused = |what: String| {
         Failure::usage_help(

@@ -26,6 +26,7 @@ mod pipeline;
 #[cfg(feature = "gpu")]
 mod progress;
 mod sanitize;
+mod tuned;
 pub mod unified;
 
 pub use panics::catch_panics_quietly;

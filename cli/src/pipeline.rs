@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Source};
 use crate::input;
+use crate::tuned::{self, Notes, Tuning};
 use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_decompose::{Options, Search};
 use carbyne_ir::ast::Module;
@@ -76,6 +77,17 @@ pub(crate) struct Decomposed {
     pub(crate) program: Program,
     /// What the decomposition warns of, in the text that was decomposed.
     pub(crate) warnings: Vec<Diagnostic>,
+    /// Of tuned pins.
+    pub(crate) notes: Notes,
+}
+
+/// How a program is decomposed.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct How<'a> {
+    /// Multiprocessors; those of the architecture's usual card without.
+    pub(crate) sms: Option<u32>,
+    /// Pins of specs that have none.
+    pub(crate) tuning: Option<&'a Tuning>,
 }
 
 /// The table without the atoms of these names; `*` stands for anything.
@@ -100,7 +112,16 @@ pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTabl
 
 /// Decomposes a program.
 pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decomposed, Failure> {
-    let found = found(source, table, None)?;
+    tuned(source, table, How::default())
+}
+
+/// The same, by pins that were tuned, too.
+pub(crate) fn tuned(
+    source: &Source,
+    table: &AtomTable,
+    how: How<'_>,
+) -> Result<Decomposed, Failure> {
+    let found = found(source, table, how)?;
     Ok(Decomposed::of(source, table, found))
 }
 
@@ -108,22 +129,22 @@ pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decompose
 pub(crate) fn ordered(
     source: &Source,
     table: &AtomTable,
-    sms: Option<u32>,
+    how: How<'_>,
 ) -> Result<Decomposed, Failure> {
-    let mut found = found(source, table, sms)?;
-    let (_, unknown) = crate::order::checked(source, &found, table)?;
-    found.warnings.extend(unknown);
+    let mut found = found(source, table, how)?;
+    let (_, unknown) = crate::order::checked(source, &found.0, table)?;
+    found.0.warnings.extend(unknown);
     Ok(Decomposed::of(source, table, found))
 }
 
 fn found(
     source: &Source,
     table: &AtomTable,
-    sms: Option<u32>,
-) -> Result<carbyne_decompose::Decomposed, Failure> {
+    how: How<'_>,
+) -> Result<(carbyne_decompose::Decomposed, Notes), Failure> {
     let module = parsed(source)?;
-    let options = options(source, Search { sms, ..Search::default() })?;
-    carbyne_decompose::decompose_by(&module, &source.text, table, &options)
+    let options = options(source, Search { sms: how.sms, ..Search::default() })?;
+    tuned::decomposed(source, &module, table, &options, how.tuning)
         .map_err(|e| Failure::program(source, e))
 }
 
@@ -134,10 +155,15 @@ pub(crate) fn options(source: &Source, search: Search) -> Result<Options, Failur
 }
 
 impl Decomposed {
-    fn of(source: &Source, table: &AtomTable, found: carbyne_decompose::Decomposed) -> Self {
+    fn of(
+        source: &Source,
+        table: &AtomTable,
+        (found, notes): (carbyne_decompose::Decomposed, Notes),
+    ) -> Self {
         let name = format!("{} for {}", source.name, table.arch);
         let decomposed = Source { name, text: found.text, ..Source::default() };
-        Decomposed { source: decomposed, program: found.program, warnings: found.warnings }
+        let (program, warnings) = (found.program, found.warnings);
+        Decomposed { source: decomposed, program, warnings, notes }
     }
 }
 

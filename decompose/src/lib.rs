@@ -188,6 +188,27 @@ pub fn decompose_by(
     })
 }
 
+/// By which strategies and parameters the kernel-level specs of a module could get their dataflow, best first as far as is
+/// known: what [`decompose_by`] chooses from, in the order of the text. Each can be pinned by its `by`.
+///
+/// # Errors
+/// Errors of resolving and verifying, a spec that no strategy implements.
+pub fn ranked(
+    module: &Module,
+    src: &str,
+    table: &AtomTable,
+    options: &Options,
+) -> Result<Vec<Ranking>, Diagnostics> {
+    let options =
+        &Options { strategies: options.strategies.with_those_of(module), ..options.clone() };
+    let elaborated = resolve::elaborate(module, src)?;
+    let (module, program) = separated(&elaborated, src)?;
+    known_atoms(&program, table)?;
+    let generated = Generated { module: &module, src };
+    let mut names = Names::of(&module);
+    planned_once(&generated, &module, &program, table, options, &mut names).map(|p| p.1)
+}
+
 /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
 const MAX_ROUNDS: usize = 16;
 

@@ -242,6 +242,8 @@ codes! {
     NoCublas = "R0710" "NVIDIA's library cuBLAS is not to be found.",
     CublasFailed = "R0711" "cuBLAS does not have a product, or fails.",
     WrongProduct = "R0712" "A kernel computes something else than cuBLAS.",
+    BadTuned = "R0713" "A database of tuned kernels cannot be read.",
+    StaleTuned = "R0714" "A pin that was tuned can no longer be, and is not taken.",
     Internal = "I0901" "A defect of carbyne itself.",
 }
 

@@ -58,6 +58,9 @@ pub(crate) struct BenchGemm {
     /// Draw the factors from this seed; from the clock where left out.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tuned: Option<PathBuf>,
     /// Which GPU, as the driver counts.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,

@@ -6,6 +6,8 @@
 use super::abi;
 use crate::args::{Compile, Emit, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};
+use crate::pipeline::How;
+use crate::tuned::Tuning;
 use crate::{Io, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Compiled, Usage};
@@ -25,8 +27,11 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
     };
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let source = input::read(&args.file, io)?;
-    let decomposed = pipeline::ordered(&source, &table, args.sms)?;
+    let tuning = Tuning::of(args.tuned.as_deref(), None)?;
+    let how = How { sms: args.sms, tuning: tuning.as_ref() };
+    let decomposed = pipeline::ordered(&source, &table, how)?;
     output::warn(&source, &decomposed.warnings, format, io);
+    decomposed.notes.say(&source, format, io);
     let to = args.output.as_deref();
     if args.emit == Emit::Ir && !verbose {
         return output::write(to, decomposed.source.text.as_bytes(), io);

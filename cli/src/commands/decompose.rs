@@ -7,9 +7,10 @@ use super::estimate;
 use super::ranking;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
+use crate::tuned::{self, Tuning};
 use crate::{Io, input, order, output, pipeline};
 use carbyne_atoms::{Arch, machine};
-use carbyne_decompose::{Decomposed, Estimate, Leaf, Search, decompose_by};
+use carbyne_decompose::{Decomposed, Estimate, Leaf, Search};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::SpecId;
 use serde_json::json;
@@ -23,7 +24,8 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let source = input::read(&args.file, io)?;
     let module = pipeline::parsed(&source)?;
     let options = pipeline::options(&source, search(&args.search))?;
-    let found = decompose_by(&module, &source.text, &table, &options)
+    let tuning = Tuning::of(args.tuned.as_deref(), None)?;
+    let (found, notes) = tuned::decomposed(&source, &module, &table, &options, tuning.as_ref())
         .map_err(|e| Failure::program(&source, forbidden(e, &args.forbid, fewer)))?;
     pipeline::has_kernel(&source, &found.program)?;
     let (reports, unknown) = order::checked(&source, &found, &table)?;
@@ -36,6 +38,7 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     output::write(args.output.as_deref(), printed.as_bytes(), io)?;
     output::warn(&source, &found.warnings, format, io);
     output::warn(&source, &unknown, format, io);
+    notes.say(&source, format, io);
     let report = match format {
         MessageFormat::Human => said(&args.search, &found, &source.text, table.arch),
         MessageFormat::Json => object(&args.search, &found, &source.text),

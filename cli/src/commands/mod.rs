@@ -19,6 +19,7 @@ mod ranking;
 mod run;
 mod simulate;
 mod strategies;
+mod tune;
 mod why;
 
 use crate::Io;
@@ -35,6 +36,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Simulate(a) => simulate::run(a, args.message_format, io),
         Command::Run(a) => run::run(a, args.message_format, io),
         Command::Bench(a) => bench::run(a, args.message_format, io),
+        Command::Tune(a) => tune::run(a, args.message_format, io),
         Command::Draw(a) => draw::run(a, io),
         Command::Atoms(a) => atoms::run(a, io),
         Command::Layout(a) => layout::run(a, args.message_format, io),

@@ -5,6 +5,8 @@
 use super::listing;
 use crate::args::{Blocks, MessageFormat, ReportFormat, Simulate};
 use crate::failure::{Failure, Outcome};
+use crate::pipeline::How;
+use crate::tuned::Tuning;
 use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
@@ -22,8 +24,11 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     let mut whole = None;
     let (source, program) = match &arch {
         Some(table) => {
-            let decomposed = pipeline::decomposed(&source, table)?;
+            let tuning = Tuning::of(args.tuned.as_deref(), None)?;
+            let how = How { tuning: tuning.as_ref(), ..How::default() };
+            let decomposed = pipeline::tuned(&source, table, how)?;
             output::warn(&source, &decomposed.warnings, format, io);
+            decomposed.notes.say(&source, format, io);
             generated = decomposed.source.text != source.text;
             let meant = pipeline::verified(&source)?.1;
             if decomposed.program.kernels.len() > meant.kernels.len() {
@@ -40,7 +45,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     // As written, a program may name the atoms of any architecture; the newest table has most.
     let table = arch.or_else(|| Arch::ALL.last().map(|a| AtomTable::new(*a)));
     let table = table.ok_or_else(|| Failure::usage("there are no architectures"))?;
-    let mut options = data::options(&args.data, &program, &source)?;
+    let mut options = data::options(&args.data.given, &program, &source)?;
     options.blocks = match args.blocks {
         Some(Blocks::Some(n)) => Some(n),
         Some(Blocks::All) | None => None,

@@ -45,6 +45,8 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::NoCublas, "tests/gpu"),
     (Code::CublasFailed, "tests/gpu"),
     (Code::WrongProduct, "tests/gpu"),
+    (Code::BadTuned, "tuned"),
+    (Code::StaleTuned, "tuned"),
     (Code::Internal, "no text is known that raises it"),
     (Code::LayoutOverflow, "calculator"),
     (Code::LayoutIncongruent, "calculator"),

@@ -24,3 +24,4 @@ mod pairs;
 mod run;
 mod streams;
 mod support;
+mod tuned;

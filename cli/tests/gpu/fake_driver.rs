@@ -1,7 +1,7 @@
 //! A CUDA driver without a GPU, for tests: memory is the host's, and a launch copies the first argument to
 //! the second, 16 bytes a thread; where `FAKE_GEMM` is set, as `M,N,K,majors,type of A and B,type of C`, it multiplies the
-//! first two arguments into the last one, with a bias where there is a third. `FAKE_DRIVER` says what goes wrong, and
-//! `FAKE_CAPABILITY` what GPU it is. Time passes by what is done alone. Compiled by the test beside it.
+//! first two arguments into the last one, with a bias where there is a third. `FAKE_DRIVER` says what goes wrong,
+//! `FAKE_CRASH` after how many launches it does, and `FAKE_CAPABILITY` what GPU it is. Time passes by what is done alone. Compiled by the test beside it.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the driver's own interface")]
 
 #[path = "fake_numbers.rs"]
@@ -40,6 +40,14 @@ fine! {
 
 /// Nanoseconds that have passed.
 static NOW: AtomicU64 = AtomicU64::new(0);
+
+/// Kernels that were launched.
+static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+
+fn crashed() -> bool {
+    let most = std::env::var("FAKE_CRASH").ok().and_then(|n| n.parse().ok());
+    most.is_some_and(|most: u64| LAUNCHES.load(Ordering::Relaxed) > most)
+}
 
 /// Lets time pass.
 #[unsafe(no_mangle)]
@@ -191,7 +199,7 @@ pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut i32, _: u32, _: P) -> u3
 pub extern "C" fn cuEventQuery(_: P) -> u32 {
     match () {
         () if goes_wrong("endless") => 600,
-        () if goes_wrong("crash") => 700,
+        () if goes_wrong("crash") || crashed() => 700,
         // A status that no version of the Rust bindings knows.
         () if goes_wrong("unheard of") => 1234,
         () => 0,
@@ -239,6 +247,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
     _: P,
 ) -> u32 {
     // Half a millisecond for 128 threads a block, more for more.
+    LAUNCHES.fetch_add(1, Ordering::Relaxed);
     fake_advance(400_000 + 100_000 * u64::from(bx) / 128);
     if goes_wrong("idle") {
         return 0;

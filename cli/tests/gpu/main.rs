@@ -4,6 +4,7 @@
 
 mod atoms;
 mod bench;
+mod tune;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

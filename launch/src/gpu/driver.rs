@@ -119,6 +119,11 @@ pub(super) fn hangs() {
     HANGING.store(true, Ordering::Release);
 }
 
+/// Whether one does.
+pub(super) fn is_hanging() -> bool {
+    HANGING.load(Ordering::Acquire)
+}
+
 /// Something of the driver's, freed when dropped unless a kernel hangs.
 pub(super) struct Kept<T>(ManuallyDrop<T>);
 
@@ -143,7 +148,7 @@ impl<T> DerefMut for Kept<T> {
 
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
-        if !HANGING.load(Ordering::Acquire) {
+        if !is_hanging() {
             // SAFETY: dropped once, here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.0) };
         }

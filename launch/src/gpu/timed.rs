@@ -1,7 +1,7 @@
 //! What is put into the stream, and what it takes.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
-use super::driver::{Kept, failed, hangs};
+use super::driver::{Kept, failed, hangs, is_hanging};
 use super::{Buffer, Function, Gpu, Launch};
 use crate::{Arguments, Fallible, LaidOut, Sustained, Timing, refused};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -100,6 +100,18 @@ impl Gpu {
         work.enqueue(self)?;
         done.record(&self.stream).map_err(|e| failed(e, "the GPU cannot be waited for"))?;
         wait(&done, work.name(), patience)
+    }
+
+    /// Whether anything more can be done on it. After a kernel that does not end, and after one that the GPU has ended, nothing
+    /// can; one that could not be launched does no harm.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        let answers = || {
+            let done = event(EventFlags::DISABLE_TIMING)?;
+            done.record(&self.stream).map_err(untimed)?;
+            done.query().map_err(untimed)
+        };
+        !is_hanging() && answers().is_ok()
     }
 
     /// Does pieces of work in turn and measures each, in seconds, in their order. Before each the L2 cache is flushed, by

@@ -11,6 +11,7 @@ use crate::args::{BenchGemm, MessageFormat};
 use crate::commands::gpu::{self, Builder, Clock, side_by_side};
 use crate::failure::{Failure, Outcome, Source};
 use crate::progress::Progress;
+use crate::tuned::Tuning;
 use crate::{Io, human, input, json, output};
 use carbyne_ir::diag::Diagnostic;
 use carbyne_launch::{Cublas, CublasLibrary, Gpu};
@@ -29,7 +30,8 @@ pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> O
     let gpu = Gpu::open(args.gpu).map_err(machine)?;
     let table = gpu::table(COMMAND, &gpu, args.arch.as_deref())?;
     let library = CublasLibrary::find().map_err(machine)?;
-    let builder = Builder::new(COMMAND, &gpu, &table)?;
+    let mut builder = Builder::new(COMMAND, &gpu, &table)?;
+    builder.tuning = Tuning::of(args.tuned.as_deref(), Some(&gpu.info().name))?;
     let cublas = Cublas::start(library, &gpu).map_err(machine)?;
     let seed = args.seed.unwrap_or_else(|| {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
@@ -57,7 +59,10 @@ pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> O
     let mut of_problems: Vec<Vec<Ours>> = problems.iter().map(|_| vec![]).collect();
     for ((i, asked, source), built) in texts.into_iter().zip(built) {
         match built {
-            Ok(built) => of_problems[i].push(Ours { asked, source, built }),
+            Ok(built) => {
+                built.notes.say(&source, format, io);
+                of_problems[i].push(Ours { asked, source, built });
+            }
             Err(failure) => failures.push(failure),
         }
     }
@@ -86,7 +91,7 @@ pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> O
             }
         }
         progress.step();
-        if failures.last().is_some_and(gpu::is_final) {
+        if !failures.is_empty() && !gpu.is_usable() {
             break;
         }
     }

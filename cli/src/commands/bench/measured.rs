@@ -3,13 +3,14 @@
 use super::numbers::{distance, drawn, width};
 use super::problem::Problem;
 use crate::args::{BenchGemm, Following};
-use crate::commands::gpu::{Built, Clock, GUARD, Loaded, Memory, Times, guarded};
+use crate::commands::gpu::{Built, Clock, Loaded, Memory, Times, guarded, unguarded};
 use crate::failure::{Failure, Source};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use carbyne_launch::{Buffer, Cublas, Epilogue, Gpu, Product, Sequence, Work};
-use carbyne_simulate::device::POISON;
+use carbyne_simulate::Options;
+use carbyne_simulate::device::{POISON, Trial};
 use std::time::Duration;
 
 /// A kernel of ours for a product.
@@ -77,7 +78,7 @@ impl Session<'_> {
         let theirs = self.theirs(&problem, &operands, &reference);
         let theirs = self.cublas.product(&theirs).map_err(about)?;
         self.gpu.run(&*theirs, patience).map_err(about)?;
-        let wanted = read(&reference, "cuBLAS").map_err(about)?;
+        let wanted = unguarded(&reference, "cuBLAS", "C").map_err(about)?;
         // What borrows what follows it is made in stages: memory, modules, functions, launches.
         let mut loaded = vec![];
         for ours in ours {
@@ -92,7 +93,9 @@ impl Session<'_> {
                     _ => None,
                 };
                 let of = (&given as &dyn Fn(&str) -> Option<u64>, &mut memory);
-                Ok((Loaded::new(self.gpu, &ours.built, self.table, of)?, c))
+                let program = &ours.built.program;
+                let trial = Trial::new(program, self.table, &Options::default())?;
+                Ok((Loaded::new(self.gpu, &ours.built, &trial, of)?, c))
             });
             match made.map_err(about) {
                 Ok((kernels, c)) => loaded.push((ours, kernels, c, memory)),
@@ -109,7 +112,7 @@ impl Session<'_> {
             let about = |d: Box<Diagnostic>| Failure::one(&ours.source, *d);
             let sequence = kernels.sequence(functions).map_err(about)?;
             self.gpu.run(&sequence, patience).map_err(about)?;
-            let is = read(c, "the kernel").map_err(about)?;
+            let is = unguarded(c, "the kernel", "C").map_err(about)?;
             let columns = problem.size.0[1] as usize;
             let apart = distance(problem.c, columns, &is, &wanted);
             if apart <= problem.bound() {
@@ -194,21 +197,6 @@ impl Session<'_> {
                 Some(bias) => Epilogue::BiasRelu(bias.address()),
                 None => Epilogue::None,
             },
-        }
-    }
-}
-
-/// What a result holds, if nothing behind it was written.
-fn read(buffer: &Buffer, who: &str) -> carbyne_launch::Fallible<Vec<u8>> {
-    let mut bytes = vec![0; buffer.len()];
-    buffer.read(&mut bytes)?;
-    let guard = bytes.split_off(bytes.len().saturating_sub(GUARD));
-    match guard.iter().all(|b| *b == POISON) {
-        true => Ok(bytes),
-        false => {
-            let text = format!("{who} writes behind `%C`");
-            let d = Diagnostic::new(Code::SimOutOfBounds, Span::default(), text);
-            Err(Box::new(d.help("`carbyne simulate` names the access")))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What products are given, and how far their results are apart.
 
+use crate::commands::gpu::in_parallel;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::num::{decode, encode};
 use rand::SeedableRng;
@@ -30,7 +31,7 @@ pub(super) fn drawn(scalar: Scalar, n: usize, seed: u64) -> Vec<u8> {
             element.copy_from_slice(&encode(scalar, number).to_le_bytes()[..width]);
         }
     };
-    bytes.par_chunks_mut(CHUNK * width).enumerate().for_each(of_chunk);
+    in_parallel(|| bytes.par_chunks_mut(CHUNK * width).enumerate().for_each(of_chunk));
     bytes
 }
 
@@ -67,8 +68,8 @@ pub(super) fn distance(scalar: Scalar, columns: usize, is: &[u8], wanted: &[u8])
         let worst = parts.iter().map(|(sum, n)| sum / *n as f64);
         (norm, all, worst.fold(0.0, larger))
     };
-    let bands: Vec<(f64, f64, f64)> =
-        is.par_chunks(row * TILE).zip(wanted.par_chunks(row * TILE)).map(of_band).collect();
+    let bands = is.par_chunks(row * TILE).zip(wanted.par_chunks(row * TILE)).map(of_band);
+    let bands: Vec<(f64, f64, f64)> = in_parallel(|| bands.collect());
     let norm: f64 = bands.iter().map(|(norm, _, _)| norm).sum();
     let all: f64 = bands.iter().map(|(_, all, _)| all).sum();
     let worst = bands.iter().map(|(_, _, worst)| *worst).fold(0.0, larger);

@@ -2,15 +2,20 @@
 
 use crate::failure::{Failure, Source};
 use crate::progress::Progress;
+use crate::tuned::{self, Notes, Tuning};
 use crate::{order, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Nvrtc, Usage};
 use carbyne_codegen::{CudaKernel, print_kernel};
-use carbyne_decompose::{Search, decompose_by};
+use carbyne_decompose::Search;
+use carbyne_ir::ast::{Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_launch::{Binary, Gpu};
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 /// With what texts are decomposed and compiled.
 pub(in crate::commands) struct Builder<'a> {
@@ -18,6 +23,8 @@ pub(in crate::commands) struct Builder<'a> {
     pub(in crate::commands) nvrtc: &'a Nvrtc,
     /// Multiprocessors.
     pub(in crate::commands) sms: u32,
+    /// Pins of specs that have none.
+    pub(in crate::commands) tuning: Option<Tuning>,
 }
 
 /// A program that can be loaded.
@@ -29,6 +36,10 @@ pub(in crate::commands) struct Built {
     pub(in crate::commands) chosen: Vec<(String, String)>,
     /// Microseconds that all kernels are estimated to take.
     pub(in crate::commands) estimate: f64,
+    /// Names of the tensors that the text declares; strategies may have added others.
+    pub(in crate::commands) given: BTreeSet<String>,
+    /// Of tuned pins.
+    pub(in crate::commands) notes: Notes,
 }
 
 /// One of its kernels.
@@ -63,15 +74,20 @@ impl<'a> Builder<'a> {
         let outside = |d: Box<Diagnostic>| super::outside(command, *d);
         let nvrtc = nvrtc::find().map_err(outside)?;
         gpu.runs_code_of(nvrtc.version()).map_err(outside)?;
-        Ok(Builder { table, nvrtc, sms: gpu.info().multiprocessors.max(1) })
+        Ok(Builder { table, nvrtc, sms: gpu.info().multiprocessors.max(1), tuning: None })
+    }
+
+    /// How long layouts are searched for, and for which machine.
+    pub(in crate::commands) fn search(&self) -> Search {
+        Search { sms: Some(self.sms), ..Search::default() }
     }
 
     /// Decomposes a text, proves that its accesses are ordered, and compiles its kernels.
     pub(in crate::commands) fn built(&self, source: &Source) -> Result<Built, Failure> {
         let module = pipeline::parsed(source)?;
-        let search = Search { sms: Some(self.sms), ..Search::default() };
-        let options = pipeline::options(source, search)?;
-        let found = decompose_by(&module, &source.text, self.table, &options)
+        let options = pipeline::options(source, self.search())?;
+        let (table, tuning) = (self.table, self.tuning.as_ref());
+        let (found, notes) = tuned::decomposed(source, &module, table, &options, tuning)
             .map_err(|e| Failure::program(source, e))?;
         pipeline::has_kernel(source, &found.program)?;
         order::checked(source, &found, self.table)?;
@@ -101,21 +117,48 @@ impl<'a> Builder<'a> {
             estimate: found.estimates.iter().map(|(_, e)| e.microseconds).sum(),
             program: found.program,
             kernels,
+            given: module.items.iter().filter_map(declared).collect(),
+            notes,
         })
+    }
+}
+
+/// The name of the tensor that a statement declares.
+fn declared(stmt: &Stmt) -> Option<String> {
+    match &stmt.kind {
+        StmtKind::DataDecl { name, .. } => Some(name.text.clone()),
+        _ => None,
     }
 }
 
 /// Bytes of the stack of a thread that decomposes, as of a process's first thread.
 const STACK: usize = 8 << 20;
 
+/// The threads on which things are done side by side.
+fn pool() -> &'static Result<ThreadPool, ThreadPoolBuildError> {
+    static POOL: OnceLock<Result<ThreadPool, ThreadPoolBuildError>> = OnceLock::new();
+    POOL.get_or_init(|| ThreadPoolBuilder::new().stack_size(STACK).build())
+}
+
+/// Runs what is done in parallel on these threads.
+pub(in crate::commands) fn in_parallel<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    match pool() {
+        Ok(pool) => pool.install(f),
+        Err(_) => f(),
+    }
+}
+
 /// Does the same to many things side by side; the answers are in their order.
+///
+/// # Errors
+/// [`Code::NoThreads`].
 pub(in crate::commands) fn side_by_side<T: Sync, R: Send>(
     command: &str,
     all: &[T],
     progress: &Progress,
     f: impl Fn(&T) -> R + Sync,
 ) -> Result<Vec<R>, Failure> {
-    let pool = rayon::ThreadPoolBuilder::new().stack_size(STACK).build().map_err(|why| {
+    let pool = pool().as_ref().map_err(|why| {
         let d =
             Diagnostic::new(Code::NoThreads, Default::default(), "the machine starts no thread");
         let d =

@@ -1,24 +1,44 @@
 //! Tensors of a program on the GPU, and its kernels ready to be launched.
 
 use super::Built;
-use carbyne_atoms::AtomTable;
 use carbyne_codegen::Param;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::BufferId;
 use carbyne_launch::{
     Arguments, Buffer, Fallible, Function, Gpu, Launch, MapValues, Module, Sequence, TensorMap,
 };
-use carbyne_simulate::Options;
 use carbyne_simulate::device::{POISON, Trial};
 use std::collections::BTreeMap;
 
 /// Bytes behind every tensor that no kernel may write.
-pub(in crate::commands) const GUARD: usize = 256;
+const GUARD: usize = 256;
 
 /// Memory of the tensors of one program, guarded behind each of them.
 #[derive(Default)]
 pub(in crate::commands) struct Memory {
     buffers: BTreeMap<BufferId, Buffer>,
+}
+
+impl Memory {
+    /// That of a tensor, if it has got one here.
+    pub(in crate::commands) fn of(&self, buffer: BufferId) -> Option<&Buffer> {
+        self.buffers.get(&buffer)
+    }
+}
+
+/// What a buffer holds, if nothing behind it was written. `name` is that of its tensor.
+pub(in crate::commands) fn unguarded(buffer: &Buffer, who: &str, name: &str) -> Fallible<Vec<u8>> {
+    let mut bytes = vec![0; buffer.len()];
+    buffer.read(&mut bytes)?;
+    let guard = bytes.split_off(bytes.len().saturating_sub(GUARD));
+    match guard.iter().all(|b| *b == POISON) {
+        true => Ok(bytes),
+        false => {
+            let text = format!("{who} writes behind `%{name}`");
+            let d = Diagnostic::new(Code::SimOutOfBounds, Default::default(), text);
+            Err(Box::new(d.help("`carbyne simulate` names the access")))
+        }
+    }
 }
 
 /// Memory that a tensor is given by whoever has made it, by its name.
@@ -31,14 +51,13 @@ pub(in crate::commands) struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the kernels. Tensors that are not `given` get memory of their own, with what a trial begins with.
+    /// Loads the kernels. Tensors that are not `given` get memory of their own, with what the trial begins with.
     pub(in crate::commands) fn new(
         gpu: &Gpu,
         built: &Built,
-        table: &AtomTable,
+        trial: &Trial<'_>,
         (given, memory): (Given<'_>, &mut Memory),
     ) -> Fallible<Loaded> {
-        let trial = Trial::new(&built.program, table, &Options::default())?;
         let (mut modules, mut calls) = (vec![], vec![]);
         for compiled in &built.kernels {
             let kernel = &compiled.kernel;
@@ -74,6 +93,11 @@ impl Loaded {
         Ok(Loaded { modules, calls })
     }
 
+    /// How each kernel is launched.
+    pub(in crate::commands) fn calls(&self) -> &[(Launch, Arguments)] {
+        &self.calls
+    }
+
     /// The kernels as functions.
     pub(in crate::commands) fn functions(&self, built: &Built) -> Fallible<Vec<Function<'_>>> {
         let all = self.modules.iter().zip(&self.calls).zip(&built.kernels);
@@ -99,10 +123,15 @@ impl Loaded {
 
 /// Memory on the GPU that holds these bytes, guarded behind.
 pub(in crate::commands) fn guarded(gpu: &Gpu, bytes: &[u8]) -> Fallible<Buffer> {
+    let mut buffer = gpu.allocate(bytes.len() + GUARD)?;
+    refill(&mut buffer, bytes)?;
+    Ok(buffer)
+}
+
+/// Lets memory that is guarded behind hold these bytes.
+pub(in crate::commands) fn refill(buffer: &mut Buffer, bytes: &[u8]) -> Fallible<()> {
     let mut all = Vec::with_capacity(bytes.len() + GUARD);
     all.extend_from_slice(bytes);
     all.resize(bytes.len() + GUARD, POISON);
-    let mut buffer = gpu.allocate(all.len())?;
-    buffer.write(&all)?;
-    Ok(buffer)
+    buffer.write(&all)
 }

@@ -7,15 +7,15 @@ mod built;
 mod memory;
 mod turns;
 
-pub(super) use built::{Builder, Built, side_by_side};
-pub(super) use memory::{GUARD, Loaded, Memory, guarded};
+pub(super) use built::{Builder, Built, in_parallel, side_by_side};
+pub(super) use memory::{Loaded, Memory, guarded, refill, unguarded};
 pub(super) use turns::{Clock, Times};
 
 use super::run::runs;
 use crate::failure::{Failure, Source};
 use crate::pipeline;
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::diag::Diagnostic;
 use carbyne_launch::{DeviceInfo, Gpu};
 
 /// An error that is about the machine.
@@ -52,14 +52,5 @@ pub(super) fn driver(info: &DeviceInfo) -> String {
     match own.is_empty() {
         true => format!("driver of CUDA {major}.{minor}"),
         false => format!("driver {own} of CUDA {major}.{minor}"),
-    }
-}
-
-/// Whether nothing more can be done on the GPU after a failure.
-pub(super) fn is_final(failure: &Failure) -> bool {
-    let ends = |code: Code| matches!(code, Code::LaunchFailed | Code::Unending);
-    match failure {
-        Failure::Program { list, .. } => list.iter().any(|d| ends(d.code)),
-        Failure::Said | Failure::Usage { .. } | Failure::Panic { .. } | Failure::Closed => false,
     }
 }

@@ -7,6 +7,8 @@ use super::report::{self, Ran};
 use super::{Diagnostic, elsewhere};
 use crate::args::{MessageFormat, Run};
 use crate::failure::{Failure, Outcome};
+use crate::pipeline::How;
+use crate::tuned::Tuning;
 use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Usage};
@@ -30,10 +32,22 @@ const MAX_BINARY: u64 = 1 << 28;
 pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let table = pipeline::table(&args.arch)?;
     let source = input::read(&args.file, io)?;
-    let decomposed = pipeline::ordered(&source, &table, None)?;
+    let outside = |d: Box<Diagnostic>| elsewhere(args, *d);
+    // The card is asked first where pins are the card's.
+    let mut opened = None;
+    let mut tuning = None;
+    if let Some(path) = &args.tuned {
+        let gpu = opened.insert(Gpu::open(args.gpu).map_err(outside)?);
+        tuning = Tuning::of(Some(path), Some(&gpu.info().name))?;
+    }
+    // Pins were measured among what is decomposed for as many multiprocessors as the card has.
+    let sms = opened.as_ref().map(|gpu| gpu.info().multiprocessors);
+    let how = How { sms, tuning: tuning.as_ref() };
+    let decomposed = pipeline::ordered(&source, &table, how)?;
     output::warn(&source, &decomposed.warnings, format, io);
+    decomposed.notes.say(&source, format, io);
     let (source, program) = (decomposed.source, decomposed.program);
-    let options = data::options(&args.data, &program, &source)?;
+    let options = data::options(&args.data.given, &program, &source)?;
     let wanted = data::wanted(&args.data, &program)?;
     let mut kernels = vec![];
     for id in &program.kernels {
@@ -46,9 +60,8 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
             "put the kernels into a folder and name it with `--prebuilt`",
         ));
     }
-    let outside = |d: Box<Diagnostic>| elsewhere(args, *d);
     let about = |d: Box<Diagnostic>| Failure::one(&source, *d);
-    let gpu = Gpu::open(args.gpu).map_err(outside)?;
+    let gpu = opened.map_or_else(|| Gpu::open(args.gpu).map_err(outside), Ok)?;
     let mut trial = Trial::new(&program, &table, &options).map_err(about)?;
     let mut memory = Memory::default();
     for (id, kernel) in &kernels {

@@ -125,7 +125,7 @@ fn environment_of(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     Some(bin.parent()?.to_owned())
 }
 
-/// Folders of packages of an environment, those of the newest Python last, whose name is the longest or the greatest.
+/// Folders of packages of an environment; should it be of several Pythons, sorted by their names.
 fn packages(root: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root.join("lib")) else { return vec![] };
     let mut pythons: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();

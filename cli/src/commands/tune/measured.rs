@@ -1,0 +1,224 @@
+//! The candidates of one spec on the GPU: compared with what it means, and timed in turn.
+
+use crate::args::Tune;
+use crate::commands::gpu::{Built, Clock, Loaded, Memory, Times, guarded, refill, unguarded};
+use crate::failure::{Failure, Outcome, Source};
+use crate::progress::Progress;
+use crate::tuned::Entry;
+use carbyne_atoms::AtomTable;
+use carbyne_codegen::Param;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_launch::{Buffer, Function, Gpu, Sequence, Work};
+use carbyne_simulate::Options;
+use carbyne_simulate::device::{Images, Trial};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Launches of each candidate between two looks at which is the best.
+const ROUND: usize = 20;
+
+/// An instance of a strategy.
+pub(super) struct Candidate {
+    /// As a pin.
+    pub(super) by: String,
+    pub(super) source: Source,
+    /// None where it cannot be, and then why.
+    pub(super) built: Option<Built>,
+    pub(super) refused: Option<String>,
+    /// That it computes something else.
+    pub(super) wrong: Option<Failure>,
+    pub(super) times: Option<Times>,
+}
+
+impl Candidate {
+    pub(super) fn new(by: String, source: Source, built: Result<Built, Failure>) -> Self {
+        let (built, refused) = match built {
+            Ok(built) => (Some(built), None),
+            Err(failure) => (None, Some(reason(&failure))),
+        };
+        Candidate { by, source, built, refused, wrong: None, times: None }
+    }
+
+    /// What was made of it, unless that went wrong.
+    fn unless<T>(&mut self, made: carbyne_launch::Fallible<T>) -> Option<T> {
+        made.map_err(|d| self.wrong = Some(Failure::one(&self.source, *d))).ok()
+    }
+
+    /// The median of all launches, in seconds.
+    pub(super) fn median(&self) -> Option<f64> {
+        self.times.as_ref().map(|t| t.all().median())
+    }
+}
+
+/// The first thing that a failure says.
+fn reason(failure: &Failure) -> String {
+    match failure {
+        Failure::Program { list, .. } => {
+            list.first().map_or_else(String::new, |d| format!("{}: {}", d.code, d.message))
+        }
+        Failure::Usage { message, .. } => message.clone(),
+        Failure::Panic { what, .. } => what.clone(),
+        Failure::Said | Failure::Closed => String::new(),
+    }
+}
+
+/// With what specs are measured.
+pub(super) struct Session<'a> {
+    pub(super) args: &'a Tune,
+    pub(super) gpu: &'a Gpu,
+    pub(super) table: &'a AtomTable,
+    /// Inputs and sizes.
+    pub(super) options: Options,
+    pub(super) clock: Clock<'a>,
+}
+
+/// Memory of tensors that all candidates share, by name, guarded behind each.
+type Shared = BTreeMap<String, Buffer>;
+
+impl Session<'_> {
+    /// Compares and times all candidates that could be built. `keep` is told of what is the best so far.
+    pub(super) fn measured(
+        &mut self,
+        candidates: &mut [Candidate],
+        progress: &Progress,
+        keep: &mut dyn FnMut(Entry) -> Outcome,
+    ) -> Outcome {
+        let mut shared = Shared::new();
+        // What borrows what follows it is made in stages: memory, modules, functions, launches.
+        let loaded: Vec<Option<(Loaded, Memory)>> = candidates
+            .iter_mut()
+            .map(|c| {
+                let made = self.loaded(c.built.as_ref()?, &mut shared);
+                c.unless(made)
+            })
+            .collect();
+        let functions: Vec<Option<Vec<Function<'_>>>> = candidates
+            .iter_mut()
+            .zip(&loaded)
+            .map(|(c, loaded)| {
+                let (kernels, _) = loaded.as_ref()?;
+                let made = kernels.functions(c.built.as_ref()?);
+                c.unless(made)
+            })
+            .collect();
+        let mut right: Vec<(usize, Sequence<'_>)> = vec![];
+        for (i, candidate) in candidates.iter_mut().enumerate() {
+            progress.says(&candidate.by);
+            progress.step();
+            let (Some(built), Some((kernels, memory)), Some(functions)) =
+                (&candidate.built, &loaded[i], &functions[i])
+            else {
+                continue;
+            };
+            let checked = self.checked(built, (functions, kernels, memory), &mut shared);
+            let sequence = checked.and_then(|()| kernels.sequence(functions));
+            if let Some(sequence) = candidate.unless(sequence) {
+                right.push((i, sequence));
+            }
+            if candidate.wrong.is_some() && !self.gpu.is_usable() {
+                return candidate.wrong.take().map_or(Ok(()), Err);
+            }
+        }
+        let works: Vec<&dyn Work> = right.iter().map(|(_, s)| s as &dyn Work).collect();
+        if works.is_empty() {
+            return Ok(());
+        }
+        let mut times = vec![Times::default(); works.len()];
+        let (mut left, mut kept) = (self.args.launches as usize, None);
+        while left > 0 {
+            let round = left.min(ROUND);
+            left -= round;
+            progress.says(&format!("{left} turns left"));
+            let timed = self.clock.burst(&works, round, &mut times);
+            timed.map_err(|d| Failure::one(&candidates[right[0].0].source, *d))?;
+            for ((i, _), times) in right.iter().zip(&times) {
+                candidates[*i].times = Some(times.clone());
+            }
+            let entry = entry(candidates);
+            if entry.is_some() && entry != kept {
+                kept = entry;
+                kept.clone().map_or(Ok(()), &mut *keep)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads a candidate. Tensors of the program are shared, as they are the same for all.
+    fn loaded(
+        &self,
+        built: &Built,
+        shared: &mut Shared,
+    ) -> carbyne_launch::Fallible<(Loaded, Memory)> {
+        let trial = Trial::new(&built.program, self.table, &self.options)?;
+        let params = built.kernels.iter().flat_map(|k| &k.kernel.params);
+        for param in params {
+            let Param::Pointer { buffer, .. } = param else { continue };
+            let name = &built.program.buffers[*buffer].name;
+            let Some(bytes) = trial.image(*buffer).filter(|_| !shared.contains_key(name)) else {
+                continue;
+            };
+            if built.given.contains(name) {
+                shared.insert(name.clone(), guarded(self.gpu, &bytes)?);
+            }
+        }
+        let mut memory = Memory::default();
+        let given = |name: &str| shared.get(name).map(Buffer::address);
+        let kernels = Loaded::new(self.gpu, built, &trial, (&given, &mut memory))?;
+        Ok((kernels, memory))
+    }
+
+    /// Launches the kernels of a candidate once, each on what the ones before it left behind, and compares what each wrote with
+    /// what it means.
+    fn checked(
+        &self,
+        built: &Built,
+        (functions, kernels, memory): (&[Function<'_>], &Loaded, &Memory),
+        shared: &mut Shared,
+    ) -> carbyne_launch::Fallible<()> {
+        let patience = Duration::from_secs(self.args.timeout.into());
+        let program = &built.program;
+        let mut trial = Trial::new(program, self.table, &self.options)?;
+        // As before other candidates.
+        for param in built.kernels.iter().flat_map(|k| &k.kernel.params) {
+            let Param::Pointer { buffer, written: true, .. } = param else { continue };
+            let name = &program.buffers[*buffer].name;
+            if let (Some(bytes), Some(to)) = (trial.image(*buffer), shared.get_mut(name)) {
+                refill(to, &bytes)?;
+            }
+        }
+        let all = built.kernels.iter().zip(functions).zip(kernels.calls());
+        for ((compiled, function), (launch, arguments)) in all {
+            self.gpu.launch(function, *launch, arguments, patience)?;
+            let mut after = Images::new();
+            for param in &compiled.kernel.params {
+                let Param::Pointer { buffer, written: true, .. } = param else { continue };
+                let name = &program.buffers[*buffer].name;
+                let Some(on_gpu) = shared.get(name).or_else(|| memory.of(*buffer)) else {
+                    continue;
+                };
+                after.insert(*buffer, unguarded(on_gpu, &compiled.kernel.name, name)?);
+            }
+            let judged = trial.judge(compiled.spec, &after, self.args.compare);
+            // Spans are into the decomposed text, which is not the candidate's.
+            judged.map_err(|d| Diagnostic { span: Default::default(), related: vec![], ..*d })?;
+            trial.advance(after);
+        }
+        match functions.is_empty() {
+            false => Ok(()),
+            true => {
+                let d = Diagnostic::new(Code::BadBinary, Default::default(), "no kernel is loaded");
+                Err(Box::new(d.help("compile it again")))
+            }
+        }
+    }
+}
+
+/// The best so far.
+fn entry(candidates: &[Candidate]) -> Option<Entry> {
+    let nanoseconds = |c: &Candidate| c.median().map(|s| (1e9 * s).round() as u64);
+    let all = candidates.iter().filter_map(|c| Some((c, nanoseconds(c)?)));
+    // Of equals the one that is ranked first.
+    let (best, own) = all.min_by_key(|(_, ns)| *ns)?;
+    let model = candidates.first().and_then(|c| Some((c.by.clone(), nanoseconds(c)?)));
+    Some(Entry { by: best.by.clone(), nanoseconds: own, model })
+}
