@@ -254,6 +254,13 @@ fn attempt(
     certified(&program, &solution, table).map_err(|d| one(*d))?;
     let (mut written, _) = written(&generated, &tree, &program, &solution, table, names)?;
     emit::aliases::apply(&mut written, module, table);
+    if by_boxes {
+        let atomic = generated.checked(&written)?;
+        let mut names = Names::of(&written);
+        if let Some(apart) = schedule::apart::apply(&written, &atomic, &mut names) {
+            written = apart;
+        }
+    }
     let mut written = schedule::consumers::apply(&written, &roles.producers, table);
     let atomic = generated.checked(&written)?;
     fits(&atomic, table)?;

@@ -480,13 +480,13 @@ fn staging(stmts: &[Stmt]) -> Option<(usize, usize)> {
 }
 
 /// Whether a spec commits copies of the copy engine.
-fn commits(spec: &Spec) -> bool {
+pub(super) fn commits(spec: &Spec) -> bool {
     let commit = |s: &Stmt| matches!(s.kind, StmtKind::Sync { op: SyncOp::BulkCommit, .. });
     spec.body.iter().flat_map(|b| &b.stmts).any(commit)
 }
 
 /// Whether a statement does nothing but wait until the copy engine has read what it stores.
-fn waits_read(stmt: &Stmt) -> bool {
+pub(super) fn waits_read(stmt: &Stmt) -> bool {
     let StmtKind::Spec(Spec { body: Some(body), .. }) = &stmt.kind else { return false };
     let wait = |s: &Stmt| matches!(s.kind, StmtKind::Sync { op: SyncOp::BulkWaitRead, .. });
     matches!(&body.stmts[..], [s] if wait(s))

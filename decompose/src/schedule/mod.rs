@@ -11,6 +11,7 @@
 //! the cheapest ([`cover`]), [`groups`] where copies are committed; [`planner`] holds what these share.
 
 mod access;
+pub(crate) mod apart;
 pub(crate) mod bulk;
 mod choice;
 pub(crate) mod clusters;

@@ -48,7 +48,7 @@ pub(crate) fn apply(
     };
     for stmt in Walk::new(&module.items).stmts() {
         let Some(of) = found.remove(&stmt.id.key()) else { continue };
-        let StmtKind::Spec(Spec { inputs, outputs, .. }) = &stmt.kind else { continue };
+        let StmtKind::Spec(Spec { inputs, outputs, attrs, .. }) = &stmt.kind else { continue };
         let ([Operand::View(from)], [to]) = (&inputs[..], &outputs[..]) else { continue };
         let to = known.whole(to);
         let Some((sizes, at)) = known.boxes(&to, &of.all) else { continue };
@@ -59,7 +59,8 @@ pub(crate) fn apply(
         by.loops.extend(of.outer.map(|outer| (outer, of.exec.clone())));
         by.tiles.insert(of.tile, stmt.id.key());
         let (tile, tensor) = (from.base.text.clone(), to.base.text.clone());
-        by.stores.insert(stmt.id.key(), (of, Target { tile, tensor, sizes, at }));
+        let cache = attrs.iter().filter(|a| a.key.text == "cache").cloned().collect();
+        by.stores.insert(stmt.id.key(), (of, Target { tile, tensor, sizes, at, cache }));
     }
     if by.stores.is_empty() {
         return None;
@@ -93,6 +94,8 @@ struct Target {
     tensor: String,
     sizes: Vec<i64>,
     at: Vec<Vec<Expr>>,
+    /// What the Move says of caches.
+    cache: Vec<Attr>,
 }
 
 /// The stores of a kernel, by the Moves.
@@ -346,7 +349,8 @@ impl Rewriter for Write<'_> {
 fn before(store: &Store, writer: &Stmt, i: i64) -> Vec<Stmt> {
     let again = store.outer.is_some() || i > 0;
     let mut out = vec![];
-    out.extend(again.then(|| stay(&store.exec)));
+    // Behind another part that thread stays where it is.
+    out.extend((again && i == 0).then(|| stay(&store.exec)));
     // Everybody has read the ring, and what was stored before has been read.
     out.extend((again || store.reuses.is_some()).then(|| barrier(None)));
     inherit(&mut out, writer.id, writer.span);
@@ -379,11 +383,12 @@ fn stored(store: &Store, target: &Target, map: &str, i: i64, names: &mut Names) 
         let mut copy = Spec::new(SpecKind::Move);
         copy.inputs = vec![Operand::View(from)];
         copy.outputs = vec![to];
+        copy.attrs.clone_from(&target.cache);
         Stmt::new(StmtKind::Spec(copy))
     });
     let mut all = vec![copies, sync(SyncOp::BulkCommit, None, None)];
-    if store.outer.is_none() && i + 1 == store.parts {
-        // A block keeps its memory until it ends.
+    if store.outer.is_none() || i + 1 < store.parts {
+        // A block keeps its memory until it ends; the next part takes the place of this one.
         all.push(read());
     }
     vec![

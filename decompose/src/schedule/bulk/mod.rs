@@ -27,7 +27,7 @@ use crate::names::Names;
 use crate::solve::canonical::{self, Demand};
 use crate::solve::ops::{self, Op, WARP};
 use crate::solve::{matmul, tv};
-use carbyne_atoms::{Atom, AtomTable, Visibility};
+use carbyne_atoms::{Atom, AtomTable, Visibility, machine};
 use carbyne_ir::ast::visit;
 use carbyne_ir::ast::*;
 use carbyne_ir::expr::Dim;
@@ -57,7 +57,7 @@ pub(crate) fn apply(
         for stmt in p.specs[kernel].body.iter().flatten() {
             let of = Bulk::of(p, table, kernel, stmt, &ops);
             let of = match of {
-                Some(of) => Some(of.shared(p, table, kernel, stmt, None)),
+                Some(of) => Some(of.shared(p, table, kernel, stmt, None).streamed(p, table, kernel)),
                 None => Bulk::within(p, table, kernel, stmt, &ops),
             };
             found.extend(of.map(|of| (stmt.node.key(), of)));
@@ -122,6 +122,8 @@ struct Ring {
     boxes: Boxes,
     /// Whether each block of the cluster copies a part of it for all of them.
     multicast: bool,
+    /// Whether what it copies is not read again.
+    streamed: bool,
 }
 
 impl Bulk {
@@ -222,6 +224,23 @@ impl Bulk {
         Some(Bulk { outer: Some(outer), ..of })
     }
 
+    /// The same where the largest of the tensors that are read passes the caches: who reads an element of it does so at about the
+    /// same time, where all blocks run together, and what lies in the caches already need not make room for it.
+    fn streamed(mut self, p: &Program, table: &AtomTable, kernel: SpecId) -> Self {
+        let blocks = p.specs[kernel].exec.and_then(|e| p.threads[e.blocks].concat().to_fixed());
+        if blocks.is_none_or(|blocks| blocks.size() > machine(table.arch).sms) {
+            return self;
+        }
+        let bits = |ring: &&mut Ring| {
+            let buffer = p.buffer_of(ring.from);
+            buffer.cosize.as_const().map(|n| n.saturating_mul(buffer.scalar.bits()))
+        };
+        if let Some(largest) = self.rings.values_mut().max_by_key(bits) {
+            largest.streamed = true;
+        }
+        self
+    }
+
     /// The same where blocks of a cluster copy for each other what all of them copy.
     fn shared(
         mut self,
@@ -301,7 +320,7 @@ impl Ring {
         let from = spec.input_tensors().next()?;
         let all = canonical::layouts(p, buffer, &demands);
         let boxes = Boxes::of(p, from, extents, all)?;
-        Some(Ring { copy, from, boxes, multicast: false })
+        Some(Ring { copy, from, boxes, multicast: false, streamed: false })
     }
 }
 

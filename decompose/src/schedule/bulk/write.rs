@@ -3,7 +3,7 @@
 use super::{Bulk, Known};
 use crate::build::{
     barrier, block, counted, define, define_threads, dims, indices, layout_expr, number, plain,
-    sync, view, when, within,
+    sync, view, when, within, word,
 };
 use crate::names::Names;
 use crate::places::inherit;
@@ -555,7 +555,9 @@ impl Write<'_> {
             let Some(ring) = bulk.rings.get(&own.id.key()) else { continue };
             let StmtKind::Allocate { name, ty } = &own.kind else { return None };
             let copy = body.stmts.iter().find(|s| s.id.key() == ring.copy)?;
-            let StmtKind::Spec(Spec { inputs, outputs, .. }) = &copy.kind else { return None };
+            let StmtKind::Spec(Spec { inputs, outputs, attrs, .. }) = &copy.kind else {
+                return None;
+            };
             let [Operand::View(from)] = &inputs[..] else { return None };
             if outputs.iter().any(|to| !to.ops.is_empty()) || ty.levels.len() != 1 {
                 return None;
@@ -599,6 +601,9 @@ impl Write<'_> {
                 if ring.multicast {
                     copy.attrs.push(number("multicast", (1 << cluster) - 1));
                 }
+                let cache = attrs.iter().find(|a| a.key.text == "cache").cloned();
+                let streamed = || word("cache", CacheHint::EvictFirst.as_str());
+                copy.attrs.extend(cache.or_else(|| ring.streamed.then(streamed)));
                 Stmt::new(StmtKind::Spec(copy))
             });
             out.copies.push(copies);
