@@ -243,6 +243,14 @@ impl Kernel<'_> {
                 ])));
                 index
             }
+            // One box is all of the tile.
+            (None, None) => {
+                let of = maps.get_mut(&to.base.text)?;
+                (of.used, line) = (true, of.line);
+                let sizes = [of.number / self.groups, of.width].map(|n| Some(Expr::int(n)));
+                tile.ops.push(ViewOp::Tile(Tiler::Sizes(sizes.to_vec())));
+                vec![Some(Expr::int(0)); 2]
+            }
             _ => return None,
         };
         let [Some(first), column] = &index[..] else { return None };
@@ -290,10 +298,12 @@ fn first_of(threads: View) -> View {
     threads.then(of_warp).then(ViewOp::Index(vec![Some(Expr::int(0))])).then(ViewOp::Elect)
 }
 
-/// Of a tensor map: which mode counts the lines of a box, how many a box has, and whether groups store by it.
+/// Of a tensor map: which mode counts the lines of a box, how many a box has and how long they are, and whether groups store by
+/// it.
 struct Lines {
     line: usize,
     number: i64,
+    width: i64,
     used: bool,
 }
 
@@ -303,8 +313,9 @@ fn lines(stmts: &[Stmt]) -> HashMap<String, Lines> {
         let StmtKind::DataDef { name, view, .. } = &stmt.kind else { return None };
         let Some(ViewOp::TensorMap { sizes, .. }) = view.ops.last() else { return None };
         let line = sizes.len().checked_sub(2)?;
-        let number = eval(&sizes[line], &Numbers::new())?;
-        Some((name.text.clone(), Lines { line, number, used: false }))
+        let size = |mode: usize| eval(&sizes[mode], &Numbers::new());
+        let (number, width) = (size(line)?, size(line + 1)?);
+        Some((name.text.clone(), Lines { line, number, width, used: false }))
     };
     Walk::new(stmts).stmts().filter_map(of).collect()
 }
