@@ -261,7 +261,8 @@ fn attempt(
             written = apart;
         }
     }
-    let mut written = schedule::consumers::apply(&written, &roles.producers, table);
+    let (mut written, alone) = schedule::consumers::apply(&written, &roles.producers, table);
+    warnings.extend(alone);
     let atomic = generated.checked(&written)?;
     fits(&atomic, table)?;
     adopt(&mut written, module, &made);
@@ -337,7 +338,7 @@ fn tiles(
     // Views that strategies take are of the newest version.
     let version = if tree == *module { module.version } else { FORMAT_VERSION };
     tree.version = version;
-    if let Some(clustered) = schedule::clusters::apply(&tree, names) {
+    if let Some(clustered) = schedule::clusters::apply(&tree, names).map_err(|d| one(*d))? {
         tree = clustered;
     }
     if tree != *module {

@@ -219,7 +219,7 @@ impl Walk {
     }
 
     fn leaf(&mut self, spec: &mut Spec) {
-        for key in ["atom", "tile", "warps"] {
+        for key in ["atom", "tile", "warps", "cluster", "consumers"] {
             let Some(i) = spec.attrs.iter().position(|a| a.key.text == key) else { continue };
             let what = format!("`{key}=` of the {}", spec.kind);
             let attr = &spec.attrs[i];

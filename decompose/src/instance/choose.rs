@@ -524,7 +524,7 @@ impl Choosing<'_> {
     fn pins(&self, id: SpecId, written: &Spec) -> Pins {
         let spec = &self.program.specs[id];
         let mut pins = Pins { atom: spec.atom.clone(), ..Pins::default() };
-        for key in ["tile", "warps"] {
+        for key in ["tile", "warps", "cluster", "consumers"] {
             if let Some(numbers) = spec.ints(key) {
                 pins.attrs.push((key.to_owned(), numbers.to_vec()));
             }

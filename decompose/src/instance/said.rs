@@ -34,7 +34,7 @@ impl Said {
             let values = values
                 .filter_map(|(name, e)| Some((name.text.clone(), eval(e, &Numbers::new())?)))
                 .collect();
-            let pins = ["by", "tile", "warps", "atom"];
+            let pins = ["by", "tile", "warps", "cluster", "consumers", "atom"];
             let attrs = spec.attrs.iter().any(|a| pins.contains(&a.key.text.as_str()));
             Some(Spec { span: spec.span, values, pinned: attrs || spec.both().is_some() })
         });

@@ -209,7 +209,10 @@ impl Instance<'_> {
         if !self.graph.outer.is_empty() {
             return Err(Refused::Slices);
         }
-        if self.is_apart() && !self.found.computes() {
+        // A factor that is moved before lies otherwise then.
+        let moves = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.kind == SpecKind::Move);
+        let prepares = self.def.body.stmts.iter().any(moves);
+        if self.is_apart() && !prepares && !self.found.computes() {
             return Err(Refused::Same);
         }
         for bound in self.found.operands.values() {
@@ -262,7 +265,9 @@ impl Instance<'_> {
     ) -> Result<(), Refused> {
         for block in kernel.means.iter_mut().chain(&mut kernel.body) {
             let stmts = std::mem::take(&mut block.stmts);
-            block.stmts = self.chains(stmts, types, views, names)?;
+            let mut types = types.clone();
+            chain::declared(&stmts, &mut types);
+            block.stmts = self.chains(stmts, &types, views, names)?;
         }
         let mut read = BTreeSet::new();
         for stmt in Walk::new(kernel.body.as_ref().map_or(&[][..], |b| &b.stmts)).stmts() {

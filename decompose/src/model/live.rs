@@ -10,7 +10,7 @@
 
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::program::walk::Step;
-use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 
@@ -116,8 +116,13 @@ impl Walk<'_> {
         let writes = spec.outputs.iter().map(|t| (*t, !accumulates));
         let from = spec.input_tensors().next().and_then(|t| p.buffer_of(t).memory);
         let loads = spec.kind == SpecKind::Move && from == Some(Memory::Sh);
-        let pointwise =
-            matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select);
+        let in_registers = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Rf);
+        let pointwise = match spec.kind {
+            SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => true,
+            // From registers to registers nothing is copied in the end.
+            SpecKind::Move => spec.input_tensors().chain(spec.outputs.iter().copied()).all(in_registers),
+            _ => false,
+        };
         self.pointwise.push(pointwise);
         for (i, (t, sets)) in reads.chain(writes).enumerate() {
             let buffer = p.tensors[t].buffer;

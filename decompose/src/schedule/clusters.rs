@@ -6,6 +6,7 @@ use crate::build::{both, define_threads};
 use crate::names::Names;
 use carbyne_ir::ast::visit;
 use carbyne_ir::ast::*;
+use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 
 const KEY: &str = "cluster";
@@ -16,15 +17,20 @@ pub(crate) fn of(p: &Program, kernel: SpecId) -> i64 {
     asked.or_else(|| p.cluster_size(kernel)).unwrap_or(1).max(1)
 }
 
-/// The module with the clusters that kernels ask for; none where none asks. A number that does not divide the grid asks for
-/// nothing.
-pub(crate) fn apply(module: &Module, names: &mut Names) -> Option<Module> {
+/// The module with the clusters that kernels ask for; none where none asks.
+///
+/// # Errors
+/// A number that does not divide the grid, or a grid of which it is not known.
+pub(crate) fn apply(
+    module: &Module,
+    names: &mut Names,
+) -> Result<Option<Module>, Box<Diagnostic>> {
     let asks = |stmt: &Stmt| match &stmt.kind {
         StmtKind::Spec(spec) => spec.attrs.iter().any(|a| a.key.text == KEY),
         _ => false,
     };
     if !module.items.iter().any(asks) {
-        return None;
+        return Ok(None);
     }
     let mut out = Module { items: vec![], ..module.clone() };
     for stmt in &module.items {
@@ -32,12 +38,13 @@ pub(crate) fn apply(module: &Module, names: &mut Names) -> Option<Module> {
         if let StmtKind::Spec(spec) = &mut stmt.kind
             && let Some(at) = spec.attrs.iter().position(|a| a.key.text == KEY)
         {
-            let n = number(&spec.attrs.remove(at));
+            let attr = spec.attrs.remove(at);
             let exec = spec.both().map(|(b, t)| (b.clone(), t.clone()));
-            if let (Some(n @ 2..), Some((blocks, threads))) = (n, exec)
-                && blocks.ops.is_empty()
-                && grid(module, &blocks.base.text).is_some_and(|all| all % n == 0)
-            {
+            if let (Some(n @ 2..), Some((blocks, threads))) = (number(&attr), exec) {
+                let all = grid(module, &blocks.base.text).filter(|_| blocks.ops.is_empty());
+                if all.is_none_or(|all| all % n != 0) {
+                    return Err(Box::new(undivided(&attr, n, all)));
+                }
                 let name = names.fresh("cluster");
                 let all = blocks.base.text.clone();
                 let tiles = Tiler::Sizes(vec![Some(Expr::int(n))]);
@@ -53,7 +60,21 @@ pub(crate) fn apply(module: &Module, names: &mut Names) -> Option<Module> {
         }
         out.items.push(stmt);
     }
-    Some(out)
+    Ok(Some(out))
+}
+
+fn undivided(attr: &Attr, n: i64, all: Option<i64>) -> Diagnostic {
+    let (message, help) = match all {
+        Some(all) => (
+            format!("a grid of {all} blocks has no clusters of {n}"),
+            "choose a number that divides the blocks, or remove `cluster=`",
+        ),
+        None => (
+            format!("whether clusters of {n} divide the grid is not known"),
+            "write a grid of one mode, `<<<#grid:[@b < 132], ..>>>`, or the clusters themselves, `#grid.tile([2])`",
+        ),
+    };
+    Diagnostic::new(Code::PinsConflict, attr.key.span, message).label("asked for here").help(help)
 }
 
 /// Specs that blocks of a grid execute are executed by those of clusters.

@@ -22,7 +22,9 @@ use crate::solve::ops::WARP;
 use carbyne_atoms::{AtomOp, AtomTable, limits};
 use carbyne_ir::ast::visit::{self, Walk};
 use carbyne_ir::ast::*;
+use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
 use std::collections::{HashMap, HashSet};
 
 /// Threads that `registers.inc` and `registers.dec` concern together.
@@ -30,17 +32,21 @@ const GROUP: i64 = 4 * WARP;
 /// The registers that a thread of a producer keeps.
 const KEPT: i64 = 40;
 
-/// The module with producers beside consumers. A kernel that none of them is for stays as it is, without `consumers=`.
-pub(crate) fn apply(module: &Module, producers: &[Producer], table: &AtomTable) -> Module {
-    let mut out = module.clone();
+/// The module with producers beside consumers. A kernel that none of them is for stays as it is, without `consumers=`, which a
+/// warning says.
+pub(crate) fn apply(
+    module: &Module,
+    producers: &[Producer],
+    table: &AtomTable,
+) -> (Module, Vec<Diagnostic>) {
+    let (mut out, mut alone) = (module.clone(), vec![]);
     let names = &mut Names::of(module);
     let asks = |a: &Attr| a.key.text == "consumers";
     for at in 0..out.items.len() {
         let StmtKind::Spec(spec) = &mut out.items[at].kind else { continue };
-        if !spec.attrs.iter().any(asks) {
-            continue;
-        }
+        let Some(asked) = spec.attrs.iter().find(|a| asks(a)).map(|a| a.key.span) else { continue };
         spec.attrs.retain(|a| !asks(a));
+        alone.push(unfed(asked));
         let (Some((_, threads)), Some(body)) = (spec.both(), &spec.body) else { continue };
         let (cta, body) = (threads.base.text.clone(), body.clone());
         let of = |p: &&Producer| {
@@ -59,8 +65,16 @@ pub(crate) fn apply(module: &Module, producers: &[Producer], table: &AtomTable) 
         if let StmtKind::Spec(spec) = &mut out.items[at].kind {
             spec.body = Some(Block { stmts, footer: body.footer.clone() });
         }
+        alone.pop();
     }
-    out
+    (out, alone)
+}
+
+fn unfed(asked: Span) -> Diagnostic {
+    let message = "no producer copies for the kernel: its loops are not filled by the copy engine";
+    Diagnostic::warning(Code::Stages, asked, message).label("asked for here").help(
+        "let a loop with `stages=` move factors to shared memory that its MatMul alone reads, or remove `consumers=`",
+    )
 }
 
 /// How many groups of threads a kernel asks to consume what a producer copies; 0 where it does not.
