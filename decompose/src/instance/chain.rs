@@ -602,6 +602,25 @@ fn decimal(a: f64) -> String {
     }
 }
 
+/// The type that a product is summed up in, where it says so.
+fn summed(value: &TensorExpr) -> Option<Scalar> {
+    match value {
+        TensorExpr::Apply(apply)
+            if matches!(apply.kind, SpecKind::MatMul | SpecKind::MatMulSet) =>
+        {
+            acc(&apply.attrs)
+        }
+        _ => None,
+    }
+}
+
+fn acc(attrs: &[Attr]) -> Option<Scalar> {
+    attrs.iter().find_map(|a| match &a.value {
+        AttrValue::Word(word) if a.key.text == "acc" => word.parse().ok(),
+        _ => None,
+    })
+}
+
 /// Types of the tensors that statements declare, where these say them.
 pub(crate) fn declared(stmts: &[Stmt], types: &mut HashMap<String, Scalar>) {
     let of = |ty: &ResultType| match ty.attrs.first() {
@@ -613,12 +632,12 @@ pub(crate) fn declared(stmts: &[Stmt], types: &mut HashMap<String, Scalar>) {
             StmtKind::Allocate { name, ty } | StmtKind::DataDecl { name, ty, .. } => {
                 types.insert(name.text.clone(), ty.scalar);
             }
-            StmtKind::Assign { target, ty, .. } => {
-                if let Some(scalar) = ty.as_ref().and_then(of) {
+            StmtKind::Assign { target, ty, value, .. } => {
+                if let Some(scalar) = ty.as_ref().and_then(of).or_else(|| summed(value)) {
                     types.insert(target.base.text.clone(), scalar);
                 }
             }
-            StmtKind::Spec(Spec { inputs, outputs, declared, kind, .. }) => {
+            StmtKind::Spec(Spec { inputs, outputs, declared, kind, attrs, .. }) => {
                 for (i, view) in outputs.iter().enumerate() {
                     if types.contains_key(&view.base.text) {
                         continue;
@@ -628,6 +647,7 @@ pub(crate) fn declared(stmts: &[Stmt], types: &mut HashMap<String, Scalar>) {
                         (SpecKind::Move, [Operand::View(from)]) => {
                             types.get(&from.base.text).copied()
                         }
+                        (SpecKind::MatMul | SpecKind::MatMulSet, _) => acc(attrs),
                         _ => None,
                     };
                     if let Some(scalar) = said.or(moved) {

@@ -42,6 +42,9 @@ const TYPES: &[(Scalar, Scalar)] = &[
     (Scalar::I32, Scalar::I32),
 ];
 
+/// Types that are tried where a strategy takes too few of these.
+const MORE_TYPES: &[(Scalar, Scalar)] = &[(Scalar::E4m3, Scalar::F32), (Scalar::Tf32, Scalar::F32)];
+
 /// Samples of integers, the last of the types: most strategies are for floats.
 const MOST_OF_INTEGERS: usize = 2;
 
@@ -69,7 +72,8 @@ fn samples(def: &Def, table: &AtomTable, most: usize) -> Vec<Sample> {
     let extents = if shapes.len() == 1 { LENGTHS } else { EXTENTS };
     let mut out: Vec<Sample> = vec![];
     // Fewer of each when there are many sizes; floats again where other types have not as many.
-    let turns: Vec<_> = TYPES.iter().chain(&TYPES[..TYPES.len() - 1]).collect();
+    let again = &TYPES[..TYPES.len() - 1];
+    let turns: Vec<_> = TYPES.iter().chain(again).chain(MORE_TYPES).collect();
     for (turn, (scalar, wide)) in turns.iter().enumerate() {
         let types = types(def, *scalar, *wide);
         let mut of_type = 0;

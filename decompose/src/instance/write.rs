@@ -270,12 +270,14 @@ impl Instance<'_> {
             block.stmts = self.chains(stmts, &types, views, names)?;
         }
         let mut read = BTreeSet::new();
-        for stmt in Walk::new(kernel.body.as_ref().map_or(&[][..], |b| &b.stmts)).stmts() {
-            parts(stmt, &mut |part| {
-                if let Part::View(view, _) = part {
-                    read.insert(view.base.text.clone());
-                }
-            });
+        for block in kernel.means.iter().chain(&kernel.body) {
+            for stmt in Walk::new(&block.stmts).stmts() {
+                parts(stmt, &mut |part| {
+                    if let Part::View(view, _) = part {
+                        read.insert(view.base.text.clone());
+                    }
+                });
+            }
         }
         let own = |spec: &Spec, name: &str| {
             let views = spec.inputs.iter().filter_map(|o| match o {

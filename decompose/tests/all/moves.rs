@@ -56,6 +56,14 @@ pub(crate) fn moves(d: &Decomposed, table: &AtomTable) -> Vec<Row> {
         if memory(from) == Some(Memory::Rf) && memory(to) == Some(Memory::Rf) {
             continue;
         }
+        // What each thread has in its registers already is read there, and is no tensor of the result.
+        let is_there = |t: TensorId| {
+            let name = &tile.buffer_of(t).name;
+            memory(t) != Some(Memory::Rf) || d.program.buffers.iter().any(|(_, b)| b.name == *name)
+        };
+        if !is_there(from) || !is_there(to) {
+            continue;
+        }
         let threads = block(&tile, c.spec);
         let side = |t: TensorId| match memory(t) {
             Some(Memory::Rf) => Side::Registers(spread(d, &tile, t)),
