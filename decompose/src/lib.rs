@@ -206,7 +206,7 @@ pub fn ranked(
     known_atoms(&program, table)?;
     let generated = Generated { module: &module, src };
     let mut names = Names::of(&module);
-    planned_once(&generated, &module, &program, table, options, &mut names).map(|p| p.1)
+    planned_once(&generated, &module, &program, table, options, &mut names, 0).map(|p| p.1)
 }
 
 /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
@@ -230,7 +230,7 @@ fn attempt(
     no_tiles(&program)?;
     let mut names = Names::of(module);
     let generated = Generated { module, src };
-    let (planned, rankings) = plan(&generated, &program, table, options, &mut names)?;
+    let (planned, rankings) = plan(&generated, &program, table, options, &mut names, 0)?;
     let made = parents(&planned);
     let state = (planned, vec![]);
     let tiles = tiles(&generated, state, program, table, &mut names, (unordered, bulk))?;
@@ -747,16 +747,17 @@ fn plan(
     table: &AtomTable,
     options: &Options,
     names: &mut Names,
+    depth: usize,
 ) -> Result<Planned, Diagnostics> {
     let mut rankings = vec![];
     let mut module = generated.module.clone();
     let mut program = Cow::Borrowed(program);
-    for _ in 0..MOST_PLANS {
+    for depth in depth..MOST_PLANS {
         let kernels = &program.kernels;
         if kernels.iter().all(|k| program.specs[*k].body.is_some()) {
             break;
         }
-        let planned = planned_once(generated, &module, &program, table, options, names)?;
+        let planned = planned_once(generated, &module, &program, table, options, names, depth)?;
         module = planned.0;
         rankings.extend(planned.1);
         let mut again = module.clone();
@@ -774,11 +775,26 @@ fn planned_once(
     table: &AtomTable,
     options: &Options,
     names: &mut Names,
+    depth: usize,
 ) -> Result<Planned, Diagnostics> {
     let machine = options.machine(table);
     let model = model::Model::new(table, &machine);
     let solve =
         |module: &Module, ordered: bool| trial(module, generated.src, table, options, ordered);
+    let plan_of = |module: &Module| {
+        let generated = Generated { module, src: generated.src };
+        let program = generated.checked(module)?;
+        let planned =
+            plan(&generated, &program, table, options, &mut Names::of(module), depth + 1)?;
+        let open = |s: &&Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_none());
+        match planned.0.items.iter().find(open) {
+            Some(s) => {
+                let message = "strategies leave it to others too often";
+                Err(one(Diagnostic::new(Code::NoStrategy, s.span, message)))
+            }
+            None => Ok(planned),
+        }
+    };
     let choosing = instance::choose::Choosing {
         module,
         src: generated.src,
@@ -788,6 +804,7 @@ fn planned_once(
         model: &model,
         strategies: &options.strategies,
         solve: &solve,
+        plan: &plan_of,
     };
     let mut out = module.clone();
     out.items.clear();
@@ -804,6 +821,7 @@ fn planned_once(
             Ok(planned) => {
                 out.items.extend(planned.stmts);
                 rankings.push(planned.ranking);
+                rankings.extend(planned.more);
             }
             Err(d) => errors.push(*d),
         }

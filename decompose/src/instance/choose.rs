@@ -49,6 +49,8 @@ pub(crate) struct Choosing<'a> {
     pub strategies: &'a Strategies,
     /// Solves a module whose kernels have bodies; where that is asked for, accesses are ordered, too.
     pub solve: &'a dyn Fn(&Module, bool) -> Result<Trial, Diagnostics>,
+    /// Gives the kernels of a module that have no bodies theirs.
+    pub plan: &'a dyn Fn(&Module) -> Result<(Module, Vec<Ranking>), Diagnostics>,
 }
 
 /// What became of an instance whose layouts were solved.
@@ -67,6 +69,8 @@ pub(crate) struct Planned {
     pub stmts: Vec<Stmt>,
     /// What was looked at.
     pub ranking: Ranking,
+    /// What was looked at for kernels that the chosen instance leaves to other strategies.
+    pub more: Vec<Ranking>,
 }
 
 /// What was looked at for one kernel.
@@ -116,8 +120,17 @@ pub(super) struct Candidate {
     pub bound: f64,
     /// Whether threads need more registers than they have.
     pub spills: bool,
-    /// Whether all of its kernels are left to other strategies, so that little is known of what they take.
-    pub apart: bool,
+    /// Whether all of its kernels are left to other strategies.
+    pub left: Left,
+}
+
+/// What an instance leaves to other strategies.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Left {
+    /// Nothing, or all kernels, of which it moves a factor before: they are planned to know what they take.
+    Little,
+    /// All kernels, so that little is known of what they take.
+    All,
 }
 
 /// What was looked at.
@@ -217,8 +230,8 @@ impl Choosing<'_> {
         }
         // What spills, and what is left to others, is taken where nothing else is left.
         candidates.sort_by(|a, b| {
-            (a.apart, a.spills)
-                .cmp(&(b.apart, b.spills))
+            (a.left, a.spills)
+                .cmp(&(b.left, b.spills))
                 .then(a.bound.total_cmp(&b.bound))
                 .then(a.of.cmp(&b.of))
         });
@@ -230,7 +243,7 @@ impl Choosing<'_> {
         let mut trials = Trials::new(self, wanted, &matches, &candidates);
         let best = trials.best(&mut ranking, &mut refusals);
         let errors = trials.errors.take();
-        if let Some((_, i)) = best {
+        if let Some((_, _, i)) = best {
             let m = &matches[candidates[i].of];
             let (candidates, refused, ranked, pins) = (&candidates[..], &tiles, &ranking, &pins);
             let all = Larger { m, candidates, best: i, refused, ranking: ranked, pins };
@@ -242,7 +255,7 @@ impl Choosing<'_> {
             .filter(|(name, _)| !candidates.iter().any(|c| matches[c.of].def.name.text == **name))
             .map(|(name, why)| (name.clone(), why.clone()))
             .collect();
-        let Some((module, _)) = best else {
+        let Some((module, more, _)) = best else {
             return Err(self.nothing(id, &pins, &refusals, errors, &matches));
         };
         let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
@@ -270,7 +283,7 @@ impl Choosing<'_> {
             todo.extend(own.kind.blocks_mut().flat_map(|b| &mut b.stmts));
         }
         places::inherit(&mut stmts, stmt.id, written.span);
-        Ok(Planned { stmts, ranking })
+        Ok(Planned { stmts, ranking, more })
     }
 
     /// Bounds instances of a match; how many there were.
@@ -295,8 +308,10 @@ impl Choosing<'_> {
                 Ok(Bound { cycles, spills }) => {
                     hopeless = HOPELESS + 1;
                     let (of, numbers, bound) = (looked.of, numbers.clone(), cycles);
-                    let (by, apart) = (shown(&instance), instance.is_apart());
-                    looked.candidates.push(Candidate { of, numbers, by, bound, spills, apart });
+                    let by = shown(&instance);
+                    let apart = instance.is_apart() && !instance.prepares();
+                    let left = if apart { Left::All } else { Left::Little };
+                    looked.candidates.push(Candidate { of, numbers, by, bound, spills, left });
                 }
                 Err(why) => {
                     hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));

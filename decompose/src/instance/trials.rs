@@ -1,6 +1,6 @@
 //! Layouts of instances are solved, those of the least bound first, while a bound beats the best.
 
-use super::choose::{Candidate, Choosing, Match, Ranked, Ranking, Trial};
+use super::choose::{Candidate, Choosing, Left, Match, Ranked, Ranking, Trial};
 use super::larger;
 use super::params::Pins;
 use super::write::{Executors, Instance};
@@ -33,6 +33,8 @@ struct Solved {
     /// Which candidate.
     of: usize,
     module: Module,
+    /// What was looked at for kernels that it leaves to other strategies.
+    more: Vec<Ranking>,
     spills: bool,
     cycles: f64,
     /// Whether all its accesses are known to be ordered.
@@ -95,7 +97,7 @@ impl<'a> Trials<'a> {
         &mut self,
         ranking: &mut Ranking,
         refusals: &mut BTreeMap<String, String>,
-    ) -> Option<(Module, usize)> {
+    ) -> Option<(Module, Vec<Ranking>, usize)> {
         let mut left: Vec<usize> = (0..self.candidates.len()).collect();
         let mut unsolved = vec![];
         while let Some(at) = self.next(&left) {
@@ -129,7 +131,7 @@ impl<'a> Trials<'a> {
             }
         }
         let best = self.ordered(ranking);
-        let chosen = best.as_ref().map(|(_, i)| self.candidates[*i].by.as_str());
+        let chosen = best.as_ref().map(|(_, _, i)| self.candidates[*i].by.as_str());
         self.sort(ranking, chosen);
         best
     }
@@ -142,7 +144,7 @@ impl<'a> Trials<'a> {
                 Some(over) => over * ALIKE,
                 None => self.over[c.of].unwrap_or(1.0),
             };
-            ((c.apart, c.spills), c.bound * over)
+            ((c.left, c.spills), c.bound * over)
         };
         let less = |a: usize, b: usize| {
             let (a, b) = (key(a), key(b));
@@ -168,7 +170,7 @@ impl<'a> Trials<'a> {
         self.solved.len() >= MOST_SOLVED
             || ranking.counts.1 >= 2 * MOST_SOLVED
             || c.bound >= best.cycles && !best.spills
-            || c.apart
+            || c.left == Left::All
     }
 
     /// Solves an instance. What must stand between its accesses is found for the first alone: it changes no estimate.
@@ -199,6 +201,14 @@ impl<'a> Trials<'a> {
         };
         ranking.counts.1 += 1;
         let ordered = self.solved.is_empty();
+        let planned = match c.left == Left::Little && instance.is_apart() {
+            true => (self.choosing.plan)(&module),
+            false => Ok((module, vec![])),
+        };
+        let (module, more) = match planned {
+            Ok(planned) => planned,
+            Err(e) => return self.refuse(e, ranked),
+        };
         match (self.choosing.solve)(&module, ordered) {
             Ok(Trial { cycles, spills }) => {
                 // What is written by hand is costed by the bound alone.
@@ -208,7 +218,7 @@ impl<'a> Trials<'a> {
                 self.over[c.of] = Some(self.over[c.of].map_or(own, |o| o.min(own)));
                 let of_tile = &mut self.over_tile[self.tiles[i]];
                 *of_tile = Some(of_tile.map_or(own, |o| o.min(own)));
-                self.solved.push(Solved { of: i, module, spills, cycles, ordered });
+                self.solved.push(Solved { of: i, module, more, spills, cycles, ordered });
             }
             Err(e) => self.refuse(e, ranked),
         }
@@ -220,14 +230,16 @@ impl<'a> Trials<'a> {
     }
 
     /// The best of those whose accesses can be ordered.
-    fn ordered(&mut self, ranking: &mut Ranking) -> Option<(Module, usize)> {
+    fn ordered(&mut self, ranking: &mut Ranking) -> Option<(Module, Vec<Ranking>, usize)> {
         while let Some(at) = self.first() {
             let solved = self.solved.swap_remove(at);
             let done = match solved.ordered {
                 true => Ok(()),
                 false => (self.choosing.solve)(&solved.module, true).map(drop),
             };
-            let Err(errors) = done else { return Some((solved.module, solved.of)) };
+            let Err(errors) = done else {
+                return Some((solved.module, solved.more, solved.of));
+            };
             let by = &self.candidates[solved.of].by;
             if let Some(ranked) = ranking.instances.iter_mut().find(|r| r.by == *by) {
                 ranked.cycles = None;

@@ -193,6 +193,12 @@ impl Instance<'_> {
         several && !self.def.body.stmts.iter().any(bodies)
     }
 
+    /// Whether a kernel of its own moves a factor, which lies otherwise then.
+    pub(crate) fn prepares(&self) -> bool {
+        let moves = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.kind == SpecKind::Move);
+        self.def.body.stmts.iter().any(moves)
+    }
+
     /// Several kernels in the place of one. Those that it has bodies for say `by=`; a sub-spec of the match is a kernel of
     /// its own, which says what it means.
     fn several(
@@ -209,10 +215,7 @@ impl Instance<'_> {
         if !self.graph.outer.is_empty() {
             return Err(Refused::Slices);
         }
-        // A factor that is moved before lies otherwise then.
-        let moves = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.kind == SpecKind::Move);
-        let prepares = self.def.body.stmts.iter().any(moves);
-        if self.is_apart() && !prepares && !self.found.computes() {
+        if self.is_apart() && !self.prepares() && !self.found.computes() {
             return Err(Refused::Same);
         }
         for bound in self.found.operands.values() {
