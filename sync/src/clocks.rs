@@ -142,10 +142,10 @@ impl Batch {
 }
 
 impl Queue {
-    /// What is still under way.
+    /// What is still under way. Of what has been read and is being written accesses tell, as nobody else waits for it.
     fn print(&self, print: &mut Print<'_>, of: Agent) {
         for (i, b) in self.batches.iter().enumerate().skip(self.first_live) {
-            if b.done == 0 && b.lands.is_none() {
+            if b.done == 0 && b.done_reading == 0 && b.lands.is_none() {
                 self.print_batch(print, of, i as u32);
             }
         }

@@ -355,3 +355,63 @@ Spec @writes <<<#grid:[@b < {blocks}], #cta:[@t < 64]>>> (%in, %out) -> (%out) {
     println!("{right_ones} are right, {wrong_ones} wrong");
     assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
 }
+
+/// Rows that leave by bulk copies of two stages, of which each waits until `left` are left.
+fn stores(n: &str, left: usize, row: &str, last: &str) -> String {
+    format!(
+        "carbyne 2
+
+%in:[64].f32.GL
+%out:[64,64].f32.GL
+
+Spec @stores <<<#grid:[1], #cta:[@t < 64]>>> (%in, %out) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %s:[2].[64].f32.SH{{align=128}}
+  Allocate %x:[1].f32.RF
+  Move <<<#one>>> (%in[@t]) -> (%x[0]) atom=ld.global.b32
+  for (k = 0; k < {n}; k += 1) {{
+    Spec <<<#cta[0]>>> () -> () {{
+      bulk.wait_read({left})
+    }}
+    barrier
+    Move <<<#one>>> (%x[0]) -> (%s[k % 2][@t]) atom=st.shared.b32
+    fence.async
+    barrier
+    Spec <<<#cta[0]>>> (%s) -> (%out) {{
+      Move (%s[k % 2]) -> (%out[{row}, _]) atom=cp.async.bulk.global.shared
+      bulk.commit
+    }}
+  }}
+  Spec <<<#cta[0]>>> () -> () {{
+    {last}
+  }}
+  barrier
+  Move <<<#one>>> (%out[0, 63 - @t]) -> (%x[0]) atom=ld.global.b32
+}}
+"
+    )
+}
+
+#[test]
+fn stores_under_way_are_as_if_followed_turn_by_turn() {
+    let (mut right_ones, mut wrong_ones) = (0, 0);
+    for n in [1, 2, 3, 7, 20, 61] {
+        for (left, row) in [(0, "k"), (1, "k"), (2, "k"), (1, "k % 3"), (0, "k / 2"), (1, "63 - k")]
+        {
+            for last in ["bulk.wait(0)", "bulk.wait(1)", "bulk.wait_read(0)"] {
+                let text = stores(&n.to_string(), left, row, last);
+                let program = right(&text);
+                let (some, all) = (reports(&program, false), reports(&program, true));
+                let said = |r: &[Report]| -> Vec<String> {
+                    r.iter().flat_map(|r| complaints(&program, r)).collect()
+                };
+                assert_eq!(said(&some), said(&all), "{text}");
+                match all.iter().all(Report::is_ordered) {
+                    true => right_ones += 1,
+                    false => wrong_ones += 1,
+                }
+            }
+        }
+    }
+    assert!(right_ones > 20 && wrong_ones > 20, "{right_ones} are right, {wrong_ones} wrong");
+}
