@@ -82,6 +82,9 @@ pub(crate) struct Check {
     /// List the pairs of accesses, and what orders each.
     #[arg(long)]
     pub(crate) pairs: bool,
+    /// Print the program with a comment at each statement of synchronization that says which accesses it orders.
+    #[arg(long, conflicts_with = "pairs")]
+    pub(crate) annotate: bool,
 }
 
 #[derive(Debug, Group)]
@@ -120,6 +123,9 @@ pub(crate) struct Decompose {
     /// What to print.
     #[arg(long, value_enum, default_value = "ir")]
     pub(crate) emit: Decomposition,
+    /// Say at each statement of synchronization, in a comment, which accesses it orders.
+    #[arg(long)]
+    pub(crate) annotate: bool,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,

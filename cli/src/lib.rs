@@ -10,6 +10,7 @@
 
 #![warn(missing_docs)]
 
+mod annotate;
 mod args;
 pub mod calculator;
 mod commands;

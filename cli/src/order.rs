@@ -5,7 +5,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
 use carbyne_ir::ast::{Stmt, StmtKind, visit::Walk};
 use carbyne_ir::diag::{Code, Diagnostic, Severity};
-use carbyne_ir::program::SpecId;
+use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::LineIndex;
 use carbyne_sync::{Limits, Report};
@@ -52,6 +52,17 @@ pub(crate) fn checked(
     match errors.is_empty() {
         true => Ok((reports, warnings)),
         false => Err(Failure::program(source, errors.into_iter().collect())),
+    }
+}
+
+/// Adds what is known of kernels that say who accesses what and were not looked at, as they were complete as they were given.
+pub(crate) fn complete(reports: &mut Reports, program: &Program, table: &AtomTable) {
+    for kernel in &program.kernels {
+        let known = reports.iter().any(|(id, _)| id == kernel);
+        if !known && carbyne_sync::is_atomic(program, *kernel) {
+            let report = carbyne_sync::check(program, *kernel, table, &Limits::default());
+            reports.push((*kernel, report));
+        }
     }
 }
 

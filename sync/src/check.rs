@@ -1,6 +1,6 @@
 //! From a kernel to its report.
 
-use crate::blocks::{Unwalked, Walker};
+use crate::blocks::{Met, Unwalked, Walker};
 use crate::clocks::Open;
 use crate::differences::Differences;
 use crate::expr::{Exprs, Given};
@@ -10,7 +10,8 @@ use crate::memory::Does;
 use crate::pairs::{Found, Pairs, Way};
 use crate::plan::{Plan, Refusal};
 use crate::report::{
-    Access, AccessKind, Fault, Ordering, Pair, Place, Report, UnderWay, Unfollowed, Verdict,
+    Access, AccessKind, Fault, Keeps, Kept, Ordering, Pair, Place, Report, UnderWay, Unfollowed,
+    Verdict,
 };
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
@@ -135,7 +136,7 @@ fn check_with(
         return refused(p, kernel, "the size of a cluster is not known");
     };
     let exprs = Exprs::new(p, symbols.clone(), n_threads as usize);
-    let plan = match Plan::new(&exprs, kernel, atoms) {
+    let mut plan = match Plan::new(&exprs, kernel, atoms) {
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
@@ -152,6 +153,21 @@ fn check_with(
         return refused(p, kernel, why);
     };
     let differences = Differences::new(&exprs, &plan, kernel);
+    let mut pairs = Pairs::default();
+    let lanes = elected(p, kernel);
+    let lane = lanes.first().copied().unwrap_or(0);
+    let mut walker = Walker::new(&exprs, &plan, &differences, lane, limits.accesses);
+    let first = ways(&mut walker, &differences, n_blocks, cluster).unwrap_or_else(|| {
+        let what = "what its blocks do differs, and there are more of them than are followed";
+        pairs.fault(0, None, what, "check a smaller grid of the same form", false);
+        vec![0]
+    });
+    let walked = walker.touches(n_blocks);
+    let met = Met::of(walker);
+    // What is touched once nobody meets: it need not be followed.
+    if walked.is_ok() && !limits.every_turn {
+        plan.forget(&met.once);
+    }
     let mut follower = Follower {
         plan: &plan,
         atoms,
@@ -159,32 +175,16 @@ fn check_with(
         cluster,
         left: limits.accesses,
         every_turn: limits.every_turn,
-        pairs: Pairs::default(),
+        pairs,
     };
-    for (turn, elected) in elected(p, kernel).into_iter().enumerate() {
-        let mut walker = Walker::new(&exprs, &plan, &differences, elected, limits.accesses);
-        let first = match ways(&mut walker, &differences, n_blocks, cluster) {
-            Some(first) => first,
-            None => {
-                let what =
-                    "what its blocks do differs, and there are more of them than are followed";
-                let help = "check a smaller grid of the same form";
-                follower.pairs.fault(0, None, what, help, false);
-                vec![0]
-            }
-        };
-        // Another lane is tried for one of the ways.
-        let n_ways = if turn == 0 { first.len() } else { 1 };
-        follower.ways(&exprs, &differences, &first[..n_ways.min(first.len())], elected);
-        if turn == 0 {
-            // One block meets nobody else, and has been followed.
-            if n_blocks > 1 {
-                let found = across(&mut walker, n_blocks, &mut follower.pairs);
-                if found == Err(Unwalked::Unknown) {
-                    of_values(p, kernel, atoms, limits, n_blocks, &mut follower.pairs);
-                }
-            }
-        }
+    follower.ways(&exprs, &differences, &first, lane);
+    // One block meets nobody else, and has been followed.
+    if n_blocks > 1 && across(walked, met, &plan, &mut follower.pairs) == Err(Unwalked::Unknown) {
+        of_values(p, kernel, atoms, limits, n_blocks, &mut follower.pairs);
+    }
+    // Other lanes are tried for one of the ways.
+    for lane in lanes.iter().skip(1) {
+        follower.ways(&exprs, &differences, &first[..1], *lane);
     }
     let mut pairs = follower.pairs;
     if pairs.overflowed {
@@ -365,9 +365,12 @@ fn ways(
 ///
 /// # Errors
 /// Where that depends on what has no value.
-fn across(walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) -> Result<(), Unwalked> {
-    let plan = walker.plan;
-    let walked = walker.touches(n_blocks);
+fn across(
+    walked: Result<(), Unwalked>,
+    met: Met,
+    plan: &Plan,
+    pairs: &mut Pairs,
+) -> Result<(), Unwalked> {
     if walked == Err(Unwalked::Unknown) && !plan.globals.is_empty() {
         return walked;
     }
@@ -375,7 +378,7 @@ fn across(walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) -> Resu
     if walked.is_err() && !plan.globals.is_empty() {
         pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);
     }
-    if !walker.too_large.is_empty() {
+    if met.too_large {
         pairs.fault(
             0,
             None,
@@ -384,7 +387,7 @@ fn across(walker: &mut Walker<'_, '_>, n_blocks: i64, pairs: &mut Pairs) -> Resu
             false,
         );
     }
-    for m in std::mem::take(&mut walker.meetings) {
+    for m in met.meetings {
         pairs.across(&m, plan.globals[m.buffer].id.0);
     }
     Ok(())
@@ -410,9 +413,9 @@ fn of_values(
             let differences = Differences::new(&exprs, &plan, kernel);
             // Which lane is elected changes nothing of what its blocks touch together.
             let mut walker = Walker::new(&exprs, &plan, &differences, 31, limits.accesses);
-            let done = across(&mut walker, n_blocks, pairs);
+            let walked = walker.touches(n_blocks);
             limits.accesses = limits.accesses.saturating_sub(walker.steps());
-            done.is_ok()
+            across(walked, Met::of(walker), &plan, pairs).is_ok()
         });
         if !walked {
             let what = "which global memory its blocks access depends on what is not known";
@@ -468,11 +471,16 @@ fn place_of(plan: &Plan, site: u32) -> Place {
     Place { span: s.span, line: s.line, node: s.node, spec: s.spec, what: s.what.clone() }
 }
 
-fn ordering(p: &Program, plan: &Plan, (sites, distance): &Way) -> Ordering {
+fn ordering(p: &Program, plan: &Plan, way: &Way) -> Ordering {
     let turns = |(var, n): &(VarId, i64)| (p.arena.var_info(*var).name, *n);
+    let mut with = way.with.clone();
+    with.sort_unstable();
+    with.dedup();
+    with.retain(|site| plan.synchronizes(*site) && !way.steps.contains(site));
     Ordering {
-        steps: sites.iter().map(|site| place_of(plan, *site)).collect(),
-        distance: distance.as_ref().map(turns),
+        steps: way.steps.iter().map(|site| place_of(plan, *site)).collect(),
+        distance: way.distance.as_ref().map(turns),
+        with: with.iter().map(|site| place_of(plan, *site)).collect(),
     }
 }
 
@@ -528,6 +536,15 @@ fn report(p: &Program, kernel: SpecId, plan: &Plan, pairs: &Pairs) -> Report {
             what: what.clone(),
             help: help.clone(),
             is_certain: *certain,
+        });
+    }
+    for ((what, site, buffer), (_, ways)) in &pairs.kept {
+        let is_mbarrier = matches!(what, Keeps::LastPhase | Keeps::NextPhase | Keeps::Ready);
+        out.kept.push(Kept {
+            what: *what,
+            place: place(*site),
+            mbarrier: is_mbarrier.then_some(BufferId(*buffer)),
+            ways: ways.iter().map(|way| ordering(p, plan, way)).collect(),
         });
     }
     for lost in &plan.lost {

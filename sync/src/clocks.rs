@@ -88,6 +88,8 @@ pub(crate) struct Batch {
     pub(crate) done: u32,
     /// The same of its reads alone.
     pub(crate) done_reading: u32,
+    /// The statement that ended its group.
+    pub(crate) committed_at: u32,
     /// The statement that waited for it, and the one that waited for its reads.
     pub(crate) waited_at: u32,
     pub(crate) read_at: u32,
@@ -130,6 +132,7 @@ impl Batch {
     fn print(&self, print: &mut Print<'_>, of: Agent) {
         let site = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
         print.words(&[site(self.site), u64::from(self.waited_at), u64::from(self.read_at)]);
+        print.words(&[u64::from(self.committed_at)]);
         print.time(of, self.done);
         print.time(of, self.done_reading);
         let (agent, phases) = self.lands.unwrap_or((of, 0));
@@ -139,10 +142,10 @@ impl Batch {
 }
 
 impl Queue {
-    /// What is still under way.
+    /// What is still under way. Of what has been read and is being written accesses tell, as nobody else waits for it.
     fn print(&self, print: &mut Print<'_>, of: Agent) {
         for (i, b) in self.batches.iter().enumerate().skip(self.first_live) {
-            if b.done == 0 && b.lands.is_none() {
+            if b.done == 0 && b.done_reading == 0 && b.lands.is_none() {
                 self.print_batch(print, of, i as u32);
             }
         }
@@ -190,16 +193,16 @@ impl Queue {
         }
         self.open()
     }
-    fn commit(&mut self) {
+    fn commit(&mut self, site: u32) {
         self.committed += 1;
         let group = self.committed;
         let open = self.batches.iter_mut().rev().take_while(|b| b.group == 0);
-        open.for_each(|b| b.group = group);
+        open.for_each(|b| (b.group, b.committed_at) = (group, site));
         // Groups with nothing in them count, and are not kept.
         if self.batches.last().is_some_and(|b| b.site.is_some()) {
             self.batches.push(Batch::default());
         } else if let Some(batch) = self.batches.last_mut() {
-            batch.group = 0;
+            (batch.group, batch.committed_at) = (0, 0);
         }
     }
     fn wait(&mut self, left: u32, time: u32, reading: bool, site: u32) {
@@ -281,6 +284,8 @@ struct Event {
     from: Vec<Agent>,
     to: Vec<Agent>,
     kind: EventKind,
+    /// Of a phase that is complete, the statements that have a part in that.
+    with: Vec<u32>,
 }
 
 /// What an event does.
@@ -301,6 +306,15 @@ pub(crate) struct Since {
     event: usize,
     /// Nobody has to be told, as the agent is not the one who did it but one who knows of it.
     is_told: bool,
+}
+
+/// How an order is passed on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Path {
+    /// The statements that pass it on, in their order.
+    pub(crate) steps: Vec<u32>,
+    /// Those without which phases on the way would not be complete.
+    pub(crate) with: Vec<u32>,
 }
 
 /// Somebody who knows: whether from others, and whether behind a fence.
@@ -425,15 +439,22 @@ impl Clocks {
             self.classes.push(part);
             self.splits.push((old, new));
             self.origins.insert(new, (old, self.events.len()));
-            self.event(NOWHERE, vec![old], vec![new], EventKind::Split);
+            self.event(NOWHERE, vec![old], vec![new], EventKind::Split, vec![]);
             out.push(number);
         }
         out
     }
 
-    fn event(&mut self, site: u32, from: Vec<Agent>, to: Vec<Agent>, kind: EventKind) {
+    fn event(
+        &mut self,
+        site: u32,
+        from: Vec<Agent>,
+        to: Vec<Agent>,
+        kind: EventKind,
+        with: Vec<u32>,
+    ) {
         if self.events.len() < MAX_EVENTS {
-            self.events.push(Event { site, from, to, kind });
+            self.events.push(Event { site, from, to, kind, with });
         }
     }
 
@@ -454,7 +475,7 @@ impl Clocks {
         message.happened.join(&self.converged(&[(c.warps.clone(), c.converged.clone())]));
         self.tick(class);
         if let Some(to) = to {
-            self.event(site, vec![agent], vec![to], EventKind::Pass);
+            self.event(site, vec![agent], vec![to], EventKind::Pass, vec![]);
         }
         message
     }
@@ -469,7 +490,7 @@ impl Clocks {
         let agent = self.classes[class].agent;
         self.classes[class].knows.join(message);
         if let Some(from) = from {
-            self.event(site, vec![from], vec![agent], EventKind::Pass);
+            self.event(site, vec![from], vec![agent], EventKind::Pass, vec![]);
         }
     }
 
@@ -502,7 +523,7 @@ impl Clocks {
         for class in classes {
             self.classes[*class].knows.join(&all);
         }
-        self.event(site, agents.clone(), agents, EventKind::Pass);
+        self.event(site, agents.clone(), agents, EventKind::Pass, vec![]);
     }
 
     /// What happened in the warps of threads, each of which knows up to which time of its own one.
@@ -541,11 +562,11 @@ impl Clocks {
         c.knows.fenced.join(&seen);
         c.knows.fenced.raise(agent, time);
         self.tick(class);
-        self.event(site, vec![agent], vec![agent], EventKind::Fence);
+        self.event(site, vec![agent], vec![agent], EventKind::Fence, vec![]);
     }
 
-    pub(crate) fn commit(&mut self, class: usize, engine: Engine) {
-        self.classes[class].queue_mut(engine).commit();
+    pub(crate) fn commit(&mut self, class: usize, engine: Engine, site: u32) {
+        self.classes[class].queue_mut(engine).commit(site);
     }
 
     pub(crate) fn wait(
@@ -565,11 +586,12 @@ impl Clocks {
         self.classes[class].queue_mut(Engine::Copies).land(agent, phase, site);
     }
 
-    /// A phase of an agent is complete: what arrived in it is known to those who wait for it from now on.
-    pub(crate) fn complete(&mut self, arriving: Agent, agent: Agent) {
+    /// A phase of an agent is complete `with` the help of some statements: what arrived in it is known to those who wait for
+    /// it from now on.
+    pub(crate) fn complete(&mut self, arriving: Agent, agent: Agent, with: Vec<u32>) {
         let now = self.events.len() as u32;
         self.phases.entry(agent).or_default().push(now);
-        self.event(NOWHERE, vec![arriving], vec![agent], EventKind::Pass);
+        self.event(NOWHERE, vec![arriving], vec![agent], EventKind::Pass, with);
     }
 
     /// What a thread did at a time of its class.
@@ -587,7 +609,7 @@ impl Clocks {
 
     /// The statements by which a thread of `to` comes to know of something, in their order, with a fence between the
     /// proxies where one is needed; none if that cannot be said. `own`: the thread did it itself.
-    pub(crate) fn path(&self, since: Since, to: Agent, own: bool, fence: bool) -> Option<Vec<u32>> {
+    pub(crate) fn path(&self, since: Since, to: Agent, own: bool, fence: bool) -> Option<Path> {
         let Since { agent, event: first, is_told } = since;
         // What it was part of when that event came.
         let (mut start, mut later) = (agent, vec![]);
@@ -597,11 +619,11 @@ impl Clocks {
         }
         let is_there = |(agent, told, fenced): Knows| agent == to && fenced && (told || own);
         let begin = (start, is_told, !fence);
-        // Each way to know, with the statement by which and the way before; and who knows by which.
-        let mut ways: Vec<(u32, Option<usize>)> = vec![(NOWHERE, None)];
+        // Each way to know, with the event by which and the way before; and who knows by which.
+        let mut ways: Vec<(usize, Option<usize>)> = vec![(usize::MAX, None)];
         let mut known: BTreeMap<Knows, usize> = BTreeMap::from([(begin, 0)]);
         let mut found = is_there(begin).then_some(0);
-        for e in self.events.iter().skip(first).take(MAX_SEARCH) {
+        for (i, e) in self.events.iter().enumerate().skip(first).take(MAX_SEARCH) {
             if found.is_some() {
                 break;
             }
@@ -629,23 +651,28 @@ impl Clocks {
             for (knows, before) in new {
                 if let Entry::Vacant(unknown) = known.entry(knows) {
                     unknown.insert(ways.len());
-                    ways.push((e.site, Some(before)));
+                    ways.push((i, Some(before)));
                     if is_there(knows) {
                         found = found.or(Some(ways.len() - 1));
                     }
                 }
             }
         }
-        let mut sites = vec![];
+        // That the phase is complete from which on something is known nobody has to be told.
+        let begun = self.events.get(first).filter(|_| is_told);
+        let mut path = Path { steps: vec![], with: begun.map_or(vec![], |e| e.with.clone()) };
         let mut at = Some(found?);
-        while let Some((site, before)) = at.and_then(|i| ways.get(i)) {
-            sites.push(*site);
+        while let Some((event, before)) = at.and_then(|i| ways.get(i)) {
+            if let Some(e) = self.events.get(*event) {
+                path.steps.push(e.site);
+                path.with.extend(&e.with);
+            }
             at = *before;
         }
-        sites.reverse();
-        sites.retain(|s| *s != NOWHERE);
-        sites.dedup();
-        Some(sites)
+        path.steps.reverse();
+        path.steps.retain(|s| *s != NOWHERE);
+        path.steps.dedup();
+        Some(path)
     }
 }
 

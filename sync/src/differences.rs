@@ -1,6 +1,7 @@
 //! What differs from block to block: which way threads take, which stage they use, and where global memory is touched.
 
 use crate::expr::Exprs;
+use crate::hash::{FastMap, FastSet};
 use crate::plan::{BoxPlace, Bulk, How, LeafPlan, Plan, Space};
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
@@ -10,16 +11,16 @@ use std::collections::{HashMap, HashSet};
 /// The statements that matter.
 pub(crate) struct Differences<'p> {
     /// Expressions that decide what a block does, and differ from block to block.
-    pub(crate) deciding: HashMap<usize, Vec<Dim>>,
+    pub(crate) deciding: FastMap<usize, Vec<Dim>>,
     /// Statements with such an expression or an access to global memory inside, and themselves.
-    pub(crate) decides: HashSet<usize>,
-    pub(crate) touches: HashSet<usize>,
+    pub(crate) decides: FastSet<usize>,
+    pub(crate) touches: FastSet<usize>,
     /// Loops of which one turn touches all that the others do.
-    pub(crate) alike: HashSet<usize>,
+    pub(crate) alike: FastSet<usize>,
     /// Of views of global memory the part of the offset that depends on the block, where that only moves what is touched.
-    pub(crate) moves: HashMap<usize, Dim>,
+    pub(crate) moves: FastMap<usize, Dim>,
     /// Buffers of global memory of which that is not so, for some view.
-    pub(crate) walked: HashSet<usize>,
+    pub(crate) walked: FastSet<usize>,
     /// Expressions that decide something and differ from block to block, or with a symbol.
     pub(crate) open: Vec<Dim>,
     pub(crate) body: &'p [Stmt],
@@ -35,12 +36,12 @@ impl<'p> Differences<'p> {
         let p = exprs.program;
         let body = p.specs[kernel].body.as_deref().unwrap_or(&[]);
         let out = Differences {
-            deciding: HashMap::new(),
-            decides: HashSet::new(),
-            touches: HashSet::new(),
-            alike: HashSet::new(),
-            moves: HashMap::new(),
-            walked: HashSet::new(),
+            deciding: FastMap::default(),
+            decides: FastSet::default(),
+            touches: FastSet::default(),
+            alike: FastSet::default(),
+            moves: FastMap::default(),
+            walked: FastSet::default(),
             open: vec![],
             body,
         };

@@ -174,7 +174,8 @@ pub(crate) struct Exprs<'p> {
     pub(crate) symbols: HashMap<VarId, i64>,
     pub(crate) n_threads: usize,
     pub(crate) given: Given,
-    known: RefCell<HashMap<ExprId, Rc<Ex>>>,
+    /// By the number of the expression.
+    known: RefCell<Vec<Option<Rc<Ex>>>>,
 }
 
 impl<'p> Exprs<'p> {
@@ -203,13 +204,11 @@ impl<'p> Exprs<'p> {
             Dim::Const(v) => return Rc::new(leaf(Kind::Const(v))),
             Dim::Expr(id) => id,
         };
-        if let Some(found) = self.known.borrow().get(&id) {
-            return found.clone();
+        if let Some(Some(found)) = self.known.borrow().get(id.index()) {
+            return Rc::clone(found);
         }
         if self.given.exprs.contains(&id) {
-            let made = Rc::new(leaf(Kind::Given));
-            self.known.borrow_mut().insert(id, Rc::clone(&made));
-            return made;
+            return self.keep(id, Rc::new(leaf(Kind::Given)));
         }
         let both = |op, a, b| {
             let (a, b) = (self.ready_at(a, chain), self.ready_at(b, chain));
@@ -241,7 +240,15 @@ impl<'p> Exprs<'p> {
             Node::Min(a, b) => Rc::new(both(Op::Min, a, b)),
             Node::Max(a, b) => Rc::new(both(Op::Max, a, b)),
         };
-        self.known.borrow_mut().insert(id, Rc::clone(&made));
+        self.keep(id, made)
+    }
+
+    fn keep(&self, id: ExprId, made: Rc<Ex>) -> Rc<Ex> {
+        let mut known = self.known.borrow_mut();
+        if known.len() <= id.index() {
+            known.resize(id.index() + 1, None);
+        }
+        known[id.index()] = Some(Rc::clone(&made));
         made
     }
 

@@ -2,7 +2,8 @@
 //!
 //! [`check()`] takes a kernel that says who accesses what ([`is_atomic`]) and answers with a [`Report`]: for every pair of accesses that meet in
 //! an element, one of them writing, by different threads or by a thread and what it has started, a [`Verdict`]. An
-//! ordered pair comes with its certificate, the statements that pass the order on. [`Report::diagnostics`] says the rest as errors and warnings.
+//! ordered pair comes with its certificate, the statements that pass the order on. [`Report::diagnostics`] says the rest as errors and warnings;
+//! [`comments`] says of each statement which pairs it orders.
 //!
 //! The model stands in `docs/synchronization.md`.
 //!
@@ -16,10 +17,12 @@
 mod blocks;
 mod check;
 mod clocks;
+mod comments;
 mod diagnose;
 mod differences;
 mod expr;
 mod family;
+mod hash;
 mod machine;
 mod memory;
 mod motion;
@@ -34,4 +37,5 @@ mod strand;
 mod threads;
 
 pub use check::{Limits, arch_of, check, is_atomic};
+pub use comments::{comments, is_comment};
 pub use report::*;

@@ -4,13 +4,20 @@ use crate::memory::Cell;
 use std::collections::BTreeMap;
 
 /// Cells of a page.
-const PAGE: i64 = 64;
+const PAGE: i64 = 16;
+
+/// A page, and which of its cells have been touched, a bit each.
+#[derive(Clone, Debug)]
+struct Page {
+    cells: Vec<Cell>,
+    touched: u16,
+}
 
 /// Cells by their number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
     index: BTreeMap<i64, usize>,
-    pages: Vec<Vec<Cell>>,
+    pages: Vec<Page>,
     last: (i64, usize),
     len: usize,
 }
@@ -29,21 +36,22 @@ impl Pages {
             let next = self.pages.len();
             let i = *self.index.entry(page).or_insert(next);
             if i == next {
-                self.pages.push(vec![Cell::default(); PAGE as usize]);
+                self.pages.push(Page { cells: vec![Cell::default(); PAGE as usize], touched: 0 });
             }
             self.last = (page, i);
         }
-        let cell = self.pages.get_mut(self.last.1)?.get_mut(at as usize)?;
-        self.len += usize::from(cell.is_untouched());
-        Some(cell)
+        let page = self.pages.get_mut(self.last.1)?;
+        self.len += usize::from(page.touched >> at & 1 == 0);
+        page.touched |= 1 << at;
+        page.cells.get_mut(at as usize)
     }
 
     /// Those that have been touched, by their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, &Cell)> {
         let pages = self.index.iter().filter_map(|(page, i)| Some((page, self.pages.get(*i)?)));
-        pages.flat_map(|(page, cells)| {
-            let all = cells.iter().zip(page * PAGE..);
-            all.filter(|(cell, _)| !cell.is_untouched()).map(|(cell, key)| (key, cell))
+        pages.flat_map(|(number, page)| {
+            let touched = (0..PAGE).filter(|at| page.touched >> at & 1 == 1);
+            touched.filter_map(move |at| Some((number * PAGE + at, page.cells.get(at as usize)?)))
         })
     }
 }

@@ -1,14 +1,15 @@
 //! The pairs that were found, and what is wrong.
 
 use crate::blocks::Meeting;
-use crate::clocks::{Clocks, Engine, Open};
+use crate::clocks::{Clocks, Engine, Open, Path};
 use crate::expr::{Env, Held};
+use crate::hash::FastMap;
 use crate::memory::{By, Does, Proxy, Record, Relation, Who};
-use crate::report::{AgentKind, Missing};
+use crate::report::{AgentKind, Keeps, Missing};
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Program;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Ways in which one pair is ordered that are kept.
@@ -23,8 +24,49 @@ const MAX_FAULTS: usize = 64;
 /// Two statements and what they do: first statement, what it does, in whose time; second statement.
 pub(crate) type Key = (u32, Does, AgentKind, u32, Does, AgentKind, u32, u32);
 
-/// Statements that pass an order on, and turns of a loop between two accesses.
-pub(crate) type Way = (Vec<u32>, Option<(VarId, i64)>);
+/// One way in which two accesses are ordered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Way {
+    /// The statements that pass the order on.
+    pub(crate) steps: Vec<u32>,
+    /// Statements that have a part in it.
+    pub(crate) with: Vec<u32>,
+    /// Turns of a loop between the accesses.
+    pub(crate) distance: Option<(VarId, i64)>,
+}
+
+impl Way {
+    fn of(path: Path, distance: Option<(VarId, i64)>) -> Self {
+        Way { steps: path.steps, with: path.with, distance }
+    }
+}
+
+/// Whether the time of something that comes again is one for which it is looked at how it is ordered: the first times, and
+/// some later ones.
+fn is_sampled(times: u64) -> bool {
+    times <= SAMPLED || times.is_power_of_two()
+}
+
+/// Adds a way to those that are known.
+fn add(ways: &mut Vec<Way>, new: Way) {
+    let same = |old: &Way| old.steps == new.steps && old.distance == new.distance;
+    match ways.iter().position(same) {
+        Some(i) => {
+            let with = &mut ways[i].with;
+            with.extend(new.with);
+            with.sort_unstable();
+            with.dedup();
+        }
+        None if ways.len() < MAX_WAYS => ways.push(new),
+        None => {}
+    }
+}
+
+/// Two accesses to registers, or to an mbarrier: statements and what they do, buffers, agents.
+pub(crate) type OwnPair = ((u32, Does), (u32, Does), (u32, u32), (AgentKind, AgentKind));
+
+/// What is kept in order beside accesses: what, by which statement, of which buffer.
+pub(crate) type Kept = (Keeps, u32, u32);
 
 /// Which loops an access is in, each by the address of its body, and which turn it is of those that were followed.
 pub(crate) type Position = Rc<[(usize, VarId, u64)]>;
@@ -83,13 +125,15 @@ impl<'p> At<'p> {
 /// All pairs.
 #[derive(Default)]
 pub(crate) struct Pairs {
-    index: HashMap<Key, usize>,
+    index: FastMap<Key, usize>,
     last: Option<(Key, usize)>,
     pub(crate) list: Vec<(Key, Known)>,
     pub(crate) faults: Vec<Found>,
     /// Whether the access that is made may be one of other threads of its group.
     pub(crate) inexact: bool,
     pub(crate) overflowed: bool,
+    /// What is kept in order beside accesses, how often that was seen, and by what.
+    pub(crate) kept: BTreeMap<Kept, (u64, Vec<Way>)>,
     /// Of accesses by their serial numbers.
     positions: Vec<Option<Position>>,
 }
@@ -196,14 +240,10 @@ impl Pairs {
         known.times += 1;
         let missing = match relation {
             Relation::Same | Relation::Ordered => {
-                // A certificate of the first time, and of some later ones.
-                let sampled = known.times <= SAMPLED || known.times.is_power_of_two();
-                if sampled
-                    && known.ways.len() < MAX_WAYS
-                    && let Some(sites) = way(clocks, (&first, did), who)
-                    && !known.ways.iter().any(|(old, d)| *old == sites && *d == distance)
+                if is_sampled(known.times)
+                    && let Some(path) = way(clocks, (&first, did), who)
                 {
-                    known.ways.push((sites, distance));
+                    add(&mut known.ways, Way::of(path, distance));
                 }
                 return;
             }
@@ -232,34 +272,36 @@ impl Pairs {
         }
     }
 
-    /// Two accesses to registers, one of them by an asynchronous MatMul of the same warp.
-    #[expect(clippy::too_many_arguments, reason = "one pair, and what is known of it")]
+    /// Two accesses of which it is known how they are ordered: to registers, one of them by an asynchronous MatMul of the same
+    /// warp, or to an mbarrier, behind the barrier of the cluster.
     pub(crate) fn own(
         &mut self,
-        first: (u32, Does),
-        second: (u32, Does),
-        buffer: u32,
+        (first, second, (buffer, other), (by_first, by_second)): OwnPair,
         thread: u32,
-        first_agent: AgentKind,
-        second_agent: AgentKind,
-        by: Result<u32, Missing>,
+        by: Result<Way, Missing>,
         at: &At<'_>,
     ) {
-        let key = (first.0, first.1, first_agent, second.0, second.1, second_agent, buffer, buffer);
+        let key = (first.0, first.1, by_first, second.0, second.1, by_second, buffer, other);
         let Some(known) = self.entry(key, (thread, thread)) else { return };
         known.times += 1;
         match by {
-            Ok(site) => {
-                let way = (vec![site], None);
-                if known.ways.len() < MAX_WAYS && !known.ways.contains(&way) {
-                    known.ways.push(way);
-                }
-            }
+            Ok(way) => add(&mut known.ways, way),
             Err(missing) if known.missing.is_none() => {
                 known.missing = Some(missing);
                 (known.threads, known.at) = ((thread, thread), at.text());
             }
             Err(_) => {}
+        }
+    }
+
+    /// Something is kept in order, by what `path` says.
+    pub(crate) fn keep(&mut self, what: Kept, path: impl FnOnce() -> Option<Path>) {
+        let (times, ways) = self.kept.entry(what).or_default();
+        *times += 1;
+        if is_sampled(*times)
+            && let Some(path) = path()
+        {
+            add(ways, Way::of(path, None));
         }
     }
 
@@ -345,7 +387,7 @@ impl Pairs {
 }
 
 /// The statements by which an access comes after an earlier one.
-fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Vec<u32>> {
+fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Path> {
     let to = clocks.class(who.thread).agent;
     let crosses = did != Does::Read && first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
     let mine = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
@@ -364,16 +406,22 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Vec<
                 let b = class.queue(engine).batches.get(batch as usize)?;
                 let (done, at) =
                     if reading { (b.done_reading, b.read_at) } else { (b.done, b.waited_at) };
+                let behind = |at: u32, mut rest: Path| {
+                    rest.steps.insert(0, at);
+                    rest
+                };
                 let waited = || {
                     let own = thread == who.thread;
                     let rest = clocks.path(clocks.since(class, done), to, own, crosses)?;
-                    Some(std::iter::once(at).chain(rest).collect())
+                    let mut path = behind(at, rest);
+                    path.with.push(b.committed_at);
+                    Some(path)
                 };
                 let landed = || {
                     let (agent, phases) = b.lands?;
                     let rest =
                         clocks.path(clocks.since_phase(agent, phases)?, to, false, crosses)?;
-                    Some(std::iter::once(b.landed_at).chain(rest).collect())
+                    Some(behind(b.landed_at, rest))
                 };
                 let waited = if done > 0 { waited() } else { None };
                 waited.or_else(landed)

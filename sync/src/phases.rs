@@ -26,6 +26,11 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
+    /// How many phases are complete with it.
+    pub(crate) fn phases(&self) -> u32 {
+        self.phases
+    }
+
     /// The statement of an arrival that need not have happened before a class comes here.
     pub(crate) fn unordered(
         &self,
@@ -58,10 +63,17 @@ impl Arrivals {
 
 /// A class that went on behind a phase.
 #[derive(Clone, Debug)]
-struct Passed {
+pub(crate) struct Passed {
     threads: Vec<u32>,
-    time: u32,
-    site: u32,
+    pub(crate) time: u32,
+    pub(crate) site: u32,
+}
+
+impl Passed {
+    /// One of its threads.
+    pub(crate) fn thread(&self) -> u32 {
+        self.threads.first().copied().unwrap_or(0)
+    }
 }
 
 /// A barrier object.
@@ -71,6 +83,8 @@ pub(crate) struct Mbarrier {
     /// Who is told of arrivals, until their phase is complete.
     pub(crate) arrivals: Agent,
     pub(crate) count: i64,
+    /// The buffer that it is in.
+    pub(crate) buffer: u32,
     /// The statement that initializes it, one that arrives, and whether anybody waits for it.
     pub(crate) made_at: u32,
     pub(crate) arrived_at: Option<u32>,
@@ -86,10 +100,14 @@ pub(crate) struct Mbarrier {
     pub(crate) before: Arrivals,
     /// The thread that made it ready, until asynchronous copies can see that.
     pub(crate) unpublished: Option<u32>,
+    /// The fence by which they, or other blocks, can.
+    pub(crate) published_at: Option<u32>,
     /// The thread that made it ready; the phase at the cluster's barrier behind which others know that, which is
     /// not yet known where the thread has fenced and not arrived.
     pub(crate) made_by: u32,
     pub(crate) told: Option<Option<u32>>,
+    /// The statement that arrives there.
+    pub(crate) told_at: u32,
     passed: Vec<Passed>,
     /// A statement whose copies landed with a phase that nobody has waited for.
     pub(crate) unwaited: Option<u32>,
@@ -165,11 +183,13 @@ impl Mbarrier {
         count: i64,
         by: u32,
         made_at: u32,
+        buffer: u32,
     ) -> Self {
         Mbarrier {
             agent,
             arrivals,
             count,
+            buffer,
             made_at,
             arrived_at: None,
             is_waited_for: false,
@@ -182,8 +202,10 @@ impl Mbarrier {
             last: Arrivals::default(),
             before: Arrivals::default(),
             unpublished: Some(by),
+            published_at: None,
             made_by: by,
             told: None,
+            told_at: 0,
             passed: vec![],
             unwaited: None,
             landing: None,
@@ -222,7 +244,19 @@ impl Mbarrier {
             let knows = |t: &u32| self.complete.happened.get(clocks.class(*t).agent) >= p.time;
             !p.threads.iter().all(knows)
         });
-        late.map_or(Settled::Complete, |p| Settled::Late(p.site))
+        match late {
+            Some(p) => Settled::Late(p.site),
+            None => Settled::Complete(passed),
+        }
+    }
+
+    /// The statements that have a part in the phase that is complete: arrivals and the init.
+    pub(crate) fn parts(&self) -> Vec<u32> {
+        let arrivals = self.last.list.iter().map(|a| a.site);
+        let mut sites: Vec<u32> = arrivals.chain([self.made_at]).chain(self.last.bytes).collect();
+        sites.sort_unstable();
+        sites.dedup();
+        sites
     }
 
     /// Whether a wait for a parity passes.
@@ -248,7 +282,8 @@ impl Mbarrier {
 /// What became of a phase.
 pub(crate) enum Settled {
     Not,
-    Complete,
+    /// It is complete; who had waited for the phase before.
+    Complete(Vec<Passed>),
     /// It is complete, and a wait for the phase before may come only now.
     Late(u32),
 }
@@ -263,6 +298,10 @@ pub(crate) struct ClusterBarrier {
     arrived: usize,
     /// Of each thread, the phases in which it arrived, and for which it waited.
     threads: Vec<(u32, u32)>,
+    /// Of each thread, the statement that waited last.
+    waited_at: Vec<u32>,
+    /// The statements that arrive in the phase to come.
+    sites: Vec<u32>,
     pub(crate) arriving: Message,
     pub(crate) complete: Message,
 }
@@ -277,7 +316,26 @@ impl ClusterBarrier {
     }
 
     pub(crate) fn new((agent, arrivals): (Agent, Agent), threads: usize) -> Self {
-        ClusterBarrier { agent, arrivals, threads: vec![(0, 0); threads], ..Self::default() }
+        let waited_at = vec![0; threads];
+        let threads = vec![(0, 0); threads];
+        ClusterBarrier { agent, arrivals, threads, waited_at, ..Self::default() }
+    }
+
+    /// A statement of threads that arrive.
+    pub(crate) fn arrives(&mut self, site: u32) {
+        if !self.sites.contains(&site) {
+            self.sites.push(site);
+        }
+    }
+
+    /// The statements that arrived in the phase that is complete.
+    pub(crate) fn parts(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.sites)
+    }
+
+    /// The statement by which a thread has waited last.
+    pub(crate) fn waited_at(&self, thread: u32) -> u32 {
+        self.waited_at.get(thread as usize).copied().unwrap_or(0)
     }
 
     /// A thread arrives, of so many. Whether it may, and whether the phase is complete.
@@ -313,9 +371,10 @@ impl ClusterBarrier {
         }
     }
 
-    pub(crate) fn pass(&mut self, thread: u32) {
+    pub(crate) fn pass(&mut self, thread: u32, site: u32) {
         if let Some((arrived, waited)) = self.threads.get_mut(thread as usize) {
             *waited = *arrived;
+            self.waited_at[thread as usize] = site;
         }
     }
 }

@@ -5,6 +5,7 @@ mod leaf;
 mod places;
 
 use crate::expr::Exprs;
+use crate::hash::FastMap;
 use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::ast::{AccumulateOp, NodeId};
 use carbyne_ir::expr::Dim;
@@ -14,8 +15,11 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, HashMap};
 
-/// Bytes of the largest granule.
+/// Bytes of the largest granule of shared memory.
 const MAX_GRANULE: i64 = 16;
+
+/// The same of global memory, of which boxes take whole rows.
+const MAX_GLOBAL_GRANULE: i64 = 1 << 12;
 
 /// Where a buffer is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -144,6 +148,8 @@ pub(crate) struct Site {
     pub(crate) node: NodeId,
     pub(crate) spec: Option<SpecId>,
     pub(crate) what: String,
+    /// Whether it is a statement of synchronization.
+    pub(crate) synchronizes: bool,
 }
 
 /// An access that is not followed.
@@ -159,7 +165,7 @@ pub(crate) struct Lost {
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) sites: Vec<Site>,
-    site_of: HashMap<usize, u32>,
+    site_of: FastMap<usize, u32>,
     pub(crate) shared: Vec<SharedBuffer>,
     pub(crate) components: Vec<Component>,
     pub(crate) n_cells: usize,
@@ -182,6 +188,11 @@ pub(crate) struct Refusal {
 impl Plan {
     pub(crate) fn site(&self, stmt: &Stmt) -> u32 {
         self.site_of.get(&std::ptr::from_ref(stmt).addr()).copied().unwrap_or(0)
+    }
+
+    /// Whether a place is a statement of synchronization.
+    pub(crate) fn synchronizes(&self, site: u32) -> bool {
+        self.sites.get(site as usize).is_some_and(|s| s.synchronizes)
     }
 
     pub(crate) fn view(&self, tensor: TensorId) -> Result<usize, String> {
@@ -210,6 +221,7 @@ impl Plan {
             node: spec.node,
             spec: Some(kernel),
             what: "the kernel".to_owned(),
+            synchronizes: false,
         });
         plan.place_shared(exprs, &buffers, atoms).map_err(|why| Refusal { why })?;
         plan.find_written(exprs, kernel, atoms);
@@ -226,7 +238,9 @@ impl Plan {
                 StmtKind::Sync(sync) => (None, sync.op.to_string()),
                 _ => (None, String::new()),
             };
-            plan.sites.push(Site { span: stmt.span, line: stmt.line, node: stmt.node, spec, what });
+            let synchronizes = matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
+            let (span, line, node) = (stmt.span, stmt.line, stmt.node);
+            plan.sites.push(Site { span, line, node, spec, what, synchronizes });
             match &stmt.kind {
                 StmtKind::Spec(id) if p.specs[*id].body.is_none() => {
                     match plan.leaf(exprs, *id, atoms) {
@@ -246,6 +260,19 @@ impl Plan {
         }
         plan.choose_granules(p);
         Ok(plan)
+    }
+
+    /// Takes these buffers of global memory for such in which nobody can conflict.
+    pub(crate) fn forget(&mut self, which: &[bool]) {
+        for view in &mut self.views {
+            if matches!(view.space, Space::Global(g) if which.get(g) == Some(&true)) {
+                view.space = Space::Free;
+            }
+        }
+        for leaf in self.leaves.values_mut().filter(|l| !matches!(l.how, How::Bulk(_))) {
+            let free = |o: &OperandPlan| matches!(self.views[o.view].space, Space::Free);
+            leaf.matters &= !leaf.operands.iter().all(free);
+        }
     }
 
     /// A leaf whose operands cannot be followed: what it accesses of memory that may conflict is lost.

@@ -4,7 +4,7 @@
 //! whether it is now; clocks need nothing else, as times to come are later than what any of them shows.
 
 use crate::clocks::{Agent, Clock};
-use std::collections::HashMap;
+use crate::hash::FastMap;
 
 /// A fingerprint of a state.
 pub(crate) type Fingerprint = (u64, u64);
@@ -24,17 +24,19 @@ pub(crate) struct Print<'c> {
     clocks: Vec<&'c Clock>,
     converged: Vec<(Agent, u32)>,
     /// Of agents the time or the phase that it is now.
-    now: HashMap<Agent, u32>,
-    known: HashMap<(Agent, u32), u64>,
+    now: FastMap<Agent, u32>,
+    known: FastMap<(Agent, u32), u64>,
+    /// The last time that was looked for.
+    last: ((Agent, u32), u64),
 }
 
 impl<'c> Print<'c> {
     pub(crate) fn new(
         clocks: Vec<&'c Clock>,
         converged: Vec<(Agent, u32)>,
-        now: HashMap<Agent, u32>,
+        now: FastMap<Agent, u32>,
     ) -> Self {
-        Print { hash: KEYS, clocks, converged, now, known: HashMap::new() }
+        Print { hash: KEYS, clocks, converged, now, known: FastMap::default(), last: ((0, 0), 0) }
     }
 
     pub(crate) fn words(&mut self, words: &[u64]) {
@@ -50,15 +52,19 @@ impl<'c> Print<'c> {
 
     /// A time of an agent; none where it is 0.
     pub(crate) fn time(&mut self, agent: Agent, time: u32) {
-        let mark = match (time, self.known.get(&(agent, time))) {
-            (0, _) => 0,
-            (_, Some(known)) => *known,
-            _ => {
-                let mark = self.mark(agent, time);
-                self.known.insert((agent, time), mark);
-                mark
-            }
-        };
+        let key = (agent, time);
+        if time > 0 && self.last.0 != key {
+            let mark = match self.known.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let mark = self.mark(agent, time);
+                    self.known.insert(key, mark);
+                    mark
+                }
+            };
+            self.last = (key, mark);
+        }
+        let mark = if time > 0 { self.last.1 } else { 0 };
         self.words(&[mark]);
     }
 

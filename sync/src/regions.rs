@@ -1,7 +1,8 @@
 //! Granules of shared memory that all accesses so far took together, as one: a tile that is copied and read as a whole is
 //! one region, however large it is. An access that takes a part of a region divides it.
 
-use std::collections::{BTreeMap, HashMap};
+use crate::hash::FastMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The elements of a view at a place: the list of elements by its address, the view, the place.
@@ -19,7 +20,7 @@ struct Taken {
 pub(crate) struct Regions {
     of: Vec<u32>,
     members: Vec<Vec<u32>>,
-    taken: HashMap<Footprint, Taken>,
+    taken: FastMap<Footprint, Taken>,
 }
 
 /// Accesses that are remembered.
@@ -28,7 +29,7 @@ const MAX_TAKEN: usize = 1 << 18;
 impl Regions {
     pub(crate) fn new(granules: usize) -> Self {
         let all = (0..granules as u32).collect();
-        Regions { of: vec![0; granules], members: vec![all], taken: HashMap::new() }
+        Regions { of: vec![0; granules], members: vec![all], taken: FastMap::default() }
     }
 
     pub(crate) fn len(&self) -> usize {

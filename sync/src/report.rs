@@ -107,6 +107,37 @@ pub struct Ordering {
     pub steps: Vec<Place>,
     /// How many turns of a loop around both lie between them: of the outermost one of which there are any.
     pub distance: Option<(String, i64)>,
+    /// Statements of synchronization that have a part in it and pass nothing on themselves: what ends a group that is waited
+    /// for, the other arrivals of a phase, the init of its mbarrier and the fence by which copies see that.
+    pub with: Vec<Place>,
+}
+
+/// What synchronization keeps in order beside accesses that meet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Keeps {
+    /// A phase of an mbarrier is complete before a statement does something for the next one.
+    LastPhase,
+    /// A wait for a phase of an mbarrier has gone on before the next one is complete.
+    NextPhase,
+    /// An mbarrier is ready, before a copy of the same thread counts on it.
+    Ready,
+    /// What a statement has started is over before its block ends.
+    OwnEnd,
+    /// An access to another block's shared memory is over before that block ends.
+    OtherEnd,
+}
+
+/// Something that synchronization keeps in order, and by which statements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// What.
+    pub what: Keeps,
+    /// The statement that it is about.
+    pub place: Place,
+    /// The mbarrier, where it is about phases.
+    pub mbarrier: Option<BufferId>,
+    /// By these.
+    pub ways: Vec<Ordering>,
 }
 
 /// What is known of a pair of accesses.
@@ -192,6 +223,8 @@ pub struct Report {
     pub faults: Vec<Fault>,
     /// Accesses that are not followed.
     pub unfollowed: Vec<Unfollowed>,
+    /// What is in order beside the pairs.
+    pub kept: Vec<Kept>,
 }
 
 impl Report {

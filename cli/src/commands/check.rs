@@ -1,8 +1,8 @@
-//! `carbyne check`: errors, or silence.
+//! `carbyne check`: errors, or silence; what orders which accesses, where it is asked for.
 
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome};
-use crate::{Io, input, output, pipeline};
+use crate::{Io, annotate, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
 use carbyne_ir::program::{Program, SpecId, StmtKind};
@@ -26,12 +26,16 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
         return Err(Failure::program(&source, errors));
     }
     let table = table.or_else(|| carbyne_sync::arch_of(&program).map(AtomTable::new));
-    let Some(table) = table else { return Ok(()) };
+    let Some(table) = table else {
+        let text = if args.annotate { source.text.as_str() } else { "" };
+        return output::write(None, text.as_bytes(), io);
+    };
     let (mut said, mut text) = (vec![], String::new());
+    let mut reports = vec![];
     for kernel in &program.kernels {
         // Of what is not atomic the synchronization is not planned yet.
         if !carbyne_sync::is_atomic(&program, *kernel) {
-            if args.pairs && format == MessageFormat::Human {
+            if (args.pairs || args.annotate) && format == MessageFormat::Human {
                 let name = name(&program, *kernel);
                 output::say(&format!("{name}: not decomposed, nothing to check\n"), io);
             }
@@ -47,6 +51,11 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
                 }
             });
         }
+        reports.push((*kernel, report));
+    }
+    if args.annotate {
+        let written = pipeline::written(&source)?;
+        text = annotate::annotated(&source.text, &written, &program, &reports);
     }
     output::write(None, text.as_bytes(), io)?;
     let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =

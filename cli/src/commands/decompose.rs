@@ -8,7 +8,7 @@ use super::ranking;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
 use crate::tuned::{self, Tuning};
-use crate::{Io, input, order, output, pipeline};
+use crate::{Io, annotate, input, order, output, pipeline};
 use carbyne_atoms::{Arch, machine};
 use carbyne_decompose::{Decomposed, Estimate, Leaf, Search};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
@@ -28,8 +28,12 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let (found, notes) = tuned::decomposed(&source, &module, &table, &options, tuning.as_ref())
         .map_err(|e| Failure::program(&source, forbidden(e, &args.forbid, fewer)))?;
     pipeline::has_kernel(&source, &found.program)?;
-    let (reports, unknown) = order::checked(&source, &found, &table)?;
+    let (mut reports, unknown) = order::checked(&source, &found, &table)?;
     let printed = match args.emit {
+        Decomposition::Ir if args.annotate => {
+            order::complete(&mut reports, &found.program, &table);
+            annotate::annotated(&found.text, &found.module, &found.program, &reports)
+        }
         Decomposition::Ir => found.text.clone(),
         Decomposition::Json => {
             certificates::document(&found, &reports, &source.text, table.arch.as_str())

@@ -78,6 +78,28 @@ fn the_page_about_strategies_shows_what_is_explained() {
     );
 }
 
+/// The page about synchronization quotes what is said of the statements of an example.
+#[test]
+fn the_page_about_synchronization_shows_what_statements_order() {
+    let path = root().join("docs/synchronization.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let example = root().join("examples/gemm_roles.cby").display().to_string();
+    let said = carbyne(&["decompose", &example, "--arch", "sm_90a", "--annotate"], "").ok();
+    let command =
+        "$ carbyne decompose examples/gemm_roles.cby --arch sm_90a --annotate | grep -n orders";
+    let numbered = said.text().lines().zip(1..).filter(|(l, _)| l.contains("orders"));
+    let lines = numbered.map(|(l, n)| format!("{n}:{l}"));
+    let quoted: Vec<String> = std::iter::once(command.to_owned()).chain(lines).collect();
+    let fresh = replaced(&page, "annotated", &quoted.join("\n"));
+    none(
+        golden(&path, &fresh)
+            .err()
+            .map(|e| e.replace("xtask bless", "xtask docs #"))
+            .into_iter()
+            .collect(),
+    );
+}
+
 /// The text with the code between the markers of that name replaced.
 fn replaced(text: &str, name: &str, code: &str) -> String {
     let (begin, end) = (format!("<!-- generated: {name} -->\n"), "<!-- end -->");

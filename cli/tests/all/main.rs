@@ -2,6 +2,7 @@
 
 mod abi;
 mod against;
+mod annotate;
 mod atoms;
 mod bad_input;
 mod calculator;

@@ -195,7 +195,8 @@ impl Instance<'_> {
 
     /// Whether a kernel of its own moves a factor, which lies otherwise then.
     pub(crate) fn prepares(&self) -> bool {
-        let moves = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.kind == SpecKind::Move);
+        let moves =
+            |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.kind == SpecKind::Move);
         self.def.body.stmts.iter().any(moves)
     }
 

@@ -120,7 +120,9 @@ impl Walk<'_> {
         let pointwise = match spec.kind {
             SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => true,
             // From registers to registers nothing is copied in the end.
-            SpecKind::Move => spec.input_tensors().chain(spec.outputs.iter().copied()).all(in_registers),
+            SpecKind::Move => {
+                spec.input_tensors().chain(spec.outputs.iter().copied()).all(in_registers)
+            }
             _ => false,
         };
         self.pointwise.push(pointwise);

@@ -7,6 +7,7 @@
 //!
 //! Which rows a group holds is known when layouts are; what is written before that is changed here.
 
+use super::consumers::{commits, waits_read};
 use crate::build::{barrier, define_threads, indices};
 use crate::instance::params::{Numbers, eval};
 use crate::names::Names;
@@ -15,7 +16,6 @@ use carbyne_ir::ast::visit::{self, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{Dist, Program};
 use carbyne_ir::scalar::Memory;
-use super::consumers::{commits, waits_read};
 use std::collections::HashMap;
 
 /// Threads of a warp group.
@@ -171,7 +171,8 @@ impl Kernel<'_> {
         let tv = tv.to_fixed()?;
         let extents = |t| crate::solve::ops::extents(self.p, t);
         let (rows, staged) = (*extents(from.tensor)?.first()?, *extents(to.tensor)?.first()?);
-        let fits = from.memory == Some(Memory::Rf) && to.memory == Some(Memory::Sh) && rows == staged;
+        let fits =
+            from.memory == Some(Memory::Rf) && to.memory == Some(Memory::Sh) && rows == staged;
         let (threads, values) = (tv.mode(0).ok()?, tv.mode(1).ok()?);
         if !fits || threads.size() != self.groups * GROUP || rows % self.groups != 0 {
             return None;
@@ -237,10 +238,8 @@ impl Kernel<'_> {
                 let own = all / self.groups;
                 let of = maps.get_mut(&to.base.text).filter(|of| of.number == all)?;
                 (of.used, line) = (true, of.line);
-                tile.ops.push(ViewOp::Tile(Tiler::Sizes(vec![
-                    Some(Expr::int(own)),
-                    columns.clone(),
-                ])));
+                tile.ops
+                    .push(ViewOp::Tile(Tiler::Sizes(vec![Some(Expr::int(own)), columns.clone()])));
                 index
             }
             // One box is all of the tile.

@@ -21,10 +21,7 @@ pub(crate) fn of(p: &Program, kernel: SpecId) -> i64 {
 ///
 /// # Errors
 /// A number that does not divide the grid, or a grid of which it is not known.
-pub(crate) fn apply(
-    module: &Module,
-    names: &mut Names,
-) -> Result<Option<Module>, Box<Diagnostic>> {
+pub(crate) fn apply(module: &Module, names: &mut Names) -> Result<Option<Module>, Box<Diagnostic>> {
     let asks = |stmt: &Stmt| match &stmt.kind {
         StmtKind::Spec(spec) => spec.attrs.iter().any(|a| a.key.text == KEY),
         _ => false,

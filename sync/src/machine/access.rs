@@ -132,13 +132,13 @@ impl<'p, 'a> Machine<'p, 'a> {
             How::Atom { window, .. } => *window,
             _ => 32,
         };
-        let places: HashMap<u16, usize> = match (lane_of, &o.of_thread) {
-            (Some(groups), Some(_)) => groups
-                .iter()
-                .flat_map(|g| g.iter().enumerate().map(|(t, lane)| (*lane, t)))
-                .collect(),
-            _ => HashMap::new(),
-        };
+        // Of each thread of a window which place it takes in its group.
+        let mut places: Vec<Option<usize>> = vec![None; window.max(1)];
+        if let (Some(groups), Some(_)) = (lane_of, &o.of_thread) {
+            for (place, lane) in groups.iter().flat_map(|g| g.iter().enumerate()) {
+                places[usize::from(*lane)] = Some(place);
+            }
+        }
         for t in active.threads() {
             let base = bases.of(t);
             if base == NOTHING {
@@ -155,8 +155,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                 self.remote.insert((rank, who.thread, site), time);
             }
             let most = valid.as_ref().map(|v| v.of(t));
-            let list: &[u32] = match (&o.of_thread, places.get(&((t % window) as u16))) {
-                (Some(all), Some(place)) => all.get(*place).map_or(&[], |l| l.as_slice()),
+            let list: &[u32] = match (&o.of_thread, places[t % places.len()]) {
+                (Some(all), Some(place)) => all.get(place).map_or(&[], |l| l.as_slice()),
                 _ => &view.first,
             };
             match most {

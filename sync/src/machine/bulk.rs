@@ -1,6 +1,7 @@
 //! Bulk copies.
 
 use super::*;
+use crate::clocks::Path;
 
 impl<'p, 'a> Machine<'p, 'a> {
     pub(super) fn peer(
@@ -10,8 +11,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         t: usize,
         site: u32,
     ) -> Goes<usize> {
-        let rank = self.fixed_at(dim, env, t).and_then(|r| usize::try_from(r).ok());
-        match rank.filter(|r| *r < self.n_blocks) {
+        let rank = self.fixed(dim, env).of(t);
+        self.peer_of(rank, site)
+    }
+
+    /// The block of a cluster of that rank.
+    pub(super) fn peer_of(&mut self, rank: i64, site: u32) -> Goes<usize> {
+        match usize::try_from(rank).ok().filter(|r| *r < self.n_blocks) {
             Some(rank) => Ok(rank),
             None => self.stop(
                 site,
@@ -134,7 +140,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         let mut phases = vec![];
         if let Some(bar) = bulk.bar {
             for rank in ranks {
-                let m = self.mbarrier(*rank, bar, 0, &strand.env, t, site)?;
+                let base = self.fixed(self.plan.views[bar].offset, &strand.env);
+                let m = self.mbarrier(*rank, (bar, 0), base.of(t), &strand.env, t, site)?;
                 if self.mbarriers[m].unpublished.is_some() {
                     return self.stop(site, None, "the copy is given an mbarrier whose init it may not see yet", "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows");
                 }
@@ -145,6 +152,16 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let b = &self.mbarriers[*m];
                 if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, false) {
                     return self.stop(site, Some(other), "nothing orders the copy behind the last phase of its mbarrier, in which its bytes may count", "let the thread wait for that phase first, or correct the index");
+                }
+                self.keep_phase(*m, class, site);
+                let b = &self.mbarriers[*m];
+                if b.made_by == self.global_thread(strand.rank, t) {
+                    self.pairs.keep((Keeps::Ready, site, b.buffer), || {
+                        Some(Path {
+                            steps: b.published_at.into_iter().collect(),
+                            with: vec![b.made_at],
+                        })
+                    });
                 }
             }
         }

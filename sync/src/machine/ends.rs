@@ -1,10 +1,42 @@
 //! What is wrong where no thread can go on, and where all have come to their ends.
 
 use super::*;
+use crate::clocks::{Class, Path};
 use carbyne_ir::program::BufferId;
 use carbyne_ir::program::walk::Step as WalkStep;
+use std::collections::HashSet;
 
 impl<'p, 'a> Machine<'p, 'a> {
+    /// What is over before blocks end: notes by what.
+    fn keep_ends(&mut self) {
+        let Machine { clocks, pairs, remote, .. } = self;
+        for class in &clocks.classes {
+            for batch in class.queues.iter().flat_map(|q| &q.batches) {
+                let Some(site) = batch.site else { continue };
+                let at = if batch.done_reading > 0 { batch.read_at } else { batch.waited_at };
+                if batch.done_reading > 0 {
+                    pairs.keep((Keeps::OwnEnd, site, 0), || {
+                        Some(Path { steps: vec![at], with: vec![batch.committed_at] })
+                    });
+                }
+            }
+        }
+        let mut seen = HashSet::new();
+        for ((rank, thread, site), time) in remote.iter() {
+            let of = clocks.class(*thread);
+            let knows = |c: &&Class| {
+                c.members.first().is_some_and(|t| *t as usize / clocks.per == *rank)
+                    && c.knows.seen.get(of.agent) >= *time
+            };
+            let Some(to) = clocks.classes.iter().find(knows) else { continue };
+            if seen.insert((rank, site, of.agent)) {
+                pairs.keep((Keeps::OtherEnd, *site, 0), || {
+                    clocks.path(clocks.since(of, *time), to.agent, false, false)
+                });
+            }
+        }
+    }
+
     pub(super) fn ends(&mut self) -> Goes<()> {
         let mut left = vec![];
         for class in &self.clocks.classes {
@@ -35,6 +67,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         }
         self.unwaited();
+        self.keep_ends();
         for (site, what, help) in left {
             if self.pairs.is_under_way(site) {
                 continue;
@@ -125,8 +158,11 @@ impl<'p, 'a> Machine<'p, 'a> {
         let site = self.plan.site(strand.stmt()?);
         let mut open = None;
         for t in strand.mask().threads() {
-            let parity = self.number(sync, &strand.env, t, site).ok()?;
-            let named = self.named(strand, tensor, t, site).ok()?;
+            let numbers = self.numbers(sync, &strand.env);
+            let parity = self.number_of(&numbers, t, site).ok()?;
+            let spots = self.spots(strand, tensor, site).ok()?;
+            let mut named = vec![];
+            self.named(strand, &spots, t, site, &mut named).ok()?;
             open = named.into_iter().find(|m| !self.mbarriers[*m].passes(parity));
             if open.is_some() {
                 break;

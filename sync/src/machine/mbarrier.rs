@@ -2,18 +2,28 @@
 
 use super::*;
 
+/// By what the threads at a statement name mbarriers.
+pub(super) struct Spots {
+    view: usize,
+    /// The block of the cluster, where it may be another.
+    rank: Option<Value>,
+    /// Where the view begins.
+    base: Value,
+}
+
 impl<'p, 'a> Machine<'p, 'a> {
     /// The mbarrier at an element of a thread's view, which is used.
     pub(super) fn mbarrier(
         &mut self,
         rank: usize,
-        view: usize,
-        element: usize,
+        (view, element): (usize, usize),
+        base: i64,
         env: &Env,
         t: usize,
         site: u32,
     ) -> Goes<usize> {
-        let (place, who) = self.mbarrier_place(rank, view, element, env, t, site)?;
+        let place = self.mbarrier_place(view, element, base, site)?;
+        let who = self.who_of(env, t);
         let found = self.mbarrier_at.get(&(rank, place.1)).copied();
         let Some(found) = found else {
             return self.stop(
@@ -24,11 +34,21 @@ impl<'p, 'a> Machine<'p, 'a> {
             );
         };
         // It must come after the init; whom a fence and the cluster's barrier have told does.
+        let v = &self.plan.views[view];
+        let m = &self.mbarriers[found];
         let (_, waited) = self.cluster.phases(who.thread);
-        if matches!(self.mbarriers[found].told, Some(Some(phase)) if phase <= waited) {
+        if matches!(m.told, Some(Some(phase)) if phase <= waited) {
+            if m.made_by != who.thread {
+                let waited_at = self.cluster.waited_at(who.thread);
+                let steps = m.published_at.into_iter().chain([m.told_at, waited_at]).collect();
+                let way = Way { steps, ..Way::default() };
+                let (made, used) = ((m.made_at, Does::Write), (site, Does::Read));
+                let agents = (AgentKind::Thread, AgentKind::Thread);
+                let pair = (made, used, (m.buffer, v.buffer.0), agents);
+                self.pairs.own(pair, who.thread, Ok(way), &self.at);
+            }
             return Ok(found);
         }
-        let v = &self.plan.views[view];
         let class = self.clocks.class(who.thread);
         let record = Record {
             by: By::Lanes { lanes: 1 << (t % 32), time: class.time },
@@ -60,73 +80,100 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(found)
     }
 
-    /// The offset and the byte of a thread's mbarrier.
-    pub(super) fn mbarrier_place(
+    /// The offset and the byte of an mbarrier, where its view begins at `base`.
+    fn mbarrier_place(
         &mut self,
-        rank: usize,
         view: usize,
         element: usize,
-        env: &Env,
-        t: usize,
+        base: i64,
         site: u32,
-    ) -> Goes<((i64, i64), Who)> {
-        let _ = rank;
+    ) -> Goes<(i64, i64)> {
         let v = &self.plan.views[view];
-        let Some(base) = self.fixed_at(v.offset, env, t) else {
+        if base == NOTHING {
             return self.lost(site, "it is not known which mbarrier is used");
-        };
+        }
         let place = base.saturating_add(v.places.get(element).copied().unwrap_or(0));
         let Space::Shared(b) = v.space else {
             return self.lost(site, "it is not known where the mbarrier is");
         };
         let byte = self.plan.shared[b].at.saturating_add(place.saturating_mul(8));
-        let own = self.who_of(env, t);
-        Ok(((place, byte), own))
+        Ok((place, byte))
     }
 
-    pub(super) fn who_of(&self, env: &Env, t: usize) -> Who {
+    fn who_of(&self, env: &Env, t: usize) -> Who {
         let rank = usize::try_from(env.block - self.first_block).unwrap_or(0);
         self.who(rank, t, Proxy::Generic)
     }
 
-    pub(super) fn number(&mut self, sync: &Sync, env: &Env, t: usize, site: u32) -> Goes<i64> {
-        let Some(dim) = sync.number else { return Ok(1) };
+    /// The numbers that threads give to a synchronization.
+    pub(super) fn numbers(&mut self, sync: &Sync, env: &Env) -> Value {
+        let Some(dim) = sync.number else { return Value::Same(1) };
         // Of a parity the last bit matters.
         let modulus = if sync.op == SyncOp::MbarrierWait { 2 } else { 1 };
         self.watch.still(self.exprs, dim, env, modulus);
-        match self.exprs.at(dim, env, t) {
-            Some(n) => Ok(n),
-            None => self.lost(site, "the number of a synchronization is not known"),
+        self.exprs.value(dim, env)
+    }
+
+    /// That of one thread.
+    pub(super) fn number_of(&mut self, numbers: &Value, t: usize, site: u32) -> Goes<i64> {
+        match numbers.of(t) {
+            NOTHING => self.lost(site, "the number of a synchronization is not known"),
+            n => Ok(n),
         }
+    }
+
+    /// By what threads name mbarriers.
+    pub(super) fn spots(
+        &mut self,
+        strand: &Strand<'p>,
+        tensor: TensorId,
+        site: u32,
+    ) -> Goes<Spots> {
+        let view = match self.plan.view(tensor) {
+            Ok(view) => view,
+            Err(why) => return self.lost(site, &why),
+        };
+        let v = &self.plan.views[view];
+        let rank = v.peer.map(|dim| self.fixed(dim, &strand.env));
+        let base = self.fixed(v.offset, &strand.env);
+        Ok(Spots { view, rank, base })
     }
 
     /// The mbarriers that a thread names.
     pub(super) fn named(
         &mut self,
         strand: &Strand<'p>,
-        tensor: TensorId,
+        spots: &Spots,
         t: usize,
         site: u32,
-    ) -> Goes<Vec<usize>> {
-        let view = match self.plan.view(tensor) {
-            Ok(view) => view,
-            Err(why) => return self.lost(site, &why),
-        };
-        let rank = match self.plan.views[view].peer {
+        out: &mut Vec<usize>,
+    ) -> Goes<()> {
+        let rank = match &spots.rank {
             None => strand.rank,
-            Some(dim) => self.peer(dim, &strand.env, t, site)?,
+            Some(ranks) => self.peer_of(ranks.of(t), site)?,
         };
-        let n = self.plan.views[view].places.len();
-        let mut out = Vec::with_capacity(n);
-        for e in 0..n {
-            out.push(self.mbarrier(rank, view, e, &strand.env, t, site)?);
+        out.clear();
+        for e in 0..self.plan.views[spots.view].places.len() {
+            let base = spots.base.of(t);
+            out.push(self.mbarrier(rank, (spots.view, e), base, &strand.env, t, site)?);
         }
         if rank != strand.rank {
             let thread = self.global_thread(strand.rank, t);
             let time = self.clocks.class(thread).time;
             self.remote.insert((rank, thread, site), time);
         }
-        Ok(out)
+        Ok(())
+    }
+
+    /// What a class does for the phase to come stands behind the last one: notes by what.
+    pub(super) fn keep_phase(&mut self, m: usize, class: usize, site: u32) {
+        let (clocks, b) = (&self.clocks, &self.mbarriers[m]);
+        if b.last.phases() > 0 {
+            self.pairs.keep((Keeps::LastPhase, site, b.buffer), || {
+                let since = clocks.since_phase(b.agent, b.last.phases())?;
+                clocks.path(since, clocks.classes[class].agent, false, false)
+            });
+        }
     }
 
     pub(super) fn settle(&mut self, m: usize, site: u32) -> Goes<()> {
@@ -134,10 +181,19 @@ impl<'p, 'a> Machine<'p, 'a> {
         if !matches!(settled, Settled::Not) {
             self.wake = true;
             let b = &self.mbarriers[m];
-            self.clocks.complete(b.arrivals, b.agent);
+            self.clocks.complete(b.arrivals, b.agent, b.parts());
         }
         match settled {
-            Settled::Not | Settled::Complete => {}
+            Settled::Not => {}
+            Settled::Complete(passed) => {
+                let (clocks, b) = (&self.clocks, &self.mbarriers[m]);
+                for p in passed {
+                    self.pairs.keep((Keeps::NextPhase, p.site, b.buffer), || {
+                        let since = clocks.since(clocks.class(p.thread()), p.time);
+                        clocks.path(since, b.agent, true, false)
+                    });
+                }
+            }
             Settled::Late(wait) => {
                 self.fault(wait, Some(site), "the phase that is waited for may be over, and the next one too, before the thread comes to wait", "let those who complete the next phase come after this wait, or correct the parity", false);
             }
@@ -157,10 +213,13 @@ impl<'p, 'a> Machine<'p, 'a> {
             Ok(view) => view,
             Err(why) => return self.lost(site, &why),
         };
-        let count = self.number(sync, &strand.env, t, site)?;
+        let counts = self.numbers(sync, &strand.env);
+        let count = self.number_of(&counts, t, site)?;
         let thread = self.global_thread(strand.rank, t);
+        let base = self.fixed(self.plan.views[view].offset, &strand.env).of(t);
+        let who = self.who_of(&strand.env, t);
         for e in 0..self.plan.views[view].places.len() {
-            let (place, who) = self.mbarrier_place(strand.rank, view, e, &strand.env, t, site)?;
+            let place = self.mbarrier_place(view, e, base, site)?;
             if self.mbarrier_at.contains_key(&(strand.rank, place.1)) {
                 return self.stop(
                     site,
@@ -174,7 +233,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             let agents = (self.clocks.agent(), self.clocks.agent());
             self.mbarrier_at.insert((strand.rank, place.1), self.mbarriers.len());
-            self.mbarriers.push(Mbarrier::new(agents, count, thread, site));
+            let buffer = self.plan.views[view].buffer.0;
+            self.mbarriers.push(Mbarrier::new(agents, count, thread, site, buffer));
             let class = self.clocks.class(thread);
             let record = Record {
                 by: By::Lanes { lanes: 1 << (t % 32), time: class.time },
@@ -184,7 +244,6 @@ impl<'p, 'a> Machine<'p, 'a> {
                 serial: self.serial,
                 buffer: self.plan.views[view].buffer.0,
             };
-            let base = place.0 - self.plan.views[view].places.get(e).copied().unwrap_or(0);
             self.touch_part((strand.rank, view), &[e as u32], base, Does::Write, &who, record)?;
         }
         Ok(())
@@ -200,13 +259,17 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<BTreeMap<(usize, i64), Vec<u32>>> {
         let mut by: BTreeMap<(usize, i64), Vec<u32>> = BTreeMap::new();
         let Some(tensor) = sync.tensor else { return Ok(by) };
+        let numbers = self.numbers(sync, &strand.env);
+        let spots = self.spots(strand, tensor, site)?;
+        let mut named = vec![];
         for t in mask.threads() {
             let number = match sync.op {
                 SyncOp::MbarrierAsyncArrive => 1,
-                _ => self.number(sync, &strand.env, t, site)?,
+                _ => self.number_of(&numbers, t, site)?,
             };
-            for m in self.named(strand, tensor, t, site)? {
-                by.entry((m, number)).or_default().push(self.global_thread(strand.rank, t));
+            self.named(strand, &spots, t, site, &mut named)?;
+            for m in &named {
+                by.entry((*m, number)).or_default().push(self.global_thread(strand.rank, t));
             }
         }
         Ok(by)
@@ -226,6 +289,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                 if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, later) {
                     return self.stop(site, Some(other), "nothing orders the arrival behind the last phase of its mbarrier, in which it may count", "let the thread wait first, for that phase or for those who waited for it; or correct the index, or the count");
                 }
+                self.keep_phase(m, class, site);
+                let b = &self.mbarriers[m];
                 let members = self.clocks.classes[class].members.clone();
                 let time = self.clocks.classes[class].time;
                 let (agent, phase, arrivals) = (b.agent, b.phase, b.arrivals);

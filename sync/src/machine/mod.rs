@@ -20,14 +20,15 @@ pub(crate) use bulk::is_inside;
 
 use crate::clocks::{Clocks, Engine, Message};
 use crate::expr::{Env, Exprs, NOTHING, Value};
+use crate::hash::FastMap;
 use crate::memory::{By, Cell, Does, Proxy, Record, Relation, Who, sum};
 use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
 use crate::pages::Pages;
-use crate::pairs::{At, Pairs, Position};
+use crate::pairs::{At, Pairs, Position, Way};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
 use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
 use crate::regions::{Footprint, Regions};
-use crate::report::{AgentKind, Missing};
+use crate::report::{AgentKind, Keeps, Missing};
 use crate::strand::{Frame, Kind, Status, Strand};
 use crate::threads::{Groups, Mask};
 use carbyne_atoms::{AtomTable, Visibility};
@@ -97,12 +98,14 @@ pub(crate) struct Machine<'p, 'a> {
     serial: u32,
     pub(crate) pairs: Pairs,
     n_splits: usize,
-    groups: HashMap<(ThreadsId, i64), Rc<Groups>>,
-    blocking: HashMap<usize, bool>,
+    groups: FastMap<(ThreadsId, i64), Rc<Groups>>,
+    blocking: FastMap<usize, bool>,
     steps: u64,
     /// What was spent beside accesses.
     overhead: u64,
     max_steps: u64,
+    /// Of statements that synchronize how many threads execute them together.
+    together: FastMap<u32, usize>,
     /// Of accesses to another block's shared memory: by block and statement, the last.
     remote: BTreeMap<(usize, u32, u32), u32>,
     /// Of each block the registers that no thread has, and those of a thread, by warp.
@@ -110,7 +113,7 @@ pub(crate) struct Machine<'p, 'a> {
     wake: bool,
     at: At<'p>,
     last_position: Position,
-    silent: HashMap<usize, bool>,
+    silent: FastMap<usize, bool>,
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
 }
@@ -168,17 +171,18 @@ impl<'p, 'a> Machine<'p, 'a> {
             serial: 1,
             pairs,
             n_splits: 0,
-            groups: HashMap::new(),
-            blocking: HashMap::new(),
+            groups: FastMap::default(),
+            blocking: FastMap::default(),
             steps: 0,
             overhead: 0,
             max_steps,
+            together: FastMap::default(),
             remote: BTreeMap::new(),
             registers_left: vec![(0, registers_of(n_threads, atoms)); n_blocks],
             wake: false,
             at: At::new(exprs.program),
             last_position: Rc::new([]),
-            silent: HashMap::new(),
+            silent: FastMap::default(),
             watch: Watch::new(exprs.given.by != 0),
             rounds: Rounds::default(),
             clocks,

@@ -70,24 +70,27 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Of a batch of asynchronous MatMuls the statement that has waited for it.
-    fn waited(&self, thread: u32, batch: u32) -> Option<u32> {
+    /// Of a batch of asynchronous MatMuls the statement that has waited for it, and the one that ended its group.
+    fn waited(&self, thread: u32, batch: u32) -> Option<(u32, u32)> {
         let batches = &self.clocks.class(thread).queue(Engine::MatMuls).batches;
-        batches.get(batch as usize).filter(|b| b.done > 0).map(|b| b.waited_at)
+        batches.get(batch as usize).filter(|b| b.done > 0).map(|b| (b.waited_at, b.committed_at))
     }
 
     /// An asynchronous MatMul did something to a register, and a thread or another one follows.
-    fn after_matmul(&mut self, first: (u32, Does), wait: Option<u32>, access: &RegisterAccess) {
-        self.pairs.own(
-            first,
-            (access.site, access.does),
-            access.buffer,
-            access.thread,
-            AgentKind::MatMul,
-            AgentKind::Thread,
-            wait.ok_or(Missing::Wait),
-            &self.at,
-        );
+    fn after_matmul(
+        &mut self,
+        first: (u32, Does),
+        wait: Option<(u32, u32)>,
+        access: &RegisterAccess,
+    ) {
+        let way = |(at, committed): (u32, u32)| Way {
+            steps: vec![at],
+            with: vec![committed],
+            distance: None,
+        };
+        let agents = (AgentKind::MatMul, AgentKind::Thread);
+        let pair = (first, (access.site, access.does), (access.buffer, access.buffer), agents);
+        self.pairs.own(pair, access.thread, wait.map(way).ok_or(Missing::Wait), &self.at);
     }
 
     /// A thread uses a register.
@@ -123,19 +126,13 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         } else if last > 0 {
             let ordered = match last < access.fence {
-                true => Ok(access.fence_site),
+                true => Ok(Way { steps: vec![access.fence_site], ..Way::default() }),
                 false => Err(Missing::RegisterFence),
             };
-            self.pairs.own(
-                (last_site, Does::Write),
-                (access.site, access.does),
-                access.buffer,
-                access.thread,
-                AgentKind::Thread,
-                AgentKind::MatMul,
-                ordered,
-                &self.at,
-            );
+            let (first, second) = ((last_site, Does::Write), (access.site, access.does));
+            let agents = (AgentKind::Thread, AgentKind::MatMul);
+            let pair = (first, second, (access.buffer, access.buffer), agents);
+            self.pairs.own(pair, access.thread, ordered, &self.at);
         }
         let cell = &mut self.registers[r][at];
         match access.does {

@@ -14,7 +14,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.mbarriers.iter().for_each(|m| m.each(&mut clocks, &mut converged));
         self.cluster.arriving.each(&mut clocks);
         self.cluster.complete.each(&mut clocks);
-        let mut now: HashMap<u32, u32> =
+        let mut now: FastMap<u32, u32> =
             self.clocks.classes.iter().map(|c| (c.agent, c.time)).collect();
         // A phase that is complete is behind, so that the next one is now.
         now.extend(self.mbarriers.iter().map(|m| (m.agent, m.phase + 1)));
@@ -57,18 +57,24 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn print_registers(&self, print: &mut Print<'_>) {
         for (r, cells) in self.registers.iter().enumerate() {
             let n = (self.plan.registers[r].1 as usize).max(1);
-            for (i, cell) in cells.iter().enumerate() {
-                let warp = i / n;
-                let fenced = cell.last < self.fences[warp];
-                let last = if cell.last == 0 { 0 } else { 1 + u64::from(fenced) };
-                print.words(&[last, u64::from(cell.last_site)]);
-                let class = self.clocks.class(warp as u32 * 32);
-                let (m, n) = cell.writing.2;
-                for (batch, site) in [(cell.writing.0, cell.writing.1), cell.reading] {
-                    print.words(&[u64::from(batch > 0), u64::from(site), m as u64, n as u64]);
-                    if batch > 0 {
-                        let queue = class.queue(Engine::MatMuls);
-                        queue.print_batch(print, class.agent, batch - 1);
+            for (warp, cells) in cells.chunks(n).enumerate() {
+                let fence = self.fences[warp];
+                let of = |c: &Register| {
+                    let last = if c.last == 0 { 0 } else { 1 + u64::from(c.last < fence) };
+                    (last, c.last_site, c.writing, c.reading)
+                };
+                // Neighbors are mostly alike.
+                for alike in cells.chunk_by(|a, b| of(a) == of(b)) {
+                    let (last, last_site, writing, reading) = of(&alike[0]);
+                    print.words(&[alike.len() as u64, last, u64::from(last_site)]);
+                    let class = self.clocks.class(warp as u32 * 32);
+                    let (m, n) = writing.2;
+                    for (batch, site) in [(writing.0, writing.1), reading] {
+                        print.words(&[u64::from(batch > 0), u64::from(site), m as u64, n as u64]);
+                        if batch > 0 {
+                            let queue = class.queue(Engine::MatMuls);
+                            queue.print_batch(print, class.agent, batch - 1);
+                        }
                     }
                 }
             }

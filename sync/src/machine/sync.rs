@@ -4,19 +4,22 @@ use super::*;
 
 impl<'p, 'a> Machine<'p, 'a> {
     /// Threads that execute a statement together and are absent.
-    pub(super) fn absent(&self, sync: &Sync, mask: &Mask) -> Mask {
-        let remote = sync.tensor.is_some_and(|t| self.p.tensors[t].peer.is_some());
-        let number = sync.number.map(|d| {
-            let (lo, hi) = self.p.arena.range(d);
-            (lo, hi, self.p.arena.divisor(d))
+    pub(super) fn absent(&mut self, sync: &Sync, mask: &Mask, site: u32) -> Mask {
+        let (p, atoms) = (self.p, self.atoms);
+        let group = *self.together.entry(site).or_insert_with(|| {
+            let remote = sync.tensor.is_some_and(|t| p.tensors[t].peer.is_some());
+            let number = sync.number.map(|d| {
+                let (lo, hi) = p.arena.range(d);
+                (lo, hi, p.arena.divisor(d))
+            });
+            atoms.sync(sync.op, number, remote).map_or(1, |a| a.group as usize)
         });
-        let group = self.atoms.sync(sync.op, number, remote).map_or(1, |a| a.group);
         let mut absent = Mask::default();
         if group < 32 {
             return absent;
         }
         let all = Mask::first(self.n_threads);
-        let per = (group / 32).clamp(1, 32) as usize;
+        let per = (group / 32).clamp(1, 32);
         for first in (0..32).step_by(per) {
             let warps = (((1u64 << per) - 1) << first) as u32;
             if mask.warps() & warps != 0 {
@@ -35,7 +38,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.serial = self.serial.wrapping_add(1);
         let mask = strand.mask();
         self.at.put(&strand.env, &mask);
-        let absent = self.absent(sync, &mask);
+        let absent = self.absent(sync, &mask, site);
         if !absent.is_empty() {
             if self.may_come(strand, &absent) {
                 strand.status = Status::Meets;
@@ -84,21 +87,25 @@ impl<'p, 'a> Machine<'p, 'a> {
         match sync.op {
             SyncOp::MbarrierWait => {
                 let Some(tensor) = sync.tensor else { return Ok(waiting) };
+                let parities = self.numbers(sync, &strand.env);
+                let spots = self.spots(strand, tensor, site)?;
+                let mut named = vec![];
                 for t in mask.threads() {
                     if waiting.has(t) {
                         continue;
                     }
-                    let parity = self.number(sync, &strand.env, t, site)?;
-                    let m = self.named(strand, tensor, t, site)?;
-                    if m.iter().any(|m| !self.mbarriers[*m].passes(parity)) {
+                    let parity = self.number_of(&parities, t, site)?;
+                    self.named(strand, &spots, t, site, &mut named)?;
+                    if named.iter().any(|m| !self.mbarriers[*m].passes(parity)) {
                         waiting = waiting.or(&mask.of_warps(1 << (t / 32)));
                     }
                 }
             }
             SyncOp::RegistersInc => {
+                let numbers = self.numbers(sync, &strand.env);
                 for warps in warp_groups(mask) {
                     let first = warps.trailing_zeros() as usize * 32;
-                    let wanted = self.number(sync, &strand.env, first, site)?;
+                    let wanted = self.number_of(&numbers, first, site)?;
                     if self.registers_wanted(strand.rank, warps, wanted)
                         > self.registers_left[strand.rank].0
                     {
@@ -141,7 +148,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             SyncOp::AsyncCommit | SyncOp::BulkCommit | SyncOp::WgmmaCommit => {
                 let engine = engine(sync.op);
                 for class in self.separate(&threads)? {
-                    self.clocks.commit(class, engine);
+                    self.clocks.commit(class, engine, site);
                 }
             }
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait => {
@@ -155,13 +162,13 @@ impl<'p, 'a> Machine<'p, 'a> {
                 for class in self.separate(&threads)? {
                     self.clocks.fence(class, site);
                 }
-                self.publish(&threads);
+                self.publish(&threads, site);
             }
             SyncOp::FenceMbarrierInit => {
-                self.publish(&threads);
+                self.publish(&threads, site);
                 let own = |m: &&mut Mbarrier| threads.binary_search(&m.made_by).is_ok();
                 let made = self.mbarriers.iter_mut().filter(own).filter(|m| m.told.is_none());
-                made.for_each(|m| m.told = Some(None));
+                made.for_each(|m| (m.told, m.published_at) = (Some(None), Some(site)));
             }
             SyncOp::WgmmaFence => {
                 self.serial = self.serial.wrapping_add(1);
@@ -174,7 +181,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 self.cluster_arrive(sync.op, &threads, site)?;
             }
             SyncOp::ClusterWait => {
-                threads.iter().for_each(|t| self.cluster.pass(*t));
+                threads.iter().for_each(|t| self.cluster.pass(*t, site));
                 let (message, agent) = (self.cluster.complete.clone(), self.cluster.agent);
                 for class in self.separate(&threads)? {
                     self.clocks.acquire(class, &message, Some(agent), site);
@@ -212,9 +219,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             return Ok(0);
         }
         let t = mask.threads().next().unwrap_or(0);
-        let n = self.number(sync, &strand.env, t, site)?;
-        let all = sync.number.map(|dim| self.exprs.value(dim, &strand.env));
-        if all.is_some_and(|all| mask.threads().any(|t| all.of(t) != n)) {
+        let all = self.numbers(sync, &strand.env);
+        let n = self.number_of(&all, t, site)?;
+        if mask.threads().any(|t| all.of(t) != n) {
             return self.lost(site, "threads wait for different numbers of groups");
         }
         if n < 0 {
@@ -237,14 +244,17 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             self.cluster.arriving.join(&message);
         }
+        self.cluster.arrives(site);
         for t in threads {
             let (phase, _) = self.cluster.phases(*t);
             let own = |m: &&mut Mbarrier| m.made_by == *t && m.told == Some(None);
-            self.mbarriers.iter_mut().filter(own).for_each(|m| m.told = Some(Some(phase + 1)));
+            let fenced = self.mbarriers.iter_mut().filter(own);
+            fenced.for_each(|m| (m.told, m.told_at) = (Some(Some(phase + 1)), site));
             match self.cluster.arrive(*t, all) {
                 Ok(true) => {
                     self.wake = true;
-                    self.clocks.complete(arrivals, agent);
+                    let parts = self.cluster.parts();
+                    self.clocks.complete(arrivals, agent, parts);
                 }
                 Ok(false) => {}
                 Err(()) => {
@@ -269,9 +279,10 @@ impl<'p, 'a> Machine<'p, 'a> {
         site: u32,
     ) -> Goes<()> {
         let rank = strand.rank;
+        let numbers = self.numbers(sync, &strand.env);
         for warps in warp_groups(mask) {
             let first = warps.trailing_zeros() as usize * 32;
-            let number = self.number(sync, &strand.env, first, site)?;
+            let number = self.number_of(&numbers, first, site)?;
             let wanted = self.registers_wanted(rank, warps, number);
             let wrong = if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
             if wrong {
@@ -301,10 +312,10 @@ impl<'p, 'a> Machine<'p, 'a> {
         of.map(|(_, held)| number.saturating_sub(*held).saturating_mul(32)).sum()
     }
 
-    pub(super) fn publish(&mut self, threads: &[u32]) {
+    pub(super) fn publish(&mut self, threads: &[u32], site: u32) {
         for m in &mut self.mbarriers {
             if m.unpublished.is_some_and(|by| threads.binary_search(&by).is_ok()) {
-                m.unpublished = None;
+                (m.unpublished, m.published_at) = (None, Some(site));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{How, LeafPlan, MAX_GRANULE, Plan, Space, View, is_mbarrier};
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::program::{Program, SpecId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is accessed of views.
 #[derive(Default)]
@@ -20,6 +20,7 @@ fn uses<'l>(leaves: &'l BTreeMap<SpecId, LeafPlan>, views: &[View], arena: &Expr
         for o in &leaf.operands {
             let list = out.lists.entry(o.view).or_default();
             match &o.of_thread {
+                None if list.contains(&None) => {}
                 None => list.push(None),
                 Some(all) => list.extend(all.iter().map(|l| Some(l.as_slice()))),
             }
@@ -28,8 +29,12 @@ fn uses<'l>(leaves: &'l BTreeMap<SpecId, LeafPlan>, views: &[View], arena: &Expr
             }
         }
         if let How::Bulk(bulk) = &leaf.how {
-            out.lists.entry(bulk.source).or_default().push(None);
-            out.lists.entry(bulk.target).or_default().push(None);
+            for view in [bulk.source, bulk.target] {
+                let list = out.lists.entry(view).or_default();
+                if !list.contains(&None) {
+                    list.push(None);
+                }
+            }
             // Boxes that may lie in the tensor in part.
             let cut = bulk.boxed.as_ref().is_some_and(|b| {
                 let view = &views[if b.of_source { bulk.source } else { bulk.target }];
@@ -60,6 +65,8 @@ impl Plan {
         let arena = &p.arena;
         let uses = uses(&self.leaves, &self.views, arena);
         for (i, view) in self.views.iter().enumerate() {
+            let lists = uses.lists.get(&i).map_or(&[][..], |l| l.as_slice());
+            let chunk = lists.iter().fold(0, |all, l| gcd(all, chunk(&view.places, *l)));
             let divisor = arena.divisor(view.offset);
             let (granule, swizzle) = match view.space {
                 Space::Shared(b) => {
@@ -73,8 +80,7 @@ impl Plan {
                 let units = (g * 8 / view.bits).max(1);
                 let aligned = divisor % units == 0 || view.offset == Dim::Const(0);
                 let kept = swizzle.is_none_or(|s| s.is_none() || 1i64 << s.base() >= g);
-                let lists = uses.lists.get(&i).map_or(&[][..], |l| l.as_slice());
-                aligned && kept && lists.iter().all(|l| covers(&view.places, *l, units))
+                aligned && kept && chunk % units == 0
             };
             let mut g = granule;
             let least = (view.bits / 8).clamp(1, MAX_GRANULE);
@@ -146,18 +152,24 @@ impl Plan {
     }
 }
 
-/// Whether these elements, or all, are whole granules of so many scalars.
-fn covers(places: &[i64], elements: Option<&[u32]>, units: i64) -> bool {
-    if units <= 1 {
-        return true;
-    }
-    let mut count: HashMap<i64, BTreeSet<i64>> = HashMap::new();
-    let mut add = |place: i64| {
-        count.entry(place.div_euclid(units)).or_default().insert(place.rem_euclid(units));
+/// The most scalars of which these elements, or all, are whole aligned chunks; 0 where there are none.
+fn chunk(places: &[i64], elements: Option<&[u32]>) -> i64 {
+    let mut all: Vec<i64> = match elements {
+        None => places.to_vec(),
+        Some(list) => list.iter().filter_map(|e| places.get(*e as usize).copied()).collect(),
     };
-    match elements {
-        None => places.iter().for_each(|p| add(*p)),
-        Some(list) => list.iter().filter_map(|e| places.get(*e as usize)).for_each(|p| add(*p)),
+    all.sort_unstable();
+    all.dedup();
+    let runs = all.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    // They are those that divide where each run begins and ends.
+    let ends = runs.flat_map(|run| [run[0], run[run.len() - 1].saturating_add(1)]);
+    ends.fold(0, gcd)
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
     }
-    count.values().all(|chunk| chunk.len() as i64 == units)
+    i64::try_from(a).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,8 @@
 //! Where buffers are, and tensors as places in them.
 
-use super::{Component, GlobalBuffer, MAX_GRANULE, Plan, SharedBuffer, Space, View};
+use super::{
+    Component, GlobalBuffer, MAX_GLOBAL_GRANULE, MAX_GRANULE, Plan, SharedBuffer, Space, View,
+};
 use crate::expr::Exprs;
 use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::program::{BufferId, SpecId, TensorId};
@@ -82,7 +84,7 @@ impl Plan {
         }
         for buffer in &written {
             self.spaces.insert(*buffer, Space::Global(self.globals.len()));
-            self.globals.push(GlobalBuffer { id: *buffer, granule: 16 });
+            self.globals.push(GlobalBuffer { id: *buffer, granule: MAX_GLOBAL_GRANULE });
         }
         for (id, b) in p.buffers.iter() {
             if b.gather.is_some_and(|g| written.contains(&g.source)) {

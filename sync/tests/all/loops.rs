@@ -280,3 +280,138 @@ Spec @loops <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
     println!("{right_ones} are right, {wrong_ones} wrong");
     assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
 }
+
+/// What a block writes to global memory, in turns of a loop.
+fn writes(dice: &mut Dice, n: u64) -> String {
+    let mut out = String::new();
+    for _ in 0..1 + dice.below(3) {
+        let a = 1 + dice.below(4);
+        let row = match dice.below(6) {
+            0 | 1 => "k".to_owned(),
+            2 => format!("k % {a}"),
+            3 => format!("k / {a}"),
+            4 => "@b".to_owned(),
+            _ => format!("(k + @b) % {n}"),
+        };
+        let column = if dice.below(3) == 0 { "63 - @t" } else { "@t" };
+        let stmt = match dice.below(6) {
+            0 => format!("Move <<<#one>>> (%out[{row}, {column}]) -> (%x[0]) atom=ld.global.b32"),
+            1 => "barrier".to_owned(),
+            _ => format!("Move <<<#one>>> (%x[0]) -> (%out[{row}, {column}]) atom=st.global.b32"),
+        };
+        out.push_str(&match dice.below(4) {
+            0 => format!(
+                "    if ({}) {{\n      {stmt}\n    }}\n",
+                dice.condition(n).replace("r *", "@b *")
+            ),
+            _ => format!("    {stmt}\n"),
+        });
+    }
+    out
+}
+
+/// What is written once is not followed; what comes again is found, be it in another turn, by another thread or by another block.
+#[test]
+#[expect(clippy::print_stdout, reason = "says how many there are")]
+fn random_writes_to_global_memory_are_as_if_followed_turn_by_turn() {
+    let all = if std::env::var_os("CARBYNE_ALL").is_some() { 20_000 } else { 1000 };
+    let (mut right_ones, mut wrong_ones) = (0, 0);
+    for seed in 0..all {
+        let mut dice = Dice(seed * 104_729 + 1);
+        let (n, blocks) = (1 + dice.below(40), 1 + dice.below(4));
+        let bounds = match dice.below(3) {
+            0 => format!("k = 0; k < {n}; k += 1"),
+            1 => format!("k = @b; k < {n}; k += {blocks}"),
+            _ => format!("k = @b * {n} / {blocks}; k < {n}; k += 1"),
+        };
+        let text = format!(
+            "carbyne 2
+
+%in:[64].f32.GL
+%out:[64,64].f32.GL
+
+Spec @writes <<<#grid:[@b < {blocks}], #cta:[@t < 64]>>> (%in, %out) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %x:[1].f32.RF
+  Move <<<#one>>> (%in[@t]) -> (%x[0]) atom=ld.global.b32
+  for ({bounds}) {{
+{}  }}
+}}
+",
+            writes(&mut dice, n),
+        );
+        let Ok(module) = carbyne_ir::text::parse(&text) else { panic!("{text}") };
+        let Some(program) = crate::support::program(&module, &text) else { continue };
+        let (some, all) = (reports(&program, false), reports(&program, true));
+        let said = |r: &[Report]| -> Vec<String> {
+            r.iter().flat_map(|r| complaints(&program, r)).collect()
+        };
+        assert_eq!(said(&some), said(&all), "seed {seed}\n{text}");
+        match all.iter().all(Report::is_ordered) {
+            true => right_ones += 1,
+            false => wrong_ones += 1,
+        }
+    }
+    println!("{right_ones} are right, {wrong_ones} wrong");
+    assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
+}
+
+/// Rows that leave by bulk copies of two stages, of which each waits until `left` are left.
+fn stores(n: &str, left: usize, row: &str, last: &str) -> String {
+    format!(
+        "carbyne 2
+
+%in:[64].f32.GL
+%out:[64,64].f32.GL
+
+Spec @stores <<<#grid:[1], #cta:[@t < 64]>>> (%in, %out) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %s:[2].[64].f32.SH{{align=128}}
+  Allocate %x:[1].f32.RF
+  Move <<<#one>>> (%in[@t]) -> (%x[0]) atom=ld.global.b32
+  for (k = 0; k < {n}; k += 1) {{
+    Spec <<<#cta[0]>>> () -> () {{
+      bulk.wait_read({left})
+    }}
+    barrier
+    Move <<<#one>>> (%x[0]) -> (%s[k % 2][@t]) atom=st.shared.b32
+    fence.async
+    barrier
+    Spec <<<#cta[0]>>> (%s) -> (%out) {{
+      Move (%s[k % 2]) -> (%out[{row}, _]) atom=cp.async.bulk.global.shared
+      bulk.commit
+    }}
+  }}
+  Spec <<<#cta[0]>>> () -> () {{
+    {last}
+  }}
+  barrier
+  Move <<<#one>>> (%out[0, 63 - @t]) -> (%x[0]) atom=ld.global.b32
+}}
+"
+    )
+}
+
+#[test]
+fn stores_under_way_are_as_if_followed_turn_by_turn() {
+    let (mut right_ones, mut wrong_ones) = (0, 0);
+    for n in [1, 2, 3, 7, 20, 61] {
+        for (left, row) in [(0, "k"), (1, "k"), (2, "k"), (1, "k % 3"), (0, "k / 2"), (1, "63 - k")]
+        {
+            for last in ["bulk.wait(0)", "bulk.wait(1)", "bulk.wait_read(0)"] {
+                let text = stores(&n.to_string(), left, row, last);
+                let program = right(&text);
+                let (some, all) = (reports(&program, false), reports(&program, true));
+                let said = |r: &[Report]| -> Vec<String> {
+                    r.iter().flat_map(|r| complaints(&program, r)).collect()
+                };
+                assert_eq!(said(&some), said(&all), "{text}");
+                match all.iter().all(Report::is_ordered) {
+                    true => right_ones += 1,
+                    false => wrong_ones += 1,
+                }
+            }
+        }
+    }
+    assert!(right_ones > 20 && wrong_ones > 20, "{right_ones} are right, {wrong_ones} wrong");
+}

@@ -1,6 +1,7 @@
 //! Tests of the checker, one program so that they link once.
 
 mod campaign;
+mod comments;
 mod corpus;
 mod faults;
 mod loops;

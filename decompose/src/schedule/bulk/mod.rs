@@ -57,7 +57,9 @@ pub(crate) fn apply(
         for stmt in p.specs[kernel].body.iter().flatten() {
             let of = Bulk::of(p, table, kernel, stmt, &ops);
             let of = match of {
-                Some(of) => Some(of.shared(p, table, kernel, stmt, None).streamed(p, table, kernel)),
+                Some(of) => {
+                    Some(of.shared(p, table, kernel, stmt, None).streamed(p, table, kernel))
+                }
                 None => Bulk::within(p, table, kernel, stmt, &ops),
             };
             found.extend(of.map(|of| (stmt.node.key(), of)));

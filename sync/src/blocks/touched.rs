@@ -1,0 +1,353 @@
+//! What blocks touch of global memory: by which threads, and whether others do, too.
+
+use super::{Unwalked, Walker};
+use crate::expr::Env;
+use crate::memory::{Does, sum};
+use crate::plan::{Bulk, How, LeafPlan, Space};
+use crate::threads::Mask;
+use carbyne_ir::expr::Dim;
+use std::collections::{BTreeMap, HashMap};
+
+/// What a block touches, to be moved to where others do: the buffer, the part of the offset that moves it, what it does;
+/// the statement and the granules.
+pub(super) type Moved = BTreeMap<(usize, u64, Does), (Dim, u32, Vec<i64>)>;
+
+/// What blocks touch of a buffer of global memory.
+pub(super) struct Touched {
+    /// Of each granule one more than the block that touched it last, and what it did.
+    pub(super) cells: Vec<u32>,
+    /// Of each granule what the block that is walked did there.
+    pub(super) mine: Vec<Mine>,
+    /// The same of granules outside of the buffer, and of buffers that are too large.
+    pub(super) outside: HashMap<i64, Mine>,
+    /// How many granules the block that is walked has touched.
+    pub(super) n: usize,
+    /// A statement that does so.
+    pub(super) sites: HashMap<Does, u32>,
+}
+
+/// What a block does to a granule.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mine {
+    /// One more than the block.
+    block: u32,
+    /// The thread, and behind it the number of what it does ([`Walker::acts`]).
+    what: u32,
+}
+
+/// Bits of the number of what is done.
+const ACT: u32 = 22;
+
+impl Mine {
+    fn new(block: i64, thread: usize, act: u32) -> Self {
+        Mine { block: block as u32 + 1, what: (thread as u32) << ACT | act }
+    }
+
+    fn thread(self) -> u32 {
+        self.what >> ACT
+    }
+
+    fn act(self) -> usize {
+        (self.what & ((1 << ACT) - 1)) as usize
+    }
+}
+
+/// What becomes of accesses of a statement to a view of global memory.
+enum Noted {
+    /// They are compared with others, as what is done has this number.
+    Compared(u32),
+    /// They are kept, to be moved by this part of the offset.
+    Kept(Dim),
+    /// They are where other blocks' were, moved.
+    Known,
+}
+
+/// Two threads that touch one element.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Meeting {
+    pub(crate) buffer: usize,
+    pub(crate) blocks: (i64, i64),
+    pub(crate) threads: (u32, u32),
+    pub(crate) sites: (u32, u32),
+    pub(crate) does: (Does, Does),
+}
+
+/// In the place of a block: several, which read or accumulate.
+const SEVERAL: u32 = (1 << 24) - 1;
+
+fn packed(block: u32, does: Does) -> u32 {
+    let does = match does {
+        Does::Read => 0,
+        Does::Write => 1,
+        Does::Sum(op) => 2 + u32::from(op),
+    };
+    block | does << 24
+}
+
+fn unpacked(v: u32) -> (u32, Does) {
+    let does = match v >> 24 {
+        0 => Does::Read,
+        1 => Does::Write,
+        op => Does::Sum((op - 2) as u8),
+    };
+    (v & SEVERAL, does)
+}
+
+impl<'a> Walker<'_, 'a> {
+    pub(super) fn leaf(
+        &mut self,
+        leaf: &'a LeafPlan,
+        env: &Env,
+        active: &Mask,
+        site: u32,
+    ) -> Result<(), Unwalked> {
+        let plan = self.plan;
+        if let How::Bulk(bulk) = &leaf.how {
+            return self.bulk(leaf, bulk, env, active, site);
+        }
+        // Of each thread of a window which place it takes in its group.
+        let (window, places) = match &leaf.how {
+            How::Atom { groups, size, window, .. } if *size > 1 => {
+                let mut places = vec![None; *window];
+                for group in groups {
+                    for (place, lane) in group.iter().enumerate() {
+                        places[usize::from(*lane)] = Some(place);
+                    }
+                }
+                (*window, places)
+            }
+            _ => (1, vec![None]),
+        };
+        for o in &leaf.operands {
+            let view = &plan.views[o.view];
+            let Space::Global(g) = view.space else { continue };
+            let does = match (o.writes, leaf.accumulates) {
+                (true, Some(op)) => sum(op),
+                (true, None) => Does::Write,
+                (false, _) => Does::Read,
+            };
+            let valid = match does {
+                Does::Read => leaf.valid.map(|d| self.exprs.value(d, env)),
+                _ => None,
+            };
+            self.spend((active.len() * view.first.len()) as u64)?;
+            let noted = self.noted(g, o.view, env.block, site, does);
+            if matches!(noted, Noted::Known) {
+                continue;
+            }
+            let bases = self.exprs.value(view.offset, env);
+            for t in active.threads() {
+                let list: &[u32] = match (&o.of_thread, places[t % window]) {
+                    (Some(all), Some(place)) => all.get(place).map_or(&[], |l| l.as_slice()),
+                    _ => &view.first,
+                };
+                let most = valid.as_ref().map(|v| v.of(t));
+                let base = bases.of(t);
+                let elements = list.iter().filter(|e| most.is_none_or(|n| i64::from(**e) < n));
+                let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
+                self.touch(g, &noted, all, (env.block, t), site, does);
+            }
+        }
+        Ok(())
+    }
+
+    fn bulk(
+        &mut self,
+        leaf: &LeafPlan,
+        bulk: &'a Bulk,
+        env: &Env,
+        active: &Mask,
+        site: u32,
+    ) -> Result<(), Unwalked> {
+        for (v, is_target) in [(bulk.source, false), (bulk.target, true)] {
+            let view = &self.plan.views[v];
+            let Space::Global(g) = view.space else { continue };
+            let does = match (is_target, leaf.accumulates) {
+                (true, Some(op)) => sum(op),
+                (true, None) => Does::Write,
+                (false, _) => Does::Read,
+            };
+            let noted = self.noted(g, v, env.block, site, does);
+            for t in active.threads() {
+                let base = self.exprs.at(view.offset, env, t).ok_or(Unwalked::Unknown)?;
+                let place = match &bulk.boxed {
+                    Some(b) => {
+                        let at = b.at.iter().map(|d| self.exprs.at(*d, env, t));
+                        let at = at.collect::<Option<Vec<i64>>>().ok_or(Unwalked::Unknown)?;
+                        Some((at, &b.extents))
+                    }
+                    None => None,
+                };
+                self.spend(view.first.len() as u64)?;
+                // Of most boxes all lies in the tensor.
+                let place = place.filter(|(at, extents)| !is_whole(&view.modes, at, extents));
+                let inside = |e: &&u32| {
+                    place.as_ref().is_none_or(|(at, extents)| {
+                        crate::machine::is_inside(i64::from(**e), &view.modes, at, extents)
+                    })
+                };
+                let elements = view.first.iter().filter(inside);
+                let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
+                self.touch(g, &noted, all, (env.block, t), site, does);
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of accesses of a statement to a view.
+    fn noted(&mut self, g: usize, view: usize, block: i64, site: u32, does: Does) -> Noted {
+        self.once[g] &= self.cut == 0;
+        if !self.differences.walked.contains(&g) {
+            let moves = self.differences.moves.get(&view).filter(|_| block == 0);
+            return moves.map_or(Noted::Known, |part| Noted::Kept(*part));
+        }
+        self.touched[g].sites.insert(does, site);
+        let next = self.acts.len() as u32;
+        let number = *self.numbers.entry((site, does)).or_insert(next);
+        if number == next {
+            self.acts.push((site, does));
+            // More than any text has.
+            self.too_many |= next >= 1 << ACT;
+        }
+        Noted::Compared(number & ((1 << ACT) - 1))
+    }
+
+    /// A thread of a block touches scalars.
+    fn touch(
+        &mut self,
+        g: usize,
+        noted: &Noted,
+        places: impl Iterator<Item = i64>,
+        (block, thread): (i64, usize),
+        site: u32,
+        does: Does,
+    ) {
+        /// Granules of one statement that are kept before they are looked at again.
+        const MAX_KEPT: usize = 1 << 20;
+        let granule = self.plan.globals[g].granule;
+        let cells = places.map(|at| at.div_euclid(granule));
+        match noted {
+            Noted::Known => {}
+            Noted::Kept(part) => {
+                let of = match part {
+                    Dim::Const(_) => 0,
+                    Dim::Expr(id) => id.index() as u64 + 1,
+                };
+                let kept = self.moved.entry((g, of, does)).or_insert((*part, site, vec![]));
+                for cell in cells {
+                    kept.2.push(cell);
+                    if kept.2.len() > MAX_KEPT && kept.2.len().is_power_of_two() {
+                        let n = kept.2.len();
+                        kept.2.sort_unstable();
+                        kept.2.dedup();
+                        self.once[g] &= kept.2.len() == n;
+                        self.too_many |= kept.2.len() > 4 * MAX_KEPT;
+                    }
+                }
+            }
+            Noted::Compared(act) => {
+                let new = Mine::new(block, thread, *act);
+                for cell in cells {
+                    self.compare(g, cell, new, site, does);
+                    self.own(g, cell, block, (0, thread as u32), site, does);
+                }
+            }
+        }
+    }
+
+    /// A block touches a granule: by one thread, or several.
+    #[inline]
+    fn compare(&mut self, g: usize, cell: i64, new: Mine, site: u32, does: Does) {
+        let touched = &mut self.touched[g];
+        let known = usize::try_from(cell).ok().and_then(|c| touched.mine.get_mut(c));
+        let mine = match known {
+            Some(mine) => mine,
+            None => touched.outside.entry(cell).or_default(),
+        };
+        let old = *mine;
+        if old.block != new.block {
+            *mine = new;
+            touched.n += 1;
+            return;
+        }
+        self.once[g] = false;
+        if old == new {
+            return;
+        }
+        let (old_site, did) = self.acts.get(old.act()).copied().unwrap_or((site, does));
+        if did == Does::Read || does == Does::Write {
+            *mine = new;
+        }
+        let both = did == does && does != Does::Write;
+        if old.thread() != new.thread() && !both {
+            let block = i64::from(new.block) - 1;
+            let threads = (old.thread(), new.thread());
+            self.meet(g, (block, block), threads, (old_site, site), (did, does));
+        }
+    }
+
+    /// A block touches a granule.
+    #[inline]
+    pub(super) fn own(
+        &mut self,
+        g: usize,
+        cell: i64,
+        block: i64,
+        threads: (u32, u32),
+        site: u32,
+        does: Does,
+    ) {
+        let touched = &mut self.touched[g];
+        let Some(old) = usize::try_from(cell).ok().and_then(|c| touched.cells.get_mut(c)) else {
+            self.once[g] = false;
+            return;
+        };
+        let me = block as u32 + 1;
+        if *old == 0 {
+            *old = packed(me, does);
+            return;
+        }
+        self.once[g] = false;
+        let (other, did) = unpacked(*old);
+        let both = did == does && does != Does::Write;
+        if other == me || both {
+            if other != me {
+                *old = packed(SEVERAL, does);
+            } else if did == Does::Read {
+                *old = packed(me, does);
+            }
+            return;
+        }
+        *old = packed(me, does);
+        let other_block = if other == SEVERAL { -1 } else { i64::from(other) - 1 };
+        let other_site = touched.sites.get(&did).copied().unwrap_or(site);
+        self.meet(g, (other_block, block), threads, (other_site, site), (did, does));
+    }
+
+    fn meet(
+        &mut self,
+        buffer: usize,
+        blocks: (i64, i64),
+        threads: (u32, u32),
+        sites: (u32, u32),
+        does: (Does, Does),
+    ) {
+        /// Meetings that are kept.
+        const MAX_MEETINGS: usize = 1 << 10;
+        let new = Meeting { buffer, blocks, threads, sites, does };
+        let inside = |m: &Meeting| m.blocks.0 == m.blocks.1;
+        let same = |m: &Meeting| m.sites == sites && inside(m) == inside(&new);
+        if self.meetings.len() < MAX_MEETINGS && !self.meetings.iter().any(same) {
+            self.meetings.push(new);
+        }
+    }
+}
+
+/// Whether all of a box of these extents lies in a tensor.
+fn is_whole(modes: &[i64], at: &[i64], extents: &[i64]) -> bool {
+    modes
+        .iter()
+        .zip(at)
+        .zip(extents)
+        .all(|((n, at), extent)| *at >= 0 && at.checked_add(*n).is_some_and(|end| end <= *extent))
+}
