@@ -23,6 +23,7 @@ mod facts;
 mod gaps;
 mod groups;
 pub(crate) mod lifetime;
+pub(crate) mod modulo;
 mod order;
 mod paths;
 pub(crate) mod pipeline;
