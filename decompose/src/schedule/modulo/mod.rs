@@ -5,13 +5,17 @@
 //! sought for: operations, the agents that issue them, what they keep busy, and dependences with latencies and
 //! distances. [`solve`] finds the least II, then the fewest stages, then the earliest starts, and says what it has proved;
 //! [`schedule`] is the answer, with what follows from it for code: the order of issue, depths of rings, groups left in flight
-//! at each wait.
+//! at each wait. [`graph`] makes the problem of a loop from its text, [`report`] says the answer to people.
 
+mod distance;
+pub(crate) mod graph;
 mod net;
 pub(crate) mod problem;
+pub(crate) mod report;
 pub(crate) mod schedule;
 mod search;
 pub(crate) mod solve;
 mod system;
+mod takes;
 #[cfg(test)]
 mod tests;

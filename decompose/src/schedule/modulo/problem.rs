@@ -20,7 +20,7 @@ pub(crate) struct Problem {
     /// What operations keep busy.
     pub resources: Vec<Resource>,
     /// Engines that work on after an instruction of an agent, each in the order of issue: its copies, its products.
-    pub queues: Vec<String>,
+    pub queues: Vec<Queue>,
     /// Buffers that hold several iterations at once.
     pub rings: Vec<Ring>,
     /// The operations of one iteration, in the order of the text.
@@ -37,6 +37,16 @@ pub(crate) struct Resource {
     /// Whether it serves one operation at a time, as a matrix unit does. Another is shared out among all that use it, so that only
     /// the sum of the uses in an iteration is bounded, by the initiation interval.
     pub serial: bool,
+}
+
+/// An engine that works on after an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Whether agents wait for it by groups, which complete in the order of issue: for all but the last so many. Of another each operation says
+    /// itself that it is done, as copies do that an mbarrier counts.
+    pub groups: bool,
 }
 
 /// A buffer that holds several iterations at once.
@@ -105,7 +115,7 @@ pub(crate) struct Dependence {
 
 /// Why a problem has no schedule, or is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unsolvable {
+pub enum Unsolvable {
     /// It has none.
     #[error("the loop has no operations")]
     Empty,
@@ -144,8 +154,8 @@ impl Problem {
     }
 
     /// Adds a queue.
-    pub(crate) fn queue(&mut self, name: impl Into<String>) -> usize {
-        self.queues.push(name.into());
+    pub(crate) fn queue(&mut self, name: impl Into<String>, groups: bool) -> usize {
+        self.queues.push(Queue { name: name.into(), groups });
         self.queues.len() - 1
     }
 
@@ -159,42 +169,6 @@ impl Problem {
     pub(crate) fn operation(&mut self, operation: Operation) -> usize {
         self.operations.push(operation);
         self.operations.len() - 1
-    }
-
-    /// Adds that `to`, so many iterations later, reads what `from` writes.
-    pub(crate) fn flow(&mut self, from: usize, to: usize, distance: i64) {
-        let latency = self.operations.get(from).map_or(0, |o| o.latency);
-        self.dependences.push(Dependence { from, to, latency, distance, kind: Kind::True });
-    }
-
-    /// Adds that `to` overwrites what `from` writes.
-    pub(crate) fn output(&mut self, from: usize, to: usize, distance: i64) {
-        let latency = self.operations.get(from).map_or(0, |o| o.latency);
-        self.dependences.push(Dependence { from, to, latency, distance, kind: Kind::Output });
-    }
-
-    /// Adds that `to` overwrites in place what `from` has read.
-    pub(crate) fn anti(&mut self, from: usize, to: usize, distance: i64) {
-        let latency = self.reading(from);
-        let kind = Kind::Anti { ring: None };
-        self.dependences.push(Dependence { from, to, latency, distance, kind });
-    }
-
-    /// Adds that `to` overwrites the stage of a ring that `from` has read as many iterations before as the ring has stages,
-    /// beside the `distance` that lies between them in the text.
-    pub(crate) fn reuse(&mut self, from: usize, to: usize, ring: usize, distance: i64) {
-        let latency = self.reading(from);
-        let stages = self.rings.get(ring).map_or(1, |r| r.stages);
-        let distance = distance.saturating_add(stages);
-        let kind = Kind::Anti { ring: Some(ring) };
-        self.dependences.push(Dependence { from, to, latency, distance, kind });
-    }
-
-    /// Cycles from the start of an operation until it has read its operands: threads have when they go on, an engine when
-    /// it is done.
-    fn reading(&self, operation: usize) -> i64 {
-        let of = self.operations.get(operation);
-        of.map_or(0, |o| if o.queue.is_some() { o.latency.max(o.held) } else { o.held })
     }
 
     /// The operations in an order in which each comes after those that it waits for within an iteration: that of the text, where it

@@ -55,14 +55,9 @@ impl Schedule {
         self.start[operation].div_euclid(self.ii)
     }
 
-    /// The stages of all operations.
-    pub(crate) fn stages(&self) -> Vec<i64> {
-        (0..self.start.len()).map(|o| self.stage(o)).collect()
-    }
-
     /// How many stages it has.
     pub(crate) fn depth(&self) -> i64 {
-        self.stages().into_iter().max().unwrap_or(0) + 1
+        (0..self.start.len()).map(|o| self.stage(o)).max().unwrap_or(0) + 1
     }
 
     /// The operations of each agent in the order in which a period of the steady state issues them.
@@ -161,35 +156,48 @@ impl Schedule {
         out
     }
 
-    /// The waits of agents for what they have issued themselves: before each operation that depends on an asynchronous one of
-    /// another queue, or of none. A group is one operation; groups of a queue complete in order.
+    /// The waits of agents for what they have issued themselves: before operations that depend on an asynchronous one of
+    /// another queue, or of none, where no wait before that has waited for as much. A group is one operation; groups of a queue complete in order.
     pub(crate) fn waits(&self, problem: &Problem) -> Vec<Wait> {
         let ranks = self.ranks(problem);
-        let mut out: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+        let at = |o: usize, period: i64| (self.start[o] + period * self.ii, ranks[o], o);
+        // Periods in which an operation is issued before a place in the order, the first of them far back.
+        let issued = |o: usize, place: (i64, usize, usize)| {
+            let until = if (ranks[o], o) < (place.1, place.2) { place.0 } else { place.0 - 1 };
+            (until - self.start[o]).div_euclid(self.ii)
+        };
+        // How many operations of a queue are issued from one place on, before another.
+        let between = |agent: usize, queue: usize, from, to| -> i64 {
+            let all = problem.operations.iter().enumerate();
+            let of_queue = all.filter(|(_, of)| (of.queue, of.agent) == (Some(queue), agent));
+            of_queue.map(|(o, _)| issued(o, to) - issued(o, from)).sum()
+        };
+        let mut found: BTreeMap<(usize, usize), i64> = BTreeMap::new();
         for d in &problem.dependences {
             let (from, to) = (&problem.operations[d.from], &problem.operations[d.to]);
             let Some(queue) = from.queue else { continue };
-            if from.agent != to.agent || to.queue == Some(queue) {
+            let waits = problem.queues[queue].groups && from.agent == to.agent;
+            if !waits || to.queue == Some(queue) {
                 continue;
             }
-            let awaited = (self.start[d.from] - d.distance * self.ii, ranks[d.from]);
-            let now = (self.start[d.to], ranks[d.to]);
-            let of_queue = |o: &usize| {
-                let of = &problem.operations[*o];
-                of.queue == Some(queue) && of.agent == to.agent
-            };
-            // Issues of an operation before a cycle: how many more there are than before cycle 0.
-            let issued = |o: usize, before: (i64, usize), inclusive: bool| {
-                let first = (ranks[o], o) < (before.1, if inclusive { d.from + 1 } else { d.to });
-                let until = if first { before.0 } else { before.0 - 1 };
-                (until - self.start[o]).div_euclid(self.ii)
-            };
-            let issues = (0..self.start.len()).filter(of_queue);
-            let left: i64 = issues.map(|o| issued(o, now, false) - issued(o, awaited, true)).sum();
-            let known = out.entry((d.to, queue)).or_insert(left);
+            // Behind what is waited for.
+            let (time, rank, o) = at(d.from, -d.distance);
+            let left = between(to.agent, queue, (time, rank, o + 1), at(d.to, 0));
+            let known = found.entry((d.to, queue)).or_insert(left);
             *known = (*known).min(left);
         }
-        let wait = |((operation, queue), in_flight)| Wait { operation, queue, in_flight };
-        out.into_iter().map(wait).collect()
+        let known = |(o, queue): (usize, usize), left: i64| {
+            let agent = problem.operations[o].agent;
+            found.iter().any(|((other, same), of_other)| {
+                let own =
+                    *same == queue && problem.operations[*other].agent == agent && *other != o;
+                // The last time that the other waited.
+                let before = at(*other, issued(*other, at(o, 0)));
+                own && of_other + between(agent, queue, before, at(o, 0)) <= left
+            })
+        };
+        let needed = found.iter().filter(|(of, left)| !known(**of, **left));
+        let wait = |(&(operation, queue), &in_flight)| Wait { operation, queue, in_flight };
+        needed.map(wait).collect()
     }
 }

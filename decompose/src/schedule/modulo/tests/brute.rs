@@ -17,7 +17,7 @@ fn problems() -> impl Strategy<Value = Problem> {
         p.agent("b");
         p.resource("unit", true);
         p.resource("bandwidth", false);
-        p.queue("engine");
+        p.queue("engine", true);
         for (agent, held, latency, (resource, queue), cycles) in operations {
             let uses = (resource < 2).then_some(Use { resource, cycles }).into_iter().collect();
             let name = format!("{}", p.operations.len());

@@ -21,7 +21,7 @@ fn gemm(cycles: i64, latency: i64, stages: i64) -> Problem {
     p.agent("warps");
     let unit = p.resource("matrix", true);
     let engine = p.resource("global", false);
-    let (products, copies) = (p.queue("products"), p.queue("copies"));
+    let (products, copies) = (p.queue("products", true), p.queue("copies", true));
     let rings = ["A", "B"].map(|name| p.ring(name, stages));
     let copy = Use { resource: engine, cycles: 40 };
     let loads = ["A", "B"].map(|name| p.operation(by_engine(name, copies, copy, latency)));
@@ -48,8 +48,7 @@ fn copies_of_a_product_run_ahead_and_it_is_under_way_when_the_next_begins() {
     assert_eq!((found.ii, found.resource_bound, found.recurrence_bound), (128, 128, 128));
     assert_eq!(found.proof, Proof::Starts);
     // The copies are the iterations ahead that their latency takes, and a stage is released when the next product has been issued.
-    let stages = found.stages();
-    assert_eq!(stages[2] - stages[0], 500 / 128);
+    assert_eq!(found.stage(2) - found.stage(0), 500 / 128);
     assert_eq!(found.start[3], found.start[2] + 128 + 16);
     assert_eq!(found.order(&p), [vec![0, 1, 3, 2]]);
     let wait = |operation, queue, in_flight| Wait { operation, queue, in_flight };
@@ -79,7 +78,7 @@ fn attention(scores: i64) -> Problem {
     p.agent("warps");
     let unit = p.resource("matrix", true);
     let engine = p.resource("global", false);
-    let (products, copies) = (p.queue("products"), p.queue("copies"));
+    let (products, copies) = (p.queue("products", true), p.queue("copies", true));
     let (ring_k, ring_v) = (p.ring("K", 2), p.ring("V", 2));
     let ring_s = p.ring("S", scores);
     let copy = Use { resource: engine, cycles: 80 };

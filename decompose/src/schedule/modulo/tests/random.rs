@@ -32,7 +32,7 @@ fn random(seed: u64, n: usize) -> Problem {
     });
     let unit = p.resource("matrix", true);
     let special = p.resource("special", false);
-    let queue = p.queue("products");
+    let queue = p.queue("products", true);
     for i in 0..n {
         let by_engine = r.below(3) == 0;
         let cycles = r.cycles(1, 20) * 16;
