@@ -268,7 +268,9 @@ fn attempt(
     let generated = Generated { module, src };
     let (planned, rankings) = plan(&generated, &program, table, options, &mut names)?;
     let made = parents(&planned);
-    let staged = is_staged(&planned).then(|| Module { version: FORMAT_VERSION, ..planned.clone() });
+    // Views that strategies take are of the newest version.
+    let version = if planned == *module { module.version } else { FORMAT_VERSION };
+    let staged = is_staged(&planned).then(|| Module { version, ..planned.clone() });
     let state = (planned, vec![]);
     let tiles = tiles(&generated, state, program, table, &mut names, (unordered, bulk))?;
     let by_boxes = tiles.bulk;

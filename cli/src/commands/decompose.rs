@@ -161,11 +161,7 @@ fn strategies(args: &SearchArgs, found: &Decomposed, out: &mut String) {
 }
 
 /// The same as one object.
-fn object(
-    args: &SearchArgs,
-    (found, loops): (&Decomposed, &[LoopSchedule]),
-    src: &str,
-) -> String {
+fn object(args: &SearchArgs, (found, loops): (&Decomposed, &[LoopSchedule]), src: &str) -> String {
     if args.top.is_none() && !args.stats && !args.estimate {
         return String::new();
     }

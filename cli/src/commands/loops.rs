@@ -40,7 +40,7 @@ fn written(line: usize, s: &Steady, out: &mut String) {
         let each: Vec<String> =
             operations.iter().map(|o| format!("{} {}", o.name, o.stage)).collect();
         let agent = operations.first().map_or("", |o| &o.agent);
-        parts.push(format!("stages of #{agent}: {}", each.join(", ")));
+        parts.push(format!("stages of {agent}: {}", each.join(", ")));
     }
     let rings = s.rings.iter().map(|r| format!("%{} {} of {}", r.name, r.needed, r.stages));
     let rings: Vec<String> = rings.collect();

@@ -16,6 +16,8 @@ pub(super) struct Counter {
 
 /// Iterations that are looked at one by one.
 const MOST: i64 = 64;
+/// Pairs of iterations that are.
+const MOST_COMPARED: i64 = 1 << 13;
 
 /// The least number of iterations, `from` or more, after which the second view may have an element in common with what the first
 /// view was; none where none may ever. What is not known may be the same at once.
@@ -48,10 +50,14 @@ fn compared(
     // In iterations: after so many both are where they were but for a constant.
     let turns = period / gcd(period, l.step);
     let starts = match l.start {
-        Some(start) => start..start + 1,
+        Some(start) => start..start.saturating_add(1),
         None => 0..period,
     };
     let most = if by == 0 { turns } else { MOST };
+    let compared = turns.saturating_mul(most).saturating_mul(starts.end - starts.start);
+    if compared > MOST_COMPARED {
+        return None;
+    }
     for d in from..from + most {
         for start in starts.clone() {
             for turn in 0..turns {

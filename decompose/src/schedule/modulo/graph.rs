@@ -10,7 +10,7 @@
 //! offsets say how many iterations lie between two accesses ([`super::distance`]).
 
 use super::distance::{Counter, distance};
-use super::problem::{Dependence, Kind, Operation, Problem, Unsolvable, Use};
+use super::problem::{Dependence, Kind, MOST_OPERATIONS, Operation, Problem, Unsolvable, Use};
 use super::takes::{Takes, Taking};
 use crate::leaves;
 use crate::schedule::pipeline::{self, Loop};
@@ -153,6 +153,9 @@ enum Engine {
     Copies,
 }
 
+/// Leaves of a loop whose accesses are compared.
+const MOST_LEAVES: usize = 256;
+
 /// Resources, and whether they serve one operation at a time.
 const UNITS: [(&str, bool); 5] = [
     ("matrix units", true),
@@ -235,6 +238,14 @@ impl<'p> Build<'p> {
             if !leaves.is_empty() {
                 self.statements.push(Statement { stmt, leaves });
             }
+        }
+        let leaves = self.statements.iter().map(|s| s.leaves.len()).sum();
+        let counted = [
+            (self.statements.len(), "operations", MOST_OPERATIONS),
+            (leaves, "leaves", MOST_LEAVES),
+        ];
+        if let Some((n, what, most)) = counted.into_iter().find(|(n, _, most)| n > most) {
+            return Err(Unsolvable::TooMany(n, what, most).into());
         }
         let products: Vec<bool> = self.statements.iter().map(|s| self.is_product(s)).collect();
         for (at, product) in products.iter().enumerate() {
@@ -364,7 +375,9 @@ impl<'p> Build<'p> {
                 Some(by) if by == whole => ops::block_name(p, kernel),
                 Some(by) => ops::name_of(p, kernel, by),
             };
-            problem.agent(name)
+            let unnamed = || by.map(|(first, n)| format!("threads {first} to {}", first + n - 1));
+            let name = Some(name).filter(|name| !name.is_empty()).or_else(unnamed);
+            problem.agent(name.unwrap_or_default())
         })
     }
 

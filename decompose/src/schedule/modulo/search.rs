@@ -69,6 +69,9 @@ enum Window {
     Open,
 }
 
+/// What the cheapest two ways to decide a pair cost.
+type Costs = (i64, i64);
+
 /// A branch that has no solution.
 #[derive(Debug)]
 struct Dead;
@@ -330,7 +333,7 @@ impl<'a> Search<'a> {
             return true;
         }
         // The pair that costs most whatever k is.
-        let mut chosen: Option<((i64, i64), &Pair, (i64, i64))> = None;
+        let mut chosen: Option<(Costs, &Pair, (i64, i64))> = None;
         for pair in self.overlaps(&net) {
             let Window::Between(least, most) = self.window(&net, pair) else { continue };
             let mut costs = (i64::MAX, i64::MAX);

@@ -135,7 +135,9 @@ impl System {
         self.begins.iter().enumerate().for_each(|(o, begin)| operation[*begin] = o);
         // Of operations of one queue and one agent there is one order.
         let queue = |o: usize| p.operations[o].queue.map(|q| (q, p.operations[o].agent));
-        let mut pairs: BTreeMap<(usize, usize, Option<(Start, Start)>), Pair> = BTreeMap::new();
+        // By operations; what an engine orders by itself is apart.
+        type Key = (usize, usize, Option<(Start, Start)>);
+        let mut pairs: BTreeMap<Key, Pair> = BTreeMap::new();
         for list in &self.servers {
             for (at, (i, first)) in list.iter().enumerate() {
                 for (j, second) in &list[at + 1..] {
