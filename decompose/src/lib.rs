@@ -34,6 +34,10 @@ pub use instance::choose::{Ranked, Ranking};
 pub use instance::{Sample, Strategies, own_texts};
 pub use model::{Estimate, Resource, Use};
 pub use named::check as check_named;
+pub use schedule::modulo::graph::Unscheduled;
+pub use schedule::modulo::problem::Unsolvable;
+pub use schedule::modulo::report::{InFlight, LoopSchedule, RingDepth, Steady, Timed};
+pub use schedule::modulo::schedule::Proof;
 pub use solve::{Leaf, Search, Searched};
 
 /// What the tests of this package look at. No part of the interface: it changes without notice.
@@ -92,6 +96,8 @@ pub struct Decomposed {
     pub rankings: Vec<Ranking>,
     /// The tree that `tile_level` was printed from; none where that is the text that was decomposed.
     printed: Option<Module>,
+    /// The tree before loops got their stages, where some have any.
+    staged: Option<Module>,
 }
 
 impl Decomposed {
@@ -111,6 +117,36 @@ impl Decomposed {
         });
         spans.collect()
     }
+
+    /// How the iterations of each innermost loop with `stages=` may follow each other, on the card that was decomposed for. What was generated
+    /// does not depend on it. Ids are those that `origins` knows.
+    #[must_use]
+    pub fn schedules(&self, src: &str, table: &AtomTable, options: &Options) -> Vec<LoopSchedule> {
+        let Some(tree) = &self.staged else { return vec![] };
+        let Ok(program) = checked(tree, src) else { return vec![] };
+        let machine = options.machine(table);
+        let of = |kernel: &SpecId| {
+            schedule::modulo::report::schedules(&program, *kernel, table, &machine)
+        };
+        let mut all: Vec<LoopSchedule> = program.kernels.iter().flat_map(of).collect();
+        let parents = parents(tree);
+        for one in &mut all {
+            // Ids are given in the order of making, so that this ends.
+            while self.origins.of(one.node).is_none()
+                && let Some(parent) = parents.get(&one.node.key())
+                && parent.key() < one.node.key()
+            {
+                one.node = *parent;
+            }
+        }
+        all
+    }
+}
+
+/// Whether loops of a module have stages.
+fn is_staged(module: &Module) -> bool {
+    let staged = |s: &Stmt| matches!(s.kind, StmtKind::For { stages: Some(_), .. });
+    Walk::new(&module.items).stmts().any(staged)
 }
 
 /// How a module is decomposed.
@@ -232,6 +268,9 @@ fn attempt(
     let generated = Generated { module, src };
     let (planned, rankings) = plan(&generated, &program, table, options, &mut names, 0)?;
     let made = parents(&planned);
+    // Views that strategies take are of the newest version.
+    let version = if planned == *module { module.version } else { FORMAT_VERSION };
+    let staged = is_staged(&planned).then(|| Module { version, ..planned.clone() });
     let state = (planned, vec![]);
     let tiles = tiles(&generated, state, program, table, &mut names, (unordered, bulk))?;
     let by_boxes = tiles.bulk;
@@ -288,6 +327,7 @@ fn attempt(
         origins,
         rankings,
         printed,
+        staged,
     })
 }
 

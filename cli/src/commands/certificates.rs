@@ -6,7 +6,7 @@
 use crate::order::Reports;
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::certificate::{Certificate, Relation};
-use carbyne_decompose::{Leaf, Searched};
+use carbyne_decompose::{Leaf, LoopSchedule, Searched};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::SpecId;
 use carbyne_ir::span::{LineIndex, Span};
@@ -14,7 +14,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// All of a decomposition; `source` is the text that was decomposed.
-pub(super) fn document(found: &Decomposed, reports: &Reports, source: &str, arch: &str) -> String {
+pub(super) fn document(
+    found: &Decomposed,
+    (reports, loops): (&Reports, &[LoopSchedule]),
+    source: &str,
+    arch: &str,
+) -> String {
     let lines = Lines::new(found, source);
     let object = json!({
         "arch": arch,
@@ -22,6 +27,7 @@ pub(super) fn document(found: &Decomposed, reports: &Reports, source: &str, arch
         "tile_level": found.tile_level,
         "search": searched(&found.searched),
         "solutions": found.leaves.iter().map(|leaf| solution(leaf, &lines)).collect::<Vec<_>>(),
+        "loops": super::loops::json(loops, found, source),
         "certificates": found.certificates.iter().map(|c| certificate(c, &lines)).collect::<Vec<_>>(),
         "synchronization": reports
             .iter()

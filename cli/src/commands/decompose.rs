@@ -4,13 +4,14 @@
 
 use super::certificates::{self, Lines};
 use super::estimate;
+use super::loops;
 use super::ranking;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
 use crate::tuned::{self, Tuning};
 use crate::{Io, annotate, input, order, output, pipeline};
 use carbyne_atoms::{Arch, machine};
-use carbyne_decompose::{Decomposed, Estimate, Leaf, Search};
+use carbyne_decompose::{Decomposed, Estimate, Leaf, LoopSchedule, Search};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::SpecId;
 use serde_json::json;
@@ -29,6 +30,8 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
         .map_err(|e| Failure::program(&source, forbidden(e, &args.forbid, fewer)))?;
     pipeline::has_kernel(&source, &found.program)?;
     let (mut reports, unknown) = order::checked(&source, &found, &table)?;
+    let wanted = args.search.stats || args.emit == Decomposition::Json;
+    let loops = if wanted { found.schedules(&source.text, &table, &options) } else { vec![] };
     let printed = match args.emit {
         Decomposition::Ir if args.annotate => {
             order::complete(&mut reports, &found.program, &table);
@@ -36,7 +39,7 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
         }
         Decomposition::Ir => found.text.clone(),
         Decomposition::Json => {
-            certificates::document(&found, &reports, &source.text, table.arch.as_str())
+            certificates::document(&found, (&reports, &loops), &source.text, table.arch.as_str())
         }
     };
     output::write(args.output.as_deref(), printed.as_bytes(), io)?;
@@ -44,8 +47,8 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     output::warn(&source, &unknown, format, io);
     notes.say(&source, format, io);
     let report = match format {
-        MessageFormat::Human => said(&args.search, &found, &source.text, table.arch),
-        MessageFormat::Json => object(&args.search, &found, &source.text),
+        MessageFormat::Human => said(&args.search, (&found, &loops), &source.text, table.arch),
+        MessageFormat::Json => object(&args.search, (&found, &loops), &source.text),
     };
     output::say(&report, io);
     Ok(())
@@ -90,7 +93,12 @@ const UNITS: &str = "cycles are estimated, of a grid that fills the machine with
     `xN`: N instructions of all warps of a block together; `of N`: N elements an instruction; \
     `warps (M,N)`: warps along m and n\n";
 
-fn said(args: &SearchArgs, found: &Decomposed, src: &str, arch: Arch) -> String {
+fn said(
+    args: &SearchArgs,
+    (found, loops): (&Decomposed, &[LoopSchedule]),
+    src: &str,
+    arch: Arch,
+) -> String {
     let mut out = String::new();
     if args.top.is_some() || args.stats {
         let s = &found.searched;
@@ -114,6 +122,9 @@ fn said(args: &SearchArgs, found: &Decomposed, src: &str, arch: Arch) -> String 
         }
     }
     strategies(args, found, &mut out);
+    if args.stats {
+        out.push_str(&loops::text(loops, found, src));
+    }
     if args.top.is_none() {
         return out;
     }
@@ -154,12 +165,15 @@ fn strategies(args: &SearchArgs, found: &Decomposed, out: &mut String) {
 }
 
 /// The same as one object.
-fn object(args: &SearchArgs, found: &Decomposed, src: &str) -> String {
+fn object(args: &SearchArgs, (found, loops): (&Decomposed, &[LoopSchedule]), src: &str) -> String {
     if args.top.is_none() && !args.stats && !args.estimate {
         return String::new();
     }
     let mut object = certificates::searched(&found.searched);
     object["kind"] = json!("report");
+    if args.stats {
+        object["loops"] = loops::json(loops, found, src);
+    }
     if args.estimate {
         let one = |(id, e): &(SpecId, Estimate)| estimate::json(&kernel(found, *id), e);
         object["estimates"] = found.estimates.iter().map(one).collect();

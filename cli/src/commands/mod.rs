@@ -15,6 +15,7 @@ mod fmt;
 mod gpu;
 mod layout;
 mod listing;
+mod loops;
 mod ranking;
 mod run;
 mod simulate;
