@@ -50,8 +50,11 @@ pub(crate) struct Choosing<'a> {
     /// Solves a module whose kernels have bodies; where that is asked for, accesses are ordered, too.
     pub solve: &'a dyn Fn(&Module, bool) -> Result<Trial, Diagnostics>,
     /// Gives the kernels of a module that have no bodies theirs.
-    pub plan: &'a dyn Fn(&Module) -> Result<(Module, Vec<Ranking>), Diagnostics>,
+    pub plan: &'a dyn Fn(&Module) -> Result<WithBodies, Diagnostics>,
 }
+
+/// A module whose kernels all have bodies, and what was looked at for each that had none.
+type WithBodies = (Module, Vec<Ranking>);
 
 /// What became of an instance whose layouts were solved.
 #[derive(Copy, Clone, Debug)]

@@ -490,7 +490,7 @@ fn staging(stmts: &[Stmt]) -> Option<(usize, usize)> {
     };
     let mut all = stmts.iter().enumerate().filter(|(_, s)| touches(s)).map(|(i, _)| i);
     let first = all.next().filter(|_| !names.is_empty())?;
-    Some((first, all.last().unwrap_or(first)))
+    Some((first, all.next_back().unwrap_or(first)))
 }
 
 /// Whether a spec commits copies of the copy engine.
