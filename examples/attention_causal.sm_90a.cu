@@ -135,7 +135,7 @@ attention_causal(
             "+f"(all[27]), "+f"(all[28]), "+f"(all[29]), "+f"(all[30]), "+f"(all[31])
           : "r"(q_u32[kk * 4]), "r"(q_u32[kk * 4 + 1]), "r"(q_u32[kk * 4 + 2]),
             "r"(q_u32[kk * 4 + 3]),
-            "l"(matrix_descriptor(&k[kk / 4 * 4096 + kk % 4 * 16], 16, 1024, 1))
+            "l"(matrix_descriptor(k, 16, 1024, 1) + (kk / 4 * 512 + kk % 4 * 2))
           : "memory");
     }
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 102
@@ -317,7 +317,7 @@ attention_causal(
             "+f"(o[56]), "+f"(o[57]), "+f"(o[58]), "+f"(o[59]), "+f"(o[60]), "+f"(o[61]),
             "+f"(o[62]), "+f"(o[63])
           : "r"(half_1_u32[kk * 4]), "r"(half_1_u32[kk * 4 + 1]), "r"(half_1_u32[kk * 4 + 2]),
-            "r"(half_1_u32[kk * 4 + 3]), "l"(matrix_descriptor(&v[kk * 1024], 8192, 1024, 1))
+            "r"(half_1_u32[kk * 4 + 3]), "l"(matrix_descriptor(v, 8192, 1024, 1) + kk * 128)
           : "memory");
     }
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 294

@@ -77,63 +77,75 @@ gemm_hopper(
         : "memory");
     if (elected) {
       // line 35: Spec (%A, %B) -> (%full, %empty, %a, %b)
-      // line 36: mbarrier.init
+      // line 36: prefetch
+      asm volatile(
+          "prefetch.tensormap [%0];\n"
+          :
+          : "l"(&mA)
+          : "memory");
+      // line 37: prefetch
+      asm volatile(
+          "prefetch.tensormap [%0];\n"
+          :
+          : "l"(&mB)
+          : "memory");
+      // line 38: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
           : "r"(shared_address(full)), "r"(1)
           : "memory");
-      // line 36: mbarrier.init
+      // line 38: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
           : "r"(shared_address(&full[1])), "r"(1)
           : "memory");
-      // line 36: mbarrier.init
+      // line 38: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
           : "r"(shared_address(&full[2])), "r"(1)
           : "memory");
-      // line 36: mbarrier.init
+      // line 38: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
           : "r"(shared_address(&full[3])), "r"(1)
           : "memory");
-      // line 37: mbarrier.init
+      // line 39: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
           : "r"(shared_address(empty)), "r"(8)
           : "memory");
-      // line 37: mbarrier.init
+      // line 39: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
           : "r"(shared_address(&empty[1])), "r"(8)
           : "memory");
-      // line 37: mbarrier.init
+      // line 39: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
           : "r"(shared_address(&empty[2])), "r"(8)
           : "memory");
-      // line 37: mbarrier.init
+      // line 39: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
           : "r"(shared_address(&empty[3])), "r"(8)
           : "memory");
-      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 38
-      for (int s = 0; s < 3; s += 1) {  // line 39
-        // line 40: mbarrier.expect
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 40
+      for (int s = 0; s < 3; s += 1) {  // line 41
+        // line 42: mbarrier.expect
         asm volatile(
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
             :
             : "r"(shared_address(&full[s])), "r"(49152)
             : "memory");
-        // line 41: cp.async.bulk.tensor.2d.shared.global
+        // line 43: cp.async.bulk.tensor.2d.shared.global
         asm volatile(
             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
             "[%0], [%1, {%2, %3}], [%4];\n"
@@ -141,10 +153,14 @@ gemm_hopper(
             : "r"(shared_address(&a[s * 8192])), "l"(&mA), "r"(s * 64), "r"(bm * 128),
               "r"(shared_address(&full[s]))
             : "memory");
-        // line 42: cp.async.bulk.tensor.2d.shared.global
+        // line 44: cp.async.bulk.tensor.2d.shared.global.evict_first
         asm volatile(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-            "[%0], [%1, {%2, %3}], [%4];\n"
+            "{\n"
+            ".reg .b64 policy;\n"
+            "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+            "[%0], [%1, {%2, %3}], [%4], policy;\n"
+            "}\n"
             :
             : "r"(shared_address(&b[s * 16384])), "l"(&mB), "r"(s * 64), "r"(bn * 256),
               "r"(shared_address(&full[s]))
@@ -152,9 +168,9 @@ gemm_hopper(
       }
     }
   }
-  __syncthreads();  // line 45
-  for (int k = 0; k < 8; k += 1) {  // line 46
-    // line 47: mbarrier.wait
+  __syncthreads();  // line 50
+  for (int k = 0; k < 8; k += 1) {  // line 51
+    // line 53: mbarrier.wait
     asm volatile(
         "{\n"
         ".reg .pred complete;\n"
@@ -165,13 +181,13 @@ gemm_hopper(
         :
         : "r"(shared_address(&full[k % 4])), "r"(k / 4)
         : "memory");
-    {  // line 48: MatMul (view of %a, view of %b) -> (%c)
-      const int g = threadIdx.x / 128;  // line 50
+    {  // line 54: MatMul (view of %a, view of %b) -> (%c)
+      const int g = threadIdx.x / 128;  // line 56
       fence_registers<128>(c);
-      asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 54
+      asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 60
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 55
-        // line 56: wgmma.m64n256k16.f32.f16.ss
+      for (int kk = 0; kk < 4; kk += 1) {  // line 61
+        // line 62: wgmma.m64n256k16.f32.f16.ss
         asm volatile(
             "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
             "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -204,38 +220,36 @@ gemm_hopper(
               "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
               "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
               "+f"(c[127])
-            : "l"(matrix_descriptor(&a[k % 4 * 8192 + g * 4096 + kk * 16], 16, 1024, 1)),
-              "l"(matrix_descriptor(&b[k % 4 * 16384 + kk * 16], 16, 1024, 1))
+            : "l"(matrix_descriptor(&a[k % 4 * 8192 + g * 4096], 16, 1024, 1) + kk * 2),
+              "l"(matrix_descriptor(&b[k % 4 * 16384], 16, 1024, 1) + kk * 2)
             : "memory");
       }
-      asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 58
+      asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 64
     }
-    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 60
+    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 66
     fence_registers<128>(c);
-    if (k > 0) {  // line 61
-      {
-        int elected;
+    {
+      int elected;
+      asm volatile(
+          "{\n"
+          ".reg .pred one;\n"
+          "elect.sync _|one, 0xffffffff;\n"
+          "selp.b32 %0, 1, 0, one;\n"
+          "}\n"
+          : "=r"(elected)
+          :
+          : "memory");
+      if (elected) {
+        // line 67: Spec (%empty) -> ()
+        // line 68: mbarrier.arrive
         asm volatile(
-            "{\n"
-            ".reg .pred one;\n"
-            "elect.sync _|one, 0xffffffff;\n"
-            "selp.b32 %0, 1, 0, one;\n"
-            "}\n"
-            : "=r"(elected)
+            "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
             :
+            : "r"(shared_address(&empty[(k + 3) % 4])), "r"(1)
             : "memory");
-        if (elected) {
-          // line 62: Spec (%empty) -> ()
-          // line 63: mbarrier.arrive
-          asm volatile(
-              "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
-              :
-              : "r"(shared_address(&empty[(k + 3) % 4])), "r"(1)
-              : "memory");
-        }
       }
     }
-    if (k + 3 < 8) {  // line 66
+    if (k + 3 < 8) {  // line 70
       if (threadIdx.x < 32) {
         int elected;
         asm volatile(
@@ -248,8 +262,8 @@ gemm_hopper(
             :
             : "memory");
         if (elected) {
-          // line 67: Spec (%A, %B, %full, %empty) -> (%a, %b)
-          // line 68: mbarrier.wait
+          // line 71: Spec (%A, %B, %full, %empty) -> (%a, %b)
+          // line 72: mbarrier.wait
           asm volatile(
               "{\n"
               ".reg .pred complete;\n"
@@ -258,15 +272,15 @@ gemm_hopper(
               "@!complete bra again;\n"
               "}\n"
               :
-              : "r"(shared_address(&empty[(k + 3) % 4])), "r"(((k + 3) / 4 + 1) % 2)
+              : "r"(shared_address(&empty[(k + 3) % 4])), "r"(k / 4)
               : "memory");
-          // line 69: mbarrier.expect
+          // line 73: mbarrier.expect
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
               : "r"(shared_address(&full[(k + 3) % 4])), "r"(49152)
               : "memory");
-          // line 70: cp.async.bulk.tensor.2d.shared.global
+          // line 74: cp.async.bulk.tensor.2d.shared.global
           asm volatile(
               "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
               "[%0], [%1, {%2, %3}], [%4];\n"
@@ -274,10 +288,14 @@ gemm_hopper(
               : "r"(shared_address(&a[(k + 3) % 4 * 8192])), "l"(&mA), "r"(k * 64 + 192),
                 "r"(bm * 128), "r"(shared_address(&full[(k + 3) % 4]))
               : "memory");
-          // line 73: cp.async.bulk.tensor.2d.shared.global
+          // line 77: cp.async.bulk.tensor.2d.shared.global.evict_first
           asm volatile(
-              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-              "[%0], [%1, {%2, %3}], [%4];\n"
+              "{\n"
+              ".reg .b64 policy;\n"
+              "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+              "[%0], [%1, {%2, %3}], [%4], policy;\n"
+              "}\n"
               :
               : "r"(shared_address(&b[(k + 3) % 4 * 16384])), "l"(&mB), "r"(k * 64 + 192),
                 "r"(bn * 256), "r"(shared_address(&full[(k + 3) % 4]))
@@ -286,21 +304,21 @@ gemm_hopper(
       }
     }
   }
-  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 79
+  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 84
   fence_registers<128>(c);
-  {  // line 80: UnaryPointwise.cast (%c) -> (view of %C)
-    alignas(16) __half r[128];  // line 81
-    // line 82: UnaryPointwise.cast (%c) -> (%r)
+  {  // line 85: UnaryPointwise.cast (%c) -> (view of %C)
+    alignas(16) __half r[128];  // line 86
+    // line 87: UnaryPointwise.cast (%c) -> (%r)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 85
-      // line 86
+    for (int i = 0; i < 64; i += 1) {  // line 90
+      // line 91
       *reinterpret_cast<__half2*>(&r[i * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&c[i * 2]));
     }
-    // line 89: Move (%r) -> (view of %C)
+    // line 94: Move (%r) -> (view of %C)
     #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 92
-      // line 93
+    for (int i = 0; i < 64; i += 1) {  // line 97
+      // line 98
       *reinterpret_cast<unsigned*>(&C[bm * 65536 + tid / 32 * 8192 + i % 2 * 4096 +
                       (tid / 4) % 8 * 512 + bn * 256 + i / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r[i * 2]);

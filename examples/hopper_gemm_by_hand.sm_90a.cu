@@ -231,8 +231,8 @@ hopper_gemm_by_hand(
               "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
               "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
               "+f"(c[127])
-            : "l"(matrix_descriptor(&As[k * 8192 + g * 4096 + s * 16], 16, 1024, 1)),
-              "l"(matrix_descriptor(&Bs[k * 16384 + s * 16], 16, 1024, 1))
+            : "l"(matrix_descriptor(&As[k * 8192 + g * 4096], 16, 1024, 1) + s * 2),
+              "l"(matrix_descriptor(&Bs[k * 16384], 16, 1024, 1) + s * 2)
             : "memory");
       }
       asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 79

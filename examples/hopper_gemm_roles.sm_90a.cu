@@ -270,8 +270,8 @@ hopper_gemm_roles(
                 "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
                 "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
                 "+f"(c[127])
-              : "l"(matrix_descriptor(&As[stage * 8192 + g * 4096 + s * 16], 16, 1024, 1)),
-                "l"(matrix_descriptor(&Bs[stage * 16384 + s * 16], 16, 1024, 1))
+              : "l"(matrix_descriptor(&As[stage * 8192 + g * 4096], 16, 1024, 1) + s * 2),
+                "l"(matrix_descriptor(&Bs[stage * 16384], 16, 1024, 1) + s * 2)
               : "memory");
         }
         asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 91

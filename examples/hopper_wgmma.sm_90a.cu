@@ -107,8 +107,8 @@ hopper_wgmma(const __half* __restrict__ A, const __half* __restrict__ B, __half*
             "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]),
             "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]),
             "+f"(c[62]), "+f"(c[63])
-          : "l"(matrix_descriptor(&As[s * 16], 16, 1024, 1)),
-            "l"(matrix_descriptor(&Bs[s * 1024], 8192, 1024, 1))
+          : "l"(matrix_descriptor(As, 16, 1024, 1) + s * 2),
+            "l"(matrix_descriptor(Bs, 8192, 1024, 1) + s * 128)
           : "memory");
     }
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 77

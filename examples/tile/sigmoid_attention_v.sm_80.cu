@@ -162,71 +162,63 @@ sigmoid_attention_v(
       *reinterpret_cast<__half2*>(&p[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p_4[i_2 * 2]));
     }
-    {  // line 159: MatMul (view of %p, %g) -> (%v)
-      alignas(16) __half p_r[32];  // line 160
-      // line 161: Move (view of %p) -> (%p_r)
+    // line 159: MatMul (view of %p, %g) -> (%v)
+    {  // line 160: MatMul (view of %p, %g) -> (%v)
+      alignas(16) __half r_2[64];  // line 161
+      unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
+      // line 162: Move (%g) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 4; i_2 += 1) {  // line 164
-        // line 165
-        *reinterpret_cast<uint4*>(&p_r[i_2 * 8]) = *reinterpret_cast<uint4*>(&p[i_2 * 8]);
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 165
+        // line 166: ldmatrix.x4.trans.b16
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
+              "=r"(r_2_u32[i_2 * 4 + 3])
+            : "r"(shared_address(&g[swizzle<3, 3, 3>(i_2 / 2 * 1024 + tid % 16 * 64 +
+                              tid / 64 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
+            : "memory");
       }
-      {  // line 168: MatMul (%p_r, %g) -> (%v)
-        alignas(16) __half r_2[64];  // line 169
-        unsigned* r_2_u32 = reinterpret_cast<unsigned*>(r_2);
-        // line 170: Move (%g) -> (%r_2)
+      __half* p_r_s = reinterpret_cast<__half*>(smem + 16384);  // line 169
+      alignas(16) __half p_r_r[64];  // line 170
+      unsigned* p_r_r_u32 = reinterpret_cast<unsigned*>(p_r_r);
+      // line 171: Move (view of %p) -> (%p_r_s)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 174
+        // line 175
+        *reinterpret_cast<unsigned*>(&p_r_s[swizzle<3, 3, 3>(i_2 % 8 * 512 + (tid / 4) % 8 * 64 +
+                            tid / 32 * 16 + i_2 / 8 * 8 + tid % 4 * 2)]) =
+            *reinterpret_cast<unsigned*>(&p[i_2 * 2]);
+      }
+      __syncthreads();  // line 178
+      // line 179: Move (%p_r_s) -> (%p_r_r)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 182
+        // line 183: ldmatrix.x4.trans.b16
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+            : "=r"(p_r_r_u32[i_2 * 4]), "=r"(p_r_r_u32[i_2 * 4 + 1]), "=r"(p_r_r_u32[i_2 * 4 + 2]),
+              "=r"(p_r_r_u32[i_2 * 4 + 3])
+            : "r"(shared_address(&p_r_s[swizzle<3, 3, 3>(i_2 / 2 * 1024 + (tid / 16) % 2 * 512 +
+                              tid % 8 * 64 + (tid / 32) % 2 * 32 + i_2 % 2 * 16 +
+                              (tid / 8) % 2 * 8)]))
+            : "memory");
+      }
+      // line 186: MatMul (%p_r_r, %r_2) -> (%v)
+      #pragma unroll
+      for (int kk = 0; kk < 4; kk += 1) {  // line 190
         #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 173
-          // line 174: ldmatrix.x4.trans.b16
-          asm volatile(
-              "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-              : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
-                "=r"(r_2_u32[i_2 * 4 + 3])
-              : "r"(shared_address(&g[swizzle<3, 3, 3>(i_2 / 2 * 1024 + tid % 16 * 64 +
-                                tid / 64 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
-              : "memory");
-        }
-        __half* p_r_s = reinterpret_cast<__half*>(smem + 16384);  // line 177
-        alignas(16) __half p_r_r[64];  // line 178
-        unsigned* p_r_r_u32 = reinterpret_cast<unsigned*>(p_r_r);
-        // line 179: Move (%p_r) -> (%p_r_s)
-        #pragma unroll
-        for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 182
-          // line 183
-          *reinterpret_cast<unsigned*>(&p_r_s[swizzle<3, 3, 3>(i_2 % 8 * 512 + (tid / 4) % 8 * 64 +
-                              tid / 32 * 16 + i_2 / 8 * 8 + tid % 4 * 2)]) =
-              *reinterpret_cast<unsigned*>(&p_r[i_2 * 2]);
-        }
-        __syncthreads();  // line 186
-        // line 187: Move (%p_r_s) -> (%p_r_r)
-        #pragma unroll
-        for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 190
-          // line 191: ldmatrix.x4.trans.b16
-          asm volatile(
-              "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-              : "=r"(p_r_r_u32[i_2 * 4]), "=r"(p_r_r_u32[i_2 * 4 + 1]),
-                "=r"(p_r_r_u32[i_2 * 4 + 2]), "=r"(p_r_r_u32[i_2 * 4 + 3])
-              : "r"(shared_address(&p_r_s[swizzle<3, 3, 3>(i_2 / 2 * 1024 + (tid / 16) % 2 * 512 +
-                                tid % 8 * 64 + (tid / 32) % 2 * 32 + i_2 % 2 * 16 +
-                                (tid / 8) % 2 * 8)]))
-              : "memory");
-        }
-        // line 194: MatMul (%p_r_r, %r_2) -> (%v)
-        #pragma unroll
-        for (int kk = 0; kk < 4; kk += 1) {  // line 198
+        for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 191
           #pragma unroll
-          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 199
-            #pragma unroll
-            for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 200
-              // line 201: mma.m16n8k16.f32.f16
-              asm volatile(
-                  "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                  : "+f"(v[j_2 * 8 + i_2 * 4]), "+f"(v[j_2 * 8 + i_2 * 4 + 1]),
-                    "+f"(v[j_2 * 8 + i_2 * 4 + 2]), "+f"(v[j_2 * 8 + i_2 * 4 + 3])
-                  : "r"(p_r_r_u32[kk * 8 + i_2 * 4]), "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 1]),
-                    "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 2]), "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 3]),
-                    "r"(r_2_u32[kk * 8 + j_2 * 2]), "r"(r_2_u32[kk * 8 + j_2 * 2 + 1]));
-            }
+          for (int j_2 = 0; j_2 < 4; j_2 += 1) {  // line 192
+            // line 193: mma.m16n8k16.f32.f16
+            asm volatile(
+                "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+                : "+f"(v[j_2 * 8 + i_2 * 4]), "+f"(v[j_2 * 8 + i_2 * 4 + 1]),
+                  "+f"(v[j_2 * 8 + i_2 * 4 + 2]), "+f"(v[j_2 * 8 + i_2 * 4 + 3])
+                : "r"(p_r_r_u32[kk * 8 + i_2 * 4]), "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 1]),
+                  "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 2]), "r"(p_r_r_u32[kk * 8 + i_2 * 4 + 3]),
+                  "r"(r_2_u32[kk * 8 + j_2 * 2]), "r"(r_2_u32[kk * 8 + j_2 * 2 + 1]));
           }
         }
       }
@@ -234,10 +226,10 @@ sigmoid_attention_v(
     Q_next += 4096;
     G_next += 4096;
   }
-  // line 211: Move (%v) -> (view of %V)
+  // line 203: Move (%v) -> (view of %V)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 214
-    // line 215
+  for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 206
+    // line 207
     *reinterpret_cast<uint2*>(&V[j * 4096 + (tid / 32) % 2 * 2048 + i_2 % 4 * 512 +
                     (tid / 4) % 8 * 64 + tid / 64 * 32 + i_2 / 4 * 8 + tid % 4 * 2]) =
         *reinterpret_cast<uint2*>(&v[i_2 * 2]);
