@@ -153,6 +153,39 @@ mod tests {
         }
     }
 
+    /// What `carbyne atoms calibrate --machine` measured on a card, and what tables and limits say of it.
+    #[test]
+    fn warp_groups_multiply_as_fast_as_was_measured() {
+        let file: Value =
+            serde_json::from_str(include_str!("../costs/sm_90_machine.json")).unwrap();
+        let parts = file["parts"].as_array().unwrap();
+        let value = |name: &str| {
+            let part = parts.iter().find(|p| p["name"] == name);
+            part.unwrap_or_else(|| panic!("{name} was not measured"))["value"].as_f64().unwrap()
+        };
+        let table = AtomTable::new(Arch::Sm90a);
+        for n in [8, 16, 32, 64, 96, 128, 160, 192, 224, 256] {
+            for (place, short) in [("shared", "ss"), ("registers", "rs")] {
+                let cost = table.get(&format!("wgmma.m64n{n}k16.f32.f16.{short}")).unwrap().cost;
+                let own = value(&format!("wgmma m64n{n}k16 f16, first factor in {place}"));
+                // Shapes of few columns have a floor that rates do not tell.
+                let floor = if n < 64 { 16.0 } else { 0.0 };
+                let said = cost.issue_cycles.max(floor);
+                assert!((said / own - 1.0).abs() < 0.2, "{n} {place}: {said}, measured {own}");
+            }
+        }
+        for n in [64, 128, 256] {
+            let cost = table.get(&format!("wgmma.m64n{n}k16.f32.f16.ss")).unwrap().cost;
+            let own = value(&format!("wgmma m64n{n}k16 f16 until its sums are there"));
+            let said = cost.completion_cycles;
+            assert!((said / own - 1.0).abs() < 0.05, "{n}: {said}, measured {own}");
+        }
+        let shared = crate::limits(Arch::Sm90a).smem_bytes_per_cycle() as f64;
+        for name in ["ld.shared.b128", "st.shared.b32", "st.shared.b64", "st.shared.b128"] {
+            assert!((value(name) / shared - 1.0).abs() < 0.05, "{name}");
+        }
+    }
+
     #[test]
     fn costs_replace_those_of_a_table() {
         let text = r#"{"format": 1, "architectures": ["sm_80"],

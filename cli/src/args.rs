@@ -433,7 +433,10 @@ pub(crate) struct CalibrateAtoms {
     pub(crate) device: bool,
     #[command(flatten)]
     pub(crate) atoms: ChosenAtoms,
-    /// Write the costs to this file, which `--costs` reads.
+    /// Measure what no chain of an instruction tells instead: `wgmma`, copies by boxes, loads and stores, barriers.
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) machine: bool,
+    /// Write the costs to this file, which `--costs` reads; with `--machine`, what was measured.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Which GPU, as the driver counts.

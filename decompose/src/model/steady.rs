@@ -122,8 +122,8 @@ pub(crate) fn estimate(
         Grid::Own => far / blocks.max(1) as f64,
         Grid::Full => 0.0,
     };
-    // A block that has its multiprocessor to itself has its share of device memory, too.
-    let sms = t.machine.sms as f64;
+    // A block that has its multiprocessor to itself has its share of device memory, too: that of those that have a block.
+    let sms = t.machine.sms.min(blocks).max(1) as f64;
     let dram = of_block / dram_rate(t, sms) / total[GLOBAL].max(1.0);
     let sector = dram.max(SECTOR_BYTES as f64 / l2_rate(t, sms));
     let mut alone = Alone::new(outline, works, sector, t);

@@ -65,6 +65,9 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
         (None, Some(arch)) => AtomTable::new(*arch),
         (None, None) => return Err(Failure::usage("the atom table does not know this GPU")),
     };
+    if args.machine {
+        return super::machine::run(args, &gpu, &table, io);
+    }
     if let Some(name) = args.atoms.names.iter().find(|n| table.get(n).is_none()) {
         return Err(super::unknown(name, std::slice::from_ref(&table)));
     }

@@ -3,6 +3,8 @@
 #[cfg(feature = "gpu")]
 mod calibrate;
 mod compile;
+#[cfg(feature = "gpu")]
+mod machine;
 mod probes;
 #[cfg(feature = "gpu")]
 mod report;

@@ -223,6 +223,7 @@ impl Bulk {
         let runs = length.is_ok_and(|n| p.arena.range(n).0.is_some_and(|least| least > 0));
         let outer = Outer { step: *step, inner: inner.node.key(), turns, once, runs };
         let of = fine.then_some(of)?.shared(p, table, kernel, inner, Some((stmt, &outer)));
+        let of = if once { of.streamed(p, table, kernel) } else { of };
         Some(Bulk { outer: Some(outer), ..of })
     }
 
