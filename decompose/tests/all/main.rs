@@ -4,6 +4,7 @@ mod barriers;
 mod bodies;
 mod certificates;
 mod choices;
+mod clusters;
 mod corrupted;
 mod edits;
 mod every_spec;

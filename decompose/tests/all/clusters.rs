@@ -1,0 +1,121 @@
+//! Kernels for sm_90a whose blocks copy for each other, and whose warp groups have roles: what strategies ask for with
+//! `cluster=` and `consumers=` computes what it means, in an order that is proved.
+
+use crate::support::{decomposed, run};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::diag::Code;
+
+fn sm_90a() -> AtomTable {
+    AtomTable::new("sm_90a".parse().expect("an architecture"))
+}
+
+/// A product whose factors are consecutive along K.
+fn product([m, n, k]: [i64; 3], by: &str) -> String {
+    format!(
+        "carbyne 2
+%A:[{m},{k}].f16.GL
+%B:[({k},{n}):(1,{k})].f16.GL
+%C:[{m},{n}].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32 by={by}
+"
+    )
+}
+
+/// The same product at the level of tiles, with a loop over tiles of C where `turns` is more than 1.
+fn tiles(turns: i64, attrs: &str) -> String {
+    let (m, grid) = (128, 2);
+    let all = m * grid * turns;
+    format!(
+        "carbyne 2
+%A:[{all},192].f16.GL
+%B:[(192,64):(1,192)].f16.GL
+%C:[{all},64].f16.GL
+MatMul.set @gemm <<<#grid:[@b < {grid}], #cta:[128]>>> (%A, %B) -> (%C) acc=f32 {attrs} {{
+  for (u = @b; u < {grid} * {turns}; u += {grid}) {{
+    %c:[{m},64].f32 = 0
+    for (k = 0; k < 3; k += 1) stages=2 {{
+      Move (%A.tile([{m},64])[u, k]) -> (%sA:SH)
+      Move (%B.tile([64,64])[k, 0]) -> (%sB:SH)
+      MatMul (%sA, %sB) -> (%c) acc=f32
+    }}
+    %C.tile([{m},64])[u, 0] = cast(%c, f16)
+  }}
+}}
+"
+    )
+}
+
+/// What a text becomes, which computes what it means in an order that is proved.
+fn right(src: &str) -> String {
+    let table = sm_90a();
+    let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+    run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    d.text
+}
+
+#[test]
+fn blocks_of_a_cluster_copy_once_what_they_copy_alike() {
+    // Both blocks of the only cluster read B; each asks for half of it.
+    let text = right(&tiles(1, "cluster=2"));
+    assert_eq!(text.matches("multicast=3").count(), 2, "{text}");
+    assert!(text.contains("mbarrier.init(%empty, 8)"), "{text}");
+    assert!(text.contains("cluster.arrive_relaxed"), "{text}");
+    let alone = right(&tiles(1, ""));
+    assert!(!alone.contains("multicast") && !alone.contains("cluster."), "{alone}");
+    // From tile to tile, too.
+    let text = right(&tiles(2, "cluster=2"));
+    assert!(text.contains("multicast=3"), "{text}");
+    for by in ["@wgmma_tiles[W=1,BM=64,BN=64,CL=2]", "@wgmma_ring[BM=128,BN=64,G=4,CL=2]"] {
+        let text = right(&product([256, 128, 192], by));
+        assert!(text.contains("multicast=3"), "{text}");
+    }
+}
+
+#[test]
+fn a_producer_copies_for_one_group_or_for_two_that_take_turns() {
+    let one = right(&tiles(2, "consumers=1"));
+    assert!(one.contains("#producer"), "{one}");
+    assert!(!one.contains("registers.dec"), "{one}");
+    // Two groups of as many threads take tiles in turn; the registers of the producer are theirs.
+    let two = right(&tiles(4, "consumers=2"));
+    assert!(two.contains("registers.dec") && two.contains("registers.inc"), "{two}");
+    let both = right(&tiles(4, "consumers=2 cluster=2"));
+    assert!(both.contains("multicast=3"), "{both}");
+}
+
+#[test]
+fn what_a_block_reads_once_goes_first_from_the_cache() {
+    let once = right(&product([128, 256, 128], "@wgmma_tiles[W=1,BM=64,BN=64,CL=1]"));
+    assert!(once.contains("cache=evict_first"), "{once}");
+    let again = right(&product([256, 256, 128], "@wgmma_ring[BM=128,BN=64,G=2,CL=1]"));
+    assert!(!again.contains("evict_first"), "{again}");
+}
+
+#[test]
+fn warp_groups_store_their_rows_on_their_own() {
+    let text = right(&product([256, 128, 128], "@wgmma_tiles[W=2,BM=128,BN=128,CL=1]"));
+    assert!(!text.contains("barrier(#cta)"), "{text}");
+    assert!(text.contains("bulk.commit"), "{text}");
+}
+
+#[test]
+fn factors_are_moved_before_where_warp_groups_do_not_take_them() {
+    // B of tf32 is not consecutive along K.
+    let src = "carbyne 2
+%A:[128,64].tf32.GL
+%B:[64,128].tf32.GL
+%C:[128,128].f32.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32 by=@wgmma_transposed
+";
+    let text = right(src);
+    assert!(text.contains("Move @gemm_transpose"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let table = sm_90a();
+    let refused = |src: &str| decomposed(src, &table).map(drop).unwrap_err().into_vec();
+    let odd = tiles(1, "cluster=2").replace("@b < 2", "@b < 3").replace("u < 2 * 1", "u < 2");
+    let errors = refused(&odd);
+    assert!(errors.iter().any(|d| d.code == Code::PinsConflict), "{errors:?}");
+}
