@@ -12,7 +12,7 @@ use crate::build::{barrier, define_threads, indices};
 use crate::instance::params::{Numbers, eval};
 use crate::names::Names;
 use crate::solve::ops::WARP;
-use carbyne_ir::ast::visit::{self, Walk};
+use carbyne_ir::ast::visit::{self, Of, PartMut, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{Dist, Program};
 use carbyne_ir::scalar::Memory;
@@ -41,6 +41,14 @@ pub(crate) fn apply(module: &Module, p: &Program, names: &mut Names) -> Option<M
         }
     }
     any.then_some(out)
+}
+
+/// The name and the view of a definition of threads whose type is not stated.
+fn threads_defined(stmt: &Stmt) -> Option<(&str, &View)> {
+    match &stmt.kind {
+        StmtKind::ThreadDef { name, ty: None, view } => Some((&name.text, view)),
+        _ => None,
+    }
 }
 
 fn threads_of(p: &Program, name: &str) -> Option<i64> {
@@ -105,8 +113,51 @@ impl Kernel<'_> {
             define_threads(own, View::of(group).then(ViewOp::Index(vec![Some(Expr::name(&at))]))),
         ];
         changed.splice(first..first, defined);
+        self.reuse(&mut changed[first..]);
         *stmts = changed;
         Some(())
+    }
+
+    /// What leaves call the groups again, and the number of a thread's own one, is called as here.
+    fn reuse(&self, stmts: &mut [Stmt]) {
+        let [group, g, _] = &self.names;
+        let Some(groups) = stmts.first().and_then(threads_defined).map(|(_, view)| view.clone())
+        else {
+            return;
+        };
+        visit::each_mut(stmts, &mut |stmt| {
+            let StmtKind::Spec(spec) = &mut stmt.kind else { return };
+            let multiplies = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+            let Some(body) = spec.body.as_mut().filter(|_| multiplies) else { return };
+            let Some([first, second]) = body.stmts.get(..2) else { return };
+            let again = threads_defined(first).filter(|(_, view)| **view == groups);
+            let (Some((own, _)), StmtKind::Indices { names, threads }) = (again, &second.kind)
+            else {
+                return;
+            };
+            let [number] = &names[..] else { return };
+            if threads.base.text != own || !threads.ops.is_empty() {
+                return;
+            }
+            let (own, number) = (own.to_owned(), number.text.clone());
+            body.stmts.drain(..2);
+            visit::each_mut(&mut body.stmts, &mut |stmt| {
+                visit::parts_mut(stmt, &mut |part| match part {
+                    PartMut::View(View { base, .. }, Of::Threads) if base.text == own => {
+                        base.text.clone_from(group);
+                    }
+                    PartMut::Referred(name, Of::Threads) if name.text == own => {
+                        name.text.clone_from(group);
+                    }
+                    PartMut::Expr(Expr { kind: ExprKind::Name(name), .. })
+                        if name.strip_prefix('@') == Some(number.trim_start_matches('@')) =>
+                    {
+                        *name = format!("@{g}");
+                    }
+                    _ => {}
+                });
+            });
+        });
     }
 
     /// Changes the stores in a list of statements; where the first begins, if there is one. None where one cannot be changed.

@@ -331,10 +331,15 @@ impl Write<'_> {
                 false => plus(Expr::bin(BinOp::Div, ahead, Expr::int(depth)), 1),
             };
             let empty = wait(&around.empty, &next, modulo(before, 2));
-            all.append(&mut match on {
+            let mut fills = match on {
                 None => self.fill(&of, (arrive, empty), &next)?,
                 Some(o) => self.fill_on(&of, o, (arrive, empty), &next)?,
-            });
+            };
+            // What is copied is numbered where everything of an iteration is; who only consumes numbers no copies.
+            if bulk.consumers == 0 {
+                named_together(&mut all, &mut fills);
+            }
+            all.append(&mut fills);
         }
         let mut body_of_loop = block(all);
         body_of_loop.footer.clone_from(&body.footer);
@@ -659,6 +664,15 @@ pub(in crate::schedule) fn met(cluster: bool) -> Vec<Stmt> {
 
 fn views<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<View> {
     names.into_iter().map(View::of).collect()
+}
+
+/// Moves the definitions that later statements begin with to those that the first statements begin with.
+fn named_together(first: &mut [Stmt], later: &mut Vec<Stmt>) {
+    let Some(Stmt { kind: StmtKind::Let(names), .. }) = first.first_mut() else { return };
+    while let Some(Stmt { kind: StmtKind::Let(more), .. }) = later.first() {
+        names.extend(more.iter().cloned());
+        later.remove(0);
+    }
 }
 
 /// `let name = value`
