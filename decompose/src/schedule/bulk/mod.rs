@@ -23,6 +23,7 @@ pub(super) use write::{meeting, met};
 use super::consumers;
 use super::pipeline::Loop;
 use super::roles::{Handed, Producer};
+use super::rotate::Prologues;
 use crate::names::Names;
 use crate::solve::canonical::{self, Demand};
 use crate::solve::ops::{self, Op, WARP};
@@ -44,6 +45,7 @@ pub(crate) fn apply(
     module: &Module,
     p: &Program,
     table: &AtomTable,
+    prologues: &Prologues,
     (names, clamped): (&mut Names, bool),
 ) -> Option<(Module, Vec<Handed>, Vec<Producer>)> {
     let has = |v: Visibility| table.atoms().iter().any(|a| a.visibility == v);
@@ -65,7 +67,8 @@ pub(crate) fn apply(
             found.extend(of.map(|of| (stmt.node.key(), of)));
         }
     }
-    let mut by = Write { found, known, names, clamped, handed: vec![], producers: vec![] };
+    let (handed, producers) = (vec![], vec![]);
+    let mut by = Write { found, known, names, clamped, prologues, handed, producers };
     if by.found.is_empty() {
         return None;
     }

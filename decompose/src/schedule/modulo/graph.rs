@@ -31,6 +31,8 @@ pub(crate) struct Graph {
     pub operations: Vec<NodeKey>,
     /// The allocations of its rings, in the same order.
     pub rings: Vec<NodeKey>,
+    /// Which operations are MatMuls that go on while others are issued.
+    pub products: Vec<usize>,
 }
 
 /// Why a loop has no modulo schedule.
@@ -248,6 +250,7 @@ impl<'p> Build<'p> {
             return Err(Unsolvable::TooMany(n, what, most).into());
         }
         let products: Vec<bool> = self.statements.iter().map(|s| self.is_product(s)).collect();
+        self.graph.products = (0..products.len()).filter(|at| products[*at]).collect();
         for (at, product) in products.iter().enumerate() {
             let Statement { stmt, leaves } = &self.statements[at];
             let mut by: Option<(i64, i64)> = None;

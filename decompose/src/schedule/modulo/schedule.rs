@@ -72,7 +72,7 @@ impl Schedule {
 
     /// Of operations that start in the same cycle, how many wait for each other before each: dependences without latency
     /// say which comes first.
-    fn ranks(&self, problem: &Problem) -> Vec<usize> {
+    pub(crate) fn ranks(&self, problem: &Problem) -> Vec<usize> {
         let mut ranks = vec![0; self.start.len()];
         for _ in 0..self.start.len() {
             for d in &problem.dependences {
