@@ -24,6 +24,8 @@ mod ranges;
 mod refusals;
 mod robust;
 mod roles;
+mod rotate;
+mod rotate;
 mod stages;
 mod strategies;
 mod support;

@@ -114,10 +114,39 @@ impl Asked<'_> {
         starts.iter().any(|s| *s >= ii && *s - ii < until)
     }
 
-    /// Products are issued as soon as what they read is there.
+    /// Products are issued as soon as what they read is there, and before threads wait for the first one.
     fn hoist(&self, order: &mut Order) {
+        let of = |order: &Order, o: usize| order.sequence.iter().position(|other| *other == o);
+        let same = |order: &Order, d: &Dependence| {
+            d.distance + i64::from(order.ahead[d.from]) == i64::from(order.ahead[d.to])
+        };
         for &q in self.products.iter().filter(|q| **q != self.first) {
-            let Some(own) = order.sequence.iter().position(|o| *o == q) else { continue };
+            let awaits = |o: &usize| {
+                let mut all = self.problem.dependences.iter().filter(|d| d.to == *o);
+                all.any(|d| d.from == self.first && same(order, d)) && *o != q
+            };
+            let awaited = order.sequence.iter().position(awaits);
+            let own = of(order, q);
+            if let (Some(awaited), Some(own)) = (awaited, own)
+                && awaited < own
+            {
+                // With what it needs, which is none of what waits.
+                let mut needed = vec![q];
+                for o in order.sequence[awaited..own].iter().rev() {
+                    let mut all = self.problem.dependences.iter().filter(|d| d.from == *o);
+                    if all.any(|d| needed.contains(&d.to) && same(order, d)) {
+                        needed.push(*o);
+                    }
+                }
+                needed.reverse();
+                let mut earlier = order.clone();
+                earlier.sequence.retain(|o| !needed.contains(o));
+                earlier.sequence.splice(awaited..awaited, needed);
+                if earlier.holds(self.problem) {
+                    *order = earlier;
+                }
+            }
+            let Some(own) = of(order, q) else { continue };
             for at in 1..own {
                 let mut earlier = order.clone();
                 earlier.sequence.remove(own);

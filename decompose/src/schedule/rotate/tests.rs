@@ -53,16 +53,57 @@ fn rotated(src: &str, arch: Arch, find: Find) -> Option<String> {
     Some(printed)
 }
 
+/// The statements of the loop in which each of these stands, in the order of the text.
+fn in_order(text: &str, all: &[&str]) {
+    let from = text.find("for (t").expect("a loop");
+    let mut rest = &text[from..];
+    for what in all {
+        let at = rest.find(what).unwrap_or_else(|| panic!("{what} is not there in time: {text}"));
+        rest = &rest[at + what.len()..];
+    }
+}
+
 #[test]
-fn the_next_product_is_issued_first() {
+fn the_next_product_is_issued_before_threads_are_done_with_the_last() {
     let found = rotated(ATTENTION, Arch::Sm90a, solve).expect("a loop");
-    let body = &found[found.find("for (t").expect("the loop")..];
-    let at = |what: &str| body.find(what).unwrap_or_else(|| panic!("{what}: {found}"));
-    assert!(at("-> (%all)") < at("wgmma.wait(1)"), "{found}");
+    in_order(
+        &found,
+        &[
+            "min(t + 1, @i + 1 - 1)",
+            "%V.tile([BT,D])[t, 0]",
+            "(%q, %k.transpose()) -> (%s)",
+            "UnaryPointwise.exp <<<#grid, #cta>>> (%p)",
+            "(%half, %v) -> (%o)",
+            "wgmma.wait(1)",
+            "BinaryPointwise.div <<<#grid, #cta>>> (%s",
+            "wgmma.wait(0)",
+            "}",
+        ],
+    );
+    // As the schedule says of a loop in which another product waits, too.
+    let copies = found.matches("(%q, %k").count();
+    assert_eq!(copies, 2, "{found}");
 }
 
 #[test]
 fn a_text_in_its_own_order_is_left_alone() {
     assert_eq!(rotated(ATTENTION, Arch::Sm90a, |p, _| identity(p)), None);
+}
+
+#[test]
+fn what_may_be_in_the_way_leaves_the_loop_alone() {
+    // Products that threads wait for by themselves.
     assert_eq!(rotated(ATTENTION, Arch::Sm80, solve), None);
+    let without = |from: &str, to: &str| {
+        let src = ATTENTION.replace(from, to);
+        assert_ne!(src, ATTENTION);
+        assert_eq!(rotated(&src, Arch::Sm90a, solve), None, "{src}");
+    };
+    without(" stages=2", "");
+    // Nothing says how many iterations lie between steps.
+    without("t < @i + 1; t += 1", "t < @i + 1; t += 2");
+    // Threads read what the copy engine would fill.
+    without("    %top =", "    %w = cast(%k, f32)\n    %sum = %sum + sum(%w, axis=1)\n    %top =");
+    // The product reads what the iteration before has computed last.
+    without("%s = matmul(%q,", "%q = cast(%o, f16)\n    %s = matmul(%q,");
 }
