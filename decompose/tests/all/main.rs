@@ -25,7 +25,6 @@ mod refusals;
 mod robust;
 mod roles;
 mod rotate;
-mod rotate;
 mod stages;
 mod strategies;
 mod support;
