@@ -164,7 +164,7 @@ pub struct Options {
 
 impl Options {
     /// What finds modulo schedules of loops.
-    fn find(&self) -> schedule::rotate::Find {
+    fn find(&self) -> schedule::modulo::Find {
         match self.as_written {
             true => |problem, _| schedule::modulo::solve::identity(problem),
             false => schedule::modulo::solve::solve,
@@ -427,12 +427,14 @@ fn tiles(
         warnings.extend(parted.warnings);
     }
     // A view that no tensor map is made of, and what can be out of bounds, is found here.
+    let machine = &options.machine(table);
+    let scheduler = schedule::modulo::Scheduler { table, machine, find: options.find() };
     let by_boxes = |tree: &Module, program: &Program, prologues: &Prologues, names: &mut Names| {
         [false, true].into_iter().find_map(|clamped| {
             let mut own = names.clone();
             let by = (&mut own, clamped);
             let (mut tree, handed, producers) =
-                schedule::bulk::apply(tree, program, table, prologues, by)?;
+                schedule::bulk::apply(tree, program, scheduler, prologues, by)?;
             tree.version = version;
             let rings = |s: &Stmt| {
                 let of = matches!(s.kind, StmtKind::For { stages: Some(_), .. });
@@ -450,8 +452,7 @@ fn tiles(
     let mut rotated = false;
     if staging.bulk && staging.rotated {
         let mut own = names.clone();
-        let by = (table, &options.machine(table));
-        let found = schedule::rotate::apply(&tree, &program, by, &mut own, options.find());
+        let found = schedule::rotate::apply(&tree, &program, scheduler, &mut own);
         boxes = found.and_then(|(mut tree, prologues)| {
             tree.version = version;
             let program = generated.checked(&tree).ok()?;

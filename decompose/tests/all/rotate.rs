@@ -106,3 +106,38 @@ fn the_same_text_gives_the_same_bytes() {
     let text = || decomposed(&src, &sm_90a()).map(|d| d.text).expect("decomposes");
     assert_eq!(text(), text());
 }
+
+#[test]
+fn a_product_is_left_under_way_where_a_schedule_says_so() {
+    let src = "carbyne 2
+%A:[256,256].f16.GL
+%B:[(256,256):(1,256)].f16.GL
+%C:[256,256].f16.GL
+MatMul.set @gemm <<<#grid:[@i < 2, @j < 4], #cta:[128]>>> (%A, %B) -> (%C) acc=f32 {
+  %c:[128,64].f32 = 0
+  for (k = 0; k < 4; k += 1) stages=3 {
+    Move (%A.tile([128,64])[@i, k]) -> (%sA:SH)
+    Move (%B.tile([64,64])[k, @j]) -> (%sB:SH)
+    MatMul (%sA, %sB) -> (%c) acc=f32
+  }
+  %C.tile([128,64])[@i, @j] = cast(%c, f16)
+}
+";
+    let module = text::parse(src).expect("parses");
+    let table = sm_90a();
+    let found = |as_written: bool| {
+        let options = Options { as_written, ..Options::default() };
+        let d = decompose_by(&module, src, &table, &options).expect("decomposes");
+        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+        d.text
+    };
+    // Copies are two iterations ahead, and the last product is under way when the next one begins.
+    let scheduled = found(false);
+    assert!(
+        scheduled.contains("wgmma.wait(1)") && scheduled.contains("if (k + 2 < 4)"),
+        "{scheduled}"
+    );
+    // Each product is awaited, and its stage is filled at once.
+    let written = found(true);
+    assert!(!written.contains("wgmma.wait(1)") && written.contains("if (k + 3 < 4)"), "{written}");
+}

@@ -109,6 +109,30 @@ impl Graph {
     }
 }
 
+impl Graph {
+    /// The same without some operations, which wait for nothing and let nothing wait: copies that rings make run far enough ahead.
+    pub(crate) fn without(&self, some: &BTreeSet<NodeKey>) -> Graph {
+        let n = self.operations.len();
+        let left: Vec<usize> = (0..n).filter(|o| !some.contains(&self.operations[*o])).collect();
+        let place = |o: usize| left.binary_search(&o).ok();
+        let dependences = self.problem.dependences.iter().filter_map(|d| {
+            let (from, to) = (place(d.from)?, place(d.to)?);
+            Some(Dependence { from, to, ..*d })
+        });
+        let problem = Problem {
+            operations: left.iter().map(|o| self.problem.operations[*o].clone()).collect(),
+            dependences: dependences.collect(),
+            ..self.problem.clone()
+        };
+        Graph {
+            problem,
+            operations: left.iter().map(|o| self.operations[*o]).collect(),
+            rings: self.rings.clone(),
+            products: self.products.iter().filter_map(|o| place(*o)).collect(),
+        }
+    }
+}
+
 /// A statement of the body that is an operation.
 struct Statement<'p> {
     stmt: &'p Stmt,

@@ -16,9 +16,8 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use order::Find;
-
 use super::consumers;
+use super::modulo::Scheduler;
 use super::modulo::graph::{self, Graph};
 use super::modulo::problem::Problem;
 use super::pipeline::{BUDGET, Loop, copied};
@@ -27,7 +26,6 @@ use crate::build::{spec, sync, zero};
 use crate::leaves;
 use crate::names::Names;
 use crate::places::inherit;
-use carbyne_atoms::{AtomTable, Machine};
 use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
@@ -42,9 +40,8 @@ pub(crate) type Prologues = HashMap<NodeKey, NodeKey>;
 pub(crate) fn apply(
     module: &Module,
     p: &Program,
-    (table, machine): (&AtomTable, &Machine),
+    by: Scheduler<'_>,
     names: &mut Names,
-    find: Find,
 ) -> Option<(Module, Prologues)> {
     let mut found = HashMap::new();
     for &kernel in &p.kernels {
@@ -54,7 +51,7 @@ pub(crate) fn apply(
         let tops: HashSet<NodeKey> =
             p.specs[kernel].body.iter().flatten().map(|s| s.node.key()).collect();
         for stmt in graph::loops(p, kernel).into_iter().filter(|s| tops.contains(&s.node.key())) {
-            let of = Rotation::of(p, (table, machine), kernel, stmt, find);
+            let of = Rotation::of(p, by, kernel, stmt);
             found.extend(of.map(|of| (stmt.node.key(), of)));
         }
     }
@@ -62,10 +59,10 @@ pub(crate) fn apply(
         return None;
     }
     let defined = count(&module.items);
-    let mut by = Write { found, defined, names, prologues: HashMap::new() };
+    let mut write = Write { found, defined, names, prologues: HashMap::new() };
     let mut tree = module.clone();
-    tree.items = visit::rewrite(tree.items, &mut by);
-    (!by.prologues.is_empty()).then_some((tree, by.prologues))
+    tree.items = visit::rewrite(tree.items, &mut write);
+    (!write.prologues.is_empty()).then_some((tree, write.prologues))
 }
 
 /// How the body of a loop is written anew.
@@ -84,26 +81,20 @@ struct Rotation {
 }
 
 impl Rotation {
-    fn of(
-        p: &Program,
-        (table, machine): (&AtomTable, &Machine),
-        kernel: SpecId,
-        stmt: &program::Stmt,
-        find: Find,
-    ) -> Option<Self> {
+    fn of(p: &Program, by: Scheduler<'_>, kernel: SpecId, stmt: &program::Stmt) -> Option<Self> {
         let program::StmtKind::For { step: 1, body, .. } = &stmt.kind else { return None };
         let facts = Loop::of(p, stmt, &leaves::of_blocks(p), true)?;
         if facts.fills().is_empty() || facts.has_others() {
             return None;
         }
-        let graph = Graph::of(p, kernel, stmt, table, machine).ok()?;
+        let graph = Graph::of(p, kernel, stmt, by.table, by.machine).ok()?;
         let copies: BTreeSet<NodeKey> = facts.fills().values().flatten().copied().collect();
-        let parts = Parts::of(p, body, &graph, &copies);
+        let parts = Parts::of(p, body, graph.without(&copies));
         let (firsts, products) = (parts.firsts(), &parts.products);
         let (first, order) = firsts.into_iter().find_map(|first| {
             let (problem, kept) = (&parts.problem, &parts.kept[..]);
             let asked = Asked { problem, first, products, kept };
-            Some((first, asked.order(find)?))
+            Some((first, asked.order(by.find)?))
         })?;
         parts.rotation(&order, first, &facts)
     }
@@ -134,30 +125,13 @@ struct Parts<'p> {
 }
 
 impl<'p> Parts<'p> {
-    fn of(
-        p: &'p Program,
-        body: &'p [program::Stmt],
-        graph: &Graph,
-        copies: &BTreeSet<NodeKey>,
-    ) -> Self {
-        let left: Vec<usize> = (0..graph.operations.len())
-            .filter(|o| !copies.contains(&graph.operations[*o]))
-            .collect();
-        let place = |o: usize| left.iter().position(|own| *own == o);
-        let mut problem = graph.problem.clone();
-        problem.operations = left.iter().map(|o| graph.problem.operations[*o].clone()).collect();
-        let dependences = graph.problem.dependences.iter().filter_map(|d| {
-            let (from, to) = (place(d.from)?, place(d.to)?);
-            Some(super::modulo::problem::Dependence { from, to, ..*d })
-        });
-        problem.dependences = dependences.collect();
-        let find = |o: &usize| body.iter().find(|s| s.node.key() == graph.operations[*o]);
-        let stmts: Vec<&program::Stmt> = left.iter().filter_map(find).collect();
+    fn of(p: &'p Program, body: &'p [program::Stmt], graph: Graph) -> Self {
+        let find = |key: &NodeKey| body.iter().find(|s| s.node.key() == *key);
         let mut out = Parts {
             p,
-            problem,
-            stmts,
-            products: graph.products.iter().filter_map(|o| place(*o)).collect(),
+            stmts: graph.operations.iter().filter_map(find).collect(),
+            problem: graph.problem,
+            products: graph.products,
             kept: vec![],
             own: BTreeMap::new(),
             shared: BTreeMap::new(),

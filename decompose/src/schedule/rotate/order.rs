@@ -8,13 +8,10 @@
 //! Of all schedules of the least initiation interval that one is taken in which products have the most cycles until they are awaited:
 //! how long they take where blocks share a multiprocessor is not known.
 
-use crate::schedule::modulo::problem::{Dependence, Kind, Problem, Unsolvable};
-use crate::schedule::modulo::schedule::Schedule;
+use crate::schedule::modulo::Find;
+use crate::schedule::modulo::problem::{Dependence, Kind, Problem};
 use crate::schedule::modulo::solve::usual_nodes;
 use std::collections::BTreeSet;
-
-/// Finds a schedule of a problem, visiting so many nodes at most.
-pub(crate) type Find = fn(&Problem, u64) -> Result<Schedule, Unsolvable>;
 
 /// The operations of a loop's body, in the order of issue.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Loops with two products.
 
-use super::{Find, apply};
+use super::apply;
 use crate::names::Names;
 use crate::schedule::modulo::solve::{identity, solve};
+use crate::schedule::modulo::{Find, Scheduler};
 use carbyne_atoms::{Arch, AtomTable, machine};
 use carbyne_ir::{resolve, text};
 
@@ -45,8 +46,8 @@ fn rotated(src: &str, arch: Arch, find: Find) -> Option<String> {
     let module = resolve::elaborate(&module, src).expect("is well-formed");
     let p = crate::checked(&module, src).expect("is well-formed");
     let (table, machine) = (AtomTable::new(arch), machine(arch));
-    let by = (&table, &machine);
-    let (tree, _) = apply(&module, &p, by, &mut Names::of(&module), find)?;
+    let by = Scheduler { table: &table, machine: &machine, find };
+    let (tree, _) = apply(&module, &p, by, &mut Names::of(&module))?;
     let printed = text::print(&tree);
     crate::checked(&text::parse(&printed).expect("parses"), &printed)
         .unwrap_or_else(|e| panic!("{e:?}\n{printed}"));
