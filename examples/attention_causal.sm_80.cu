@@ -1,5 +1,6 @@
 // attention_causal, line 18: Spec (%Q, %K, %V) -> (%O)
-// sm_80: grid 2048, block 128, dynamic shared memory 32768 bytes
+// sm_80: grid 2048, block 128, dynamic shared memory 65536 bytes
+// Set cudaFuncAttributeMaxDynamicSharedMemorySize before launching.
 
 #include <cuda_fp16.h>
 
@@ -54,65 +55,94 @@ attention_causal(
   for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 58
     o[i_2] = 0.0f;  // line 59
   }
-  const __half* K_next = &K[b * 8388608 + h * 524288 + tid * 8];
-  const __half* V_next = &V[b * 8388608 + h * 524288 + tid * 8];
-  for (int t = 0; t < i + 1; t += 1) {  // line 62
-    __half* k = reinterpret_cast<__half*>(smem);  // line 63
-    __syncthreads();  // line 64
-    // line 65: Move (view of %K) -> (%k)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 68
-      // line 69: cp.async.cg.b128
-      asm volatile(
-          "cp.async.cg.shared.global [%0], [%1], 16;\n"
-          :
-          : "r"(shared_address(&k[swizzle<3, 3, 4>(i_2 * 1024 + tid * 8)])),
-            "l"(&K_next[i_2 * 1024])
-          : "memory");
-    }
-    __half* v = reinterpret_cast<__half*>(smem + 16384);  // line 72
-    // line 73: Move (view of %V) -> (%v)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 76
-      // line 77: cp.async.cg.b128
-      asm volatile(
-          "cp.async.cg.shared.global [%0], [%1], 16;\n"
-          :
-          : "r"(shared_address(&v[swizzle<3, 3, 4>(i_2 * 1024 + tid * 8)])),
-            "l"(&V_next[i_2 * 1024])
-          : "memory");
-    }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 80
-    alignas(16) float all[32];  // line 82
-    // line 83: MatMul.set (%q, view of %k) -> (%all)
-    // line 84: Init (0) -> (%all)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 86
-      all[i_2] = 0.0f;  // line 87
-    }
-    {  // line 90: MatMul (%q, view of %k) -> (%all)
-      alignas(16) __half r_5[256];  // line 91
-      unsigned* r_5_u32 = reinterpret_cast<unsigned*>(r_5);
-      asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 92
-      __syncthreads();  // line 93
-      // line 94: Move (view of %k) -> (%r_5)
+  __half* k = reinterpret_cast<__half*>(smem);  // line 62
+  __half* v = reinterpret_cast<__half*>(smem + 32768);  // line 63
+  #pragma unroll
+  for (int s_4 = 0; s_4 < 1; s_4 += 1) {  // line 64
+    if (s_4 < i + 1) {  // line 65
+      // line 66: Move (view of %K) -> (view of %k)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 97
-        // line 98: ldmatrix.x4.b16
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 69
+        // line 70: cp.async.cg.b128
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;\n"
+            :
+            : "r"(shared_address(&k[swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8)])),
+              "l"(&K[b * 8388608 + h * 524288 + s_4 * 8192 + i_2 * 1024 + tid * 8])
+            : "memory");
+      }
+      // line 73: Move (view of %V) -> (view of %v)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 76
+        // line 77: cp.async.cg.b128
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;\n"
+            :
+            : "r"(shared_address(&v[swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8)])),
+              "l"(&V[b * 8388608 + h * 524288 + s_4 * 8192 + i_2 * 1024 + tid * 8])
+            : "memory");
+      }
+    }
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 81
+  }
+  const __half* K_next = &K[b * 8388608 + h * 524288 + tid * 8 + 8192];
+  const __half* V_next = &V[b * 8388608 + h * 524288 + tid * 8 + 8192];
+  for (int t = 0; t < i + 1; t += 1) {  // line 83
+    if (t + 1 < i + 1) {  // line 84
+      // line 85: Move (view of %K) -> (view of %k)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 88
+        // line 89: cp.async.cg.b128
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;\n"
+            :
+            : "r"(shared_address(&k[(t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
+              "l"(&K_next[i_2 * 1024])
+            : "memory");
+      }
+      // line 92: Move (view of %V) -> (view of %v)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 95
+        // line 96: cp.async.cg.b128
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;\n"
+            :
+            : "r"(shared_address(&v[(t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
+              "l"(&V_next[i_2 * 1024])
+            : "memory");
+      }
+    }
+    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 100
+    alignas(16) float all[32];  // line 102
+    asm volatile("cp.async.wait_group 1;\n" ::: "memory");  // line 103
+    __syncthreads();  // line 104
+    // line 105: MatMul.set (%q, view of %k) -> (%all)
+    // line 106: Init (0) -> (%all)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 108
+      all[i_2] = 0.0f;  // line 109
+    }
+    {  // line 112: MatMul (%q, view of %k) -> (%all)
+      alignas(16) __half r_5[256];  // line 113
+      unsigned* r_5_u32 = reinterpret_cast<unsigned*>(r_5);
+      // line 114: Move (view of %k) -> (%r_5)
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 118
+        // line 119: ldmatrix.x4.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_5_u32[i_2 * 4]), "=r"(r_5_u32[i_2 * 4 + 1]), "=r"(r_5_u32[i_2 * 4 + 2]),
               "=r"(r_5_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&k[swizzle<3, 3, 4>(i_2 % 4 * 2048 + (tid / 16) % 2 * 1024 +
-                              tid % 8 * 128 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
+            : "r"(shared_address(&k[t % 2 * 8192 + i_2 % 4 * 2048 + (tid / 16) % 2 * 1024 +
+                          swizzle<3, 3, 4>(tid % 8 * 128 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
             : "memory");
       }
-      // line 101: MatMul (%q, %r_5) -> (%all)
+      // line 122: MatMul (%q, %r_5) -> (%all)
       #pragma unroll
-      for (int kk = 0; kk < 8; kk += 1) {  // line 105
+      for (int kk = 0; kk < 8; kk += 1) {  // line 126
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 106
-          // line 107: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 8; j += 1) {  // line 127
+          // line 128: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -123,173 +153,173 @@ attention_causal(
         }
       }
     }
-    // line 115: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
+    // line 136: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 118
-      all[i_2] = __fdiv_rn(all[i_2], 11.313708f);  // line 119
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 139
+      all[i_2] = __fdiv_rn(all[i_2], 11.313708f);  // line 140
     }
-    alignas(16) float s[32];  // line 124
-    alignas(16) bool s_2[32];  // line 125
-    {  // line 126: BinaryPointwise.ge (%query, %key) -> (%s_2)
-      alignas(8) int r[2];  // line 127
-      // line 128: Move (%query) -> (%r)
+    alignas(16) float s[32];  // line 145
+    alignas(16) bool s_2[32];  // line 146
+    {  // line 147: BinaryPointwise.ge (%query, %key) -> (%s_2)
+      alignas(8) int r[2];  // line 148
+      // line 149: Move (%query) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 131
-        r[i_2] = i * 64 + tid / 32 * 16 + i_2 * 8 + (tid / 4) % 8;  // line 132
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 152
+        r[i_2] = i * 64 + tid / 32 * 16 + i_2 * 8 + (tid / 4) % 8;  // line 153
       }
-      alignas(16) int r_2[16];  // line 135
-      // line 136: Move (%key) -> (%r_2)
+      alignas(16) int r_2[16];  // line 156
+      // line 157: Move (%key) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 139
-        r_2[i_2] = t * 64 + i_2 / 2 * 8 + tid % 4 * 2 + i_2 % 2;  // line 140
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 160
+        r_2[i_2] = t * 64 + i_2 / 2 * 8 + tid % 4 * 2 + i_2 % 2;  // line 161
       }
-      // line 143: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
+      // line 164: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 147
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 168
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 148
+        for (int j = 0; j < 2; j += 1) {  // line 169
           #pragma unroll
-          for (int kk = 0; kk < 8; kk += 1) {  // line 149
-            s_2[kk * 4 + j * 2 + i_2] = r[j] >= r_2[kk * 2 + i_2];  // line 150
+          for (int kk = 0; kk < 8; kk += 1) {  // line 170
+            s_2[kk * 4 + j * 2 + i_2] = r[j] >= r_2[kk * 2 + i_2];  // line 171
           }
         }
       }
     }
-    float s_3[1];  // line 158
-    // line 159: Init (-inf) -> (%s_3)
-    s_3[0] = __uint_as_float(0xff800000u);  // line 161
-    // line 163: Select (%s_2, %all, %s_3) -> (%s)
+    float s_3[1];  // line 179
+    // line 180: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 182
+    // line 184: Select (%s_2, %all, %s_3) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 168
-      // line 169
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 189
+      // line 190
       *reinterpret_cast<unsigned*>(&s[i_2]) =
           s_2[i_2] ? *reinterpret_cast<unsigned*>(&all[i_2]) : *reinterpret_cast<unsigned*>(s_3);
     }
-    alignas(8) float top[2];  // line 172
-    {  // line 173: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 176
+    alignas(8) float top[2];  // line 193
+    {  // line 194: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 197
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 177
-        top[i_2] = s[i_2 * 2];  // line 178
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 198
+        top[i_2] = s[i_2 * 2];  // line 199
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 179
-          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 180
+        for (int j = 1; j < 16; j += 1) {  // line 200
+          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 201
         }
-        // line 182
+        // line 203
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 183
-        // line 184
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 204
+        // line 205
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 185
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 206
       }
     }
-    // line 188: BinaryPointwise.max (%top, %max) -> (%top)
+    // line 209: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 192
-      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 193
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 213
+      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 214
     }
-    alignas(16) float p[32];  // line 196
-    // line 197: BinaryPointwise.sub (%s, %top) -> (%p)
+    alignas(16) float p[32];  // line 217
+    // line 218: BinaryPointwise.sub (%s, %top) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 201
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 222
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 202
+      for (int j = 0; j < 2; j += 1) {  // line 223
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 203
-          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 204
+        for (int kk = 0; kk < 8; kk += 1) {  // line 224
+          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 225
         }
       }
     }
-    // line 211: UnaryPointwise.exp (%p) -> (%p)
+    // line 232: UnaryPointwise.exp (%p) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 214
-      p[i_2] = __expf(p[i_2]);  // line 215
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 235
+      p[i_2] = __expf(p[i_2]);  // line 236
     }
-    alignas(8) float old[2];  // line 218
-    // line 219: BinaryPointwise.sub (%max, %top) -> (%old)
+    alignas(8) float old[2];  // line 239
+    // line 240: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 223
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 224
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 244
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 245
     }
-    // line 227: UnaryPointwise.exp (%old) -> (%old)
+    // line 248: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 230
-      old[i_2] = expf(old[i_2]);  // line 231
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 251
+      old[i_2] = expf(old[i_2]);  // line 252
     }
-    alignas(8) float sum_1[2];  // line 234
-    // line 235: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    alignas(8) float sum_1[2];  // line 255
+    // line 256: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 239
-      sum_1[i_2] = sum[i_2] * old[i_2];  // line 240
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 260
+      sum_1[i_2] = sum[i_2] * old[i_2];  // line 261
     }
-    alignas(8) float sum_2[2];  // line 245
-    {  // line 246: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 249
+    alignas(8) float sum_2[2];  // line 266
+    {  // line 267: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 270
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 250
-        sum_2[i_2] = p[i_2 * 2];  // line 251
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 271
+        sum_2[i_2] = p[i_2 * 2];  // line 272
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 252
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 253
+        for (int j = 1; j < 16; j += 1) {  // line 273
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 274
         }
-        // line 255
+        // line 276
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 256
-        // line 257
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 277
+        // line 278
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 258
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 279
       }
     }
-    // line 261: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 282: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 265
-      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 266
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 286
+      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 287
     }
-    // line 271: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 292: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 275
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 296
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 276
+      for (int j = 0; j < 2; j += 1) {  // line 297
         #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 277
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 278
+        for (int kk = 0; kk < 16; kk += 1) {  // line 298
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 299
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 285
+    alignas(16) __half half_1[32];  // line 306
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 286: UnaryPointwise.cast (%p) -> (%half)
+    // line 307: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 289
-      // line 290
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 310
+      // line 311
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 293: MatMul (%half, %v) -> (%o)
-      alignas(16) __half r_3[256];  // line 294
+    {  // line 314: MatMul (%half, view of %v) -> (%o)
+      alignas(16) __half r_3[256];  // line 315
       unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-      // line 295: Move (%v) -> (%r_3)
+      // line 316: Move (view of %v) -> (%r_3)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 298
-        // line 299: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 319
+        // line 320: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
               "=r"(r_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&v[swizzle<3, 3, 4>(i_2 / 8 * 2048 + tid % 16 * 128 +
-                              i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(&v[t % 2 * 8192 + i_2 / 8 * 2048 +
+                          swizzle<3, 3, 4>(tid % 16 * 128 + i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 302: MatMul (%half, %r_3) -> (%o)
+      // line 323: MatMul (%half, %r_3) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 306
+      for (int kk = 0; kk < 4; kk += 1) {  // line 327
         #pragma unroll
-        for (int j = 0; j < 16; j += 1) {  // line 307
-          // line 308: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 16; j += 1) {  // line 328
+          // line 329: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -300,20 +330,21 @@ attention_causal(
         }
       }
     }
-    // line 315: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 318
+    __syncthreads();  // line 336
+    // line 337: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 340
     K_next += 8192;
     V_next += 8192;
   }
-  alignas(16) float O_3[64];  // line 321
-  // line 322: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  alignas(16) float O_3[64];  // line 343
+  // line 344: BinaryPointwise.div (%o, %sum) -> (%O_3)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 326
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 348
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 327
+    for (int j = 0; j < 2; j += 1) {  // line 349
       #pragma unroll
-      for (int kk = 0; kk < 16; kk += 1) {  // line 328
-        // line 329: div.full.f32
+      for (int kk = 0; kk < 16; kk += 1) {  // line 350
+        // line 351: div.full.f32
         asm volatile(
             "div.full.f32 %0, %1, %2;\n"
             : "=f"(O_3[kk * 4 + j * 2 + i_2])
@@ -321,22 +352,23 @@ attention_causal(
       }
     }
   }
-  {  // line 336: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_4[64];  // line 337
-    // line 338: UnaryPointwise.cast (%O_3) -> (%r_4)
+  {  // line 358: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_4[64];  // line 359
+    // line 360: UnaryPointwise.cast (%O_3) -> (%r_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 341
-      // line 342
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 363
+      // line 364
       *reinterpret_cast<__half2*>(&r_4[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
     }
-    // line 345: Move (%r_4) -> (view of %O)
+    // line 367: Move (%r_4) -> (view of %O)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 349
-      // line 350
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 371
+      // line 372
       *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
                       i_2 % 2 * 1024 + (tid / 4) % 8 * 128 + i_2 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_4[i_2 * 2]);
     }
   }
+  asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 376
 }

@@ -1,5 +1,6 @@
 // attention_causal, line 18: Spec (%Q, %K, %V) -> (%O)
-// sm_90a: grid 2048, block 128, dynamic shared memory 32768 bytes
+// sm_90a: grid 2048, block 128, dynamic shared memory 81952 bytes
+// Set cudaFuncAttributeMaxDynamicSharedMemorySize before launching.
 
 #include <cuda_fp16.h>
 
@@ -35,12 +36,21 @@ __device__ __forceinline__ T swizzle(T i) {
   return i ^ ((i >> S) & (((T(1) << B) - 1) << M));
 }
 
+// A tensor map as cuTensorMapEncodeTiled writes it.
+#ifndef __cuda_cuda_h__
+struct alignas(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+#endif
+
 extern "C" __global__ void __launch_bounds__(128)
 attention_causal(
     const __half* __restrict__ Q,
     const __half* __restrict__ K,
     const __half* __restrict__ V,
-    __half* __restrict__ O) {
+    __half* __restrict__ O,
+    const __grid_constant__ CUtensorMap mK,
+    const __grid_constant__ CUtensorMap mV) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int i = blockIdx.x % 64;  // line 30
@@ -50,78 +60,258 @@ attention_causal(
   unsigned* q_u32 = reinterpret_cast<unsigned*>(q);
   // line 33: Move (view of %Q) -> (%q)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 37
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 37
     // line 38
-    *reinterpret_cast<unsigned*>(&q[i_2 * 2]) =
+    *reinterpret_cast<unsigned*>(&q[i_4 * 2]) =
         *reinterpret_cast<const unsigned*>(&Q[b * 8388608 + h * 524288 + i * 8192 +
-                        tid / 32 * 2048 + i_2 % 2 * 1024 + (tid / 4) % 8 * 128 + i_2 / 2 * 8 +
+                        tid / 32 * 2048 + i_4 % 2 * 1024 + (tid / 4) % 8 * 128 + i_4 / 2 * 8 +
                         tid % 4 * 2]);
   }
   alignas(8) float max_1[2];  // line 41
   // line 42: Init (-inf) -> (%max)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 44
-    max_1[i_2] = __uint_as_float(0xff800000u);  // line 45
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 44
+    max_1[i_4] = __uint_as_float(0xff800000u);  // line 45
   }
   alignas(8) float sum[2];  // line 48
   // line 49: Init (0) -> (%sum)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 51
-    sum[i_2] = 0.0f;  // line 52
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 51
+    sum[i_4] = 0.0f;  // line 52
   }
   alignas(16) float o[64];  // line 55
   // line 56: Init (0) -> (%o)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 64; i_2 += 1) {  // line 58
-    o[i_2] = 0.0f;  // line 59
+  for (int i_4 = 0; i_4 < 64; i_4 += 1) {  // line 58
+    o[i_4] = 0.0f;  // line 59
   }
-  const __half* K_next = &K[b * 8388608 + h * 524288 + tid * 8];
-  const __half* V_next = &V[b * 8388608 + h * 524288 + tid * 8];
-  for (int t = 0; t < i + 1; t += 1) {  // line 62
-    __half* k = reinterpret_cast<__half*>(smem);  // line 63
-    __syncthreads();  // line 64
-    // line 65: Move (view of %K) -> (%k)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 68
-      // line 69: cp.async.cg.b128
+  __half* k_2 = reinterpret_cast<__half*>(smem);  // line 62
+  // line 63: Move (view of %K) -> (%k_2)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 8; i_4 += 1) {  // line 66
+    // line 67: cp.async.cg.b128
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16;\n"
+        :
+        : "r"(shared_address(&k_2[swizzle<3, 3, 3>((tid / 8) % 2 * 4096 + i_4 * 512 +
+                          tid / 16 * 64 + tid % 8 * 8)])),
+          "l"(&K[b * 8388608 + h * 524288 + i_4 * 1024 + tid * 8])
+        : "memory");
+  }
+  asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 70
+  __half* k = reinterpret_cast<__half*>(smem + 16384);  // line 71
+  __half* v = reinterpret_cast<__half*>(smem + 49152);  // line 72
+  unsigned long long* full = reinterpret_cast<unsigned long long*>(smem + 81920);  // line 73
+  unsigned long long* empty = reinterpret_cast<unsigned long long*>(smem + 81936);  // line 74
+  if (threadIdx.x < 32) {
+    int elected;
+    asm volatile(
+        "{\n"
+        ".reg .pred one;\n"
+        "elect.sync _|one, 0xffffffff;\n"
+        "selp.b32 %0, 1, 0, one;\n"
+        "}\n"
+        : "=r"(elected)
+        :
+        : "memory");
+    if (elected) {
+      // line 80: Spec (%K, %V) -> (%full, %empty, %k, %v)
+      // line 81: prefetch
       asm volatile(
-          "cp.async.cg.shared.global [%0], [%1], 16;\n"
+          "prefetch.tensormap [%0];\n"
           :
-          : "r"(shared_address(&k[swizzle<3, 3, 3>((tid / 8) % 2 * 4096 + i_2 * 512 +
-                            tid / 16 * 64 + tid % 8 * 8)])), "l"(&K_next[i_2 * 1024])
+          : "l"(&mK)
           : "memory");
-    }
-    __half* v = reinterpret_cast<__half*>(smem + 16384);  // line 72
-    // line 73: Move (view of %V) -> (%v)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 8; i_2 += 1) {  // line 76
-      // line 77: cp.async.cg.b128
+      // line 82: prefetch
       asm volatile(
-          "cp.async.cg.shared.global [%0], [%1], 16;\n"
+          "prefetch.tensormap [%0];\n"
           :
-          : "r"(shared_address(&v[swizzle<3, 3, 3>((tid / 8) % 2 * 4096 + i_2 * 512 +
-                            tid / 16 * 64 + tid % 8 * 8)])), "l"(&V_next[i_2 * 1024])
+          : "l"(&mV)
           : "memory");
+      // line 83: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(full)), "r"(1)
+          : "memory");
+      // line 83: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(&full[1])), "r"(1)
+          : "memory");
+      // line 84: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(empty)), "r"(4)
+          : "memory");
+      // line 84: mbarrier.init
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;\n"
+          :
+          : "r"(shared_address(&empty[1])), "r"(4)
+          : "memory");
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 85
+      for (int s_4 = 0; s_4 < 2; s_4 += 1) {  // line 86
+        if (s_4 < i + 1) {  // line 87
+          // line 88: mbarrier.expect
+          asm volatile(
+              "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+              :
+              : "r"(shared_address(&full[s_4])), "r"(32768)
+              : "memory");
+          #pragma unroll
+          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 89
+            // line 90: cp.async.bulk.tensor.4d.shared.global
+            asm volatile(
+                "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
+                :
+                : "r"(shared_address(&k[s_4 * 8192 + i_2 * 4096])), "l"(&mK), "r"(i_2 * 64),
+                  "r"(min(i, s_4 + 1) * 64), "r"(h), "r"(b), "r"(shared_address(&full[s_4]))
+                : "memory");
+          }
+          #pragma unroll
+          for (int i_3 = 0; i_3 < 2; i_3 += 1) {  // line 95
+            // line 96: cp.async.bulk.tensor.4d.shared.global
+            asm volatile(
+                "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
+                :
+                : "r"(shared_address(&v[s_4 * 8192 + i_3 * 4096])), "l"(&mV), "r"(i_3 * 64),
+                  "r"(s_4 * 64), "r"(h), "r"(b), "r"(shared_address(&full[s_4]))
+                : "memory");
+          }
+        }
+      }
     }
-    asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 80
-    alignas(16) float all[32];  // line 82
-    // line 83: MatMul.set (%q, view of %k) -> (%all)
-    // line 84: Init (0) -> (%all)
+  }
+  asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 104
+  __syncthreads();  // line 105
+  alignas(16) float all[32];  // line 106
+  alignas(16) float s[32];  // line 107
+  alignas(16) bool s_2[32];  // line 108
+  float s_3[1];  // line 109
+  alignas(8) float top[2];  // line 110
+  // line 111: Init (0) -> (%all)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 113
+    all[i_4] = 0.0f;  // line 114
+  }
+  // line 117: MatMul (%q, view of %k_2) -> (%all)
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 122
+  fence_registers<32>(q_u32);
+  fence_registers<64>(o);
+  fence_registers<32>(all);
+  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 123
+  #pragma unroll
+  for (int kk = 0; kk < 8; kk += 1) {  // line 124
+    // line 125: wgmma.m64n64k16.f32.f16.rs
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
+        "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, 1, "
+        "1, 1, 0;\n"
+        : "+f"(all[0]), "+f"(all[1]), "+f"(all[2]), "+f"(all[3]), "+f"(all[4]), "+f"(all[5]),
+          "+f"(all[6]), "+f"(all[7]), "+f"(all[8]), "+f"(all[9]), "+f"(all[10]), "+f"(all[11]),
+          "+f"(all[12]), "+f"(all[13]), "+f"(all[14]), "+f"(all[15]), "+f"(all[16]), "+f"(all[17]),
+          "+f"(all[18]), "+f"(all[19]), "+f"(all[20]), "+f"(all[21]), "+f"(all[22]), "+f"(all[23]),
+          "+f"(all[24]), "+f"(all[25]), "+f"(all[26]), "+f"(all[27]), "+f"(all[28]), "+f"(all[29]),
+          "+f"(all[30]), "+f"(all[31])
+        : "r"(q_u32[kk * 4]), "r"(q_u32[kk * 4 + 1]), "r"(q_u32[kk * 4 + 2]),
+          "r"(q_u32[kk * 4 + 3]),
+          "l"(matrix_descriptor(&k_2[kk / 4 * 4096 + kk % 4 * 16], 16, 1024, 1))
+        : "memory");
+  }
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 127
+  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 129
+  fence_registers<32>(q_u32);
+  fence_registers<64>(o);
+  fence_registers<32>(all);
+  // line 130: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 133
+    all[i_4] = __fdiv_rn(all[i_4], 11.313708f);  // line 134
+  }
+  {  // line 140: BinaryPointwise.ge (%query, %key_2) -> (%s_2)
+    alignas(8) int r[2];  // line 141
+    // line 142: Move (%query) -> (%r)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 86
-      all[i_2] = 0.0f;  // line 87
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 145
+      r[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 146
     }
-    asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 90
-    __syncthreads();  // line 91
-    // line 92: MatMul (%q, view of %k) -> (%all)
-    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 97
+    alignas(16) int r_2[16];  // line 149
+    // line 150: Move (%key_2) -> (%r_2)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 153
+      r_2[i_4] = i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 154
+    }
+    // line 157: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 161
+      #pragma unroll
+      for (int j = 0; j < 2; j += 1) {  // line 162
+        #pragma unroll
+        for (int kk = 0; kk < 8; kk += 1) {  // line 163
+          s_2[kk * 4 + j * 2 + i_4] = r[j] >= r_2[kk * 2 + i_4];  // line 164
+        }
+      }
+    }
+  }
+  // line 172: Init (-inf) -> (%s_3)
+  s_3[0] = __uint_as_float(0xff800000u);  // line 174
+  // line 176: Select (%s_2, %all, %s_3) -> (%s)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 181
+    // line 182
+    *reinterpret_cast<unsigned*>(&s[i_4]) =
+        s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
+  }
+  {  // line 185: Reduction.max (%s) -> (%top)
+    float o_2[1];  // line 188
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 189
+      top[i_4] = s[i_4 * 2];  // line 190
+      #pragma unroll
+      for (int j = 1; j < 16; j += 1) {  // line 191
+        top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 192
+      }
+      // line 194
+      *reinterpret_cast<unsigned*>(o_2) =
+          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
+      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 195
+      // line 196
+      *reinterpret_cast<unsigned*>(o_2) =
+          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
+      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 197
+    }
+  }
+  for (int t = 0; t < i + 1; t += 1) {  // line 200
+    // line 202: mbarrier.wait
+    asm volatile(
+        "{\n"
+        ".reg .pred complete;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+        "@!complete bra again;\n"
+        "}\n"
+        :
+        : "r"(shared_address(&full[t % 2])), "r"((t / 2) % 2)
+        : "memory");
+    // line 203: Init (0) -> (%all)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 205
+      all[i_4] = 0.0f;  // line 206
+    }
+    // line 209: MatMul (%q, view of %k) -> (%all)
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 98
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 214
     #pragma unroll
-    for (int kk = 0; kk < 8; kk += 1) {  // line 99
-      // line 100: wgmma.m64n64k16.f32.f16.rs
+    for (int kk = 0; kk < 8; kk += 1) {  // line 215
+      // line 216: wgmma.m64n64k16.f32.f16.rs
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
           "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -135,170 +325,80 @@ attention_causal(
             "+f"(all[27]), "+f"(all[28]), "+f"(all[29]), "+f"(all[30]), "+f"(all[31])
           : "r"(q_u32[kk * 4]), "r"(q_u32[kk * 4 + 1]), "r"(q_u32[kk * 4 + 2]),
             "r"(q_u32[kk * 4 + 3]),
-            "l"(matrix_descriptor(k, 16, 1024, 1) + (kk / 4 * 512 + kk % 4 * 2))
+            "l"(matrix_descriptor(&k[t % 2 * 8192], 16, 1024, 1) + (kk / 4 * 512 + kk % 4 * 2))
           : "memory");
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 102
-    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 103
-    fence_registers<32>(q_u32);
-    fence_registers<64>(o);
-    fence_registers<32>(all);
-    // line 106: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 218
+    // line 220: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 109
-      all[i_2] = __fdiv_rn(all[i_2], 11.313708f);  // line 110
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 224
+      top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 225
     }
-    alignas(16) float s[32];  // line 115
-    alignas(16) bool s_2[32];  // line 116
-    {  // line 117: BinaryPointwise.ge (%query, %key) -> (%s_2)
-      alignas(8) int r[2];  // line 118
-      // line 119: Move (%query) -> (%r)
+    alignas(8) float old[2];  // line 228
+    // line 229: BinaryPointwise.sub (%max, %top) -> (%old)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 233
+      old[i_4] = __fsub_rn(max_1[i_4], top[i_4]);  // line 234
+    }
+    // line 237: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 240
+    alignas(16) float p[32];  // line 242
+    // line 243: BinaryPointwise.sub (%s, %top) -> (%p)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 247
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 122
-        r[i_2] = i * 64 + tid / 32 * 16 + i_2 * 8 + (tid / 4) % 8;  // line 123
-      }
-      alignas(16) int r_2[16];  // line 126
-      // line 127: Move (%key) -> (%r_2)
-      #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 130
-        r_2[i_2] = t * 64 + i_2 / 2 * 8 + tid % 4 * 2 + i_2 % 2;  // line 131
-      }
-      // line 134: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
-      #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 138
+      for (int j = 0; j < 2; j += 1) {  // line 248
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 139
-          #pragma unroll
-          for (int kk = 0; kk < 8; kk += 1) {  // line 140
-            s_2[kk * 4 + j * 2 + i_2] = r[j] >= r_2[kk * 2 + i_2];  // line 141
-          }
+        for (int kk = 0; kk < 8; kk += 1) {  // line 249
+          p[kk * 4 + j * 2 + i_4] = __fsub_rn(s[kk * 4 + j * 2 + i_4], top[j]);  // line 250
         }
       }
     }
-    float s_3[1];  // line 149
-    // line 150: Init (-inf) -> (%s_3)
-    s_3[0] = __uint_as_float(0xff800000u);  // line 152
-    // line 154: Select (%s_2, %all, %s_3) -> (%s)
+    // line 257: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 159
-      // line 160
-      *reinterpret_cast<unsigned*>(&s[i_2]) =
-          s_2[i_2] ? *reinterpret_cast<unsigned*>(&all[i_2]) : *reinterpret_cast<unsigned*>(s_3);
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 260
+      old[i_4] = expf(old[i_4]);  // line 261
     }
-    alignas(8) float top[2];  // line 163
-    {  // line 164: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 167
+    // line 264: UnaryPointwise.exp (%p) -> (%p)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 267
+      p[i_4] = __expf(p[i_4]);  // line 268
+    }
+    alignas(8) float sum_1[2];  // line 271
+    // line 272: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 276
+      sum_1[i_4] = sum[i_4] * old[i_4];  // line 277
+    }
+    // line 282: BinaryPointwise.mul (%o, %old) -> (%o)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 286
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 168
-        top[i_2] = s[i_2 * 2];  // line 169
+      for (int j = 0; j < 2; j += 1) {  // line 287
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 170
-          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 171
-        }
-        // line 173
-        *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 174
-        // line 175
-        *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 176
-      }
-    }
-    // line 179: BinaryPointwise.max (%top, %max) -> (%top)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 183
-      top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 184
-    }
-    alignas(16) float p[32];  // line 187
-    // line 188: BinaryPointwise.sub (%s, %top) -> (%p)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 192
-      #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 193
-        #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 194
-          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 195
+        for (int kk = 0; kk < 16; kk += 1) {  // line 288
+          o[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], old[j]);  // line 289
         }
       }
     }
-    // line 202: UnaryPointwise.exp (%p) -> (%p)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 205
-      p[i_2] = __expf(p[i_2]);  // line 206
-    }
-    alignas(8) float old[2];  // line 209
-    // line 210: BinaryPointwise.sub (%max, %top) -> (%old)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 214
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 215
-    }
-    // line 218: UnaryPointwise.exp (%old) -> (%old)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 221
-      old[i_2] = expf(old[i_2]);  // line 222
-    }
-    alignas(8) float sum_1[2];  // line 225
-    // line 226: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 230
-      sum_1[i_2] = sum[i_2] * old[i_2];  // line 231
-    }
-    alignas(8) float sum_2[2];  // line 236
-    {  // line 237: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 240
-      #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 241
-        sum_2[i_2] = p[i_2 * 2];  // line 242
-        #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 243
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 244
-        }
-        // line 246
-        *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 247
-        // line 248
-        *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 249
-      }
-    }
-    // line 252: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 256
-      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 257
-    }
-    // line 262: BinaryPointwise.mul (%o, %old) -> (%o)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 266
-      #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 267
-        #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 268
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 269
-        }
-      }
-    }
-    alignas(16) __half half_1[32];  // line 276
+    alignas(16) __half half_1[32];  // line 296
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 277: UnaryPointwise.cast (%p) -> (%half)
+    // line 297: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 280
-      // line 281
-      *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
-          __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
+    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 300
+      // line 301
+      *reinterpret_cast<__half2*>(&half_1[i_4 * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&p[i_4 * 2]));
     }
-    // line 284: MatMul (%half, %v) -> (%o)
-    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 289
+    // line 304: MatMul (%half, view of %v) -> (%o)
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
     fence_registers<16>(half_1_u32);
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 290
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 309
     #pragma unroll
-    for (int kk = 0; kk < 4; kk += 1) {  // line 291
-      // line 292: wgmma.m64n128k16.f32.f16.rs
+    for (int kk = 0; kk < 4; kk += 1) {  // line 310
+      // line 311: wgmma.m64n128k16.f32.f16.rs
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
           "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -317,52 +417,214 @@ attention_causal(
             "+f"(o[56]), "+f"(o[57]), "+f"(o[58]), "+f"(o[59]), "+f"(o[60]), "+f"(o[61]),
             "+f"(o[62]), "+f"(o[63])
           : "r"(half_1_u32[kk * 4]), "r"(half_1_u32[kk * 4 + 1]), "r"(half_1_u32[kk * 4 + 2]),
-            "r"(half_1_u32[kk * 4 + 3]), "l"(matrix_descriptor(v, 8192, 1024, 1) + kk * 128)
+            "r"(half_1_u32[kk * 4 + 3]),
+            "l"(matrix_descriptor(&v[t % 2 * 8192], 8192, 1024, 1) + kk * 128)
           : "memory");
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 294
-    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 295
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 313
+    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 315
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
     fence_registers<16>(half_1_u32);
-    // line 297: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 300
-    K_next += 8192;
-    V_next += 8192;
-  }
-  alignas(16) float O_3[64];  // line 303
-  // line 304: BinaryPointwise.div (%o, %sum) -> (%O_3)
-  #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 308
+    // line 316: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 309
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 319
+      all[i_4] = __fdiv_rn(all[i_4], 11.313708f);  // line 320
+    }
+    {  // line 327: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
+      alignas(8) int r_3[2];  // line 328
+      // line 329: Move (%query) -> (%r_3)
       #pragma unroll
-      for (int kk = 0; kk < 16; kk += 1) {  // line 310
-        // line 311: div.full.f32
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 332
+        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 333
+      }
+      alignas(16) int r_4[16];  // line 336
+      // line 337: Move (%key_3) -> (%r_4)
+      #pragma unroll
+      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 340
+        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 341
+      }
+      // line 344: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
+      #pragma unroll
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 348
+        #pragma unroll
+        for (int j = 0; j < 2; j += 1) {  // line 349
+          #pragma unroll
+          for (int kk = 0; kk < 8; kk += 1) {  // line 350
+            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 351
+          }
+        }
+      }
+    }
+    // line 359: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 361
+    // line 363: Select (%s_2, %all, %s_3) -> (%s)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 368
+      // line 369
+      *reinterpret_cast<unsigned*>(&s[i_4]) =
+          s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
+    }
+    {  // line 372: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 375
+      #pragma unroll
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 376
+        top[i_4] = s[i_4 * 2];  // line 377
+        #pragma unroll
+        for (int j = 1; j < 16; j += 1) {  // line 378
+          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 379
+        }
+        // line 381
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 382
+        // line 383
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 384
+      }
+    }
+    alignas(8) float sum_2[2];  // line 387
+    {  // line 388: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 391
+      #pragma unroll
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 392
+        sum_2[i_4] = p[i_4 * 2];  // line 393
+        #pragma unroll
+        for (int j = 1; j < 16; j += 1) {  // line 394
+          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 395
+        }
+        // line 397
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 1);
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 398
+        // line 399
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 2);
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 400
+      }
+    }
+    // line 403: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 407
+      sum[i_4] = sum_1[i_4] + sum_2[i_4];  // line 408
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 413
+    fence_registers<32>(q_u32);
+    fence_registers<64>(o);
+    fence_registers<32>(all);
+    fence_registers<16>(half_1_u32);
+    {
+      int elected;
+      asm volatile(
+          "{\n"
+          ".reg .pred one;\n"
+          "elect.sync _|one, 0xffffffff;\n"
+          "selp.b32 %0, 1, 0, one;\n"
+          "}\n"
+          : "=r"(elected)
+          :
+          : "memory");
+      if (elected) {
+        // line 414: Spec (%empty) -> ()
+        // line 415: mbarrier.arrive
         asm volatile(
-            "div.full.f32 %0, %1, %2;\n"
-            : "=f"(O_3[kk * 4 + j * 2 + i_2])
-            : "f"(o[kk * 4 + j * 2 + i_2]), "f"(sum[j]));
+            "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
+            :
+            : "r"(shared_address(&empty[t % 2])), "r"(1)
+            : "memory");
+      }
+    }
+    if (t + 2 < i + 1) {  // line 417
+      if (threadIdx.x < 32) {
+        int elected;
+        asm volatile(
+            "{\n"
+            ".reg .pred one;\n"
+            "elect.sync _|one, 0xffffffff;\n"
+            "selp.b32 %0, 1, 0, one;\n"
+            "}\n"
+            : "=r"(elected)
+            :
+            : "memory");
+        if (elected) {
+          // line 418: Spec (%K, %V, %full, %empty) -> (%k, %v)
+          // line 419: mbarrier.wait
+          asm volatile(
+              "{\n"
+              ".reg .pred complete;\n"
+              "again:\n"
+              "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+              "@!complete bra again;\n"
+              "}\n"
+              :
+              : "r"(shared_address(&empty[t % 2])), "r"((t / 2) % 2)
+              : "memory");
+          // line 420: mbarrier.expect
+          asm volatile(
+              "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+              :
+              : "r"(shared_address(&full[t % 2])), "r"(32768)
+              : "memory");
+          #pragma unroll
+          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 421
+            // line 422: cp.async.bulk.tensor.4d.shared.global
+            asm volatile(
+                "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
+                :
+                : "r"(shared_address(&k[t % 2 * 8192 + i_2 * 4096])), "l"(&mK), "r"(i_2 * 64),
+                  "r"(min(i, t + 3) * 64), "r"(h), "r"(b), "r"(shared_address(&full[t % 2]))
+                : "memory");
+          }
+          #pragma unroll
+          for (int i_3 = 0; i_3 < 2; i_3 += 1) {  // line 427
+            // line 428: cp.async.bulk.tensor.4d.shared.global
+            asm volatile(
+                "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
+                :
+                : "r"(shared_address(&v[t % 2 * 8192 + i_3 * 4096])), "l"(&mV), "r"(i_3 * 64),
+                  "r"(t * 64 + 128), "r"(h), "r"(b), "r"(shared_address(&full[t % 2]))
+                : "memory");
+          }
+        }
       }
     }
   }
-  {  // line 318: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_3[64];  // line 319
-    // line 320: UnaryPointwise.cast (%O_3) -> (%r_3)
+  alignas(16) float O_3[64];  // line 436
+  // line 437: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 441
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 323
-      // line 324
-      *reinterpret_cast<__half2*>(&r_3[i_2 * 2]) =
-          __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
+    for (int j = 0; j < 2; j += 1) {  // line 442
+      #pragma unroll
+      for (int kk = 0; kk < 16; kk += 1) {  // line 443
+        // line 444: div.full.f32
+        asm volatile(
+            "div.full.f32 %0, %1, %2;\n"
+            : "=f"(O_3[kk * 4 + j * 2 + i_4])
+            : "f"(o[kk * 4 + j * 2 + i_4]), "f"(sum[j]));
+      }
     }
-    // line 327: Move (%r_3) -> (view of %O)
+  }
+  {  // line 451: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_5[64];  // line 452
+    // line 453: UnaryPointwise.cast (%O_3) -> (%r_5)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 331
-      // line 332
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 456
+      // line 457
+      *reinterpret_cast<__half2*>(&r_5[i_4 * 2]) =
+          __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_4 * 2]));
+    }
+    // line 460: Move (%r_5) -> (view of %O)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 464
+      // line 465
       *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
-                      i_2 % 2 * 1024 + (tid / 4) % 8 * 128 + i_2 / 2 * 8 + tid % 4 * 2]) =
-          *reinterpret_cast<unsigned*>(&r_3[i_2 * 2]);
+                      i_4 % 2 * 1024 + (tid / 4) % 8 * 128 + i_4 / 2 * 8 + tid % 4 * 2]) =
+          *reinterpret_cast<unsigned*>(&r_5[i_4 * 2]);
     }
   }
 }

@@ -151,7 +151,7 @@ fn found(
 /// How a text is decomposed, searching so long.
 pub(crate) fn options(source: &Source, search: Search) -> Result<Options, Failure> {
     let strategies = input::strategies(source)?;
-    Ok(Options { search, strategies })
+    Ok(Options { search, strategies, ..Options::default() })
 }
 
 impl Decomposed {

@@ -61,6 +61,7 @@ use instance::said::Said;
 use names::Names;
 pub use places::{Origin, Origins};
 use schedule::roles::Roles;
+use schedule::rotate::Prologues;
 use solve::work::grade;
 use solve::{Detours, Looked, Outcome, Solution, Want};
 use std::borrow::Cow;
@@ -156,9 +157,20 @@ pub struct Options {
     pub search: Search,
     /// Where kernel-level specs get their dataflow from.
     pub strategies: Strategies,
+    /// Whether operations of loops stay in the order of the text, as they do where no modulo schedule is found. For tests.
+    #[doc(hidden)]
+    pub as_written: bool,
 }
 
 impl Options {
+    /// What finds modulo schedules of loops.
+    fn find(&self) -> schedule::modulo::Find {
+        match self.as_written {
+            true => |problem, _| schedule::modulo::solve::identity(problem),
+            false => schedule::modulo::solve::solve,
+        }
+    }
+
     /// The card that is decomposed for.
     fn machine(&self, table: &AtomTable) -> Machine {
         let usual = carbyne_atoms::machine(table.arch);
@@ -212,7 +224,7 @@ pub fn decompose_by(
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    attempt(given, module, src, table, options, &[], true).map_err(|errors| {
+    attempt(given, module, src, table, options, &[], Staging::ALL).map_err(|errors| {
         let errors = pins::blame_each(module, src, table, options, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
@@ -248,6 +260,19 @@ pub fn ranked(
 /// Rewrites are asked for until there is nothing left to take apart; a chain of detours is short.
 const MAX_ROUNDS: usize = 16;
 
+/// How loops with stages may be written out.
+#[derive(Copy, Clone, Debug)]
+struct Staging {
+    /// With copies by the copy engine.
+    bulk: bool,
+    /// With products of the next iteration, where that engine copies.
+    rotated: bool,
+}
+
+impl Staging {
+    const ALL: Staging = Staging { bulk: true, rotated: true };
+}
+
 /// The same, without asking which pins are to blame. `unordered`: what could not be ordered where roles had loops of
 /// their own.
 fn attempt(
@@ -257,7 +282,7 @@ fn attempt(
     table: &AtomTable,
     options: &Options,
     unordered: &[Diagnostic],
-    bulk: bool,
+    staging: Staging,
 ) -> Result<Decomposed, Diagnostics> {
     let search = options.search;
     let (module, program) = separated(module, src)?;
@@ -272,12 +297,19 @@ fn attempt(
     let version = if planned == *module { module.version } else { FORMAT_VERSION };
     let staged = is_staged(&planned).then(|| Module { version, ..planned.clone() });
     let state = (planned, vec![]);
-    let tiles = tiles(&generated, state, program, table, &mut names, (unordered, bulk))?;
-    let by_boxes = tiles.bulk;
+    let by = (options, unordered, staging);
+    let tiles = tiles(&generated, state, program, table, &mut names, by)?;
+    let (by_boxes, rotated) = (tiles.bulk, tiles.rotated);
+    let other = |staging| attempt(given, module, src, table, options, unordered, staging);
     let (tiles, mut solution) = match solved(&generated, tiles, table, search, true, &mut names) {
+        // Of values that have no registers nothing is gained.
+        Ok((_, found)) if rotated && found.estimates.iter().any(|(_, e)| e.spills()) => {
+            return other(Staging { rotated: false, ..staging });
+        }
         Ok(solved) => solved,
+        Err(_) if rotated => return other(Staging { rotated: false, ..staging }),
         // What stands in the way of boxes may not be in that of other copies.
-        Err(_) if by_boxes => return attempt(given, module, src, table, options, unordered, false),
+        Err(_) if by_boxes => return other(Staging { bulk: false, ..staging }),
         Err(errors) => {
             let more: Vec<Diagnostic> =
                 errors.iter().filter(|d| d.code == Code::Role).cloned().collect();
@@ -285,7 +317,7 @@ fn attempt(
                 return Err(errors);
             }
             let all = [unordered, &more].concat();
-            return attempt(given, module, src, table, options, &all, bulk);
+            return attempt(given, module, src, table, options, &all, staging);
         }
     };
     let Tiles { tree, program, mut warnings, roles, .. } = tiles;
@@ -361,6 +393,8 @@ struct Tiles {
     roles: Roles,
     /// Whether the copy engine fills stages.
     bulk: bool,
+    /// Whether bodies of loops begin with products of the next iteration.
+    rotated: bool,
     warnings: Vec<Diagnostic>,
 }
 
@@ -371,7 +405,7 @@ fn tiles(
     mut program: Program,
     table: &AtomTable,
     names: &mut Names,
-    (unordered, mut bulk): (&[Diagnostic], bool),
+    (options, unordered, staging): (&Options, &[Diagnostic], Staging),
 ) -> Result<Tiles, Diagnostics> {
     let module = generated.module;
     let said = Said::of(module);
@@ -393,16 +427,46 @@ fn tiles(
         warnings.extend(parted.warnings);
     }
     // A view that no tensor map is made of, and what can be out of bounds, is found here.
-    let boxes = [false, true].into_iter().filter(|_| bulk).find_map(|clamped| {
+    let machine = &options.machine(table);
+    let scheduler = schedule::modulo::Scheduler { table, machine, find: options.find() };
+    let by_boxes = |tree: &Module, program: &Program, prologues: &Prologues, names: &mut Names| {
+        [false, true].into_iter().find_map(|clamped| {
+            let mut own = names.clone();
+            let by = (&mut own, clamped);
+            let (mut tree, handed, producers) =
+                schedule::bulk::apply(tree, program, scheduler, prologues, by)?;
+            tree.version = version;
+            let rings = |s: &Stmt| {
+                let of = matches!(s.kind, StmtKind::For { stages: Some(_), .. });
+                of && prologues.contains_key(&s.id.key())
+            };
+            if Walk::new(&tree.items).stmts().any(rings) {
+                return None;
+            }
+            let checked = generated.checked(&tree).ok()?;
+            *names = own;
+            Some((tree, checked, (handed, producers)))
+        })
+    };
+    let mut boxes = None;
+    let mut rotated = false;
+    if staging.bulk && staging.rotated {
         let mut own = names.clone();
-        let (mut tree, handed, producers) =
-            schedule::bulk::apply(&tree, &program, table, (&mut own, clamped))?;
-        tree.version = version;
-        let checked = generated.checked(&tree).ok()?;
-        *names = own;
-        Some((tree, checked, (handed, producers)))
-    });
-    bulk = boxes.is_some();
+        let found = schedule::rotate::apply(&tree, &program, scheduler, &mut own);
+        boxes = found.and_then(|(mut tree, prologues)| {
+            tree.version = version;
+            let program = generated.checked(&tree).ok()?;
+            by_boxes(&tree, &program, &prologues, &mut own)
+        });
+        rotated = boxes.is_some();
+        if rotated {
+            *names = own;
+        }
+    }
+    if staging.bulk && !rotated {
+        boxes = by_boxes(&tree, &program, &Prologues::new(), names);
+    }
+    let bulk = boxes.is_some();
     if let Some((by_boxes, checked, (handed, producers))) = boxes {
         (tree, program) = (by_boxes, checked);
         let stored = schedule::stores::apply(&tree, &program, table, names, &handed);
@@ -425,7 +489,7 @@ fn tiles(
         tree = placed;
         program = generated.checked(&tree)?;
     }
-    Ok(Tiles { tree, program, roles, bulk, warnings })
+    Ok(Tiles { tree, program, roles, bulk, rotated, warnings })
 }
 
 /// Solves every kernel; the tiles are rewritten until nothing more is asked for. Where another choice may be cheaper with
@@ -888,7 +952,8 @@ fn trial(
     let generated = Generated { module: &module, src };
     let mut names = Names::of(&module);
     let planned = (module.clone().into_owned(), vec![]);
-    let tiles = tiles(&generated, planned, program, table, &mut names, (&[], true))?;
+    let by = (options, &[][..], Staging::ALL);
+    let tiles = tiles(&generated, planned, program, table, &mut names, by)?;
     // Enough to compare instances by: that which is taken is solved again.
     let search = Search { budget: options.search.budget.min(TRIAL_BUDGET), ..options.search };
     let (_, solution) = solved(&generated, tiles, table, search, ordered, &mut names)?;

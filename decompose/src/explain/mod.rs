@@ -153,7 +153,8 @@ pub fn explain(
     };
     let tries = Cell::new((TRIED_BYTES / src.len().max(1)).clamp(8, TRIES));
     let ask = Ask { table, question, src, lines: LineIndex::new(src), tries };
-    let options = Options { search, strategies: question.strategies.clone() };
+    let strategies = question.strategies.clone();
+    let options = Options { search, strategies, ..Options::default() };
     match decompose_by(module, src, table, &options) {
         Ok(d) => {
             ask.decomposed(&program, &d, &mut out);

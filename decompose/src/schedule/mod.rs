@@ -3,7 +3,7 @@
 //! A text says what happens, in order. [`pipeline`] writes loops with `stages=` as loops in which copies of later
 //! iterations run ahead, through rings of buffers, and [`lifetime`] lets buffers that are used one after the other share
 //! their place; the meaning stays that of the order. Loops whose copies other threads execute than use them become a
-//! loop for each role, which hand stages over ([`roles`]). How closely iterations could follow each other [`modulo`] finds. Once instructions and layouts are known, [`order`] derives from dependences what must stand between accesses.
+//! loop for each role, which hand stages over ([`roles`]). How closely iterations can follow each other [`modulo`] finds, and [`rotate`] lets bodies begin with products of the next iteration. Once instructions and layouts are known, [`order`] derives from dependences what must stand between accesses.
 //!
 //! The model of a body: [`tree`] numbers its statements and knows loops and conditions around them; [`access`] and
 //! [`drift`] say which elements a leaf touches in which iterations; [`depend`] compares accesses; [`paths`] says what is
@@ -30,6 +30,7 @@ pub(crate) mod pipeline;
 mod planner;
 mod refusal;
 pub(crate) mod roles;
+pub(crate) mod rotate;
 mod slices;
 pub(crate) mod stores;
 mod tree;

@@ -25,6 +25,7 @@ mod ranges;
 mod refusals;
 mod robust;
 mod roles;
+mod rotate;
 mod stages;
 mod strategies;
 mod support;

@@ -4,7 +4,8 @@
 //! another, `empty`, the warps that have read the stage. So no thread copies, and no barrier of the block stands in the loop.
 //! Nobody but instructions that take descriptors reads the rings: these say how tiles lie, and boxes are written so.
 //!
-//! A MatMul that ends an iteration is left under way while the next one begins: it has read its stage when the one after it
+//! A MatMul that ends an iteration is left under way while the next one begins, if the [modulo schedule](super::modulo) of the loop
+//! issues the next one before it is done: it has read its stage when the one after it
 //! has been issued and all but that one are done. The copies for the stage that is then free are S - 1 iterations ahead.
 //! Otherwise an iteration has read its stage at its end, and copies are S iterations ahead.
 //!
@@ -21,8 +22,12 @@ pub(super) use boxes::{Boxes, Known};
 pub(super) use write::{meeting, met};
 
 use super::consumers;
+use super::modulo::Scheduler;
+use super::modulo::graph::Graph;
+use super::modulo::solve::usual_nodes;
 use super::pipeline::Loop;
 use super::roles::{Handed, Producer};
+use super::rotate::Prologues;
 use crate::names::Names;
 use crate::solve::canonical::{self, Demand};
 use crate::solve::ops::{self, Op, WARP};
@@ -43,9 +48,11 @@ use write::Write;
 pub(crate) fn apply(
     module: &Module,
     p: &Program,
-    table: &AtomTable,
+    by: Scheduler<'_>,
+    prologues: &Prologues,
     (names, clamped): (&mut Names, bool),
 ) -> Option<(Module, Vec<Handed>, Vec<Producer>)> {
+    let table = by.table;
     let has = |v: Visibility| table.atoms().iter().any(|a| a.visibility == v);
     if !has(Visibility::Mbarrier) || !has(Visibility::WgmmaGroup) {
         return None;
@@ -55,17 +62,18 @@ pub(crate) fn apply(
     for &kernel in &p.kernels {
         let ops = ops::collect(p, kernel);
         for stmt in p.specs[kernel].body.iter().flatten() {
-            let of = Bulk::of(p, table, kernel, stmt, &ops);
+            let of = Bulk::of(p, by, kernel, stmt, &ops);
             let of = match of {
                 Some(of) => {
                     Some(of.shared(p, table, kernel, stmt, None).streamed(p, table, kernel))
                 }
-                None => Bulk::within(p, table, kernel, stmt, &ops),
+                None => Bulk::within(p, by, kernel, stmt, &ops),
             };
             found.extend(of.map(|of| (stmt.node.key(), of)));
         }
     }
-    let mut by = Write { found, known, names, clamped, handed: vec![], producers: vec![] };
+    let (handed, producers) = (vec![], vec![]);
+    let mut by = Write { found, known, names, clamped, prologues, handed, producers };
     if by.found.is_empty() {
         return None;
     }
@@ -131,11 +139,12 @@ struct Ring {
 impl Bulk {
     fn of(
         p: &Program,
-        table: &AtomTable,
+        by: Scheduler<'_>,
         kernel: SpecId,
         stmt: &program::Stmt,
         ops: &[Op],
     ) -> Option<Self> {
+        let table = by.table;
         let program::StmtKind::For { start, end, step, stages: 2.., unroll, body, .. } = &stmt.kind
         else {
             return None;
@@ -179,8 +188,9 @@ impl Bulk {
             consumers: consumers::of(&p.specs[kernel]),
             exec: (name(exec.blocks)?, name(exec.threads)?),
             cluster: None,
+            last: last(p, body, &buffers)
+                .filter(|last| runs_on(p, by, kernel, stmt, &rings, *last)),
             rings,
-            last: last(p, body, &buffers),
         })
     }
 }
@@ -189,11 +199,12 @@ impl Bulk {
     /// Of the loop with stages in a loop, if it has the same iterations in each of its iterations.
     fn within(
         p: &Program,
-        table: &AtomTable,
+        by: Scheduler<'_>,
         kernel: SpecId,
         stmt: &program::Stmt,
         ops: &[Op],
     ) -> Option<Self> {
+        let table = by.table;
         let program::StmtKind::For { start, end, step, stages: ..2, unroll, body, .. } = &stmt.kind
         else {
             return None;
@@ -201,7 +212,7 @@ impl Bulk {
         let staged =
             |s: &&program::Stmt| matches!(s.kind, program::StmtKind::For { stages: 2.., .. });
         let [inner] = body.iter().filter(staged).collect::<Vec<_>>()[..] else { return None };
-        let of = Bulk::of(p, table, kernel, inner, ops)?;
+        let of = Bulk::of(p, by, kernel, inner, ops)?;
         let turns = of.trips.filter(|n| *n > 0 && of.start.is_some())?;
         // What is read ahead nothing writes.
         let buffer = |t: TensorId| p.tensors[t].buffer;
@@ -299,6 +310,26 @@ fn last(p: &Program, body: &[program::Stmt], rings: &BTreeSet<BufferId>) -> Opti
     let others = p.walk(&body[..body.len() - 1]).specs().any(touches);
     let alone = spec.kind == SpecKind::MatMul && !spec.input_tensors().any(in_registers);
     (alone && !others).then(|| end.node.key())
+}
+
+/// Whether the schedule of a loop issues a MatMul of the next iteration before this one is done. Copies are as far ahead as its
+/// rings let them.
+fn runs_on(
+    p: &Program,
+    by: Scheduler<'_>,
+    kernel: SpecId,
+    stmt: &program::Stmt,
+    rings: &BTreeMap<NodeKey, Ring>,
+    product: NodeKey,
+) -> bool {
+    let copies: BTreeSet<NodeKey> = rings.values().map(|ring| ring.copy).collect();
+    let found = Graph::of(p, kernel, stmt, by.table, by.machine).ok().and_then(|graph| {
+        let Graph { problem, operations, .. } = graph.without(&copies);
+        let schedule = (by.find)(&problem, usual_nodes(operations.len())).ok()?;
+        let own = operations.iter().position(|o| *o == product)?;
+        Some(schedule.runs_on(&problem, own))
+    });
+    found == Some(true)
 }
 
 impl Ring {

@@ -9,6 +9,7 @@ use crate::names::Names;
 use crate::places::inherit;
 use crate::schedule::pipeline::{BUDGET, copied};
 use crate::schedule::roles::{Handed, Producer};
+use crate::schedule::rotate::Prologues;
 use crate::schedule::turns::{count, modulo, plus, referred, staged, sum, times, turns};
 use crate::solve::ops::WARP;
 use crate::solve::tv::mode;
@@ -24,6 +25,8 @@ pub(super) struct Write<'a> {
     pub(super) names: &'a mut Names,
     /// Whether the tile of the loop around that copies are for is named by the least of its number and the last.
     pub(super) clamped: bool,
+    /// Statements of prologues before which rings are filled, by their loops.
+    pub(super) prologues: &'a Prologues,
     pub(super) handed: Vec<Handed>,
     pub(super) producers: Vec<Producer>,
 }
@@ -36,7 +39,15 @@ impl Rewriter for Write<'_> {
         if bulk.outer.is_some() {
             written.before.push(Stmt { leading: vec![], ..stmt.clone() });
         }
+        let mark = self.prologues.get(&stmt.id.key()).filter(|_| bulk.outer.is_none());
+        if let Some(mark) = mark
+            && let Some(at) = out.iter().position(|s| s.id.key() == *mark)
+        {
+            inherit(&mut written.before, stmt.id, stmt.span);
+            out.splice(at..at, written.before.drain(..));
+        }
         let mut stmts = written.before;
+        stmts.append(&mut written.here);
         inherit(&mut stmts, stmt.id, stmt.span);
         if let Some(first) = stmts.first_mut() {
             first.blank_above = stmt.blank_above;
@@ -186,11 +197,7 @@ type Renamed = Vec<(String, String)>;
 impl Write<'_> {
     /// Puts what takes the place of a loop into the one around, if there is one; none where a view is no box.
     fn put(&mut self, bulk: &Bulk, stmt: &mut Stmt) -> Option<Written> {
-        let Some(outer) = &bulk.outer else {
-            let mut out = self.written(bulk, stmt, None)?;
-            out.before.append(&mut out.here);
-            return Some(out);
-        };
+        let Some(outer) = &bulk.outer else { return self.written(bulk, stmt, None) };
         let StmtKind::For { var, start, end, body, .. } = &stmt.kind else { return None };
         let at = body.stmts.iter().position(|s| s.id.key() == outer.inner)?;
         let outside = Outside {

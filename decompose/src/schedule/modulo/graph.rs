@@ -31,6 +31,8 @@ pub(crate) struct Graph {
     pub operations: Vec<NodeKey>,
     /// The allocations of its rings, in the same order.
     pub rings: Vec<NodeKey>,
+    /// Which operations are MatMuls that go on while others are issued.
+    pub products: Vec<usize>,
 }
 
 /// Why a loop has no modulo schedule.
@@ -104,6 +106,30 @@ impl Graph {
         build.dependences();
         build.graph.problem.checked()?;
         Ok(build.graph)
+    }
+}
+
+impl Graph {
+    /// The same without some operations, which wait for nothing and let nothing wait: copies that rings make run far enough ahead.
+    pub(crate) fn without(&self, some: &BTreeSet<NodeKey>) -> Graph {
+        let n = self.operations.len();
+        let left: Vec<usize> = (0..n).filter(|o| !some.contains(&self.operations[*o])).collect();
+        let place = |o: usize| left.binary_search(&o).ok();
+        let dependences = self.problem.dependences.iter().filter_map(|d| {
+            let (from, to) = (place(d.from)?, place(d.to)?);
+            Some(Dependence { from, to, ..*d })
+        });
+        let problem = Problem {
+            operations: left.iter().map(|o| self.problem.operations[*o].clone()).collect(),
+            dependences: dependences.collect(),
+            ..self.problem.clone()
+        };
+        Graph {
+            problem,
+            operations: left.iter().map(|o| self.operations[*o]).collect(),
+            rings: self.rings.clone(),
+            products: self.products.iter().filter_map(|o| place(*o)).collect(),
+        }
     }
 }
 
@@ -248,6 +274,7 @@ impl<'p> Build<'p> {
             return Err(Unsolvable::TooMany(n, what, most).into());
         }
         let products: Vec<bool> = self.statements.iter().map(|s| self.is_product(s)).collect();
+        self.graph.products = (0..products.len()).filter(|at| products[*at]).collect();
         for (at, product) in products.iter().enumerate() {
             let Statement { stmt, leaves } = &self.statements[at];
             let mut by: Option<(i64, i64)> = None;

@@ -19,3 +19,21 @@ mod system;
 mod takes;
 #[cfg(test)]
 mod tests;
+
+use carbyne_atoms::{AtomTable, Machine};
+use problem::{Problem, Unsolvable};
+use schedule::Schedule;
+
+/// Finds a schedule of a problem, visiting so many nodes at most.
+pub(crate) type Find = fn(&Problem, u64) -> Result<Schedule, Unsolvable>;
+
+/// How schedules of loops are found, and for what.
+#[derive(Copy, Clone)]
+pub(crate) struct Scheduler<'a> {
+    /// The instructions.
+    pub table: &'a AtomTable,
+    /// The card.
+    pub machine: &'a Machine,
+    /// The search.
+    pub find: Find,
+}

@@ -55,6 +55,12 @@ impl Schedule {
         self.start[operation].div_euclid(self.ii)
     }
 
+    /// Whether an operation is not done yet when that of the next iteration is issued.
+    pub(crate) fn runs_on(&self, problem: &Problem, operation: usize) -> bool {
+        let done = self.begin[operation].saturating_add(problem.operations[operation].latency);
+        self.start[operation].saturating_add(self.ii) < done
+    }
+
     /// How many stages it has.
     pub(crate) fn depth(&self) -> i64 {
         (0..self.start.len()).map(|o| self.stage(o)).max().unwrap_or(0) + 1
@@ -72,7 +78,7 @@ impl Schedule {
 
     /// Of operations that start in the same cycle, how many wait for each other before each: dependences without latency
     /// say which comes first.
-    fn ranks(&self, problem: &Problem) -> Vec<usize> {
+    pub(crate) fn ranks(&self, problem: &Problem) -> Vec<usize> {
         let mut ranks = vec![0; self.start.len()];
         for _ in 0..self.start.len() {
             for d in &problem.dependences {
