@@ -6,7 +6,7 @@ use super::held::Held;
 use super::ops::Op;
 use super::precision::{self, Precision};
 use super::shared::{self, Budget};
-use super::solution::Searched;
+use super::solution::{Assigned, Searched};
 use super::state::{Detours, Finished};
 use super::tv::Known;
 use super::unfit::Unfit;
@@ -64,6 +64,8 @@ pub(super) struct Solver<'a> {
     pub(super) searched: Searched,
     /// Candidates of copies, by what is known of their ends.
     pub(super) found: HashMap<Ends, Rc<Vec<Candidate>>>,
+    /// How operations between registers are done whose operands lie where they are wanted, by the layouts of these.
+    pub(super) between: HashMap<(SpecId, Vec<Option<Layout>>), Assigned>,
     /// Layouts of parts of register tensors, by those of the tensors.
     pub(super) of_parts: RefCell<HashMap<(TensorId, Layout), Option<Layout>>>,
     /// Layouts found for shared tensors, by what accesses them.
@@ -111,6 +113,7 @@ impl<'a> Solver<'a> {
             failure: None,
             searched: Searched::default(),
             found: HashMap::new(),
+            between: HashMap::new(),
             layouts: HashMap::new(),
             of_parts: RefCell::default(),
         }
