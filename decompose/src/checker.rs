@@ -246,7 +246,8 @@ fn check_gemm(
     });
     // M, N, K: coordinates of the instruction's tile to those of the tensor.
     let reach = |dim: usize| {
-        let along = (0..3).flat_map(|o| dims[o].iter().zip([0, 1]).map(move |(d, part)| (o, *d, part)));
+        let along =
+            (0..3).flat_map(|o| dims[o].iter().zip([0, 1]).map(move |(d, part)| (o, *d, part)));
         let of = |(o, part): (usize, usize)| match part {
             0 => pitch[o].0.min(row[o].cosize()),
             _ => (row[o].cosize() - 1) / pitch[o].0 + 1,

@@ -117,7 +117,8 @@ pub(super) fn form(def: &Def, file: &[Stmt], numbers: &Numbers) -> Option<Form> 
         }
         Some(Exec::Both(..) | Exec::Threads(_)) => return None,
     }
-    for attr in strategy.attrs.iter().filter(|a| !["tile", "warps"].contains(&a.key.text.as_str())) {
+    for attr in strategy.attrs.iter().filter(|a| !["tile", "warps"].contains(&a.key.text.as_str()))
+    {
         match &attr.value {
             AttrValue::Word(word) => forming.out.key.extend(numbers.get(word)),
             AttrValue::Tuple(tuple) => {
@@ -154,14 +155,17 @@ impl Forming<'_> {
                     for attr in &spec.attrs {
                         self.warps(attr, known)?;
                     }
-                    for stmt in spec.means.iter().flat_map(|b| Walk::new(&b.stmts).with_means().stmts()) {
+                    for stmt in
+                        spec.means.iter().flat_map(|b| Walk::new(&b.stmts).with_means().stmts())
+                    {
                         self.parts(stmt, known);
                     }
                 }
                 StmtKind::Call(call) if !self.def.is_hole(&call.name.text) => {
                     let of = |s: &&Stmt| matches!(&s.kind, StmtKind::Def(def) if def.name.text == call.name.text);
                     let found = self.file.iter().find(of).map(|s| &s.kind);
-                    let (Some(StmtKind::Def(def)), Some(calls)) = (found, calls.checked_sub(1)) else {
+                    let (Some(StmtKind::Def(def)), Some(calls)) = (found, calls.checked_sub(1))
+                    else {
                         return None;
                     };
                     let mut own = Numbers::new();

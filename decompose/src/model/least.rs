@@ -249,7 +249,8 @@ impl<'a> Least<'a> {
         let Some(mode) = self.products.along.get(&p.tensors[to].buffer) else { return false };
         let ([level], true) = (&tensor.levels[..], buffer.tensor == to) else { return false };
         let Ok(along) = level.mode(*mode) else { return false };
-        let steps = |(n, s): &(Dim, Dim)| n.as_const() != Some(1) && s.as_const().is_none_or(|s| s == 1);
+        let steps =
+            |(n, s): &(Dim, Dim)| n.as_const() != Some(1) && s.as_const().is_none_or(|s| s == 1);
         level.rank() == 2 && !along.leaves().iter().any(steps)
     }
 
