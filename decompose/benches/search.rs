@@ -1,5 +1,5 @@
 //! How long the complete search takes, and what it finds: `cargo bench --package carbyne-decompose --bench search`; with
-//! `-- problems` kernel-level problems alone.
+//! `-- problems` kernel-level problems alone, with `-- products` products of 4096x4096x4096 alone.
 //!
 //! Included: planning, search over every row of the architecture, synchronization, certificates and their check,
 //! printing, parsing and verifying the atomic text. Not included: compilation to machine code.
@@ -23,9 +23,19 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Block tiles and warps, one configuration a line.
 const TILES: &str = include_str!("tiles.txt");
 
+/// The kernel-level product.
+const GEMM: &str = include_str!("../../examples/gemm.cby");
+
 fn main() {
     let mut out = String::new();
-    if !std::env::args().any(|a| a == "problems") {
+    let only = |name: &str| std::env::args().any(|a| a == name);
+    if only("products") {
+        products(&mut out);
+        let _ = std::io::stdout().write_all(out.as_bytes());
+        return;
+    }
+    if !only("problems") {
+        products(&mut out);
         one_kernel(&mut out);
         configurations(&mut out);
         exhaustive(&mut out);
@@ -185,4 +195,41 @@ fn problems(out: &mut String) {
             longest.1
         );
     }
+}
+
+/// Products on one core: `examples/gemm.cby` for every architecture, then other types for Hopper, whose factors lie along K or the
+/// second one not. What is printed is the time to the atomic text, and that of the proof that its accesses are ordered.
+fn products(out: &mut String) {
+    for arch in ["sm_70", "sm_75", "sm_80", "sm_89", "sm_90a"] {
+        product(out, arch, "gemm", GEMM);
+    }
+    for (types, acc) in
+        [("e4m3 f16", "f32"), ("i8 i32", "i32"), ("tf32 f32", "f32"), ("f64 f64", "f64")]
+    {
+        let (of, sum) = types.split_once(' ').expect("two types");
+        for (what, second) in [("along K", "[(4096,4096):(1,4096)]"), ("as written", "[4096,4096]")]
+        {
+            let src = format!(
+                "carbyne 2\n%A:[4096,4096].{of}.GL\n%B:{second}.{of}.GL\n%C:[4096,4096].{sum}.GL\n\
+                 MatMul.set @gemm (%A, %B) -> (%C) acc={acc}\n"
+            );
+            product(out, "sm_90a", &format!("{of}, {what}"), &src);
+        }
+    }
+}
+
+fn product(out: &mut String, arch: &str, name: &str, src: &str) {
+    let table = AtomTable::new(arch.parse().expect("an architecture"));
+    let module = text::parse(src).expect("parses");
+    let run = || decompose(&module, src, &table).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+    let found = run();
+    let time = median_of(3, || drop(run()));
+    let limits = carbyne_sync::Limits::default();
+    let proof = median_of(3, || {
+        let kernels = &found.program.kernels;
+        kernels.iter().for_each(|k| drop(carbyne_sync::check(&found.program, *k, &table, &limits)));
+    });
+    let (time, proof) = (time.as_millis(), proof.as_millis());
+    let by = found.rankings.first().and_then(|r| r.instances.first()).map_or("", |best| &best.by);
+    let _ = writeln!(out, "{arch}, {name}: {time} ms, order {proof} ms; {by}");
 }

@@ -5,7 +5,7 @@
 
 use crate::certificate::Relation;
 use carbyne_ir::layout::Layout;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Evaluates a relation.
@@ -118,6 +118,21 @@ impl Tv {
         self.sizes
     }
 
+    /// Whether an index has the same value as the next one wherever both are of the same `threads`.
+    fn is_still(&self, threads: i64) -> bool {
+        let mut n = 1;
+        for (extent, stride) in &self.leaves {
+            if n >= threads {
+                break;
+            }
+            if *extent > 1 && *stride != 0 {
+                return false;
+            }
+            n *= extent;
+        }
+        n % threads.max(1) == 0
+    }
+
     fn size(&self) -> i64 {
         self.leaves.iter().map(|(n, _)| n).product()
     }
@@ -212,24 +227,46 @@ fn check_gemm(
         one.map(|n| block / n).ok_or_else(|| "the tiles do not divide".to_owned())
     };
     let (rm, rn, rk) = (whole(bm, im, gm)?, whole(bn, inn, gn)?, whole(bk, ik, gk)?);
-    // Every k of every element of C, once: by whom.
-    let mut seen: BTreeMap<(i64, i64, i64), Vec<i64>> = BTreeMap::new();
     // Extent of the first mode of each operand: of the row's tile, of the tensor.
     let pitch = [(im, bm), (ik, bk), (im, bm)];
+    let dims = [[0, 2], [2, 1], [0, 1]];
+    for o in 0..3 {
+        let ((pt, _), (ft, fv)) = (row[o].sizes(), tensors[o].sizes());
+        if places[o].size() != fv || places[o].cosize() > fv {
+            return Err(Wrong::At("values of row and tensor do not fit".to_owned()));
+        }
+        if ft != pt * gm * gn * gk {
+            return Err(Wrong::At("threads of row and tensor do not fit".to_owned()));
+        }
+    }
+    // Threads that all have the same are looked at once.
+    let threads = [0, 1, 2].map(|o| {
+        let (pt, _) = row[o].sizes();
+        if row[o].is_still(pt) && tensors[o].is_still(pt) { 1 } else { pt }
+    });
+    // M, N, K: coordinates of the instruction's tile to those of the tensor.
+    let reach = |dim: usize| {
+        let along =
+            (0..3).flat_map(|o| dims[o].iter().zip([0, 1]).map(move |(d, part)| (o, *d, part)));
+        let of = |(o, part): (usize, usize)| match part {
+            0 => pitch[o].0.min(row[o].cosize()),
+            _ => (row[o].cosize() - 1) / pitch[o].0 + 1,
+        };
+        let reach = along.filter(|(_, d, _)| *d == dim).map(|(o, _, part)| of((o, part))).max();
+        vec![NOWHERE; reach.unwrap_or(0).max(0) as usize]
+    };
+    let mut maps: [Vec<i64>; 3] = [0, 1, 2].map(reach);
+    // Every k of every element of C, once: by whom.
+    let parts = [gn, rm, rn].iter().try_fold(gm, |all, n| all.checked_mul(*n));
+    let parts = parts.filter(|n| *n <= MOST).ok_or(Wrong::TooLarge)?;
+    let mut seen: Vec<Vec<i64>> = vec![vec![]; parts as usize];
     for group in 0..gm * gn * gk {
         for (m, n, k) in triples(rm, rn, rk) {
-            let mut maps: [BTreeMap<i64, i64>; 3] = Default::default(); // M, N, K: tile to tensor.
+            maps.iter_mut().for_each(|map| map.fill(NOWHERE));
             let rest = [m + rm * k, n + rn * k, m + rm * n];
-            let dims = [[0, 2], [2, 1], [0, 1]];
             for o in 0..3 {
-                let ((pt, pv), (ft, fv)) = (row[o].sizes(), tensors[o].sizes());
-                if places[o].size() != fv || places[o].cosize() > fv {
-                    return Err(Wrong::At("values of row and tensor do not fit".to_owned()));
-                }
-                if ft != pt * gm * gn * gk {
-                    return Err(Wrong::At("threads of row and tensor do not fit".to_owned()));
-                }
-                for (t, v) in pairs(pt, pv) {
+                let ((pt, pv), (ft, _)) = (row[o].sizes(), tensors[o].sizes());
+                for (t, v) in pairs(threads[o], pv) {
                     let place = row[o].at(t + pt * v);
                     let register = places[o].at(v + pv * rest[o]);
                     let element = tensors[o].at(t + pt * group + ft * register);
@@ -237,8 +274,11 @@ fn check_gemm(
                     let coordinates =
                         [(place % inner, element % outer), (place / inner, element / outer)];
                     for (dim, (from, to)) in dims[o].into_iter().zip(coordinates) {
-                        let known = *maps[dim].entry(from).or_insert(to);
-                        if known != to {
+                        let known = &mut maps[dim][from as usize];
+                        if *known == NOWHERE {
+                            *known = to;
+                        }
+                        if *known != to {
                             let name = ["m", "n", "k"][dim];
                             return Err(Wrong::At(format!(
                                 "{name} = {from} of the instruction is both {known} and {to} of the block"
@@ -254,11 +294,12 @@ fn check_gemm(
                     }
                 }
             }
-            let key = (group % (gm * gn), m, n);
-            seen.entry(key).or_default().extend(maps[2].values());
+            let at = group % (gm * gn) + gm * gn * (m + rm * n);
+            let ks = maps[2].iter().filter(|to| **to != NOWHERE);
+            seen[at as usize].extend(ks);
         }
     }
-    for ks in seen.values_mut() {
+    for ks in &mut seen {
         ks.sort_unstable();
         if !ks.iter().copied().eq(0..bk) {
             return Err(Wrong::At("an element of C misses some k, or has it twice".to_owned()));
@@ -266,6 +307,9 @@ fn check_gemm(
     }
     Ok(())
 }
+
+/// What no coordinate is.
+const NOWHERE: i64 = -1;
 
 fn check_pointwise(
     extents: &[Vec<i64>],

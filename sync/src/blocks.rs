@@ -315,6 +315,12 @@ impl<'p, 'a> Walker<'p, 'a> {
 
 /// Those of these threads for which a comparison holds.
 fn compared(op: CmpOp, a: &Value, b: &Value, threads: &Mask) -> Result<Mask, Unwalked> {
+    if let (Value::Same(a), Value::Same(b)) = (a, b)
+        && *a != NOTHING
+        && *b != NOTHING
+    {
+        return Ok(if holds(*a, op, *b) { *threads } else { Mask::default() });
+    }
     let mut out = Mask::default();
     for t in threads.threads() {
         let (a, b) = (a.of(t), b.of(t));

@@ -19,7 +19,8 @@ struct Taken {
 /// Regions of one block's memory; blocks of a cluster have the same.
 pub(crate) struct Regions {
     of: Vec<u32>,
-    members: Vec<Vec<u32>>,
+    /// Granules of each.
+    sizes: Vec<usize>,
     taken: FastMap<Footprint, Taken>,
 }
 
@@ -28,12 +29,11 @@ const MAX_TAKEN: usize = 1 << 18;
 
 impl Regions {
     pub(crate) fn new(granules: usize) -> Self {
-        let all = (0..granules as u32).collect();
-        Regions { of: vec![0; granules], members: vec![all], taken: FastMap::default() }
+        Regions { of: vec![0; granules], sizes: vec![granules], taken: FastMap::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.members.len()
+        self.sizes.len()
     }
 
     /// The region of a granule, whole or not.
@@ -46,12 +46,12 @@ impl Regions {
     #[inline]
     pub(crate) fn alone(&self, granule: usize) -> Option<u32> {
         let region = *self.of.get(granule)?;
-        (self.members.get(region as usize)?.len() == 1).then_some(region)
+        (*self.sizes.get(region as usize)? == 1).then_some(region)
     }
 
     /// The regions that an access takes, if it has been made before.
     pub(crate) fn known(&mut self, footprint: Footprint) -> Option<Rc<[u32]>> {
-        let n = self.members.len();
+        let n = self.sizes.len();
         let taken = self.taken.get_mut(&footprint)?;
         if taken.of != n {
             // Nothing but whole regions, though these may have been divided.
@@ -80,21 +80,21 @@ impl Regions {
         }
         let (mut regions, mut splits) = (vec![], vec![]);
         for (region, part) in by {
-            let members = &mut self.members[region as usize];
-            if members.len() == part.len() {
+            let size = &mut self.sizes[region as usize];
+            if *size == part.len() {
                 regions.push(region);
                 continue;
             }
-            members.retain(|g| part.binary_search(g).is_err());
-            let new = self.members.len() as u32;
+            *size -= part.len();
+            let new = self.sizes.len() as u32;
             part.iter().for_each(|g| self.of[*g as usize] = new);
-            self.members.push(part);
+            self.sizes.push(part.len());
             splits.push((region as usize, new as usize));
             regions.push(new);
         }
         let regions: Rc<[u32]> = regions.into();
         if let Some(footprint) = footprint.filter(|_| self.taken.len() < MAX_TAKEN) {
-            let of = self.members.len();
+            let of = self.sizes.len();
             self.taken.insert(footprint, Taken { granules, regions: Rc::clone(&regions), of });
         }
         (regions, splits)

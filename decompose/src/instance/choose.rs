@@ -1,6 +1,7 @@
 //! Which instance of which strategy: all that match are enumerated and ranked by a lower bound from the arithmetic of their
 //! tiles; layouts are solved of those whose bound beats the best.
 
+use super::alike::{self, Alike};
 use super::graph::Graph;
 use super::larger::{self, Larger};
 use super::library::{Source, Strategies};
@@ -301,13 +302,14 @@ impl Choosing<'_> {
     ) -> usize {
         // Groups of threads that no instruction has are those of all instances.
         let mut hopeless = 0;
+        let mut alike = Alike::default();
         for (n, numbers) in instances.iter().enumerate() {
             if hopeless == HOPELESS {
                 return n;
             }
             let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
             let instance = Instance { def, file, graph, found, numbers };
-            match self.bound(&instance, stmt, executors, names) {
+            match self.bound(&instance, stmt, executors, names, &mut alike) {
                 Ok(Bound { cycles, spills }) => {
                     hopeless = HOPELESS + 1;
                     let (of, numbers, bound) = (looked.of, numbers.clone(), cycles);
@@ -438,16 +440,30 @@ impl Choosing<'_> {
         stmt: &Stmt,
         executors: Option<&Executors>,
         names: &Names,
+        alike: &mut Alike,
     ) -> Result<Bound, String> {
+        let form = alike::form(instance.def, &instance.file.parts, instance.numbers);
+        if let Some(program) = form.as_ref().and_then(|form| alike.program(form)) {
+            return self.least(program);
+        }
         let module = self.short_module_of(instance, stmt, executors, &mut names.clone())?;
         let program = resolve::resolve(&module, self.src).map_err(|e| first(&e))?;
-        self.binds(&program)?;
+        let least = self.least(&program);
+        if let Some(form) = form {
+            alike.keep(form, program);
+        }
+        least
+    }
+
+    /// Cycles that the kernels of a program take at least.
+    fn least(&self, program: &Program) -> Result<Bound, String> {
+        self.binds(program)?;
         let (mut sum, mut spills) = (0.0, false);
         for kernel in &program.kernels {
             let spec = &program.specs[*kernel];
             sum += match &spec.body {
                 Some(_) => {
-                    let least = self.model.bound(&program, *kernel).map_err(|e| e.to_string())?;
+                    let least = self.model.bound(program, *kernel).map_err(|e| e.to_string())?;
                     spills |= least.spills();
                     least.cycles
                 }
@@ -455,7 +471,7 @@ impl Choosing<'_> {
                 None => {
                     let tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
                     let bits = tensors.map(|t| {
-                        let n = ops::whole(&program, t).map_or(0, |l| l.size());
+                        let n = ops::whole(program, t).map_or(0, |l| l.size());
                         n.saturating_mul(program.scalar_of(t).bits())
                     });
                     bits.sum::<i64>() as f64 / 8.0 / self.machine.dram_bytes_per_cycle()

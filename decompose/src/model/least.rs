@@ -11,6 +11,7 @@ use super::work::Work;
 use crate::solve::ops;
 use carbyne_atoms::{Unit, limits};
 use carbyne_ir::ast::{ReduceOp, SpecKind};
+use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{BufferId, Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub(super) struct Products {
     spreads: BTreeMap<SpecId, Spread>,
     /// How many groups of threads hold the same part of a factor.
     repeats: BTreeMap<BufferId, i64>,
+    /// The mode along which a tensor in shared memory must lie, where descriptors name no other.
+    along: BTreeMap<BufferId, usize>,
 }
 
 pub(super) struct Least<'a> {
@@ -60,6 +63,12 @@ impl<'a> Least<'a> {
             for (t, repeats) in tensors.zip([gn, gm, gk]) {
                 let all = out.products.repeats.entry(p.tensors[t].buffer).or_insert(1);
                 *all = (*all).max(repeats);
+            }
+            for (t, along) in spec.input_tensors().zip(spread.row.along) {
+                let (id, buffer) = (p.tensors[t].buffer, p.buffer_of(t));
+                if let Some(mode) = along.filter(|_| buffer.open && buffer.tensor == t) {
+                    out.products.along.insert(id, mode);
+                }
             }
             out.products.spreads.insert(leaf.spec, spread);
         }
@@ -210,6 +219,9 @@ impl<'a> Least<'a> {
                 (all.instructions, all.issue) = (read.instructions, read.issue);
                 all.wavefronts -= read.wavefronts;
             }
+            if self.turns(from, to) {
+                all = self.by_elements(from, to, all, by);
+            }
         }
         let tensors = || spec.input_tensors().chain(spec.outputs.iter().copied());
         let boxed = tensors().any(|t| self.p.tensors[t].map.is_some());
@@ -228,6 +240,35 @@ impl<'a> Least<'a> {
         }
         let computed = self.computed(spec, id, by);
         Work { completion: all.completion + computed.completion, ..all.and(computed) }
+    }
+
+    /// Whether elements that lie side by side in global memory must lie apart in shared memory.
+    fn turns(&self, from: TensorId, to: TensorId) -> bool {
+        let p = self.p;
+        let (buffer, tensor) = (p.buffer_of(to), &p.tensors[from]);
+        let Some(mode) = self.products.along.get(&p.tensors[to].buffer) else { return false };
+        let ([level], true) = (&tensor.levels[..], buffer.tensor == to) else { return false };
+        let Ok(along) = level.mode(*mode) else { return false };
+        let steps =
+            |(n, s): &(Dim, Dim)| n.as_const() != Some(1) && s.as_const().is_none_or(|s| s == 1);
+        level.rank() == 2 && !along.leaves().iter().any(steps)
+    }
+
+    /// A copy to shared memory that writes element by element: asynchronously where an instruction does so, else by way of
+    /// registers.
+    fn by_elements(&self, from: TensorId, to: TensorId, all: Work, by: Executors) -> Work {
+        let bits = self.p.scalar_of(to).bits();
+        let each = ceil(elements(self.p, to), by.group) as f64 * by.warps();
+        let asynchronous = all.asynchronous && bits >= self.rates.narrowest;
+        let read = self.global(from, by);
+        let instructions = if asynchronous { each } else { read.instructions + each };
+        Work {
+            instructions,
+            issue: instructions,
+            wavefronts: all.wavefronts.max(each),
+            asynchronous,
+            ..all
+        }
     }
 
     /// Accesses of global memory.

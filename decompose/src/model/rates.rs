@@ -2,7 +2,8 @@
 
 use crate::solve::copy::matmul_rows;
 use crate::solve::matmul;
-use carbyne_atoms::{Atom, AtomOp, AtomTable, Unit, Visibility};
+use carbyne_atoms::descriptor::Major;
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Unit, Visibility};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::cell::RefCell;
@@ -36,6 +37,8 @@ pub(super) struct Product {
     pub completion: f64,
     /// Whether it goes on while others are issued.
     pub asynchronous: bool,
+    /// Of each factor that is named by a descriptor, the mode along which its tile must lie, if that is one alone.
+    pub along: [Option<usize>; 2],
 }
 
 /// The cheapest row of an operation on these types, inputs first.
@@ -50,6 +53,8 @@ pub(super) struct Rates<'t> {
     pub(super) table: &'t AtomTable,
     /// Whether threads copy to shared memory without waiting.
     pub(super) asynchronous: bool,
+    /// Bits that a thread copies so, at least.
+    pub(super) narrowest: i64,
     pointwise: RefCell<Rows>,
     products: RefCell<HashMap<[Scalar; 3], Vec<Product>>>,
     described: RefCell<Described>,
@@ -58,9 +63,13 @@ pub(super) struct Rates<'t> {
 impl<'t> Rates<'t> {
     pub(super) fn new(table: &'t AtomTable) -> Self {
         let asynchronous = crate::schedule::pipeline::is_asynchronous(table);
+        let copies = |a: &&Atom| a.op == AtomOp::Move && a.visibility == Visibility::AsyncGroup;
+        let written = |a: &Atom| a.writes().map(|o| o.bits_per_thread()).min();
+        let narrowest = table.atoms().iter().filter(copies).filter_map(written).min();
         Rates {
             table,
             asynchronous,
+            narrowest: narrowest.unwrap_or(i64::MAX),
             pointwise: RefCell::default(),
             products: RefCell::default(),
             described: RefCell::default(),
@@ -101,6 +110,10 @@ impl<'t> Rates<'t> {
         let rows = self.table.implementing(SpecKind::MatMul).filter(fits);
         let mut found: Vec<Product> = rows.filter_map(product).collect();
         found.sort_by_key(|row| std::cmp::Reverse(row.tile.1));
+        // Which row is taken is not known yet.
+        if found.windows(2).any(|two| two[0].along != two[1].along) {
+            found.iter_mut().for_each(|row| row.along = [None; 2]);
+        }
         self.described.borrow_mut().insert((scalars, both), found.clone());
         found
     }
@@ -156,5 +169,16 @@ fn product(atom: &Atom) -> Option<Product> {
         unit: atom.unit(),
         completion: atom.cost.completion_cycles,
         asynchronous: atom.visibility != Visibility::Immediate,
+        along: [0, 1].map(|i| along(atom.operands.get(i)?)),
     })
+}
+
+/// The mode along which a tile must lie that a descriptor names, if that is one alone.
+fn along(operand: &AtomOperand) -> Option<usize> {
+    let rule = operand.matrix_rule()?;
+    match rule.majors {
+        [Major::K] => Some(rule.k_mode),
+        [Major::Mn] => Some(1 - rule.k_mode.min(1)),
+        _ => None,
+    }
 }

@@ -133,8 +133,15 @@ impl Solver<'_> {
     }
 
     /// Chooses how an operation between registers is done; operands that lie elsewhere are brought over.
-    fn pointwise(&self, op: &Op, to: TensorId, found: &mut Finished) -> Fallible<()> {
+    fn pointwise(&mut self, op: &Op, to: TensorId, found: &mut Finished) -> Fallible<()> {
         let id = op.spec;
+        // Many leaves ask the same.
+        let known = |t: &TensorId| found.known.get(&self.buffer(*t)).cloned();
+        let key = (id, self.tensors(id).iter().map(known).collect::<Vec<_>>());
+        if let Some(assigned) = self.between.get(&key) {
+            found.solution.assignments.insert(id, assigned.clone());
+            return Ok(());
+        }
         let Some(tv) = self.layout_of(&found.known, to) else {
             return Err(self.without_layout(&found.known, id, to));
         };
@@ -148,8 +155,9 @@ impl Solver<'_> {
         let choice = pointwise::choose(self.p, self.table, id, &found.known, self.precision.of(id))
             .map_err(|rejected| self.unmatched(id, &rejected))?;
         let work = cost::pointwise(self.table, &choice);
-        let how = Assignment::Pointwise(choice);
-        found.solution.assignments.insert(id, Assigned { how, work });
+        let assigned = Assigned { how: Assignment::Pointwise(choice), work };
+        self.between.insert(key, assigned.clone());
+        found.solution.assignments.insert(id, assigned);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use super::canonical::Demand;
 use super::copy::Candidate;
 use super::ops::Op;
 use super::solution::{Assigned, Assignment, Placement, Solution};
-use super::solver::{Fallible, Solver, sides};
+use super::solver::{Fallible, Solver};
 use super::unfit::Unfit;
 use super::work::rearranging;
 use super::{canonical, cost, shared};
@@ -111,17 +111,19 @@ impl Solver<'_> {
         demands: Vec<Demand>,
     ) -> Result<Rc<shared::Found>, Unfit> {
         // Many leaves ask the same: the candidates follow from the registers on the other side.
-        let list = group.iter().map(|(op, list)| (op.spec, sides(list))).collect();
-        let key = (id, list, demands);
-        if let Some(found) = self.layouts.get(&key) {
+        let numbers = group.iter().map(|(op, list)| Some((op.spec, self.number(list)?)));
+        let key = numbers.collect::<Option<Vec<_>>>().map(|all| (id, all, demands.clone()));
+        if let Some(found) = key.as_ref().and_then(|key| self.layouts.get(key)) {
             return found.clone();
         }
-        let found = match key.2.is_empty() {
+        let found = match demands.is_empty() {
             true => shared::open(self.p, self.table, id, group, &mut self.budget),
-            false => canonical::open(self.p, self.table, id, group, &key.2),
+            false => canonical::open(self.p, self.table, id, group, &demands),
         };
         let found = found.map(Rc::new);
-        self.layouts.insert(key, found.clone());
+        if let Some(key) = key {
+            self.layouts.insert(key, found.clone());
+        }
         found
     }
 

@@ -10,7 +10,7 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, Range, TensorId};
 use carbyne_ir::scalar::Memory;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A layout, and the candidate of each access.
 #[derive(Clone, Debug)]
@@ -55,6 +55,7 @@ pub(super) fn open(
     let innermost = levels.last().map_or(0, carbyne_ir::layout::Layout::rank);
     let bits = buffer.scalar.bits();
     let mut touched = BTreeMap::new();
+    let mut seen = Seen::default();
     // Each candidate with the least that it costs, the cheapest first.
     let order: Vec<Vec<(usize, f64, f64)>> = accesses
         .iter()
@@ -65,7 +66,9 @@ pub(super) fn open(
                 let access = access(p, op, c, id, bits);
                 let phases = access.as_ref().map_or(0.0, |a| smem::ideal(a, banks(table)));
                 order.push((i, c.cost * op.trips as f64, phases));
-                touched.insert((at, i), access);
+                if let Some(access) = access {
+                    touched.insert((at, i), seen.access(access));
+                }
             }
             order.sort_by(|(_, a, x), (_, b, y)| (a + x).total_cmp(&(b + y)));
             order
@@ -89,12 +92,64 @@ pub(super) fn open(
         banks: banks(table),
         counts: smem::Counts::new(bits, banks(table)),
         touched,
+        seen,
         best: None,
-        conflict: Unfit::NoCandidates,
+        conflict: None,
         budget,
     };
     search.from(&mut vec![], 0.0, 0.0);
-    search.best.map(|(_, f)| f).ok_or(search.conflict)
+    if let Some((_, found)) = search.best {
+        return Ok(found);
+    }
+    let conflict = search.conflict.and_then(|at| search.seen.conflicts.into_iter().nth(at));
+    Err(conflict.unwrap_or(Unfit::NoCandidates))
+}
+
+/// The place of a reason in [`Seen::conflicts`].
+type Conflict = usize;
+
+/// What was worked out for some combination: others ask the same.
+#[derive(Default)]
+struct Seen {
+    conflicts: Vec<Unfit>,
+    /// Different runs.
+    runs: Vec<smem::Run>,
+    /// Different layouts.
+    layouts: Vec<Layout>,
+    /// Different accesses.
+    accesses: Vec<Access>,
+    /// The runs of a candidate.
+    of: HashMap<smem::Place, Vec<usize>>,
+    /// The layout in which runs are consecutive.
+    unified: HashMap<Vec<usize>, Result<usize, Conflict>>,
+    /// Whether what a candidate accesses can be written, by the layout.
+    written: HashMap<(usize, smem::Place), Result<(), Conflict>>,
+    /// The same of the views.
+    cut: HashMap<usize, Result<(), Conflict>>,
+    /// The swizzle of a layout that serves accesses best.
+    swizzles: HashMap<(usize, Vec<usize>), (Option<Swizzle>, f64)>,
+}
+
+impl Seen {
+    fn conflict(&mut self, why: Unfit) -> Conflict {
+        self.conflicts.push(why);
+        self.conflicts.len() - 1
+    }
+
+    fn access(&mut self, access: Access) -> usize {
+        number(&mut self.accesses, access)
+    }
+}
+
+/// The number of something among those that differ.
+fn number<T: PartialEq>(all: &mut Vec<T>, one: T) -> usize {
+    match all.iter().position(|other| *other == one) {
+        Some(at) => at,
+        None => {
+            all.push(one);
+            all.len() - 1
+        }
+    }
 }
 
 /// The search for the candidates of all accesses to one tensor that go together and cost least.
@@ -112,10 +167,12 @@ struct Combinations<'a> {
     rest: Vec<f64>,
     banks: Banks,
     counts: smem::Counts,
-    touched: BTreeMap<smem::Place, Option<Access>>,
+    /// What candidates access, by the number of the access.
+    touched: BTreeMap<smem::Place, usize>,
+    seen: Seen,
     best: Option<(f64, Found)>,
     /// Why the last combination does not go together.
-    conflict: Unfit,
+    conflict: Option<Conflict>,
     budget: &'a mut Budget,
 }
 
@@ -144,7 +201,7 @@ impl Combinations<'_> {
             let few = at + 3 > self.accesses.len();
             match if few { Ok(()) } else { self.unified(pick).map(drop) } {
                 Err(why) => {
-                    self.conflict = why;
+                    self.conflict = Some(why);
                     self.budget.take();
                 }
                 Ok(()) => self.from(pick, base + cost, least + cost + phases),
@@ -153,37 +210,90 @@ impl Combinations<'_> {
         }
     }
 
+    /// The runs of a candidate of an access.
+    fn runs(&mut self, at: usize, i: usize) -> &[usize] {
+        let (seen, accesses) = (&mut self.seen, self.accesses);
+        let (runs, of) = (&mut seen.runs, &mut seen.of);
+        of.entry((at, i)).or_insert_with(|| {
+            let c = &accesses[at].1[i];
+            let own = c.src_run.iter().chain(&c.dst_run).filter(|run| !run.is_empty());
+            own.map(|run| number(runs, run.clone())).collect()
+        })
+    }
+
     /// The layout in which the runs of these candidates, of the first accesses, are consecutive.
-    fn unified(&self, pick: &[usize]) -> Result<Layout, Unfit> {
-        let chosen = pick.iter().zip(self.accesses).map(|(i, (_, list))| &list[*i]);
-        let runs = chosen.flat_map(|c| c.src_run.iter().chain(&c.dst_run));
-        let runs: Vec<smem::Run> = runs.filter(|r| !r.is_empty()).cloned().collect();
-        smem::unify(&self.shape, self.outer, &runs)
+    fn unified(&mut self, pick: &[usize]) -> Result<usize, Conflict> {
+        let mut all: Vec<usize> = vec![];
+        for (at, i) in pick.iter().enumerate() {
+            for run in self.runs(at, *i) {
+                if !all.contains(run) {
+                    all.push(*run);
+                }
+            }
+        }
+        if let Some(known) = self.seen.unified.get(&all) {
+            return *known;
+        }
+        let runs: Vec<smem::Run> = all.iter().map(|run| self.seen.runs[*run].clone()).collect();
+        let found = match smem::unify(&self.shape, self.outer, &runs) {
+            Ok(layout) => Ok(number(&mut self.seen.layouts, layout)),
+            Err(why) => Err(self.seen.conflict(why)),
+        };
+        self.seen.unified.insert(all, found);
+        found
+    }
+
+    /// See [`written`].
+    fn written(&mut self, at: usize, i: usize, layout: usize) -> Result<(), Conflict> {
+        let key = (layout, (at, i));
+        if let Some(known) = self.seen.written.get(&key) {
+            return *known;
+        }
+        let (op, list) = self.accesses[at];
+        let found = written(self.p, op, &list[i], self.id, &self.seen.layouts[layout]);
+        let found = found.map_err(|why| self.seen.conflict(why));
+        self.seen.written.insert(key, found);
+        found
+    }
+
+    /// See [`cut`].
+    fn cut(&mut self, layout: usize) -> Result<(), Conflict> {
+        if let Some(known) = self.seen.cut.get(&layout) {
+            return *known;
+        }
+        let found = cut(self.p, self.id, &self.seen.layouts[layout]);
+        let found = found.map_err(|why| self.seen.conflict(why));
+        self.seen.cut.insert(layout, found);
+        found
+    }
+
+    /// The layout of one combination, by its number.
+    fn layout(&mut self, pick: &[usize]) -> Result<usize, Conflict> {
+        let layout = self.unified(pick)?;
+        for (at, i) in pick.iter().enumerate() {
+            self.written(at, *i, layout)?;
+        }
+        self.cut(layout)?;
+        Ok(layout)
     }
 
     /// One combination, with the swizzle that serves it best.
     fn together(&mut self, pick: &[usize], base: f64) {
-        let unified = self.unified(pick).and_then(|layout| {
-            let mut each = pick.iter().zip(self.accesses);
-            let as_written = |(i, (op, list)): (&usize, &(&Op, &[Candidate]))| {
-                written(self.p, op, &list[*i], self.id, &layout)
-            };
-            each.try_for_each(as_written)?;
-            cut(self.p, self.id, &layout).map(|()| layout)
-        });
-        let layout = match unified {
-            Ok(layout) => layout,
+        let at = match self.layout(pick) {
+            Ok(at) => at,
             Err(why) => {
-                self.conflict = why;
+                self.conflict = Some(why);
                 return;
             }
         };
         let places = pick.iter().enumerate().map(|(a, i)| (a, *i));
-        let touched = |place| Some((place, self.touched.get(&place)?.as_ref()?));
-        let list: Vec<(smem::Place, &Access)> = places.filter_map(touched).collect();
-        let each = |swizzle: Option<Swizzle>| -> Vec<f64> {
-            let of = |(_, a): &(_, &Access)| {
-                smem::wavefronts(&layout, swizzle, self.bits, std::slice::from_ref(*a), self.banks)
+        let list: Vec<usize> =
+            places.filter_map(|place| self.touched.get(&place).copied()).collect();
+        let layout = &self.seen.layouts[at];
+        let each = |seen: &Seen, swizzle: Option<Swizzle>| -> Vec<f64> {
+            let of = |a: &usize| {
+                let access = std::slice::from_ref(&seen.accesses[*a]);
+                smem::wavefronts(&seen.layouts[at], swizzle, self.bits, access, self.banks)
             };
             list.iter().map(of).collect()
         };
@@ -192,22 +302,33 @@ impl Combinations<'_> {
                 let bytes = layout.cosize() * self.bits / 8;
                 let block = 1i64 << (pinned.base() + pinned.bits()).min(62);
                 if bytes % block != 0 {
-                    self.conflict = Unfit::Swizzle { block, bytes };
+                    self.conflict = Some(self.seen.conflict(Unfit::Swizzle { block, bytes }));
                     return;
                 }
-                let wavefronts = each(Some(pinned));
+                let wavefronts = each(&self.seen, Some(pinned));
                 let w = wavefronts.iter().sum();
                 (Some(pinned), wavefronts, w)
             }
             None => {
-                let (swizzle, w) = self.counts.best_swizzle(&layout, &list);
+                let key = (at, list.clone());
+                let (swizzle, w) = match self.seen.swizzles.get(&key) {
+                    Some(known) => *known,
+                    None => {
+                        let of = |a: &usize| ((*a, 0), &self.seen.accesses[*a]);
+                        let accesses: Vec<(smem::Place, &Access)> = list.iter().map(of).collect();
+                        let found = self.counts.best_swizzle(layout, &accesses);
+                        self.seen.swizzles.insert(key, found);
+                        found
+                    }
+                };
                 (swizzle, vec![], w)
             }
         };
         if self.worse(base + w) {
             return;
         }
-        let wavefronts = if wavefronts.is_empty() { each(swizzle) } else { wavefronts };
+        let wavefronts = if wavefronts.is_empty() { each(&self.seen, swizzle) } else { wavefronts };
+        let layout = self.seen.layouts[at].clone();
         let found = Found { picks: pick.to_vec(), layout, swizzle, wavefronts };
         self.best = Some((base + w, found));
     }

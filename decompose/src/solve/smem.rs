@@ -17,7 +17,7 @@ pub use carbyne_atoms::Banks;
 pub type Run = Vec<(i64, i64)>;
 
 /// One access of a warp to the tensor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// Column-major index that each lane addresses: one list a warp and instruction.
     pub lanes: Vec<Vec<i64>>,
@@ -288,11 +288,22 @@ pub(super) struct Counts {
     bits: i64,
     banks: Banks,
     layouts: Vec<Layout>,
-    phases: HashMap<(usize, Place), Phases>,
-    counted: HashMap<(usize, Place, Option<Swizzle>), Counted>,
+    /// Which of `accessed` an access under a layout is.
+    of: HashMap<(usize, Place), usize>,
+    accessed: Vec<Accessed>,
+}
+
+/// An access under a layout.
+struct Accessed {
+    phases: Phases,
+    /// A wavefront a phase.
+    ideal: f64,
+    /// By swizzles of words: a handful.
+    counted: Vec<(Option<Swizzle>, Counted)>,
 }
 
 /// How far wavefronts were counted.
+#[derive(Copy, Clone)]
 enum Counted {
     Exactly(f64),
     AtLeast(f64),
@@ -301,8 +312,8 @@ enum Counted {
 impl Counts {
     /// Of a tensor whose elements have so many bits.
     pub(super) fn new(bits: i64, banks: Banks) -> Self {
-        let (layouts, phases, counted) = (vec![], HashMap::new(), HashMap::new());
-        Counts { bits, banks, layouts, phases, counted }
+        let (layouts, of, accessed) = (vec![], HashMap::new(), vec![]);
+        Counts { bits, banks, layouts, of, accessed }
     }
 
     fn layout(&mut self, layout: &Layout) -> usize {
@@ -313,46 +324,25 @@ impl Counts {
         self.layouts.len() - 1
     }
 
-    fn phases(&mut self, layout: usize, place: Place, access: &Access) -> &Phases {
-        let (bits, banks, list) = (self.bits, self.banks, &self.layouts);
-        let of = || phases(&list[layout], None, bits, std::slice::from_ref(access), banks);
-        let none = Phases { words: vec![], weight: 0.0 };
-        self.phases.entry((layout, place)).or_insert_with(|| of().pop().unwrap_or(none))
-    }
-
-    /// Wavefronts of one access, infinite from `limit` on; the swizzle is one of words.
-    fn one(
-        &mut self,
-        layout: usize,
-        (place, access): (Place, &Access),
-        of: Option<Swizzle>,
-        limit: f64,
-    ) -> f64 {
-        let key = (layout, place, of);
-        match self.counted.get(&key) {
-            Some(Counted::Exactly(n)) => return if *n >= limit { f64::INFINITY } else { *n },
-            Some(Counted::AtLeast(n)) if *n >= limit => return f64::INFINITY,
-            _ => {}
+    fn accessed(&mut self, layout: usize, (place, access): (Place, &Access)) -> usize {
+        if let Some(known) = self.of.get(&(layout, place)) {
+            return *known;
         }
-        let banks = self.banks;
-        let phases = std::slice::from_ref(self.phases(layout, place, access));
-        let n = count(phases, of, banks, limit);
-        let known = if n < f64::INFINITY { Counted::Exactly(n) } else { Counted::AtLeast(limit) };
-        self.counted.insert(key, known);
-        n
+        let one = std::slice::from_ref(access);
+        let found = phases(&self.layouts[layout], None, self.bits, one, self.banks).pop();
+        let phases = found.unwrap_or(Phases { words: vec![], weight: 0.0 });
+        let n: i64 = phases.words.iter().map(|(_, times)| times).sum();
+        let ideal = n as f64 * phases.weight;
+        self.accessed.push(Accessed { phases, ideal, counted: vec![] });
+        self.of.insert((layout, place), self.accessed.len() - 1);
+        self.accessed.len() - 1
     }
 
-    /// Wavefronts of all accesses, infinite from `limit` on.
-    fn all(
-        &mut self,
-        layout: usize,
-        accesses: &[(Place, &Access)],
-        of: Option<Swizzle>,
-        limit: f64,
-    ) -> f64 {
+    /// Wavefronts of all accesses, infinite from `limit` on; the swizzle is one of words.
+    fn all(&mut self, accesses: &[usize], of: Option<Swizzle>, limit: f64) -> f64 {
         let mut total = 0.0;
         for access in accesses {
-            total += self.one(layout, *access, of, limit - total);
+            total += self.accessed[*access].count(of, self.banks, limit - total);
             if total >= limit {
                 return f64::INFINITY;
             }
@@ -368,13 +358,9 @@ impl Counts {
     ) -> (Option<Swizzle>, f64) {
         let (bits, banks) = (self.bits, self.banks);
         let at = self.layout(layout);
-        let mut best = (None, self.all(at, accesses, None, f64::INFINITY));
-        let mut ideal = 0.0;
-        for (place, access) in accesses {
-            let phases = self.phases(at, *place, access);
-            let n: i64 = phases.words.iter().map(|(_, times)| times).sum();
-            ideal += n as f64 * phases.weight;
-        }
+        let list: Vec<usize> = accesses.iter().map(|access| self.accessed(at, *access)).collect();
+        let mut best = (None, self.all(&list, None, f64::INFINITY));
+        let ideal = list.iter().fold(0.0, |sum, access| sum + self.accessed[*access].ideal);
         let widest = accesses.iter().map(|(_, a)| a.bytes).max().unwrap_or(1).max(1);
         // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one piece.
         let word = banks.bytes.max(1).trailing_zeros();
@@ -395,12 +381,31 @@ impl Counts {
                 let (Ok(s), Ok(of_words)) = (Swizzle::new(bits, base, shift), of_words) else {
                     continue;
                 };
-                let w = self.all(at, accesses, Some(of_words), best.1);
+                let w = self.all(&list, Some(of_words), best.1);
                 if w < best.1 {
                     best = (Some(s), w);
                 }
             }
         }
         best
+    }
+}
+
+impl Accessed {
+    /// Wavefronts, infinite from `limit` on; the swizzle is one of words.
+    fn count(&mut self, of: Option<Swizzle>, banks: Banks, limit: f64) -> f64 {
+        let known = self.counted.iter().position(|(swizzle, _)| *swizzle == of);
+        match known.map(|at| self.counted[at].1) {
+            Some(Counted::Exactly(n)) => return if n >= limit { f64::INFINITY } else { n },
+            Some(Counted::AtLeast(n)) if n >= limit => return f64::INFINITY,
+            _ => {}
+        }
+        let n = count(std::slice::from_ref(&self.phases), of, banks, limit);
+        let found = if n < f64::INFINITY { Counted::Exactly(n) } else { Counted::AtLeast(limit) };
+        match known {
+            Some(at) => self.counted[at].1 = found,
+            None => self.counted.push((of, found)),
+        }
+        n
     }
 }

@@ -6,7 +6,7 @@ use super::held::Held;
 use super::ops::Op;
 use super::precision::{self, Precision};
 use super::shared::{self, Budget};
-use super::solution::Searched;
+use super::solution::{Assigned, Searched};
 use super::state::{Detours, Finished};
 use super::tv::Known;
 use super::unfit::Unfit;
@@ -64,6 +64,10 @@ pub(super) struct Solver<'a> {
     pub(super) searched: Searched,
     /// Candidates of copies, by what is known of their ends.
     pub(super) found: HashMap<Ends, Rc<Vec<Candidate>>>,
+    /// Numbers of lists of candidates that are alike, by what these access, and by where a list lies.
+    alike: (HashMap<Sides, usize>, HashMap<usize, usize>),
+    /// How operations between registers are done whose operands lie where they are wanted, by the layouts of these.
+    pub(super) between: HashMap<(SpecId, Vec<Option<Layout>>), Assigned>,
     /// Layouts of parts of register tensors, by those of the tensors.
     pub(super) of_parts: RefCell<HashMap<(TensorId, Layout), Option<Layout>>>,
     /// Layouts found for shared tensors, by what accesses them.
@@ -76,10 +80,10 @@ type Ends = (SpecId, (Side, Side));
 /// f and g of each candidate.
 type Sides = Vec<(Layout, Layout)>;
 
-/// A shared tensor, what may access it how, and what descriptors name of it.
-type Accesses = (BufferId, Vec<(SpecId, Sides)>, Vec<Demand>);
+/// A shared tensor, what may access it by which candidates, and what descriptors name of it.
+type Accesses = (BufferId, Vec<(SpecId, usize)>, Vec<Demand>);
 
-pub(super) fn sides(list: &[Candidate]) -> Sides {
+fn sides(list: &[Candidate]) -> Sides {
     list.iter().map(|c| (c.f.clone(), c.g.clone())).collect()
 }
 
@@ -111,6 +115,8 @@ impl<'a> Solver<'a> {
             failure: None,
             searched: Searched::default(),
             found: HashMap::new(),
+            alike: (HashMap::new(), HashMap::new()),
+            between: HashMap::new(),
             layouts: HashMap::new(),
             of_parts: RefCell::default(),
         }
@@ -168,16 +174,24 @@ impl<'a> Solver<'a> {
         dst: TensorId,
         known: &Known,
     ) -> Fallible<Rc<Vec<Candidate>>> {
-        let sides = (self.side(src, known), self.side(dst, known));
-        let key = (op.spec, sides);
+        let ends = (self.side(src, known), self.side(dst, known));
+        let key = (op.spec, ends);
         if let Some(list) = self.found.get(&key) {
             return Ok(Rc::clone(list));
         }
         let (src, dst) = key.1.clone();
         let list = copy::candidates(self.p, op.spec, src, dst, self.table, op.group.threads)
             .map_err(|r| self.unmatched(op.spec, &r))?;
+        let next = self.alike.0.len();
+        let number = *self.alike.0.entry(sides(&list)).or_insert(next);
         let list = Rc::new(list);
+        self.alike.1.insert(list.as_ptr().addr(), number);
         self.found.insert(key, Rc::clone(&list));
         Ok(list)
+    }
+
+    /// The number of a list of candidates that [`Solver::candidates`] has given: lists that are alike have one.
+    pub(super) fn number(&self, list: &[Candidate]) -> Option<usize> {
+        self.alike.1.get(&list.as_ptr().addr()).copied()
     }
 }
