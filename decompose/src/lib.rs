@@ -119,8 +119,7 @@ impl Decomposed {
         spans.collect()
     }
 
-    /// How the iterations of each innermost loop with `stages=` may follow each other, on the card that was decomposed for. What was generated
-    /// does not depend on it. Ids are those that `origins` knows.
+    /// How the iterations of each innermost loop with `stages=` may follow each other, on the card that was decomposed for. Ids are those that `origins` knows.
     #[must_use]
     pub fn schedules(&self, src: &str, table: &AtomTable, options: &Options) -> Vec<LoopSchedule> {
         let Some(tree) = &self.staged else { return vec![] };
@@ -335,7 +334,11 @@ fn attempt(
     let (mut written, alone) = schedule::consumers::apply(&written, &roles.producers, table);
     warnings.extend(alone);
     let atomic = generated.checked(&written)?;
-    fits(&atomic, table)?;
+    match fits(&atomic, table) {
+        // A prologue has a tile of its own.
+        Err(_) if rotated => return other(Staging { rotated: false, ..staging }),
+        fits => fits?,
+    }
     adopt(&mut written, module, &made);
     let origins = Origins::new(given.unwrap_or(module), module, &written);
     let printed = (tree != *module).then_some(tree);

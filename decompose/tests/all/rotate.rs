@@ -101,6 +101,15 @@ fn without_a_schedule_products_are_awaited_in_the_order_of_the_text() {
 }
 
 #[test]
+fn a_prologue_that_does_not_fit_beside_the_rings_is_given_up() {
+    // 14 stages are 224 KiB; one tile more is too much.
+    let table = sm_90a();
+    let text = |stages| decomposed(&attention(128, 64, "@i + 1", stages), &table).map(|d| d.text);
+    assert!(is_rotated(&text(13).expect("fits")));
+    assert!(!is_rotated(&text(14).expect("fits")));
+}
+
+#[test]
 fn the_same_text_gives_the_same_bytes() {
     let src = attention(128, 64, "@i + 1", 2);
     let text = || decomposed(&src, &sm_90a()).map(|d| d.text).expect("decomposes");

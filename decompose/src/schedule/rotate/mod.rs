@@ -194,9 +194,8 @@ impl<'p> Parts<'p> {
         }
         // Sums are added to in the order of issue; what a product reads of registers is there before.
         let in_registers = |b: &BufferId| self.p.buffers[*b].memory == Some(Memory::Rf);
-        let meet = |a: BTreeSet<BufferId>, b: BTreeSet<BufferId>| {
-            a.intersection(&b).any(|b| in_registers(b))
-        };
+        let meet =
+            |a: BTreeSet<BufferId>, b: BTreeSet<BufferId>| a.intersection(&b).any(in_registers);
         let waits = |q: usize, x: usize| {
             meet(self.writes(q), self.reads(x)) || meet(self.reads(q), self.writes(x))
         };
