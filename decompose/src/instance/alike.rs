@@ -143,13 +143,11 @@ impl Forming<'_> {
     fn stmts(&mut self, stmts: &[Stmt], known: &Numbers, calls: usize) -> Option<()> {
         for stmt in Walk::new(stmts).stmts() {
             match &stmt.kind {
-                StmtKind::For { stages, .. } => {
-                    if let Some(stages) = stages {
-                        let n = eval(stages, known)?;
-                        self.out.numbers.extend(Some(n).filter(|n| *n > 1));
-                        self.out.key.push(i64::from(n > 1));
-                        self.skip(stages);
-                    }
+                StmtKind::For { stages: Some(stages), .. } => {
+                    let n = eval(stages, known)?;
+                    self.out.numbers.extend(Some(n).filter(|n| *n > 1));
+                    self.out.key.push(i64::from(n > 1));
+                    self.skip(stages);
                 }
                 StmtKind::Spec(spec) => {
                     for attr in &spec.attrs {
@@ -201,10 +199,12 @@ impl Forming<'_> {
 
     /// What a statement itself is written of.
     fn parts(&mut self, stmt: &Stmt, known: &Numbers) {
-        parts(stmt, &mut |part| {
-            if let Part::Expr(e) = part {
-                self.expr(e, known);
+        parts(stmt, &mut |part| match part {
+            Part::Expr(e) => self.expr(e, known),
+            Part::Attr(Attr { value: AttrValue::Word(word), .. }) => {
+                self.out.key.extend(known.get(word));
             }
+            _ => {}
         });
         self.seen.clear();
     }

@@ -209,20 +209,7 @@ impl<'a> Trials<'a> {
             Ok(planned) => planned,
             Err(e) => return self.refuse(e, ranked),
         };
-        let t0 = std::time::Instant::now();
-        let r = (self.choosing.solve)(&module, ordered);
-        if std::env::var("DBGT").is_ok() {
-            eprintln!(
-                "SOLVE {} ordered {ordered} {:?} bound {} -> {:?}",
-                c.by,
-                t0.elapsed(),
-                c.bound,
-                r.as_ref()
-                    .map(|t| t.cycles)
-                    .map_err(|e| e.iter().next().map(|d| d.message.clone()))
-            );
-        }
-        match r {
+        match (self.choosing.solve)(&module, ordered) {
             Ok(Trial { cycles, spills }) => {
                 // What is written by hand is costed by the bound alone.
                 let cycles = cycles.max(c.bound);

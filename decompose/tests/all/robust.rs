@@ -125,7 +125,7 @@ fn follow(src: &str, table: &AtomTable) -> Result<usize, Box<Diagnostic>> {
 #[test]
 fn damaged_examples_are_answered() {
     let n = std::env::var("CARBYNE_DAMAGED").ok().and_then(|n| n.parse().ok());
-    let n = n.unwrap_or(carbyne_ir::testing::count(150, 1500));
+    let n = n.unwrap_or(carbyne_ir::testing::count(60, 1500));
     let table = sm_80();
     let mut reached = [0; 4];
     for (i, src) in EXAMPLES.iter().enumerate() {
