@@ -3,6 +3,7 @@
 use crate::support::{decomposed, run_random};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::{Options, decompose_by};
+use carbyne_ir::program::Program;
 use carbyne_ir::text;
 
 fn sm_90a() -> AtomTable {
@@ -149,4 +150,45 @@ MatMul.set @gemm <<<#grid:[@i < 2, @j < 4], #cta:[128]>>> (%A, %B) -> (%C) acc=f
     // Each product is awaited, and its stage is filled at once.
     let written = found(true);
     assert!(!written.contains("wgmma.wait(1)") && written.contains("if (k + 3 < 4)"), "{written}");
+}
+
+#[test]
+fn any_first_and_last_iteration() {
+    for (start, end) in [("0", "4"), ("1", "4"), ("@i", "4"), ("0", "@i"), ("@i", "@i + 1")] {
+        let src = format!(
+            "carbyne 2
+let F = 256, D = 64
+%X:[128,D].f16.GL
+%W1:[F,D].f16.GL
+%W2:[F,D].f16.GL
+%Y:[128,D].f16.GL
+Spec @mlp <<<#grid:[@i < 2], #cta:[128]>>> (%X, %W1, %W2) -> (%Y) {{
+  Move (%X.tile([64,D])[@i, 0]) -> (%x:SH)
+  %o:[64,D].f32 = 0
+  for (t = {start}; t < {end}; t += 1) stages=2 {{
+    Move (%W1.tile([64,D])[t, 0]) -> (%a:SH)
+    Move (%W2.tile([64,D])[t, 0]) -> (%b:SH)
+    %h = matmul(%x, %a.transpose())
+    %g = %h * %h
+    %half = cast(%g, f16)
+    MatMul (%half, %b) -> (%o)
+  }}
+  %Y.tile([64,D])[@i, 0] = cast(%o, f16)
+}}
+"
+        );
+        let table = sm_90a();
+        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+        assert!(d.text.contains("wgmma.wait(1)"), "{}", d.text);
+        let options = Options { as_written: true, ..Options::default() };
+        let module = text::parse(&src).expect("parses");
+        let plain = decompose_by(&module, &src, &table, &options).expect("decomposes");
+        let outputs = |p: &Program, text: &str| {
+            let report = run_random(p, &table).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+            report.outputs.get("Y").expect("all of Y").values
+        };
+        assert!(!plain.text.contains("wgmma.wait(1)"), "{}", plain.text);
+        let same = outputs(&d.program, &d.text) == outputs(&plain.program, &plain.text);
+        assert!(same, "from {start} to {end}: {}", d.text);
+    }
 }
