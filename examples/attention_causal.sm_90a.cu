@@ -234,33 +234,33 @@ attention_causal(
   for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 133
     all[i_4] = __fdiv_rn(all[i_4], 11.313708f);  // line 134
   }
-  {  // line 140: BinaryPointwise.ge (%query, %key_2) -> (%s_2)
-    alignas(8) int r[2];  // line 141
-    // line 142: Move (%query) -> (%r)
+  // line 139: Init (-inf) -> (%s_3)
+  s_3[0] = __uint_as_float(0xff800000u);  // line 141
+  {  // line 144: BinaryPointwise.ge (%query, %key_2) -> (%s_2)
+    alignas(8) int r[2];  // line 145
+    // line 146: Move (%query) -> (%r)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 145
-      r[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 146
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 149
+      r[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 150
     }
-    alignas(16) int r_2[16];  // line 149
-    // line 150: Move (%key_2) -> (%r_2)
+    alignas(16) int r_2[16];  // line 153
+    // line 154: Move (%key_2) -> (%r_2)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 153
-      r_2[i_4] = i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 154
+    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 157
+      r_2[i_4] = i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 158
     }
-    // line 157: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
+    // line 161: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 161
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 165
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 162
+      for (int j = 0; j < 2; j += 1) {  // line 166
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 163
-          s_2[kk * 4 + j * 2 + i_4] = r[j] >= r_2[kk * 2 + i_4];  // line 164
+        for (int kk = 0; kk < 8; kk += 1) {  // line 167
+          s_2[kk * 4 + j * 2 + i_4] = r[j] >= r_2[kk * 2 + i_4];  // line 168
         }
       }
     }
   }
-  // line 172: Init (-inf) -> (%s_3)
-  s_3[0] = __uint_as_float(0xff800000u);  // line 174
   // line 176: Select (%s_2, %all, %s_3) -> (%s)
   #pragma unroll
   for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 181
@@ -432,33 +432,33 @@ attention_causal(
     for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 319
       all[i_4] = __fdiv_rn(all[i_4], 11.313708f);  // line 320
     }
-    {  // line 327: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
-      alignas(8) int r_3[2];  // line 328
-      // line 329: Move (%query) -> (%r_3)
+    // line 325: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 327
+    {  // line 331: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
+      alignas(8) int r_3[2];  // line 332
+      // line 333: Move (%query) -> (%r_3)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 332
-        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 333
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 336
+        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 337
       }
-      alignas(16) int r_4[16];  // line 336
-      // line 337: Move (%key_3) -> (%r_4)
+      alignas(16) int r_4[16];  // line 340
+      // line 341: Move (%key_3) -> (%r_4)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 340
-        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 341
+      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 344
+        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 345
       }
-      // line 344: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
+      // line 348: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 348
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 352
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 349
+        for (int j = 0; j < 2; j += 1) {  // line 353
           #pragma unroll
-          for (int kk = 0; kk < 8; kk += 1) {  // line 350
-            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 351
+          for (int kk = 0; kk < 8; kk += 1) {  // line 354
+            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 355
           }
         }
       }
     }
-    // line 359: Init (-inf) -> (%s_3)
-    s_3[0] = __uint_as_float(0xff800000u);  // line 361
     // line 363: Select (%s_2, %all, %s_3) -> (%s)
     #pragma unroll
     for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 368
@@ -466,43 +466,43 @@ attention_causal(
       *reinterpret_cast<unsigned*>(&s[i_4]) =
           s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
     }
-    {  // line 372: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 375
+    alignas(8) float sum_2[2];  // line 372
+    {  // line 373: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 376
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 376
-        top[i_4] = s[i_4 * 2];  // line 377
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 377
+        sum_2[i_4] = p[i_4 * 2];  // line 378
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 378
-          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 379
+        for (int j = 1; j < 16; j += 1) {  // line 379
+          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 380
         }
-        // line 381
+        // line 382
         *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
-        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 382
-        // line 383
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 1);
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 383
+        // line 384
         *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
-        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 384
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 2);
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 385
       }
     }
-    alignas(8) float sum_2[2];  // line 387
-    {  // line 388: Reduction.sum (%p) -> (%sum_2)
+    {  // line 388: Reduction.max (%s) -> (%top)
       float o_2[1];  // line 391
       #pragma unroll
       for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 392
-        sum_2[i_4] = p[i_4 * 2];  // line 393
+        top[i_4] = s[i_4 * 2];  // line 393
         #pragma unroll
         for (int j = 1; j < 16; j += 1) {  // line 394
-          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 395
+          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 395
         }
         // line 397
         *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 1);
-        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 398
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 398
         // line 399
         *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 2);
-        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 400
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 400
       }
     }
     // line 403: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
