@@ -312,7 +312,12 @@ fn enumerated(
     }
     conditions.extend(strategy.conditions.iter().map(of));
     if habits {
-        conditions.extend(strategy.habits.iter().map(of));
+        // What is pinned is not what it usually is.
+        let pinned = |c: &&Compare| match &c.lhs.kind {
+            ExprKind::Name(name) => c.op == CmpOp::Eq && pins.values.iter().any(|(n, _)| n == name),
+            _ => false,
+        };
+        conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(of));
     }
     // A pin may be another value than those that are tried.
     let stated = |name: &str| {

@@ -30,7 +30,9 @@ pub(crate) fn apply(module: &Module, p: &Program, names: &mut Names) -> Option<M
         let Some((blocks, threads)) = spec.both().map(|(b, t)| (b.clone(), t.clone())) else {
             continue;
         };
-        let Some(body) = &mut spec.body else { continue };
+        // Groups that take tiles in turn stage them at one place, for which all threads of one wait.
+        let in_turn = spec.attrs.iter().any(|a| a.key.text == "consumers" && is_two(&a.value));
+        let Some(body) = spec.body.as_mut().filter(|_| !in_turn) else { continue };
         let whole = threads.ops.is_empty() && blocks.ops.is_empty();
         let n = threads_of(p, &threads.base.text).filter(|n| whole && n % GROUP == 0);
         let Some(groups @ 2..) = n.map(|n| n / GROUP) else { continue };
@@ -41,6 +43,10 @@ pub(crate) fn apply(module: &Module, p: &Program, names: &mut Names) -> Option<M
         }
     }
     any.then_some(out)
+}
+
+fn is_two(value: &AttrValue) -> bool {
+    matches!(value, AttrValue::Tuple(TupleExpr::Leaf(Expr { kind: ExprKind::Int(2), .. })))
 }
 
 /// The name and the view of a definition of threads whose type is not stated.

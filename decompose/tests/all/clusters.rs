@@ -84,6 +84,19 @@ fn a_producer_copies_for_one_group_or_for_two_that_take_turns() {
 }
 
 #[test]
+fn consumers_of_two_warp_groups_each_store_one_after_the_other() {
+    let text = tiles(4, "consumers=2").replace("#cta:[128]", "#cta:[256]");
+    let text = right(&text);
+    assert!(text.contains("%spare"), "{text}");
+}
+
+#[test]
+fn a_pin_replaces_what_a_parameter_usually_is() {
+    let text = right(&product([256, 256, 256], "@wgmma_ring[P=1,G=2]"));
+    assert!(text.contains("P=1") && text.contains("BN=256"), "{text}");
+}
+
+#[test]
 fn what_a_block_reads_once_goes_first_from_the_cache() {
     let once = right(&product([128, 256, 128], "@wgmma_tiles[W=1,BM=64,BN=64,CL=1]"));
     assert!(once.contains("cache=evict_first"), "{once}");
@@ -118,6 +131,12 @@ fn what_cannot_be_is_refused() {
     let odd = tiles(1, "cluster=2").replace("@b < 2", "@b < 3").replace("u < 2 * 1", "u < 2");
     let errors = refused(&odd);
     assert!(errors.iter().any(|d| d.code == Code::PinsConflict), "{errors:?}");
+    for attrs in
+        ["cluster=(2,2)", "cluster=0", "consumers=3", "consumers=(1,2)", "consumers=1000000"]
+    {
+        let errors = refused(&tiles(4, attrs));
+        assert!(errors.iter().any(|d| d.code == Code::Attribute), "{attrs}: {errors:?}");
+    }
 }
 
 #[test]

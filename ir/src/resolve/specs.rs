@@ -321,6 +321,19 @@ impl Resolver {
         let constants: Option<Vec<i64>> =
             leaves.into_iter().map(|d| d.as_const().filter(|c| *c >= least)).collect();
         let numbers = matches!(value, AttrValue::Tuple(_) | AttrValue::Word(_));
+        let sound = constants.as_deref().is_none_or(|found| match key {
+            "cluster" => found.len() == 1,
+            "consumers" => matches!(found, [0..=2]),
+            _ => true,
+        });
+        if !sound {
+            let what = if key == "cluster" { "one number" } else { "0, 1 or 2" };
+            return fail(
+                Diagnostic::new(Code::Attribute, attr.key.span, format!("`{key}` takes {what}"))
+                    .label("takes another value")
+                    .help(format!("write `{key}=2`, or remove it")),
+            );
+        }
         match constants.filter(|_| numbers) {
             Some(list) => Ok(list),
             None => fail(
