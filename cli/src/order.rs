@@ -8,7 +8,7 @@ use carbyne_ir::diag::{Code, Diagnostic, Severity};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::LineIndex;
-use carbyne_sync::{Limits, Report};
+use carbyne_sync::{Limits, Missing, Report, Verdict};
 
 /// How the accesses of each kernel are ordered; none where a kernel says it no more than before, or names no threads.
 pub(crate) type Reports = Vec<(SpecId, Report)>;
@@ -34,10 +34,16 @@ pub(crate) fn checked(
             continue;
         }
         let report = carbyne_sync::check(program, *kernel, table, &Limits::default());
+        // Which block accesses what a text says itself, and nothing that is derived orders blocks.
+        let theirs = meets_other_blocks_alone(&report) && has_body(source, program, *kernel);
         for d in report.diagnostics(program, *kernel) {
             let line = lines.line(d.span.start);
             let here = elsewhere(&d, found, *kernel, &lines);
-            if d.severity == Severity::Error && by_hand.is_some_and(|by_hand| !by_hand) {
+            if d.severity == Severity::Error && theirs {
+                let help = "let each block write elements of its own: compare the tiles that blocks and iterations take";
+                let own = Diagnostic::new(d.code, here, d.message.clone());
+                errors.push(retold(own, &d, &lines).help(help));
+            } else if d.severity == Severity::Error && by_hand.is_some_and(|by_hand| !by_hand) {
                 let what = format!(
                     "the decomposed text is refused by the checker of its order, at its line {line}"
                 );
@@ -71,6 +77,28 @@ fn is_given(found: &Decomposed, kernel: SpecId) -> bool {
     let name = &found.program.specs[kernel].name;
     let same = |k: &&SpecId| found.tile.specs[**k].name == *name;
     found.tile.kernels.iter().find(same).is_some_and(|k| carbyne_sync::is_atomic(&found.tile, *k))
+}
+
+/// Whether nothing is wrong with a kernel but that different blocks access the same elements.
+fn meets_other_blocks_alone(report: &Report) -> bool {
+    let of_blocks = |p: &carbyne_sync::Pair| match &p.verdict {
+        Verdict::Unordered(missing) => *missing == Missing::Blocks,
+        Verdict::Ordered(_) | Verdict::Undecided(_) => true,
+    };
+    report.faults.is_empty() && report.pairs.iter().all(of_blocks)
+}
+
+/// Whether a kernel has a body in the text that was given.
+fn has_body(source: &Source, program: &Program, kernel: SpecId) -> bool {
+    let Ok(module) = carbyne_ir::text::parse(&source.text) else { return false };
+    let own = |s: &Stmt| match &s.kind {
+        StmtKind::Spec(spec) => {
+            let name = spec.name.as_ref().map(|n| &n.text);
+            spec.body.is_some() && name == program.specs[kernel].name.as_ref()
+        }
+        _ => false,
+    };
+    module.items.iter().any(own)
 }
 
 /// Whether somebody has written synchronization, or mbarriers, which need some; none where the text cannot be read.

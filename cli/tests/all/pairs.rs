@@ -42,3 +42,21 @@ Spec @f <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {
     let ran = carbyne(&["check", "-", "--pairs", "--message-format", "json"], text).ok();
     assert!(ran.text().contains("\"what\":\"barrier(#warps[@w])\""), "{}", ran.text());
 }
+
+#[test]
+fn blocks_that_write_the_same_are_the_texts_own() {
+    let text = "carbyne 2
+%A:[256,64].f16.GL
+%C:[256,64].f16.GL
+Move @k <<<#grid:[@b < 4], #cta:[128]>>> (%A) -> (%C) {
+  for (t = @b; t < 4; t += 3) {
+    Move (%A.tile([64,64])[t, 0]) -> (%h)
+    Move (%h) -> (%C.tile([64,64])[t, 0])
+  }
+}
+";
+    let ran = carbyne(&["decompose", "-", "--arch", "sm_90a"], text);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("T0801") && !ran.stderr.contains("I0901"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("let each block write elements of its own"), "{}", ran.stderr);
+}
