@@ -66,8 +66,19 @@ pub(crate) fn apply(
             spec.body = Some(Block { stmts, footer: body.footer.clone() });
         }
         alone.pop();
+        if producer.consumers > 1 && producer.outer.is_none() {
+            alone.push(one_group(asked));
+        }
     }
     (out, alone)
+}
+
+fn one_group(asked: Span) -> Diagnostic {
+    let message =
+        "one group of threads consumes: a block has one tile, which two do not take in turn";
+    Diagnostic::warning(Code::Stages, asked, message).label("asked for here").help(
+        "let blocks walk over tiles, `for (t = @b; t < TILES; t += BLOCKS)`, or write `consumers=1`",
+    )
 }
 
 fn unfed(asked: Span) -> Diagnostic {
