@@ -160,7 +160,9 @@ impl Instance<'_> {
         if let StmtKind::Spec(kernel) = &mut kernel.kind {
             kernel.exec = Some(exec);
             let own = ["atom", "by", "cluster", "consumers"];
-            kernel.attrs.retain(|a| !own.contains(&a.key.text.as_str()));
+            // Tiles of a slice of a batch are not those of the operands; `by=` says them.
+            let of_slices = |a: &Attr| a.key.text == "tile" && !self.graph.outer.is_empty();
+            kernel.attrs.retain(|a| !own.contains(&a.key.text.as_str()) && !of_slices(a));
             kernel.attrs.extend(said);
             kernel.attrs.push(self.by());
             kernel.body = Some(body);

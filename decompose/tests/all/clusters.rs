@@ -149,3 +149,17 @@ fn the_smallest_program_is_a_kernel_that_people_read() {
         assert!(d.text.contains(word), "{word}\n{}", d.text);
     }
 }
+
+#[test]
+fn tiles_of_a_batch_can_be_pinned() {
+    let src = "carbyne 2
+%A:[2,128,64].f16.GL
+%B:[(2,64,128):(8192,1,64)].f16.GL
+%C:[2,128,128].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32 tile=(64,64,32)
+";
+    let table = AtomTable::new("sm_80".parse().expect("an architecture"));
+    let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+    assert!(d.text.contains("BM=64, BN=64, BK=32"), "{}", d.text);
+    run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+}
