@@ -79,7 +79,9 @@ fn stages(s: &Steady) -> Vec<(&str, i64)> {
 fn a_ring_as_deep_as_the_latency_of_copies_keeps_the_units_busy() {
     // From a copy by way of the product to the next copy into its stage, in four iterations.
     let few = only(GEMM, Arch::Sm90a);
-    assert_eq!((few.ii, few.proof), (few.recurrence_bound, Proof::Starts));
+    // One thread asks for both copies, the second a cycle after the first, which the bound does not know.
+    assert!((0..=1).contains(&(few.ii - few.recurrence_bound)), "{few:?}");
+    assert_eq!((few.least_ii, few.proof), (few.ii, Proof::Starts));
     assert!(few.recurrence_bound > few.resource_bound);
     let many = only(&GEMM.replace("stages=4", "stages=6"), Arch::Sm90a);
     assert_eq!((many.ii, many.proof), (many.resource_bound, Proof::Starts));
