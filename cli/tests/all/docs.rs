@@ -40,49 +40,29 @@ const FAMILIES: [(&str, &str); 12] = [
 /// The README quotes the example, and what becomes of it.
 #[test]
 fn the_readme_shows_what_happens() {
-    let path = root().join("README.md");
-    let readme = std::fs::read_to_string(&path).unwrap();
     let example = root().join("examples/gemm.cby");
     let source = std::fs::read_to_string(&example).unwrap();
     let path_text = example.display().to_string();
     let decomposed = carbyne(&["decompose", &path_text, "--arch", "sm_80"], "").ok();
-    let mut fresh = replaced(&readme, "example", source.trim_end());
-    fresh = replaced(&fresh, "decomposed", &excerpt(decomposed.text()));
-    none(
-        golden(&path, &fresh)
-            .err()
-            .map(|e| e.replace("xtask bless", "xtask docs #"))
-            .into_iter()
-            .collect(),
-    );
+    let excerpt = excerpt(decomposed.text());
+    shows("README.md", &[("example", source.trim_end()), ("decomposed", &excerpt)]);
 }
 
 /// The page about strategies quotes why an instance was chosen.
 #[test]
 fn the_page_about_strategies_shows_what_is_explained() {
-    let path = root().join("docs/strategies.md");
-    let page = std::fs::read_to_string(&path).unwrap();
     let example = root().join("examples/gemm.cby").display().to_string();
     let said = carbyne(&["explain", &example, "--arch", "sm_80"], "").ok();
     let command = "$ carbyne explain examples/gemm.cby --arch sm_80";
     // Up to the strategies that have no instance.
     let lines = said.text().lines().take_while(|l| !l.starts_with("  no "));
     let quoted: Vec<&str> = std::iter::once(command).chain(lines).collect();
-    let fresh = replaced(&page, "explained", &quoted.join("\n"));
-    none(
-        golden(&path, &fresh)
-            .err()
-            .map(|e| e.replace("xtask bless", "xtask docs #"))
-            .into_iter()
-            .collect(),
-    );
+    shows("docs/strategies.md", &[("explained", &quoted.join("\n"))]);
 }
 
 /// The page about synchronization quotes what is said of the statements of an example.
 #[test]
 fn the_page_about_synchronization_shows_what_statements_order() {
-    let path = root().join("docs/synchronization.md");
-    let page = std::fs::read_to_string(&path).unwrap();
     let example = root().join("examples/gemm_roles.cby").display().to_string();
     let said = carbyne(&["decompose", &example, "--arch", "sm_90a", "--annotate"], "").ok();
     let command =
@@ -90,14 +70,16 @@ fn the_page_about_synchronization_shows_what_statements_order() {
     let numbered = said.text().lines().zip(1..).filter(|(l, _)| l.contains("orders"));
     let lines = numbered.map(|(l, n)| format!("{n}:{l}"));
     let quoted: Vec<String> = std::iter::once(command.to_owned()).chain(lines).collect();
-    let fresh = replaced(&page, "annotated", &quoted.join("\n"));
-    none(
-        golden(&path, &fresh)
-            .err()
-            .map(|e| e.replace("xtask bless", "xtask docs #"))
-            .into_iter()
-            .collect(),
-    );
+    shows("docs/synchronization.md", &[("annotated", &quoted.join("\n"))]);
+}
+
+/// A page has this code between the markers of these names.
+fn shows(page: &str, code: &[(&str, &str)]) {
+    let path = root().join(page);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let fresh = code.iter().fold(text, |text, (name, code)| replaced(&text, name, code));
+    let stale = golden(&path, &fresh).err();
+    none(stale.map(|e| e.replace("xtask bless", "xtask docs #")).into_iter().collect());
 }
 
 /// The text with the code between the markers of that name replaced.

@@ -5,9 +5,10 @@
 //! an architecture stands beside it, as `NAME.sm_80.cu`; `// cuda: sm_80` names those for which it does,
 //! `// cuda: none` none. What takes long is done for a drawn part of architectures and inputs (`carbyne_ir::testing`).
 
-use crate::support::{carbyne, for_each, golden, none, root, scratch, shown, texts_under};
+use crate::support::{carbyne, golden, none, root, scratch, shown, texts_under};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_ir::testing;
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
 /// A program and what its head asks for.
@@ -184,8 +185,7 @@ fn run(example: &Example, args: &[&str]) -> Result<crate::support::Ran, String> 
 
 /// What `f` finds wrong with any example.
 fn each(f: impl Fn(&Example) -> Result<(), String> + Sync) {
-    let all = for_each(&examples(), |e| f(e).err());
-    none(all.into_iter().flatten().collect());
+    none(examples().par_iter().filter_map(|e| f(e).err()).collect());
 }
 
 /// What `f` finds wrong with any example on any of the architectures that `archs` chooses for it.

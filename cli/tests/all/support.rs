@@ -1,7 +1,6 @@
 //! Running the command line inside a test, and files that tests compare with.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a run gave.
 pub(crate) struct Ran {
@@ -104,30 +103,4 @@ pub(crate) fn golden(path: &Path, actual: &str) -> Result<(), String> {
 /// Fails with all that was collected, one under the other.
 pub(crate) fn none(failures: Vec<String>) {
     assert!(failures.is_empty(), "{} failures\n\n{}", failures.len(), failures.join("\n\n"));
-}
-
-/// What `f` gives for each, in their order; as many at a time as there are cores.
-pub(crate) fn for_each<T: Sync, R: Send>(all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = vec![];
-        while let Some((i, one)) = {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            all.get(i).map(|one| (i, one))
-        } {
-            done.push((i, f(one)));
-        }
-        done
-    };
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads.min(all.len())).map(|_| scope.spawn(work)).collect();
-        let joined = handles.into_iter().map(|handle| match handle.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        joined.flatten().collect()
-    });
-    done.sort_by_key(|(i, _)| *i);
-    done.into_iter().map(|(_, result)| result).collect()
 }
