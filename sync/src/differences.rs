@@ -1,26 +1,26 @@
 //! What differs from block to block: which way threads take, which stage they use, and where global memory is touched.
 
 use crate::expr::Exprs;
-use crate::hash::{FastMap, FastSet};
 use crate::plan::{BoxPlace, Bulk, How, LeafPlan, Plan, Space};
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{HashMap, HashSet};
 
 /// The statements that matter.
 pub(crate) struct Differences<'p> {
     /// Expressions that decide what a block does, and differ from block to block.
-    pub(crate) deciding: FastMap<usize, Vec<Dim>>,
+    pub(crate) deciding: FxHashMap<usize, Vec<Dim>>,
     /// Statements with such an expression or an access to global memory inside, and themselves.
-    pub(crate) decides: FastSet<usize>,
-    pub(crate) touches: FastSet<usize>,
+    pub(crate) decides: FxHashSet<usize>,
+    pub(crate) touches: FxHashSet<usize>,
     /// Loops of which one turn touches all that the others do.
-    pub(crate) alike: FastSet<usize>,
+    pub(crate) alike: FxHashSet<usize>,
     /// Of views of global memory the part of the offset that depends on the block, where that only moves what is touched.
-    pub(crate) moves: FastMap<usize, Dim>,
+    pub(crate) moves: FxHashMap<usize, Dim>,
     /// Buffers of global memory of which that is not so, for some view.
-    pub(crate) walked: FastSet<usize>,
+    pub(crate) walked: FxHashSet<usize>,
     /// Expressions that decide something and differ from block to block, or with a symbol.
     pub(crate) open: Vec<Dim>,
     pub(crate) body: &'p [Stmt],
@@ -36,12 +36,12 @@ impl<'p> Differences<'p> {
         let p = exprs.program;
         let body = p.specs[kernel].body.as_deref().unwrap_or(&[]);
         let out = Differences {
-            deciding: FastMap::default(),
-            decides: FastSet::default(),
-            touches: FastSet::default(),
-            alike: FastSet::default(),
-            moves: FastMap::default(),
-            walked: FastSet::default(),
+            deciding: FxHashMap::default(),
+            decides: FxHashSet::default(),
+            touches: FxHashSet::default(),
+            alike: FxHashSet::default(),
+            moves: FxHashMap::default(),
+            walked: FxHashSet::default(),
             open: vec![],
             body,
         };

@@ -22,7 +22,6 @@ mod diagnose;
 mod differences;
 mod expr;
 mod family;
-mod hash;
 mod machine;
 mod memory;
 mod motion;

@@ -3,12 +3,12 @@
 use crate::blocks::Meeting;
 use crate::clocks::{Clocks, Engine, Open, Path};
 use crate::expr::{Env, Held};
-use crate::hash::FastMap;
 use crate::memory::{By, Does, Proxy, Record, Relation, Who};
 use crate::report::{AgentKind, Keeps, Missing};
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Program;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -125,7 +125,7 @@ impl<'p> At<'p> {
 /// All pairs.
 #[derive(Default)]
 pub(crate) struct Pairs {
-    index: FastMap<Key, usize>,
+    index: FxHashMap<Key, usize>,
     last: Option<(Key, usize)>,
     pub(crate) list: Vec<(Key, Known)>,
     pub(crate) faults: Vec<Found>,

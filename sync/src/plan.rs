@@ -5,7 +5,6 @@ mod leaf;
 mod places;
 
 use crate::expr::Exprs;
-use crate::hash::FastMap;
 use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::ast::{AccumulateOp, NodeId};
 use carbyne_ir::expr::Dim;
@@ -13,6 +12,7 @@ use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of the largest granule of shared memory.
@@ -165,7 +165,7 @@ pub(crate) struct Lost {
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) sites: Vec<Site>,
-    site_of: FastMap<usize, u32>,
+    site_of: FxHashMap<usize, u32>,
     pub(crate) shared: Vec<SharedBuffer>,
     pub(crate) components: Vec<Component>,
     pub(crate) n_cells: usize,

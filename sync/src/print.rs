@@ -4,7 +4,7 @@
 //! whether it is now; clocks need nothing else, as times to come are later than what any of them shows.
 
 use crate::clocks::{Agent, Clock};
-use crate::hash::FastMap;
+use rustc_hash::FxHashMap;
 
 /// A fingerprint of a state.
 pub(crate) type Fingerprint = (u64, u64);
@@ -24,8 +24,8 @@ pub(crate) struct Print<'c> {
     clocks: Vec<&'c Clock>,
     converged: Vec<(Agent, u32)>,
     /// Of agents the time or the phase that it is now.
-    now: FastMap<Agent, u32>,
-    known: FastMap<(Agent, u32), u64>,
+    now: FxHashMap<Agent, u32>,
+    known: FxHashMap<(Agent, u32), u64>,
     /// The last time that was looked for.
     last: ((Agent, u32), u64),
 }
@@ -34,9 +34,9 @@ impl<'c> Print<'c> {
     pub(crate) fn new(
         clocks: Vec<&'c Clock>,
         converged: Vec<(Agent, u32)>,
-        now: FastMap<Agent, u32>,
+        now: FxHashMap<Agent, u32>,
     ) -> Self {
-        Print { hash: KEYS, clocks, converged, now, known: FastMap::default(), last: ((0, 0), 0) }
+        Print { hash: KEYS, clocks, converged, now, known: FxHashMap::default(), last: ((0, 0), 0) }
     }
 
     pub(crate) fn words(&mut self, words: &[u64]) {

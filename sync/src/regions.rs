@@ -1,7 +1,7 @@
 //! Granules of shared memory that all accesses so far took together, as one: a tile that is copied and read as a whole is
 //! one region, however large it is. An access that takes a part of a region divides it.
 
-use crate::hash::FastMap;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ pub(crate) struct Regions {
     of: Vec<u32>,
     /// Granules of each.
     sizes: Vec<usize>,
-    taken: FastMap<Footprint, Taken>,
+    taken: FxHashMap<Footprint, Taken>,
 }
 
 /// Accesses that are remembered.
@@ -29,7 +29,7 @@ const MAX_TAKEN: usize = 1 << 18;
 
 impl Regions {
     pub(crate) fn new(granules: usize) -> Self {
-        Regions { of: vec![0; granules], sizes: vec![granules], taken: FastMap::default() }
+        Regions { of: vec![0; granules], sizes: vec![granules], taken: FxHashMap::default() }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -20,7 +20,6 @@ pub(crate) use bulk::is_inside;
 
 use crate::clocks::{Clocks, Engine, Message};
 use crate::expr::{Env, Exprs, NOTHING, Value};
-use crate::hash::FastMap;
 use crate::memory::{By, Cell, Does, Proxy, Record, Relation, Who, sum};
 use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
 use crate::pages::Pages;
@@ -35,6 +34,7 @@ use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::{CmpOp, SyncOp};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -98,14 +98,14 @@ pub(crate) struct Machine<'p, 'a> {
     serial: u32,
     pub(crate) pairs: Pairs,
     n_splits: usize,
-    groups: FastMap<(ThreadsId, i64), Rc<Groups>>,
-    blocking: FastMap<usize, bool>,
+    groups: FxHashMap<(ThreadsId, i64), Rc<Groups>>,
+    blocking: FxHashMap<usize, bool>,
     steps: u64,
     /// What was spent beside accesses.
     overhead: u64,
     max_steps: u64,
     /// Of statements that synchronize how many threads execute them together.
-    together: FastMap<u32, usize>,
+    together: FxHashMap<u32, usize>,
     /// Of accesses to another block's shared memory: by block and statement, the last.
     remote: BTreeMap<(usize, u32, u32), u32>,
     /// Of each block the registers that no thread has, and those of a thread, by warp.
@@ -113,7 +113,7 @@ pub(crate) struct Machine<'p, 'a> {
     wake: bool,
     at: At<'p>,
     last_position: Position,
-    silent: FastMap<usize, bool>,
+    silent: FxHashMap<usize, bool>,
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
 }
@@ -171,18 +171,18 @@ impl<'p, 'a> Machine<'p, 'a> {
             serial: 1,
             pairs,
             n_splits: 0,
-            groups: FastMap::default(),
-            blocking: FastMap::default(),
+            groups: FxHashMap::default(),
+            blocking: FxHashMap::default(),
             steps: 0,
             overhead: 0,
             max_steps,
-            together: FastMap::default(),
+            together: FxHashMap::default(),
             remote: BTreeMap::new(),
             registers_left: vec![(0, registers_of(n_threads, atoms)); n_blocks],
             wake: false,
             at: At::new(exprs.program),
             last_position: Rc::new([]),
-            silent: FastMap::default(),
+            silent: FxHashMap::default(),
             watch: Watch::new(exprs.given.by != 0),
             rounds: Rounds::default(),
             clocks,

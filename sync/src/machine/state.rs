@@ -14,7 +14,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.mbarriers.iter().for_each(|m| m.each(&mut clocks, &mut converged));
         self.cluster.arriving.each(&mut clocks);
         self.cluster.complete.each(&mut clocks);
-        let mut now: FastMap<u32, u32> =
+        let mut now: FxHashMap<u32, u32> =
             self.clocks.classes.iter().map(|c| (c.agent, c.time)).collect();
         // A phase that is complete is behind, so that the next one is now.
         now.extend(self.mbarriers.iter().map(|m| (m.agent, m.phase + 1)));

@@ -350,7 +350,7 @@ pub(super) fn missing(groups: &Groups, active: &Mask, window: usize) -> Mask {
 
 /// Whether one turn of a loop over these statements is like all others, and none of them matters: no thread waits, none
 /// accesses what others do, and nothing depends on the turn.
-fn is_silent(p: &Program, plan: &Plan, known: &mut FastMap<usize, bool>, stmts: &[Stmt]) -> bool {
+fn is_silent(p: &Program, plan: &Plan, known: &mut FxHashMap<usize, bool>, stmts: &[Stmt]) -> bool {
     let key = stmts.as_ptr().addr();
     if let Some(known) = known.get(&key) {
         return *known;
