@@ -1,6 +1,7 @@
 //! `carbyne atoms verify` with the driver of `fake_driver.rs`, which copies what a kernel is given to what it
 //! gives: right for a move of 16 bytes a thread, wrong for anything else.
 
+use crate::bench::{carbyne, machine};
 use crate::driver;
 use carbyne_codegen::testing::require_nvrtc;
 use serde_json::Value;
@@ -84,6 +85,23 @@ fn what_goes_wrong_is_said_of_the_atom() {
     assert!(code == 2 && errors.contains("R0703"), "{code} {errors}");
     let (code, atoms, errors) = verify(&folder, "", &["--arch", "sm_90a", "--row", "mov.b128"]);
     assert_eq!((code, &atoms[0]["status"]), (0, &"not executable here".into()), "{errors}");
+}
+
+#[test]
+fn every_part_of_a_machine_has_kernels() {
+    let folder = machine("atoms_machine");
+    let args = ["atoms", "calibrate", "--machine", "--device"];
+    let variables = [("FAKE_CAPABILITY", "9.0"), ("FAKE_DRIVER", "idle")];
+    let (code, out, errors) = carbyne(&folder, &variables, &args);
+    assert_eq!(code, 0, "{errors}");
+    assert!(out.lines().count() > 70, "{out}");
+    // The fake has no clocks.
+    for line in out.lines() {
+        let why = line.split_once(": not measured: ").map(|(_, why)| why);
+        assert!(why.is_none_or(|why| why == "the longer loop takes no longer"), "{line}");
+    }
+    let (code, _, errors) = carbyne(&folder, &[], &[&args[..], &["--row", "mov.b128"]].concat());
+    assert!(code == 2 && errors.contains("--machine"), "{code} {errors}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use carbyne_atoms::{Arch, Atom, AtomKind, AtomTable, limits};
 use carbyne_codegen::nvrtc::{self, Emit, n_instructions};
 use carbyne_codegen::{CudaKernel, Param, print_clocked};
 use carbyne_ir::program::{BufferId, Program};
+use carbyne_ir::scalar::Scalar;
 use carbyne_launch::{
     Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Module, TensorMap,
 };
@@ -229,18 +230,9 @@ fn timed(
     let arguments = Arguments::of(kernel, arena, address, number, |v| trial.symbol(v), encode)?;
     let launch = Launch::of(kernel, 1)?;
     let function = module.function(kernel, launch)?;
-    let mut fastest = f64::INFINITY;
-    for _ in 0..LAUNCHES {
-        gpu.launch(&function, launch, &arguments, patience)?;
-        let Some((id, on_gpu)) = clocks.and_then(|i| buffers.get(i)) else { break };
-        let mut bytes = vec![0; on_gpu.len()];
-        on_gpu.read(&mut bytes)?;
-        let scalar = chain.program.buffers[*id].scalar;
-        let values = unpack(&bytes, scalar, bytes.len() / 8);
-        let began = values.iter().step_by(2).min().copied().unwrap_or(0);
-        let ended = values.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
-        fastest = fastest.min(ended.saturating_sub(began) as f64);
-    }
+    let clocks = clocks.and_then(|i| buffers.get(i)).map(|(_, on_gpu)| on_gpu);
+    let launched = || gpu.launch(&function, launch, &arguments, patience);
+    let fastest = fastest(LAUNCHES, launched, clocks, kernel.block / 32)?;
     let mut ordinary = true;
     for o in chain.probe.operands.iter().filter(|o| o.scalar.is_float()) {
         let of = |(id, _): &&(BufferId, Buffer)| {
@@ -253,6 +245,36 @@ fn timed(
         ordinary &= first.is_normal();
     }
     Ok((fastest, ordinary))
+}
+
+/// Cycles of the median block, from its first warp's beginning to its last one's end, in the fastest of so many launches. `clocks`
+/// has what each warp of each block has read of them.
+pub(super) fn fastest(
+    launches: usize,
+    launched: impl Fn() -> Fallible<()>,
+    clocks: Option<&Buffer>,
+    warps: i64,
+) -> Fallible<f64> {
+    let mut fastest = f64::INFINITY;
+    for _ in 0..launches {
+        launched()?;
+        let Some(clocks) = clocks else { break };
+        let mut bytes = vec![0; clocks.len()];
+        clocks.read(&mut bytes)?;
+        let values = unpack(&bytes, Scalar::I64, bytes.len() / 8);
+        let of_block = |of: &[u64]| {
+            let began = of.iter().step_by(2).min().copied().unwrap_or(0);
+            let ended = of.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
+            ended.saturating_sub(began)
+        };
+        let warps = usize::try_from(warps).unwrap_or(1).max(1);
+        let mut blocks: Vec<u64> = values.chunks(2 * warps).map(of_block).collect();
+        blocks.sort_unstable();
+        if let Some(median) = blocks.get(blocks.len() / 2) {
+            fastest = fastest.min(*median as f64);
+        }
+    }
+    Ok(fastest)
 }
 
 /// Issue and completion cycles and machine instructions of one execution, to two digits after the point.

@@ -5,18 +5,17 @@
 //! other. It has one loop that is not unrolled, around which every warp reads the clock; two kernels that differ in the rounds of
 //! the loop are timed, and the difference counts, of the median block in the fastest of some launches.
 
+use super::calibrate::fastest;
 use super::compile::{compile_text, outside};
 use super::report::today;
 use crate::args::CalibrateAtoms;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
-use carbyne_atoms::{AtomTable, machine};
+use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Emit};
 use carbyne_codegen::{CudaKernel, Param, print_clocked};
 use carbyne_ir::program::Program;
-use carbyne_ir::scalar::Scalar;
 use carbyne_launch::{Arguments, Fallible, Gpu, Launch, MapValues, Module, TensorMap};
-use carbyne_simulate::conformance::unpack;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
@@ -148,7 +147,7 @@ pub(super) fn run(args: &CalibrateAtoms, gpu: &Gpu, table: &AtomTable, io: &mut 
     let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
     let patience = Duration::from_secs(args.timeout.into());
     let (mut rows, mut text) = (vec![], String::new());
-    for (i, part) in parts(machine(table.arch).sms).iter().enumerate() {
+    for (i, part) in parts(gpu.info().multiprocessors.into()).iter().enumerate() {
         // Writing to a string cannot fail.
         let _ = match measured(gpu, nvrtc, table, (part, i), patience) {
             Ok(value) => {
@@ -187,9 +186,11 @@ fn measured(
     let mut programs = vec![];
     for rounds in [part.rounds, part.rounds * LONGER] {
         let source = part.source(rounds, &format!("part_{i}_{rounds}"));
-        let found = pipeline::decomposed(&source, table);
-        programs
-            .push(found.map_err(|_| format!("{} has no such instructions", table.arch))?.program);
+        let found = pipeline::decomposed(&source, table).map_err(|e| match e {
+            Failure::Program { list, .. } if !list.is_empty() => list[0].to_string(),
+            _ => format!("{} has no such instructions", table.arch),
+        })?;
+        programs.push(found.program);
     }
     let kernels: Vec<_> =
         programs.iter().filter_map(|p| p.kernels.first().map(|k| (p, *k))).collect();
@@ -241,26 +242,7 @@ fn timed(
     let arguments = Arguments::of(kernel, &program.arena, address, |_| None, |_| None, encode)?;
     let launch = Launch::of(kernel, kernel.grid.as_const().unwrap_or(1))?;
     let function = module.function(kernel, launch)?;
-    let warps = usize::try_from(kernel.block / 32).unwrap_or(1).max(1);
-    let mut fastest = f64::INFINITY;
-    for _ in 0..LAUNCHES {
-        gpu.launch(&function, launch, &arguments, patience)?;
-        let Some((_, on_gpu)) = clocks.and_then(|i| buffers.get(i)) else { break };
-        let mut bytes = vec![0; on_gpu.len()];
-        on_gpu.read(&mut bytes)?;
-        let values = unpack(&bytes, Scalar::I64, bytes.len() / 8);
-        let mut blocks: Vec<u64> = values
-            .chunks(2 * warps)
-            .map(|of| {
-                let began = of.iter().step_by(2).min().copied().unwrap_or(0);
-                let ended = of.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
-                ended.saturating_sub(began)
-            })
-            .collect();
-        blocks.sort_unstable();
-        if let Some(median) = blocks.get(blocks.len() / 2) {
-            fastest = fastest.min(*median as f64);
-        }
-    }
-    Ok(fastest)
+    let clocks = clocks.and_then(|i| buffers.get(i)).map(|(_, on_gpu)| on_gpu);
+    let launched = || gpu.launch(&function, launch, &arguments, patience);
+    fastest(LAUNCHES, launched, clocks, kernel.block / 32)
 }
