@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Source};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
-use carbyne_ir::ast::{Stmt, StmtKind, visit::Walk};
+use carbyne_ir::ast::{Module, Stmt, StmtKind, visit::Walk};
 use carbyne_ir::diag::{Code, Diagnostic, Severity};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Scalar;
@@ -27,7 +27,8 @@ pub(crate) fn checked(
     let program = &found.program;
     let (mut reports, mut warnings) = (vec![], vec![]);
     let mut errors = vec![];
-    let by_hand = synchronizes_by_hand(source);
+    let given = carbyne_ir::text::parse(&source.text).ok();
+    let by_hand = given.as_ref().map(synchronizes_by_hand);
     let lines = LineIndex::new(&found.text);
     for kernel in &program.kernels {
         if !carbyne_sync::is_atomic(program, *kernel) || is_given(found, *kernel) {
@@ -35,7 +36,8 @@ pub(crate) fn checked(
         }
         let report = carbyne_sync::check(program, *kernel, table, &Limits::default());
         // Which block accesses what a text says itself, and nothing that is derived orders blocks.
-        let theirs = meets_other_blocks_alone(&report) && has_body(source, program, *kernel);
+        let name = program.specs[*kernel].name.as_ref();
+        let theirs = given.as_ref().is_some_and(|m| has_body(m, name)) && only_blocks_meet(&report);
         for d in report.diagnostics(program, *kernel) {
             let line = lines.line(d.span.start);
             let here = elsewhere(&d, found, *kernel, &lines);
@@ -80,7 +82,7 @@ fn is_given(found: &Decomposed, kernel: SpecId) -> bool {
 }
 
 /// Whether nothing is wrong with a kernel but that different blocks access the same elements.
-fn meets_other_blocks_alone(report: &Report) -> bool {
+fn only_blocks_meet(report: &Report) -> bool {
     let of_blocks = |p: &carbyne_sync::Pair| match &p.verdict {
         Verdict::Unordered(missing) => *missing == Missing::Blocks,
         Verdict::Ordered(_) | Verdict::Undecided(_) => true,
@@ -88,28 +90,23 @@ fn meets_other_blocks_alone(report: &Report) -> bool {
     report.faults.is_empty() && report.pairs.iter().all(of_blocks)
 }
 
-/// Whether a kernel has a body in the text that was given.
-fn has_body(source: &Source, program: &Program, kernel: SpecId) -> bool {
-    let Ok(module) = carbyne_ir::text::parse(&source.text) else { return false };
+/// Whether the kernel of that name has a body in the text that was given.
+fn has_body(given: &Module, name: Option<&String>) -> bool {
     let own = |s: &Stmt| match &s.kind {
-        StmtKind::Spec(spec) => {
-            let name = spec.name.as_ref().map(|n| &n.text);
-            spec.body.is_some() && name == program.specs[kernel].name.as_ref()
-        }
+        StmtKind::Spec(spec) => spec.body.is_some() && spec.name.as_ref().map(|n| &n.text) == name,
         _ => false,
     };
-    module.items.iter().any(own)
+    given.items.iter().any(own)
 }
 
-/// Whether somebody has written synchronization, or mbarriers, which need some; none where the text cannot be read.
-fn synchronizes_by_hand(source: &Source) -> Option<bool> {
-    let module = carbyne_ir::text::parse(&source.text).ok()?;
+/// Whether somebody has written synchronization, or mbarriers, which need some.
+fn synchronizes_by_hand(given: &Module) -> bool {
     let by_hand = |s: &Stmt| match &s.kind {
         StmtKind::Barrier(_) | StmtKind::Sync { .. } => true,
         StmtKind::Allocate { ty, .. } => ty.scalar == Scalar::Mbarrier,
         _ => false,
     };
-    Some(Walk::new(&module.items).stmts().any(by_hand))
+    Walk::new(&given.items).stmts().any(by_hand)
 }
 
 /// What the statement of a diagnostic was written or generated for.
@@ -146,7 +143,6 @@ fn retold(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use carbyne_ir::ast::{Module, Stmt};
 
     const GEMM: &str = "carbyne 2
 %A:[64,64].f16.GL
