@@ -842,7 +842,7 @@ fn line_of(text: &str, span: Span) -> (usize, String) {
 }
 
 /// A module whose kernels have bodies, and what was looked at for each that had none.
-type Planned = (Module, Vec<Ranking>);
+type WithBodies = (Module, Vec<Ranking>);
 
 /// Kernels that strategies give may be kernel-level specs again; so often.
 const MOST_PLANS: usize = 4;
@@ -855,7 +855,7 @@ fn plan(
     options: &Options,
     names: &mut Names,
     depth: usize,
-) -> Result<Planned, Diagnostics> {
+) -> Result<WithBodies, Diagnostics> {
     let mut rankings = vec![];
     let mut module = generated.module.clone();
     let mut program = Cow::Borrowed(program);
@@ -883,7 +883,7 @@ fn planned_once(
     options: &Options,
     names: &mut Names,
     depth: usize,
-) -> Result<Planned, Diagnostics> {
+) -> Result<WithBodies, Diagnostics> {
     let machine = options.machine(table);
     let model = model::Model::new(table, &machine);
     let solve =

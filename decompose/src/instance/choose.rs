@@ -9,6 +9,7 @@ use super::params::{self, Numbers, Pins};
 use super::pattern::{Found, Pattern};
 use super::trials::{MOST_LISTED, Trials, Wanted};
 use super::write::{Executors, Instance};
+use crate::WithBodies;
 use crate::model::Model;
 use crate::model::fitted::FITTED;
 use crate::names::Names;
@@ -53,9 +54,6 @@ pub(crate) struct Choosing<'a> {
     /// Gives the kernels of a module that have no bodies theirs.
     pub plan: &'a dyn Fn(&Module) -> Result<WithBodies, Diagnostics>,
 }
-
-/// A module whose kernels all have bodies, and what was looked at for each that had none.
-type WithBodies = (Module, Vec<Ranking>);
 
 /// What became of an instance whose layouts were solved.
 #[derive(Copy, Clone, Debug)]
@@ -124,17 +122,9 @@ pub(super) struct Candidate {
     pub bound: f64,
     /// Whether threads need more registers than they have.
     pub spills: bool,
-    /// Whether all of its kernels are left to other strategies.
-    pub left: Left,
-}
-
-/// What an instance leaves to other strategies.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Left {
-    /// Nothing, or all kernels, of which it moves a factor before: they are planned to know what they take.
-    Little,
-    /// All kernels, so that little is known of what they take.
-    All,
+    /// Whether all of its kernels are left to other strategies, so that little is known of what they take. Those of which one moves
+    /// a factor before are planned to know it.
+    pub unknown: bool,
 }
 
 /// What was looked at.
@@ -234,8 +224,8 @@ impl Choosing<'_> {
         }
         // What spills, and what is left to others, is taken where nothing else is left.
         candidates.sort_by(|a, b| {
-            (a.left, a.spills)
-                .cmp(&(b.left, b.spills))
+            (a.unknown, a.spills)
+                .cmp(&(b.unknown, b.spills))
                 .then(a.bound.total_cmp(&b.bound))
                 .then(a.of.cmp(&b.of))
         });
@@ -314,9 +304,8 @@ impl Choosing<'_> {
                     hopeless = HOPELESS + 1;
                     let (of, numbers, bound) = (looked.of, numbers.clone(), cycles);
                     let by = shown(&instance);
-                    let apart = instance.is_apart() && !instance.prepares();
-                    let left = if apart { Left::All } else { Left::Little };
-                    looked.candidates.push(Candidate { of, numbers, by, bound, spills, left });
+                    let unknown = instance.is_apart() && !instance.prepares();
+                    looked.candidates.push(Candidate { of, numbers, by, bound, spills, unknown });
                 }
                 Err(why) => {
                     hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));

@@ -1,6 +1,6 @@
 //! Layouts of instances are solved, those of the least bound first, while a bound beats the best.
 
-use super::choose::{Candidate, Choosing, Left, Match, Ranked, Ranking, Trial};
+use super::choose::{Candidate, Choosing, Match, Ranked, Ranking, Trial};
 use super::larger;
 use super::params::Pins;
 use super::write::{Executors, Instance};
@@ -144,7 +144,7 @@ impl<'a> Trials<'a> {
                 Some(over) => over * ALIKE,
                 None => self.over[c.of].unwrap_or(1.0),
             };
-            ((c.left, c.spills), c.bound * over)
+            ((c.unknown, c.spills), c.bound * over)
         };
         let less = |a: usize, b: usize| {
             let (a, b) = (key(a), key(b));
@@ -170,7 +170,7 @@ impl<'a> Trials<'a> {
         self.solved.len() >= MOST_SOLVED
             || ranking.counts.1 >= 2 * MOST_SOLVED
             || c.bound >= best.cycles && !best.spills
-            || c.left == Left::All
+            || c.unknown
     }
 
     /// Solves an instance. What must stand between its accesses is found for the first alone: it changes no estimate.
@@ -201,7 +201,7 @@ impl<'a> Trials<'a> {
         };
         ranking.counts.1 += 1;
         let ordered = self.solved.is_empty();
-        let planned = match c.left == Left::Little && instance.is_apart() {
+        let planned = match !c.unknown && instance.is_apart() {
             true => (self.choosing.plan)(&module),
             false => Ok((module, vec![])),
         };

@@ -7,11 +7,11 @@ use super::maps;
 use super::params::{Numbers, eval};
 use super::pattern::Found;
 use crate::names::Names;
+use crate::schedule::clusters;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
     Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch,
-    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, TupleExpr, UnaryOp,
-    Unfit, View,
+    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -136,8 +136,8 @@ impl Instance<'_> {
         // How many groups consume, and how many blocks form a cluster, is said of the kernel; what else strategies say there
         // answers pins.
         let said = |a: &&Attr| match a.key.text.as_str() {
-            "consumers" => !is_number(a, 0),
-            "cluster" => !is_number(a, 1),
+            "consumers" => clusters::number(a) != Some(0),
+            "cluster" => clusters::number(a) != Some(1),
             _ => false,
         };
         let said: Vec<Attr> = inner.attrs.iter().filter(said).cloned().collect();
@@ -498,14 +498,6 @@ pub(crate) fn number(n: i64) -> Expr {
     match n.checked_neg().filter(|_| n < 0) {
         Some(m) => Expr { kind: ExprKind::Neg(Box::new(Expr::int(m))), span: Span::default() },
         None => Expr::int(n.max(0)),
-    }
-}
-
-/// Whether an attribute says that number.
-fn is_number(attr: &Attr, n: i64) -> bool {
-    match &attr.value {
-        AttrValue::Tuple(TupleExpr::Leaf(Expr { kind: ExprKind::Int(own), .. })) => *own == n,
-        _ => false,
     }
 }
 

@@ -7,12 +7,14 @@
 //!
 //! Which rows a group holds is known when layouts are; what is written before that is changed here.
 
+use super::clusters::number;
 use super::consumers::{commits, waits_read};
+use super::pipeline::BUDGET;
 use crate::build::{barrier, define_threads, indices};
 use crate::instance::params::{Numbers, eval};
 use crate::names::Names;
 use crate::solve::ops::WARP;
-use carbyne_ir::ast::visit::{self, Of, PartMut, Walk};
+use carbyne_ir::ast::visit::{self, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{Dist, Program};
 use carbyne_ir::scalar::Memory;
@@ -31,7 +33,7 @@ pub(crate) fn apply(module: &Module, p: &Program, names: &mut Names) -> Option<M
             continue;
         };
         // Groups that take tiles in turn stage them at one place, for which all threads of one wait.
-        let in_turn = spec.attrs.iter().any(|a| a.key.text == "consumers" && is_two(&a.value));
+        let in_turn = spec.attrs.iter().any(|a| a.key.text == "consumers" && number(a) == Some(2));
         let Some(body) = spec.body.as_mut().filter(|_| !in_turn) else { continue };
         let whole = threads.ops.is_empty() && blocks.ops.is_empty();
         let n = threads_of(p, &threads.base.text).filter(|n| whole && n % GROUP == 0);
@@ -43,10 +45,6 @@ pub(crate) fn apply(module: &Module, p: &Program, names: &mut Names) -> Option<M
         }
     }
     any.then_some(out)
-}
-
-fn is_two(value: &AttrValue) -> bool {
-    matches!(value, AttrValue::Tuple(TupleExpr::Leaf(Expr { kind: ExprKind::Int(2), .. })))
 }
 
 /// The name and the view of a definition of threads whose type is not stated.
@@ -145,24 +143,13 @@ impl Kernel<'_> {
             if threads.base.text != own || !threads.ops.is_empty() {
                 return;
             }
-            let (own, number) = (own.to_owned(), number.text.clone());
-            body.stmts.drain(..2);
-            visit::each_mut(&mut body.stmts, &mut |stmt| {
-                visit::parts_mut(stmt, &mut |part| match part {
-                    PartMut::View(View { base, .. }, Of::Threads) if base.text == own => {
-                        base.text.clone_from(group);
-                    }
-                    PartMut::Referred(name, Of::Threads) if name.text == own => {
-                        name.text.clone_from(group);
-                    }
-                    PartMut::Expr(Expr { kind: ExprKind::Name(name), .. })
-                        if name.strip_prefix('@') == Some(number.trim_start_matches('@')) =>
-                    {
-                        *name = format!("@{g}");
-                    }
-                    _ => {}
-                });
-            });
+            let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
+            by.threads.insert(own.to_owned(), group.clone());
+            by.numbers.insert(number.text.clone(), Expr::name(format!("@{g}")));
+            let mut rest = body.stmts[2..].to_vec();
+            if by.in_place(&mut rest).is_ok() {
+                body.stmts = rest;
+            }
         });
     }
 

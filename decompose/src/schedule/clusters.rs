@@ -86,7 +86,8 @@ fn executed(stmt: &mut Stmt, grid: &str, cluster: &str) {
     });
 }
 
-fn number(attr: &Attr) -> Option<i64> {
+/// The number that an attribute is, if it is one.
+pub(crate) fn number(attr: &Attr) -> Option<i64> {
     match &attr.value {
         AttrValue::Tuple(TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. })) => Some(*n),
         _ => None,

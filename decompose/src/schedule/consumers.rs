@@ -90,7 +90,7 @@ fn unfed(asked: Span) -> Diagnostic {
 
 /// How many groups of threads a kernel asks to consume what a producer copies; 0 where it does not.
 pub(crate) fn of(kernel: &carbyne_ir::program::Spec) -> i64 {
-    kernel.ints("consumers").map_or(0, |n| n.iter().sum())
+    kernel.ints("consumers").and_then(|n| n.first().copied()).unwrap_or(0)
 }
 
 /// The threads of a block in which so many groups of `threads` consume.

@@ -595,24 +595,33 @@ impl Stages<'_> {
 
     /// The same for these statements of the loop.
     pub(super) fn slice(&mut self, parts: &Parts, stmts: &[Stmt], at: &Expr) -> Substitution {
-        let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
+        let mut by = renamed(stmts, self.names);
         by.numbers.insert(parts.var.text.clone(), at.clone());
-        for stmt in stmts {
-            visit::parts(stmt, &mut |part| match part {
-                Part::Defined(name, Of::Data) => {
-                    by.rename_data(&name.text, &self.names.fresh(&name.text));
-                }
-                Part::Defined(name, Of::Number) => {
-                    by.rename_number(&name.text, &self.names.fresh(&name.text));
-                }
-                Part::Defined(name, Of::Threads) => {
-                    by.threads.insert(name.text.clone(), self.names.fresh(&name.text));
-                }
-                _ => {}
-            });
-        }
         by
     }
+}
+
+/// Names of their own for all that these statements define themselves.
+pub(super) fn renamed<'s>(
+    stmts: impl IntoIterator<Item = &'s Stmt>,
+    names: &mut Names,
+) -> Substitution {
+    let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
+    for stmt in stmts {
+        visit::parts(stmt, &mut |part| match part {
+            Part::Defined(name, Of::Data) => {
+                by.rename_data(&name.text, &names.fresh(&name.text));
+            }
+            Part::Defined(name, Of::Number) => {
+                by.rename_number(&name.text, &names.fresh(&name.text));
+            }
+            Part::Defined(name, Of::Threads) => {
+                by.threads.insert(name.text.clone(), names.fresh(&name.text));
+            }
+            _ => {}
+        });
+    }
+    by
 }
 
 /// Copies of statements with names replaced. The statements themselves will be gone: a copy of one that was generated

@@ -62,14 +62,11 @@ pub(crate) fn apply(
     for &kernel in &p.kernels {
         let ops = ops::collect(p, kernel);
         for stmt in p.specs[kernel].body.iter().flatten() {
-            let of = Bulk::of(p, by, kernel, stmt, &ops);
-            let of = match of {
-                Some(of) => {
-                    Some(of.shared(p, table, kernel, stmt, None).streamed(p, table, kernel))
-                }
+            let of = match Bulk::of(p, by, kernel, stmt, &ops) {
+                Some(of) => Some(of.shared(p, table, kernel, stmt, None)),
                 None => Bulk::within(p, by, kernel, stmt, &ops),
             };
-            found.extend(of.map(|of| (stmt.node.key(), of)));
+            found.extend(of.map(|of| (stmt.node.key(), of.streamed(p, table, kernel))));
         }
     }
     let (handed, producers) = (vec![], vec![]);
@@ -234,15 +231,16 @@ impl Bulk {
         let runs = length.is_ok_and(|n| p.arena.range(n).0.is_some_and(|least| least > 0));
         let outer = Outer { step: *step, inner: inner.node.key(), turns, once, runs };
         let of = fine.then_some(of)?.shared(p, table, kernel, inner, Some((stmt, &outer)));
-        let of = if once { of.streamed(p, table, kernel) } else { of };
         Some(Bulk { outer: Some(outer), ..of })
     }
 
-    /// The same where the largest of the tensors that are read passes the caches: who reads an element of it does so at about the
+    /// The same where the largest of the tensors that are read passes the caches, if each block takes one tile: who reads an element of it does so at about the
     /// same time, where all blocks run together, and what lies in the caches already need not make room for it.
     fn streamed(mut self, p: &Program, table: &AtomTable, kernel: SpecId) -> Self {
         let blocks = p.specs[kernel].exec.and_then(|e| p.threads[e.blocks].concat().to_fixed());
-        if blocks.is_none_or(|blocks| blocks.size() > machine(table.arch).sms) {
+        if self.outer.as_ref().is_some_and(|outer| !outer.once)
+            || blocks.is_none_or(|blocks| blocks.size() > machine(table.arch).sms)
+        {
             return self;
         }
         let bits = |ring: &&mut Ring| {

@@ -39,7 +39,6 @@ impl<'p> Shares<'p> {
         // Block number c·size + r is block r of cluster c.
         let (clusters, number) = match &levels?[..] {
             [outer, inner] => match (outer.leaves(), inner.leaves()) {
-                (&[], &[(number, 1)]) => (1, number),
                 (&[(clusters, step)], &[(number, 1)]) if clusters == 1 || step == number => {
                     (clusters, number)
                 }

@@ -20,7 +20,7 @@ use super::consumers;
 use super::modulo::Scheduler;
 use super::modulo::graph::{self, Graph};
 use super::modulo::problem::Problem;
-use super::pipeline::{BUDGET, Loop, copied};
+use super::pipeline::{BUDGET, Loop, copied, renamed};
 use super::turns::{count, plus, referred};
 use crate::build::{spec, sync, zero};
 use crate::leaves;
@@ -269,14 +269,14 @@ impl Write<'_> {
             return None;
         }
         // What is declared before the loop has a name of its own.
-        let mut renamed = Substitution { budget: BUDGET, ..Substitution::default() };
+        let mut before = Substitution { budget: BUDGET, ..Substitution::default() };
         for stmt in stmts.iter().filter(|s| of.carried.contains(&s.id.key())) {
             let StmtKind::Allocate { name, .. } = &stmt.kind else { return None };
             if self.defined.get(name.text.as_str()) != Some(&1) {
-                renamed.rename_data(&name.text, &self.names.fresh(&name.text));
+                before.rename_data(&name.text, &self.names.fresh(&name.text));
             }
         }
-        renamed.in_place(&mut stmts).ok()?;
+        before.in_place(&mut stmts).ok()?;
         let list = List::of(&stmts)?;
 
         // The prologue.
@@ -359,22 +359,8 @@ impl Write<'_> {
         chunks: impl Iterator<Item = &'c Vec<usize>>,
         but: &[usize],
     ) -> Substitution {
-        let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
-        for i in chunks.flatten().filter(|i| !but.contains(i)) {
-            parts(&stmts[*i], &mut |part| match part {
-                Part::Defined(name, Of::Data) => {
-                    by.rename_data(&name.text, &self.names.fresh(&name.text));
-                }
-                Part::Defined(name, Of::Number) => {
-                    by.rename_number(&name.text, &self.names.fresh(&name.text));
-                }
-                Part::Defined(name, Of::Threads) => {
-                    by.threads.insert(name.text.clone(), self.names.fresh(&name.text));
-                }
-                _ => {}
-            });
-        }
-        by
+        let own = chunks.flatten().filter(|i| !but.contains(i)).map(|i| &stmts[*i]);
+        renamed(own, self.names)
     }
 
     /// Statements in which a product that sets its sums adds to zeros: what adds can be left under way.
