@@ -14,7 +14,8 @@ pub(crate) fn machine(name: &str) -> PathBuf {
     folder
 }
 
-/// The command on that machine: exit code, standard output, standard error.
+/// The command on that machine: exit code, standard output, standard error with indented
+/// lines joined to the one before, since the length of paths decides where lines break.
 pub(crate) fn carbyne(
     machine: &Path,
     variables: &[(&str, &str)],
@@ -30,7 +31,13 @@ pub(crate) fn carbyne(
         .output()
         .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    let (out, errors) = (text(output.stdout), text(output.stderr));
+    let mut joined = String::with_capacity(errors.len());
+    for line in errors.lines() {
+        joined.push(if line.starts_with(' ') { ' ' } else { '\n' });
+        joined.push_str(line.trim());
+    }
+    (output.status.code().unwrap_or(-1), out, joined.trim_start().to_owned())
 }
 
 /// The usual command line, and more.
