@@ -311,6 +311,17 @@ impl Timing {
         self.memory(32 * bytes, self.global_bytes, self.global_cycles)
     }
 
+    /// What a warp adds to global memory, `bytes` per thread.
+    pub(crate) fn red(&self, bytes: i64) -> Cost {
+        self.memory(32 * bytes, self.red_bytes, self.global_cycles)
+    }
+
+    /// How many times as long as a store an accumulation in global memory keeps the second-level cache busy.
+    #[must_use]
+    pub fn red_times(&self) -> f64 {
+        self.global_bytes / self.red_bytes.max(1e-9)
+    }
+
     fn memory(&self, bytes: i64, rate: f64, latency: f64) -> Cost {
         let bytes = bytes as f64;
         let issue_cycles = (bytes / rate).max(1.0);

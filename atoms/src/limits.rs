@@ -116,6 +116,8 @@ pub struct Timing {
     pub bulk_cycles: f64,
     /// Bytes per cycle between a multiprocessor and the second-level cache.
     pub global_bytes: f64,
+    /// Bytes per cycle that the second-level cache adds to what lies in it, for each multiprocessor.
+    pub red_bytes: f64,
     /// Cycles until a value of shared memory is there.
     pub shared_load_cycles: f64,
     /// Cycles until a store to shared memory is done.
@@ -204,6 +206,7 @@ static SM_70: ArchLimits = ArchLimits {
         global_cycles: 400.0,
         bulk_cycles: 400.0,
         global_bytes: 64.0,
+        red_bytes: 64.0,
         shared_load_cycles: 23.0,
         shared_store_cycles: 19.0,
         math_source: "rate: CUDA C++ Programming Guide, Throughput of Native Arithmetic \
@@ -310,6 +313,7 @@ static SM_90: ArchLimits = ArchLimits {
         mma_k16_cycles: 33.0,
         global_cycles: 480.0,
         bulk_cycles: 1200.0,
+        red_bytes: 13.0,
         shared_load_cycles: 29.0,
         math_source: SM_70.timing.math_source,
         mma_source: "estimate: half of the rate of wgmma",

@@ -202,6 +202,13 @@ impl<'a> Least<'a> {
                 Some(Memory::Sh) => self.shared(t, by),
                 _ => continue,
             };
+            let own = match (spec.kind, memory(t)) {
+                (SpecKind::Accumulate(_), Some(Memory::Gl)) => {
+                    let times = limits(self.rates.table.arch).timing.red_times();
+                    Work { sectors: own.sectors * times, ..own }
+                }
+                _ => own,
+            };
             // Nobody waits for a store.
             all = Work { completion: all.completion, ..all.and(own) };
         }

@@ -9,6 +9,7 @@ use super::access::{Found, Mask, Relation, Target, depends};
 use super::drift::{Drift, drift, mentions};
 use super::facts::{Asynchronous, Facts};
 use super::tree::{At, Tree, Turns};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{StmtKind, TensorId};
 use std::collections::btree_map::Entry;
@@ -140,13 +141,27 @@ impl Dependences<'_, '_> {
                     let (a, b) = (&accesses[i], &accesses[j]);
                     // What ends at a wait has begun at its leaf.
                     let starts = b.at == b.leaf;
-                    if (a.write || b.write) && starts && self.may_touch(a, b) {
+                    let writes = (a.write || b.write) && !self.commute(a, b);
+                    if writes && starts && self.may_touch(a, b) {
                         self.pair(a, b, &mut out);
                     }
                 }
             }
         }
         out.into_values().collect()
+    }
+
+    /// Whether both add to what they touch, or combine with it by another operation of one kind, so
+    /// that their order does not count.
+    fn commute(&self, a: &Access, b: &Access) -> bool {
+        let operation = |access: &Access| {
+            let kind = &self.facts.p.specs[self.tree.spec(access.leaf)?].kind;
+            match kind {
+                SpecKind::Accumulate(op) if access.write => Some(*op),
+                _ => None,
+            }
+        };
+        operation(a).is_some_and(|of| operation(b) == Some(of))
     }
 
     fn may_touch(&self, a: &Access, b: &Access) -> bool {

@@ -5,7 +5,7 @@ use super::copy::Candidate;
 use super::ops::Op;
 use super::{exchange, matmul, pointwise, reduce};
 use crate::model::work::Work;
-use carbyne_atoms::{Atom, AtomTable, Unit, Visibility, limits};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Unit, Visibility, limits};
 use carbyne_ir::ast::SpecKind;
 
 /// A copy.
@@ -21,11 +21,13 @@ pub(super) fn copy(table: &AtomTable, op: &Op, c: &Candidate, wavefronts: f64) -
         true => n * (widest as f64 / line).max(1.0),
         false => 0.0,
     };
+    let timing = &limits(table.arch).timing;
+    let times = if matches!(atom.op, AtomOp::Accumulate(_)) { timing.red_times() } else { 1.0 };
     Work {
         instructions: n,
         issue: n,
         wavefronts: wavefronts / op.trips.max(1) as f64 + lines,
-        sectors: c.sectors * n,
+        sectors: c.sectors * n * times,
         // Its own cycles are those of the units that it keeps busy.
         completion: atom.cost.completion_cycles - (atom.cost.issue_cycles - 1.0).max(0.0),
         asynchronous,

@@ -1,7 +1,7 @@
 //! `carbyne atoms calibrate --machine --device`: what no chain of one atom tells, measured by kernels.
 //!
 //! `wgmma` by the number of its columns and the place of its first factor, copies by boxes, loads and stores by width
-//! and memory, barriers. Each kernel is a text of this folder with numbers for its names, decomposed as any
+//! and memory, sums in memory, barriers. Each kernel is a text of this folder with numbers for its names, decomposed as any
 //! other. It has one loop that is not unrolled, around which every warp reads the clock; two kernels that differ in the rounds of
 //! the loop are timed, and the difference counts, of the median block in the fastest of some launches.
 
@@ -30,6 +30,7 @@ const WGMMA_REGISTERS: &str = include_str!("machine/wgmma_registers.cby");
 const BOXES: &str = include_str!("machine/boxes.cby");
 const LOADS: &str = include_str!("machine/loads.cby");
 const STORES: &str = include_str!("machine/stores.cby");
+const SUMS: &str = include_str!("machine/sums.cby");
 const SHARED_LOADS: &str = include_str!("machine/shared_loads.cby");
 const SHARED_STORES: &str = include_str!("machine/shared_stores.cby");
 const BARRIER: &str = include_str!("machine/barrier.cby");
@@ -128,6 +129,10 @@ fn parts(sms: i64) -> Vec<Part> {
             let name = format!("st.global.b{bits} to {place}");
             part(name, STORES, &numbers, 64, Unit::Bytes(round as f64));
         }
+        let numbers =
+            [("B", sms), ("V", values), ("T", 1024), ("J", 8), ("W", 256 * KIB / round)];
+        let name = format!("sums of {values} f32 a thread in L2");
+        part(name, SUMS, &numbers, 64, Unit::Bytes(round as f64));
         let numbers = |j| [("B", 1), ("V", values), ("T", 1024), ("J", j)];
         let name = format!("ld.shared.b{bits}");
         part(name, SHARED_LOADS, &numbers(8), 64, Unit::Bytes(round as f64));
