@@ -454,15 +454,24 @@ fn tiles(
     let mut boxes = None;
     let mut rotated = false;
     if staging.bulk && staging.rotated {
-        let mut own = names.clone();
-        let found = schedule::rotate::apply(&tree, &program, scheduler, &mut own);
-        boxes = found.and_then(|(mut tree, prologues)| {
+        let attempt = |loops: &[(NodeKey, schedule::rotate::Rotation)]| {
+            let mut own = names.clone();
+            let (mut tree, prologues) = schedule::rotate::apply(&tree, loops, &mut own)?;
             tree.version = version;
             let program = generated.checked(&tree).ok()?;
-            by_boxes(&tree, &program, &prologues, &mut own)
-        });
-        rotated = boxes.is_some();
-        if rotated {
+            let found = by_boxes(&tree, &program, &prologues, &mut own)?;
+            Some((found, own))
+        };
+        let mut loops = schedule::rotate::find(&program, scheduler);
+        let mut found = attempt(&loops);
+        if found.is_none() && loops.len() > 1 {
+            // One that does not do leaves the others theirs.
+            loops.retain(|of| attempt(std::slice::from_ref(of)).is_some());
+            found = attempt(&loops);
+        }
+        rotated = found.is_some();
+        if let Some((found, own)) = found {
+            boxes = Some(found);
             *names = own;
         }
     }

@@ -6,6 +6,7 @@ use crate::report::{
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::scalar::Memory;
 
 impl Report {
     /// Errors for what is not ordered and for what is wrong, warnings for what cannot be said; in text order.
@@ -171,6 +172,10 @@ fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
         Missing::Order => {
             format!("put `barrier(#{root})`, or one of fewer threads, between {between}")
         }
+        Missing::Fence if p.buffers[b.buffer].memory == Some(Memory::Gl) => format!(
+            "let threads copy `%{}` at line {to}, or write it in a kernel before: `fence.async` is for shared memory",
+            p.buffers[b.buffer].name
+        ),
         Missing::Fence => {
             format!("put `fence.async` behind line {from}, before the barrier that follows it")
         }

@@ -11,6 +11,8 @@ pub(crate) enum Proxy {
     Generic,
     /// As asynchronous instructions do.
     Async,
+    /// As the copy engine accesses global memory, for which `fence.async` does not stand.
+    Global,
 }
 
 /// What an access does.
@@ -59,7 +61,7 @@ pub(crate) struct Cell {
 
 impl Record {
     fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
-        let proxy = u64::from(self.proxy == Proxy::Async);
+        let proxy = u64::from(self.proxy != Proxy::Generic);
         print.words(&[u64::from(self.site) << 1 | proxy, u64::from(self.buffer)]);
         match self.by {
             By::Lanes { lanes, time } => {
@@ -127,7 +129,8 @@ impl Record {
     pub(crate) fn relation(&self, clocks: &Clocks, who: &Who) -> Relation {
         let observer = clocks.class(who.thread);
         let knows = &observer.knows;
-        let crosses = self.proxy == Proxy::Generic && who.proxy == Proxy::Async;
+        let crosses = self.proxy == Proxy::Generic && who.proxy != Proxy::Generic;
+        let fences = who.proxy != Proxy::Global;
         match self.by {
             By::Lanes { lanes, time } => {
                 let own = if who.thread / 32 == self.warp { 1u32 << (who.thread % 32) } else { 0 };
@@ -140,7 +143,7 @@ impl Record {
                 self.each_class(clocks, lanes, |class, of_class| {
                     let agent = clocks.classes[class as usize].agent;
                     known &= of_class & others == 0 || knows.seen.get(agent) >= time;
-                    fenced &= !crosses || knows.fenced.get(agent) >= time;
+                    fenced &= !crosses || fences && knows.fenced.get(agent) >= time;
                 });
                 match (known, fenced) {
                     (false, _) => Relation::Unordered,
@@ -160,7 +163,7 @@ impl Record {
                             found = relation;
                         }
                     };
-                    let fence = |fenced: bool| match crosses && !fenced {
+                    let fence = |fenced: bool| match crosses && !(fences && fenced) {
                         true => Relation::Unfenced,
                         false => Relation::Ordered,
                     };

@@ -324,7 +324,10 @@ fn race(
         )
         .label(by)
         .related(other.span, format!("{first} writes it here"))
-        .help("write `fence.async` behind the write, before the barrier that follows");
+        .help(match kernel.views[access.view].space {
+            Space::Global(_) => "let threads copy the tensor, or write it in a kernel before: `fence.async` is for shared memory",
+            _ => "write `fence.async` behind the write, before the barrier that follows",
+        });
     }
     Diagnostic::new(
         Code::Race,

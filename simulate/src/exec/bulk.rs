@@ -71,12 +71,11 @@ impl Runner<'_> {
         let inside = self.inside(site, copy, thread)?;
         let mut who = self.who(thread / 32, site);
         who.thread = thread as u16;
-        // Only shared memory is reached by the other proxy; in global memory the copy is the thread's.
-        let mut by_proxy = who.clone();
-        by_proxy.proxy = Proxy::Async;
+        let (mut near, mut far) = (who.clone(), who);
+        (near.proxy, far.proxy) = (Proxy::Async, Proxy::Global);
         let way = |space: Space| match space {
-            Space::Shared(_) => &by_proxy,
-            _ => &who,
+            Space::Shared(_) => &near,
+            _ => &far,
         };
         let mut elements: Vec<Vec<Pending>> = ranks.iter().map(|_| Vec::new()).collect();
         let (mut granules, mut sources, mut targets) = (Vec::new(), Vec::new(), Vec::new());

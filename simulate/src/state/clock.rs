@@ -188,6 +188,8 @@ pub(crate) enum Proxy {
     Generic,
     /// As asynchronous instructions do.
     Async,
+    /// As the copy engine accesses global memory, for which `fence.async` does not stand.
+    Global,
 }
 
 /// What the lanes of a warp know: together while they agree, else each for itself.
@@ -295,13 +297,14 @@ impl Who {
     /// Whether a proxy fence stands between it and an access that it comes after.
     #[inline]
     pub(crate) fn is_fenced_from(&self, agent: u16, time: u32, lane: u8) -> bool {
-        self.holds(&self.fenced, agent, time, lane)
+        self.proxy != Proxy::Global && self.holds(&self.fenced, agent, time, lane)
     }
 
     /// As [`Who::is_fenced_from`] of several lanes.
     #[inline]
     pub(crate) fn is_fenced_from_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
-        self.entry(&self.fenced, agent).is_some_and(|e| e.knows_all(time, lanes))
+        let fenced = self.entry(&self.fenced, agent).is_some_and(|e| e.knows_all(time, lanes));
+        fenced && self.proxy != Proxy::Global
     }
 
     #[inline]

@@ -63,7 +63,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 warp: thread / 32,
                 proxy: match view.space {
                     Space::Shared(_) => Proxy::Async,
-                    _ => Proxy::Generic,
+                    _ => Proxy::Global,
                 },
                 site,
                 serial,

@@ -171,6 +171,13 @@ impl Bulk {
             buffers.insert(p.tensors[t].buffer);
             rings.insert(*allocation, Ring::of(p, table, (t, id, copy), body, &op)?);
         }
+        // What threads of the same kernel write to global memory the copy engine need not see.
+        let all = p.specs[kernel].body.as_deref().unwrap_or_default();
+        let outputs = p.walk(all).specs().flat_map(|id| &p.specs[id].outputs);
+        let written: BTreeSet<BufferId> = outputs.map(|t| p.tensors[*t].buffer).collect();
+        if rings.values().any(|ring| written.contains(&p.tensors[ring.from].buffer)) {
+            return None;
+        }
         let exec = p.specs[kernel].exec?;
         let name = |id: program::ThreadsId| {
             p.threads[id].name.clone().or_else(|| p.threads[p.threads[id].root].name.clone())

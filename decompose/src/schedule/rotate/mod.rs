@@ -36,14 +36,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// Where what the copy engine needs is written for a loop: before this statement of its prologue.
 pub(crate) type Prologues = HashMap<NodeKey, NodeKey>;
 
-/// The module with such loops written out, and their prologues; none where there are none. `p` is what the module resolves to.
-pub(crate) fn apply(
-    module: &Module,
-    p: &Program,
-    by: Scheduler<'_>,
-    names: &mut Names,
-) -> Option<(Module, Prologues)> {
-    let mut found = HashMap::new();
+/// Such loops of a module, in their order. `p` is what it resolves to.
+pub(crate) fn find(p: &Program, by: Scheduler<'_>) -> Vec<(NodeKey, Rotation)> {
+    let mut found = vec![];
     for &kernel in &p.kernels {
         if consumers::of(&p.specs[kernel]) > 0 {
             continue;
@@ -55,9 +50,16 @@ pub(crate) fn apply(
             found.extend(of.map(|of| (stmt.node.key(), of)));
         }
     }
-    if found.is_empty() {
-        return None;
-    }
+    found
+}
+
+/// The module with these loops of it written out, and their prologues; none where there are none.
+pub(crate) fn apply(
+    module: &Module,
+    found: &[(NodeKey, Rotation)],
+    names: &mut Names,
+) -> Option<(Module, Prologues)> {
+    let found = found.iter().map(|(key, of)| (*key, of)).collect();
     let defined = count(&module.items);
     let mut write = Write { found, defined, names, prologues: HashMap::new() };
     let mut tree = module.clone();
@@ -66,7 +68,8 @@ pub(crate) fn apply(
 }
 
 /// How the body of a loop is written anew.
-struct Rotation {
+#[derive(Clone)]
+pub(crate) struct Rotation {
     /// The operations of a body in the order of issue, whether each is that of the next iteration, and for all but how many
     /// products is waited before it.
     body: Vec<(NodeKey, bool, Option<usize>)>,
@@ -229,7 +232,7 @@ impl<'p> Parts<'p> {
 
 /// Puts such loops in the places of loops.
 struct Write<'a> {
-    found: HashMap<NodeKey, Rotation>,
+    found: HashMap<NodeKey, &'a Rotation>,
     /// How often each name is defined in the module.
     defined: HashMap<&'a str, usize>,
     names: &'a mut Names,
@@ -239,7 +242,7 @@ struct Write<'a> {
 impl Rewriter for Write<'_> {
     fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
         let Some(of) = self.found.remove(&stmt.id.key()) else { return out.push(stmt) };
-        let Some((mut before, body, mark)) = self.written(&of, &stmt) else {
+        let Some((mut before, body, mark)) = self.written(of, &stmt) else {
             return out.push(stmt);
         };
         inherit(&mut before, stmt.id, stmt.span);
