@@ -399,7 +399,7 @@ impl<'a> Alone<'a> {
         let units = if ring > 0.0 { &own } else { &held };
         let contended =
             if self.described(body) { self.t.fitted.contended * own[SHARED] } else { 0.0 };
-        let least = (units[MATRIX] + contended).max(most(units)).max(ring);
+        let least = (units[MATRIX] + contended).max(most(units) + contended / 2.0).max(ring);
         let more = (trips - followed) as f64;
         // Groups that take turns overlap but for the loop that is fed.
         let turns = if ringed > 0.0 && self.in_loop == 1 { self.o.consumers.max(1) } else { 1 };
