@@ -184,6 +184,11 @@ mod tests {
         for name in ["ld.shared.b128", "st.shared.b32", "st.shared.b64", "st.shared.b128"] {
             assert!((value(name) / shared - 1.0).abs() < 0.05, "{name}");
         }
+        let sums = crate::limits(Arch::Sm90a).timing.red_bytes;
+        for n in [1, 2, 4] {
+            let own = value(&format!("sums of {n} f32 a thread in L2"));
+            assert!((sums / own - 1.0).abs() < 0.1, "{n}: {sums}, measured {own}");
+        }
     }
 
     #[test]

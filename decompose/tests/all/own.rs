@@ -12,6 +12,9 @@ fn table(arch: &str) -> AtomTable {
     AtomTable::new(arch.parse().expect("an architecture"))
 }
 
+/// What only pins of parameters take, so that samples have none: it has tests of its own.
+const PINNED: [&str; 1] = ["wgmma_stream_k"];
+
 #[test]
 fn every_strategy_computes_what_it_means() {
     let all = Strategies::default();
@@ -50,7 +53,7 @@ fn every_strategy_computes_what_it_means() {
                 right += 1;
             }
         }
-        assert!(right > 0, "no sample of @{name} decomposes");
+        assert_eq!(right > 0, !PINNED.contains(&name.as_str()), "samples of @{name} decompose");
     }
 }
 

@@ -192,3 +192,22 @@ Spec @mlp <<<#grid:[@i < 2], #cta:[128]>>> (%X, %W1, %W2) -> (%Y) {{
         assert!(same, "from {start} to {end}: {}", d.text);
     }
 }
+
+/// Another kernel, whose loop may have no iteration, has an index that is not known to lie within the keys.
+#[test]
+fn a_loop_that_cannot_be_rotated_leaves_others_their_rotation() {
+    let first = attention(128, 64, "@i + 1", 2);
+    let (_, kernel) = first.split_once("Spec ").expect("a kernel");
+    let second = kernel.replace("t < @i + 1", "t < @i").replace("@attention ", "@before ");
+    let (_, body) = second.split_once("{\n  %query").expect("a body");
+    let second = format!(
+        "%P:[S,D].f16.GL\nSpec @before <<<#grid:[@i < S / 64], #cta:[128]>>> (%Q, %K, %V) -> (%P) {{\n  %query{}",
+        body.replace("%O", "%P")
+    );
+    let table = sm_90a();
+    for src in [format!("{first}{second}"), first] {
+        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+        assert!(is_rotated(&d.text), "{}", d.text);
+        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+}

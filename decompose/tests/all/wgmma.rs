@@ -1,8 +1,8 @@
 //! Sequential tile-level bodies on sm_90a: MatMuls of factors in shared memory take `wgmma`, loops with stages have their rings
 //! filled by the copy engine and handed over by mbarriers, and what is in the way of that is left to other instructions.
 
-use crate::support::{decomposed, run};
-use carbyne_atoms::AtomTable;
+use crate::support::{decomposed, run, run_random};
+use carbyne_atoms::{Arch, AtomTable};
 use carbyne_decompose::checked;
 use carbyne_ir::program::Program;
 use carbyne_ir::text;
@@ -404,4 +404,87 @@ fn a_tile_that_has_room_beside_the_ring_takes_the_place_of_none() {
     let (text, _) = right(&Turns { blocks: 8, turns: 5, stages: 5, ..IN_TURN }.text());
     assert!(text.contains("bulk.tensor.2d.global.shared"), "{text}");
     assert!(!text.contains("reuses="), "{text}");
+}
+
+/// What threads write to global memory the copy engine sees only behind a fence that `fence.async` is not.
+#[test]
+fn threads_copy_what_their_kernel_has_written() {
+    let text = |written: &str| {
+        format!(
+            "carbyne 2
+%Q:[64,64].f16.GL
+%V:[256,64].f16.GL
+%L:[64,256].f16.GL
+%M:[64,256].f16.GL
+%O:[64,64].f32.GL
+Spec @k <<<#grid:[@i < 1], #cta:[128]>>> (%Q, %V, %L) -> (%{written}, %O) {{
+  %o:[64,64].f32 = 0
+  Move (%Q.tile([64,64])[@i, 0]) -> (%q)
+  for (t = 0; t < 4; t += 1) {{
+    %{written}.tile([64,64])[@i, t] = move(%q)
+  }}
+  for (t = 0; t < 4; t += 1) stages=2 {{
+    Move (%L.tile([64,64])[@i, t]) -> (%l:SH)
+    Move (%V.tile([64,64])[t, 0]) -> (%v:SH)
+    MatMul (%l, %v) -> (%o)
+  }}
+  %O.tile([64,64])[@i, 0] = move(%o)
+}}
+"
+        )
+    };
+    let table = AtomTable::new(Arch::Sm90a);
+    for (written, boxes) in [("L", false), ("M", true)] {
+        let d = decomposed(&text(written), &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        assert_eq!(d.text.contains("%L.tensormap"), boxes, "{}", d.text);
+        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+}
+
+/// Parts of the last wave's tiles are added by several blocks, from a ring that runs on from part to part.
+#[test]
+fn stream_k_computes_what_it_means() {
+    let table = AtomTable::new(Arch::Sm90a);
+    for (m, n, k, blocks, split) in
+        [(256, 384, 512, 4, 2), (384, 384, 512, 5, 4), (256, 384, 256, 5, 2)]
+    {
+        let src = format!(
+            "carbyne 2
+%A:[{m},{k}].f16.GL
+%B:[({k},{n}):(1,{k})].f16.GL
+%C:[{m},{n}].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32 by=@wgmma_stream_k[BM=128,BN=128,SPLIT={split},G={blocks}]
+"
+        );
+        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+        assert!(d.text.contains("%A.tensormap") && d.text.contains("red.global.add"), "{}", d.text);
+        assert!(d.text.contains("wgmma.wait(1)"), "{}", d.text);
+        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+}
+
+/// Nothing stands between sums of several iterations, whose order does not count.
+#[test]
+fn sums_of_one_kind_need_no_barrier() {
+    let text = |second: &str| {
+        format!(
+            "carbyne 2
+%w:[64,64].i32.GL
+Spec @sums <<<#grid:[@b < 1], #cta:[128]>>> () -> (%w) {{
+  %x:[64,64].i32 = 1
+  for (r = 0; r < 4; r += 1) {{
+    Move.add (%x) -> (%w)
+    {second} (%x) -> (%w.transpose())
+  }}
+}}
+"
+        )
+    };
+    let table = AtomTable::new(Arch::Sm90a);
+    let found = |second: &str| {
+        let d = decomposed(&text(second), &table);
+        d.map(|d| d.text.contains("barrier")).map_err(|e| format!("{:?}", e.into_vec()))
+    };
+    assert_eq!(found("Move.add"), Ok(false));
+    assert_eq!(found("Move.max"), Ok(true));
 }

@@ -411,7 +411,7 @@ impl<'m> BlockGlobal<'m> {
         let i = at as usize % PAGE;
         match (adds, page.shadow.last_write(i)) {
             (None, Some(last)) => {
-                let mut write = LastWrite::by(who);
+                let mut write = LastWrite::by(who).of_copy();
                 write.site = last.site;
                 page.shadow.note_write(i, write);
             }

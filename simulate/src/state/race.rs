@@ -54,6 +54,11 @@ impl LastWrite {
         }
     }
 
+    /// The same of the copy engine, to global memory.
+    pub(crate) fn of_copy(self) -> Self {
+        LastWrite { proxy: Proxy::Global, ..self }
+    }
+
     /// A copy that lands with an mbarrier, issued by a statement.
     pub(crate) fn landing(agent: u16, time: u32, site: u32, proxy: Proxy) -> Self {
         LastWrite { time, serial: 0, site, agent, thread: u16::MAX, proxy }

@@ -117,7 +117,8 @@ impl LastReads {
     #[inline]
     pub(super) fn after(&self, granule: usize, who: &Who, wrote: bool) -> Result<(), Clash> {
         let first = granule * self.agents;
-        let fence = wrote && who.proxy != Proxy::Generic;
+        // Which proxy has added to global memory is not kept.
+        let fence = wrote && who.proxy == Proxy::Async;
         let of_granule = self.last.get(first..first + self.agents).unwrap_or(&[]);
         for (agent, last) in of_granule.iter().enumerate() {
             let together = agent == usize::from(who.agent) && last.serial == who.serial;

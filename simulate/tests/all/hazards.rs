@@ -678,3 +678,45 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
     right(&text(bulk, "mbarrier.wait(%full, 0)"));
     wrong(&text(bulk, ""), Code::Race, ends);
 }
+
+/// `fence.async` is for shared memory: what a thread has written to global memory the copy engine does not see in the kernel.
+#[test]
+fn copies_do_not_see_what_threads_write_to_global_memory() {
+    let text = |tensor: &str| {
+        format!(
+            "carbyne 1
+%A:[64].f32.GL
+%L:[64].f32.GL
+%M:[64].f32.GL
+%B:[64].f32.GL
+#grid:[1].block
+#cta:[64].thread
+Spec @k <<<#grid, #cta>>> (%A, %L) -> (%L, %M, %B) {{
+  #one:[].thread = #cta.scalar()
+  @t = #cta.indices()
+  Allocate %s:[64].f32.SH{{align=128}}
+  Allocate %x:[1].f32.RF
+  Allocate %full:[1].mbarrier.SH
+  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0]) atom=ld.global.b32
+  Move <<<#grid, #one>>> (%x[0]) -> (%{tensor}[@t]) atom=st.global.b32
+  fence.async
+  Spec <<<#grid, #cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, 1)
+    fence.async
+  }}
+  barrier
+  Spec <<<#grid, #cta[0]>>> (%L, %full) -> (%s) {{
+    fence.async
+    mbarrier.expect(%full, 256)
+    Move <<<#grid, #cta[0]>>> (%L) -> (%s) bar=%full atom=cp.async.bulk.shared.global
+  }}
+  mbarrier.wait(%full, 0)
+  Move <<<#grid, #one>>> (%s[@t]) -> (%x[0]) atom=ld.shared.b32
+  Move <<<#grid, #one>>> (%x[0]) -> (%B[@t]) atom=st.global.b32
+}}
+"
+        )
+    };
+    right(&text("M"));
+    wrong(&text("L"), Code::MissingFence, "%L[0]");
+}

@@ -4,7 +4,7 @@ use crate::support::{reports, right, root};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::text;
-use carbyne_sync::{Limits, Report, Verdict, check};
+use carbyne_sync::{Limits, Missing, Pair, Report, Verdict, check};
 
 /// The text of a tile-level program, decomposed.
 fn decomposed(src: &str) -> String {
@@ -349,4 +349,48 @@ fn a_ring_that_runs_on_from_tile_to_tile_is_proved_at_its_size() {
     let report = check(&found.program, kernel, &table, &Limits::default());
     let said = report.diagnostics(&found.program, kernel);
     assert!(said.is_empty(), "{said:#?}");
+}
+
+/// `fence.async` is for shared memory: the copy engine does not see what threads of its kernel have written to global memory.
+#[test]
+fn copies_of_what_threads_wrote_to_global_memory_are_refused() {
+    let text = |tensor: &str| {
+        format!(
+            "carbyne 2
+%A:[64].f32.GL
+%L:[64].f32.GL
+%M:[64].f32.GL
+Spec @k <<<#grid:[1], #cta:[@t < 64]>>> (%A, %L) -> (%{tensor}) {{
+  #one = #cta.scalar()
+  Allocate %s:[64].f32.SH{{align=128}}
+  Allocate %x:[1].f32.RF
+  Allocate %full:[1].mbarrier.SH
+  Move <<<#one>>> (%A[@t]) -> (%x[0]) atom=ld.global.b32
+  Move <<<#one>>> (%x[0]) -> (%{tensor}[@t]) atom=st.global.b32
+  fence.async
+  Spec <<<#cta[0]>>> () -> (%full) {{
+    mbarrier.init(%full, 1)
+    fence.async
+  }}
+  barrier
+  Spec <<<#cta[0]>>> (%L, %full) -> (%s) {{
+    fence.async
+    mbarrier.expect(%full, 256)
+    Move (%L) -> (%s) bar=%full atom=cp.async.bulk.shared.global
+  }}
+  mbarrier.wait(%full, 0)
+}}
+"
+        )
+    };
+    let missing = |tensor: &str| -> Vec<Missing> {
+        let pairs = reports(&right(&text(tensor)), Arch::Sm90a).remove(0).pairs;
+        let lacks = |pair: &Pair| match pair.verdict {
+            Verdict::Unordered(missing) => Some(missing),
+            _ => None,
+        };
+        pairs.iter().filter_map(lacks).collect()
+    };
+    assert_eq!(missing("M"), []);
+    assert_eq!(missing("L"), [Missing::Fence]);
 }

@@ -129,8 +129,7 @@ fn parts(sms: i64) -> Vec<Part> {
             let name = format!("st.global.b{bits} to {place}");
             part(name, STORES, &numbers, 64, Unit::Bytes(round as f64));
         }
-        let numbers =
-            [("B", sms), ("V", values), ("T", 1024), ("J", 8), ("W", 256 * KIB / round)];
+        let numbers = [("B", sms), ("V", values), ("T", 1024), ("J", 8), ("W", 256 * KIB / round)];
         let name = format!("sums of {values} f32 a thread in L2");
         part(name, SUMS, &numbers, 64, Unit::Bytes(round as f64));
         let numbers = |j| [("B", 1), ("V", values), ("T", 1024), ("J", j)];
