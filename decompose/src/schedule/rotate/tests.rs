@@ -1,6 +1,6 @@
 //! Loops with two products.
 
-use super::{apply, find};
+use super::apply;
 use crate::names::Names;
 use crate::schedule::modulo::solve::{identity, solve};
 use crate::schedule::modulo::{Find, Scheduler};
@@ -47,7 +47,7 @@ fn rotated(src: &str, arch: Arch, find: Find) -> Option<String> {
     let p = crate::checked(&module, src).expect("is well-formed");
     let (table, machine) = (AtomTable::new(arch), machine(arch));
     let by = Scheduler { table: &table, machine: &machine, find };
-    let (tree, _) = apply(&module, &find(&p, by), &mut Names::of(&module))?;
+    let (tree, _) = apply(&module, &super::find(&p, by), &mut Names::of(&module))?;
     let printed = text::print(&tree);
     crate::checked(&text::parse(&printed).expect("parses"), &printed)
         .unwrap_or_else(|e| panic!("{e:?}\n{printed}"));
