@@ -488,3 +488,24 @@ Spec @sums <<<#grid:[@b < 1], #cta:[128]>>> () -> (%w) {{
     assert_eq!(found("Move.add"), Ok(false));
     assert_eq!(found("Move.max"), Ok(true));
 }
+
+/// `tile=` is a pin of a strategy's parameters, whose body may copy a tile in several boxes.
+#[test]
+fn tiles_that_are_copied_in_boxes_may_be_pinned() {
+    let table = AtomTable::new(Arch::Sm90a);
+    let text = |pins: &str| {
+        format!(
+            "carbyne 2
+%A:[256,128].f16.GL
+%B:[128,256].f16.GL
+%C:[256,256].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32 {pins}
+"
+        )
+    };
+    for pins in ["tile=(128,128,64) by=@wgmma_ring", "by=@wgmma_ring[BM=128,BN=128] warps=(2,1)"] {
+        let d = decomposed(&text(pins), &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        assert!(d.text.contains("%A.tensormap"), "{}", d.text);
+        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    }
+}

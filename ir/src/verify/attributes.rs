@@ -170,9 +170,14 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether a view of the tensor's buffer has these extents in its innermost level.
+    /// Whether a view of the tensor's buffer has these extents in its innermost level, or is one of boxes, several of which may
+    /// make a tile.
     fn tiles_of(&mut self, t: TensorId, tile: &[i64]) -> bool {
         let p = self.p;
+        let buffer = p.tensors[t].buffer;
+        if p.tensors.iter().any(|(_, view)| view.buffer == buffer && view.map.is_some()) {
+            return true;
+        }
         let tiles = self.tiles.get_or_insert_with(|| {
             let inner = p
                 .tensors
