@@ -313,7 +313,8 @@ impl Timing {
 
     /// What a warp adds to global memory, `bytes` per thread.
     pub(crate) fn red(&self, bytes: i64) -> Cost {
-        self.memory(32 * bytes, self.red_bytes, self.global_cycles)
+        let cost = self.memory(32 * bytes, self.red_bytes, self.global_cycles);
+        Cost { source: self.red_source, ..cost }
     }
 
     /// How many times as long as a store an accumulation in global memory keeps the second-level cache busy.

@@ -128,6 +128,8 @@ pub struct Timing {
     pub mma_source: &'static str,
     /// Where `wgmma_*` come from.
     pub wgmma_source: &'static str,
+    /// Where `red_bytes` come from.
+    pub red_source: &'static str,
     /// Where latencies of memory come from.
     pub memory_source: &'static str,
 }
@@ -213,6 +215,7 @@ static SM_70: ArchLimits = ArchLimits {
                       Instructions; latency: estimate",
         mma_source: "estimate",
         wgmma_source: "",
+        red_source: "estimate, as a plain store; more where several lanes touch one address",
         memory_source: "estimate, after the figures for sm_80",
     },
 };
@@ -317,6 +320,8 @@ static SM_90: ArchLimits = ArchLimits {
         shared_load_cycles: 29.0,
         math_source: SM_70.timing.math_source,
         mma_source: "estimate: half of the rate of wgmma",
+        red_source: "rate: measured by `carbyne atoms calibrate --machine`; latency: estimate; more where several lanes touch one \
+                     address",
         memory_source: "estimate, after Luo et al., Benchmarking and Dissecting the Nvidia Hopper \
                         GPU Architecture via Microbenchmarking, 2024",
         ..SM_80.timing

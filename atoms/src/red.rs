@@ -18,7 +18,7 @@ const CITE: &str = "PTX ISA, Parallel Synchronization and Communication Instruct
 const QUAD: &str = "(1,4):(0,1)";
 const OCT: &str = "(1,8):(0,1)";
 const LOOPED: &str = "estimate: a loop of compare and swap, when no two lanes touch one address";
-const PLAIN: &str = "estimate, as a plain store where `carbyne atoms calibrate --machine` has not measured sums in the second-level cache; more where several lanes touch one address";
+const PLAIN: &str = "estimate, as a plain store; more where several lanes touch one address";
 
 /// Of f32 in global memory: both operands and the sum may be subnormal.
 pub(crate) const FLUSHED: ErrorBound = ErrorBound::f32_ulps(0.5).plus(3.0 * F32_NORMAL);
@@ -83,7 +83,6 @@ fn shared() -> [Entry; 12] {
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let limits = limits(arch);
-    let in_global = |bytes| Cost { source: PLAIN, ..limits.timing.red(bytes) };
     let in_shared = |scalar: Scalar, bytes: i64| {
         let cost = limits.shared_store(32 * bytes);
         if scalar.bits() == 32 && !scalar.is_float() {
@@ -102,7 +101,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     };
     let global = global().map(|r| {
         let bytes = r.4 as i64 * r.3.bits() / 8;
-        accumulation(r, GL, in_global(bytes)).rounded(rounding(r.2, r.3))
+        accumulation(r, GL, limits.timing.red(bytes)).rounded(rounding(r.2, r.3))
     });
     let shared = shared().map(|r| {
         let bytes = r.4 as i64 * r.3.bits() / 8;

@@ -454,7 +454,7 @@ fn tiles(
     let mut boxes = None;
     let mut rotated = false;
     if staging.bulk && staging.rotated {
-        let attempt = |loops: &[(NodeKey, schedule::rotate::Rotation)]| {
+        let rotate = |loops: &[(NodeKey, schedule::rotate::Rotation)]| {
             let mut own = names.clone();
             let (mut tree, prologues) = schedule::rotate::apply(&tree, loops, &mut own)?;
             tree.version = version;
@@ -463,11 +463,11 @@ fn tiles(
             Some((found, own))
         };
         let mut loops = schedule::rotate::find(&program, scheduler);
-        let mut found = attempt(&loops);
+        let mut found = rotate(&loops);
         if found.is_none() && loops.len() > 1 {
             // One that does not do leaves the others theirs.
-            loops.retain(|of| attempt(std::slice::from_ref(of)).is_some());
-            found = attempt(&loops);
+            loops.retain(|of| rotate(std::slice::from_ref(of)).is_some());
+            found = rotate(&loops);
         }
         rotated = found.is_some();
         if let Some((found, own)) = found {

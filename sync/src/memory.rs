@@ -130,7 +130,9 @@ impl Record {
         let observer = clocks.class(who.thread);
         let knows = &observer.knows;
         let crosses = self.proxy == Proxy::Generic && who.proxy != Proxy::Generic;
-        let fences = who.proxy != Proxy::Global;
+        let passed = |agent: Agent, time: u32| {
+            !crosses || who.proxy != Proxy::Global && knows.fenced.get(agent) >= time
+        };
         match self.by {
             By::Lanes { lanes, time } => {
                 let own = if who.thread / 32 == self.warp { 1u32 << (who.thread % 32) } else { 0 };
@@ -143,7 +145,7 @@ impl Record {
                 self.each_class(clocks, lanes, |class, of_class| {
                     let agent = clocks.classes[class as usize].agent;
                     known &= of_class & others == 0 || knows.seen.get(agent) >= time;
-                    fenced &= !crosses || fences && knows.fenced.get(agent) >= time;
+                    fenced &= passed(agent, time);
                 });
                 match (known, fenced) {
                     (false, _) => Relation::Unordered,
@@ -163,19 +165,19 @@ impl Record {
                             found = relation;
                         }
                     };
-                    let fence = |fenced: bool| match crosses && !(fences && fenced) {
-                        true => Relation::Unfenced,
-                        false => Relation::Ordered,
+                    let fence = |fenced: bool| match fenced {
+                        true => Relation::Ordered,
+                        false => Relation::Unfenced,
                     };
                     if done > 0 {
                         let known = of_class & own != 0 || knows.seen.get(class.agent) >= done;
-                        let fenced = knows.fenced.get(class.agent) >= done;
+                        let fenced = passed(class.agent, done);
                         better(if known { fence(fenced) } else { Relation::Unordered });
                     }
                     if let Some((agent, phases)) = b.lands
                         && knows.seen.get(agent) >= phases
                     {
-                        better(fence(knows.fenced.get(agent) >= phases));
+                        better(fence(passed(agent, phases)));
                     }
                 });
                 found

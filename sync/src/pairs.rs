@@ -389,7 +389,7 @@ impl Pairs {
 /// The statements by which an access comes after an earlier one.
 fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Path> {
     let to = clocks.class(who.thread).agent;
-    let crosses = did != Does::Read && first.proxy == Proxy::Generic && who.proxy != Proxy::Generic;
+    let crosses = did != Does::Read && first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
     let mine = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
     match first.by {
         By::Lanes { lanes, time } => {

@@ -30,7 +30,8 @@ pub struct Fitted {
     /// fitted, as `contended` is, to
     /// the products of `bench/choice.tsv`.
     pub sustained: f64,
-    /// The part of the cycles of shared memory that they do not hide: copies are written to it while they read it.
+    /// The part of the cycles of shared memory that they do not hide: copies are written to it while they read it. Half of it where
+    /// another unit is busier than they are.
     pub contended: f64,
     /// How much longer a sector of device memory takes that lies apart from all others.
     pub apart: f64,

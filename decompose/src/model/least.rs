@@ -198,16 +198,14 @@ impl<'a> Least<'a> {
         }
         for &t in &spec.outputs {
             let own = match memory(t) {
-                Some(Memory::Gl) => self.global(t, by),
-                Some(Memory::Sh) => self.shared(t, by),
-                _ => continue,
-            };
-            let own = match (spec.kind, memory(t)) {
-                (SpecKind::Accumulate(_), Some(Memory::Gl)) => {
+                Some(Memory::Gl) if matches!(spec.kind, SpecKind::Accumulate(_)) => {
+                    let own = self.global(t, by);
                     let times = limits(self.rates.table.arch).timing.red_times();
                     Work { sectors: own.sectors * times, ..own }
                 }
-                _ => own,
+                Some(Memory::Gl) => self.global(t, by),
+                Some(Memory::Sh) => self.shared(t, by),
+                _ => continue,
             };
             // Nobody waits for a store.
             all = Work { completion: all.completion, ..all.and(own) };

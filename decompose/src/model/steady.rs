@@ -399,6 +399,8 @@ impl<'a> Alone<'a> {
         let units = if ring > 0.0 { &own } else { &held };
         let contended =
             if self.described(body) { self.t.fitted.contended * own[SHARED] } else { 0.0 };
+        // Where another unit than that of products is the busiest, half of it: products of small tiles, of which some are as fast as
+        // shared memory and some a tenth slower.
         let least = (units[MATRIX] + contended).max(most(units) + contended / 2.0).max(ring);
         let more = (trips - followed) as f64;
         // Groups that take turns overlap but for the loop that is fed.

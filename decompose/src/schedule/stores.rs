@@ -6,7 +6,7 @@
 //! holds more blocks; where none is free it is staged part by part, as few as let a multiprocessor hold as many blocks as it
 //! can. In a loop that thread stays before the tile is written again: the next iteration begins meanwhile.
 
-use super::bulk::{Boxes, Known, is_once};
+use super::bulk::{Boxes, Known, is_once, written};
 use super::roles::Handed;
 use crate::build::{barrier, define, sync, within};
 use crate::names::Names;
@@ -46,6 +46,7 @@ pub(crate) fn apply(
         written: HashMap::new(),
         loops: HashMap::new(),
     };
+    let mut stores = vec![];
     for stmt in Walk::new(&module.items).stmts() {
         let Some(of) = found.remove(&stmt.id.key()) else { continue };
         let StmtKind::Spec(Spec { inputs, outputs, attrs, .. }) = &stmt.kind else { continue };
@@ -55,12 +56,19 @@ pub(crate) fn apply(
         if !from.ops.is_empty() {
             continue;
         }
-        by.writers.insert(of.writer, stmt.id.key());
-        by.loops.extend(of.outer.map(|outer| (outer, of.exec.clone())));
-        by.tiles.insert(of.tile, stmt.id.key());
         let (tile, tensor) = (from.base.text.clone(), to.base.text.clone());
         let cache = attrs.iter().filter(|a| a.key.text == "cache").cloned().collect();
-        by.stores.insert(stmt.id.key(), (of, Target { tile, tensor, sizes, at, cache }));
+        stores.push((stmt.id.key(), of, Target { tile, tensor, sizes, at, cache }));
+    }
+    let ids: BTreeSet<SpecId> = stores.iter().map(|(_, of, _)| of.spec).collect();
+    for (key, of, target) in stores {
+        if written(p, of.kernel, &ids).contains(&of.to) {
+            continue;
+        }
+        by.writers.insert(of.writer, key);
+        by.loops.extend(of.outer.map(|outer| (outer, of.exec.clone())));
+        by.tiles.insert(of.tile, key);
+        by.stores.insert(key, (of, target));
     }
     if by.stores.is_empty() {
         return None;
@@ -72,6 +80,10 @@ pub(crate) fn apply(
 
 /// A Move of a tile that is staged in shared memory.
 struct Store {
+    /// The Move, its kernel, and where it goes.
+    spec: SpecId,
+    kernel: SpecId,
+    to: BufferId,
     /// Of the tile, and of a part of it.
     all: Boxes,
     boxes: Boxes,
@@ -159,7 +171,9 @@ fn of_kernel(
         let Some(boxes) = all.part(parts) else { continue };
         let exec = (blocks.clone(), threads.clone());
         let (tile, writer) = (staged.tile, staged.writer);
-        let store = Store { all, boxes, parts, tile, writer, reuses, outer, exec };
+        let (spec, to) = (id, p.tensors[*to].buffer);
+        let store =
+            Store { spec, kernel, to, all, boxes, parts, tile, writer, reuses, outer, exec };
         found.insert(stmt.node.key(), store);
     }
 }

@@ -2,7 +2,7 @@
 //! filled by the copy engine and handed over by mbarriers, and what is in the way of that is left to other instructions.
 
 use crate::support::{decomposed, run, run_random};
-use carbyne_atoms::{Arch, AtomTable};
+use carbyne_atoms::AtomTable;
 use carbyne_decompose::checked;
 use carbyne_ir::program::Program;
 use carbyne_ir::text;
@@ -79,6 +79,13 @@ fn right(src: &str) -> (String, Program) {
     let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
     run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
     (d.text, d.program)
+}
+
+/// The same with random numbers, too.
+fn right_in_any_case(src: &str) -> String {
+    let (text, program) = right(src);
+    run_random(&program, &sm_90a()).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+    text
 }
 
 #[test]
@@ -433,18 +440,49 @@ Spec @k <<<#grid:[@i < 1], #cta:[128]>>> (%Q, %V, %L) -> (%{written}, %O) {{
 "
         )
     };
-    let table = AtomTable::new(Arch::Sm90a);
     for (written, boxes) in [("L", false), ("M", true)] {
-        let d = decomposed(&text(written), &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
-        assert_eq!(d.text.contains("%L.tensormap"), boxes, "{}", d.text);
-        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+        let text = right_in_any_case(&text(written));
+        assert_eq!(text.contains("%L.tensormap"), boxes, "{text}");
+    }
+}
+
+/// Nor does the copy engine write after threads what they have written.
+#[test]
+fn threads_store_where_their_kernel_has_written() {
+    let text = |written: &str| {
+        format!(
+            "carbyne 2
+%A:[256,256].f16.GL
+%B:[(256,256):(1,256)].f16.GL
+%C:[256,256].f16.GL
+%D:[256,256].f16.GL
+Spec @gemm <<<#grid:[@i < 2, @j < 2], #cta:[256]>>> (%A, %B) -> (%C{written}) {{
+  %z:[128,128].f16 = 0
+  Move (%z) -> (%{to}.tile([128,128])[@i, @j])
+  %c:[128,128].f32 = 0
+  for (k = 0; k < 4; k += 1) stages=3 {{
+    Move (%A.tile([128,64])[@i, k]) -> (%sA:SH)
+    Move (%B.tile([64,128])[k, @j]) -> (%sB:SH)
+    MatMul (%sA, %sB) -> (%c) acc=f32
+  }}
+  %h = cast(%c, f16)
+  Move (%h) -> (%s:SH)
+  Move (%s) -> (%C.tile([128,128])[@i, @j])
+}}
+",
+            to = if written.is_empty() { "C" } else { "D" },
+        )
+    };
+    for (written, boxes) in [("", false), (", %D", true)] {
+        let text = right_in_any_case(&text(written));
+        assert!(text.contains("%A.tensormap"), "{text}");
+        assert_eq!(text.contains("%C.tensormap"), boxes, "{text}");
     }
 }
 
 /// Parts of the last wave's tiles are added by several blocks, from a ring that runs on from part to part.
 #[test]
 fn stream_k_computes_what_it_means() {
-    let table = AtomTable::new(Arch::Sm90a);
     for (m, n, k, blocks, split) in
         [(256, 384, 512, 4, 2), (384, 384, 512, 5, 4), (256, 384, 256, 5, 2)]
     {
@@ -456,10 +494,9 @@ fn stream_k_computes_what_it_means() {
 MatMul.set @gemm (%A, %B) -> (%C) acc=f32 by=@wgmma_stream_k[BM=128,BN=128,SPLIT={split},G={blocks}]
 "
         );
-        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
-        assert!(d.text.contains("%A.tensormap") && d.text.contains("red.global.add"), "{}", d.text);
-        assert!(d.text.contains("wgmma.wait(1)"), "{}", d.text);
-        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+        let text = right_in_any_case(&src);
+        assert!(text.contains("%A.tensormap") && text.contains("red.global.add"), "{text}");
+        assert!(text.contains("wgmma.wait(1)"), "{text}");
     }
 }
 
@@ -480,9 +517,8 @@ Spec @sums <<<#grid:[@b < 1], #cta:[128]>>> () -> (%w) {{
 "
         )
     };
-    let table = AtomTable::new(Arch::Sm90a);
     let found = |second: &str| {
-        let d = decomposed(&text(second), &table);
+        let d = decomposed(&text(second), &sm_90a());
         d.map(|d| d.text.contains("barrier")).map_err(|e| format!("{:?}", e.into_vec()))
     };
     assert_eq!(found("Move.add"), Ok(false));
@@ -492,20 +528,21 @@ Spec @sums <<<#grid:[@b < 1], #cta:[128]>>> () -> (%w) {{
 /// `tile=` is a pin of a strategy's parameters, whose body may copy a tile in several boxes.
 #[test]
 fn tiles_that_are_copied_in_boxes_may_be_pinned() {
-    let table = AtomTable::new(Arch::Sm90a);
-    let text = |pins: &str| {
+    let text = |(a, b): (&str, &str), pins: &str| {
         format!(
             "carbyne 2
-%A:[256,128].f16.GL
-%B:[128,256].f16.GL
+%A:[(256,128):{a}].f16.GL
+%B:[(128,256):{b}].f16.GL
 %C:[256,256].f16.GL
 MatMul.set @gemm (%A, %B) -> (%C) acc=f32 {pins}
 "
         )
     };
-    for pins in ["tile=(128,128,64) by=@wgmma_ring", "by=@wgmma_ring[BM=128,BN=128] warps=(2,1)"] {
-        let d = decomposed(&text(pins), &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
-        assert!(d.text.contains("%A.tensormap"), "{}", d.text);
-        run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+    let pins = ["tile=(128,128,64) by=@wgmma_ring", "by=@wgmma_ring[BM=128,BN=128] warps=(2,1)"];
+    for majors in [("(128,1)", "(256,1)"), ("(128,1)", "(1,128)"), ("(1,256)", "(256,1)")] {
+        for pins in pins {
+            let text = right_in_any_case(&text(majors, pins));
+            assert!(text.contains("tensormap([") && text.contains("wgmma.wait(1)"), "{text}");
+        }
     }
 }

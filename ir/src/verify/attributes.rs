@@ -9,7 +9,9 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::program::walk::Step;
-use crate::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
+use crate::program::{
+    BufferId, Program, Spec, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId,
+};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use std::collections::HashSet;
@@ -170,12 +172,20 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether a view of the tensor's buffer has these extents in its innermost level, or is one of boxes, several of which may
-    /// make a tile.
+    /// Whether a view of the tensor's buffer has these extents in its innermost level, or is a box of which a whole number makes
+    /// a tile.
     fn tiles_of(&mut self, t: TensorId, tile: &[i64]) -> bool {
         let p = self.p;
         let buffer = p.tensors[t].buffer;
-        if p.tensors.iter().any(|(_, view)| view.buffer == buffer && view.map.is_some()) {
+        let is_part = |view: &Tensor| {
+            let extents = || extents(p, view.levels.last()?);
+            let divides = |own: Vec<i64>| {
+                own.len() == tile.len()
+                    && tile.iter().zip(&own).all(|(n, by)| *by > 0 && n % by == 0)
+            };
+            view.buffer == buffer && view.map.is_some() && extents().is_some_and(divides)
+        };
+        if p.tensors.iter().any(|(_, view)| is_part(view)) {
             return true;
         }
         let tiles = self.tiles.get_or_insert_with(|| {

@@ -303,8 +303,7 @@ impl Who {
     /// As [`Who::is_fenced_from`] of several lanes.
     #[inline]
     pub(crate) fn is_fenced_from_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
-        let fenced = self.entry(&self.fenced, agent).is_some_and(|e| e.knows_all(time, lanes));
-        fenced && self.proxy != Proxy::Global
+        self.entry(&self.fenced, agent).is_some_and(|e| e.knows_all(time, lanes))
     }
 
     #[inline]

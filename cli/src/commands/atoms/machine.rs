@@ -124,14 +124,14 @@ fn parts(sms: i64) -> Vec<Part> {
             let name = format!("ld.global.b{bits} from {place}");
             part(name, LOADS, &numbers, 64, Unit::Bytes(round as f64));
         }
-        for (place, region) in [("L2", 256 * KIB), ("DRAM", 2048 * KIB)] {
+        for (name, text, region) in [
+            (format!("st.global.b{bits} to L2"), STORES, 256 * KIB),
+            (format!("st.global.b{bits} to DRAM"), STORES, 2048 * KIB),
+            (format!("sums of {values} f32 a thread in L2"), SUMS, 256 * KIB),
+        ] {
             let numbers = [("B", sms), ("V", values), ("T", 1024), ("J", 8), ("W", region / round)];
-            let name = format!("st.global.b{bits} to {place}");
-            part(name, STORES, &numbers, 64, Unit::Bytes(round as f64));
+            part(name, text, &numbers, 64, Unit::Bytes(round as f64));
         }
-        let numbers = [("B", sms), ("V", values), ("T", 1024), ("J", 8), ("W", 256 * KIB / round)];
-        let name = format!("sums of {values} f32 a thread in L2");
-        part(name, SUMS, &numbers, 64, Unit::Bytes(round as f64));
         let numbers = |j| [("B", 1), ("V", values), ("T", 1024), ("J", j)];
         let name = format!("ld.shared.b{bits}");
         part(name, SHARED_LOADS, &numbers(8), 64, Unit::Bytes(round as f64));

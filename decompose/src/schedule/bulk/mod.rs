@@ -171,10 +171,8 @@ impl Bulk {
             buffers.insert(p.tensors[t].buffer);
             rings.insert(*allocation, Ring::of(p, table, (t, id, copy), body, &op)?);
         }
-        // What threads of the same kernel write to global memory the copy engine need not see.
-        let all = p.specs[kernel].body.as_deref().unwrap_or_default();
-        let outputs = p.walk(all).specs().flat_map(|id| &p.specs[id].outputs);
-        let written: BTreeSet<BufferId> = outputs.map(|t| p.tensors[*t].buffer).collect();
+        // Copies ahead come too early for what the kernel writes.
+        let written = written(p, kernel, &BTreeSet::new());
         if rings.values().any(|ring| written.contains(&p.tensors[ring.from].buffer)) {
             return None;
         }
@@ -213,31 +211,19 @@ impl Bulk {
         else {
             return None;
         };
+        if *unroll == Unroll::Full {
+            return None;
+        }
         let staged =
             |s: &&program::Stmt| matches!(s.kind, program::StmtKind::For { stages: 2.., .. });
         let [inner] = body.iter().filter(staged).collect::<Vec<_>>()[..] else { return None };
         let of = Bulk::of(p, by, kernel, inner, ops)?;
         let turns = of.trips.filter(|n| *n > 0 && of.start.is_some())?;
-        // What is read ahead nothing writes.
-        let buffer = |t: TensorId| p.tensors[t].buffer;
-        let written: BTreeSet<BufferId> = p
-            .walk(body)
-            .specs()
-            .flat_map(|id| p.specs[id].outputs.iter().map(|t| buffer(*t)))
-            .collect();
-        let copies: BTreeSet<NodeKey> = of.rings.values().map(|r| r.copy).collect();
-        let is_copy = |s: &program::Stmt| copies.contains(&s.node.key());
-        let reads = p.walk(body).stmts().filter(|s| is_copy(s)).filter_map(|s| match s.kind {
-            program::StmtKind::Spec(id) => Some(id),
-            _ => None,
-        });
-        let mut reads = reads.flat_map(|id| p.specs[id].input_tensors());
-        let fine = *unroll != Unroll::Full && !reads.any(|t| written.contains(&buffer(t)));
         let once = is_once(p, stmt);
         let length = Dim::sub(&p.arena, *end, *start);
         let runs = length.is_ok_and(|n| p.arena.range(n).0.is_some_and(|least| least > 0));
         let outer = Outer { step: *step, inner: inner.node.key(), turns, once, runs };
-        let of = fine.then_some(of)?.shared(p, table, kernel, inner, Some((stmt, &outer)));
+        let of = of.shared(p, table, kernel, inner, Some((stmt, &outer)));
         Some(Bulk { outer: Some(outer), ..of })
     }
 
@@ -290,6 +276,13 @@ impl Bulk {
         }
         self
     }
+}
+
+/// What leaves of a kernel but for these write. The copy engine sees of global memory nothing that threads of its kernel have
+/// written, and does not write it after them (PTX ISA, Memory Consistency Model: Proxies).
+pub(super) fn written(p: &Program, kernel: SpecId, but: &BTreeSet<SpecId>) -> BTreeSet<BufferId> {
+    let leaves = p.leaves(kernel).into_iter().map(|(id, _)| id).filter(|id| !but.contains(id));
+    leaves.flat_map(|id| &p.specs[id].outputs).map(|t| p.tensors[*t].buffer).collect()
 }
 
 /// Whether a loop has at most one iteration, whatever it depends on.

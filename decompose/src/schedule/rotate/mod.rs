@@ -68,7 +68,6 @@ pub(crate) fn apply(
 }
 
 /// How the body of a loop is written anew.
-#[derive(Clone)]
 pub(crate) struct Rotation {
     /// The operations of a body in the order of issue, whether each is that of the next iteration, and for all but how many
     /// products is waited before it.
