@@ -113,23 +113,26 @@ impl Assumptions {
     }
 
     /// Those that may matter to expressions, the latest first: they share variables with these, or with others that do.
-    fn relevant(&self, cx: &ExprArena, goals: &[Dim]) -> Vec<Dim> {
+    fn relevant(&self, cx: &ExprArena, goals: &[Dim], budget: &mut Budget) -> Vec<Dim> {
         let mut vars: Vec<VarId> = goals.iter().flat_map(|goal| cx.vars_of(*goal)).collect();
+        vars.sort_unstable();
         let mut rest: Vec<&(Dim, Box<[VarId]>)> = self.holds.iter().rev().collect();
         let mut found = vec![];
-        loop {
-            let (near, far): (Vec<_>, Vec<_>) =
-                rest.into_iter().partition(|(_, own)| own.iter().any(|v| vars.contains(v)));
+        while budget.pay(rest.len()).is_some() {
+            let (near, far): (Vec<_>, Vec<_>) = rest
+                .into_iter()
+                .partition(|(_, own)| own.iter().any(|v| vars.binary_search(v).is_ok()));
             let room = MAX_ASSUMED - found.len();
             found.extend(near.iter().take(room).map(|(dim, _)| *dim));
             if near.is_empty() || found.len() >= MAX_ASSUMED {
-                return found;
+                break;
             }
             vars.extend(near.iter().flat_map(|(_, own)| own.iter()));
             vars.sort_unstable();
             vars.dedup();
             rest = far;
         }
+        found
     }
 }
 
@@ -179,9 +182,9 @@ pub fn divides(cx: &ExprArena, n: i64, dim: Dim, assumptions: &Assumptions) -> D
     if cx.divisor(dim) % n == 0 {
         return Decision::Known(true);
     }
-    let question = Question { cx, holds: assumptions.relevant(cx, &[dim]) };
-    let divisors = question.divisors();
     let mut budget = Budget::new(MAX_STEPS);
+    let question = Question { cx, holds: assumptions.relevant(cx, &[dim], &mut budget) };
+    let divisors = question.divisors();
     let mut system = System::new(cx, &divisors);
     let Some(sum) = system.sum(dim, &mut budget) else { return value(dim) };
     match system.remainder(&sum, n.into()) {
@@ -195,8 +198,7 @@ pub fn divides(cx: &ExprArena, n: i64, dim: Dim, assumptions: &Assumptions) -> D
         }
     }
     for symbol in assumptions.symbols.iter().filter_map(|v| cx.expr_of(*v)).take(MAX_TRIED) {
-        let mut with = divisors.clone();
-        with.push((symbol, n));
+        let with = also(&divisors, symbol, n);
         let mut system = System::new(cx, &with);
         let sum = system.sum(dim, &mut budget);
         if sum.is_some_and(|sum| system.remainder(&sum, n.into()) == (n.into(), 0)) {
@@ -214,7 +216,7 @@ pub(crate) fn proves(
     assumptions: &Assumptions,
     budget: &mut Budget,
 ) -> bool {
-    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b]) };
+    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b], budget) };
     budget.share(|own| question.holds(a, b, by, &question.divisors(), own))
 }
 
@@ -226,7 +228,7 @@ pub(crate) fn missing(
     assumptions: &Assumptions,
     budget: &mut Budget,
 ) -> Option<Fact> {
-    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b]) };
+    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b], budget) };
     question.missing(a, b, by, &assumptions.symbols, budget)
 }
 
@@ -249,7 +251,8 @@ fn decide(
     if apart(b, a, 1 - by) == Some(true) {
         return Decision::Known(false);
     }
-    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b]) };
+    let mut budget = Budget::new(MAX_STEPS);
+    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b], &mut budget) };
     let divisors = question.divisors();
     if question.holds(a, b, by, &divisors, &mut Budget::new(MAX_STEPS)) {
         return Decision::Known(true);
@@ -271,15 +274,23 @@ struct Question<'a> {
 /// Numbers that divide expressions.
 type Divisors = Vec<(ExprId, i64)>;
 
+/// These and one more.
+fn also(divisors: &Divisors, x: ExprId, n: i64) -> Divisors {
+    let mut all = divisors.clone();
+    match all.iter_mut().find(|(of, _)| *of == x) {
+        Some((_, div)) => *div = (*div / gcd(*div, n)).checked_mul(n).unwrap_or(*div),
+        None => all.push((x, n)),
+    }
+    all
+}
+
 impl Question<'_> {
     /// Divisors that assumptions `0 - x % n >= 0` state.
     fn divisors(&self) -> Divisors {
         let mut found: Divisors = vec![];
         for hold in &self.holds {
-            let Some((x, n)) = self.divisor_of(*hold) else { continue };
-            match found.iter_mut().find(|(of, _)| *of == x) {
-                Some((_, div)) => *div = (*div / gcd(*div, n)).checked_mul(n).unwrap_or(*div),
-                None => found.push((x, n)),
+            if let Some((x, n)) = self.divisor_of(*hold) {
+                found = also(&found, x, n);
             }
         }
         found
@@ -375,8 +386,7 @@ impl Question<'_> {
                     break;
                 }
                 tried += 1;
-                let mut with = divisors.clone();
-                with.push((*symbol, n));
+                let with = also(&divisors, *symbol, n);
                 if budget.share(|own| self.holds(a, b, by, &with, own)) {
                     let (divisor, value) = (n.to_string(), self.cx.display(Dim::Expr(*symbol)));
                     return Some(Fact::Divides { divisor, value });

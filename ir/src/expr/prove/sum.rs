@@ -37,7 +37,7 @@ impl Sum {
         (terms.len() <= MAX_TERMS).then_some(Sum { terms, constant })
     }
 
-    /// The sum without its constant, and that.
+    /// `self + by`
     pub(super) fn shifted(mut self, by: i128) -> Option<Sum> {
         self.constant = self.constant.checked_add(by)?;
         Some(self)
