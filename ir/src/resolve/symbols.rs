@@ -12,9 +12,17 @@ use crate::text::print_compare;
 
 /// What a fact says of one symbol alone.
 enum Alone {
-    Compares(CmpOp, i64),
+    /// How it compares with what has this range.
+    Compares {
+        op: CmpOp,
+        lo: Option<i64>,
+        hi: Option<i64>,
+    },
     Divides(i64),
 }
+
+/// How often bounds are handed on from symbol to symbol.
+const MAX_HANDED_ON: usize = 4;
 
 impl Resolver {
     /// `sym K{min=64, max=4096, div=64}`
@@ -73,51 +81,56 @@ impl Resolver {
         Ok(())
     }
 
-    /// Ranges and divisors of the symbols, by the facts that are about one of them and constants.
+    /// Ranges and divisors of the symbols, by the facts that have one of them alone on a side, or its remainder.
     fn infos(&self, all: &Symbols) -> Fallible<Vec<VarInfo>> {
         let info = |name: &ast::Name| VarInfo { lo: 0, ..VarInfo::size(&name.text) };
         let mut infos: Vec<VarInfo> = all.names.iter().map(info).collect();
-        for compare in &all.facts {
-            let Some((k, alone)) = self.alone(&all.names, compare) else { continue };
-            let (Some(info), Some(name)) = (infos.get_mut(k), all.names.get(k)) else { continue };
-            let least = narrowed(info, &alone);
-            if least.is_some_and(|least| info.hi.is_none_or(|hi| least <= hi)) {
-                continue;
+        // Facts about two of them hand on what others say of one.
+        for _ in 0..MAX_HANDED_ON {
+            let before = infos.clone();
+            for compare in &all.facts {
+                for (k, alone) in self.alone(&all.names, &infos, compare) {
+                    let (Some(info), Some(name)) = (infos.get_mut(k), all.names.get(k)) else {
+                        continue;
+                    };
+                    let least = narrowed(info, &alone);
+                    if least.is_none_or(|least| info.hi.is_some_and(|hi| least > hi)) {
+                        return fail(none_left(name, info, compare));
+                    }
+                }
             }
-            let to = info.hi.map_or("on".to_owned(), |hi| format!("to {hi}"));
-            return fail(
-                Diagnostic::new(
-                    Code::Facts,
-                    whole(compare),
-                    format!("no value of `{}` is left", name.text),
-                )
-                .label(format!("with this, multiples of {} from {} {to}", info.div, info.lo))
-                .related(name.span, "the symbol")
-                .help(format!("remove one of the facts about `{}`, or widen it", name.text)),
-            );
+            if infos == before {
+                break;
+            }
         }
         Ok(infos)
     }
 
-    /// Which symbol alone a fact is about, and what it says of it; none where it is about several, or about more than a
-    /// range and a divisor.
-    fn alone(&self, names: &[ast::Name], c: &Compare) -> Option<(usize, Alone)> {
+    /// The symbols that a fact says something of by itself, and what.
+    fn alone(&self, names: &[ast::Name], infos: &[VarInfo], c: &Compare) -> Vec<(usize, Alone)> {
         let symbol = |e: &Expr| match &e.kind {
             ExprKind::Name(name) => names.iter().position(|n| n.text == *name),
             _ => None,
         };
-        // A name that is not defined yet has no value here, and is looked for again when it has.
+        // A name that is not defined yet has no range here, and is looked for again when it has.
+        let range = |e: &Expr| match symbol(e).and_then(|k| infos.get(k)) {
+            Some(info) => (Some(info.lo), info.hi),
+            None => self.expr(e).map_or((None, None), |dim| self.p.arena.range(dim)),
+        };
+        let sides = [(&c.lhs, c.op, &c.rhs), (&c.rhs, c.op.flipped(), &c.lhs)];
+        let compared = sides.into_iter().filter_map(|(own, op, other)| {
+            let (lo, hi) = range(other);
+            Some((symbol(own)?, Alone::Compares { op, lo, hi }))
+        });
         let constant = |e: &Expr| self.expr(e).ok().and_then(Dim::as_const);
-        if let (Some(k), Some(v)) = (symbol(&c.lhs), constant(&c.rhs)) {
-            return Some((k, Alone::Compares(c.op, v)));
-        }
-        if let (Some(v), Some(k)) = (constant(&c.lhs), symbol(&c.rhs)) {
-            return Some((k, Alone::Compares(c.op.flipped(), v)));
-        }
-        let ExprKind::Bin(BinOp::Mod, a, n) = &c.lhs.kind else { return None };
-        let (k, n) = (symbol(a)?, constant(n)?);
-        let divides = n > 0 && c.op == CmpOp::Eq && constant(&c.rhs) == Some(0);
-        divides.then_some((k, Alone::Divides(n)))
+        let divided = || match &c.lhs.kind {
+            ExprKind::Bin(BinOp::Mod, a, n) if c.op == CmpOp::Eq => {
+                let n = constant(n).filter(|n| *n > 0 && constant(&c.rhs) == Some(0))?;
+                Some((symbol(a)?, Alone::Divides(n)))
+            }
+            _ => None,
+        };
+        compared.chain(divided()).collect()
     }
 
     /// Keeps a fact, and assumes it from here on.
@@ -223,19 +236,26 @@ impl Resolver {
 /// The smallest value that is left of a symbol of which this is said, too; none where there is none, or the divisor does
 /// not fit 64 bits.
 fn narrowed(info: &mut VarInfo, alone: &Alone) -> Option<i64> {
-    let at_most = |info: &mut VarInfo, v: i64| info.hi = Some(info.hi.map_or(v, |hi| hi.min(v)));
     match *alone {
-        Alone::Compares(CmpOp::Lt, v) => at_most(info, v.checked_sub(1)?),
-        Alone::Compares(CmpOp::Le, v) => at_most(info, v),
-        Alone::Compares(CmpOp::Gt, v) => info.lo = info.lo.max(v.checked_add(1)?),
-        Alone::Compares(CmpOp::Ge, v) => info.lo = info.lo.max(v),
-        Alone::Compares(CmpOp::Eq, v) => {
-            info.lo = info.lo.max(v);
-            at_most(info, v);
-        }
-        Alone::Compares(CmpOp::Ne, _) => {}
         Alone::Divides(n) => {
             info.div = (info.div / crate::leaf::gcd(info.div, n)).checked_mul(n)?
+        }
+        Alone::Compares { op, lo, hi } => {
+            let (least, most) = match op {
+                CmpOp::Lt => (None, hi.map(|hi| hi.checked_sub(1))),
+                CmpOp::Le => (None, hi.map(Some)),
+                CmpOp::Gt => (lo.map(|lo| lo.checked_add(1)), None),
+                CmpOp::Ge => (lo.map(Some), None),
+                CmpOp::Eq => (lo.map(Some), hi.map(Some)),
+                CmpOp::Ne => (None, None),
+            };
+            if let Some(most) = most {
+                let most = most?;
+                info.hi = Some(info.hi.map_or(most, |hi| hi.min(most)));
+            }
+            if let Some(least) = least {
+                info.lo = info.lo.max(least?);
+            }
         }
     }
     let over = info.lo.rem_euclid(info.div);
@@ -243,6 +263,14 @@ fn narrowed(info: &mut VarInfo, alone: &Alone) -> Option<i64> {
         0 => Some(info.lo),
         over => info.lo.checked_add(info.div - over),
     }
+}
+
+fn none_left(name: &ast::Name, info: &VarInfo, fact: &Compare) -> Diagnostic {
+    let to = info.hi.map_or("on".to_owned(), |hi| format!("to {hi}"));
+    Diagnostic::new(Code::Facts, whole(fact), format!("no value of `{}` is left", name.text))
+        .label(format!("with this, multiples of {} from {} {to}", info.div, info.lo))
+        .related(name.span, "the symbol")
+        .help(format!("remove one of the facts about `{}`, or widen it", name.text))
 }
 
 /// The place of a comparison.

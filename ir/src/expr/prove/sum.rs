@@ -3,6 +3,9 @@
 /// Most terms of one sum; proofs with longer ones are given up.
 const MAX_TERMS: usize = 64;
 
+/// Largest coefficient: times a divisor it still fits.
+const MAX_COEFFICIENT: u128 = i64::MAX as u128;
+
 /// The sum of `coefficient * atom` and a constant. Terms are sorted by atom, and no coefficient is zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
@@ -29,6 +32,9 @@ impl Sum {
             let atom = left.or(right)?.0;
             let more = right.map_or(Some(0), |(_, c)| c.checked_mul(k))?;
             let c = left.map_or(0, |(_, c)| *c).checked_add(more)?;
+            if c.unsigned_abs() > MAX_COEFFICIENT {
+                return None;
+            }
             if c != 0 {
                 terms.push((atom, c));
             }

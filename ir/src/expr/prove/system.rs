@@ -513,17 +513,51 @@ impl<'a> System<'a> {
         Some(())
     }
 
+    /// Adds laws of quotients to what bounds their dividends: `4*q <= t + 3*u` and `t + 3*u <= 7` give `q <= 1`, which as
+    /// fractions they do not.
+    fn combine(&mut self, budget: &mut Budget) -> Option<()> {
+        let laws: Vec<(u32, Sum)> = self.known.iter().filter_map(|s| self.law(s)).collect();
+        for (quotient, law) in laws {
+            for k in 0..self.known.len() {
+                let other = &self.known[k];
+                budget.pay(law.terms.len() + other.terms.len())?;
+                let opposite = |&&(x, c): &&(u32, i128)| {
+                    let theirs = other.terms.iter().find(|(y, _)| *y == x)?.1;
+                    (x != quotient && (theirs < 0) != (c < 0)).then_some((c, theirs))
+                };
+                let Some((own, theirs)) = law.terms.iter().find_map(|t| opposite(&t)) else {
+                    continue;
+                };
+                let both = law.times(theirs.checked_abs()?)?.plus(other, own.checked_abs()?)?;
+                let about = both.terms.iter().any(|(x, _)| *x == quotient);
+                if about && both.terms.len() < law.terms.len().min(3) {
+                    self.know(both);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// The quotient by a constant that a sum is a law of, with the sum.
+    fn law(&self, sum: &Sum) -> Option<(u32, Sum)> {
+        let is_quotient = |atom: u32| match &self.atoms[atom as usize].key {
+            Key::Quotient(_, Dim::Const(n)) => Some(i128::from(*n)),
+            _ => None,
+        };
+        let own =
+            |&(atom, c): &(u32, i128)| is_quotient(atom).filter(|n| c.abs() == *n).map(|_| atom);
+        let quotient = sum.terms.iter().find_map(own)?;
+        (sum.terms.len() > 1).then(|| (quotient, sum.clone()))
+    }
+
     /// Whether nothing keeps all that is known.
     pub(super) fn is_refuted(&mut self, budget: &mut Budget) -> bool {
         let _ = self.bound(budget);
         if self.empty || self.solve(budget) {
             return true;
         }
-        let before = self.known.len();
+        let _ = self.combine(budget);
         let _ = self.multiply(budget);
-        if self.known.len() == before {
-            return false;
-        }
         let _ = self.bound(budget);
         self.empty || self.solve(budget)
     }

@@ -149,6 +149,19 @@ fn facts_of_several_symbols_are_used() {
     assert!(at_most(&cx, ceil, c(1), &known).is_true());
 }
 
+/// Bounds of quotients whose dividends are sums are whole numbers.
+#[test]
+fn a_bounded_dividend_bounds_its_quotient() {
+    let cx = ExprArena::new();
+    let (t, k) = (var(&cx, "t", 0, None, 1), var(&cx, "k", 0, Some(7), 1));
+    let turn = cx.div(cx.add(k, c(3)).unwrap(), c(4)).unwrap();
+    let u = cx.add(t, cx.mul(turn, c(3)).unwrap()).unwrap();
+    let row = cx.add(cx.mul(cx.div(u, c(4)).unwrap(), c(2)).unwrap(), cx.rem(u, c(2)).unwrap());
+    let known = assumed(&cx, &[below(&cx, u, c(8))], &[]);
+    assert!(less(&cx, row.clone().unwrap(), c(4), &known).is_true());
+    assert!(!less(&cx, row.unwrap(), c(3), &known).is_true());
+}
+
 #[test]
 fn numbers_at_the_ends_are_no_proofs() {
     let cx = ExprArena::new();
