@@ -416,17 +416,13 @@ impl<'a> System<'a> {
     }
 
     fn bound_by(&mut self, k: usize) -> bool {
-        let most = |system: &Self, (atom, c): &(u32, i128)| {
-            let Atom { lo, hi, .. } = &system.atoms[*atom as usize];
-            (if *c > 0 { *hi } else { *lo })?.checked_mul(*c)
-        };
         let sum = self.known[k].clone();
-        let mut unbounded = sum.terms.iter().filter(|t| most(self, t).is_none());
+        let mut unbounded = sum.terms.iter().filter(|t| self.most(t).is_none());
         let (first, second) = (unbounded.next(), unbounded.next());
         if second.is_some() {
             return false;
         }
-        let bounded = sum.terms.iter().filter_map(|t| most(self, t));
+        let bounded = sum.terms.iter().filter_map(|t| self.most(t));
         let total = bounded.fold(Some(sum.constant), |total, t| total?.checked_add(t));
         let Some(total) = total else { return false };
         if first.is_none() && total < 0 {
@@ -436,7 +432,7 @@ impl<'a> System<'a> {
         let mut changed = false;
         for term in first.map_or(&sum.terms[..], std::slice::from_ref) {
             // What the others are at most, and c*x at least the negative of.
-            let others = total.checked_sub(most(self, term).unwrap_or(0));
+            let others = total.checked_sub(self.most(term).unwrap_or(0));
             let (atom, c) = *term;
             changed |= match (others.and_then(i128::checked_neg), c > 0) {
                 (Some(least), true) => self.at_least(atom, up(least, c)),
@@ -513,6 +509,32 @@ impl<'a> System<'a> {
         Some(())
     }
 
+    /// Leaves digits out: of a multiple of 128 and at most 127 that are at least zero together, the multiple is.
+    fn leave_out(&mut self, budget: &mut Budget) -> Option<()> {
+        for k in 0..self.known.len() {
+            let sum = self.known[k].clone();
+            budget.pay(sum.terms.len())?;
+            let step = |t: &(u32, i128)| {
+                t.1.checked_mul(self.atoms[t.0 as usize].div.into()).unwrap_or(1).unsigned_abs()
+            };
+            let Some(largest) = sum.terms.iter().map(step).max() else { continue };
+            let (whole, digits): (Vec<_>, Vec<_>) =
+                sum.terms.iter().partition(|t| step(t) % largest.max(1) == 0);
+            let most = digits.iter().map(|t| self.most(t));
+            let most = most.fold(Some(sum.constant), |total, t| total?.checked_add(t?));
+            if let Some(constant) = most.filter(|_| !digits.is_empty()) {
+                self.know(Sum { terms: whole, constant });
+            }
+        }
+        Some(())
+    }
+
+    /// The largest value of a term.
+    fn most(&self, (atom, c): &(u32, i128)) -> Option<i128> {
+        let Atom { lo, hi, .. } = &self.atoms[*atom as usize];
+        (if *c > 0 { *hi } else { *lo })?.checked_mul(*c)
+    }
+
     /// Adds laws of quotients to what bounds their dividends: `4*q <= t + 3*u` and `t + 3*u <= 7` give `q <= 1`, which as
     /// fractions they do not.
     fn combine(&mut self, budget: &mut Budget) -> Option<()> {
@@ -556,6 +578,7 @@ impl<'a> System<'a> {
         if self.empty || self.solve(budget) {
             return true;
         }
+        let _ = self.leave_out(budget);
         let _ = self.combine(budget);
         let _ = self.multiply(budget);
         let _ = self.bound(budget);

@@ -149,6 +149,24 @@ fn facts_of_several_symbols_are_used() {
     assert!(at_most(&cx, ceil, c(1), &known).is_true());
 }
 
+/// Blocks in one row, of which a quotient is the tile.
+#[test]
+fn a_row_of_blocks_tiles_two_modes() {
+    let cx = ExprArena::new();
+    let (m, n) = (size(&cx, "M"), var(&cx, "N", 64, None, 64));
+    let (b, t) = (size(&cx, "b"), var(&cx, "t", 0, Some(127), 1));
+    let columns = cx.div(n, c(64)).unwrap();
+    let rows = cx.div(cx.add(m, c(127)).unwrap(), c(128)).unwrap();
+    let at = cx.add(cx.mul(cx.div(b, columns).unwrap(), c(128)).unwrap(), t).unwrap();
+    let known = assumed(&cx, &[below(&cx, b, cx.mul(rows, columns).unwrap())], &[m, n]);
+    assert!(less(&cx, cx.div(b, columns).unwrap(), rows, &known).is_true());
+    needs(less(&cx, at, m, &known), "M % 128 == 0");
+    let m = var(&cx, "M", 0, None, 128);
+    let rows = cx.div(m, c(128)).unwrap();
+    let known = assumed(&cx, &[below(&cx, b, cx.mul(rows, columns).unwrap())], &[]);
+    assert!(less(&cx, at, m, &known).is_true());
+}
+
 /// Bounds of quotients whose dividends are sums are whole numbers.
 #[test]
 fn a_bounded_dividend_bounds_its_quotient() {
