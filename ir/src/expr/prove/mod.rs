@@ -11,6 +11,7 @@
 //!
 //! Not every truth is proven: what needs case distinctions between integers, or products of more than two differences, is not.
 
+mod consequences;
 mod simplex;
 mod sum;
 mod system;
