@@ -6,8 +6,10 @@ use crate::{Io, input, output};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::Program;
 use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
 use carbyne_simulate::{Array, ArrayError, Inputs, Options, Outputs};
 use std::io::Read;
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::Path;
 
 /// Inputs and sizes as the command line gives them.
@@ -29,8 +31,13 @@ pub(crate) fn options(
                 "name one that the program declares with `sym`",
             ));
         }
-        let value = value.parse().map_err(|_| {
-            Failure::usage(format!("`--sym {}` does not give a number", short(given)))
+        let value = value.parse().map_err(|e: ParseIntError| match e.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
+                let text = format!("`{}` cannot be {}", short(name), short(value));
+                let d = Diagnostic::new(Code::SymbolValue, Span::default(), text);
+                Failure::one(source, d.help("give it a number that fits 64 bits"))
+            }
+            _ => Failure::usage(format!("`--sym {}` does not give a number", short(given))),
         })?;
         if options.symbols.insert(name.to_owned(), value).is_some() {
             return Err(Failure::usage(format!("`--sym` gives `{}` twice", short(name))));

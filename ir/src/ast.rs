@@ -23,7 +23,7 @@ pub mod visit;
 pub use node::{NodeId, NodeKey};
 pub use short::{
     Apply, Call, Choices, Chosen, Def, Exec, Group, Launch, MULTIPROCESSORS, Param, Pick,
-    ResultType, Strategy, TensorExpr, WIDEST_GROUP,
+    ResultType, Strategy, Symbols, TensorExpr, WIDEST_GROUP,
 };
 pub(crate) use short::{function, operator};
 pub use substitute::{Given, Substitution, Unfit};
@@ -194,6 +194,8 @@ pub enum StmtKind {
     Let(Vec<(Name, Expr)>),
     /// `sym K{min=64, max=4096, div=64}`: a size known only when the kernel is launched.
     Sym(SymDecl),
+    /// `sym M, N where M % 8 == 0, M <= N typical M=4096`: sizes with facts about them.
+    Symbols(Symbols),
     /// `%A:[M,K].f16.GL`: a tensor that the caller provides (top level only). One without memory and modes,
     /// `%alpha:[].f32`, is a number that the caller passes.
     DataDecl {
@@ -312,6 +314,7 @@ impl StmtKind {
             StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_ref()),
             StmtKind::Let(_)
             | StmtKind::Sym(_)
+            | StmtKind::Symbols(_)
             | StmtKind::DataDecl { .. }
             | StmtKind::DataDef { .. }
             | StmtKind::ThreadDecl { .. }
@@ -358,6 +361,7 @@ impl StmtKind {
             StmtKind::If { then, otherwise, .. } => (Some(then), otherwise.as_mut()),
             StmtKind::Let(_)
             | StmtKind::Sym(_)
+            | StmtKind::Symbols(_)
             | StmtKind::DataDecl { .. }
             | StmtKind::DataDef { .. }
             | StmtKind::ThreadDecl { .. }
@@ -523,6 +527,17 @@ spelled! {
 }
 
 impl CmpOp {
+    /// What holds of the sides exchanged.
+    pub fn flipped(self) -> CmpOp {
+        match self {
+            CmpOp::Lt => CmpOp::Gt,
+            CmpOp::Le => CmpOp::Ge,
+            CmpOp::Gt => CmpOp::Lt,
+            CmpOp::Ge => CmpOp::Le,
+            CmpOp::Eq | CmpOp::Ne => self,
+        }
+    }
+
     /// Whether it holds of two numbers.
     pub fn holds(self, a: i64, b: i64) -> bool {
         match self {

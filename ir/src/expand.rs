@@ -91,6 +91,7 @@ impl<'p> Expander<'p> {
             | StmtKind::For { .. }
             | StmtKind::If { .. }
             | StmtKind::Sym(_)
+            | StmtKind::Symbols(_)
             | StmtKind::Indices { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync { .. } => {}

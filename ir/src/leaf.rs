@@ -98,6 +98,13 @@ pub enum Fact {
         /// The larger side.
         larger: String,
     },
+    /// `smaller <= larger`
+    AtMost {
+        /// The smaller side, or the same.
+        smaller: String,
+        /// The larger side, or the same.
+        larger: String,
+    },
     /// `left == right`
     Equal {
         /// One side.
@@ -119,6 +126,7 @@ impl fmt::Display for Fact {
                 write!(f, "{value} % {} == 0", within(divisor, &[' ', '*', '/', '%']))
             }
             Fact::Less { smaller, larger } => write!(f, "{smaller} < {larger}"),
+            Fact::AtMost { smaller, larger } => write!(f, "{smaller} <= {larger}"),
             Fact::Equal { left, right } => write!(f, "{left} == {right}"),
         }
     }

@@ -27,5 +27,9 @@ pub const MAX_WRITTEN_OUT: usize = 1 << 18;
 pub const MAX_CALLS: usize = 32;
 /// Deepest chain of files that import each other.
 pub const MAX_IMPORTS: usize = 32;
+/// Most facts about symbols (`where`) in one module.
+pub const MAX_FACTS: usize = 1024;
+/// Most steps of all proofs of one module that indices stay in their modes; each is an operation on a coefficient.
+pub const MAX_PROOF_STEPS: usize = 40_000_000;
 /// Most cells of one picture: 256 × 256.
 pub const MAX_PICTURE_CELLS: i64 = 65_536;

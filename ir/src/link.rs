@@ -312,7 +312,7 @@ fn comes_from(stmt: &mut Stmt, place: &str) {
 fn each_number(items: &[Stmt], visit: &mut dyn FnMut(&str)) {
     for stmt in Walk::new(items).with_means().stmts() {
         parts(stmt, &mut |part| match part {
-            Part::Defined(name, Of::Number) => visit(&name.text),
+            Part::Defined(name, Of::Number) | Part::Referred(name, Of::Number) => visit(&name.text),
             Part::Expr(e) => {
                 if let ExprKind::Name(name) = &e.kind {
                     visit(name);

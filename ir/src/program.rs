@@ -7,7 +7,11 @@
 //! offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`]; their
 //! variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
 
+mod facts;
 pub mod walk;
+
+pub use facts::Fact;
+pub(crate) use facts::differences;
 
 use crate::ast::{self, AttrValue, CmpOp, NodeId, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};
@@ -121,6 +125,11 @@ pub struct Program {
     pub kernels: Vec<SpecId>,
     /// Symbolic sizes in text order.
     pub symbols: Vec<VarId>,
+    /// What holds of symbols at every launch (`where`), in text order. Ranges and divisors that follow are those of the
+    /// variables.
+    pub facts: Vec<Fact>,
+    /// Values that symbols often have (`typical`), in text order.
+    pub typical: Vec<(VarId, i64)>,
     /// What views take of shared tensors whose layouts are open, operation by operation.
     pub taken: Vec<Taken>,
 }

@@ -26,7 +26,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
-use carbyne_ir::layout::Layout;
+use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::program::{Buffer, BufferId, MeansInput, Program, SpecId, TensorId};
 use indexmap::IndexMap;
 use rayon::prelude::*;
@@ -56,28 +56,12 @@ fn run(program: &Program, atoms: &AtomTable, options: &Options) -> Checked<Repor
     Ok(Report { kernels, outputs: memory.into_outputs(complete) })
 }
 
+/// The values of symbols, which keep all that the program says of them. A symbol without a value is found where it is used.
 pub(crate) fn symbols(program: &Program, options: &Options) -> Checked<HashMap<VarId, i64>> {
-    let mut values = HashMap::new();
-    for var in &program.symbols {
-        let info = program.arena.var_info(*var);
-        let Some(value) = options.symbols.get(&info.name) else { continue };
-        let fits =
-            *value >= info.lo && info.hi.is_none_or(|hi| *value <= hi) && value % info.div == 0;
-        if !fits {
-            let text = format!("`{}` cannot be {value}", info.name);
-            return Err(Box::new(
-                Diagnostic::new(Code::BadInput, carbyne_ir::span::Span::default(), text).help(
-                    format!(
-                        "give it a multiple of {} from {} {}",
-                        info.div,
-                        info.lo,
-                        info.hi.map_or("on".to_owned(), |hi| format!("to {hi}"))
-                    ),
-                ),
-            ));
-        }
-        values.insert(*var, *value);
-    }
+    let value = |var: &VarId| options.symbols.get(&program.arena.var_info(*var).name).copied();
+    let values: HashMap<VarId, i64> =
+        program.symbols.iter().filter_map(|var| Some((*var, value(var)?))).collect();
+    program.check_facts(&|var| values.get(&var).copied())?;
     Ok(values)
 }
 
@@ -105,22 +89,27 @@ impl Memory {
         let mut memory = Memory { tensors: IndexMap::new() };
         for id in &program.params {
             let buffer = &program.buffers[*id];
-            let unknown = |why: String| {
+            let unknown = |why: LayoutError| {
+                if let LayoutError::Overflow { .. } = why {
+                    let text = format!("the shape of %{} does not fit 64 bits", buffer.name);
+                    let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
+                    let help = "give the symbols of its extents smaller values";
+                    return Box::new(d.label(why.to_string()).help(help));
+                }
                 Box::new(
                     Diagnostic::new(
                         Code::Symbolic,
                         buffer.span,
                         format!("the shape of %{} is not known", buffer.name),
                     )
-                    .label(why)
+                    .label(why.to_string())
                     .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
                 )
             };
             let value = |v: VarId| symbols.get(&v).copied();
             let layout = program.tensors[buffer.tensor].concat().eval(&program.arena, &value);
-            let layout = layout.map_err(|e| unknown(e.to_string()))?;
-            let len =
-                program.arena.eval(buffer.cosize, &value).map_err(|e| unknown(e.to_string()))?;
+            let layout = layout.map_err(unknown)?;
+            let len = program.arena.eval(buffer.cosize, &value).map_err(unknown)?;
             let Some(inverse) = Inverse::new(layout.leaves()) else {
                 let text =
                     format!("the strides of %{} interleave in too many elements", buffer.name);
@@ -132,8 +121,7 @@ impl Memory {
             let range = match buffer.range {
                 None => None,
                 Some((lo, hi)) => {
-                    let known =
-                        |d| program.arena.eval(d, &value).map_err(|e| unknown(e.to_string()));
+                    let known = |d| program.arena.eval(d, &value).map_err(unknown);
                     Some(within(buffer, (known(lo)?, known(hi)?))?)
                 }
             };

@@ -58,7 +58,8 @@ pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
     };
     let symbol = |v: &VarId| {
         let VarInfo { name, lo, hi, div } = program.arena.var_info(*v);
-        json!({ "name": name, "min": lo, "max": hi, "div": div })
+        let typical = program.typical.iter().find(|(of, _)| of == v).map(|(_, value)| value);
+        json!({ "name": name, "min": lo, "max": hi, "div": div, "typical": typical })
     };
     let (numbers, tensors): (Vec<BufferId>, Vec<BufferId>) =
         program.params.iter().partition(|b| program.buffers[**b].memory == Some(Memory::Pm));
@@ -74,6 +75,7 @@ pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
         "arch": table.arch.as_str(),
         "scalars": numbers.iter().map(scalar).collect::<Vec<_>>(),
         "symbols": program.symbols.iter().map(symbol).collect::<Vec<_>>(),
+        "facts": program.facts.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>(),
         "tensors": tensors.iter().map(tensor).collect::<Vec<_>>(),
         "kernels": kernels.iter().map(|k| object(k, program, table)).collect::<Vec<_>>(),
     });

@@ -289,6 +289,18 @@ pub struct Strategy {
     pub habits: Vec<super::Compare>,
 }
 
+/// `sym M, N where M % 8 == 0, M <= N typical M=4096`: sizes known only when the kernel is launched, none below 0.
+/// One name of which nothing is said is a [`super::SymDecl`], which is at least 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Symbols {
+    /// Of the symbols; at least one.
+    pub names: Vec<Name>,
+    /// What holds of these and of symbols declared before, at every launch.
+    pub facts: Vec<super::Compare>,
+    /// Values that they often have, to judge by what a choice costs.
+    pub typical: Vec<(Name, i64)>,
+}
+
 /// `by=@ring[BM=128]`: a strategy and values of its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {

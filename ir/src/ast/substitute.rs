@@ -150,6 +150,12 @@ impl Substitution {
                 PartMut::Defined(name, Of::Threads) | PartMut::Referred(name, Of::Threads) => {
                     renamed(name, self.threads.get(&name.text));
                 }
+                PartMut::Referred(name, Of::Number) => {
+                    if let Some(ExprKind::Name(to)) = self.numbers.get(&name.text).map(|e| &e.kind)
+                    {
+                        name.text.clone_from(to);
+                    }
+                }
                 PartMut::Expr(expr) => {
                     if let ExprKind::Name(name) = &expr.kind
                         && let Some(given) = self.numbers.get(name)

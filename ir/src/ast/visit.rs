@@ -8,8 +8,8 @@
 
 use super::{
     Apply, Attr, AttrValue, Block, Call, Choices, Compare, Def, Dims, Exec, Expr, ExprKind, Group,
-    LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind, Strategy, SyncArg,
-    TensorExpr, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
+    LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind, Strategy, Symbols,
+    SyncArg, TensorExpr, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
 };
 use crate::span::Span;
 
@@ -177,7 +177,7 @@ macro_rules! parts {
             Defined(&'a $($mut)? Name, Of),
             /// The name of a kernel or of a sub-spec.
             Kernel(&'a $($mut)? Name),
-            /// The name of a tensor that a view or a type refers to.
+            /// The name of a tensor that a view or a type refers to, or of a symbol that is given a usual value.
             Referred(&'a $($mut)? Name, Of),
             /// A view, before its name and its operations.
             View(&'a $($mut)? View, Of),
@@ -213,6 +213,13 @@ macro_rules! parts {
                     }
                 }
                 StmtKind::Sym(sym) => out.push(P::Defined(& $($mut)? sym.name, Of::Number)),
+                StmtKind::Symbols(Symbols { names, facts, typical }) => {
+                    out.extend(names.$iter().map(|n| P::Defined(n, Of::Number)));
+                    for Compare { lhs, op: _, rhs } in facts {
+                        out.extend([P::Expr(lhs), P::Expr(rhs)]);
+                    }
+                    out.extend(typical.$iter().map(|(n, _)| P::Referred(n, Of::Number)));
+                }
                 StmtKind::DataDecl { name, ty, range } => {
                     out.extend([P::Defined(name, Of::Data), P::TensorType(ty)]);
                     if let Some((from, to)) = range {

@@ -79,6 +79,11 @@ impl ExprArena {
         }
     }
 
+    /// The expression that a variable is.
+    pub(super) fn expr_of(&self, var: VarId) -> Option<ExprId> {
+        self.read().index.get(&Node::Var(var)).copied()
+    }
+
     /// What is known of a variable.
     ///
     /// # Panics

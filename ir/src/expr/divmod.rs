@@ -80,6 +80,18 @@ impl ExprArena {
         self.intern(Node::Mod(value, Dim::Const(n)))
     }
 
+    /// `a % b` of a variable, as it is written: what is known of the variable does not simplify it.
+    ///
+    /// # Errors
+    /// As [`ExprArena::rem`].
+    #[cfg(feature = "text")]
+    pub(crate) fn remainder_of_var(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
+        match (self.var_id(a), b) {
+            (Some(_), Dim::Const(n)) if n > 1 => self.intern(Node::Mod(a, b)),
+            _ => self.rem(a, b),
+        }
+    }
+
     /// `a / b`, rounded up.
     ///
     /// # Errors

@@ -3,12 +3,8 @@
 //! Invariant: every value the expression takes lies in the range and is a multiple of the divisor.
 //! A bound that does not fit in 64 bits is no bound.
 
-use super::{Dim, ExprArena, ExprId, Node, VarInfo};
+use super::{Dim, Node, VarInfo};
 use crate::leaf::gcd;
-use std::collections::HashMap;
-
-/// Operations of one expression that are looked at again where conditions hold.
-const MAX_REVISITED: usize = 256;
 
 /// Bounds, both inclusive, and a divisor (0 only for the constant zero).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -85,98 +81,6 @@ pub(super) fn facts_of(node: &Node, facts: &dyn Fn(Dim) -> Facts) -> Facts {
             let hi = a.hi.zip(b.hi).map(|(a, b)| a.max(b));
             Facts { lo: a.lo.max(b.lo), hi, div: gcd(a.div, b.div).max(1) }
         }
-    }
-}
-
-impl ExprArena {
-    /// The smallest and largest value where all of these are at least zero, if there is a bound: `t / 4` is at most 3 where
-    /// `15 - t` is.
-    #[must_use]
-    pub fn range_where(&self, dim: Dim, holds: &[Dim]) -> (Option<i64>, Option<i64>) {
-        let facts = self.facts_where(dim, holds, &mut HashMap::new());
-        (facts.lo, facts.hi)
-    }
-
-    fn facts_where(&self, dim: Dim, holds: &[Dim], seen: &mut HashMap<ExprId, Facts>) -> Facts {
-        let mut own = self.facts(dim);
-        let Dim::Expr(id) = dim else { return own };
-        if let Some(facts) = seen.get(&id) {
-            return *facts;
-        }
-        if seen.len() >= MAX_REVISITED {
-            return own;
-        }
-        // Each operation once, and recursion ends: the arena bounds the depth.
-        seen.insert(id, own);
-        let node = self.node(id);
-        let mut operands = vec![];
-        super::arena::for_each_operand(&node, &mut |operand| operands.push(operand));
-        let operands: HashMap<Dim, Facts> =
-            operands.into_iter().map(|d| (d, self.facts_where(d, holds, seen))).collect();
-        let known = |d: Dim| operands.get(&d).copied().unwrap_or_else(|| self.facts(d));
-        let again = facts_of(&node, &known);
-        own.lo = own.lo.max(again.lo);
-        own.hi = min_known(own.hi, again.hi);
-        if let (Node::Linear { terms, constant }, false) = (&node, holds.is_empty()) {
-            let folded = self.folded(terms, *constant, holds, seen);
-            own.lo = own.lo.max(folded.0);
-            own.hi = min_known(own.hi, folded.1);
-        }
-        for h in holds {
-            if let Ok(Dim::Const(most)) = self.add(*h, dim) {
-                own.hi = min_known(own.hi, Some(most));
-            }
-            if let Ok(Dim::Const(over)) = self.sub(*h, dim) {
-                own.lo = own.lo.max(over.checked_neg());
-            }
-        }
-        seen.insert(id, own);
-        own
-    }
-}
-
-impl ExprArena {
-    /// The range of a sum that has whole multiples of a quotient's divisor outside of the quotient: c·y + c·(a / n) is
-    /// c·((a + n·y) / n), of which a condition may bound the dividend.
-    fn folded(
-        &self,
-        terms: &[(ExprId, i64)],
-        constant: i64,
-        holds: &[Dim],
-        seen: &mut HashMap<ExprId, Facts>,
-    ) -> (Option<i64>, Option<i64>) {
-        let (mut lo, mut hi) = (None, None);
-        let sum = |all: &[(ExprId, i64)], from: Dim| {
-            all.iter().try_fold(from, |sum, (term, by)| {
-                self.add(sum, self.mul(Dim::Expr(*term), Dim::Const(*by))?)
-            })
-        };
-        for (i, (term, c)) in terms.iter().enumerate().filter(|(_, (_, c))| *c > 0) {
-            let Node::Div(a, Dim::Const(n @ 1..)) = self.node(*term) else { continue };
-            let (mut inside, mut left) = (vec![], vec![]);
-            for (_, (other, by)) in terms.iter().enumerate().filter(|(j, _)| *j != i) {
-                match by % c {
-                    0 => inside.push((*other, by / c)),
-                    _ => left.push((*other, *by)),
-                }
-            }
-            if inside.is_empty() {
-                continue;
-            }
-            let folded = sum(&inside, Dim::Const(0)).and_then(|y| self.mul(y, Dim::Const(n)));
-            let folded = folded.and_then(|y| self.add(a, y));
-            let (Ok(folded), Ok(rest)) = (folded, sum(&left, Dim::Const(constant))) else {
-                continue;
-            };
-            let (dividend, rest) =
-                (self.facts_where(folded, holds, seen), self.facts_where(rest, holds, seen));
-            let by = Facts { lo: Some(n), hi: Some(n), div: n };
-            let all = quotient(dividend, by, i64::div_euclid);
-            let times = |q: Option<i64>, r: Option<i64>| q?.checked_mul(*c)?.checked_add(r?);
-            lo = lo.max(times(all.0, rest.lo));
-            hi = min_known(hi, times(all.1, rest.hi));
-        }
-        (lo, hi)
     }
 }
 

@@ -16,6 +16,7 @@ mod leaf;
 pub mod linear;
 mod minmax;
 mod print;
+pub mod prove;
 mod symbolic;
 mod visit;
 

@@ -6,8 +6,8 @@ use super::tensor::{data_view, result_type, tensor_type, thread_type, thread_vie
 use super::tensors::tensors;
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
 use crate::ast::{
-    self, Block, Call, Choices, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, SyncArg,
-    SyncOp, TensorExpr, Text, TypeAttr, Unroll, View,
+    self, Block, Call, Choices, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, Symbols,
+    SyncArg, SyncOp, TensorExpr, Text, TypeAttr, Unroll, View,
 };
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
@@ -56,7 +56,7 @@ fn simple() -> impl Strategy<Value = StmtKind> {
     let data_name = || named(tensor_name());
     prop_oneof![
         vec((named(ident()), expr()), 1..4).prop_map(StmtKind::Let),
-        symbol().prop_map(StmtKind::Sym),
+        prop_oneof![symbol().prop_map(StmtKind::Sym), symbols()],
         (data_name(), tensor_type(), option::weighted(0.2, (expr(), expr())))
             .prop_map(|(name, ty, range)| StmtKind::DataDecl { name, ty, range }),
         (data_view(), option::weighted(0.3, result_type()), tensors()).prop_map(assign),
@@ -196,6 +196,18 @@ fn spec_blocks(depth: u32) -> impl Strategy<Value = (Option<Block>, Option<Block
         1 => block(depth).prop_map(|means| (Some(means), None)),
         1 => (block(depth), block(depth)).prop_map(|(means, body)| (Some(means), Some(body))),
     ]
+}
+
+fn symbols() -> impl Strategy<Value = StmtKind> {
+    let typical = vec((named(ident()), 0..=i64::MAX), 0..3);
+    (vec(named(ident()), 1..4), vec(compare(), 0..3), typical).prop_map(
+        |(names, facts, typical)| match &names[..] {
+            [name] if facts.is_empty() && typical.is_empty() => {
+                StmtKind::Sym(SymDecl { name: name.clone(), min: None, max: None, div: None })
+            }
+            _ => StmtKind::Symbols(Symbols { names, facts, typical }),
+        },
+    )
 }
 
 fn symbol() -> impl Strategy<Value = SymDecl> {

@@ -21,6 +21,8 @@ pub fn tensors() -> impl Strategy<Value = TensorExpr> {
             let two = (inner.clone(), other.clone(), any::<bool>())
                 .prop_map(|(a, b, first)| if first { vec![a, b] } else { vec![b, a] });
             let unary = select(UnaryOp::ALL).prop_filter("has a type", |op| *op != UnaryOp::Cast);
+            // It alone prints as a sign.
+            let unary = prop_oneof![1 => Just(UnaryOp::Neg), 4 => unary].boxed();
             let reduce = (select(ReduceOp::ALL), inner.clone(), vec(attr(), 0..2));
             // `axis=` tells a reduction from what has the same name.
             let plain = vec(attr().prop_filter("of a reduction", |a| a.key.text != "axis"), 1..3);

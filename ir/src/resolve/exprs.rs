@@ -123,7 +123,7 @@ impl Resolver {
                             format!("{what} is `{}`, below {least}", self.p.arena.display(leaf)),
                         )
                         .help(match least {
-                            1 => "make every extent 1 or more; state `min=` of a symbol",
+                            1 => "make every extent 1 or more; state `min=` of a symbol, or `where M > 0`",
                             _ => "make every stride 0 or more",
                         }),
                     );

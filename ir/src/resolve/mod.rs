@@ -22,6 +22,7 @@ mod parts;
 mod picks;
 mod scope;
 mod specs;
+mod symbols;
 mod sync;
 mod tensors;
 mod threads;
@@ -32,11 +33,14 @@ pub(crate) use constants::literal;
 use crate::ast;
 use crate::ast::visit::{Of, Part, Walk, parts as parts_of};
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::expr::prove::{Assumptions, Budget};
 use crate::expr::{Dim, ExprArena, VarId, VarInfo};
+use crate::limits::MAX_PROOF_STEPS;
 use crate::program::{Program, Stmt, StmtKind, Table, VarKind};
 use crate::span::Span;
 use crate::text;
 use scope::{Binding, Scopes, Sigil};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 /// Resolves a module. `src` is the text it was parsed from, for line numbers; empty where there is none.
@@ -134,7 +138,11 @@ struct Resolver {
     depth: usize,
     /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic extents keep:
     /// differences that are at least zero there.
-    holds: Vec<Dim>,
+    holds: Assumptions,
+    /// What is left for proofs.
+    proofs: Cell<Budget>,
+    /// Where the usual values of symbols are written, in the order of [`Program::typical`].
+    typical: Vec<Span>,
 }
 
 impl Resolver {
@@ -158,6 +166,8 @@ impl Resolver {
                 params: vec![],
                 kernels: vec![],
                 symbols: vec![],
+                facts: vec![],
+                typical: vec![],
                 taken: vec![],
             },
             errors: Diagnostics::default(),
@@ -178,7 +188,9 @@ impl Resolver {
             heads: launch::Heads::default(),
             blocks: 0,
             depth: 0,
-            holds: vec![],
+            holds: Assumptions::default(),
+            proofs: Cell::new(Budget::new(MAX_PROOF_STEPS)),
+            typical: vec![],
         }
     }
 
@@ -191,6 +203,7 @@ impl Resolver {
         for item in &module.items {
             self.stmt(item, &mut out);
         }
+        self.check_typical();
         for stmt in out {
             match stmt.kind {
                 StmtKind::Spec(id) => self.p.kernels.push(id),
@@ -331,6 +344,7 @@ impl Resolver {
                 Ok(None)
             }
             A::Sym(sym) => self.sym(sym).map(|()| None),
+            A::Symbols(all) => self.symbols(all).map(|()| None),
             A::DataDecl { name, ty, range } => {
                 let id = self.data_decl(name, ty, range.as_ref());
                 self.bind_result(Sigil::Data, name, id, Binding::Tensor)?;
@@ -397,34 +411,6 @@ impl Resolver {
                 self.sync(*op, args, stmt.span).map(|s| Some(StmtKind::Sync(s)))
             }
         }
-    }
-
-    fn sym(&mut self, sym: &ast::SymDecl) -> Fallible<()> {
-        let (lo, div) = (sym.min.unwrap_or(1), sym.div.unwrap_or(1));
-        if lo < 1 || div < 1 || sym.max.is_some_and(|m| m < lo) {
-            self.bind(Sigil::Index, &sym.name, Binding::Broken)?;
-            return fail(
-                Diagnostic::new(
-                    Code::Attribute,
-                    sym.name.span,
-                    match sym.max {
-                        Some(max) if max < lo => {
-                            format!("the range of `{}` is empty", sym.name.text)
-                        }
-                        _ => format!("`min` and `div` of `{}` must be at least 1", sym.name.text),
-                    },
-                )
-                .label(format!(
-                    "from {lo} to {}, multiples of {div}",
-                    sym.max.map_or("any".to_owned(), |m| m.to_string())
-                ))
-                .help("make `min` and `div` at least 1, and `max` at least `min`"),
-            );
-        }
-        let info = VarInfo { name: sym.name.text.clone(), lo, hi: sym.max, div };
-        let (dim, id) = self.variable(info, VarKind::Symbol, sym.name.span)?;
-        self.p.symbols.push(id);
-        self.bind(Sigil::Index, &sym.name, Binding::Index(dim))
     }
 
     fn for_loop(&mut self, kind: &ast::StmtKind, span: Span) -> Fallible<StmtKind> {

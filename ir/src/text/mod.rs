@@ -18,4 +18,4 @@ mod scan;
 mod version;
 
 pub use parse::{parse, parse_bytes};
-pub use print::{print, print_number, well_formed};
+pub use print::{print, print_compare, print_number, well_formed};

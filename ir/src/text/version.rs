@@ -43,6 +43,7 @@ fn statement(stmt: &Stmt) -> Found {
         StmtKind::Import(_) => here("imports"),
         StmtKind::Def(def) if def.strategy.is_some() => here("strategies"),
         StmtKind::Def(_) | StmtKind::Call(_) => here("sub-specs with parameters"),
+        StmtKind::Symbols(_) => here("facts about symbols"),
         StmtKind::DataDecl { range: Some(_), .. } => here("ranges of elements"),
         StmtKind::For { stages: Some(e), .. } => Some((e.span, "stages of loops")),
         StmtKind::Spec(spec) => head(spec),

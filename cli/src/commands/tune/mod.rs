@@ -135,6 +135,7 @@ mod device {
                     stmt.kind,
                     StmtKind::Let(_)
                         | StmtKind::Sym(_)
+                        | StmtKind::Symbols(_)
                         | StmtKind::DataDecl { .. }
                         | StmtKind::DataDef { .. }
                         | StmtKind::ThreadDecl { .. }

@@ -178,7 +178,9 @@ fn form(step: &str, at: usize) -> String {
     }
     match word.split('.').next().unwrap_or("") {
         "let" => written("constants", "let M = 256, N = 2 * M"),
-        "sym" => written("a symbol", "sym K{min=64, max=4096, div=64}"),
+        "sym" => {
+            written("a symbol", "sym K{min=64, max=4096, div=64}` or `sym M, N where M % 8 == 0")
+        }
         "for" => written("a loop", "for (k = 0; k < 8; k += 1) {"),
         "if" => written("a condition", "if (k < 8 && @t == 0) {"),
         "else" => written("the other branch", "} else {"),
@@ -288,6 +290,8 @@ pub(super) fn describe(rule: Rule) -> &'static str {
             "`{`"
         }
         Rule::sym_fact => "`min`, `max` or `div`",
+        Rule::typical | Rule::kw_typical => "`typical`",
+        Rule::usual => "a value such as `M=4096`",
         Rule::data_stmt | Rule::data_name | Rule::data_view => "a tensor such as `%A`",
         Rule::thread_stmt | Rule::thread_name | Rule::thread_view => {
             "a thread tensor such as `#cta`"

@@ -4,6 +4,7 @@ use super::Rule;
 use super::errors::{one_of, short};
 use super::expr::expr;
 use super::expr::tuple;
+use super::statement::comparisons;
 use super::tensor::{result_type, view};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
@@ -185,17 +186,8 @@ pub(super) fn strategy(node: Node<'_, '_>) -> Answer<Def> {
     while let Some(node) = parts.take(Rule::attr) {
         attrs.push(attr(node)?);
     }
-    let mut all = |rule: Rule| -> Answer<Vec<crate::ast::Compare>> {
-        let mut conditions = Vec::new();
-        if let Some(list) = parts.take(rule) {
-            let mut list = list.parts();
-            while let Some(node) = list.take(Rule::compare) {
-                conditions.push(super::statement::compare(node)?);
-            }
-        }
-        Ok(conditions)
-    };
-    let (conditions, habits) = (all(Rule::conditions)?, all(Rule::habits)?);
+    let conditions = comparisons(&mut parts, Rule::conditions)?;
+    let habits = comparisons(&mut parts, Rule::habits)?;
     let end = parts.next(Rule::means_open)?;
     span.end = end.span().start;
     span.end = parts.trimmed(span);

@@ -8,8 +8,8 @@ use super::tensor::{data_type, result_type, thread_type, view, view_op};
 use super::tensors::tensors;
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    Block, Compare, StmtKind, SymDecl, SyncArg, SyncOp, TensorExpr, TensorType, Text, TypeAttr,
-    Unroll, View,
+    Block, Compare, Name, StmtKind, SymDecl, Symbols, SyncArg, SyncOp, TensorExpr, TensorType,
+    Text, TypeAttr, Unroll, View,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::scalar::Scalar;
@@ -173,7 +173,7 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
             }
             StmtKind::Let(bindings)
         }
-        Rule::sym_stmt => StmtKind::Sym(sym(parts)?),
+        Rule::sym_stmt => symbols(parts)?,
         _ => return Err(internal(span, "a statement")),
     })
 }
@@ -239,11 +239,44 @@ pub(super) fn compare(node: Node<'_, '_>) -> Answer<Compare> {
     Ok(Compare { lhs, op, rhs: expr(parts.next(Rule::value)?)? })
 }
 
-fn sym(mut parts: Parts<'_, '_>) -> Answer<SymDecl> {
+/// The comparisons of a `where` or a `usually`; none where it is left out.
+pub(super) fn comparisons(parts: &mut Parts<'_, '_>, rule: Rule) -> Answer<Vec<Compare>> {
+    let mut all = Vec::new();
+    if let Some(list) = parts.take(rule) {
+        let mut list = list.parts();
+        while let Some(node) = list.take(Rule::compare) {
+            all.push(compare(node)?);
+        }
+    }
+    Ok(all)
+}
+
+fn symbols(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
     let name = parts.next(Rule::ident)?.name();
+    if parts.is_empty() {
+        return Ok(StmtKind::Sym(SymDecl { name, min: None, max: None, div: None }));
+    }
+    if let Some(facts) = parts.take(Rule::sym_facts) {
+        return sym(name, facts.parts()).map(StmtKind::Sym);
+    }
+    let mut all = Symbols { names: vec![name], facts: vec![], typical: vec![] };
+    while let Some(name) = parts.take(Rule::ident) {
+        all.names.push(name.name());
+    }
+    all.facts = comparisons(&mut parts, Rule::conditions)?;
+    if let Some(list) = parts.take(Rule::typical) {
+        let mut list = list.parts();
+        while let Some(value) = list.take(Rule::usual) {
+            let mut value = value.parts();
+            let name = value.next(Rule::ident)?.name();
+            all.typical.push((name, int(&value.next(Rule::int)?, 64)?));
+        }
+    }
+    Ok(StmtKind::Symbols(all))
+}
+
+fn sym(name: Name, mut facts: Parts<'_, '_>) -> Answer<SymDecl> {
     let mut decl = SymDecl { name, min: None, max: None, div: None };
-    let Some(facts) = parts.take(Rule::sym_facts) else { return Ok(decl) };
-    let mut facts = facts.parts();
     while let Some(fact) = facts.take(Rule::sym_fact) {
         let mut fact = fact.parts();
         let key = fact.next(Rule::ident)?.name();

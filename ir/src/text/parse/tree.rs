@@ -188,6 +188,7 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_else
             | Rule::kw_let
             | Rule::kw_sym
+            | Rule::kw_typical
             | Rule::kw_indices
             | Rule::kw_allocate
             | Rule::kw_for

@@ -11,7 +11,7 @@ mod well_formed;
 
 pub use well_formed::well_formed;
 
-use crate::ast::{Block, Expr, Module, Stmt, StmtKind};
+use crate::ast::{Block, Compare, Expr, Module, Stmt, StmtKind};
 use crate::limits::MAX_NESTING;
 
 /// Columns a line should have at most.
@@ -32,6 +32,11 @@ pub fn print(module: &Module) -> String {
 /// The text of a number.
 pub fn print_number(e: &Expr) -> String {
     statement::number(e)
+}
+
+/// The text of a comparison.
+pub fn print_compare(c: &Compare) -> String {
+    statement::compare(c)
 }
 
 /// A list of statements of which some are printed.

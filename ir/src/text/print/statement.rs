@@ -9,7 +9,7 @@ use super::tensor::{data_type, result_type, thread_type, view};
 use super::tensors::tensors;
 use crate::ast::{
     Attr, AttrValue, Call, Choices, Compare, Def, Exec, Expr, Group, Name, Operand, ResultType,
-    Spec, StmtKind, SymDecl, SyncArg, TensorType, ThreadType, View,
+    Spec, StmtKind, SymDecl, Symbols, SyncArg, TensorType, ThreadType, View,
 };
 use pretty::{Arena, DocAllocator, DocBuilder};
 
@@ -42,6 +42,7 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
             arena.text("let ").append(list(arena, all, arena.softline())).nest(CONTINUED)
         }
         StmtKind::Sym(sym) => arena.text(symbol(sym)),
+        StmtKind::Symbols(all) => symbols(arena, all),
         StmtKind::DataDecl { name, ty, range } => {
             let mut text = data(&name.text, Some(ty));
             if let Some((from, to)) = range {
@@ -139,7 +140,7 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
 }
 
 /// `@w < 2`
-fn compare(c: &Compare) -> String {
+pub(super) fn compare(c: &Compare) -> String {
     format!("{} {} {}", number(&c.lhs), c.op, number(&c.rhs))
 }
 
@@ -320,11 +321,7 @@ fn def<'a>(arena: &'a Arena<'a>, def: &Def) -> Doc<'a> {
             operands = operands.append(arena.softline()).append(with(|out| attribute(out, attr)));
         }
         for (word, all) in [("where ", &strategy.conditions), ("usually ", &strategy.habits)] {
-            for (i, condition) in all.iter().enumerate() {
-                let first = arena.line().append(word);
-                let gap = if i == 0 { first } else { arena.text(",").append(arena.softline()) };
-                operands = operands.append(gap).append(compare(condition));
-            }
+            operands = operands.append(clause(arena, word, all.iter().map(compare)));
         }
     }
     let brace = if def.means.is_some() { " means {" } else { " {" };
@@ -402,6 +399,33 @@ fn threads(name: &str, ty: Option<&ThreadType>) -> String {
             thread_type(out, ty);
         }
     })
+}
+
+/// A word and what it says, on a line of its own where all does not fit one; nothing where nothing is said.
+fn clause<'a>(
+    arena: &'a Arena<'a>,
+    word: &'static str,
+    parts: impl Iterator<Item = String>,
+) -> Doc<'a> {
+    let mut doc = arena.nil();
+    for (i, part) in parts.enumerate() {
+        let first = arena.line().append(word);
+        let gap = if i == 0 { first } else { arena.text(",").append(arena.softline()) };
+        doc = doc.append(gap).append(part);
+    }
+    doc
+}
+
+fn symbols<'a>(arena: &'a Arena<'a>, all: &Symbols) -> Doc<'a> {
+    let names = all.names.iter().map(|name| arena.text(name.text.clone()));
+    let typical = all.typical.iter().map(|(name, v)| format!("{}={v}", name.text));
+    arena
+        .text("sym ")
+        .append(list(arena, names, arena.softline()))
+        .append(clause(arena, "where ", all.facts.iter().map(compare)))
+        .append(clause(arena, "typical ", typical))
+        .nest(CONTINUED)
+        .group()
 }
 
 fn symbol(sym: &SymDecl) -> String {

@@ -254,6 +254,21 @@ impl<'m> Walk<'m> {
                     self.int(fact, sym.name.span);
                 }
             }
+            StmtKind::Symbols(all) => {
+                let names = all.names.iter().chain(all.typical.iter().map(|(name, _)| name));
+                names.for_each(|name| self.named(name, Word::Plain));
+                self.filled(all.names.len(), stmt.span, "symbols");
+                for c in &all.facts {
+                    self.expr(&c.lhs, depth);
+                    self.expr(&c.rhs, depth);
+                }
+                all.typical.iter().for_each(|(name, value)| self.int(*value, name.span));
+                if all.names.len() == 1 && all.facts.is_empty() && all.typical.is_empty() {
+                    let message = "one symbol of which nothing is said".to_owned();
+                    let (label, help) = ("reads back as one of at least 1", "make it a `Sym`");
+                    self.error(Code::Syntax, all.names[0].span, message, label, help);
+                }
+            }
             StmtKind::DataDecl { name, ty, range } => {
                 self.named(name, Word::Tensor);
                 self.data_type(ty, depth);

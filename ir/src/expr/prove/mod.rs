@@ -1,0 +1,428 @@
+//! Proofs about expressions: whether one is at least zero, or a multiple of a number, where assumptions hold.
+//!
+//! An expression is read as a sum over atoms ([`system`]); that it is below zero is added to the assumptions and the laws of
+//! the atoms, and a combination of all of them is looked for that is a contradiction ([`simplex`]).
+//!
+//! Invariants:
+//! - An answer `Known` holds for all values of the variables, within their ranges and divisors, that keep the assumptions and
+//!   for which the expressions have a value. Where no values keep the assumptions, any answer does.
+//! - The same questions get the same answers; each takes a bounded number of steps ([`Budget`]), and none makes an expression
+//!   of the arena.
+//!
+//! Not every truth is proven: what needs case distinctions between integers, or products of more than two differences, is not.
+
+mod consequences;
+mod simplex;
+mod sum;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use super::{Dim, ExprArena, ExprId, Node, VarId};
+use crate::leaf::{Decision, Fact, gcd};
+use sum::Sum;
+use system::System;
+
+/// Steps of one proof; a step is an operation on a coefficient.
+const MAX_STEPS: usize = 300_000;
+/// Most assumptions that one proof looks at, the latest first.
+const MAX_ASSUMED: usize = 48;
+/// How many smaller or larger of two are looked at both ways.
+const MAX_SPLITS: usize = 3;
+/// Most facts that are tried as the missing one.
+const MAX_TRIED: usize = 12;
+
+/// What bounds the time of proofs.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(steps: usize) -> Budget {
+        Budget { left: steps }
+    }
+
+    fn pay(&mut self, steps: usize) -> Option<()> {
+        match self.left.checked_sub(steps) {
+            Some(left) => {
+                self.left = left;
+                Some(())
+            }
+            None => {
+                self.left = 0;
+                None
+            }
+        }
+    }
+
+    /// A part of it for one proof; what that leaves comes back.
+    fn share<T>(&mut self, prove: impl FnOnce(&mut Budget) -> T) -> T {
+        let mut own = Budget { left: self.left.min(MAX_STEPS) };
+        self.left -= own.left;
+        let answer = prove(&mut own);
+        self.left += own.left;
+        answer
+    }
+}
+
+/// Expressions that are at least zero.
+#[derive(Clone, Debug, Default)]
+pub struct Assumptions {
+    /// With the variables of each.
+    holds: Vec<(Dim, Box<[VarId]>)>,
+    /// Variables that a missing fact may be about.
+    symbols: Vec<VarId>,
+}
+
+impl Assumptions {
+    /// These are at least zero.
+    pub fn new(cx: &ExprArena, holds: impl IntoIterator<Item = Dim>) -> Self {
+        let mut all = Assumptions::default();
+        holds.into_iter().for_each(|dim| all.push(cx, dim));
+        all
+    }
+
+    /// Names a variable of which an answer [`Decision::Needs`] states a fact where one would do.
+    pub fn about(&mut self, symbol: VarId) {
+        self.symbols.push(symbol);
+    }
+
+    /// Assumes that an expression is at least zero, too.
+    pub fn push(&mut self, cx: &ExprArena, dim: Dim) {
+        self.holds.push((dim, cx.vars_of(dim).into()));
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.holds.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.holds.is_empty()
+    }
+
+    /// Forgets all but the first `n`.
+    pub fn truncate(&mut self, n: usize) {
+        self.holds.truncate(n);
+    }
+
+    /// What is at least zero, in the order in which it was assumed.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Dim> + '_ {
+        self.holds.iter().map(|(dim, _)| *dim)
+    }
+
+    /// Those that may matter to expressions, the latest first: they share variables with these, or with others that do.
+    fn relevant(&self, cx: &ExprArena, goals: &[Dim], budget: &mut Budget) -> Vec<Dim> {
+        let mut vars: Vec<VarId> = goals.iter().flat_map(|goal| cx.vars_of(*goal)).collect();
+        vars.sort_unstable();
+        let mut rest: Vec<&(Dim, Box<[VarId]>)> = self.holds.iter().rev().collect();
+        let mut found = vec![];
+        while budget.pay(rest.len()).is_some() {
+            let (near, far): (Vec<_>, Vec<_>) = rest
+                .into_iter()
+                .partition(|(_, own)| own.iter().any(|v| vars.binary_search(v).is_ok()));
+            let room = MAX_ASSUMED - found.len();
+            found.extend(near.iter().take(room).map(|(dim, _)| *dim));
+            if near.is_empty() || found.len() >= MAX_ASSUMED {
+                break;
+            }
+            vars.extend(near.iter().flat_map(|(_, own)| own.iter()));
+            vars.sort_unstable();
+            vars.dedup();
+            rest = far;
+        }
+        found
+    }
+}
+
+/// Whether an expression is at least zero.
+#[must_use]
+pub fn nonnegative(cx: &ExprArena, dim: Dim, assumptions: &Assumptions) -> Decision {
+    at_most(cx, Dim::Const(0), dim, assumptions)
+}
+
+/// Whether `a < b`.
+#[must_use]
+pub fn less(cx: &ExprArena, a: Dim, b: Dim, assumptions: &Assumptions) -> Decision {
+    let missing = || Fact::Less { smaller: cx.display(a), larger: cx.display(b) };
+    decide(cx, a, b, 1, assumptions, missing)
+}
+
+/// Whether `a <= b`.
+#[must_use]
+pub fn at_most(cx: &ExprArena, a: Dim, b: Dim, assumptions: &Assumptions) -> Decision {
+    let missing = || Fact::AtMost { smaller: cx.display(a), larger: cx.display(b) };
+    decide(cx, a, b, 0, assumptions, missing)
+}
+
+/// Whether `a == b`.
+#[must_use]
+pub fn equal(cx: &ExprArena, a: Dim, b: Dim, assumptions: &Assumptions) -> Decision {
+    if a == b {
+        return Decision::Known(true);
+    }
+    match (at_most(cx, a, b, assumptions), at_most(cx, b, a, assumptions)) {
+        (Decision::Known(false), _) | (_, Decision::Known(false)) => Decision::Known(false),
+        (Decision::Known(true), Decision::Known(true)) => Decision::Known(true),
+        _ => Decision::Needs(Fact::Equal { left: cx.display(a), right: cx.display(b) }),
+    }
+}
+
+/// Whether an expression is a multiple of a positive number.
+#[must_use]
+pub fn divides(cx: &ExprArena, n: i64, dim: Dim, assumptions: &Assumptions) -> Decision {
+    let value = |value: Dim| {
+        let (divisor, value) = (n.to_string(), cx.display(value));
+        Decision::Needs(Fact::Divides { divisor, value })
+    };
+    if n < 1 {
+        return value(dim);
+    }
+    if cx.divisor(dim) % n == 0 {
+        return Decision::Known(true);
+    }
+    let mut budget = Budget::new(MAX_STEPS);
+    let question = Question { cx, holds: assumptions.relevant(cx, &[dim], &mut budget) };
+    let divisors = question.divisors();
+    let mut system = System::new(cx, &divisors);
+    let Some(sum) = system.sum(dim, &mut budget) else { return value(dim) };
+    match system.remainder(&sum, n.into()) {
+        (step, 0) if step == i128::from(n) => return Decision::Known(true),
+        (_, 1..) => return Decision::Known(false),
+        _ => {}
+    }
+    for answer in [true, false] {
+        if question.leaves_nothing(n, dim, answer, &divisors, &mut budget) {
+            return Decision::Known(answer);
+        }
+    }
+    for symbol in assumptions.symbols.iter().filter_map(|v| cx.expr_of(*v)).take(MAX_TRIED) {
+        let with = also(&divisors, symbol, n);
+        let mut system = System::new(cx, &with);
+        let sum = system.sum(dim, &mut budget);
+        if sum.is_some_and(|sum| system.remainder(&sum, n.into()) == (n.into(), 0)) {
+            return value(Dim::Expr(symbol));
+        }
+    }
+    value(dim)
+}
+
+/// Whether `a + by <= b` is proven within a budget.
+#[cfg(feature = "text")]
+pub(crate) fn proves(
+    cx: &ExprArena,
+    (a, b, by): (Dim, Dim, i64),
+    assumptions: &Assumptions,
+    budget: &mut Budget,
+) -> bool {
+    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b], budget) };
+    budget.share(|own| question.holds(a, b, by, &question.divisors(), own))
+}
+
+/// The fact about a symbol that `a + by <= b` lacks, where there is one that would do.
+#[cfg(feature = "text")]
+pub(crate) fn missing(
+    cx: &ExprArena,
+    (a, b, by): (Dim, Dim, i64),
+    assumptions: &Assumptions,
+    budget: &mut Budget,
+) -> Option<Fact> {
+    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b], budget) };
+    question.missing(a, b, by, &assumptions.symbols, budget)
+}
+
+/// Answers whether `a + by <= b`.
+fn decide(
+    cx: &ExprArena,
+    a: Dim,
+    b: Dim,
+    by: i64,
+    assumptions: &Assumptions,
+    missing: impl Fn() -> Fact,
+) -> Decision {
+    let apart = |a: Dim, b: Dim, by: i64| {
+        let room = i128::from(cx.range(b).0?) - i128::from(cx.range(a).1?);
+        Some(room >= i128::from(by))
+    };
+    if apart(a, b, by) == Some(true) {
+        return Decision::Known(true);
+    }
+    if apart(b, a, 1 - by) == Some(true) {
+        return Decision::Known(false);
+    }
+    let mut budget = Budget::new(MAX_STEPS);
+    let question = Question { cx, holds: assumptions.relevant(cx, &[a, b], &mut budget) };
+    let divisors = question.divisors();
+    if question.holds(a, b, by, &divisors, &mut Budget::new(MAX_STEPS)) {
+        return Decision::Known(true);
+    }
+    // Not a + by <= b: b + 1 - by <= a.
+    if question.holds(b, a, 1 - by, &divisors, &mut Budget::new(MAX_STEPS)) {
+        return Decision::Known(false);
+    }
+    let fact = question.missing(a, b, by, &assumptions.symbols, &mut Budget::new(4 * MAX_STEPS));
+    Decision::Needs(fact.unwrap_or_else(missing))
+}
+
+struct Question<'a> {
+    cx: &'a ExprArena,
+    /// At least zero.
+    holds: Vec<Dim>,
+}
+
+/// Numbers that divide expressions.
+type Divisors = Vec<(ExprId, i64)>;
+
+/// These and one more.
+fn also(divisors: &Divisors, x: ExprId, n: i64) -> Divisors {
+    let mut all = divisors.clone();
+    match all.iter_mut().find(|(of, _)| *of == x) {
+        Some((_, div)) => *div = (*div / gcd(*div, n)).checked_mul(n).unwrap_or(*div),
+        None => all.push((x, n)),
+    }
+    all
+}
+
+impl Question<'_> {
+    /// Divisors that assumptions `0 - x % n >= 0` state.
+    fn divisors(&self) -> Divisors {
+        let mut found: Divisors = vec![];
+        for hold in &self.holds {
+            if let Some((x, n)) = self.divisor_of(*hold) {
+                found = also(&found, x, n);
+            }
+        }
+        found
+    }
+
+    fn divisor_of(&self, hold: Dim) -> Option<(ExprId, i64)> {
+        let Dim::Expr(id) = hold else { return None };
+        let Node::Linear { terms, constant: 0 } = self.cx.node(id) else { return None };
+        let &[(term, c @ ..0)] = &terms[..] else { return None };
+        let Node::Mod(Dim::Expr(x), Dim::Const(n)) = self.cx.node(term) else { return None };
+        match self.cx.node(x) {
+            // x/k % n * k = 0, where k divides x.
+            Node::Div(Dim::Expr(x), Dim::Const(k)) if c.checked_neg() == Some(k) => {
+                let all = k.checked_mul(n)?;
+                (self.cx.divisor(Dim::Expr(x)) % k == 0).then_some((x, all))
+            }
+            _ => Some((x, n)),
+        }
+    }
+
+    /// Whether `a + by <= b` is proven.
+    fn holds(&self, a: Dim, b: Dim, by: i64, divisors: &Divisors, budget: &mut Budget) -> bool {
+        let mut system = System::new(self.cx, divisors);
+        let refuted = || {
+            let room = difference(&mut system, a, b, by, budget)?;
+            system.know(room.times(-1)?.shifted(-1)?);
+            self.assume(&mut system, budget);
+            Some(is_refuted(system, MAX_SPLITS, budget))
+        };
+        refuted().unwrap_or(false)
+    }
+
+    fn assume(&self, system: &mut System<'_>, budget: &mut Budget) {
+        for hold in &self.holds {
+            if let Some(sum) = system.sum(*hold, budget) {
+                system.know(sum);
+            }
+        }
+        system.close(budget);
+    }
+
+    /// Whether that `dim % n` is zero, or that it never is, is proven.
+    fn leaves_nothing(
+        &self,
+        n: i64,
+        dim: Dim,
+        always: bool,
+        divisors: &Divisors,
+        budget: &mut Budget,
+    ) -> bool {
+        let mut system = System::new(self.cx, divisors);
+        let refuted = || {
+            // The remainder is at least zero in any case.
+            let rest = system.remainder_of(dim, n, budget)?;
+            system.know(if always { rest.shifted(-1)? } else { rest.times(-1)? });
+            self.assume(&mut system, budget);
+            Some(is_refuted(system, MAX_SPLITS, budget))
+        };
+        refuted().unwrap_or(false)
+    }
+
+    /// The first fact about one of the symbols with which `a + by <= b` is proven.
+    fn missing(
+        &self,
+        a: Dim,
+        b: Dim,
+        by: i64,
+        symbols: &[VarId],
+        budget: &mut Budget,
+    ) -> Option<Fact> {
+        let divisors = self.divisors();
+        let mut system = System::new(self.cx, &divisors);
+        let room = difference(&mut system, a, b, by, budget)?;
+        self.assume(&mut system, budget);
+        let symbols = symbols.iter().filter_map(|v| self.cx.expr_of(*v));
+        let symbols: Vec<ExprId> = symbols.filter(|id| system.mentions(*id)).collect();
+        let bounds = || {
+            symbols.iter().find_map(|symbol| {
+                let name = || self.cx.display(Dim::Expr(*symbol));
+                system.bound_wanted(&room, *symbol).map(|(at_most, v)| match at_most {
+                    true => Fact::AtMost { smaller: name(), larger: v.to_string() },
+                    false => Fact::AtMost { smaller: v.to_string(), larger: name() },
+                })
+            })
+        };
+        if room.terms.len() == 1 {
+            return bounds();
+        }
+        let mut tried = 0;
+        for symbol in &symbols {
+            for n in system.divisors_wanted(&room, *symbol) {
+                if tried == MAX_TRIED {
+                    break;
+                }
+                tried += 1;
+                let with = also(&divisors, *symbol, n);
+                if budget.share(|own| self.holds(a, b, by, &with, own)) {
+                    let (divisor, value) = (n.to_string(), self.cx.display(Dim::Expr(*symbol)));
+                    return Some(Fact::Divides { divisor, value });
+                }
+            }
+        }
+        bounds()
+    }
+}
+
+/// `b - a - by`
+fn difference(
+    system: &mut System<'_>,
+    a: Dim,
+    b: Dim,
+    by: i64,
+    budget: &mut Budget,
+) -> Option<Sum> {
+    let a = system.sum(a, budget)?;
+    system.sum(b, budget)?.plus(&a, -1)?.shifted(-i128::from(by))
+}
+
+/// Whether nothing keeps all that is known, whichever of their sides smaller and larger ones are.
+fn is_refuted(mut system: System<'_>, splits: usize, budget: &mut Budget) -> bool {
+    if system.clone().is_refuted(budget) {
+        return true;
+    }
+    if splits == 0 || system.splits.is_empty() || budget.left == 0 {
+        return false;
+    }
+    // Recursion ends: each time fewer are looked at.
+    let split = system.splits.remove(0);
+    (0..2).all(|side| {
+        let mut chosen = system.clone();
+        let is_chosen = chosen.choose(&split, side).is_some();
+        is_chosen && is_refuted(chosen, splits - 1, budget)
+    })
+}

@@ -1,0 +1,120 @@
+//! What is said of symbols: facts that every launch keeps, and whether given values keep them.
+
+use super::Program;
+use crate::ast::CmpOp;
+use crate::diag::{Code, Diagnostic};
+use crate::expr::prove::Assumptions;
+use crate::expr::{Dim, ExprArena, VarId, VarInfo};
+use crate::layout::LayoutError;
+use crate::span::Span;
+
+/// A comparison of symbols and constants that holds at every launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// The left side, as it is written where that says more than what is known of its symbols.
+    pub lhs: Dim,
+    /// How the sides compare.
+    pub op: CmpOp,
+    /// The right side.
+    pub rhs: Dim,
+    /// As it prints, `M % 8 == 0`.
+    pub text: String,
+    /// Where it is written.
+    pub span: Span,
+}
+
+impl Fact {
+    /// Whether these values keep it; none where it depends on a symbol without a value.
+    ///
+    /// # Errors
+    /// Where a side does not fit 64 bits or divides by what is not positive.
+    pub fn holds(
+        &self,
+        program: &Program,
+        value: &dyn Fn(VarId) -> Option<i64>,
+    ) -> Result<Option<bool>, LayoutError> {
+        let known = |dim: Dim| program.arena.vars_of(dim).iter().all(|v| value(*v).is_some());
+        if !known(self.lhs) || !known(self.rhs) {
+            return Ok(None);
+        }
+        let side = |dim| program.arena.eval(dim, value);
+        Ok(Some(self.op.holds(side(self.lhs)?, side(self.rhs)?)))
+    }
+}
+
+impl Program {
+    /// Checks values of symbols against all that is said of them, facts first, then ranges and divisors. Symbols without a
+    /// value, and facts about these, are passed over. Whoever launches a kernel asks this first.
+    ///
+    /// # Errors
+    /// [`Code::SymbolValue`] with the fact as written and the values that break it.
+    pub fn check_facts(&self, value: &dyn Fn(VarId) -> Option<i64>) -> Result<(), Box<Diagnostic>> {
+        self.broken_fact(value).map_or(Ok(()), |(_, broken)| Err(broken))
+    }
+
+    /// The first thing said of symbols that values break, with these symbols.
+    pub(crate) fn broken_fact(
+        &self,
+        value: &dyn Fn(VarId) -> Option<i64>,
+    ) -> Option<(Vec<VarId>, Box<Diagnostic>)> {
+        for fact in &self.facts {
+            let (why, label) = match fact.holds(self, value) {
+                Ok(None | Some(true)) => continue,
+                Ok(Some(false)) => ("does not hold", "holds at every launch".to_owned()),
+                Err(e) => ("cannot be computed", e.to_string()),
+            };
+            let vars = self.vars_of_fact(fact);
+            let name = |v: &VarId| self.arena.var_info(*v).name;
+            let given = |v: &VarId| Some(format!("{} = {}", name(v), value(*v)?));
+            let values: Vec<String> = vars.iter().filter_map(given).collect();
+            let names: Vec<String> = vars.iter().map(|v| format!("`{}`", name(v))).collect();
+            let message = format!("`{}` {why} where {}", fact.text, values.join(", "));
+            let broken = Diagnostic::new(Code::SymbolValue, fact.span, message)
+                .label(label)
+                .help(format!("give {} another value", names.join(" or ")));
+            return Some((vars, Box::new(broken)));
+        }
+        self.symbols.iter().find_map(|var| {
+            let VarInfo { name, lo, hi, div } = self.arena.var_info(*var);
+            let given = value(*var)?;
+            // No divisor is below 1.
+            let fits =
+                given >= lo && hi.is_none_or(|hi| given <= hi) && given.rem_euclid(div.max(1)) == 0;
+            let to = hi.map_or("on".to_owned(), |hi| format!("to {hi}"));
+            let message = format!("`{name}` cannot be {given}");
+            let broken = Diagnostic::new(Code::SymbolValue, Span::default(), message)
+                .help(format!("give it a multiple of {div} from {lo} {to}"));
+            (!fits).then(|| (vec![*var], Box::new(broken)))
+        })
+    }
+
+    fn vars_of_fact(&self, fact: &Fact) -> Vec<VarId> {
+        let mut vars = self.arena.vars_of(fact.lhs);
+        vars.extend(self.arena.vars_of(fact.rhs));
+        vars.sort_unstable();
+        vars.dedup();
+        vars
+    }
+
+    /// The facts as differences that are at least zero, to prove others with.
+    pub fn assumptions(&self) -> Assumptions {
+        let all = self.facts.iter().flat_map(|f| differences(&self.arena, f.lhs, f.op, f.rhs));
+        let mut all = Assumptions::new(&self.arena, all);
+        self.symbols.iter().for_each(|symbol| all.about(*symbol));
+        all
+    }
+}
+
+/// What is at least zero where the comparison holds. What does not fit 64 bits says nothing.
+pub(crate) fn differences(cx: &ExprArena, lhs: Dim, op: CmpOp, rhs: Dim) -> Vec<Dim> {
+    let less = |a: Dim, b: Dim, by: i64| cx.sub(b, a).and_then(|d| cx.sub(d, Dim::Const(by))).ok();
+    let found = match op {
+        CmpOp::Lt => [less(lhs, rhs, 1), None],
+        CmpOp::Le => [less(lhs, rhs, 0), None],
+        CmpOp::Gt => [less(rhs, lhs, 1), None],
+        CmpOp::Ge => [less(rhs, lhs, 0), None],
+        CmpOp::Eq => [less(lhs, rhs, 0), less(rhs, lhs, 0)],
+        CmpOp::Ne => [None, None],
+    };
+    found.into_iter().flatten().collect()
+}
