@@ -277,8 +277,31 @@ pub struct Tensor {
     /// Of a view of a tensor map, or of one of its boxes. Elements of a box at an edge may lie outside of
     /// the map's tensor: they read as zero and are not written.
     pub map: Option<MapView>,
+    /// Of a view of tiles that reach over the end of a mode: which of its elements there are. The others read as zero
+    /// and are not written; nothing is accessed for them.
+    pub bounds: Vec<Bound>,
     /// Where it is written.
     pub span: Span,
+}
+
+/// A mode that tiles reach over the end of (Graphene, section 3.4). It is the mode's part of the identity tensor, of which
+/// the same view was taken: `offset` and `levels` give the coordinate along the mode of each element of the view, and
+/// elements exist whose coordinate is below `extent`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// Congruent with the levels of the tensor.
+    pub levels: Vec<Layout<Dim>>,
+    /// The coordinate of element zero.
+    pub offset: Dim,
+    /// How many elements the mode has.
+    pub extent: Dim,
+}
+
+impl Bound {
+    /// All levels as one layout, outermost modes first; rank 0 for a scalar.
+    pub fn concat(&self) -> Layout<Dim> {
+        concat_levels(&self.levels)
+    }
 }
 
 /// A tensor in global memory as boxes: what tensor-map instructions are told of it. Modes are listed the

@@ -2,14 +2,14 @@
 //! coordinates as elements.
 
 use super::exprs::{overflow, refused};
-use super::tensors::count;
+use super::tensors::{count, replace_outermost};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, Expr};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::{Layout, LayoutError};
 use crate::leaf::Leaf;
-use crate::program::{Buffer, BufferId, Gather, Range, Tensor, TensorId};
+use crate::program::{Bound, Buffer, BufferId, Gather, Range, Tensor, TensorId};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
@@ -92,6 +92,7 @@ impl Resolver {
             dist: None,
             peer: None,
             map: None,
+            bounds: vec![],
             span,
         };
         self.p.buffers.push(buffer);
@@ -110,6 +111,14 @@ impl Resolver {
         let (offset, entries) = self.entries(t.levels.first(), picks, span)?;
         t.offset = Dim::add(&self.p.arena, t.offset, offset).map_err(|e| overflow(span, &e))?;
         let (mut modes, from): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+        // Bounds go the same way.
+        let mut of_bounds = vec![];
+        for bound in &mut t.bounds {
+            let (at, entries) = self.entries(bound.levels.first(), picks, span)?;
+            bound.offset =
+                Dim::add(&self.p.arena, bound.offset, at).map_err(|e| overflow(span, &e))?;
+            of_bounds.push(entries.into_iter().map(|(mode, _)| mode).collect());
+        }
         let mut gathered = from.into_iter().enumerate().filter_map(|(i, name)| Some((i, name?)));
         let first = gathered.next();
         if gathered.next().is_some() {
@@ -121,10 +130,66 @@ impl Resolver {
         }
         if let Some((i, name)) = first {
             self.gathered(t, &mut modes, i, name, span)?;
+            self.gathered_bounds(t, &mut of_bounds, &modes, i, name, span)?;
         }
-        match modes.is_empty() {
-            true => drop(t.levels.splice(0..usize::from(!t.levels.is_empty()), [])),
-            false => t.levels[0] = self.joined(&modes, span)?,
+        let level = |modes: &[Layout<Dim>]| {
+            (!modes.is_empty()).then(|| self.joined(modes, span)).transpose()
+        };
+        for (bound, modes) in t.bounds.iter_mut().zip(&of_bounds) {
+            replace_outermost(&mut bound.levels, level(modes)?);
+        }
+        replace_outermost(&mut t.levels, level(&modes)?);
+        Ok(())
+    }
+
+    /// What the bounds of a view are where mode `i` of it is found through a tensor, whose own bounds it has then.
+    fn gathered_bounds(
+        &self,
+        t: &mut Tensor,
+        of_bounds: &mut Vec<Vec<Layout<Dim>>>,
+        modes: &[Layout<Dim>],
+        i: usize,
+        name: &ast::Name,
+        span: Span,
+    ) -> Fallible<()> {
+        let index = self.tensor_named(&name.text, name.span)?;
+        let index = &self.p.tensors[index];
+        // The mode that took its place; none where the tensor is one coordinate.
+        let own = index.levels.iter().flat_map(Layout::modes).next();
+        for bound in of_bounds.iter_mut() {
+            let moves =
+                bound.get(i).is_some_and(|m| m.leaves().iter().any(|l| l.1 != Dim::Const(0)));
+            if moves {
+                return fail(
+                    Diagnostic::new(
+                        Code::DataIndex,
+                        name.span,
+                        "tiles of the indexed mode reach over its end",
+                    )
+                    .label("which elements there are depends on the coordinates")
+                    .help("index the tensor before it is tiled"),
+                );
+            }
+            match &own {
+                None => drop(bound.remove(i)),
+                Some(own) => bound[i] = self.constant_over(own, span)?,
+            }
+        }
+        for bound in &index.bounds {
+            let own = bound.levels.iter().flat_map(Layout::modes).next();
+            let mut all = vec![];
+            for (k, mode) in modes.iter().enumerate() {
+                all.push(match own.clone().filter(|_| k == i) {
+                    Some(own) => own,
+                    None => self.constant_over(mode, span)?,
+                });
+            }
+            let mut levels = vec![];
+            for level in &t.levels {
+                levels.push(self.constant_over(level, span)?);
+            }
+            t.bounds.push(Bound { levels, ..bound.clone() });
+            of_bounds.push(all);
         }
         Ok(())
     }
@@ -358,6 +423,7 @@ impl Resolver {
                 dist: None,
                 peer: None,
                 map: None,
+                bounds: vec![],
                 span,
             });
             id

@@ -7,9 +7,9 @@ use crate::ast::{self, Expr, LayoutExpr, TensorType, Tiler, TypeAttr, ViewOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
-use crate::leaf::Leaf;
+use crate::leaf::{Leaf, gcd};
 use crate::limits;
-use crate::program::{Buffer, BufferId, Dist, Taken, Tensor, TensorId};
+use crate::program::{Bound, Buffer, BufferId, Dist, Taken, Tensor, TensorId};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
@@ -182,6 +182,7 @@ impl Resolver {
             dist,
             peer: None,
             map: None,
+            bounds: vec![],
             span: ty.span,
         };
         buffer.tensor = TensorId::from(self.p.tensors.len());
@@ -416,6 +417,7 @@ impl Resolver {
         }
         self.check_joined(&t.levels, view.span)?;
         self.is_known_part(&t, view.span)?;
+        t.bounds.retain(|bound| !self.is_kept(bound));
         Ok(t)
     }
 
@@ -471,26 +473,32 @@ impl Resolver {
                 self.tensor_map(t, sizes, swizzle.as_deref(), span)?
             }
             ViewOp::Tile(tiler) => {
-                let level = self.outermost(&t.levels, span)?.clone();
-                let (rest, tile) = self.tile(&level, tiler, span)?;
-                t.levels.splice(0..1, [rest, tile]);
+                let may_be_partial = self.may_be_partial(t);
+                if may_be_partial {
+                    self.bound_by_tiles(t, tiler, span)?;
+                }
+                self.tiled(&mut t.levels, tiler, may_be_partial, span)?;
+                for bound in &mut t.bounds {
+                    self.tiled(&mut bound.levels, tiler, may_be_partial, span)?;
+                }
             }
             ViewOp::Reshape(l) => {
-                let level = self.outermost(&t.levels, span)?.clone();
-                t.levels[0] = self.reshape(&level, l)?;
+                for levels in all_levels(t) {
+                    let level = self.outermost(levels, span)?.clone();
+                    levels[0] = self.reshape(&level, l)?;
+                }
             }
             ViewOp::Index(args) => {
-                let (offset, kept) = self.index(t.levels.first(), args, span)?;
-                t.offset =
-                    Dim::add(&self.p.arena, t.offset, offset).map_err(|e| overflow(span, &e))?;
-                match kept {
-                    Some(level) => t.levels[0] = level,
-                    None => drop(t.levels.splice(0..usize::from(!t.levels.is_empty()), [])),
+                self.indexed(&mut t.offset, &mut t.levels, args, span)?;
+                for bound in &mut t.bounds {
+                    self.indexed(&mut bound.offset, &mut bound.levels, args, span)?;
                 }
             }
             ViewOp::Permute(order) => {
-                let level = self.outermost(&t.levels, span)?.clone();
-                t.levels[0] = self.permuted(&level, order, span)?;
+                for levels in all_levels(t) {
+                    let level = self.outermost(levels, span)?.clone();
+                    levels[0] = self.permuted(&level, order, span)?;
+                }
             }
             ViewOp::Pick(picks) => self.picked(t, picks, span)?,
             // Taken before.
@@ -552,6 +560,32 @@ impl Resolver {
                 );
             }
         }
+        Ok(())
+    }
+
+    fn indexed(
+        &self,
+        offset: &mut Dim,
+        levels: &mut Vec<Layout<Dim>>,
+        args: &[Option<Expr>],
+        span: Span,
+    ) -> Fallible<()> {
+        let (at, kept) = self.index(levels.first(), args, span)?;
+        *offset = Dim::add(&self.p.arena, *offset, at).map_err(|e| overflow(span, &e))?;
+        replace_outermost(levels, kept);
+        Ok(())
+    }
+
+    fn tiled(
+        &self,
+        levels: &mut Vec<Layout<Dim>>,
+        tiler: &Tiler,
+        may_be_partial: bool,
+        span: Span,
+    ) -> Fallible<()> {
+        let level = self.outermost(levels, span)?.clone();
+        let (rest, tile) = self.tile(&level, tiler, may_be_partial, span)?;
+        levels.splice(0..1, [rest, tile]);
         Ok(())
     }
 
@@ -670,6 +704,7 @@ impl Resolver {
         &self,
         level: &Layout<Dim>,
         tiler: &Tiler,
+        may_be_partial: bool,
         span: Span,
     ) -> Fallible<(Layout<Dim>, Layout<Dim>)> {
         let cx = &self.p.arena;
@@ -689,23 +724,22 @@ impl Resolver {
             );
         }
         let (mut rest, mut tile) = (vec![], vec![]);
-        for (i, mode) in level.modes().into_iter().enumerate() {
-            let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+        for (i, mut mode) in level.modes().into_iter().enumerate() {
+            let mut size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
             let by = match tiler {
                 Tiler::Sizes(s) => match &s[i] {
                     None => None,
                     Some(e) => {
-                        let extent = self.expr(e)?;
-                        if self.p.arena.range(extent).0.is_none_or(|lo| lo < 1) {
-                            return fail(
-                                Diagnostic::new(
-                                    Code::TileDivides,
-                                    e.span,
-                                    "a tile has no elements",
-                                )
-                                .label(format!("its size is {}", cx.display(extent)))
-                                .help("write a size of at least 1; state `min=` of a symbol"),
-                            );
+                        let extent = self.tile_size(e)?;
+                        if may_be_partial && !Dim::divides(cx, extent, size).is_true() {
+                            if let IntTuple::Leaf(stride) = mode.stride() {
+                                let (others, own) = self.covered(size, stride, extent, e.span)?;
+                                rest.push(others);
+                                tile.push(own);
+                                continue;
+                            }
+                            mode = self.rounded(&mode, extent, e.span)?;
+                            size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
                         }
                         self.check_divides(extent, size, e.span)?;
                         Some((
@@ -757,6 +791,138 @@ impl Resolver {
             rest.push(mode.compose_in(cx, &others).map_err(e)?);
         }
         Ok((self.joined(&rest, span)?, self.joined(&tile, span)?))
+    }
+
+    /// The extent of a tile, at least 1.
+    fn tile_size(&self, e: &Expr) -> Fallible<Dim> {
+        let extent = self.expr(e)?;
+        if self.p.arena.range(extent).0.is_none_or(|lo| lo < 1) {
+            return fail(
+                Diagnostic::new(Code::TileDivides, e.span, "a tile has no elements")
+                    .label(format!("its size is {}", self.p.arena.display(extent)))
+                    .help("write a size of at least 1; state `min=` of a symbol"),
+            );
+        }
+        Ok(extent)
+    }
+
+    /// A plain mode in tiles that may reach over its end: how many there are, and one of them.
+    fn covered(
+        &self,
+        size: Dim,
+        stride: Dim,
+        tile: Dim,
+        span: Span,
+    ) -> Fallible<(Layout<Dim>, Layout<Dim>)> {
+        let cx = &self.p.arena;
+        let e = |e: crate::layout::LayoutError| overflow(span, &e);
+        let plain = |n: Dim, s: Dim| {
+            Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(s)).map_err(|e| refused(span, &e))
+        };
+        let count = Dim::ceil_div(cx, size, tile).map_err(e)?;
+        // The rounded extent is one of a mode, and as little as any may it overflow.
+        Dim::mul(cx, count, tile).map_err(e)?;
+        let apart = if count == Dim::Const(1) {
+            Dim::Const(0)
+        } else {
+            Dim::mul(cx, stride, tile).map_err(e)?
+        };
+        Ok((plain(count, apart)?, plain(tile, stride)?))
+    }
+
+    /// A nested mode with a larger outermost extent, so that tiles of `extent` elements cover it exactly; the mode itself
+    /// where none does.
+    fn rounded(&self, mode: &Layout<Dim>, extent: Dim, span: Span) -> Fallible<Layout<Dim>> {
+        let cx = &self.p.arena;
+        let e = |e: crate::layout::LayoutError| overflow(span, &e);
+        let leaves = mode.shape().flatten();
+        let (Some((last, inner)), Some(tile)) = (leaves.split_last(), extent.as_const()) else {
+            return Ok(mode.clone());
+        };
+        let mut of_inner = Some(1i64);
+        for n in inner {
+            of_inner = of_inner.zip(n.as_const()).and_then(|(all, n)| all.checked_mul(n));
+        }
+        let Some(of_inner) = of_inner else { return Ok(mode.clone()) };
+        let step = Dim::Const(tile / gcd(tile, of_inner));
+        let count = Dim::ceil_div(cx, *last, step).map_err(e)?;
+        let larger = Dim::mul(cx, count, step).map_err(e)?;
+        let mut left = leaves.len();
+        let shape = mode.shape().map(&mut |n| {
+            left -= 1;
+            if left == 0 { larger } else { *n }
+        });
+        Layout::new_in(cx, shape, mode.stride()).map_err(|e| refused(span, &e))
+    }
+
+    /// Whether tiles of a view may reach over the end of a mode: what lies outside is known where memory is the caller's.
+    fn may_be_partial(&self, t: &Tensor) -> bool {
+        let buffer = &self.p.buffers[t.buffer];
+        self.version > 1
+            && matches!(buffer.memory, Some(Memory::Gl | Memory::Ix))
+            && t.dist.is_none()
+            && t.map.is_none()
+    }
+
+    /// Adds a bound for each mode that tiles do not divide, of the view before it is tiled. Coordinates count on.
+    fn bound_by_tiles(&mut self, t: &mut Tensor, tiler: &Tiler, span: Span) -> Fallible<()> {
+        let Tiler::Sizes(sizes) = tiler else { return Ok(()) };
+        let level = self.outermost(&t.levels, span)?.clone();
+        let cx = &self.p.arena;
+        let modes = level.modes();
+        for (i, (mode, by)) in modes.iter().zip(sizes).enumerate() {
+            let Some(by) = by else { continue };
+            let extent = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+            if Dim::divides(cx, self.tile_size(by)?, extent).is_true() {
+                continue;
+            }
+            if self.p.buffers[t.buffer].memory == Some(Memory::Ix) {
+                // Further than the range of the elements says.
+                let counts = self.p.buffers[t.buffer].clone();
+                t.buffer = BufferId::from(self.p.buffers.len());
+                self.p.buffers.push(Buffer { range: None, ..counts });
+                return Ok(());
+            }
+            let mut identity = vec![];
+            for (k, mode) in modes.iter().enumerate() {
+                let shape = mode.shape();
+                let stride = if i == k {
+                    Layout::col_major_in(cx, shape.clone()).map_err(|e| refused(span, &e))?.stride()
+                } else {
+                    shape.map(&mut |_| Dim::Const(0))
+                };
+                identity.push(Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))?);
+            }
+            let mut levels = vec![self.joined(&identity, span)?];
+            for inner in t.levels.iter().skip(1) {
+                levels.push(self.constant_over(inner, span)?);
+            }
+            t.bounds.push(Bound { levels, offset: Dim::Const(0), extent });
+        }
+        Ok(())
+    }
+
+    /// A layout of the same shape that is zero everywhere.
+    pub(super) fn constant_over(&self, of: &Layout<Dim>, span: Span) -> Fallible<Layout<Dim>> {
+        let shape = of.shape();
+        let stride = shape.map(&mut |_| Dim::Const(0));
+        Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(span, &e))
+    }
+
+    /// Whether no element of a view is outside of a bound.
+    fn is_kept(&self, bound: &Bound) -> bool {
+        let cx = &self.p.arena;
+        let last = || -> Option<Dim> {
+            let mut last = bound.offset;
+            for (extent, stride) in bound.concat().leaves() {
+                let steps = cx.sub(*extent, Dim::Const(1)).ok()?;
+                last = cx.add(last, cx.mul(steps, *stride).ok()?).ok()?;
+            }
+            Some(last)
+        };
+        last().is_some_and(|last| {
+            Dim::lt(cx, last, bound.extent).is_true() || self.proves(last, bound.extent, 1)
+        })
     }
 
     fn check_divides(&self, extent: Dim, size: Dim, span: Span) -> Fallible<()> {
@@ -926,13 +1092,31 @@ impl Resolver {
                 .help(format!("make the extents of its first mode count {}", cx.display(count))),
             );
         }
-        let whole = level.compose_in(cx, &tv).map_err(e)?;
-        let (own, values) = (whole.mode(0).map_err(e)?, whole.mode(1).map_err(e)?);
-        let at = own.at_in(cx, position).map_err(|err| overflow(span, &err))?;
-        t.offset = Dim::add(cx, t.offset, at).map_err(|err| overflow(span, &err))?;
-        t.levels[0] = self.joined(&values.modes(), span)?;
+        let own_values = |offset: &mut Dim, levels: &mut Vec<Layout<Dim>>| -> Fallible<()> {
+            let whole = self.outermost(levels, span)?.compose_in(cx, &tv).map_err(e)?;
+            let (own, values) = (whole.mode(0).map_err(e)?, whole.mode(1).map_err(e)?);
+            let at = own.at_in(cx, position).map_err(|err| overflow(span, &err))?;
+            *offset = Dim::add(cx, *offset, at).map_err(|err| overflow(span, &err))?;
+            levels[0] = self.joined(&values.modes(), span)?;
+            Ok(())
+        };
+        own_values(&mut t.offset, &mut t.levels)?;
+        for bound in &mut t.bounds {
+            own_values(&mut bound.offset, &mut bound.levels)?;
+        }
         Ok(())
     }
+}
+
+/// The levels of a view and of its bounds.
+fn all_levels(t: &mut Tensor) -> impl Iterator<Item = &mut Vec<Layout<Dim>>> {
+    let bounds = t.bounds.iter_mut().map(|bound| &mut bound.levels);
+    std::iter::once(&mut t.levels).chain(bounds)
+}
+
+/// Puts another level in the place of the outermost one, or none.
+pub(super) fn replace_outermost(levels: &mut Vec<Layout<Dim>>, by: Option<Layout<Dim>>) {
+    levels.splice(0..usize::from(!levels.is_empty()), by);
 }
 
 /// `1 mode`, `2 modes`

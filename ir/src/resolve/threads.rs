@@ -177,7 +177,7 @@ impl Resolver {
             match op {
                 ViewOp::Tile(tiler) => {
                     let level = self.outermost(t.inner(), span)?.clone();
-                    let (rest, tile) = self.tile(&level, tiler, span)?;
+                    let (rest, tile) = self.tile(&level, tiler, false, span)?;
                     t.levels.splice(t.own..=t.own, [rest, tile]);
                 }
                 ViewOp::Reshape(l) => {

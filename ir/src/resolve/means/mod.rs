@@ -323,7 +323,7 @@ impl Resolver {
             match op {
                 ViewOp::Tile(tiler) => {
                     let level = self.outermost(&levels, view.span)?.clone();
-                    let (rest, tile) = self.tile(&level, tiler, view.span)?;
+                    let (rest, tile) = self.tile(&level, tiler, false, view.span)?;
                     levels.splice(0..1, [rest, tile]);
                 }
                 ViewOp::Reshape(l) => {
