@@ -171,56 +171,60 @@ impl<'p> Expander<'p> {
         })
     }
 
-    /// The expression as text would have it; none where a variable has no name in the text.
     fn expr(&self, d: Dim) -> Option<Expr> {
-        // Recursion ends: the arena bounds the depth and the size of an expression.
-        let id = match d {
-            Dim::Const(v) if v < 0 => {
-                return Some(Expr::bin(BinOp::Sub, Expr::int(0), Expr::int(v.checked_abs()?)));
-            }
-            Dim::Const(v) => return Some(Expr::int(v)),
-            Dim::Expr(id) => id,
-        };
-        let bin = |op, a: Dim, b: Dim| Some(Expr::bin(op, self.expr(a)?, self.expr(b)?));
-        match self.p.arena.node(id) {
-            Node::Var(v) => match self.p.vars.get(&v)? {
-                VarKind::Loop | VarKind::Index(_) | VarKind::Symbol => {
-                    Some(Expr::name(self.p.arena.var_info(v).name))
-                }
-                VarKind::Thread(_) | VarKind::Block(_) => None,
-            },
-            Node::Linear { terms, constant } => {
-                // Positive terms come first: a text has no negative literals.
-                let mut parts: Vec<(i64, Option<Dim>)> =
-                    terms.iter().map(|(id, by)| (*by, Some(Dim::Expr(*id)))).collect();
-                if constant != 0 {
-                    parts.push((constant, None));
-                }
-                parts.sort_by_key(|(by, _)| *by < 0);
-                let mut sum: Option<Expr> = None;
-                for (by, term) in parts {
-                    let factor = Expr::int(by.checked_abs()?);
-                    let part = match term {
-                        None => factor,
-                        Some(d) if factor.kind == ExprKind::Int(1) => self.expr(d)?,
-                        Some(d) => Expr::bin(BinOp::Mul, self.expr(d)?, factor),
-                    };
-                    sum = Some(match (sum, by < 0) {
-                        (None, false) => part,
-                        (None, true) => Expr::bin(BinOp::Sub, Expr::int(0), part),
-                        (Some(sum), false) => Expr::bin(BinOp::Add, sum, part),
-                        (Some(sum), true) => Expr::bin(BinOp::Sub, sum, part),
-                    });
-                }
-                Some(sum.unwrap_or(Expr::int(0)))
-            }
-            Node::Mul(a, b) => bin(BinOp::Mul, a, b),
-            Node::Div(a, b) => bin(BinOp::Div, a, b),
-            Node::Mod(a, b) => bin(BinOp::Mod, a, b),
-            Node::CeilDiv(a, b) => bin(BinOp::CeilDiv, a, b),
-            Node::Min(a, b) => bin(BinOp::Min, a, b),
-            Node::Max(a, b) => bin(BinOp::Max, a, b),
+        expression(self.p, d)
+    }
+}
+
+/// The expression as text would have it; none where a variable has no name in the text.
+pub(crate) fn expression(p: &Program, d: Dim) -> Option<Expr> {
+    // Recursion ends: the arena bounds the depth and the size of an expression.
+    let id = match d {
+        Dim::Const(v) if v < 0 => {
+            return Some(Expr::bin(BinOp::Sub, Expr::int(0), Expr::int(v.checked_abs()?)));
         }
+        Dim::Const(v) => return Some(Expr::int(v)),
+        Dim::Expr(id) => id,
+    };
+    let bin = |op, a: Dim, b: Dim| Some(Expr::bin(op, expression(p, a)?, expression(p, b)?));
+    match p.arena.node(id) {
+        Node::Var(v) => match p.vars.get(&v)? {
+            VarKind::Loop | VarKind::Index(_) | VarKind::Symbol => {
+                Some(Expr::name(p.arena.var_info(v).name))
+            }
+            VarKind::Thread(_) | VarKind::Block(_) => None,
+        },
+        Node::Linear { terms, constant } => {
+            // Positive terms come first: a text has no negative literals.
+            let mut parts: Vec<(i64, Option<Dim>)> =
+                terms.iter().map(|(id, by)| (*by, Some(Dim::Expr(*id)))).collect();
+            if constant != 0 {
+                parts.push((constant, None));
+            }
+            parts.sort_by_key(|(by, _)| *by < 0);
+            let mut sum: Option<Expr> = None;
+            for (by, term) in parts {
+                let factor = Expr::int(by.checked_abs()?);
+                let part = match term {
+                    None => factor,
+                    Some(d) if factor.kind == ExprKind::Int(1) => expression(p, d)?,
+                    Some(d) => Expr::bin(BinOp::Mul, expression(p, d)?, factor),
+                };
+                sum = Some(match (sum, by < 0) {
+                    (None, false) => part,
+                    (None, true) => Expr::bin(BinOp::Sub, Expr::int(0), part),
+                    (Some(sum), false) => Expr::bin(BinOp::Add, sum, part),
+                    (Some(sum), true) => Expr::bin(BinOp::Sub, sum, part),
+                });
+            }
+            Some(sum.unwrap_or(Expr::int(0)))
+        }
+        Node::Mul(a, b) => bin(BinOp::Mul, a, b),
+        Node::Div(a, b) => bin(BinOp::Div, a, b),
+        Node::Mod(a, b) => bin(BinOp::Mod, a, b),
+        Node::CeilDiv(a, b) => bin(BinOp::CeilDiv, a, b),
+        Node::Min(a, b) => bin(BinOp::Min, a, b),
+        Node::Max(a, b) => bin(BinOp::Max, a, b),
     }
 }
 

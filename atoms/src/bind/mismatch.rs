@@ -1,5 +1,6 @@
 //! Why an atom does not implement a spec: what differs, how near it came, what would fix it.
 
+use super::Why;
 use crate::Atom;
 use crate::bulk::BulkMismatch;
 use crate::descriptor::DescriptorMismatch;
@@ -109,6 +110,13 @@ pub enum Mismatch {
         /// Bytes that are known.
         found: i64,
     },
+    /// Tiles reach over the end of a mode, and the row does not access what is inside alone.
+    Partial {
+        /// The tensor of which some elements are not there.
+        tensor: String,
+        /// What is wrong.
+        why: Why,
+    },
     /// It moves another amount, or completes otherwise.
     Bulk(BulkMismatch),
     /// Elements would end in other places than the enclosing Move says. Not found by [`super::bind`], which
@@ -148,7 +156,7 @@ impl Mismatch {
             Mismatch::Threads { .. } => 3,
             Mismatch::Values { .. } | Mismatch::Literal { .. } | Mismatch::Bulk(_) => 4,
             Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
-            Mismatch::Align { .. } => 6,
+            Mismatch::Align { .. } | Mismatch::Partial { .. } => 6,
             Mismatch::Relation { .. } => 7,
             Mismatch::Accumulates => 8,
         }
@@ -190,6 +198,22 @@ impl Mismatch {
             Mismatch::Align { operand, want, .. } => {
                 format!("align operand {operand} to {want} bytes: base, strides and index")
             }
+            Mismatch::Partial { why, .. } => match why {
+                Why::Cut { n: ..=1, .. } => "give the tensor extents that are known".to_owned(),
+                Why::Cut { n, fact: None } => {
+                    format!("move fewer than {n} elements at once, or pad the tensor so that {n} divide it")
+                }
+                Why::Cut { fact: Some(fact), .. } => {
+                    format!("state `where {fact}` of the symbol, or move fewer elements at once")
+                }
+                Why::Registers => {
+                    "copy to registers first, or by an atom that counts its bytes".to_owned()
+                }
+                Why::Copy => "copy the elements to registers by a Move of its own".to_owned(),
+                Why::Whole => {
+                    "copy a box of a tensor map, `%A.tensormap([128,64])`, which ends where the tensor does".to_owned()
+                }
+            },
             Mismatch::Bulk(mismatch) => mismatch.help(),
             Mismatch::Relation { .. } => {
                 "change the view of the source, or the thread-value layout of the destination"
@@ -237,6 +261,16 @@ impl fmt::Display for Mismatch {
             Mismatch::Align { operand, want, found } => {
                 write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
             }
+            Mismatch::Partial { tensor, why } => match why {
+                Why::Cut { n, .. } => {
+                    write!(f, "accesses {n} elements of {tensor} at once, which may end between them")
+                }
+                Why::Registers => {
+                    write!(f, "elements of {tensor} may not be there, for which it writes no zeros")
+                }
+                Why::Copy => write!(f, "elements of {tensor} may not be there"),
+                Why::Whole => write!(f, "moves all of {tensor}, of which a part may not be there"),
+            },
             Mismatch::Bulk(mismatch) => write!(f, "{mismatch}"),
             Mismatch::Relation { detail } => f.write_str(detail),
             Mismatch::Accumulates => f.write_str("adds to its output and never sets it"),

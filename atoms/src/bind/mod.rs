@@ -13,9 +13,11 @@
 
 mod mismatch;
 mod operand;
+mod partial;
 mod refusal;
 
 pub use mismatch::Mismatch;
+pub use partial::{Accesses, Why, accesses};
 pub use refusal::{no_atom, not_by};
 
 use crate::atom::{Atom, Elem, Extent, OperandAccess};
@@ -95,6 +97,9 @@ pub fn bind_with(
     literals(spec, atom)?;
     executed_by(p, spec, atom)?;
     if atom.extent != Extent::Tile {
+        if let Some((_, t)) = tensors().find(|(_, t)| !p.tensors[*t].bounds.is_empty()) {
+            return Err(Mismatch::Partial { tensor: p.tensor_name(t), why: Why::Whole });
+        }
         let bulk = Some(bulk_copy(p, spec, atom)?);
         return Ok(Binding { atom: atom.name, operands, bulk });
     }
@@ -108,6 +113,7 @@ pub fn bind_with(
             operand::alignment(p, t, operand, facts)?;
         }
     }
+    partial::check(p, spec, atom)?;
     if !atom.implements(spec.kind) {
         return Err(Mismatch::Accumulates);
     }
@@ -256,7 +262,8 @@ fn plain(
         return Err(BulkMismatch::Cache(atom.cache));
     }
     let part = atom.number("valid").is_some();
-    if part != spec.valid.is_some() {
+    let counted = || spec.input_tensors().any(|t| !p.tensors[t].bounds.is_empty());
+    if part != (spec.valid.is_some() || part && counted()) {
         return Err(BulkMismatch::Valid(part));
     }
     if tensors.clone().any(|t| p.tensors[t].peer.is_some()) {

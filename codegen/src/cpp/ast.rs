@@ -30,6 +30,8 @@ pub enum Expr {
     Cast(Type, Box<Expr>),
     /// `reinterpret_cast<T>(a)`
     Reinterpret(Type, Box<Expr>),
+    /// `c ? a : b`
+    Choose(Box<Expr>, Box<Expr>, Box<Expr>),
 }
 
 /// Operators of one operand.
@@ -252,6 +254,11 @@ impl Expr {
     /// `f(args)`
     pub fn call(f: impl Into<Word>, args: impl Into<Vec<Expr>>) -> Expr {
         Expr::Call(f.into(), args.into())
+    }
+    /// `self ? yes : no`
+    #[must_use]
+    pub fn choose(self, yes: Expr, no: Expr) -> Expr {
+        Expr::Choose(Box::new(self), Box::new(yes), Box::new(no))
     }
     /// `self op other`
     #[must_use]

@@ -15,6 +15,7 @@ pub(super) type Doc<'a> = DocBuilder<'a, Arena<'a>>;
 pub(super) enum Level {
     /// Anything may stand here.
     Any,
+    Choose,
     And,
     Equality,
     Relation,
@@ -33,6 +34,7 @@ pub(super) fn level(e: &Expr) -> Level {
         Expr::Call(..) | Expr::Index(..) | Expr::Reinterpret(..) => Level::Postfix,
         Expr::Unary(..) | Expr::Cast(..) => Level::Prefix,
         Expr::Binary(op, ..) => operator(*op).1,
+        Expr::Choose(..) => Level::Choose,
     }
 }
 
@@ -85,6 +87,11 @@ fn bare<'a>(a: &'a Arena<'a>, e: &Expr) -> Doc<'a> {
         Expr::Reinterpret(ty, e) => {
             a.text(format!("reinterpret_cast<{}>(", type_text(ty))).append(broken(a, e)).append(")")
         }
+        Expr::Choose(cond, a_value, b_value) => expr(a, cond, Level::And)
+            .append(" ? ")
+            .append(expr(a, a_value, Level::And))
+            .append(" : ")
+            .append(expr(a, b_value, Level::And)),
         Expr::Binary(op, left, right) => {
             let (sign, at) = operator(*op);
             let remainder = *op == Binary::Rem && level(left) == Level::Product;
@@ -130,7 +137,8 @@ pub(super) fn separated<'a>(a: &'a Arena<'a>, items: impl IntoIterator<Item = Do
 
 fn tighter(level: Level) -> Level {
     match level {
-        Level::Any => Level::And,
+        Level::Any => Level::Choose,
+        Level::Choose => Level::And,
         Level::And => Level::Equality,
         Level::Equality => Level::Relation,
         Level::Relation => Level::Shift,

@@ -81,6 +81,7 @@ fn names(e: &Expr, used: &mut HashSet<String>) {
             names(a, used);
             names(b, used);
         }
+        Expr::Choose(cond, a, b) => [cond, a, b].into_iter().for_each(|e| names(e, used)),
         Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Reinterpret(_, e) => names(e, used),
     }
 }

@@ -244,6 +244,7 @@ impl Lowering<'_> {
         let tensor = |t: TensorId, dims: &mut Vec<Dim>| {
             let t = &p.tensors[t];
             dims.push(t.offset);
+            dims.extend(t.bounds.iter().flat_map(|b| [b.offset, b.extent]));
             dims.extend(t.peer);
             dims.extend(t.map.iter().flat_map(|m| m.at.iter().flatten()).copied());
         };

@@ -4,14 +4,15 @@ use super::Lowering;
 use super::access::Values;
 use super::descriptor::Described;
 use super::stmts::line_comment;
-use crate::cpp::ast::{Expr, Piece, Stmt, StmtKind};
+use crate::cpp::ast::{Assign, Binary, Expr, Piece, Stmt, StmtKind};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Part, Template, bind};
-use carbyne_ir::ast::SpecKind;
+use carbyne_atoms::bind::{self, Accesses};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Part, Template};
+use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
-use carbyne_ir::program::{Operand, Spec, SpecId};
+use carbyne_ir::program::{Operand, Spec, SpecId, TensorId};
 
 /// What fills an operand of an atom.
 pub(super) enum Filled {
@@ -40,20 +41,79 @@ impl Lowering<'_> {
             stmt.comment = line_comment(spec.line, atom.name);
             return Ok(stmt);
         }
+        let accesses =
+            bind::accesses(self.p, spec, atom).map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
         let filled = self.fill(atom, &bound.operands).map_err(errors::at(spec.span))?;
         self.headers_of(atom);
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
             Template::Ptx(_) | Template::PtxScalar(_) => {
-                let numbers = self.valid_bytes(spec).map_err(errors::at(spec.span))?;
-                self.ptx(atom, &filled, &numbers, vec![], spec.kind != SpecKind::MatMulSet)
+                let bytes = match atom.number("valid") {
+                    Some(_) => self.valid_bytes(spec, &accesses).map_err(errors::at(spec.span))?,
+                    None => None,
+                };
+                let given = bytes.map(|bytes| ("valid", ("r".to_owned(), bytes)));
+                let given = given.into_iter().collect();
+                self.ptx(atom, &filled, &[], given, spec.kind != SpecKind::MatMulSet)
             }
         };
         let mut stmt = stmt.map_err(errors::at(spec.span))?;
         // Inline PTX takes several lines; its comment says what they are.
         let what = if atom.template.is_ptx() { atom.name } else { "" };
         stmt.comment = line_comment(spec.line, what);
+        self.where_inside(spec, atom, stmt, &accesses).map_err(errors::at(spec.span))
+    }
+
+    /// The statement of an atom for the elements that there are, where tiles reach over the end of a mode.
+    fn where_inside(
+        &mut self,
+        spec: &Spec,
+        atom: &Atom,
+        stmt: Stmt,
+        accesses: &Accesses,
+    ) -> Fallible<Stmt> {
+        let counts = atom.number("valid").is_some();
+        let source = if counts { None } else { self.all_less(&accesses.source)? };
+        let mut stmt = stmt;
+        if let Some(cond) = source {
+            let mut zeros = vec![];
+            for &t in &spec.outputs {
+                zeros.extend(self.zeros(t)?);
+            }
+            stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise: zeros });
+        }
+        if let Some(cond) = self.all_less(&accesses.executed)? {
+            stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise: vec![] });
+        }
         Ok(stmt)
+    }
+
+    /// `i < M && j < N`; none of no pairs.
+    fn all_less(&mut self, pairs: &[(Dim, Dim)]) -> Fallible<Option<Expr>> {
+        let mut all: Option<Expr> = None;
+        for &(coordinate, extent) in pairs {
+            let one = self.compare(coordinate, CmpOp::Lt, extent)?;
+            all = Some(match all {
+                Some(all) => all.binary(Binary::And, one),
+                None => one,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Sets all registers of a tensor to zero.
+    fn zeros(&mut self, t: TensorId) -> Fallible<Vec<Stmt>> {
+        let values = self.values(t)?;
+        let stored = &values.stored;
+        let zero = literal(0.0, stored.scalar)
+            .ok_or_else(|| errors::unprintable("a type without a zero", "take another type"))?;
+        let packed = stored.storage.packed.max(1) as usize;
+        let mut stmts = vec![];
+        for &at in values.at.iter().step_by(packed) {
+            let to = self.element(stored, at)?;
+            stmts.push(Stmt::new(StmtKind::Assign { to, op: Assign::Set, value: zero.clone() }));
+        }
+        Ok(stmts)
     }
 
     /// What is given to each operand.
@@ -68,20 +128,31 @@ impl Lowering<'_> {
         atom.operands.iter().zip(given).map(one).collect()
     }
 
-    /// How many bytes `valid=` says.
-    fn valid_bytes(&self, spec: &Spec) -> Fallible<Vec<(&'static str, Dim)>> {
-        let (Some(valid), Some(Operand::Tensor(t))) = (spec.valid, spec.inputs.first()) else {
-            return Ok(vec![]);
-        };
+    /// How many bytes an atom that counts them reads: those that `valid=` says, and of these the ones that there are.
+    fn valid_bytes(&mut self, spec: &Spec, accesses: &Accesses) -> Fallible<Option<Expr>> {
+        let Some(Operand::Tensor(t)) = spec.inputs.first() else { return Ok(None) };
+        let cx = &self.p.arena;
         let bits = self.p.scalar_of(*t).bits();
         if bits % 8 != 0 {
             return Err(errors::unprintable(
-                "elements below a byte are not counted by `valid=`",
+                "elements below a byte are not counted",
                 "move elements of whole bytes, or ask with an `if`",
             ));
         }
-        let bytes = self.p.arena.mul(valid, Dim::Const(bits / 8)).map_err(errors::layout)?;
-        Ok(vec![("valid", bytes)])
+        let all = self.p.tensors[*t].concat().size_in(cx).map_err(errors::layout)?;
+        let mut count = spec.valid.unwrap_or(all);
+        if !accesses.leading.is_empty() {
+            for left in &accesses.leading {
+                count = cx.min(count, *left).map_err(errors::layout)?;
+            }
+            count = cx.max(count, Dim::Const(0)).map_err(errors::layout)?;
+        }
+        let bytes = cx.mul(count, Dim::Const(bits / 8)).map_err(errors::layout)?;
+        let bytes = self.index(bytes)?;
+        Ok(Some(match self.all_less(&accesses.source)? {
+            Some(cond) => cond.choose(bytes, Expr::Int(0)),
+            None => bytes,
+        }))
     }
 
     fn headers_of(&mut self, atom: &Atom) {

@@ -165,6 +165,7 @@ fn changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> Vec<Cha
         | Mismatch::Literal { .. }
         | Mismatch::Descriptor { .. }
         | Mismatch::Uniform { .. }
+        | Mismatch::Partial { .. }
         | Mismatch::Bulk(_)
         | Mismatch::Accumulates => vec![],
         Mismatch::Relation { .. } => relation(site),

@@ -2,6 +2,7 @@
 
 use super::offset;
 use super::ops;
+use super::partial::{self, Ends};
 use super::smem::Run;
 use super::tv::{self, Split};
 use crate::matching::Mismatch;
@@ -94,13 +95,16 @@ pub fn candidates(
     let most: &[i64] = if anchors { &[i64::MAX, 32, 8] } else { &[i64::MAX] };
     let ways = |by_modes: bool| most.iter().map(move |most| Way { most: *most, by_modes });
     let pinned = p.specs[id].atom.as_deref();
+    let is_partial = p.specs[id].input_tensors().any(|t| !p.tensors[t].bounds.is_empty());
     for atom in table.implementing(p.specs[id].kind) {
         // A bulk copy is one thread's; the block's threads share the tensor here.
         if pinned.is_some_and(|name| name != atom.name) || atom.extent != Extent::Tile {
             continue;
         }
-        // What a thread reads of its part does not follow from what the block reads of a tensor.
-        if let Err(m) = bind::whole(atom) {
+        // How many elements a thread reads follows from the tensor where tiles reach over its end, else from nothing.
+        if let Err(m) = bind::whole(atom)
+            && !is_partial
+        {
             rejected.push((atom.name, m));
             continue;
         }
@@ -257,6 +261,23 @@ fn candidate(
     let (lanes_p, lanes_q) = if is_src { (inst.clone(), ov) } else { (ov, inst.clone()) };
     let src_run = memory_run(p, from, &lanes_p, &f, s)?;
     let dst_run = memory_run(p, to, &lanes_q, &g, d)?;
+    let counts = bind::whole(atom).is_err();
+    if !p.tensors[from].bounds.is_empty() {
+        let ends = partial::ends(p, from, &lanes_p, &f)?;
+        if ends == Ends::Counted && !counts {
+            return Err(partial::cut(p, from, lanes_p.size()));
+        }
+        // Zeros are written to registers, or by what counts.
+        if !counts && p.buffer_of(to).memory != Some(Memory::Rf) {
+            let (tensor, why) = (p.tensor_name(from), bind::Why::Registers);
+            return Err(Mismatch::Partial { tensor, why });
+        }
+    }
+    if !p.tensors[to].bounds.is_empty()
+        && partial::ends(p, to, &lanes_q, &g)? == Ends::Counted
+    {
+        return Err(partial::cut(p, to, lanes_q.size()));
+    }
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.
     let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
     let sectors = sectors(p, &[(from, &f, false), (to, &g, true)]);

@@ -34,6 +34,7 @@ pub(crate) mod matmul;
 mod memory;
 mod offset;
 pub(crate) mod ops;
+mod partial;
 mod parts;
 pub(crate) mod pointwise;
 mod precision;

@@ -151,7 +151,11 @@ pub(crate) fn name_of(p: &Program, kernel: SpecId, threads: (i64, i64)) -> Strin
 /// All modes of an operand as one layout over its column-major index, if its extents are known. A stride that is a
 /// symbol stands for the number of [`far`].
 pub(crate) fn whole(p: &Program, t: TensorId) -> Option<Layout> {
-    let all = p.tensors[t].concat();
+    constant_strides(p, &p.tensors[t].concat())
+}
+
+/// A layout of known extents with the number of [`far`] for each stride that is a symbol.
+pub(crate) fn constant_strides(p: &Program, all: &Layout<Dim>) -> Option<Layout> {
     if let Some(fixed) = all.to_fixed() {
         return Some(fixed);
     }

@@ -8,6 +8,8 @@ use super::{Fallible, Resolver, fail};
 use crate::ast::{self, BinOp, Expr, ExprKind};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
+use crate::program::{Buffer, BufferId, Tensor, TensorId};
+use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use std::cell::Cell;
 
@@ -119,6 +121,66 @@ impl Resolver {
     /// A literal that is computed.
     pub(super) fn computed(&self, e: &Expr) -> Fallible<ast::Number> {
         Ok(ast::Number { text: literal(self.real(e)?), span: e.span })
+    }
+
+    /// A number where an operand is due: a literal, or an index expression as it is written.
+    pub(super) fn number(&self, e: &Expr) -> Fallible<ast::Operand> {
+        match self.computed(e) {
+            Ok(number) => Ok(ast::Operand::Number(number)),
+            Err(_) if self.counts(e) => Ok(ast::Operand::Value(e.clone())),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Whether an expression is an index that is known when the kernel runs.
+    fn counts(&self, e: &Expr) -> bool {
+        self.version > 1 && matches!(self.expr(e), Ok(Dim::Expr(_)))
+    }
+
+    /// The integer that an index expression is, as a tensor without modes that lies nowhere.
+    pub(super) fn counted(&mut self, e: &Expr) -> Fallible<Option<TensorId>> {
+        if !self.counts(e) {
+            return Ok(None);
+        }
+        let value = self.expr(e)?;
+        let (lo, hi) = self.p.arena.range(value);
+        let fits = |d: Option<i64>| d.is_some_and(|d| i32::try_from(d).is_ok());
+        if !fits(lo) || !fits(hi) {
+            return fail(
+                Diagnostic::new(Code::TooLarge, e.span, "an index as a number that may not fit i32")
+                    .label(format!("it is {}", self.p.arena.display(value)))
+                    .help("bound the symbols, `where N <= 65536`, or the number, `min(N, 65536)`"),
+            );
+        }
+        let buffer = Buffer {
+            name: "index".to_owned(),
+            memory: Some(Memory::Ix),
+            scalar: Scalar::I32,
+            cosize: Dim::Const(1),
+            swizzle: None,
+            align: 4,
+            at: None,
+            reuses: None,
+            open: false,
+            range: None,
+            gather: None,
+            tensor: TensorId::from(self.p.tensors.len()),
+            span: e.span,
+            node: self.node,
+        };
+        let tensor = Tensor {
+            name: None,
+            buffer: BufferId::from(self.p.buffers.len()),
+            levels: vec![],
+            offset: value,
+            dist: None,
+            peer: None,
+            map: None,
+            bounds: vec![],
+            span: e.span,
+        };
+        self.p.buffers.push(buffer);
+        Ok(Some(self.p.tensors.push(tensor)))
     }
 
     /// The value of a number where a literal is due, in binary64.

@@ -54,7 +54,7 @@ impl Resolver {
         spec.exec = exec.or(spec.exec.take());
         for input in &mut spec.inputs {
             if let Operand::Value(e) = input {
-                *input = Operand::Number(self.computed(e)?);
+                *input = self.number(e)?;
             }
         }
         for i in new {
@@ -392,7 +392,7 @@ impl Resolver {
     }
 
     /// The modes of `axis=`.
-    fn axes_of(&mut self, attrs: &[ast::Attr], span: Span) -> Fallible<Vec<usize>> {
+    pub(super) fn axes_of(&mut self, attrs: &[ast::Attr], span: Span) -> Fallible<Vec<usize>> {
         let Some(attr) = attrs.iter().find(|a| a.key.text == "axis") else {
             return fail(
                 Diagnostic::new(Code::Attribute, span, "a reduction without its modes")

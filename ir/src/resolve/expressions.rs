@@ -39,7 +39,7 @@ impl Resolver {
         result
     }
 
-    fn assigned(
+    pub(super) fn assigned(
         &mut self,
         stmt: &ast::Stmt,
         target: &View,
@@ -195,7 +195,7 @@ impl Resolver {
         for arg in &apply.args {
             inputs.push(match arg {
                 TensorExpr::View(v) => Operand::View(v.clone()),
-                TensorExpr::Number(e) => Operand::Number(self.computed(e)?),
+                TensorExpr::Number(e) => self.number(e)?,
                 TensorExpr::Apply(inner) => {
                     let shaped = self.known(inner, None)?;
                     if own.as_ref().is_some_and(|own| self.is_same(own, &shaped)) {

@@ -12,6 +12,7 @@
 mod bounds;
 mod constants;
 mod declare;
+mod domains;
 mod expressions;
 mod exprs;
 mod holders;
@@ -118,6 +119,8 @@ struct Resolver {
     taken: HashSet<String>,
     /// Constants of `let` that are not the same as integers and as real numbers.
     constants: constants::Constants,
+    /// Which elements of tensors there are.
+    domains: domains::Domains,
     /// Who executes the bodies around the statement, as written and as resolved.
     around: Vec<launch::Around>,
     /// Who executes the bodies around the statement that say so.
@@ -180,6 +183,7 @@ impl Resolver {
             spelled_out: false,
             taken: HashSet::new(),
             constants: constants::Constants::default(),
+            domains: domains::Domains::default(),
             around: vec![],
             executing: vec![],
             declared: vec![],
@@ -311,6 +315,21 @@ impl Resolver {
 
     /// A statement that stands for itself.
     fn plain(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) -> Fallible<()> {
+        if let ast::StmtKind::Spec(spec) = &stmt.kind {
+            let guarded = self.guarded(spec, stmt, out)?;
+            if let Some(spec) = guarded {
+                let kind = ast::StmtKind::Spec(spec);
+                let guarded = ast::Stmt { kind, ..stmt.clone() };
+                self.one(&guarded, out)?;
+                self.spelled_out = true;
+                return Ok(());
+            }
+        }
+        self.one(stmt, out)
+    }
+
+    /// A statement all of which is written.
+    fn one(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) -> Fallible<()> {
         self.node = stmt.id;
         self.rewritten = None;
         let kind = self.stmt_kind(stmt)?;
@@ -374,7 +393,11 @@ impl Resolver {
                 let id = self.bind_result(Sigil::Data, name, id, Binding::Tensor)?;
                 Ok(Some(StmtKind::Allocate(id)))
             }
-            A::Spec(spec) => self.spec(spec).map(|id| Some(StmtKind::Spec(id))),
+            A::Spec(spec) => {
+                let id = self.spec(spec)?;
+                self.follow(spec)?;
+                Ok(Some(StmtKind::Spec(id)))
+            }
             A::For { .. } => self.for_loop(&stmt.kind, stmt.span).map(Some),
             A::Assign { .. } | A::Call(_) | A::Def(_) | A::Import(_) => {
                 fail(Diagnostic::new(Code::Internal, stmt.span, "a short form was not written out"))
@@ -388,9 +411,12 @@ impl Resolver {
                 for (lhs, op, rhs) in &cond {
                     self.assume(*lhs, *op, *rhs);
                 }
+                let known = self.known_edges();
                 let (then, first) = self.block(then);
                 self.holds.truncate(outside);
+                let known = self.end_branch(known);
                 let other = otherwise.as_ref().map(|b| self.block(b));
+                self.join_branches(&known, stmt.span);
                 let (otherwise, second) = match other {
                     Some((stmts, block)) => (stmts, Some(block)),
                     None => (vec![], None),
@@ -466,11 +492,14 @@ impl Resolver {
         let bound = self.bind(Sigil::Index, var, Binding::Index(dim));
         let outside = self.holds.len();
         let below = self.stays_below_end(dim, bounds.1);
+        self.begin_loop();
         let (body, block) = self.block(body);
+        let followed = self.end_loop(id, span);
         self.holds.truncate(outside);
         self.scopes.leave();
         bound?;
         below?;
+        followed?;
         if self.written.is_some()
             && let ast::StmtKind::For { var, start, end, step, unroll, stages, .. } = kind
         {

@@ -550,10 +550,10 @@ impl Resolver {
                     by.data.insert(name.text.clone(), Given::View(view));
                     continue;
                 }
-                Operand::Number(number) => number.clone(),
-                Operand::Value(e) => self.computed(e)?,
+                Operand::Number(_) => input.clone(),
+                Operand::Value(e) => self.number(e)?,
             };
-            by.data.insert(name.text.clone(), Given::Number(Operand::Number(number)));
+            by.data.insert(name.text.clone(), Given::Number(number));
         }
         let mut outputs = vec![];
         for (i, (view, (name, ty))) in call.outputs.iter().zip(&def.outputs).enumerate() {

@@ -421,7 +421,7 @@ impl Resolver {
         Ok(t)
     }
 
-    fn apply(&mut self, t: &mut Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
+    pub(super) fn apply(&mut self, t: &mut Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
         let span = view.span;
         if let ViewOp::Iota(axis) = op {
             return self.coordinates_of(t, axis, span);

@@ -1,0 +1,184 @@
+//! Values that there are not: which of an operand's values a leaf accesses where tiles reach over the end of a mode.
+//!
+//! A leaf accesses all values of a thread at once, or the first so many of them where its atom counts. So either all of
+//! them are inside or none is, which follows from divisors of extents and coordinates, or they end where one mode does.
+
+use super::Mismatch;
+use crate::atom::Atom;
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::expr::{Dim, ExprArena};
+use carbyne_ir::leaf::Fact;
+use carbyne_ir::program::{Bound, Operand, Program, Spec, TensorId};
+use carbyne_ir::scalar::Memory;
+
+/// Vectors have no more elements: larger divisors say nothing about them.
+const MAX_DIVISOR: i64 = 1024;
+
+/// Which values of an operand there are.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Inside {
+    /// All of them, where each of these numbers is below the other; else none.
+    whole: Vec<(Dim, Dim)>,
+    /// Of those the first so many: none where this is not positive, all where it is more than there are.
+    leading: Vec<Dim>,
+}
+
+/// Which of the first `n` values of a tensor there are.
+///
+/// # Errors
+/// The first bound that may cut through them, and the fact that it would not by, if there is one.
+fn inside_of(p: &Program, t: TensorId, n: i64) -> Result<Inside, (usize, Option<String>)> {
+    let cx = &p.arena;
+    let mut all = Inside::default();
+    for (i, bound) in p.tensors[t].bounds.iter().enumerate() {
+        let Some(at) = coordinates(cx, bound, n) else { return Err((i, None)) };
+        let last = at.iter().copied().max().unwrap_or(0);
+        if last == 0 || keeps_together(cx, bound, last) {
+            all.whole.push((bound.offset, bound.extent));
+        } else if at.iter().copied().eq(0..n)
+            && let Ok(left) = cx.sub(bound.extent, bound.offset)
+        {
+            all.leading.push(left);
+        } else {
+            return Err((i, None));
+        }
+    }
+    all.whole.dedup();
+    Ok(all)
+}
+
+/// How far along a bounded mode the first `n` values are from the first one.
+fn coordinates(cx: &ExprArena, bound: &Bound, n: i64) -> Option<Vec<i64>> {
+    let layout = bound.concat();
+    let at = |i| layout.at_in(cx, Dim::Const(i)).ok()?.as_const();
+    (0..n).map(at).collect()
+}
+
+/// Whether values up to `last` from the first one are inside where the first one is: no multiple of a divisor of the
+/// extent lies between them.
+fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64) -> bool {
+    let divides = |g: &i64| cx.divisor(bound.extent) % g == 0;
+    let powers = (0..).map(|k| 1i64 << k).take_while(|g| *g <= MAX_DIVISOR);
+    powers.filter(|g| *g > last).take_while(divides).any(|g| {
+        let within = cx.rem(bound.offset, Dim::Const(g)).ok();
+        let most = within.and_then(|rest| cx.range(rest).1);
+        most.and_then(|most| most.checked_add(last)).is_some_and(|end| end < g)
+    })
+}
+
+/// Which values of the tensors of a leaf there are: of each tensor the leaf names, what its accesses depend on.
+///
+/// # Errors
+/// [`Mismatch::Partial`]
+pub(super) fn check(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
+    if !reads_or_writes_partly(p, spec) {
+        return Ok(());
+    }
+    accesses(p, spec, atom).map(drop)
+}
+
+fn reads_or_writes_partly(p: &Program, spec: &Spec) -> bool {
+    let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+    tensors.any(|t| !p.tensors[t].bounds.is_empty())
+}
+
+/// When a leaf accesses what.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Accesses {
+    /// The leaf is executed where these hold: of each pair the first is below the second.
+    pub executed: Vec<(Dim, Dim)>,
+    /// The source is there where these hold, too; the output becomes zero where not.
+    pub source: Vec<(Dim, Dim)>,
+    /// Of an atom that counts the elements it reads: no more than these.
+    pub leading: Vec<Dim>,
+}
+
+/// When a leaf by an atom accesses its operands.
+///
+/// # Errors
+/// [`Mismatch::Partial`] where not all values of an operand are inside or outside together.
+pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Mismatch> {
+    let mut all = Accesses::default();
+    if !reads_or_writes_partly(p, spec) {
+        return Ok(all);
+    }
+    let cx = &p.arena;
+    let n_of = |t: TensorId| p.tensors[t].concat().size_in(cx).ok().and_then(Dim::as_const);
+    let refuse = |t: TensorId, why: Why| Err(Mismatch::Partial { tensor: p.tensor_name(t), why });
+    let counts = atom.number("valid").is_some();
+    for &t in &spec.outputs {
+        let Some(n) = n_of(t) else { return refuse(t, Why::Cut { n: 0, fact: None }) };
+        match inside_of(p, t, n) {
+            Ok(Inside { whole, leading }) if leading.is_empty() => all.executed.extend(whole),
+            Ok(_) => return refuse(t, Why::Cut { n, fact: fact(p, t, n) }),
+            Err(_) => return refuse(t, Why::Cut { n, fact: None }),
+        }
+    }
+    for input in &spec.inputs {
+        let Operand::Tensor(t) = *input else { continue };
+        let Some(n) = n_of(t) else { return refuse(t, Why::Cut { n: 0, fact: None }) };
+        match inside_of(p, t, n) {
+            Ok(Inside { leading, .. }) if !leading.is_empty() && !counts => {
+                return refuse(t, Why::Cut { n, fact: fact(p, t, n) });
+            }
+            Ok(Inside { whole, leading }) => {
+                all.source.extend(whole);
+                all.leading.extend(leading);
+            }
+            Err(_) => return refuse(t, Why::Cut { n, fact: None }),
+        }
+    }
+    all.source.retain(|pair| !all.executed.contains(pair));
+    for list in [&mut all.executed, &mut all.source] {
+        let mut seen = vec![];
+        list.retain(|pair| {
+            let new = !seen.contains(pair);
+            seen.push(*pair);
+            new
+        });
+    }
+    if all.source.is_empty() || counts {
+        return Ok(all);
+    }
+    // The output becomes zero: it is a copy, to registers.
+    let to = spec.outputs.first().and_then(|t| p.buffer_of(*t).memory);
+    let from = spec.input_tensors().find(|t| !p.tensors[*t].bounds.is_empty());
+    match (spec.kind, to, from) {
+        (SpecKind::Move, Some(Memory::Rf), _) | (.., None) => Ok(all),
+        (SpecKind::Move, _, Some(t)) => refuse(t, Why::Registers),
+        (_, _, Some(t)) => refuse(t, Why::Copy),
+    }
+}
+
+/// Why a leaf cannot access a tensor of which some elements are not there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// Some of the values that are accessed at once may be inside and others not.
+    Cut {
+        /// How many there are.
+        n: i64,
+        /// What would keep them together.
+        fact: Option<String>,
+    },
+    /// Zeros are written for elements that are not there, and only to registers.
+    Registers,
+    /// Zeros stand for elements that are not there, in copies.
+    Copy,
+    /// The atom copies whole vectors.
+    Whole,
+}
+
+/// What would keep `n` values together.
+fn fact(p: &Program, t: TensorId, n: i64) -> Option<String> {
+    let cx = &p.arena;
+    let g = i64::try_from(u64::try_from(n).ok()?.checked_next_power_of_two()?).ok()?;
+    let cut = p.tensors[t].bounds.iter().find(|bound| {
+        let at = coordinates(cx, bound, n);
+        let last = at.and_then(|at| at.into_iter().max()).unwrap_or(0);
+        last > 0 && !keeps_together(cx, bound, last)
+    })?;
+    let aligned = cx.rem(cut.offset, Dim::Const(g)).ok()? == Dim::Const(0);
+    let symbolic = cut.extent.as_const().is_none();
+    let (divisor, value) = (g.to_string(), cx.display(cut.extent));
+    (aligned && symbolic).then(|| Fact::Divides { divisor, value }.to_string())
+}

@@ -1,0 +1,92 @@
+//! Copies of tiles that reach over the end of a mode: whether what one instruction moves is inside as a whole.
+
+use super::ops;
+use crate::matching::Mismatch;
+use carbyne_atoms::bind::Why;
+use carbyne_ir::expr::{Dim, ExprArena};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::leaf::Fact;
+use carbyne_ir::program::{Bound, Program, TensorId};
+
+/// No vector has more elements.
+const MAX_DIVISOR: i64 = 1024;
+
+/// How the elements of one instruction end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// All are inside, or none is.
+    Together,
+    /// The first so many are inside.
+    Counted,
+}
+
+/// How the elements that one instruction moves of a tensor end: `inst` are their column-major indices, and `whole_tv` those
+/// of all threads and instructions.
+pub(super) fn ends(
+    p: &Program,
+    t: TensorId,
+    inst: &Layout,
+    whole_tv: &Layout,
+) -> Result<Ends, Mismatch> {
+    let mut found = Ends::Together;
+    for bound in &p.tensors[t].bounds {
+        let cut = |fact: Option<String>| {
+            let why = Why::Cut { n: inst.size(), fact };
+            Mismatch::Partial { tensor: p.tensor_name(t), why }
+        };
+        let coordinates = ops::constant_strides(p, &bound.concat()).ok_or_else(|| cut(None))?;
+        let of = |l: &Layout| coordinates.compose(l).map_err(|_| cut(None));
+        let at = of(inst)?;
+        let last = (0..at.size()).map(|i| at.at(i)).max().unwrap_or(0);
+        let all = of(whole_tv)?;
+        let instructions = all.mode(1).and_then(|v| v.mode(1));
+        let steps: Vec<(i64, i64)> = [all.mode(0), instructions]
+            .into_iter()
+            .flatten()
+            .flat_map(|part| part.leaves().to_vec())
+            .filter(|(extent, step)| *extent > 1 && *step != 0)
+            .collect();
+        if last == 0 || keeps_together(&p.arena, bound, last, &steps) {
+            continue;
+        }
+        if (0..at.size()).any(|i| at.at(i) != i) {
+            return Err(cut(fact(&p.arena, bound, inst.size())));
+        }
+        found = Ends::Counted;
+    }
+    Ok(found)
+}
+
+/// What elements that are counted lack to be inside as a whole.
+pub(super) fn cut(p: &Program, t: TensorId, n: i64) -> Mismatch {
+    let facts = p.tensors[t].bounds.iter().filter_map(|bound| fact(&p.arena, bound, n));
+    let why = Why::Cut { n, fact: facts.last() };
+    Mismatch::Partial { tensor: p.tensor_name(t), why }
+}
+
+fn fact(cx: &ExprArena, bound: &Bound, n: i64) -> Option<String> {
+    let power = u64::try_from(n).ok().filter(|n| n.is_power_of_two());
+    let symbolic = bound.extent.as_const().is_none() && cx.divisor(bound.extent) % n != 0;
+    let value = cx.display(bound.extent);
+    power
+        .filter(|_| symbolic)
+        .map(|n| Fact::Divides { divisor: n.to_string(), value }.to_string())
+}
+
+/// Whether no multiple of a divisor of the extent is between the first element of an instruction and that which is `last`
+/// behind it, wherever instructions begin.
+fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64, steps: &[(i64, i64)]) -> bool {
+    let divides = |g: &i64| cx.divisor(bound.extent) % g == 0;
+    let powers = (0..).map(|k| 1i64 << k).take_while(|g| *g <= MAX_DIVISOR);
+    powers.filter(|g| *g > last).take_while(divides).any(|g| {
+        let most = || -> Option<i64> {
+            let first = cx.rem(bound.offset, Dim::Const(g)).ok()?;
+            let mut most = cx.range(first).1?.checked_add(last)?;
+            for (extent, step) in steps.iter().filter(|(_, step)| step % g != 0) {
+                most = most.checked_add(step.checked_abs()?.checked_mul(extent - 1)?)?;
+            }
+            Some(most)
+        };
+        most().is_some_and(|most| most < g)
+    })
+}

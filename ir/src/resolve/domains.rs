@@ -1,0 +1,748 @@
+//! Which elements of tensors in registers and shared memory there are, and what the others hold: tiles that reach over the
+//! end of a mode are copied with zeros in the places outside, and what is computed of them is computed there, too.
+//!
+//! Most operations work element by element, and what they make of the others does not matter: it is not written. Where
+//! elements meet, those outside must hold what changes nothing: zero in a sum, -inf in a maximum. Where it is not known
+//! that they do, a Select is written before (Graphene, section 3.4, predicates whole statements; here their values are
+//! chosen, so that all threads go the same way).
+//!
+//! Followed are operations of groups of threads on whole tensors. Threads that compute with registers of their own write
+//! the Select themselves.
+
+use super::exprs::overflow;
+use super::scope::{Binding, Sigil};
+use super::{Fallible, Resolver, fail};
+use crate::ast::{
+    self, AccumulateOp, Apply, BinaryOp, Expr, ExprKind, Operand, Pick, ReduceOp, SpecKind, TensorExpr,
+    UnaryOp, View, ViewOp,
+};
+use crate::diag::{Code, Diagnostic};
+use crate::expand::expression;
+use crate::expr::{Dim, VarId};
+use crate::layout::Layout;
+use crate::program::{Bound, BufferId, Stmt, Tensor};
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+use crate::tuple::IntTuple;
+use std::collections::HashMap;
+
+/// A bound of a tensor's elements, mode by mode.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Edge {
+    /// The coordinate along the bounded mode that each mode of the tensor adds to `offset`.
+    modes: Vec<Layout<Dim>>,
+    offset: Dim,
+    extent: Dim,
+    /// What elements outside hold, where that is one known number.
+    outside: Option<f64>,
+}
+
+impl Edge {
+    /// Whether it bounds the same elements.
+    fn is_same(&self, other: &Edge) -> bool {
+        (&self.modes, self.offset, self.extent) == (&other.modes, other.offset, other.extent)
+    }
+
+    /// Whether elements are inside or not by their coordinate along one of these modes.
+    fn depends_on(&self, modes: impl IntoIterator<Item = usize>) -> bool {
+        modes.into_iter().any(|m| self.modes.get(m).is_some_and(|mode| !is_constant(mode)))
+    }
+}
+
+fn is_constant(mode: &Layout<Dim>) -> bool {
+    mode.leaves().iter().all(|(extent, stride)| {
+        *stride == Dim::Const(0) || *extent == Dim::Const(1)
+    })
+}
+
+/// What is known of buffers in the body.
+#[derive(Default)]
+pub(super) struct Domains {
+    edges: HashMap<BufferId, Vec<Edge>>,
+    /// Buffers of which a loop or a branch leaves open which elements there are.
+    unclear: HashMap<BufferId, Span>,
+    /// Buffers whose elements are all this number.
+    numbers: HashMap<BufferId, f64>,
+    /// Buffers that say of each element whether it is inside of an edge.
+    conditions: HashMap<BufferId, Edge>,
+    /// Buffers that were read since the innermost loop began, with what was known of them.
+    read: Vec<HashMap<BufferId, Vec<Edge>>>,
+}
+
+impl Resolver {
+    /// The spec of a group of threads with operands that hold what changes nothing where there are no elements: Selects
+    /// are written before it.
+    pub(super) fn guarded(
+        &mut self,
+        spec: &ast::Spec,
+        stmt: &ast::Stmt,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<Option<ast::Spec>> {
+        if !self.follows(spec)? {
+            return Ok(None);
+        }
+        let mut wanted: Vec<(usize, Vec<Edge>, f64)> = vec![];
+        match spec.kind {
+            SpecKind::Reduction(op) => {
+                let (axes, edges) = (self.axes_of(&spec.attrs, spec.span)?, self.edges_of(spec, 0)?);
+                let scalar = self.scalar_of_input(spec, 0)?;
+                let neutral = neutral(op, scalar);
+                let lacking = edges.into_iter().filter(|e| e.depends_on(axes.iter().copied()));
+                wanted.push((0, lacking.filter(|e| e.outside != neutral).collect(), neutral.unwrap_or(0.0)));
+            }
+            SpecKind::MatMul | SpecKind::MatMulSet => {
+                let (a, b) = (self.edges_of(spec, 0)?, self.edges_of(spec, 1)?);
+                let rank = self.rank_of_input(spec, 0)?;
+                let (of_a, of_b) = (rank.saturating_sub(1), rank.saturating_sub(2));
+                let along = |edges: Vec<Edge>, k: usize| -> Vec<Edge> {
+                    edges.into_iter().filter(|e| e.depends_on([k])).collect()
+                };
+                let (a, b) = (along(a, of_a), along(b, of_b));
+                let zero = |edges: &[Edge]| edges.iter().all(|e| e.outside == Some(0.0));
+                let finite = |edges: &[Edge]| {
+                    edges.iter().all(|e| e.outside.is_some_and(f64::is_finite))
+                };
+                let cancels = zero(&a) && !a.is_empty() && finite(&b)
+                    || zero(&b) && !b.is_empty() && finite(&a);
+                if !cancels {
+                    for (i, edges) in [(0, a), (1, b)] {
+                        let lacking = edges.into_iter().filter(|e| e.outside != Some(0.0));
+                        wanted.push((i, lacking.collect(), 0.0));
+                    }
+                }
+            }
+            SpecKind::Accumulate(op) => {
+                let own = match spec.outputs.first() {
+                    Some(to) => self.edges_of_view(to)?,
+                    None => vec![],
+                };
+                let scalar = self.scalar_of_input(spec, 0)?;
+                let neutral = neutral(of_accumulate(op), scalar);
+                let lacking = self.edges_of(spec, 0)?.into_iter().filter(|e| {
+                    e.outside != neutral && !own.iter().any(|o| o.is_same(e))
+                });
+                wanted.push((0, lacking.collect(), neutral.unwrap_or(0.0)));
+            }
+            SpecKind::Binary(op) => {
+                if let Some((i, neutral)) = self.accumulated_input(spec, op)? {
+                    let own = match spec.outputs.first() {
+                        Some(to) => self.edges_of_view(to)?,
+                        None => vec![],
+                    };
+                    let lacking = self.edges_of(spec, i)?.into_iter().filter(|e| {
+                        e.outside != Some(neutral) && !own.iter().any(|o| o.is_same(e))
+                    });
+                    wanted.push((i, lacking.collect(), neutral));
+                }
+            }
+            SpecKind::Move
+            | SpecKind::Unary(_)
+            | SpecKind::Select
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota
+            | SpecKind::Generic => {}
+        }
+        wanted.retain(|(_, edges, _)| !edges.is_empty());
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let mut guarded = spec.clone();
+        for (i, edges, neutral) in wanted {
+            for edge in edges {
+                let Some(Operand::View(view)) = guarded.inputs.get(i).cloned() else { continue };
+                let chosen = self.chosen(&view, &edge, neutral, stmt, out)?;
+                guarded.inputs[i] = Operand::View(chosen);
+            }
+        }
+        Ok(Some(guarded))
+    }
+
+    /// `select(%x.iota(1) < N - @j * 64, %x, -inf)`, in a tensor of its own.
+    fn chosen(
+        &mut self,
+        view: &View,
+        edge: &Edge,
+        neutral: f64,
+        stmt: &ast::Stmt,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<View> {
+        let span = view.span;
+        let unclear = |why: &str| {
+            fail(
+                Diagnostic::new(
+                    Code::TileDivides,
+                    span,
+                    format!("which elements of `%{}` there are is not told by one coordinate", view.base.text),
+                )
+                .label(why.to_owned())
+                .help(
+                    "write what the others count for: `select(%x.iota(1) < N, %x, 0)`, say, or tiles \
+                     that divide the mode",
+                ),
+            )
+        };
+        let mut varying = edge.modes.iter().enumerate().filter(|(_, mode)| !is_constant(mode));
+        let (Some((axis, mode)), None) = (varying.next(), varying.next()) else {
+            return unclear("it depends on several modes");
+        };
+        let Some(limit) = self.limit(edge, mode, span)? else {
+            return unclear("its coordinates are not evenly apart");
+        };
+        let Some(limit) = expression(&self.p, limit) else {
+            return unclear("it depends on what has no name here");
+        };
+        let limit = Expr { span, kind: limit.kind.clone() };
+        let mut coordinate = view.clone();
+        coordinate.ops.push(ViewOp::Iota(Expr { span, kind: ExprKind::Int(axis as i64) }));
+        let apply = |kind, args| {
+            TensorExpr::Apply(Box::new(Apply { kind, args, attrs: vec![], span }))
+        };
+        let inside = apply(
+            SpecKind::Binary(BinaryOp::Lt),
+            vec![TensorExpr::View(coordinate), TensorExpr::Number(limit)],
+        );
+        let neutral_text = super::constants::literal(neutral);
+        let number = TensorExpr::Number(ast::literal(&neutral_text, span));
+        let value = apply(SpecKind::Select, vec![inside, TensorExpr::View(view.clone()), number]);
+        let base = self.fresh(&view.base);
+        let target = View { base: base.clone(), ops: vec![], span };
+        self.assigned(stmt, &target, None, &value, out)?;
+        Ok(target)
+    }
+
+    /// How many coordinates of a mode are inside of an edge, from 0 to all.
+    fn limit(&self, edge: &Edge, mode: &Layout<Dim>, span: Span) -> Fallible<Option<Dim>> {
+        let cx = &self.p.arena;
+        let e = |e: crate::layout::LayoutError| overflow(span, &e);
+        let mode = mode.coalesce_in(cx).map_err(e)?;
+        let [(_, Dim::Const(step @ 1..))] = *mode.leaves() else { return Ok(None) };
+        let room = cx.sub(edge.extent, edge.offset).map_err(e)?;
+        let count = cx.ceil_div(room, Dim::Const(step)).map_err(e)?;
+        let size = mode.size_in(cx).map_err(e)?;
+        let most = cx.min(count, size).map_err(e)?;
+        Ok(Some(cx.max(most, Dim::Const(0)).map_err(e)?))
+    }
+
+    /// Whether a spec is one of a group of threads on whole tensors, which is followed.
+    fn follows(&mut self, spec: &ast::Spec) -> Fallible<bool> {
+        if self.version < 2 || self.depth == 0 || spec.body.is_some() || spec.kind == SpecKind::Generic
+        {
+            return Ok(false);
+        }
+        let Some(ast::Exec::Both(_, threads)) = &spec.exec else { return Ok(false) };
+        let id = self.thread_view(&threads.clone())?;
+        let t = &self.p.threads[id];
+        Ok(t.each.is_none() && t.elect.is_none() && !t.levels.is_empty())
+    }
+
+    /// Notes what the output of a spec that was resolved holds.
+    pub(super) fn follow(&mut self, spec: &ast::Spec) -> Fallible<()> {
+        if !self.follows(spec)? {
+            return Ok(());
+        }
+        for i in 0..spec.inputs.len() {
+            self.is_read(spec, i);
+        }
+        let Some(to) = spec.outputs.first() else { return Ok(()) };
+        let Some(Binding::Tensor(t)) = self.scopes.get(Sigil::Data, &to.base.text) else {
+            return Ok(());
+        };
+        let buffer = self.p.tensors[t].buffer;
+        if matches!(self.p.buffers[buffer].memory, Some(Memory::Gl | Memory::Ix | Memory::Pm)) {
+            return Ok(());
+        }
+        let accumulates = match spec.kind {
+            SpecKind::Accumulate(_) | SpecKind::MatMul => true,
+            SpecKind::Binary(op) => self.accumulated_input(spec, op)?.is_some(),
+            _ => false,
+        };
+        if accumulates {
+            self.domains.numbers.remove(&buffer);
+            return Ok(());
+        }
+        let edges = self.edges_of_result(spec, to)?;
+        let number = match (spec.kind, spec.inputs.first()) {
+            (SpecKind::Init, Some(Operand::Number(n))) => n.text.parse::<f64>().ok(),
+            _ => None,
+        };
+        let condition = self.condition_of(spec)?;
+        let whole = to.ops.is_empty();
+        let all = &mut self.domains;
+        all.unclear.remove(&buffer);
+        all.numbers.remove(&buffer);
+        all.conditions.remove(&buffer);
+        if let Some(number) = number.filter(|_| whole) {
+            all.numbers.insert(buffer, number);
+        }
+        if let Some(condition) = condition.filter(|_| whole) {
+            all.conditions.insert(buffer, condition);
+        }
+        if !whole {
+            // A part of a tensor: what is outside of it stays what it was.
+            if !edges.is_empty() {
+                all.edges.remove(&buffer);
+                all.unclear.insert(buffer, to.span);
+            }
+            return Ok(());
+        }
+        match edges.is_empty() {
+            true => drop(all.edges.remove(&buffer)),
+            false => drop(all.edges.insert(buffer, edges)),
+        }
+        Ok(())
+    }
+
+    fn is_read(&mut self, spec: &ast::Spec, i: usize) {
+        let Some(Operand::View(view)) = spec.inputs.get(i) else { return };
+        if let Some(Binding::Tensor(t)) = self.scopes.get(Sigil::Data, &view.base.text) {
+            let buffer = self.p.tensors[t].buffer;
+            let known = self.domains.edges.get(&buffer).cloned().unwrap_or_default();
+            for read in &mut self.domains.read {
+                read.entry(buffer).or_insert_with(|| known.clone());
+            }
+        }
+    }
+
+    /// What an elementwise result is made of: the edges of all inputs, with what is computed outside of them.
+    fn edges_of_result(&mut self, spec: &ast::Spec, to: &View) -> Fallible<Vec<Edge>> {
+        let rank_and_sizes = self.sizes_of(to)?;
+        let mut inputs: Vec<Vec<Edge>> = vec![];
+        for i in 0..spec.inputs.len() {
+            inputs.push(self.edges_of(spec, i)?);
+        }
+        match spec.kind {
+            SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => {
+                let mut found: Vec<Edge> = vec![];
+                let spread: Vec<Vec<Edge>> = inputs
+                    .into_iter()
+                    .map(|edges| edges.into_iter().filter_map(|e| self.spread(e, &rank_and_sizes)).collect())
+                    .collect();
+                for edge in spread.iter().flatten() {
+                    if found.iter().any(|e| e.is_same(edge)) {
+                        continue;
+                    }
+                    let outside = self.computed_outside(spec, &spread, edge)?;
+                    found.push(Edge { outside, ..edge.clone() });
+                }
+                Ok(found)
+            }
+            SpecKind::Reduction(_) => {
+                let axes = self.axes_of(&spec.attrs, spec.span)?;
+                let kept_rank = rank_and_sizes.len();
+                let edges = inputs.into_iter().next().unwrap_or_default();
+                let kept = edges.into_iter().filter(|e| !e.depends_on(axes.iter().copied()));
+                Ok(kept.filter_map(|e| reduced(e, &axes, kept_rank)).collect())
+            }
+            SpecKind::MatMulSet => {
+                let mut inputs = inputs.into_iter();
+                let (a, b) = (inputs.next().unwrap_or_default(), inputs.next().unwrap_or_default());
+                let rank = rank_and_sizes.len();
+                if rank < 2 {
+                    return Ok(vec![]);
+                }
+                let mut found = vec![];
+                for (edges, contracted, own) in [(a, rank - 1, rank - 2), (b, rank - 2, rank - 1)] {
+                    for mut edge in edges {
+                        if edge.depends_on([contracted]) || edge.modes.len() != rank {
+                            continue;
+                        }
+                        let other = if own == rank - 2 { rank - 1 } else { rank - 2 };
+                        edge.modes[other] = self.flat(rank_and_sizes[other], to.span)?;
+                        found.push(Edge { outside: None, ..edge });
+                    }
+                }
+                Ok(found)
+            }
+            SpecKind::Accumulate(_)
+            | SpecKind::MatMul
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota
+            | SpecKind::Generic => Ok(vec![]),
+        }
+    }
+
+    /// A mode along which a coordinate does not change.
+    fn flat(&self, size: Dim, span: Span) -> Fallible<Layout<Dim>> {
+        Layout::new_in(&self.p.arena, IntTuple::Leaf(size), IntTuple::Leaf(Dim::Const(0)))
+            .map_err(|e| super::exprs::refused(span, &e))
+    }
+
+    /// The edge where modes of extent 1 are broadcast; none where the modes are others.
+    fn spread(&self, edge: Edge, sizes: &[Dim]) -> Option<Edge> {
+        if edge.modes.len() != sizes.len() {
+            return None;
+        }
+        let mut modes = vec![];
+        for (mode, size) in edge.modes.iter().zip(sizes) {
+            let own = mode.size_in(&self.p.arena).ok()?;
+            modes.push(match own == *size || !is_constant(mode) {
+                true => mode.clone(),
+                false => self.flat(*size, Span::default()).ok()?,
+            });
+        }
+        Some(Edge { modes, ..edge })
+    }
+
+    /// What an operation makes of the elements outside of an edge.
+    fn computed_outside(
+        &mut self,
+        spec: &ast::Spec,
+        inputs: &[Vec<Edge>],
+        edge: &Edge,
+    ) -> Fallible<Option<f64>> {
+        if spec.kind == SpecKind::Select {
+            // Where the condition is that of the edge, the second number is chosen outside.
+            let condition = self.buffer_of_whole(spec.inputs.first());
+            let same = condition.and_then(|c| self.domains.conditions.get(&c)).is_some_and(|c| {
+                self.tells(c, edge)
+            });
+            if same {
+                let other = self.buffer_of_whole(spec.inputs.get(2));
+                return Ok(other.and_then(|b| self.domains.numbers.get(&b)).copied());
+            }
+            return Ok(None);
+        }
+        let mut values = vec![];
+        for (i, edges) in inputs.iter().enumerate() {
+            let number = match spec.inputs.get(i) {
+                Some(Operand::Number(n)) => n.text.parse::<f64>().ok(),
+                operand => self
+                    .buffer_of_whole(operand)
+                    .and_then(|b| self.domains.numbers.get(&b))
+                    .copied(),
+            };
+            let outside = edges.iter().find(|e| e.is_same(edge)).and_then(|e| e.outside);
+            values.push(number.or(outside));
+        }
+        Ok(match (spec.kind, &values[..]) {
+            (SpecKind::Move | SpecKind::Unary(UnaryOp::Cast), [x]) => *x,
+            (SpecKind::Unary(op), [Some(x)]) => of_unary(op, *x),
+            (SpecKind::Binary(op), [Some(x), Some(y)]) => of_binary(op, *x, *y),
+            _ => None,
+        })
+    }
+
+    /// Whether a condition holds exactly inside of an edge.
+    fn tells(&self, condition: &Edge, edge: &Edge) -> bool {
+        let cx = &self.p.arena;
+        let same_modes = condition.modes.len() == edge.modes.len()
+            && condition.modes.iter().zip(&edge.modes).all(|(c, e)| {
+                is_constant(c) && is_constant(e)
+                    || match (c.coalesce_in(cx), e.coalesce_in(cx)) {
+                        (Ok(c), Ok(e)) => c.leaves() == e.leaves(),
+                        _ => false,
+                    }
+            });
+        let room = |e: &Edge| cx.sub(e.extent, e.offset).ok();
+        if same_modes && room(condition).is_some() && room(condition) == room(edge) {
+            return true;
+        }
+        // As it is derived: a count of coordinates.
+        let mut varying = edge.modes.iter().enumerate().filter(|(_, mode)| !is_constant(mode));
+        let (Some((axis, mode)), None) = (varying.next(), varying.next()) else { return false };
+        let counts = condition.modes.iter().enumerate().all(|(i, m)| {
+            let coalesced = m.coalesce_in(cx);
+            match coalesced {
+                Ok(m) if i == axis => matches!(m.leaves(), [(_, Dim::Const(1))]),
+                Ok(m) => is_constant(&m),
+                Err(_) => false,
+            }
+        });
+        let limit = self.limit(edge, mode, Span::default()).ok().flatten();
+        counts && limit.is_some() && limit == room(condition)
+    }
+
+    /// `%x.iota(1) < N`: the edge that it tells of.
+    fn condition_of(&mut self, spec: &ast::Spec) -> Fallible<Option<Edge>> {
+        let (SpecKind::Binary(BinaryOp::Lt), [Operand::View(coordinate), number]) =
+            (spec.kind, &spec.inputs[..])
+        else {
+            return Ok(None);
+        };
+        let extent = match number {
+            Operand::Value(e) => self.expr(e).ok(),
+            Operand::Number(n) => n.text.parse::<i64>().ok().map(Dim::Const),
+            Operand::View(_) => None,
+        };
+        let Some(extent) = extent else { return Ok(None) };
+        let t = match coordinate.ops.is_empty() {
+            true => match self.scopes.get(Sigil::Data, &coordinate.base.text) {
+                Some(Binding::Tensor(t)) => self.p.tensors[t].clone(),
+                _ => return Ok(None),
+            },
+            false => self.data_view(coordinate)?,
+        };
+        if self.p.buffers[t.buffer].memory != Some(Memory::Ix) {
+            return Ok(None);
+        }
+        let modes = t.levels.iter().flat_map(Layout::modes).collect();
+        Ok(Some(Edge { modes, offset: t.offset, extent, outside: None }))
+    }
+
+    fn buffer_of_whole(&self, operand: Option<&Operand>) -> Option<BufferId> {
+        let Some(Operand::View(view)) = operand else { return None };
+        match self.scopes.get(Sigil::Data, &view.base.text) {
+            Some(Binding::Tensor(t)) if view.ops.is_empty() => Some(self.p.tensors[t].buffer),
+            _ => None,
+        }
+    }
+
+    /// The input that is combined with what the output holds, and what changes nothing there.
+    fn accumulated_input(
+        &mut self,
+        spec: &ast::Spec,
+        op: BinaryOp,
+    ) -> Fallible<Option<(usize, f64)>> {
+        let Some(to) = spec.outputs.first() else { return Ok(None) };
+        let is_output = |i: usize| {
+            matches!(spec.inputs.get(i), Some(Operand::View(v)) if v.base.text == to.base.text && v.ops == to.ops)
+        };
+        let i = match (is_output(0), is_output(1)) {
+            (true, false) => 1,
+            (false, true) if op != BinaryOp::Sub && op != BinaryOp::Div => 0,
+            _ => return Ok(None),
+        };
+        if !matches!(spec.inputs.get(i), Some(Operand::View(_))) {
+            return Ok(None);
+        }
+        let scalar = self.scalar_of_input(spec, i)?;
+        let op = match op {
+            BinaryOp::Add | BinaryOp::Sub => ReduceOp::Sum,
+            BinaryOp::Mul | BinaryOp::Div => ReduceOp::Prod,
+            BinaryOp::Min => ReduceOp::Min,
+            BinaryOp::Max => ReduceOp::Max,
+            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Ge | BinaryOp::Gt => {
+                return Ok(None);
+            }
+        };
+        Ok(neutral(op, scalar).map(|n| (i, n)))
+    }
+
+    fn scalar_of_input(&mut self, spec: &ast::Spec, i: usize) -> Fallible<Scalar> {
+        match spec.inputs.get(i) {
+            Some(Operand::View(v)) => Ok(self.looked_at(v)?.scalar),
+            _ => Ok(Scalar::F32),
+        }
+    }
+
+    fn rank_of_input(&mut self, spec: &ast::Spec, i: usize) -> Fallible<usize> {
+        match spec.inputs.get(i) {
+            Some(Operand::View(v)) => Ok(self.looked_at(v)?.extents.len()),
+            _ => Ok(0),
+        }
+    }
+
+    fn sizes_of(&mut self, view: &View) -> Fallible<Vec<Dim>> {
+        Ok(self.looked_at(view)?.extents)
+    }
+
+    fn edges_of(&mut self, spec: &ast::Spec, i: usize) -> Fallible<Vec<Edge>> {
+        match spec.inputs.get(i) {
+            Some(Operand::View(view)) => self.edges_of_view(view),
+            _ => Ok(vec![]),
+        }
+    }
+
+    /// What bounds the elements of a view.
+    fn edges_of_view(&mut self, view: &View) -> Fallible<Vec<Edge>> {
+        let id = self.tensor_named(&view.base.text, view.base.span)?;
+        let buffer = self.p.tensors[id].buffer;
+        if self.p.buffers[buffer].memory == Some(Memory::Gl) {
+            let t = match view.ops.is_empty() {
+                true => self.p.tensors[id].clone(),
+                false => self.data_view(view)?,
+            };
+            return Ok(t.bounds.iter().map(|b| edge_of(b, Some(0.0))).collect());
+        }
+        if let Some(span) = self.domains.unclear.get(&buffer) {
+            let name = &view.base.text;
+            return fail(
+                Diagnostic::new(
+                    Code::TileDivides,
+                    view.span,
+                    format!("which elements of `%{name}` there are is not known here"),
+                )
+                .label("some may come from outside of a tensor")
+                .related(*span, "written here, of tiles that reach over the end of a mode")
+                .help("use it where it is written, or choose tiles that divide the mode"),
+            );
+        }
+        let Some(edges) = self.domains.edges.get(&buffer).cloned() else { return Ok(vec![]) };
+        let own = |op: &ViewOp| match op {
+            ViewOp::Tile(_) | ViewOp::Index(_) | ViewOp::Permute(_) | ViewOp::Reshape(_) => true,
+            ViewOp::Pick(picks) => !picks.iter().any(|p| matches!(p, Pick::From(_))),
+            _ => false,
+        };
+        if !view.ops.iter().all(own) {
+            return Ok(vec![]);
+        }
+        let mut t = self.p.tensors[id].clone();
+        let ranks: Vec<usize> = t.levels.iter().map(Layout::rank).collect();
+        for edge in &edges {
+            let mut modes = edge.modes.iter().cloned();
+            let mut levels = vec![];
+            for rank in &ranks {
+                let own: Vec<Layout<Dim>> = modes.by_ref().take(*rank).collect();
+                levels.push(self.joined(&own, view.span)?);
+            }
+            t.bounds.push(Bound { levels, offset: edge.offset, extent: edge.extent });
+        }
+        for op in &view.ops {
+            self.apply_to_bounds(&mut t, op, view)?;
+        }
+        let found = t.bounds.iter().zip(&edges).map(|(b, e)| edge_of(b, e.outside));
+        Ok(found.collect())
+    }
+
+    fn apply_to_bounds(&mut self, t: &mut Tensor, op: &ViewOp, view: &View) -> Fallible<()> {
+        // Positions instead of registers, whoever holds them.
+        t.dist = None;
+        self.apply(t, op, view)
+    }
+
+    /// Begins a loop.
+    pub(super) fn begin_loop(&mut self) {
+        self.domains.read.push(HashMap::new());
+    }
+
+    /// Ends it: what a later iteration reads of an earlier one must be bounded as what the first one reads, and bounds that
+    /// depend on the loop's variable mean nothing behind it.
+    pub(super) fn end_loop(&mut self, var: VarId, span: Span) -> Fallible<()> {
+        let Some(read) = self.domains.read.pop() else { return Ok(()) };
+        let mut changed: Vec<BufferId> = vec![];
+        for (buffer, first) in &read {
+            let now = self.domains.edges.get(buffer).map_or(&[][..], |e| &e[..]);
+            if now != &first[..] && self.domains.outlives(*buffer, self.p.buffers[*buffer].span, span) {
+                changed.push(*buffer);
+            }
+        }
+        changed.sort_unstable();
+        for (buffer, edges) in &self.domains.edges {
+            let cx = &self.p.arena;
+            let depends = edges.iter().any(|e| {
+                [e.offset, e.extent].iter().any(|d| cx.vars_of(*d).contains(&var))
+            });
+            if depends {
+                self.domains.unclear.insert(*buffer, span);
+            }
+        }
+        let Some(buffer) = changed.first() else { return Ok(()) };
+        let name = &self.p.buffers[*buffer].name;
+        fail(
+            Diagnostic::new(
+                Code::TileDivides,
+                span,
+                format!("which elements of `%{name}` there are changes from iteration to iteration"),
+            )
+            .label("read before it is written again")
+            .help("choose tiles that divide the mode, or read it behind where it is written"),
+        )
+    }
+
+    /// Ends a branch: what was known at its end is handed to the end of the other one, which begins with what was known
+    /// before both.
+    pub(super) fn end_branch(&mut self, before: Known) -> Known {
+        Known(std::mem::replace(&mut self.domains.edges, before.0))
+    }
+
+    /// Ends the other branch, or where there is none: what is bounded otherwise than behind the first one is unclear.
+    pub(super) fn join_branches(&mut self, first: &Known, span: Span) {
+        let edges = &self.domains.edges;
+        let all = first.0.keys().chain(edges.keys());
+        let unclear: Vec<BufferId> =
+            all.filter(|b| first.0.get(b) != edges.get(b)).copied().collect();
+        self.domains.unclear.extend(unclear.into_iter().map(|b| (b, span)));
+    }
+
+    /// What is known now.
+    pub(super) fn known_edges(&self) -> Known {
+        Known(self.domains.edges.clone())
+    }
+}
+
+/// Bounds of buffers at one place.
+pub(super) struct Known(HashMap<BufferId, Vec<Edge>>);
+
+impl Domains {
+    /// Whether a buffer is declared before a loop.
+    fn outlives(&self, _buffer: BufferId, declared: Span, span: Span) -> bool {
+        declared.start < span.start
+    }
+}
+
+/// A bound, mode by mode.
+fn edge_of(bound: &Bound, outside: Option<f64>) -> Edge {
+    let modes = bound.levels.iter().flat_map(Layout::modes).collect();
+    Edge { modes, offset: bound.offset, extent: bound.extent, outside }
+}
+
+/// The edge of a reduction's result: without the modes that it removes, or with these as 1.
+fn reduced(edge: Edge, axes: &[usize], rank: usize) -> Option<Edge> {
+    if edge.modes.len() == rank {
+        let one = |(i, mode): (usize, &Layout<Dim>)| match axes.contains(&i) {
+            false => Some(mode.clone()),
+            true => Layout::of_mode(Dim::Const(1), Dim::Const(0)).ok(),
+        };
+        let modes = edge.modes.iter().enumerate().map(one).collect::<Option<_>>()?;
+        return Some(Edge { modes, outside: None, ..edge });
+    }
+    let modes = edge.modes.iter().enumerate();
+    let modes: Vec<Layout<Dim>> =
+        modes.filter(|(i, _)| !axes.contains(i)).map(|(_, m)| m.clone()).collect();
+    (modes.len() == rank).then_some(Edge { modes, outside: None, ..edge })
+}
+
+fn of_accumulate(op: AccumulateOp) -> ReduceOp {
+    match op {
+        AccumulateOp::Add => ReduceOp::Sum,
+        AccumulateOp::Min => ReduceOp::Min,
+        AccumulateOp::Max => ReduceOp::Max,
+    }
+}
+
+/// What changes nothing where elements are combined; none where the type has no such number.
+fn neutral(op: ReduceOp, scalar: Scalar) -> Option<f64> {
+    let ends = scalar.int_range().map(|(lo, hi)| (lo as f64, hi as f64));
+    match op {
+        ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => Some(0.0),
+        ReduceOp::Prod => Some(1.0),
+        ReduceOp::Max => Some(ends.map_or(f64::NEG_INFINITY, |(lo, _)| lo)),
+        ReduceOp::Min => Some(ends.map_or(f64::INFINITY, |(_, hi)| hi)),
+        ReduceOp::And => ends.map(|(lo, hi)| if lo < 0.0 { -1.0 } else { hi }),
+    }
+}
+
+/// Of numbers that stay what they are in every type.
+fn of_unary(op: UnaryOp, x: f64) -> Option<f64> {
+    match op {
+        UnaryOp::Cast => Some(x),
+        UnaryOp::Neg => Some(-x),
+        UnaryOp::Abs => Some(x.abs()),
+        UnaryOp::Relu => Some(x.max(0.0)),
+        UnaryOp::Exp | UnaryOp::Exp2 if x == 0.0 => Some(1.0),
+        UnaryOp::Exp | UnaryOp::Exp2 if x == f64::NEG_INFINITY => Some(0.0),
+        UnaryOp::Sqrt | UnaryOp::Tanh | UnaryOp::Gelu | UnaryOp::Silu if x == 0.0 => Some(0.0),
+        _ => None,
+    }
+}
+
+/// The same of two: sums, products and extremes of 0, 1 and infinities are exact.
+fn of_binary(op: BinaryOp, x: f64, y: f64) -> Option<f64> {
+    let exact = |v: f64| [0.0, 1.0].contains(&v.abs()) || v.is_infinite();
+    if !exact(x) || !exact(y) {
+        return None;
+    }
+    let v = match op {
+        BinaryOp::Add => x + y,
+        BinaryOp::Sub => x - y,
+        BinaryOp::Mul => x * y,
+        BinaryOp::Min => x.min(y),
+        BinaryOp::Max => x.max(y),
+        BinaryOp::Div | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Ge | BinaryOp::Gt => {
+            return None;
+        }
+    };
+    (exact(v) && !v.is_nan()).then_some(v)
+}
