@@ -743,15 +743,22 @@ pub fn checked(module: &Module, src: &str) -> Result<Program, Diagnostics> {
     if errors.is_empty() { Ok(program) } else { Err(errors) }
 }
 
-/// Resolves and verifies a module, in which each statement then has an id of its own.
+/// The same of what was made of an elaborated module.
+fn elaborated(module: &Module, src: &str) -> Result<Program, Diagnostics> {
+    let program = resolve::resolve_elaborated(module, src)?;
+    let errors = verify::verify(&program);
+    if errors.is_empty() { Ok(program) } else { Err(errors) }
+}
+
+/// Resolves and verifies an elaborated module, in which each statement then has an id of its own.
 fn separated<'m>(module: &'m Module, src: &str) -> Result<(Cow<'m, Module>, Program), Diagnostics> {
-    let program = checked(module, src)?;
+    let program = elaborated(module, src)?;
     if module.is_separate() {
         return Ok((Cow::Borrowed(module), program));
     }
     let mut module = module.clone();
     module.separate();
-    let program = checked(&module, src)?;
+    let program = elaborated(&module, src)?;
     Ok((Cow::Owned(module), program))
 }
 
@@ -765,10 +772,10 @@ struct Generated<'a> {
 impl Generated<'_> {
     /// Resolves and verifies a tree that was made from the module.
     fn checked(&self, tree: &Module) -> Result<Program, Diagnostics> {
-        checked(tree, self.src).map_err(|errors| {
+        elaborated(tree, self.src).map_err(|errors| {
             // The same of the text, for its lines.
             let text = text::print(tree);
-            let again = text::parse(&text).and_then(|parsed| checked(&parsed, &text));
+            let again = text::parse(&text).and_then(|parsed| elaborated(&parsed, &text));
             let lines = again.err().into_iter().flatten().map(|d| line_of(&text, d.span));
             let lines = lines.map(Some).chain(std::iter::repeat(None));
             errors.into_iter().zip(lines).map(|(d, line)| self.refused(d, line)).collect()
@@ -793,7 +800,7 @@ impl Generated<'_> {
             return Err(one(d.help("please report this with the file")));
         }
         module.take_ids(tree);
-        let program = resolve::resolve(&module, &text).map_err(ours)?;
+        let program = resolve::resolve_elaborated(&module, &text).map_err(ours)?;
         Ok((module, text, program))
     }
 

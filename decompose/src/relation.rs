@@ -15,6 +15,7 @@ use crate::matching::Mismatch;
 use carbyne_atoms::{Atom, AtomOp, AtomOperand};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, Node, VarId};
+use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId, VarKind};
@@ -413,6 +414,36 @@ fn coordinates(extents: &[i64], element: i64) -> String {
     format!("({})", each.join(","))
 }
 
+/// Addresses of a tensor's elements. Where tiles reach over the end of a mode, elements outside have addresses of others; so
+/// each coordinate along a bounded mode counts, too.
+struct Numbers {
+    layouts: Vec<(Layout, i64)>,
+    /// Of element zero.
+    first: Dim,
+}
+
+impl Numbers {
+    fn at(&self, i: i64) -> Option<i64> {
+        self.layouts
+            .iter()
+            .try_fold(0i64, |sum, (l, weight)| sum.checked_add(l.at(i).checked_mul(*weight)?))
+    }
+}
+
+fn apart_by_bounds(p: &Program, t: TensorId) -> Option<Numbers> {
+    /// More than the addresses that a tile spans.
+    const APART: i64 = 1 << 40;
+    let tensor = &p.tensors[t];
+    let mut layouts = vec![(tensor.concat().to_fixed()?, 1)];
+    let mut first = tensor.offset;
+    for (bound, weight) in tensor.bounds.iter().zip((1..).map(|k: i64| k * APART + k)) {
+        layouts.push((bound.concat().to_fixed()?, weight));
+        let own = p.arena.mul(bound.offset, Dim::Const(weight)).ok()?;
+        first = p.arena.add(first, own).ok()?;
+    }
+    Some(Numbers { layouts, first })
+}
+
 /// One side of the copy: thread and value to the column-major index in the enclosing Move's operand.
 struct Side<'p> {
     p: &'p Program,
@@ -453,7 +484,14 @@ impl<'p> Side<'p> {
         let layout = tensor.concat().to_fixed()?;
         let o = &p.tensors[outer];
         let extents = crate::solve::ops::extents(p, outer)?;
-        let values = (0..layout.size().min(MAX_TABLE)).map(|v| layout.at(v)).collect();
+        let numbers = |t: TensorId| apart_by_bounds(p, t);
+        // Bounds that one of them has alone say nothing of the elements of the other.
+        if tensor.bounds.len() != o.bounds.len() {
+            return None;
+        }
+        let (own, all) = (numbers(leaf)?, numbers(outer)?);
+        let count = layout.size().min(MAX_TABLE);
+        let values = (0..count).map(|v| own.at(v)).collect::<Option<_>>()?;
         let found = if p.buffer_of(leaf).memory == Some(Memory::Rf) {
             // Registers of a part have numbers of the whole.
             let dist = o.dist.as_ref().filter(|d| d.ops.is_empty())?;
@@ -468,16 +506,16 @@ impl<'p> Side<'p> {
             let tv = (0..tv.size()).map(|i| tv.at(i)).collect();
             Elements::Registers { tv, index, threads }
         } else {
-            let all = o.concat().to_fixed()?;
-            if all.size() > MAX_TABLE {
+            let size = o.concat().to_fixed()?.size();
+            if size > MAX_TABLE {
                 return None;
             }
-            let addresses: Vec<i64> = (0..all.size()).map(|i| all.at(i)).collect();
+            let addresses: Vec<i64> = (0..size).map(|i| all.at(i)).collect::<Option<_>>()?;
             let by_address = addresses.iter().zip(0..).map(|(at, i)| (*at, i)).collect();
             Elements::Memory { by_address, addresses }
         };
         let offset = match &found {
-            Elements::Memory { .. } => p.arena.sub(tensor.offset, o.offset).ok()?,
+            Elements::Memory { .. } => p.arena.sub(own.first, all.first).ok()?,
             Elements::Registers { .. } => tensor.offset,
         };
         Some(Side { p, of: outer, values, extents, offset: Offset::new(p, offset), found })

@@ -26,7 +26,8 @@ use crate::span::Span;
 use crate::tuple::IntTuple;
 use std::collections::HashMap;
 
-/// A bound of a tensor's elements, mode by mode.
+/// A bound of a tensor's elements, mode by mode. Without modes it is not known which elements are outside: of parts of a
+/// tensor, of a loop that has ended, of branches.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Edge {
     /// The coordinate along the bounded mode that each mode of the tensor adds to `offset`.
@@ -45,7 +46,22 @@ impl Edge {
 
     /// Whether elements are inside or not by their coordinate along one of these modes.
     fn depends_on(&self, modes: impl IntoIterator<Item = usize>) -> bool {
-        modes.into_iter().any(|m| self.modes.get(m).is_some_and(|mode| !is_constant(mode)))
+        self.modes.is_empty() || modes.into_iter().any(|m| self.modes.get(m).is_some_and(|mode| !is_constant(mode)))
+    }
+
+    /// The same where it is not known any more which elements are outside.
+    fn unclear(&self) -> Edge {
+        let (offset, extent) = (Dim::Const(0), Dim::Const(0));
+        Edge { modes: vec![], offset, extent, outside: self.outside }
+    }
+}
+
+/// Adds an edge to others; what they say of the same elements is kept where they agree.
+fn add_edge(edges: &mut Vec<Edge>, edge: Edge) {
+    match edges.iter_mut().find(|e| e.is_same(&edge)) {
+        Some(known) if known.outside != edge.outside => known.outside = None,
+        Some(_) => {}
+        None => edges.push(edge),
     }
 }
 
@@ -58,15 +74,24 @@ fn is_constant(mode: &Layout<Dim>) -> bool {
 /// What is known of buffers in the body.
 #[derive(Default)]
 pub(super) struct Domains {
+    /// Whether anything is followed: not where all that is derived is written.
+    pub(super) derives: bool,
     edges: HashMap<BufferId, Vec<Edge>>,
-    /// Buffers of which a loop or a branch leaves open which elements there are.
-    unclear: HashMap<BufferId, Span>,
     /// Buffers whose elements are all this number.
     numbers: HashMap<BufferId, f64>,
     /// Buffers that say of each element whether it is inside of an edge.
     conditions: HashMap<BufferId, Edge>,
-    /// Buffers that were read since the innermost loop began, with what was known of them.
-    read: Vec<HashMap<BufferId, Vec<Edge>>>,
+    /// Of the open loops: how many buffers there were before, and what operands had to hold in their bodies.
+    asked: Vec<(usize, Vec<Asked>)>,
+}
+
+/// An operand whose elements outside of edges must hold a number.
+struct Asked {
+    buffer: BufferId,
+    /// Those that were known there.
+    edges: Vec<Edge>,
+    number: f64,
+    span: Span,
 }
 
 impl Resolver {
@@ -78,7 +103,7 @@ impl Resolver {
         stmt: &ast::Stmt,
         out: &mut Vec<Stmt>,
     ) -> Fallible<Option<ast::Spec>> {
-        if !self.follows(spec)? {
+        if spec.body.is_some() || !self.follows(spec)? {
             return Ok(None);
         }
         let mut wanted: Vec<(usize, Vec<Edge>, f64)> = vec![];
@@ -104,11 +129,9 @@ impl Resolver {
                 };
                 let cancels = zero(&a) && !a.is_empty() && finite(&b)
                     || zero(&b) && !b.is_empty() && finite(&a);
-                if !cancels {
-                    for (i, edges) in [(0, a), (1, b)] {
-                        let lacking = edges.into_iter().filter(|e| e.outside != Some(0.0));
-                        wanted.push((i, lacking.collect(), 0.0));
-                    }
+                for (i, edges) in [(0, a), (1, b)] {
+                    let lacking = edges.into_iter().filter(|e| !cancels && e.outside != Some(0.0));
+                    wanted.push((i, lacking.collect(), 0.0));
                 }
             }
             SpecKind::Accumulate(op) => {
@@ -142,6 +165,9 @@ impl Resolver {
             | SpecKind::Init
             | SpecKind::Iota
             | SpecKind::Generic => {}
+        }
+        for (i, _, number) in &wanted {
+            self.ask(spec, *i, *number);
         }
         wanted.retain(|(_, edges, _)| !edges.is_empty());
         if wanted.is_empty() {
@@ -184,7 +210,7 @@ impl Resolver {
         };
         let mut varying = edge.modes.iter().enumerate().filter(|(_, mode)| !is_constant(mode));
         let (Some((axis, mode)), None) = (varying.next(), varying.next()) else {
-            return unclear("it depends on several modes");
+            return unclear("they come from parts, from iterations before, or depend on several modes");
         };
         let Some(limit) = self.limit(edge, mode, span)? else {
             return unclear("its coordinates are not evenly apart");
@@ -226,7 +252,10 @@ impl Resolver {
 
     /// Whether a spec is one of a group of threads on whole tensors, which is followed.
     fn follows(&mut self, spec: &ast::Spec) -> Fallible<bool> {
-        if self.version < 2 || self.depth == 0 || spec.body.is_some() || spec.kind == SpecKind::Generic
+        if !self.domains.derives
+            || self.version < 2
+            || self.depth == 0
+            || spec.kind == SpecKind::Generic
         {
             return Ok(false);
         }
@@ -240,9 +269,6 @@ impl Resolver {
     pub(super) fn follow(&mut self, spec: &ast::Spec) -> Fallible<()> {
         if !self.follows(spec)? {
             return Ok(());
-        }
-        for i in 0..spec.inputs.len() {
-            self.is_read(spec, i);
         }
         let Some(to) = spec.outputs.first() else { return Ok(()) };
         let Some(Binding::Tensor(t)) = self.scopes.get(Sigil::Data, &to.base.text) else {
@@ -269,7 +295,6 @@ impl Resolver {
         let condition = self.condition_of(spec)?;
         let whole = to.ops.is_empty();
         let all = &mut self.domains;
-        all.unclear.remove(&buffer);
         all.numbers.remove(&buffer);
         all.conditions.remove(&buffer);
         if let Some(number) = number.filter(|_| whole) {
@@ -279,10 +304,12 @@ impl Resolver {
             all.conditions.insert(buffer, condition);
         }
         if !whole {
-            // A part of a tensor: what is outside of it stays what it was.
-            if !edges.is_empty() {
-                all.edges.remove(&buffer);
-                all.unclear.insert(buffer, to.span);
+            // The other parts stay what they were.
+            let mut parts = vec![];
+            let before = all.edges.remove(&buffer).unwrap_or_default();
+            before.iter().chain(&edges).for_each(|e| add_edge(&mut parts, e.unclear()));
+            if !parts.is_empty() {
+                all.edges.insert(buffer, parts);
             }
             return Ok(());
         }
@@ -293,14 +320,16 @@ impl Resolver {
         Ok(())
     }
 
-    fn is_read(&mut self, spec: &ast::Spec, i: usize) {
+    /// Notes what an operand must hold outside of its edges.
+    fn ask(&mut self, spec: &ast::Spec, i: usize, number: f64) {
         let Some(Operand::View(view)) = spec.inputs.get(i) else { return };
-        if let Some(Binding::Tensor(t)) = self.scopes.get(Sigil::Data, &view.base.text) {
-            let buffer = self.p.tensors[t].buffer;
-            let known = self.domains.edges.get(&buffer).cloned().unwrap_or_default();
-            for read in &mut self.domains.read {
-                read.entry(buffer).or_insert_with(|| known.clone());
-            }
+        let Some(Binding::Tensor(t)) = self.scopes.get(Sigil::Data, &view.base.text) else {
+            return;
+        };
+        let buffer = self.p.tensors[t].buffer;
+        let edges = self.domains.edges.get(&buffer).cloned().unwrap_or_default();
+        if let Some(asked) = self.domains.asked.last_mut() {
+            asked.1.push(Asked { buffer, edges, number, span: view.span });
         }
     }
 
@@ -319,11 +348,8 @@ impl Resolver {
                     .map(|edges| edges.into_iter().filter_map(|e| self.spread(e, &rank_and_sizes)).collect())
                     .collect();
                 for edge in spread.iter().flatten() {
-                    if found.iter().any(|e| e.is_same(edge)) {
-                        continue;
-                    }
                     let outside = self.computed_outside(spec, &spread, edge)?;
-                    found.push(Edge { outside, ..edge.clone() });
+                    add_edge(&mut found, Edge { outside, ..edge.clone() });
                 }
                 Ok(found)
             }
@@ -371,6 +397,9 @@ impl Resolver {
 
     /// The edge where modes of extent 1 are broadcast; none where the modes are others.
     fn spread(&self, edge: Edge, sizes: &[Dim]) -> Option<Edge> {
+        if edge.modes.is_empty() {
+            return Some(edge);
+        }
         if edge.modes.len() != sizes.len() {
             return None;
         }
@@ -556,25 +585,17 @@ impl Resolver {
             };
             return Ok(t.bounds.iter().map(|b| edge_of(b, Some(0.0))).collect());
         }
-        if let Some(span) = self.domains.unclear.get(&buffer) {
-            let name = &view.base.text;
-            return fail(
-                Diagnostic::new(
-                    Code::TileDivides,
-                    view.span,
-                    format!("which elements of `%{name}` there are is not known here"),
-                )
-                .label("some may come from outside of a tensor")
-                .related(*span, "written here, of tiles that reach over the end of a mode")
-                .help("use it where it is written, or choose tiles that divide the mode"),
-            );
-        }
         let Some(edges) = self.domains.edges.get(&buffer).cloned() else { return Ok(vec![]) };
         let own = |op: &ViewOp| match op {
             ViewOp::Tile(_) | ViewOp::Index(_) | ViewOp::Permute(_) | ViewOp::Reshape(_) => true,
             ViewOp::Pick(picks) => !picks.iter().any(|p| matches!(p, Pick::From(_))),
             _ => false,
         };
+        if view.ops.is_empty() {
+            return Ok(edges);
+        }
+        let (edges, unclear): (Vec<Edge>, Vec<Edge>) =
+            edges.into_iter().partition(|e| !e.modes.is_empty());
         if !view.ops.iter().all(own) {
             return Ok(vec![]);
         }
@@ -593,7 +614,7 @@ impl Resolver {
             self.apply_to_bounds(&mut t, op, view)?;
         }
         let found = t.bounds.iter().zip(&edges).map(|(b, e)| edge_of(b, e.outside));
-        Ok(found.collect())
+        Ok(found.chain(unclear).collect())
     }
 
     fn apply_to_bounds(&mut self, t: &mut Tensor, op: &ViewOp, view: &View) -> Fallible<()> {
@@ -604,36 +625,45 @@ impl Resolver {
 
     /// Begins a loop.
     pub(super) fn begin_loop(&mut self) {
-        self.domains.read.push(HashMap::new());
+        self.domains.asked.push((self.p.buffers.len(), vec![]));
     }
 
-    /// Ends it: what a later iteration reads of an earlier one must be bounded as what the first one reads, and bounds that
-    /// depend on the loop's variable mean nothing behind it.
-    pub(super) fn end_loop(&mut self, var: VarId, span: Span) -> Fallible<()> {
-        let Some(read) = self.domains.read.pop() else { return Ok(()) };
-        let mut changed: Vec<BufferId> = vec![];
-        for (buffer, first) in &read {
-            let now = self.domains.edges.get(buffer).map_or(&[][..], |e| &e[..]);
-            if now != &first[..] && self.domains.outlives(*buffer, self.p.buffers[*buffer].span, span) {
-                changed.push(*buffer);
+    /// Ends it: what a later iteration reads of an earlier one must hold what was asked of the first, and edges that depend
+    /// on the loop's variable mean nothing behind it.
+    pub(super) fn end_loop(&mut self, var: VarId) -> Fallible<()> {
+        let Some((buffers, asked)) = self.domains.asked.pop() else { return Ok(()) };
+        let cx = &self.p.arena;
+        let mut changed = None;
+        for one in &asked {
+            let now = self.domains.edges.get(&one.buffer).map_or(&[][..], |e| &e[..]);
+            let before = usize::from(one.buffer) < buffers;
+            let holds = |e: &Edge| e.outside == Some(one.number) || one.edges.contains(e);
+            if before && !now.iter().all(holds) {
+                changed = changed.or(Some((one.buffer, one.span)));
             }
         }
-        changed.sort_unstable();
-        for (buffer, edges) in &self.domains.edges {
-            let cx = &self.p.arena;
-            let depends = edges.iter().any(|e| {
+        for edges in self.domains.edges.values_mut() {
+            let depends = |e: &Edge| {
                 [e.offset, e.extent].iter().any(|d| cx.vars_of(*d).contains(&var))
-            });
-            if depends {
-                self.domains.unclear.insert(*buffer, span);
+            };
+            if edges.iter().any(depends) {
+                let mut all = vec![];
+                for edge in edges.iter() {
+                    let edge = if depends(edge) { edge.unclear() } else { edge.clone() };
+                    add_edge(&mut all, edge);
+                }
+                *edges = all;
             }
         }
-        let Some(buffer) = changed.first() else { return Ok(()) };
-        let name = &self.p.buffers[*buffer].name;
+        if let Some(outer) = self.domains.asked.last_mut() {
+            outer.1.extend(asked);
+        }
+        let Some((buffer, at)) = changed else { return Ok(()) };
+        let name = &self.p.buffers[buffer].name;
         fail(
             Diagnostic::new(
                 Code::TileDivides,
-                span,
+                at,
                 format!("which elements of `%{name}` there are changes from iteration to iteration"),
             )
             .label("read before it is written again")
@@ -648,12 +678,18 @@ impl Resolver {
     }
 
     /// Ends the other branch, or where there is none: what is bounded otherwise than behind the first one is unclear.
-    pub(super) fn join_branches(&mut self, first: &Known, span: Span) {
-        let edges = &self.domains.edges;
-        let all = first.0.keys().chain(edges.keys());
-        let unclear: Vec<BufferId> =
-            all.filter(|b| first.0.get(b) != edges.get(b)).copied().collect();
-        self.domains.unclear.extend(unclear.into_iter().map(|b| (b, span)));
+    pub(super) fn join_branches(&mut self, first: &Known) {
+        let mut joined: HashMap<BufferId, Vec<Edge>> = HashMap::new();
+        let now = std::mem::take(&mut self.domains.edges);
+        for (buffer, edges) in first.0.iter().chain(&now) {
+            if first.0.get(buffer) == now.get(buffer) {
+                joined.insert(*buffer, edges.clone());
+                continue;
+            }
+            let all = joined.entry(*buffer).or_default();
+            edges.iter().for_each(|e| add_edge(all, e.unclear()));
+        }
+        self.domains.edges = joined;
     }
 
     /// What is known now.
@@ -664,13 +700,6 @@ impl Resolver {
 
 /// Bounds of buffers at one place.
 pub(super) struct Known(HashMap<BufferId, Vec<Edge>>);
-
-impl Domains {
-    /// Whether a buffer is declared before a loop.
-    fn outlives(&self, _buffer: BufferId, declared: Span, span: Span) -> bool {
-        declared.start < span.start
-    }
-}
 
 /// A bound, mode by mode.
 fn edge_of(bound: &Bound, outside: Option<f64>) -> Edge {

@@ -50,7 +50,16 @@ use std::collections::{HashMap, HashSet};
 /// What no text could say of a module that was built in memory: see [`crate::text::well_formed()`]. Else every
 /// error found, in text order, up to [`crate::limits::MAX_ERRORS`].
 pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
-    resolved(module, src, false).map(|r| r.p)
+    resolved(module, src, (false, true)).map(|r| r.p)
+}
+
+/// Resolves what was made of a module that [`elaborate`] gave: all that is derived is written there, and nothing is derived
+/// again, wherever tensors have gone since.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_elaborated(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
+    resolved(module, src, (false, false)).map(|r| r.p)
 }
 
 /// The module without short forms of `carbyne 2`: every spec says who executes it, every tensor is allocated, every
@@ -63,7 +72,7 @@ pub fn elaborate(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnos
     if module.version < 2 {
         return Ok(module.clone());
     }
-    let r = resolved(module, src, true)?;
+    let r = resolved(module, src, (true, true))?;
     Ok(ast::Module {
         header: module.header.clone(),
         version: module.version,
@@ -72,13 +81,18 @@ pub fn elaborate(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnos
     })
 }
 
-fn resolved(module: &ast::Module, src: &str, write: bool) -> Result<Resolver, Diagnostics> {
+fn resolved(
+    module: &ast::Module,
+    src: &str,
+    (write, derive): (bool, bool),
+) -> Result<Resolver, Diagnostics> {
     let unwritable = text::well_formed(module);
     if !unwritable.is_empty() {
         return Err(unwritable);
     }
     let mut r = Resolver::new(src);
     r.version = module.version;
+    r.domains.derives = derive;
     r.parts = parts::Parts::of(module);
     r.heads = launch::Heads::of(module);
     r.written = write.then(Vec::new);
@@ -416,7 +430,7 @@ impl Resolver {
                 self.holds.truncate(outside);
                 let known = self.end_branch(known);
                 let other = otherwise.as_ref().map(|b| self.block(b));
-                self.join_branches(&known, stmt.span);
+                self.join_branches(&known);
                 let (otherwise, second) = match other {
                     Some((stmts, block)) => (stmts, Some(block)),
                     None => (vec![], None),
@@ -494,7 +508,7 @@ impl Resolver {
         let below = self.stays_below_end(dim, bounds.1);
         self.begin_loop();
         let (body, block) = self.block(body);
-        let followed = self.end_loop(id, span);
+        let followed = self.end_loop(id);
         self.holds.truncate(outside);
         self.scopes.leave();
         bound?;
