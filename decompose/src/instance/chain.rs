@@ -481,7 +481,7 @@ impl Writing<'_> {
                 let own = from.map(|v| self.graph.values[v].extents.clone()).unwrap_or_default();
                 let tile = self.place.extents_of(&own);
                 for mode in &step.axes {
-                    if tile[*mode] != own[*mode] {
+                    if tile[*mode] < own[*mode] {
                         let (extent, tile) = (own[*mode], tile[*mode]);
                         return Err(Unwritten::Reduces { mode: *mode, extent, tile });
                     }

@@ -5,6 +5,7 @@ use super::alike::{self, Alike};
 use super::graph::Graph;
 use super::larger::{self, Larger};
 use super::library::{Source, Strategies};
+use super::padded;
 use super::params::{self, Numbers, Pins};
 use super::pattern::{Found, Pattern};
 use super::trials::{MOST_LISTED, Trials, Wanted};
@@ -171,34 +172,34 @@ impl Choosing<'_> {
         let (mut usual, mut tiles) = (vec![], BTreeMap::new());
         for (of, m) in matches.iter().enumerate() {
             let name = &m.def.name.text;
-            let given = self.given(m);
-            let strategy = m.def.strategy.as_deref();
-            let Some(strategy) = strategy else { continue };
-            let all = match params::enumerate(m.def, strategy, &given, &pins) {
-                Ok(all) => all,
-                Err(why) => {
-                    refusals.entry(name.clone()).or_insert_with(|| why.to_string());
-                    continue;
+            let Some(strategy) = m.def.strategy.as_deref() else { continue };
+            for given in padded::variants(m, &self.given(m)) {
+                let all = match params::enumerate(m.def, strategy, &given, &pins) {
+                    Ok(all) => all,
+                    Err(why) => {
+                        refusals.entry(name.clone()).or_insert_with(|| why.to_string());
+                        continue;
+                    }
+                };
+                if all.instances.is_empty() {
+                    let most = all.ended.iter().max_by_key(|(_, n)| *n);
+                    let why = most.map_or("it has no values to choose".to_owned(), |(c, _)| {
+                        params::unsatisfied(m.def, &given, c)
+                    });
+                    refusals.entry(name.clone()).or_insert(why);
                 }
-            };
-            if all.instances.is_empty() {
-                let most = all.ended.iter().max_by_key(|(_, n)| *n);
-                let why = most.map_or("it has no values to choose".to_owned(), |(c, _)| {
-                    params::unsatisfied(m.def, &given, c)
-                });
-                refusals.entry(name.clone()).or_insert(why);
-            }
-            let mut looked = Looked {
-                of,
-                candidates: &mut candidates,
-                refused: &mut refused,
-                refusals: &mut refusals,
-                tiles: &mut tiles,
-            };
-            ranking.counts.0 +=
-                self.look(m, &all.instances, stmt, executors.as_ref(), names, &mut looked);
-            if all.usual {
-                usual.push((of, given, all.instances));
+                let mut looked = Looked {
+                    of,
+                    candidates: &mut candidates,
+                    refused: &mut refused,
+                    refusals: &mut refusals,
+                    tiles: &mut tiles,
+                };
+                ranking.counts.0 +=
+                    self.look(m, &all.instances, stmt, executors.as_ref(), names, &mut looked);
+                if all.usual {
+                    usual.push((of, given, all.instances));
+                }
             }
         }
         if candidates.is_empty() {

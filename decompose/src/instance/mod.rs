@@ -17,6 +17,7 @@ mod in_place;
 mod larger;
 mod library;
 mod maps;
+mod padded;
 pub(crate) mod params;
 mod pattern;
 mod place;

@@ -1,0 +1,99 @@
+//! Extents that tiles do not divide, as strategies see them: rounded up, so that tiles divide them. The tensors stay what
+//! they are; tiles that reach over the end of a mode are bounded there.
+
+use super::choose::Match;
+use super::params::Numbers;
+use carbyne_ir::ast::{Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr};
+use std::collections::BTreeSet;
+
+/// Extents are multiples of these, of results and of what is summed or reduced.
+const UNITS: [i64; 3] = [64, 128, 256];
+/// The same where rows may be spread over many threads.
+const WIDE: [i64; 3] = [64, 256, 1024];
+/// Of what a product sums up.
+const SUMMED: [i64; 1] = [64];
+/// What is rounded up by more than one in so many, and by more than the least, is not looked at.
+const WASTE: i64 = 6;
+
+/// The numbers of a match with its extents rounded up in every way that is looked at; as they are where tiles divide them.
+pub(super) fn variants(m: &Match<'_>, given: &Numbers) -> Vec<Numbers> {
+    let (outputs, inputs) = (extents(&m.def.outputs), extents(&m.def.inputs));
+    let multiplies = m.def.means.iter().flat_map(|block| &block.stmts).any(|s| match &s.kind {
+        StmtKind::Assign { value: TensorExpr::Apply(a), .. } => is_product(a.kind),
+        StmtKind::Spec(spec) => is_product(spec.kind),
+        _ => false,
+    });
+    let mut all = vec![given.clone()];
+    for name in inputs.union(&outputs) {
+        let Some(n) = given.get(name) else { continue };
+        let units: &[i64] = match (multiplies, outputs.contains(name)) {
+            (true, true) => &UNITS,
+            (true, false) => &SUMMED,
+            (false, _) => &WIDE,
+        };
+        let values = rounded(*n, units);
+        all = all
+            .into_iter()
+            .flat_map(|numbers| {
+                values.iter().map(move |n| {
+                    let mut numbers = numbers.clone();
+                    numbers.insert(name.clone(), *n);
+                    numbers
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+fn is_product(kind: SpecKind) -> bool {
+    matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet)
+}
+
+/// The names of the extents in the types of operands.
+fn extents(operands: &[(carbyne_ir::ast::Name, Option<ResultType>)]) -> BTreeSet<String> {
+    let modes = operands.iter().filter_map(|(_, ty)| ty.as_ref()).flat_map(|ty| &ty.levels);
+    let named = modes.flat_map(|level| &level.modes).filter_map(|mode| match mode {
+        TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) => Some(name.clone()),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// An extent as multiples of units, the smallest first.
+fn rounded(n: i64, units: &[i64]) -> Vec<i64> {
+    // What tiles divide well stays as it is.
+    if n < 1 || n % 32 == 0 || n & (n - 1) == 0 || n < 64 && n % 16 == 0 {
+        return vec![n];
+    }
+    if n < 64 {
+        let power = u64::try_from(n).map_or(1, u64::next_power_of_two);
+        return vec![i64::try_from(power).unwrap_or(64).max(16)];
+    }
+    let mut all: Vec<i64> =
+        units.iter().filter_map(|u| n.checked_add(u - 1).map(|up| up / u * u)).collect();
+    all.sort_unstable();
+    all.dedup();
+    let least = all.first().copied().unwrap_or(n);
+    all.retain(|up| *up == least || (up - n).saturating_mul(WASTE) <= n);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_are_rounded_where_nothing_divides_them() {
+        for exact in [1, 2, 8, 16, 32, 48, 64, 96, 4096] {
+            assert_eq!(rounded(exact, &UNITS), [exact]);
+        }
+        assert_eq!(rounded(3, &UNITS), [16]);
+        assert_eq!(rounded(50, &UNITS), [64]);
+        assert_eq!(rounded(100, &UNITS), [128]);
+        assert_eq!(rounded(1000, &UNITS), [1024]);
+        assert_eq!(rounded(4097, &UNITS), [4160, 4224, 4352]);
+        assert_eq!(rounded(50257, &WIDE), [50304, 50432, 51200]);
+        assert_eq!(rounded(i64::MAX, &UNITS), [i64::MAX; 0]);
+    }
+}
