@@ -918,10 +918,24 @@ fn planned_once(
             None => Ok(planned),
         }
     };
+    // Strategies are matched and ranked with numbers in the places of symbols.
+    let symbols = instance::symbols::Symbols::of(program);
+    let numbers = match &symbols {
+        None => None,
+        Some(symbols) => {
+            let module = symbols.put(program, module);
+            let program = generated.checked(&module)?;
+            Some((module, program))
+        }
+    };
+    let of_symbols = symbols.as_ref().map(|symbols| (module, symbols));
+    let (sized, sized_program) =
+        numbers.as_ref().map_or((module, program), |(module, program)| (module, program));
     let choosing = instance::choose::Choosing {
-        module,
+        module: sized,
+        symbols: of_symbols,
         src: generated.src,
-        program,
+        program: sized_program,
         table,
         machine: &machine,
         model: &model,

@@ -481,7 +481,8 @@ impl Writing<'_> {
                 let own = from.map(|v| self.graph.values[v].extents.clone()).unwrap_or_default();
                 let tile = self.place.extents_of(&own);
                 for mode in &step.axes {
-                    if tile[*mode] < own[*mode] {
+                    let most = self.graph.most(own[*mode]);
+                    if most.is_none_or(|most| tile[*mode] < most) {
                         let (extent, tile) = (own[*mode], tile[*mode]);
                         return Err(Unwritten::Reduces { mode: *mode, extent, tile });
                     }

@@ -7,6 +7,7 @@ use super::larger::{self, Larger};
 use super::library::{Source, Strategies};
 use super::padded;
 use super::params::{self, Numbers, Pins};
+use super::symbols::Symbols;
 use super::pattern::{Found, Pattern};
 use super::trials::{MOST_LISTED, Trials, Wanted};
 use super::write::{Executors, Instance};
@@ -22,7 +23,7 @@ use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
     AttrValue, Chosen, Def, Expr, ExprKind, FORMAT_VERSION, Module, Spec, Stmt, StmtKind, TupleExpr,
 };
-use carbyne_ir::diag::{Diagnostic, Diagnostics};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{self, Program, SpecId};
@@ -40,7 +41,11 @@ const MOST_UNUSUAL: usize = 512;
 /// Ways of leaving modes to the grid that are looked at, of one strategy.
 const MOST_SLICES: usize = 12;
 
+/// How many instances are tried to be written of symbols.
+const MOST_SYMBOLIC: usize = 64;
+
 /// What all kernels of a module share.
+#[derive(Copy, Clone)]
 pub(crate) struct Choosing<'a> {
     /// The module, without short forms.
     pub module: &'a Module,
@@ -52,6 +57,8 @@ pub(crate) struct Choosing<'a> {
     pub strategies: &'a Strategies,
     /// Solves a module whose kernels have bodies; where that is asked for, accesses are ordered, too.
     pub solve: &'a dyn Fn(&Module, bool) -> Result<Trial, Diagnostics>,
+    /// The module as it is, where numbers stand for its symbols in `module`.
+    pub symbols: Option<(&'a Module, &'a Symbols)>,
     /// Gives the kernels of a module that have no bodies theirs.
     pub plan: &'a dyn Fn(&Module) -> Result<WithBodies, Diagnostics>,
 }
@@ -161,7 +168,11 @@ impl Choosing<'_> {
         let spec = &self.program.specs[id];
         super::in_place::check(self.program, id)?;
         self.accumulates(id)?;
-        let graph = Graph::of(self.program, id, written).map_err(|why| self.opaque(id, &why))?;
+        let mut graph =
+            Graph::of(self.program, id, written).map_err(|why| self.opaque(id, &why))?;
+        if let Some((_, symbols)) = self.symbols {
+            graph.symbols = symbols.bounds();
+        }
         let (executors, pins) = (self.executors(id, written), self.pins(id, written));
         let mut refusals: BTreeMap<String, String> = BTreeMap::new();
         let matches = self.matches(&graph, &pins, names, &mut refusals);
@@ -173,7 +184,7 @@ impl Choosing<'_> {
         for (of, m) in matches.iter().enumerate() {
             let name = &m.def.name.text;
             let Some(strategy) = m.def.strategy.as_deref() else { continue };
-            for given in padded::variants(m, &self.given(m)) {
+            for given in padded::variants(m, &self.given(m), self.symbols.map(|s| s.1)) {
                 let all = match params::enumerate(m.def, strategy, &given, &pins) {
                     Ok(all) => all,
                     Err(why) => {
@@ -250,8 +261,12 @@ impl Choosing<'_> {
             .filter(|(name, _)| !candidates.iter().any(|c| matches[c.of].def.name.text == **name))
             .map(|(name, why)| (name.clone(), why.clone()))
             .collect();
-        let Some((module, more, _)) = best else {
+        let Some((module, more, best)) = best else {
             return Err(self.nothing(id, &pins, &refusals, errors, &matches));
+        };
+        let module = match self.symbols {
+            None => module,
+            Some((of, symbols)) => self.symbolic(of, symbols, wanted, &matches, &candidates, best)?,
         };
         let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
         let mut stmts: Vec<Stmt> = module
@@ -281,6 +296,55 @@ impl Choosing<'_> {
         Ok(Planned { stmts, ranking, more })
     }
 
+    /// The module of the best instance, or of the first of the others, that can be written of symbols.
+    fn symbolic(
+        &self,
+        of: &Module,
+        symbols: &Symbols,
+        wanted: Wanted<'_>,
+        matches: &[Match<'_>],
+        candidates: &[Candidate],
+        best: usize,
+    ) -> Result<Module, Box<Diagnostic>> {
+        let mut refused = None;
+        let others = (0..candidates.len()).filter(|i| *i != best);
+        for i in std::iter::once(best).chain(others).take(MOST_SYMBOLIC) {
+            let c = &candidates[i];
+            let m = &matches[c.of];
+            let whole = "its tiles would not be whole for all sizes".to_owned();
+            let written = symbols.written(m, &c.numbers).ok_or(whole);
+            let made = written.and_then(|written| {
+                let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
+                let (numbers, sizes) = (&c.numbers, Some(symbols));
+                let instance =
+                    Instance { def, file, graph, found, numbers, symbols: written, sizes };
+                let choosing = Choosing { module: of, symbols: None, ..*self };
+                let module = choosing.module_of(&instance, wanted)?;
+                resolve::resolve_elaborated(&module, self.src).map_err(|e| first(&e))?;
+                let kernels = module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
+                match kernels.into_iter().any(|s| sizes.is_some_and(|all| all.are_in(s))) {
+                    true => Err("a size that it computes depends on symbols".to_owned()),
+                    false => Ok(module),
+                }
+            });
+            match made {
+                Ok(module) => return Ok(module),
+                Err(why) => drop(refused.get_or_insert(format!("{}: {why}", c.by))),
+            }
+        }
+        let spec = match &wanted.stmt.kind {
+            StmtKind::Spec(spec) => spec.span,
+            _ => wanted.stmt.span,
+        };
+        let why = refused.unwrap_or_default();
+        let message = "no strategy can be written for all sizes that the symbols may have";
+        Err(Box::new(
+            Diagnostic::new(Code::NoStrategy, spec, message)
+                .label(why)
+                .help("state more of the symbols, `where N <= 65536, K % 8 == 0`, or write the body"),
+        ))
+    }
+
     /// Bounds instances of a match; how many there were.
     fn look(
         &self,
@@ -299,7 +363,8 @@ impl Choosing<'_> {
                 return n;
             }
             let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
-            let instance = Instance { def, file, graph, found, numbers };
+            let symbols = BTreeMap::new();
+            let instance = Instance { def, file, graph, found, numbers, symbols, sizes: None };
             match self.bound(&instance, stmt, executors, names, &mut alike) {
                 Ok(Bound { cycles, spills }) => {
                     hopeless = HOPELESS + 1;

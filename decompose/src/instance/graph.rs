@@ -12,7 +12,7 @@ use carbyne_ir::ast::{
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{self, MeansInput, MeansOp, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What a spec computes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +25,8 @@ pub(crate) struct Graph {
     pub outputs: Vec<Output>,
     /// Modes of the grid that count slices: names and extents.
     pub outer: Vec<(String, i64)>,
+    /// Extents that stand for symbols, and the most that these can be.
+    pub symbols: BTreeMap<i64, Option<i64>>,
 }
 
 /// A tensor, as a whole.
@@ -155,6 +157,11 @@ impl Graph {
         b.graph.without_unread();
         b.graph.outputs.iter_mut().for_each(|o| o.with_modes_of(&b.graph.values[o.value].extents));
         Ok(b.graph)
+    }
+
+    /// The most that an extent can be; none without a bound.
+    pub(crate) fn most(&self, extent: i64) -> Option<i64> {
+        self.symbols.get(&extent).copied().unwrap_or(Some(extent))
     }
 
     /// The step that makes a value.
@@ -336,6 +343,10 @@ impl Graph {
             return None;
         }
         let extents = self.extents()?;
+        // Products of symbols are no extents that anything is known of.
+        if extents.iter().any(|n| self.symbols.contains_key(n)) {
+            return None;
+        }
         let rank = extents.len();
         let strides = |source: &Source| -> Option<Vec<i64>> {
             let modes = source.layout.as_ref()?.modes();

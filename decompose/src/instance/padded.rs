@@ -3,7 +3,8 @@
 
 use super::choose::Match;
 use super::params::Numbers;
-use carbyne_ir::ast::{Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr};
+use super::symbols::Symbols;
+use carbyne_ir::ast::{Def, Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr};
 use std::collections::BTreeSet;
 
 /// Extents are multiples of these, of results and of what is summed or reduced.
@@ -16,7 +17,7 @@ const SUMMED: [i64; 1] = [64];
 const WASTE: i64 = 6;
 
 /// The numbers of a match with its extents rounded up in every way that is looked at; as they are where tiles divide them.
-pub(super) fn variants(m: &Match<'_>, given: &Numbers) -> Vec<Numbers> {
+pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>) -> Vec<Numbers> {
     let (outputs, inputs) = (extents(&m.def.outputs), extents(&m.def.inputs));
     let multiplies = m.def.means.iter().flat_map(|block| &block.stmts).any(|s| match &s.kind {
         StmtKind::Assign { value: TensorExpr::Apply(a), .. } => is_product(a.kind),
@@ -31,7 +32,10 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers) -> Vec<Numbers> {
             (true, false) => &SUMMED,
             (false, _) => &WIDE,
         };
-        let values = rounded(*n, units);
+        let values = match symbols.and_then(|s| s.expression(*n)) {
+            Some(_) => multiples(*n, units),
+            None => rounded(*n, units),
+        };
         all = all
             .into_iter()
             .flat_map(|numbers| {
@@ -48,6 +52,11 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers) -> Vec<Numbers> {
 
 fn is_product(kind: SpecKind) -> bool {
     matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet)
+}
+
+/// The names of the extents of a strategy.
+pub(super) fn extents_of(def: &Def) -> BTreeSet<String> {
+    extents(&def.inputs).union(&extents(&def.outputs)).cloned().collect()
 }
 
 /// The names of the extents in the types of operands.
@@ -70,6 +79,11 @@ fn rounded(n: i64, units: &[i64]) -> Vec<i64> {
         let power = u64::try_from(n).map_or(1, u64::next_power_of_two);
         return vec![i64::try_from(power).unwrap_or(64).max(16)];
     }
+    multiples(n, units)
+}
+
+/// The same of what may be any number.
+fn multiples(n: i64, units: &[i64]) -> Vec<i64> {
     let mut all: Vec<i64> =
         units.iter().filter_map(|u| n.checked_add(u - 1).map(|up| up / u * u)).collect();
     all.sort_unstable();

@@ -416,7 +416,7 @@ fn pinned(key: &str, lhs: Expr, n: i64) -> Condition {
 }
 
 /// Whether an expression names a number.
-fn names(e: &Expr, name: &str) -> bool {
+pub(super) fn names(e: &Expr, name: &str) -> bool {
     let mut todo = vec![e];
     while let Some(e) = todo.pop() {
         match &e.kind {

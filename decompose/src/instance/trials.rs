@@ -189,6 +189,8 @@ impl<'a> Trials<'a> {
             graph: &m.graph,
             found: &m.found,
             numbers: &c.numbers,
+            symbols: BTreeMap::new(),
+            sizes: None,
         };
         let module = match self.choosing.module_of(&instance, self.wanted) {
             Ok(module) => module,

@@ -6,6 +6,7 @@ use super::library::Source;
 use super::maps;
 use super::params::{Numbers, eval};
 use super::pattern::Found;
+use super::symbols::Symbols;
 use crate::names::Names;
 use crate::schedule::clusters;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
@@ -15,7 +16,7 @@ use carbyne_ir::ast::{
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Statements and names that one instance may be written of.
 const BUDGET: usize = 1 << 20;
@@ -52,6 +53,10 @@ pub(crate) struct Instance<'a> {
     pub graph: &'a Graph,
     pub found: &'a Found,
     pub numbers: &'a Numbers,
+    /// What numbers are written as that stand for symbols; none of them where the module is one of constant sizes.
+    pub symbols: BTreeMap<String, Expr>,
+    /// What stands for symbols, there.
+    pub sizes: Option<&'a Symbols>,
 }
 
 /// Who executes the spec, where the text says so: blocks along the modes of the grid, and threads.
@@ -86,7 +91,8 @@ impl Instance<'_> {
         };
         let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
         for (name, n) in self.numbers {
-            by.numbers.insert(name.clone(), number(*n));
+            let symbol = self.symbols.get(name).cloned();
+            by.numbers.insert(name.clone(), symbol.unwrap_or_else(|| number(*n)));
         }
         for (name, scalar) in &self.found.types {
             by.types.insert(name.clone(), *scalar);
@@ -364,7 +370,9 @@ impl Instance<'_> {
         let Launch { mut blocks, threads } = *launch;
         let Group::New { modes, .. } = &mut blocks else { return Err(Refused::Unfit) };
         for (name, extent) in &self.graph.outer {
-            modes.push((Some(Name::new(name.clone())), Expr::int(*extent)));
+            let symbol = self.sizes.and_then(|s| s.expression(*extent)).cloned();
+            let extent = symbol.unwrap_or_else(|| Expr::int(*extent));
+            modes.push((Some(Name::new(name.clone())), extent));
         }
         let none = Numbers::new();
         let Some(own) = executors else {

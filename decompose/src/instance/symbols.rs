@@ -1,0 +1,167 @@
+//! Symbols, as strategies see them: numbers that stand for them, near to what they usually are, so that matching and
+//! ranking are those of constant sizes. What is written of a strategy names the symbols again.
+//!
+//! Invariant: no two extents of a module that may differ have the same number.
+
+use super::choose::Match;
+use super::padded;
+use super::params::{self, Numbers};
+use carbyne_ir::ast::visit::{Part, Walk, parts};
+use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Module, Stmt, StmtKind};
+use carbyne_ir::expr::VarId;
+use carbyne_ir::program::Program;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A size of which nothing else is said.
+const USUAL: i64 = 4096;
+/// How far numbers are put apart.
+const APART: i64 = 64;
+/// How many numbers are tried for one symbol.
+const MOST_TRIED: i64 = 64;
+/// How many tiles there may be in tests of conditions: they hold for all numbers of tiles, or for few of these.
+const TILES: [i64; 8] = [1, 2, 3, 5, 7, 12, 31, 64];
+
+/// Numbers that stand for symbols.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Symbols {
+    /// What each number stands for, and the most that can be.
+    of: BTreeMap<i64, (Expr, Option<i64>)>,
+    values: BTreeMap<VarId, i64>,
+}
+
+impl Symbols {
+    /// For a program; none where it has no symbols, or where no numbers do.
+    pub(crate) fn of(p: &Program) -> Option<Self> {
+        if p.symbols.is_empty() {
+            return None;
+        }
+        let mut taken = constants(p);
+        let mut all = Symbols::default();
+        for symbol in &p.symbols {
+            let info = p.arena.var_info(*symbol);
+            let typical = p.typical.iter().find(|(v, _)| v == symbol).map(|(_, n)| *n);
+            let first = typical.unwrap_or(USUAL);
+            let most = info.hi.unwrap_or(i64::MAX / 2);
+            let fits = |n: &i64, all: &Symbols| {
+                *n >= info.lo.max(1)
+                    && *n <= most
+                    && n % info.div.max(1) == 0
+                    && !taken.contains(n)
+                    && p.check_facts(&|v| {
+                        if v == *symbol { Some(*n) } else { all.values.get(&v).copied() }
+                    })
+                    .is_ok()
+            };
+            let step = APART.max(info.div);
+            let start = first.min(most) / info.div.max(1) * info.div.max(1);
+            let near = (0..MOST_TRIED).flat_map(|k| [start + k * step, start - k * step]);
+            let small = (1..=MOST_TRIED).map(|k| k * info.div.max(1));
+            let n = near.chain(small).find(|n| fits(n, &all))?;
+            taken.insert(n);
+            all.values.insert(*symbol, n);
+            all.of.insert(n, (Expr::name(info.name), info.hi));
+        }
+        Some(all)
+    }
+
+    /// The module with numbers in the places of the symbols.
+    pub(crate) fn put(&self, p: &Program, module: &Module) -> Module {
+        let mut module = module.clone();
+        let number = |name: &str| {
+            let symbol = p.symbols.iter().find(|s| p.arena.var_info(**s).name == name)?;
+            self.values.get(symbol).copied()
+        };
+        for stmt in &mut module.items {
+            let names = match &stmt.kind {
+                StmtKind::Sym(sym) => vec![sym.name.clone()],
+                StmtKind::Symbols(all) => all.names.clone(),
+                _ => continue,
+            };
+            let defined = names.into_iter().filter_map(|name| {
+                let n = number(&name.text)?;
+                Some((name, Expr::int(n)))
+            });
+            stmt.kind = StmtKind::Let(defined.collect());
+        }
+        module
+    }
+
+    /// What a number stands for, if it does.
+    pub(crate) fn expression(&self, n: i64) -> Option<&Expr> {
+        self.of.get(&n).map(|(e, _)| e)
+    }
+
+    /// The most that each number that stands for a symbol can be.
+    pub(crate) fn bounds(&self) -> BTreeMap<i64, Option<i64>> {
+        self.of.iter().map(|(n, (_, most))| (*n, *most)).collect()
+    }
+
+    /// Whether a statement still has a number that stands for a symbol.
+    pub(crate) fn are_in(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
+        let inner = Walk::new(std::slice::from_ref(stmt)).stmts();
+        for stmt in inner {
+            parts(stmt, &mut |part| {
+                if let Part::Expr(Expr { kind: ExprKind::Int(n), .. }) = part {
+                    found |= self.of.contains_key(n);
+                }
+            });
+        }
+        found
+    }
+
+    /// What the numbers of a strategy are written as where they stand for symbols: extents are rounded up to whole tiles.
+    /// None where a condition that makes tiles whole does not hold for every number of tiles.
+    pub(super) fn written(&self, m: &Match<'_>, numbers: &Numbers) -> Option<BTreeMap<String, Expr>> {
+        let extents = padded::extents_of(m.def);
+        let mut out = BTreeMap::new();
+        let strategy = m.def.strategy.as_deref()?;
+        for (name, n) in &m.found.numbers {
+            let Some(e) = self.expression(*n) else { continue };
+            if !extents.contains(name) {
+                out.insert(name.clone(), e.clone());
+                continue;
+            }
+            let chosen = m.def.params.iter().filter(|p| p.choices.is_some());
+            let mut units: Vec<i64> =
+                chosen.filter_map(|p| numbers.get(&p.name.text)).copied().collect();
+            units.extend([16, 32, 64, 128, 256, 512, 1024]);
+            units.retain(|u| (1..=8192).contains(u));
+            units.sort_unstable();
+            units.dedup();
+            let about: Vec<&Compare> =
+                strategy.conditions.iter().filter(|c| c.op == CmpOp::Eq && names(c, name)).collect();
+            let whole = |u: &i64| {
+                about.iter().all(|c| {
+                    TILES.iter().all(|tiles| {
+                        let mut numbers = numbers.clone();
+                        numbers.insert(name.clone(), u * tiles);
+                        let side = |e| params::eval(e, &numbers);
+                        side(&c.lhs).is_some() && side(&c.lhs) == side(&c.rhs)
+                    })
+                })
+            };
+            let unit = units.into_iter().find(whole)?;
+            let tiles = Expr::bin(BinOp::CeilDiv, e.clone(), Expr::int(unit));
+            out.insert(name.clone(), Expr::bin(BinOp::Mul, tiles, Expr::int(unit)));
+        }
+        Some(out)
+    }
+}
+
+fn names(c: &Compare, name: &str) -> bool {
+    params::names(&c.lhs, name) || params::names(&c.rhs, name)
+}
+
+/// Constant extents and strides of tensors.
+fn constants(p: &Program) -> BTreeSet<i64> {
+    let layouts = p.tensors.iter().map(|(_, t)| t.concat());
+    let mut all = BTreeSet::new();
+    for layout in layouts {
+        for (extent, stride) in layout.leaves() {
+            all.extend(extent.as_const());
+            all.extend(stride.as_const());
+        }
+    }
+    all
+}
