@@ -548,6 +548,14 @@ fn simplify(e: &mut Expr) {
             (BinOp::Mul, Some(0), _) | (BinOp::Mul, _, Some(0)) | (BinOp::Mod, _, Some(1)) => {
                 Expr::int(0)
             }
+            // Whole multiples divided.
+            (BinOp::Div, _, Some(d)) => {
+                let ExprKind::Bin(BinOp::Mul, _, by) = &a.kind else { return };
+                let Some(by) = eval(by, &none).filter(|by| d > 0 && by % d == 0) else { return };
+                let ExprKind::Bin(_, of, _) = &mut a.kind else { return };
+                let of = std::mem::replace(&mut **of, Expr::int(0));
+                Expr::bin(BinOp::Mul, of, Expr::int(by / d))
+            }
             _ => return,
         };
         *e = keep;

@@ -333,12 +333,12 @@ fn contiguous(p: &Program, t: TensorId, extents: [i64; 2], scalar: Scalar) -> Op
     }
     let modes: Vec<_> = p.tensors[t].levels.iter().flat_map(Layout::modes).collect();
     let stride = |mode: &Layout<carbyne_ir::expr::Dim>| match mode.leaves() {
-        [(_, s)] => s.as_const(),
+        [(_, s)] => Some(*s),
         _ => None,
     };
     let [first, second] = &modes[..] else { return None };
     let strides = [stride(first)?, stride(second)?];
-    let row = strides.iter().position(|s| *s == 1)?;
-    let apart = strides[1 - row].checked_mul(scalar.bits())?;
+    let row = strides.iter().position(|s| s.as_const() == Some(1))?;
+    let apart = p.arena.divisor(strides[1 - row]).checked_mul(scalar.bits())?;
     (apart % UNIT == 0).then_some(row)
 }

@@ -113,8 +113,10 @@ struct Cluster {
 struct Outer {
     step: i64,
     inner: NodeKey,
-    /// How often it executes that one's body.
-    turns: i64,
+    /// How often it executes that one's body, as far as is known: else the bounds of that loop say it.
+    turns: Option<i64>,
+    /// Whether that is at least once.
+    turning: bool,
     /// Whether a block executes its own body once at most, and whether every block does so once at least.
     once: bool,
     runs: bool,
@@ -218,11 +220,19 @@ impl Bulk {
             |s: &&program::Stmt| matches!(s.kind, program::StmtKind::For { stages: 2.., .. });
         let [inner] = body.iter().filter(staged).collect::<Vec<_>>()[..] else { return None };
         let of = Bulk::of(p, by, kernel, inner, ops)?;
-        let turns = of.trips.filter(|n| *n > 0 && of.start.is_some())?;
+        let turns = of.trips;
+        let program::StmtKind::For { var, .. } = &stmt.kind else { return None };
+        let program::StmtKind::For { start: from, end: to, .. } = &inner.kind else { return None };
+        let vars = [from, to].map(|d| p.vars_in(*d)).concat();
+        if of.start.is_none() || turns == Some(0) || vars.contains(var) {
+            return None;
+        }
+        let least = Dim::sub(&p.arena, *to, *from).ok().and_then(|n| p.arena.range(n).0);
+        let turning = least.is_some_and(|n| n > 0);
         let once = is_once(p, stmt);
         let length = Dim::sub(&p.arena, *end, *start);
         let runs = length.is_ok_and(|n| p.arena.range(n).0.is_some_and(|least| least > 0));
-        let outer = Outer { step: *step, inner: inner.node.key(), turns, once, runs };
+        let outer = Outer { step: *step, inner: inner.node.key(), turns, turning, once, runs };
         let of = of.shared(p, table, kernel, inner, Some((stmt, &outer)));
         Some(Bulk { outer: Some(outer), ..of })
     }

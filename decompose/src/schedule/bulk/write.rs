@@ -73,7 +73,9 @@ struct Outside<'a> {
     start: &'a Expr,
     end: &'a Expr,
     step: i64,
-    turns: i64,
+    turns: Expr,
+    /// The least that is known of them.
+    least: i64,
     once: bool,
     runs: bool,
     /// What its iterations execute before the loop.
@@ -122,7 +124,15 @@ struct Steps<'a> {
 impl Outside<'_> {
     /// How many iterations of the loop came before one of those around.
     fn before(&self) -> Expr {
-        times(turns(Expr::name(self.var), self.start, self.step), self.turns)
+        product(turns(Expr::name(self.var), self.start, self.step), &self.turns)
+    }
+
+    /// Statements that are executed where the loop has iterations.
+    fn where_turning(&self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        match self.least {
+            1.. => stmts,
+            _ => vec![when(Expr::int(0), CmpOp::Lt, self.turns.clone(), stmts)],
+        }
     }
 }
 
@@ -200,17 +210,33 @@ impl Write<'_> {
         let Some(outer) = &bulk.outer else { return self.written(bulk, stmt, None) };
         let StmtKind::For { var, start, end, body, .. } = &stmt.kind else { return None };
         let at = body.stmts.iter().position(|s| s.id.key() == outer.inner)?;
+        let inner = &body.stmts[at];
+        let turns = match (outer.turns, &inner.kind) {
+            (Some(n), _) => Expr::int(n),
+            (None, StmtKind::For { start, end, .. }) => {
+                let length = match start.kind {
+                    ExprKind::Int(0) => end.clone(),
+                    _ => Expr::bin(BinOp::Sub, end.clone(), start.clone()),
+                };
+                match bulk.step {
+                    1 => length,
+                    step => Expr::bin(BinOp::CeilDiv, length, Expr::int(step)),
+                }
+            }
+            _ => return None,
+        };
+        let least = outer.turns.unwrap_or(i64::from(outer.turning));
         let outside = Outside {
             var: &var.text,
             start,
             end,
             step: outer.step,
-            turns: outer.turns,
+            turns,
+            least,
             once: outer.once,
             runs: outer.runs,
             before: &body.stmts[..at],
         };
-        let inner = &body.stmts[at];
         let mut out = self.written(bulk, inner, Some(&outside))?;
         let mut here = std::mem::take(&mut out.here);
         inherit(&mut here, inner.id, inner.span);
@@ -365,9 +391,10 @@ impl Write<'_> {
         if bulk.last.is_some() {
             here.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(0))));
         }
-        here.extend(
-            releases.map(|o| around.release(&modulo(plus(o.before(), o.turns - 1), depth))),
-        );
+        here.extend(releases.into_iter().flat_map(|o| {
+            let before = sum(o.before(), minus_one(&o.turns));
+            o.where_turning(vec![around.release(&modulo(before, depth))])
+        }));
         Some(Written { before: out, here, handed, producer })
     }
 
@@ -441,7 +468,7 @@ impl Write<'_> {
         let step = Expr::name(&s);
         let first = Expr::int(of.bulk.start?);
         let looped = |body| counted(&s, (0, of.reach), Unroll::Default, body);
-        if of.reach <= o.turns {
+        if of.reach <= o.least {
             let at = sum(first, times(step.clone(), of.bulk.step));
             let (mut all, renamed) = of.around.numbers((o.var, o.start), self.names)?;
             let outer = Some((o.var, o.start));
@@ -454,14 +481,15 @@ impl Write<'_> {
         // They are those of more than one iteration of the loop around.
         let mut out = vec![];
         let tile = Expr::name(self.names.fresh("u"));
-        let turns = Expr::bin(BinOp::Div, step.clone(), Expr::int(o.turns));
+        let turns = Expr::bin(BinOp::Div, step.clone(), o.turns.clone());
         out.push(named(&tile, sum(o.start.clone(), times(turns, o.step))));
         let u = self.clamped(&tile, o, &mut out);
-        let at = sum(first, times(modulo(step.clone(), o.turns), of.bulk.step));
+        let within = Expr::bin(BinOp::Mod, step.clone(), o.turns.clone());
+        let at = sum(first, times(within, of.bulk.step));
         let (mut all, renamed) = of.around.numbers((o.var, &u), self.names)?;
         all.extend(of.around.copies((of.var, &at), Some((o.var, &u)), &step, &renamed)?);
         out.push(when(tile, CmpOp::Lt, o.end.clone(), all));
-        Some(vec![looped(out)])
+        Some(o.where_turning(vec![looped(out)]))
     }
 
     /// The copies of a later iteration into a stage, once that is empty; before that what says so to other blocks.
@@ -489,10 +517,11 @@ impl Write<'_> {
         let mut out = vec![];
         let tile = Expr::name(self.names.fresh("u"));
         let later = plus(of.turn(), of.reach);
-        let turns = Expr::bin(BinOp::Div, later.clone(), Expr::int(o.turns));
+        let turns = Expr::bin(BinOp::Div, later.clone(), o.turns.clone());
         out.push(named(&tile, sum(Expr::name(o.var), times(turns, o.step))));
         let u = self.clamped(&tile, o, &mut out);
-        let at = sum(Expr::int(of.bulk.start?), times(modulo(later, o.turns), of.bulk.step));
+        let within = Expr::bin(BinOp::Mod, later, o.turns.clone());
+        let at = sum(Expr::int(of.bulk.start?), times(within, of.bulk.step));
         let (mut all, renamed) = of.around.numbers((o.var, &u), self.names)?;
         all.push(empty);
         all.extend(of.around.copies((of.var, &at), Some((o.var, &u)), stage, &renamed)?);
@@ -685,6 +714,21 @@ fn named_together(first: &mut [Stmt], later: &mut Vec<Stmt>) {
 /// `let name = value`
 fn named(name: &Expr, value: Expr) -> Stmt {
     Stmt::new(StmtKind::Let(vec![(Name::new(name_of(name)), value)]))
+}
+
+/// The product of two numbers, of which the second may be written out.
+fn product(a: Expr, by: &Expr) -> Expr {
+    match by.kind {
+        ExprKind::Int(n) => times(a, n),
+        _ => Expr::bin(BinOp::Mul, a, by.clone()),
+    }
+}
+
+fn minus_one(e: &Expr) -> Expr {
+    match e.kind {
+        ExprKind::Int(n) => Expr::int(n - 1),
+        _ => Expr::bin(BinOp::Sub, e.clone(), Expr::int(1)),
+    }
 }
 
 fn name_of(e: &Expr) -> &str {
