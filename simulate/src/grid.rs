@@ -127,6 +127,9 @@ impl Grid {
         };
         let missing = move |pages: &BTreeMap<u64, GridPage>, e: i64| {
             let at = offset(view, e);
+            if view.is_outside(at) {
+                return false;
+            }
             let page = pages.get(&(at as u64 / PAGE as u64));
             page.is_none_or(|p| !p.values.has(at as usize % PAGE))
         };
@@ -141,13 +144,13 @@ impl Grid {
             let views: Vec<&View> = views.filter(|v| v.space == Space::Global(i)).collect();
             let p = kernel.program;
             let whole = p.tensors[p.buffers[global.buffer].tensor].concat().to_fixed();
-            if views.iter().any(|v| whole.as_ref().is_some_and(|w| w.size() == v.size)) {
+            let is_whole =
+                |v: &&View| !v.is_bounded() && whole.as_ref().is_some_and(|w| w.size() == v.size);
+            if views.iter().any(is_whole) {
                 continue;
             }
-            let inverses: Option<Vec<(Inverse, i64)>> = views
-                .iter()
-                .map(|v| Some((Inverse::new(&v.leaves)?, v.offset.known().unwrap_or(0))))
-                .collect();
+            let inverses: Option<Vec<(Inverse, i64)>> =
+                views.iter().map(|v| Inverse::of_view(v)).collect();
             let Some(inverses) = inverses else { continue };
             for (number, page) in pages {
                 for e in (0..PAGE).filter(|e| page.values.has(*e)) {
@@ -186,7 +189,7 @@ impl Grid {
         let view = &kernel.views[output];
         // Nothing but outputs is written.
         let of_one = kernel.outputs.iter().filter(|(v, _)| kernel.views[*v].space == view.space);
-        if of_one.count() == 1 && self.n_written(kernel, output) == view.size.unsigned_abs() {
+        if of_one.count() == 1 && self.n_written(kernel, output) == view.n_known() {
             return Ok(());
         }
         let Some(e) = self.unwritten(kernel, output).next() else { return Ok(()) };

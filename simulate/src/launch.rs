@@ -8,6 +8,7 @@ use crate::Array;
 use crate::denote::Region;
 use crate::exec::{Counts, Finished, Mode, Numerics, elected_lane, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
+use crate::index::Sizes;
 use crate::inputs::{Initial, Inputs};
 use crate::num::decode;
 use crate::options::Options;
@@ -26,7 +27,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
-use carbyne_ir::layout::{Layout, LayoutError};
+use carbyne_ir::layout::LayoutError;
 use carbyne_ir::program::{Buffer, BufferId, MeansInput, Program, SpecId, TensorId};
 use indexmap::IndexMap;
 use rayon::prelude::*;
@@ -68,7 +69,7 @@ pub(crate) fn symbols(program: &Program, options: &Options) -> Checked<HashMap<V
 /// The caller's tensors.
 pub(crate) struct Memory {
     /// In the order of the program's parameters.
-    pub(crate) tensors: IndexMap<BufferId, (GlobalMemory, Layout<i64>)>,
+    pub(crate) tensors: IndexMap<BufferId, (GlobalMemory, Sizes)>,
 }
 
 impl Memory {
@@ -107,17 +108,20 @@ impl Memory {
                 )
             };
             let value = |v: VarId| symbols.get(&v).copied();
-            let layout = program.tensors[buffer.tensor].concat().eval(&program.arena, &value);
-            let layout = layout.map_err(unknown)?;
-            let len = program.arena.eval(buffer.cosize, &value).map_err(unknown)?;
-            let Some(inverse) = Inverse::new(layout.leaves()) else {
+            let declared = program.tensors[buffer.tensor].concat();
+            let sizes = Sizes::eval(&declared, &program.arena, &value).map_err(unknown)?;
+            let len = match sizes.size {
+                0 => 0,
+                _ => program.arena.eval(buffer.cosize, &value).map_err(unknown)?,
+            };
+            let Some(inverse) = Inverse::new(&sizes.leaves()) else {
                 let text =
                     format!("the strides of %{} interleave in too many elements", buffer.name);
                 let help = "give it strides of which each is beyond what the smaller ones reach";
                 let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
                 return Err(Box::new(d.help(help)));
             };
-            let modes: Vec<i64> = layout.modes().iter().map(Layout::size).collect();
+            let modes = sizes.extents();
             let range = match buffer.range {
                 None => None,
                 Some((lo, hi)) => {
@@ -166,7 +170,7 @@ impl Memory {
             let shadows = options.shadow && options.check;
             let tensor =
                 GlobalMemory { name, scalar, len, inverse, initial, pages, image, shadows };
-            memory.tensors.insert(*id, (tensor, layout));
+            memory.tensors.insert(*id, (tensor, sizes));
         }
         Ok(memory)
     }
@@ -176,10 +180,10 @@ impl Memory {
         let tensors = self
             .tensors
             .into_values()
-            .map(|(memory, layout)| OutputTensor {
+            .map(|(memory, sizes)| OutputTensor {
                 memory,
-                modes: layout.modes().iter().map(Layout::size).collect(),
-                leaves: layout.leaves().to_vec(),
+                modes: sizes.extents(),
+                leaves: sizes.leaves(),
                 complete,
             })
             .collect();
@@ -535,7 +539,7 @@ fn shares(kernel: &Kernel<'_>, grid: &Grid, n_ran: usize) -> Checked<Vec<(String
             let label = "no statement of the body writes it";
             return Err(grid.never_written(kernel, *output, 0, label));
         }
-        let size = u128::from(kernel.views[*output].size.unsigned_abs());
+        let size = u128::from(kernel.views[*output].n_known());
         let share = size * n_ran as u128 / u128::from(kernel.n_blocks.unsigned_abs());
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         if written < share {

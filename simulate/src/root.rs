@@ -194,9 +194,13 @@ impl<'k> Oracle<'k> {
 
     fn value(&self, index: usize, e: i64) -> Checked<Value> {
         let view = &self.kernel.views[index];
+        let at = offset(view, e);
+        if view.is_outside(at) {
+            return Ok(Value::ZERO);
+        }
         let value = match view.space {
-            Space::Global(i) | Space::Param(i) => self.memory[i].read(offset(view, e)),
-            Space::Index => Some(Value::coordinate(offset(view, e))),
+            Space::Global(i) | Space::Param(i) => self.memory[i].read(at),
+            Space::Index => Some(Value::coordinate(at)),
             Space::Shared(_) | Space::Registers(_) | Space::Gathered(_) => None,
         };
         value.ok_or_else(|| {
@@ -277,7 +281,10 @@ pub(crate) fn by_meaning(
             let all: Vec<_> = workers.run(|| some.par_iter().map(values).collect());
             for (part, values) in some.iter().zip(all) {
                 for (e, value) in part.elements(&view.modes).zip(values?) {
-                    put(*output, offset(view, e), value);
+                    let at = offset(view, e);
+                    if !view.is_outside(at) {
+                        put(*output, at, value);
+                    }
                 }
             }
         }
@@ -320,7 +327,9 @@ pub(crate) struct Output {
     pub view: usize,
     /// The kernel's number of the buffer.
     pub global: usize,
+    /// From offsets, counted from `base`.
     inverse: Inverse,
+    base: i64,
 }
 
 impl Output {
@@ -329,8 +338,8 @@ impl Output {
         let outputs = root.reference.outputs.iter().enumerate();
         let of = |(number, view): (usize, &usize)| {
             let Space::Global(global) = kernel.views[*view].space else { return None };
-            let inverse = Inverse::new(&kernel.views[*view].leaves)?;
-            Some(Output { number, view: *view, global, inverse })
+            let (inverse, base) = Inverse::of_view(&kernel.views[*view])?;
+            Some(Output { number, view: *view, global, inverse, base })
         };
         outputs.filter_map(of).collect()
     }
@@ -397,13 +406,12 @@ pub(crate) fn check_block(
     counts: &mut Counts,
 ) -> Checked<()> {
     let view = &oracle.kernel.views[output.view];
-    let base = view.offset.known().unwrap_or(0);
     let mut elements = Vec::new();
     for (number, page) in pages {
         // What other blocks may have put to an element is known when all are through.
         let own = |i: &usize| page.written.has(*i) && page.only_sum(*i).is_none();
         elements.extend((0..PAGE).filter(own).filter_map(|i| {
-            let at = (number * PAGE as u64) as i64 + i as i64 - base;
+            let at = (number * PAGE as u64) as i64 + i as i64 - output.base;
             output.inverse.element(at)
         }));
     }
@@ -431,8 +439,8 @@ pub(crate) fn check_sums(
     small_ints: bool,
     counts: &mut Counts,
 ) -> Checked<()> {
-    let base = oracle.kernel.views[output.view].offset.known().unwrap_or(0);
-    let named = |(at, value): (i64, Value)| output.inverse.element(at - base).map(|e| (e, value));
+    let named =
+        |(at, value): (i64, Value)| output.inverse.element(at - output.base).map(|e| (e, value));
     let mut all: Vec<(i64, Value)> = sums.filter_map(named).collect();
     all.sort_unstable_by_key(|(e, _)| *e);
     let elements: Vec<i64> = all.iter().map(|(e, _)| *e).collect();
@@ -468,7 +476,10 @@ pub(crate) fn check_unwritten(
     })
 }
 
-/// Where an element of a caller's tensor is.
+/// Where an element of a caller's tensor is; [`OUTSIDE`](crate::plan::OUTSIDE) if there is none.
 pub(crate) fn offset(view: &View, e: i64) -> i64 {
-    view.offset.known().unwrap_or(0).saturating_add(view.element(e as usize))
+    match view.known() {
+        Some(base) => view.place(base, e as usize),
+        None => view.element(e as usize),
+    }
 }

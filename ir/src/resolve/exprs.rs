@@ -113,8 +113,10 @@ impl Resolver {
         stride: IntTuple<Dim>,
         span: Span,
     ) -> Fallible<Layout<Dim>> {
-        for (what, tuple, least) in [("an extent", &shape, 1), ("a stride", &stride, 0)] {
+        for (what, tuple) in [("an extent", &shape), ("a stride", &stride)] {
             for leaf in tuple.flatten() {
+                // Sizes of the caller may be 0.
+                let least = i64::from(what == "an extent" && matches!(leaf, Dim::Const(_)));
                 if self.p.arena.range(leaf).0.is_none_or(|lo| lo < least) {
                     return fail(
                         Diagnostic::new(
@@ -122,8 +124,9 @@ impl Resolver {
                             span,
                             format!("{what} is `{}`, below {least}", self.p.arena.display(leaf)),
                         )
-                        .help(match least {
-                            1 => "make every extent 1 or more; state `min=` of a symbol, or `where M > 0`",
+                        .help(match (what, least) {
+                            (_, 1) => "make every extent 1 or more",
+                            ("an extent", _) => "state `min=` of a symbol, or `where M >= 0`",
                             _ => "make every stride 0 or more",
                         }),
                     );

@@ -886,11 +886,17 @@ impl Resolver {
             let mut identity = vec![];
             for (k, mode) in modes.iter().enumerate() {
                 let shape = mode.shape();
-                let stride = if i == k {
-                    Layout::col_major_in(cx, shape.clone()).map_err(|e| refused(span, &e))?.stride()
-                } else {
-                    shape.map(&mut |_| Dim::Const(0))
-                };
+                // Of extents of 1, too: tiles go on along them.
+                let (mut next, mut failed) = (Dim::Const(1), None);
+                let stride = shape.map(&mut |n| {
+                    let own = if i == k { next } else { Dim::Const(0) };
+                    match Dim::mul(cx, next, *n) {
+                        Ok(product) => next = product,
+                        Err(e) => failed = Some(e),
+                    }
+                    own
+                });
+                failed.map_or(Ok(()), |e| Err(overflow(span, &e)))?;
                 identity.push(Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))?);
             }
             let mut levels = vec![self.joined(&identity, span)?];

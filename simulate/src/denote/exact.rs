@@ -201,7 +201,7 @@ pub(super) fn reduce(
     }
     let doubt = input.scales.contains(&DOUBT);
     let of = |(i, v): (usize, Option<f64>)| {
-        let v = v.unwrap_or(0.0);
+        let v = v.unwrap_or_else(|| pointwise::of_none(op, from));
         if scales[i] == DOUBT && doubt && !decided[i] {
             return (v, DOUBT);
         }

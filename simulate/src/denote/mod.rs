@@ -368,7 +368,8 @@ fn reduce(op: ReduceOp, acc: Scalar, modes: &[usize], removed: &[bool], input: &
         values[at] = Some(values[at].map_or(*x, |v| pointwise::fold(op, acc, v, *x)));
         magnitudes[at] += x.abs();
     }
-    Computed { values: values.into_iter().map(|v| v.unwrap_or(0.0)).collect(), magnitudes }
+    let none = pointwise::of_none(op, acc);
+    Computed { values: values.into_iter().map(|v| v.unwrap_or(none)).collect(), magnitudes }
 }
 
 /// Σ x·y, and Σ |x·y|.

@@ -82,6 +82,26 @@ pub fn fold(op: ReduceOp, scalar: Scalar, x: f64, y: f64) -> f64 {
     }
 }
 
+/// What a reduction of no elements is.
+pub(super) fn of_none(op: ReduceOp, scalar: Scalar) -> f64 {
+    let (lo, hi) = match scalar.is_float() {
+        true => (f64::NEG_INFINITY, f64::INFINITY),
+        false => {
+            let (lo, hi) = int_range(scalar);
+            (lo as f64, hi as f64)
+        }
+    };
+    match op {
+        ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => 0.0,
+        ReduceOp::Prod => 1.0,
+        ReduceOp::Max => lo,
+        ReduceOp::Min => hi,
+        // All bits.
+        ReduceOp::And if lo < 0.0 => -1.0,
+        ReduceOp::And => hi,
+    }
+}
+
 /// The bits of two integers combined by `and`, `or` or `xor`; the first for any other operation. Exact up
 /// to 53 bits, as binary64 holds integers.
 fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
@@ -98,6 +118,22 @@ fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_elements_are_changes_nothing() {
+        for scalar in [Scalar::F32, Scalar::I8, Scalar::U8, Scalar::Bool] {
+            let of_bits = [ReduceOp::And, ReduceOp::Or, ReduceOp::Xor];
+            let ops = [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max];
+            let fits = of_bits.into_iter().filter(|_| !scalar.is_float()).chain(ops);
+            for op in fits {
+                for x in [0.0, 1.0] {
+                    let none = of_none(op, scalar);
+                    assert_eq!(fold(op, scalar, none, x), x, "{op:?} {scalar} {x}");
+                }
+            }
+        }
+        assert_eq!(of_none(ReduceOp::Max, Scalar::I8), -128.0);
+    }
 
     /// All bits of the results, which do not depend on the machine's own library.
     #[test]

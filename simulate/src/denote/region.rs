@@ -179,6 +179,9 @@ impl Region {
         let n = tables.iter().fold(1usize, |p, t| p.saturating_mul(t.len()));
         let mut out = Vec::with_capacity(n);
         let Some((inner, outer)) = tables.split_first() else { return from.to_vec() };
+        if n == 0 {
+            return out;
+        }
         let mut place = vec![0usize; outer.len()];
         loop {
             let base: usize =
@@ -282,6 +285,15 @@ mod tests {
         assert_eq!(spread, [30.0, 30.0]);
         let scalar = Region::default();
         assert_eq!(scalar.gather(&[5.0], &Region::default()), [5.0]);
+    }
+
+    #[test]
+    fn nothing_is_gathered_of_modes_without_elements() {
+        let of = |modes: &[i64]| Region::whole(modes);
+        let some = Region { axes: vec![Axis::of(vec![1, 2]), Axis::of(vec![])] };
+        assert_eq!(of(&[4, 0]).gather(&[], &some), [0.0; 0]);
+        assert_eq!(of(&[0, 3]).gather(&[], &of(&[0, 1])), [0.0; 0]);
+        assert_eq!(of(&[4, 0]).elements(&[4, 0]).count(), 0);
     }
 
     #[test]

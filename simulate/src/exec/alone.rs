@@ -131,11 +131,11 @@ impl Runner<'_> {
             self.measure(i, self.rounds(leaf, meaning), out, &buffers.results);
             for (j, thread) in threads().enumerate() {
                 who.thread = thread as u16;
-                let base = to.offset.at(to_start, &self.env, thread).map_err(bad)?;
+                let base = to.base(to_start, &self.env, thread).map_err(bad)?;
                 let rank = self.peer(output, thread, leaf.site)?;
                 self.note_remote(rank, &who);
                 for e in 0..n {
-                    let at = base.saturating_add(to.element(e));
+                    let at = to.place(&base, e);
                     let value: Value = buffers.results.get(j * n + e);
                     if let Err(f) = self.blocks[rank].put(to, at, value, thread, &who, adds) {
                         let access = ElementAccess { view: output, at, write: true, thread };
@@ -158,13 +158,13 @@ impl Runner<'_> {
     ) -> Checked<()> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
-        let base = view.offset.at(start, &self.env, thread);
+        let base = view.base(start, &self.env, thread);
         let base = base.map_err(|e| blame::bad_index(kernel, who.site, e))?;
         raw.clear();
         let rank = self.peer(index, thread, who.site)?;
         self.note_remote(rank, who);
         for e in 0..view.size as usize {
-            let at = base.saturating_add(view.element(e));
+            let at = view.place(&base, e);
             match self.blocks[rank].read(view, at, thread, who) {
                 Ok(value) => raw.push(value, self.mode.shadows),
                 Err(f) => {

@@ -3,7 +3,10 @@
 use super::blame::{self, ElementAccess};
 use super::measure::Rounds;
 use super::{Runner, arith, shadow};
-use crate::plan::{BoundAtom, BoundOp, BoundOperand, Checked, LeafSpec, Mask, Slot, Source, Space};
+use crate::plan::{
+    Base, BoundAtom, BoundOp, BoundOperand, Checked, LeafSpec, Mask, OUTSIDE, Slot, Source, Space,
+    View,
+};
 use crate::state::clock::Proxy;
 use crate::state::{Issue, Tile, Value, Who};
 use carbyne_ir::scalar::Scalar;
@@ -14,7 +17,7 @@ use std::rc::Rc;
 pub(super) struct Scratch {
     pub(super) tiles: Vec<Tile>,
     pub(super) output: Tile,
-    bases: Vec<i64>,
+    bases: Vec<Base>,
     addresses: Vec<i64>,
     granules: Vec<u32>,
 }
@@ -267,7 +270,7 @@ impl Runner<'_> {
         self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
         for slot in &operand.reads {
             if valid.is_some_and(|n| i64::from(slot.element) >= n) {
-                tile.push(Value { bits: 0, shadow: 0.0 }, self.mode.shadows);
+                tile.push(Value::ZERO, self.mode.shadows);
                 continue;
             }
             let at = place(view, &scratch.bases, *slot);
@@ -301,7 +304,7 @@ impl Runner<'_> {
         let warps = lanes.threads.len().div_ceil(32) as u16;
         for slot in &operand.reads {
             let at = place(view, &scratch.bases, *slot);
-            let mut read = Value { bits: 0, shadow: 0.0 };
+            let mut read = Value::ZERO;
             for warp in 0..warps {
                 let (thread, who) = lanes.who(32 * warp);
                 match self.blocks[self.rank].read(view, at, thread, who) {
@@ -375,21 +378,22 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The offset of each lane's view.
+    /// Where each lane's view begins.
     fn bases(&self, view: usize, lanes: &Lanes<'_>, scratch: &mut Scratch) -> Checked<()> {
-        let offset = &self.kernel.views[view].offset;
+        let view = &self.kernel.views[view];
         let env = &self.env;
         let site = lanes.whos[0].site;
         let bad = |e| blame::bad_index(self.kernel, site, e);
-        let base = offset.base(env).map_err(bad)?;
+        let start = view.offset.base(env).map_err(bad)?;
         scratch.bases.clear();
         for t in lanes.threads {
-            scratch.bases.push(offset.at(base, env, usize::from(*t)).map_err(bad)?);
+            scratch.bases.push(view.base(start, env, usize::from(*t)).map_err(bad)?);
         }
         Ok(())
     }
 
-    /// Checks the alignment of the addresses that are used, and counts bank conflicts.
+    /// Checks the alignment of the addresses that are used, and counts bank conflicts. Of an atom's elements the first is
+    /// there if any is.
     #[expect(clippy::too_many_arguments, reason = "one place, two callers")]
     fn addresses(
         &mut self,
@@ -407,6 +411,8 @@ impl Runner<'_> {
             return Ok(());
         }
         scratch.addresses.clear();
+        // Where lanes may lack elements: the first byte of each, and how many there are.
+        let mut spans: Vec<(i64, i64)> = Vec::new();
         let mut seen = 0u128;
         for slot in slots {
             if seen >> slot.lane & 1 == 1 {
@@ -422,11 +428,24 @@ impl Runner<'_> {
                 return blame::misaligned(kernel, who, &access, operand.align, byte);
             }
             scratch.addresses.push(byte);
+            if view.is_bounded() {
+                let base = &scratch.bases[usize::from(slot.lane)];
+                spans.push((byte, there(view, base, operand.bytes)));
+            }
         }
-        if banks && !scratch.addresses.is_empty() {
+        if banks && view.is_bounded() {
+            self.count_spans(i, view.space, spans);
+        } else if banks && !scratch.addresses.is_empty() {
             self.count_access(i, view.space, &scratch.addresses, operand.bytes);
         }
         Ok(())
+    }
+
+    /// Of each lane its first byte and how many.
+    fn count_spans(&mut self, i: usize, space: Space, spans: Vec<(i64, i64)>) {
+        if matches!(space, Space::Global(_) | Space::Gathered(_)) {
+            self.counts.leaves[i].global.add_spans(spans);
+        }
     }
 
     fn count_access(&mut self, i: usize, space: Space, addresses: &[i64], bytes: i64) {
@@ -457,31 +476,47 @@ impl Runner<'_> {
             let valid = atom.valid.as_ref().filter(|_| !operand.reads.is_empty());
             let (mut few, n) = (Vec::new(), operand.reads.len().max(1) as i64);
             scratch.addresses.clear();
+            let in_part = valid.is_some() || view.is_bounded();
             for t in threads {
                 let thread = usize::from(*t);
-                let at = self.index(&view.offset, thread, site)?;
-                let byte = self.blocks[self.rank].byte_offset(view, at);
-                scratch.addresses.extend(byte);
-                if let (Some(valid), Some(byte)) = (valid, byte) {
+                let base = self.base(view, thread, site)?;
+                let at = if base.is_partial() { view.place(&base, 0) } else { base.at };
+                let Some(byte) = self.blocks[self.rank].byte_offset(view, at) else { continue };
+                scratch.addresses.push(byte);
+                if !in_part {
+                    continue;
+                }
+                let mut bytes = there(view, &base, operand.bytes);
+                if let Some(valid) = valid {
                     let valid = self.index(valid, thread, site)?.clamp(0, n);
-                    few.push((byte, (operand.bytes * valid + n - 1) / n));
+                    bytes = bytes.min((operand.bytes * valid + n - 1) / n);
                 }
+                few.push((byte, bytes));
             }
-            match (valid, view.space) {
-                (Some(_), Space::Global(_) | Space::Gathered(_)) => {
-                    self.counts.leaves[i].global.add_spans(few)
-                }
-                _ => self.count_access(i, view.space, &scratch.addresses, operand.bytes),
+            match in_part && !matches!(view.space, Space::Shared(_)) {
+                true => self.count_spans(i, view.space, few),
+                false => self.count_access(i, view.space, &scratch.addresses, operand.bytes),
             }
         }
         Ok(())
     }
 }
 
+/// Bytes that there are of the first so many of a view.
+fn there(view: &View, base: &Base, bytes: i64) -> i64 {
+    if !base.is_partial() {
+        return bytes;
+    }
+    let bits = view.scalar.bits();
+    let elements = usize::try_from(bytes * 8 / bits).unwrap_or(0);
+    let n = (0..elements).filter(|e| view.place(base, *e) != OUTSIDE).count();
+    (n as i64 * bits + 7) / 8
+}
+
 /// Where a slot is in its buffer.
 #[inline]
-fn place(view: &crate::plan::View, bases: &[i64], slot: Slot) -> i64 {
-    bases[usize::from(slot.lane)].saturating_add(view.element(usize::from(slot.element)))
+fn place(view: &View, bases: &[Base], slot: Slot) -> i64 {
+    view.place(&bases[usize::from(slot.lane)], usize::from(slot.element))
 }
 
 /// Computes the output's tile from the inputs'.

@@ -66,8 +66,8 @@ impl Runner<'_> {
     fn copy(&mut self, site: u32, copy: &BoundBulk, thread: usize, ranks: &[usize]) -> Checked<()> {
         let kernel = self.kernel;
         let (source, target) = (&kernel.views[copy.source], &kernel.views[copy.target]);
-        let from = self.index(&source.offset, thread, site)?;
-        let to = self.index(&target.offset, thread, site)?;
+        let from = self.base(source, thread, site)?;
+        let to = self.base(target, thread, site)?;
         let inside = self.inside(site, copy, thread)?;
         let mut who = self.who(thread / 32, site);
         who.thread = thread as u16;
@@ -83,9 +83,9 @@ impl Runner<'_> {
             let within = inside(e as i64);
             let of_target = copy.boxed.as_ref().is_some_and(|b| !b.of_source);
             // Outside of the map's tensor zeros are read, and nothing is written.
-            let mut value = Value { bits: 0, shadow: 0.0 };
+            let mut value = Value::ZERO;
             if within || of_target {
-                let at = from.saturating_add(source.element(e));
+                let at = source.place(&from, e);
                 let by = way(source.space);
                 let (block, counted) = (&mut self.blocks[self.rank], copy.bar.is_some());
                 value = match block.read_by_copy(source, at, thread, by, counted) {
@@ -100,14 +100,17 @@ impl Runner<'_> {
                         let buffer = &kernel.shared.buffers[b];
                         self.blocks[self.rank].shared.granules(buffer, at, &mut granules);
                     }
-                    Space::Global(b) => sources.push((b, at)),
+                    Space::Global(b) if !source.is_outside(at) => sources.push((b, at)),
                     _ => {}
                 }
             }
             if !within && of_target {
                 continue;
             }
-            let at = to.saturating_add(target.element(e));
+            let at = target.place(&to, e);
+            if target.is_outside(at) {
+                continue;
+            }
             if let Space::Global(b) = target.space {
                 targets.push((b, at));
             }

@@ -13,8 +13,8 @@ use super::{Runner, value_text};
 use crate::denote::{Computed, Exact, Meaning, Region, tolerance};
 use crate::num::{decode, encode, exact_integers, ulp};
 use crate::plan::{
-    Check, Checked, Kernel, Mask, Partition, Reference, Source, coordinates, coordinates_text,
-    line_text,
+    Base, Check, Checked, Kernel, Mask, Partition, Reference, Source, coordinates,
+    coordinates_text, line_text,
 };
 use crate::state::{Tile, Value, same_shadow};
 use carbyne_ir::ast::ReduceOp;
@@ -205,7 +205,7 @@ impl Runner<'_> {
 
     /// Whether groups of a partition, of those that a thread means, compute one output, each a part of it.
     fn is_shared(&self, check: usize, partition: &Partition) -> bool {
-        let shared = |v: &usize| self.kernel.views[*v].offset.is_uniform();
+        let shared = |v: &usize| self.kernel.views[*v].is_uniform();
         partition.groups.len() > partition.own.len()
             && self.kernel.checks[check].reference.outputs.iter().any(shared)
     }
@@ -348,7 +348,7 @@ impl Runner<'_> {
         let Some(base) = self.common_base(index, group, check.site)? else { return Ok(None) };
         let mut values = Tile::default();
         for e in 0..view.size as usize {
-            let place = self.place(index, base, e, group, 0);
+            let place = self.place(index, &base, e, group, 0);
             match place.and_then(|(thread, at)| self.blocks[self.rank].peek(view, at, thread)) {
                 Some(value) => values.push(value, self.mode.shadows),
                 None => {
@@ -375,7 +375,7 @@ impl Runner<'_> {
     fn place(
         &self,
         index: usize,
-        base: i64,
+        base: &Base,
         e: usize,
         group: &[u16],
         copy: usize,
@@ -389,7 +389,7 @@ impl Runner<'_> {
             }
             None if copy == 0 => {
                 let thread = group.first().map_or(0, |t| usize::from(*t));
-                Some((thread, base.saturating_add(view.element(e))))
+                Some((thread, view.place(base, e)))
             }
             None => None,
         }
@@ -438,7 +438,10 @@ impl Runner<'_> {
         let ints = self.mode.small_ints;
         for e in 0..view.size as usize {
             for copy in 0.. {
-                let Some((thread, at)) = self.place(output, base, e, group, copy) else { break };
+                let Some((thread, at)) = self.place(output, &base, e, group, copy) else { break };
+                if view.is_outside(at) {
+                    continue;
+                }
                 let value = self.blocks[self.rank].peek(view, at, thread);
                 match wanted.compare(&check.reference, view.scalar, ints, e, value) {
                     Ok(near) => self.counts.compared(number, &near),

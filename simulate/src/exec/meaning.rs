@@ -13,7 +13,7 @@ use super::measure::Rounds;
 use super::shadow::settled;
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
-use crate::plan::{Checked, Dist, LeafSpec, Mask, Partition, Source};
+use crate::plan::{Base, Checked, Dist, LeafSpec, Mask, Partition, Source};
 use crate::state::{Tile, Value, Who, same_shadow};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -113,12 +113,12 @@ impl<'k> Runner<'k> {
     ) -> Checked<()> {
         let groups = self.whole_groups(partition, active, leaf.site)?;
         let mut whos: Vec<Who> = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
-        let mut results: Vec<(Tile, i64, By<'k>)> = Vec::with_capacity(groups.len());
+        let mut results: Vec<(Tile, Base, By<'k>)> = Vec::with_capacity(groups.len());
         let output = leaf.outputs[0];
         for group in &groups {
             let by = self.by(leaf, meaning, group);
             let base = self.group_base(output, group, leaf.site)?;
-            let values = self.evaluate(leaf, meaning, group, &by, base, &mut whos)?;
+            let values = self.evaluate(leaf, meaning, group, &by, &base, &mut whos)?;
             self.measure(i, self.rounds(leaf, meaning), self.kernel.scalar(output), &values);
             results.push((values, base, by));
             self.counts.multiply_adds += meaning.multiply_adds();
@@ -134,7 +134,7 @@ impl<'k> Runner<'k> {
         }
         for (values, base, by) in &results {
             for e in 0..values.bits.len() {
-                self.store(output, *base, e, values.get(e), by, &mut whos, leaf.site, adds)?;
+                self.store(output, base, e, values.get(e), by, &mut whos, leaf.site, adds)?;
             }
         }
         Ok(())
@@ -146,7 +146,7 @@ impl<'k> Runner<'k> {
         meaning: &Meaning,
         group: &[u16],
         by: &By<'k>,
-        base: i64,
+        base: &Base,
         whos: &mut [Who],
     ) -> Checked<Tile> {
         let output = leaf.outputs[0];
@@ -166,7 +166,7 @@ impl<'k> Runner<'k> {
                 }
             };
             let base = self.group_base(view, group, leaf.site)?;
-            let tile = self.fetch_all(view, base, by, whos)?;
+            let tile = self.fetch_all(view, &base, by, whos)?;
             match keeps {
                 true => kept.push(tile),
                 false => inputs.push(self.kernel.scalar(view), &tile, on),
@@ -204,7 +204,7 @@ impl<'k> Runner<'k> {
     fn fetch_all(
         &mut self,
         view: usize,
-        base: i64,
+        base: &Base,
         by: &By<'k>,
         whos: &mut [Who],
     ) -> Checked<Tile> {
@@ -233,8 +233,8 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// The offset of a view that is the same for a whole group.
-    fn group_base(&self, view: usize, group: &[u16], site: u32) -> Checked<i64> {
+    /// Where a view begins that is the same for a whole group.
+    fn group_base(&self, view: usize, group: &[u16], site: u32) -> Checked<Base> {
         let kernel = self.kernel;
         let refuse = |why: &str| {
             Err(Box::new(
@@ -250,7 +250,7 @@ impl<'k> Runner<'k> {
         if let Some(d) = kernel.views[view].dist {
             let first = group.first().map_or(0, |t| usize::from(*t));
             return match kernel.dists[d].holders(first).all(|t| group.contains(&t)) {
-                true => Ok(0),
+                true => Ok(Base::whole(0)),
                 false => refuse("part of it is held by threads that do not take part"),
             };
         }
@@ -260,19 +260,19 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// The offset of a view, if it is the same for a whole group.
+    /// Where a view begins, if that is the same for a whole group.
     pub(super) fn common_base(
         &self,
         view: usize,
         group: &[u16],
         site: u32,
-    ) -> Checked<Option<i64>> {
-        let offset = &self.kernel.views[view].offset;
+    ) -> Checked<Option<Base>> {
+        let view = &self.kernel.views[view];
         let first = group.first().map_or(0, |t| usize::from(*t));
-        let base = self.index(offset, first, site)?;
-        if !offset.is_uniform() {
+        let base = self.base(view, first, site)?;
+        if !view.is_uniform() {
             for t in &group[1..] {
-                if self.index(offset, usize::from(*t), site)? != base {
+                if self.base(view, usize::from(*t), site)? != base {
                     return Ok(None);
                 }
             }
@@ -283,7 +283,7 @@ impl<'k> Runner<'k> {
     fn fetch(
         &mut self,
         index: usize,
-        base: i64,
+        base: &Base,
         e: usize,
         by: &By<'k>,
         whos: &mut [Who],
@@ -291,12 +291,12 @@ impl<'k> Runner<'k> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
         let mut access = ElementAccess { view: index, at: 0, write: false, thread: 0 };
-        let mut value = Value { bits: 0, shadow: 0.0 };
+        let mut value = Value::ZERO;
         let owners = match (view.dist, by) {
             (Some(d), _) => &kernel.dists[d].owners(e, by.thread())[..1],
             (None, By::Owners(dist, thread)) => dist.owners(e, *thread),
             (None, By::Agent(who, thread)) => {
-                let at = base.saturating_add(view.element(e));
+                let at = view.place(base, e);
                 (access.at, access.thread) = (at, *thread);
                 return match self.blocks[self.rank].read(view, at, *thread, who) {
                     Ok(value) => Ok(value),
@@ -307,7 +307,7 @@ impl<'k> Runner<'k> {
         for (thread, register) in owners {
             let at = match view.dist {
                 Some(_) => i64::from(*register),
-                None => base.saturating_add(view.element(e)),
+                None => view.place(base, e),
             };
             let who = &mut whos[usize::from(*thread) / 32];
             who.thread = *thread;
@@ -324,7 +324,7 @@ impl<'k> Runner<'k> {
     fn store(
         &mut self,
         index: usize,
-        base: i64,
+        base: &Base,
         e: usize,
         value: Value,
         by: &By<'k>,
@@ -338,7 +338,7 @@ impl<'k> Runner<'k> {
             (Some(d), _) => kernel.dists[d].owners(e, by.thread()),
             (None, By::Owners(dist, thread)) => &dist.owners(e, *thread)[..1],
             (None, By::Agent(who, thread)) => {
-                let at = base.saturating_add(view.element(e));
+                let at = view.place(base, e);
                 let mut who = Who::clone(who);
                 if who.thread != u16::MAX {
                     who.thread = *thread as u16;
@@ -356,7 +356,7 @@ impl<'k> Runner<'k> {
         for (thread, register) in owners {
             let at = match view.dist {
                 Some(_) => i64::from(*register),
-                None => base.saturating_add(view.element(e)),
+                None => view.place(base, e),
             };
             let who = &mut whos[usize::from(*thread) / 32];
             (who.thread, who.site) = (*thread, site);

@@ -30,7 +30,7 @@ pub(crate) use check::{Found, Near, Want, Wanted, wrong_element};
 pub(crate) use dice::elected_lane;
 
 use crate::index::Env;
-use crate::plan::{Checked, How, Kernel, Mask, Partition};
+use crate::plan::{Base, Checked, How, Kernel, Mask, Partition, View};
 use crate::state::banks::LeafCount;
 use crate::state::clock::{Clocks, Part, Who};
 use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
@@ -366,6 +366,13 @@ impl<'k> Runner<'k> {
         let env = &self.env;
         let value = index.base(env).and_then(|base| index.at(base, env, thread));
         value.map_err(|e| blame::bad_index(self.kernel, site, e))
+    }
+
+    /// Where a view begins for a thread.
+    fn base(&self, view: &View, thread: usize, site: u32) -> Checked<Base> {
+        let start = view.offset.base(&self.env);
+        let base = start.and_then(|start| view.base(start, &self.env, thread));
+        base.map_err(|e| blame::bad_index(self.kernel, site, e))
     }
 
     /// The groups that are active. A group that is active in part is an error.

@@ -37,9 +37,9 @@ impl Runner<'_> {
             for j in 0..group.len() {
                 let thread = usize::from(group[source_lane(op, j, lane, group.len())]);
                 let who = self.who(thread / 32, leaf.site);
-                let base = self.index(&source.offset, thread, leaf.site)?;
+                let base = self.base(source, thread, leaf.site)?;
                 for e in 0..source.size as usize {
-                    let at = base.saturating_add(source.element(e));
+                    let at = source.place(&base, e);
                     match self.blocks[self.rank].read(source, at, thread, &who) {
                         Ok(value) => received.push(value),
                         Err(failure) => {
@@ -54,9 +54,9 @@ impl Runner<'_> {
             for t in group {
                 let thread = usize::from(*t);
                 let who = self.who(thread / 32, leaf.site);
-                let base = self.index(&target.offset, thread, leaf.site)?;
+                let base = self.base(target, thread, leaf.site)?;
                 for (e, value) in (0..target.size as usize).zip(&mut values) {
-                    let at = base.saturating_add(target.element(e));
+                    let at = target.place(&base, e);
                     if let Err(failure) =
                         self.blocks[self.rank].write(target, at, value, thread, &who, false)
                     {

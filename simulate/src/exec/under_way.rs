@@ -68,12 +68,13 @@ impl Runner<'_> {
             if !kernel.globals[buffer].written {
                 continue;
             }
-            let base = self.index(&view.offset, thread, site)?;
+            let base = self.base(view, thread, site)?;
             let valid = atom.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
             let is_read = |slot: &&Slot| valid.is_none_or(|n| i64::from(slot.element) < n);
-            let at = |slot: &Slot| base.saturating_add(view.element(usize::from(slot.element)));
+            let at = |slot: &Slot| view.place(&base, usize::from(slot.element));
+            let places = operand.reads.iter().filter(is_read).map(at);
             let elements: Vec<(usize, i64)> =
-                operand.reads.iter().filter(is_read).map(|slot| (buffer, at(slot))).collect();
+                places.filter(|at| !view.is_outside(*at)).map(|at| (buffer, at)).collect();
             let sources = self.read_until_complete(site, thread, (index, &elements), 1)?;
             self.blocks[self.rank].copies[thread].open.sources.extend(sources);
         }

@@ -8,9 +8,11 @@
 //! ([`BadIndex`]), never a wrapped number.
 
 mod code;
+mod sizes;
 
 use code::Code;
 pub(crate) use code::{BadIndex, Compare, Env, LoopValue};
+pub(crate) use sizes::Sizes;
 
 use carbyne_ir::expr::{Dim, ExprArena, Node, VarId};
 use carbyne_ir::layout::{Layout, LayoutError};
@@ -96,6 +98,14 @@ impl<'p> Variables<'p> {
     /// The name of a variable that has no value here, or what went wrong.
     pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Result<Layout<i64>, NoIndex> {
         Ok(layout.eval(self.arena(), &|v| self.constant_of(v))?)
+    }
+
+    /// As [`Variables::layout`], of a tensor that may have no elements.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn sizes(&self, layout: &Layout<Dim>) -> Result<Sizes, NoIndex> {
+        Ok(Sizes::eval(layout, self.arena(), &|v| self.constant_of(v))?)
     }
 
     /// The smallest and the largest value of an expression over any variables.

@@ -5,6 +5,8 @@
 //! smaller ones reach the digits follow from the offset, the largest first. Else, as where a window moves by more than
 //! one pixel, a digit has a few values that the smaller ones may complete, and all are tried.
 
+use super::{OUTSIDE, View};
+
 /// From an offset in a buffer back to the element of the layout that lies there.
 pub(crate) struct Inverse {
     /// The largest stride first.
@@ -51,6 +53,9 @@ impl Inverse {
     /// Of the layout with these leaves (extent, stride), first fastest. None for a large layout of which too much
     /// would be to be tried.
     pub(crate) fn new(leaves: &[(i64, i64)]) -> Option<Self> {
+        if leaves.iter().any(|(extent, _)| *extent == 0) {
+            return Some(Inverse::listing(vec![]));
+        }
         let mut weight = 1i64;
         let mut digits: Vec<Digit> = Vec::new();
         for &(extent, stride) in leaves {
@@ -92,10 +97,28 @@ impl Inverse {
             }
             at
         };
-        let mut listed: Vec<(i64, i64)> = (0..weight).map(|e| (at(e), e)).collect();
+        Some(Inverse::listing((0..weight).map(|e| (at(e), e)).collect()))
+    }
+
+    /// Of a view of which it is known where it begins, as far as its elements exist, and from which offset it counts.
+    pub(crate) fn of_view(view: &View) -> Option<(Self, i64)> {
+        let Some(base) = view.known().filter(|base| base.is_partial()) else {
+            return Some((Inverse::new(&view.leaves)?, view.known().map_or(0, |base| base.at)));
+        };
+        if view.size > MAX_LISTED {
+            return None;
+        }
+        let places = (0..view.size).map(|e| (view.place(base, e as usize), e));
+        let listed = places.filter(|(at, _)| *at != OUTSIDE).map(|(at, e)| (at - base.at, e));
+        Some((Inverse::listing(listed.collect()), base.at))
+    }
+
+    /// Of these offsets and elements.
+    fn listing(mut listed: Vec<(i64, i64)>) -> Self {
         listed.sort_unstable();
         listed.dedup_by_key(|(offset, _)| *offset);
-        Some(Inverse { digits: Vec::new(), reach: Vec::new(), listed, size: weight })
+        let size = listed.len() as i64;
+        Inverse { digits: Vec::new(), reach: Vec::new(), listed, size }
     }
 
     /// The element at an offset; none in gaps.
@@ -182,6 +205,14 @@ mod tests {
             &[(5, 2), (5, 28), (2, 1), (3, 2), (3, 14)],
         ];
         cases.into_iter().for_each(check);
+    }
+
+    #[test]
+    fn nothing_lies_anywhere_of_no_elements() {
+        for leaves in [&[(0, 1)][..], &[(4, 1), (0, 4)], &[(6, 4), (4, 1), (0, 3)]] {
+            let inverse = Inverse::new(leaves).unwrap();
+            assert!((-2..20).all(|at| inverse.element(at).is_none()), "{leaves:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
     SharedPlan, Site, Source, Space, ThreadTensor,
 };
 use crate::denote::{Chain, Input, Meaning, NoMeaning, Shape, Step, StepOp};
-use crate::index::{Compare, Index, NoIndex, Variables};
+use crate::index::{Compare, Index, NoIndex, Sizes, Variables};
 use crate::num::{decode, encode};
 use crate::state::RegisterPool;
 use carbyne_atoms::bind::{self, Mismatch};
@@ -15,6 +15,7 @@ use carbyne_atoms::{AtomTable, ErrorBound};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
     BufferId, Means, MeansInput, MeansOp, Operand, Program, SpecId, Stmt, StmtKind, TensorId,
@@ -49,14 +50,19 @@ pub(crate) fn lower<'p>(
 ) -> Checked<Kernel<'p>> {
     let spec = &program.specs[id];
     let site = Site { line: spec.line, span: spec.span };
+    let value = |v: VarId| symbols.get(&v).copied();
     let size = |threads: ThreadsId| -> Checked<i64> {
-        let layout = program.threads[threads].concat();
-        let layout = layout.eval(&program.arena, &|v| symbols.get(&v).copied());
+        let layout = program.threads[threads].concat().eval(&program.arena, &value);
         Ok(layout.map_err(|e| unknown(site.span, "a thread tensor", e))?.size())
+    };
+    // A grid may have no blocks.
+    let blocks = |threads: ThreadsId| -> Checked<i64> {
+        let sizes = Sizes::eval(&program.threads[threads].concat(), &program.arena, &value);
+        Ok(sizes.map_err(|e| unknown(site.span, "a grid", e))?.size)
     };
     let (n_blocks, n_threads) = match (spec.exec, &spec.body) {
         (_, None) => (0, 0),
-        (Some(exec), Some(_)) => (size(exec.blocks)?, size(exec.threads)?),
+        (Some(exec), Some(_)) => (blocks(exec.blocks)?, size(exec.threads)?),
         (None, Some(_)) => return Err(not_decomposed(site.span)),
     };
     if n_threads > MAX_BLOCK_THREADS {
@@ -70,7 +76,7 @@ pub(crate) fn lower<'p>(
     let n_threads = n_threads as usize;
     let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
         (Some([_, .., cluster]), Some(_)) => {
-            let layout = cluster.eval(&program.arena, &|v| symbols.get(&v).copied());
+            let layout = cluster.eval(&program.arena, &value);
             layout.map_err(|e| unknown(site.span, "a cluster", e))?.size()
         }
         _ => 1,
@@ -529,7 +535,7 @@ impl Lowering<'_, '_> {
 
     fn is_global(&self, view: usize) -> bool {
         let view = &self.kernel.views[view];
-        matches!(view.space, Space::Global(_) | Space::Param(_)) && view.offset.known().is_some()
+        matches!(view.space, Space::Global(_) | Space::Param(_)) && view.known().is_some()
     }
 
     /// What a spec means on its operands.
@@ -593,7 +599,13 @@ impl Lowering<'_, '_> {
                 MeansOp::Gather { axis } => StepOp::Gather(*axis),
                 MeansOp::View { layout, offset, .. } => {
                     let broken = |e: NoIndex| Unchecked::Broken(unknown(step.span, "a view", &e));
-                    let layout = self.vars.layout(layout).map_err(broken)?;
+                    let layout = match self.vars.layout(layout) {
+                        // Nothing is looked up in what has no elements.
+                        Err(NoIndex::Layout(LayoutError::Extent { extent: 0 })) => {
+                            Layout::trivial()
+                        }
+                        other => other.map_err(broken)?,
+                    };
                     let offset = self.vars.constant(*offset).map_err(broken)?;
                     StepOp::View(Box::new(layout), offset)
                 }

@@ -24,16 +24,16 @@ pub(crate) use inverse::Inverse;
 pub(crate) use live::live_registers;
 pub(crate) use lower::{lower, not_decomposed, views_of};
 pub(crate) use threads::{Mask, Partition, ThreadTensor};
-pub(crate) use view::{Dist, Space, View, coordinates, coordinates_text};
+pub(crate) use view::{Base, Bound, Dist, OUTSIDE, Space, View, coordinates, coordinates_text};
 
 use crate::denote::{Chain, Meaning};
-use crate::index::{Compare, Index};
+use crate::index::{Compare, Index, Sizes};
 use crate::num::decode;
 use crate::state::{RegisterPool, Value};
 use carbyne_atoms::{AtomNumber, ErrorBound};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
-use carbyne_ir::layout::{Layout, Swizzle};
+use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -218,10 +218,10 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Of the buffer of that name, from the layout of its declared tensor.
-    pub(crate) fn new(name: &str, layout: &Layout<i64>) -> Self {
-        let modes = layout.modes().iter().map(Layout::size).collect();
-        Names { name: name.to_owned(), modes, inverse: Inverse::new(layout.leaves()) }
+    /// Of the buffer of that name, from the sizes of its declared tensor.
+    pub(crate) fn new(name: &str, sizes: &Sizes) -> Self {
+        let inverse = Inverse::new(&sizes.leaves());
+        Names { name: name.to_owned(), modes: sizes.extents(), inverse }
     }
 
     /// Of a distributed tensor, whose registers have only numbers.

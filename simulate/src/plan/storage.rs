@@ -3,7 +3,7 @@
 use super::lower::{Lowering, open, unknown};
 use super::threads::Group;
 use super::{
-    Checked, Dist, Gathered, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space,
+    Bound, Checked, Dist, Gathered, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space,
     ThreadTensor, View,
 };
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -29,8 +29,8 @@ impl Lowering<'_, '_> {
         let program = self.kernel.program;
         let tensor = &program.tensors[id];
         let space = self.space(tensor.buffer, span)?;
-        let layout = self.vars.layout(&tensor.concat());
-        let layout = layout.map_err(|e| unknown(span, &program.tensor_name(id), &e))?;
+        let sizes = self.vars.sizes(&tensor.concat());
+        let sizes = sizes.map_err(|e| unknown(span, &program.tensor_name(id), &e))?;
         let offset = self.index(tensor.offset, span)?;
         let dist = match &tensor.dist {
             None => None,
@@ -39,6 +39,8 @@ impl Lowering<'_, '_> {
                 let declared = &program.tensors[program.buffers[tensor.buffer].tensor];
                 let size = self.vars.layout(&declared.concat());
                 let size = size.map_err(|e| unknown(span, &program.tensor_name(id), &e))?.size();
+                let layout = self.vars.layout(&tensor.concat());
+                let layout = layout.map_err(|e| unknown(span, &program.tensor_name(id), &e))?;
                 let part = match dist.ops.is_empty() {
                     true => None,
                     false => Some((offset.known().unwrap_or(0), &layout)),
@@ -48,7 +50,7 @@ impl Lowering<'_, '_> {
                     self.kernel.dists.push(dist.part(part));
                     let dist = Some(self.kernel.dists.len() - 1);
                     let scalar = program.scalar_of(id);
-                    let view = View::new(id, space, scalar, offset, &layout, dist);
+                    let view = View::new(id, space, scalar, offset, &sizes, dist);
                     self.kernel.views.push(view);
                     self.views.insert(id, self.kernel.views.len() - 1);
                     return Ok(self.kernel.views.len() - 1);
@@ -78,7 +80,10 @@ impl Lowering<'_, '_> {
             }
         };
         let scalar = program.scalar_of(id);
-        let mut view = View::new(id, space, scalar, offset, &layout, dist);
+        let mut view = View::new(id, space, scalar, offset, &sizes, dist);
+        if !tensor.bounds.is_empty() {
+            view = view.bounded(self.bounds(id, None, span)?);
+        }
         view.peer = tensor.peer.map(|rank| self.index(rank, span)).transpose()?;
         self.kernel.views.push(view);
         self.views.insert(id, self.kernel.views.len() - 1);
@@ -104,22 +109,14 @@ impl Lowering<'_, '_> {
         if let Some(view) = self.spread.get(&key) {
             return Ok(*view);
         }
-        let layout = self.vars.layout(&self.kernel.program.tensors[id].concat());
-        let layout = layout.map_err(|e| unknown(span, "a tensor", &e))?;
-        let one = |(mode, n): (&Layout, &i64)| match mode.size() == *n {
-            true => Ok(mode.clone()),
-            false => Layout::of_mode(*n, 0),
-        };
-        let wide = match layout.rank() {
-            0 => modes.iter().map(|n| Layout::of_mode(*n, 0)).collect::<Result<Vec<_>, _>>(),
-            _ => layout.modes().iter().zip(modes).map(one).collect(),
-        };
-        let wide = wide.and_then(|modes| Layout::concat(&modes));
+        let sizes = self.vars.sizes(&self.kernel.program.tensors[id].concat());
+        let sizes = sizes.map_err(|e| unknown(span, "a tensor", &e))?;
+        let wide = sizes.spread(modes);
         let wide = wide.map_err(|e| unknown(span, "a tensor that is spread", e))?;
         let View { space, scalar, dist, .. } = self.kernel.views[plain];
         let dist = match dist {
             None => None,
-            Some(_) if wide.size() > MAX_SPREAD => {
+            Some(_) if wide.size > MAX_SPREAD => {
                 let text = format!("{} stands for too many elements", self.kernel.view_name(plain));
                 return Err(Box::new(
                     Diagnostic::new(Code::TooLarge, span, text)
@@ -136,10 +133,30 @@ impl Lowering<'_, '_> {
         };
         let offset = self.index(self.kernel.program.tensors[id].offset, span)?;
         let mut view = View::new(id, space, scalar, offset, &wide, dist);
+        if !self.kernel.program.tensors[id].bounds.is_empty() {
+            view = view.bounded(self.bounds(id, Some(modes), span)?);
+        }
         view.peer.clone_from(&self.kernel.views[plain].peer);
         self.kernel.views.push(view);
         self.spread.insert(key, self.kernel.views.len() - 1);
         Ok(self.kernel.views.len() - 1)
+    }
+
+    /// Which elements of a tensor there are; `over`: where its modes of extent 1 are broadcast over these.
+    fn bounds(&self, id: TensorId, over: Option<&[i64]>, span: Span) -> Checked<Vec<Bound>> {
+        let of = |bound: &carbyne_ir::program::Bound| {
+            let name =
+                || format!("which elements of {} there are", self.kernel.program.tensor_name(id));
+            let sizes = self.vars.sizes(&bound.concat());
+            let mut sizes = sizes.map_err(|e| unknown(span, &name(), e))?;
+            if let Some(modes) = over {
+                sizes = sizes.spread(modes).map_err(|e| unknown(span, &name(), e))?;
+            }
+            let (offset, extent) =
+                (self.index(bound.offset, span)?, self.index(bound.extent, span)?);
+            Ok(Bound::new(offset, extent, &sizes))
+        };
+        self.kernel.program.tensors[id].bounds.iter().map(of).collect()
     }
 
     /// Where a buffer is; places it if it is new.
@@ -149,18 +166,21 @@ impl Lowering<'_, '_> {
         }
         let buffer = &self.kernel.program.buffers[id];
         let spread = buffer.open && buffer.memory == Some(Memory::Rf);
-        let len = self.vars.constant(buffer.cosize);
-        let len = len.map_err(|e| unknown(span, &format!("the size of %{}", buffer.name), &e))?;
         let declared = &self.kernel.program.tensors[buffer.tensor];
-        let layout = self.vars.layout(&declared.concat());
-        let layout = layout.map_err(|e| unknown(span, &format!("%{}", buffer.name), &e))?;
+        let sizes = self.vars.sizes(&declared.concat());
+        let sizes = sizes.map_err(|e| unknown(span, &format!("%{}", buffer.name), &e))?;
+        let len = match sizes.size {
+            0 => Ok(0),
+            _ => self.vars.constant(buffer.cosize),
+        };
+        let len = len.map_err(|e| unknown(span, &format!("the size of %{}", buffer.name), &e))?;
         let holders = declared.dist.as_ref().and_then(|d| d.threads);
         let len = match spread {
-            true => shares(layout.size(), self.holders(holders, span)?.len()).1,
+            true => shares(sizes.size, self.holders(holders, span)?.len()).1,
             false => len,
         };
         let names = match declared.dist {
-            None => Names::new(&buffer.name, &layout),
+            None => Names::new(&buffer.name, &sizes),
             Some(_) => Names::numbered(&buffer.name),
         };
         if let Some(gather) = buffer.gather {

@@ -4,7 +4,7 @@
 //! register tensor has no addresses; its elements are owned by (thread, register) pairs.
 
 use super::{Checked, Site};
-use crate::index::Index;
+use crate::index::{BadIndex, Env, Index, Sizes};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::TensorId;
@@ -26,6 +26,10 @@ pub(crate) enum Space {
     /// Registers.
     Registers(usize),
 }
+
+/// The offset of an element that there is not, of a view whose tile reaches over the end of a mode: it is zero where it
+/// is read, and is not written.
+pub(crate) const OUTSIDE: i64 = i64::MIN;
 
 /// A tensor ready to be accessed.
 pub(crate) struct View {
@@ -49,10 +53,78 @@ pub(crate) struct View {
     table: Vec<i64>,
     /// Index into the kernel's list, for a distributed tensor.
     pub dist: Option<usize>,
+    /// Which elements there are: those that are inside of all.
+    bounds: Vec<Bound>,
+    /// Where it begins, if that is known before anything runs.
+    known: Option<Base>,
+}
+
+/// A mode that the tiles of a view reach over the end of.
+pub(crate) struct Bound {
+    /// The coordinate of element zero.
+    offset: Index,
+    /// How many elements the mode has.
+    extent: Index,
+    /// From elements to coordinates, counted from `offset`.
+    leaves: Vec<(i64, i64)>,
+    /// The same, where there are not too many.
+    table: Vec<i64>,
+    /// The largest of these.
+    last: i64,
+}
+
+/// Where a view begins, for one thread at one statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Base {
+    /// The offset of element zero, in scalars of the buffer.
+    pub at: i64,
+    /// Below which coordinate there are elements, counted from element zero, for each of the view's bounds; none where
+    /// all elements are inside.
+    below: Option<Box<[i64]>>,
+}
+
+impl Base {
+    /// Of a view that has all its elements.
+    pub(crate) fn whole(at: i64) -> Self {
+        Base { at, below: None }
+    }
+
+    /// Whether the view may lack elements.
+    #[inline]
+    pub(crate) fn is_partial(&self) -> bool {
+        self.below.is_some()
+    }
 }
 
 /// Views of more elements compute their offsets anew each time.
 const MAX_TABLE: i64 = 1 << 16;
+
+impl Bound {
+    /// The elements are those of the view.
+    pub(crate) fn new(offset: Index, extent: Index, coordinates: &Sizes) -> Self {
+        let leaves = coordinates.leaves();
+        let reach = |(n, d): &(i64, i64)| (n - 1).saturating_mul(*d).max(0);
+        let last = leaves.iter().fold(0i64, |sum, l| sum.saturating_add(reach(l)));
+        let table = tabulated(&leaves, coordinates.size);
+        Bound { offset, extent, leaves, table, last }
+    }
+
+    /// Below which coordinate there are elements, counted from that of element zero.
+    fn below(&self, env: &Env, thread: usize) -> Result<i64, BadIndex> {
+        let offset = self.offset.at(self.offset.base(env)?, env, thread)?;
+        let extent = self.extent.at(self.extent.base(env)?, env, thread)?;
+        Ok(extent.saturating_sub(offset))
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.offset.is_uniform() && self.extent.is_uniform()
+    }
+
+    #[inline]
+    fn coordinate(&self, e: usize) -> i64 {
+        self.table.get(e).copied().unwrap_or_else(|| place_of(&self.leaves, e as i64))
+    }
+}
 
 impl View {
     /// A view of constant shape.
@@ -61,48 +133,136 @@ impl View {
         space: Space,
         scalar: Scalar,
         offset: Index,
-        layout: &Layout<i64>,
+        sizes: &Sizes,
         dist: Option<usize>,
     ) -> Self {
-        let leaves = layout.leaves().to_vec();
-        let modes = layout.modes().iter().map(Layout::size).collect();
-        let size = layout.size();
-        let mut view = View {
+        let leaves = sizes.leaves();
+        let table = tabulated(&leaves, sizes.size);
+        let known = offset.known().map(Base::whole);
+        View {
             tensor,
             space,
             scalar,
             offset,
             peer: None,
             leaves,
-            modes,
-            size,
-            table: vec![],
+            modes: sizes.extents(),
+            size: sizes.size,
+            table,
             dist,
-        };
-        if size <= MAX_TABLE {
-            view.table = (0..size).map(|e| view.compute(e)).collect();
+            bounds: vec![],
+            known,
         }
-        view
     }
 
-    /// The offset of an element below `size` from the view's own offset, in scalars.
+    /// The same view, of which only the elements that are inside of these bounds exist.
+    pub(crate) fn bounded(mut self, bounds: Vec<Bound>) -> Self {
+        self.bounds = bounds;
+        let known = |i: &Index| i.known().is_some();
+        if !self.bounds.iter().all(|b| known(&b.offset) && known(&b.extent)) {
+            self.known = None;
+        }
+        self.known = self.known.take().and_then(|b| self.within(b.at, &Env::none(), 0).ok());
+        self
+    }
+
+    /// Whether elements may be missing.
+    #[inline]
+    pub(crate) fn is_bounded(&self) -> bool {
+        !self.bounds.is_empty()
+    }
+
+    /// Whether an offset stands for an element that there is not.
+    #[inline]
+    pub(crate) fn is_outside(&self, at: i64) -> bool {
+        at == OUTSIDE && self.is_bounded()
+    }
+
+    /// Whether it is the same for every thread.
+    pub(crate) fn is_uniform(&self) -> bool {
+        self.offset.is_uniform() && self.bounds.iter().all(Bound::is_uniform)
+    }
+
+    /// Where it begins, if that is known before anything runs.
+    pub(crate) fn known(&self) -> Option<&Base> {
+        self.known.as_ref()
+    }
+
+    /// Where it begins for a thread, given the part of its offset that all threads share.
+    ///
+    /// # Errors
+    /// [`BadIndex`].
+    #[inline]
+    pub(crate) fn base(&self, start: i64, env: &Env, thread: usize) -> Result<Base, BadIndex> {
+        let at = self.offset.at(start, env, thread)?;
+        if self.bounds.is_empty() { Ok(Base::whole(at)) } else { self.within(at, env, thread) }
+    }
+
+    /// Where it begins, with what its bounds leave of it.
+    fn within(&self, at: i64, env: &Env, thread: usize) -> Result<Base, BadIndex> {
+        let mut all = true;
+        for bound in &self.bounds {
+            all &= bound.last < bound.below(env, thread)?;
+        }
+        if all {
+            return Ok(Base::whole(at));
+        }
+        let below = self.bounds.iter().map(|b| b.below(env, thread));
+        Ok(Base { at, below: Some(below.collect::<Result<_, _>>()?) })
+    }
+
+    /// The offset of an element in the buffer, in scalars; [`OUTSIDE`] if there is none.
+    #[inline]
+    pub(crate) fn place(&self, base: &Base, e: usize) -> i64 {
+        match &base.below {
+            None => base.at.saturating_add(self.element(e)),
+            Some(below) => self.place_within(base.at, below, e),
+        }
+    }
+
+    fn place_within(&self, at: i64, below: &[i64], e: usize) -> i64 {
+        match self.bounds.iter().zip(below).all(|(b, below)| b.coordinate(e) < *below) {
+            true => at.saturating_add(self.element(e)).max(OUTSIDE + 1),
+            false => OUTSIDE,
+        }
+    }
+
+    /// How many elements there are; all where it is not known where the view begins.
+    pub(crate) fn n_known(&self) -> u64 {
+        match &self.known {
+            Some(base) if base.is_partial() => {
+                (0..self.size).filter(|e| self.place(base, *e as usize) != OUTSIDE).count() as u64
+            }
+            _ => self.size.unsigned_abs(),
+        }
+    }
+
+    /// The offset of an element below `size` from the view's own offset, in scalars, whether or not it exists.
     #[inline]
     pub(crate) fn element(&self, e: usize) -> i64 {
         match self.table.get(e) {
             Some(offset) => *offset,
-            None => self.compute(e as i64),
+            None => place_of(&self.leaves, e as i64),
         }
     }
+}
 
-    fn compute(&self, e: i64) -> i64 {
-        let mut rest = e;
-        let mut at = 0i64;
-        for (extent, stride) in &self.leaves {
-            at = at.wrapping_add((rest % extent).wrapping_mul(*stride));
-            rest /= extent;
-        }
-        at
+/// The places of all elements, where there are not too many.
+fn tabulated(leaves: &[(i64, i64)], size: i64) -> Vec<i64> {
+    match size <= MAX_TABLE {
+        true => (0..size).map(|e| place_of(leaves, e)).collect(),
+        false => vec![],
     }
+}
+
+fn place_of(leaves: &[(i64, i64)], e: i64) -> i64 {
+    let mut rest = e;
+    let mut at = 0i64;
+    for (extent, stride) in leaves {
+        at = at.wrapping_add((rest % extent).wrapping_mul(*stride));
+        rest /= extent;
+    }
+    at
 }
 
 /// The coordinates of an element in these modes.
@@ -111,6 +271,8 @@ pub(crate) fn coordinates(modes: &[i64], e: i64) -> Vec<i64> {
     modes
         .iter()
         .map(|n| {
+            // A mode without elements has no coordinates.
+            let n = (*n).max(1);
             let c = rest % n;
             rest /= n;
             c

@@ -1,4 +1,7 @@
 //! Accesses of a thread to the elements of a view, with everything that is checked about them.
+//!
+//! An element that there is not, of a view whose tile reaches over the end of a mode, is zero and is not written; nothing
+//! is accessed for it. Its offset is [`crate::plan::OUTSIDE`].
 
 use super::race::Clash;
 use super::registers::RegisterFault;
@@ -101,7 +104,9 @@ impl Block<'_> {
         who: &Who,
     ) -> Result<Value, Failure> {
         match view.space {
+            Space::Index if view.is_outside(at) => Ok(Value::ZERO),
             Space::Index => Ok(Value::coordinate(at)),
+            Space::Gathered(_) if view.is_outside(at) => Ok(Value::ZERO),
             Space::Gathered(i) => {
                 let (source, at) = self.gathered(i, at, who)?;
                 if !self.global[source].holds(at) {
@@ -123,7 +128,11 @@ impl Block<'_> {
             }
             Space::Global(i) | Space::Param(i) => {
                 if !self.global[i].holds(at) {
-                    return Err(Failure::Outside);
+                    return if view.is_outside(at) {
+                        Ok(Value::ZERO)
+                    } else {
+                        Err(Failure::Outside)
+                    };
                 }
                 match self.global[i].read(at, who) {
                     Ok(Some(raw)) => Ok(raw),
@@ -179,7 +188,7 @@ impl Block<'_> {
             }
             Space::Global(i) => {
                 if !self.global[i].holds(at) {
-                    return Err(Failure::Outside);
+                    return if view.is_outside(at) { Ok(None) } else { Err(Failure::Outside) };
                 }
                 let written = self.global[i].write(at, value, who).map(|()| None);
                 written.map_err(|denied| self.denied(who, denied))
@@ -229,7 +238,7 @@ impl Block<'_> {
             }
             Space::Global(i) => {
                 if !self.global[i].holds(at) {
-                    return Err(Failure::Outside);
+                    return if view.is_outside(at) { Ok(()) } else { Err(Failure::Outside) };
                 }
                 let done = self.global[i].accumulate(at, value, op, combine, who);
                 done.map_err(|denied| self.denied(who, denied))
@@ -240,6 +249,9 @@ impl Block<'_> {
     /// The scalar at an offset as it is or will be after its wait, without trace.
     #[inline]
     pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<Value> {
+        if view.is_outside(at) {
+            return Some(Value::ZERO);
+        }
         match view.space {
             Space::Index => Some(Value::coordinate(at)),
             Space::Gathered(i) => {
@@ -254,6 +266,9 @@ impl Block<'_> {
 
     /// Thread and statement of the last write at an offset; the thread is none for the collective.
     pub(crate) fn writer(&self, view: &View, at: i64, thread: usize) -> Option<(Option<u16>, u32)> {
+        if view.is_outside(at) {
+            return None;
+        }
         let last = match view.space {
             Space::Index | Space::Param(_) => return None,
             Space::Gathered(i) => {
@@ -269,8 +284,12 @@ impl Block<'_> {
         Some(((last.thread != u16::MAX).then_some(last.thread), last.site))
     }
 
-    /// Byte offset from the start of the buffer at which an element's vector begins; none in registers.
+    /// Byte offset from the start of the buffer at which an element's vector begins; none in registers, and of an element
+    /// that there is not.
     pub(crate) fn byte_offset(&self, view: &View, at: i64) -> Option<i64> {
+        if view.is_outside(at) {
+            return None;
+        }
         let bits = view.scalar.bits();
         match view.space {
             Space::Registers(_) | Space::Index | Space::Param(_) => None,

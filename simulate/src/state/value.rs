@@ -20,6 +20,9 @@ pub(crate) struct Value {
 }
 
 impl Value {
+    /// What stands for an element that there is not.
+    pub(crate) const ZERO: Value = Value { bits: 0, shadow: 0.0 };
+
     /// A literal, whose number stands for its bits: the type is that of what it meets.
     pub(crate) fn literal(literal: &Literal) -> Self {
         Value { bits: literal.rounded.to_bits(), shadow: literal.exact }

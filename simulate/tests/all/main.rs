@@ -13,6 +13,7 @@ mod levels;
 mod meanings;
 mod memory;
 mod mutants;
+mod partial;
 mod programs;
 mod refusals;
 mod report;

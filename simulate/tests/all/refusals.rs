@@ -154,5 +154,5 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
     bad(text, Code::Symbolic);
     let options = |n| Options { symbols: [("N".to_owned(), n)].into(), ..Options::default() };
     assert_eq!(good(text, &options(96)).kernels[0].elements, 32 * 96);
-    bad_with(text, Code::BadInput, &options(97));
+    bad_with(text, Code::SymbolValue, &options(97));
 }

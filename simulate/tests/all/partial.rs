@@ -1,0 +1,228 @@
+//! Tiles that reach over the end of a mode: what lies outside reads as zero and is not written, whoever accesses it.
+
+use crate::support::{bad_with, good};
+use carbyne_ir::diag::Code;
+use carbyne_ir::scalar::Scalar;
+use carbyne_simulate::{Array, Inputs, Options, Report};
+
+/// A matrix of floats from coordinates.
+fn matrix(rows: i64, columns: i64, at: impl Fn(i64, i64) -> f32) -> Array {
+    let all = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
+    Array {
+        scalar: Scalar::F32,
+        shape: vec![rows as u64, columns as u64],
+        values: all.map(|(r, c)| u64::from(at(r, c).to_bits())).collect(),
+    }
+}
+
+fn with(arrays: &[(&str, Array)], symbols: &[(&str, i64)]) -> Options {
+    Options {
+        arrays: arrays.iter().map(|(n, a)| ((*n).to_owned(), a.clone())).collect(),
+        symbols: symbols.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+        inputs: Inputs::Seed(3),
+        ..Options::default()
+    }
+}
+
+/// An element of a tensor of floats.
+fn at(report: &Report, name: &str, place: &[i64]) -> f32 {
+    let bits = report.outputs.element(name, place);
+    f32::from_bits(bits.unwrap_or_else(|| panic!("{name}{place:?} is undefined")) as u32)
+}
+
+/// All different, none zero.
+fn number(r: i64, c: i64) -> f32 {
+    (1 + r * 64 + c) as f32
+}
+
+const SYMBOLS: &str =
+    "sym M, N where M >= 0, N >= 0 typical M=4096, N=4096\n%A:[M,N].f32.GL\n%B:[M,N].f32.GL\n";
+
+/// A kernel over tiles of 16 by 8.
+fn tiled(head: &str, body: &str) -> String {
+    format!(
+        "carbyne 2
+let BM = 16, BN = 8
+{head}
+Move @k <<<#grid:[@i < ceil_div(M, BM), @j < ceil_div(N, BN)], #cta:[@t < 32]>>> (%A) -> (%B) {{
+  %a = %A.tile([BM,BN])[@i, @j]
+  %b = %B.tile([BM,BN])[@i, @j]
+{body}}}
+"
+    )
+}
+
+fn constant(m: i64, n: i64) -> String {
+    format!("let M = {m}, N = {n}\n%A:[M,N].f32.GL\n%B:[M,N].f32.GL\n")
+}
+
+/// Every way of moving a tile of 16 by 8 by 32 threads.
+const BODIES: [&str; 6] = [
+    "  Move (%a) -> (%x)\n  Move (%x) -> (%b)\n",
+    "  Move (%a) -> (%x:SH)\n  Move (%x) -> (%y)\n  Move (%y) -> (%b)\n",
+    "  for (p = 0; p < 4; p += 1) {
+    for (q = 0; q < 2; q += 1) {
+      Move (%a.tile([4,4])[p, q]) -> (%x)
+      Move (%x) -> (%b.tile([4,4])[p, q])
+    }
+  }
+",
+    "  for (p = 0; p < 4; p += 1) {
+    for (q = 0; q < 3; q += 1) {
+      Move (%a.tile([5,3])[p, q]) -> (%x)
+      Move (%x) -> (%b.tile([5,3])[p, q])
+    }
+  }
+",
+    "  #one:[].thread = #cta.scalar()
+  Allocate %r:[4].f32.RF
+  Move <<<#one>>> (%a.tv((32,4):(1,32) over #cta)) -> (%r)
+  Move <<<#one>>> (%r) -> (%b.tv((32,4):(1,32) over #cta))
+",
+    "  #one:[].thread = #cta.scalar()
+  Allocate %r:[1].f32.RF
+  for (v = 0; v < 4; v += 1) {
+    %from = %a.permute([1,0]).reshape([128]:[1]).tile([1])[v * 32 + @t]
+    %to = %b.permute([1,0]).reshape([128]:[1]).tile([1])[v * 32 + @t]
+    Move <<<#one>>> (%from) -> (%r) atom=ld.global.b32
+    Move <<<#one>>> (%r) -> (%to) atom=st.global.b32
+  }
+",
+];
+
+#[test]
+fn every_way_of_moving_a_tile_moves_what_there_is() {
+    for body in BODIES {
+        for (m, n) in [(100, 37), (131, 77), (16, 8), (17, 8), (1, 1), (15, 9)] {
+            let arrays = [("A", matrix(m, n, number))];
+            for (text, symbols) in [
+                (tiled(&constant(m, n), body), vec![]),
+                (tiled(SYMBOLS, body), vec![("M", m), ("N", n)]),
+            ] {
+                let report = good(&text, &with(&arrays, &symbols));
+                assert!(report.kernels[0].checked && report.kernels[0].complete);
+                for (r, c) in (0..m).flat_map(|r| (0..n).map(move |c| (r, c))) {
+                    assert_eq!(at(&report, "B", &[r, c]), number(r, c), "{body} {m} {n}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_behind_the_end() {
+    // The matrices are corners of larger ones.
+    let text = |body: &str| {
+        tiled("let M = 21, N = 11\n%V:[48,24].f32.GL\n%W:[48,24].f32.GL\n", body)
+            .replace("Move @k", "Spec @k")
+            .replace(
+                "(%A) -> (%B) {",
+                "(%V, %W) -> (%W) {\n  %A = %V[0..M, 0..N]\n  %B = %W[0..M, 0..N]",
+            )
+    };
+    for body in BODIES {
+        let arrays = [("V", matrix(48, 24, number)), ("W", matrix(48, 24, |_, _| -1.0))];
+        let report = good(&text(body), &with(&arrays, &[]));
+        for (r, c) in (0..48).flat_map(|r| (0..24).map(move |c| (r, c))) {
+            let wanted = if r < 21 && c < 11 { number(r, c) } else { -1.0 };
+            assert_eq!(at(&report, "W", &[r, c]), wanted, "{body} {r} {c}");
+        }
+    }
+}
+
+#[test]
+fn what_lies_outside_reads_as_zero() {
+    // Tiles of the matrix are moved to whole tiles.
+    for body in BODIES {
+        let text = tiled("let M = 20, N = 10\n%A:[M,N].f32.GL\n%Z:[32,16].f32.GL\n", body)
+            .replace("-> (%B) {", "-> (%Z) {")
+            .replace("Move @k", "Spec @k")
+            .replace("%b = %B", "%b = %Z");
+        if text.contains("tile([5,3])") {
+            // These tiles do not divide 16 by 8: of Z they do not reach into the next tile.
+            continue;
+        }
+        let report = good(&text, &with(&[("A", matrix(20, 10, number))], &[]));
+        for (r, c) in (0..32).flat_map(|r| (0..16).map(move |c| (r, c))) {
+            let wanted = if r < 20 && c < 10 { number(r, c) } else { 0.0 };
+            assert_eq!(at(&report, "Z", &[r, c]), wanted, "{body} {r} {c}");
+        }
+    }
+}
+
+#[test]
+fn elements_that_are_there_are_compared_and_others_are_not() {
+    let wrong = "  Move (%a) -> (%x)\n  %y = %x * 2\n  Move (%y) -> (%b)\n";
+    let e = bad_with(&tiled(&constant(17, 9), wrong), Code::WrongElement, &Options::default());
+    assert!(e.message.starts_with("%B["), "{e}");
+    // The body of a nested spec writes what it means where there are elements, and ones elsewhere.
+    let text = "carbyne 2
+let M = 3
+%A:[M].f32.GL
+%B:[M].f32.GL
+Spec @k <<<#grid:[1], #cta:[32]>>> (%A) -> (%B) {
+  #one:[].thread = #cta[0].scalar()
+  Move <<<#one>>> (%A.tile([4])[0]) -> (%B.tile([4])[0]) {
+    Allocate %r:[4].f32.RF
+    Init <<<#one>>> (7) -> (%r)
+    for (e = 0; e < 3; e += 1) {
+      Move <<<#one>>> (%A.tile([1])[e]) -> (%r.tile([1])[e])
+    }
+    Move <<<#one>>> (%r) -> (%B.tile([4])[0])
+  }
+}
+";
+    let report = good(text, &Options::default());
+    assert_eq!(report.kernels[0].specs, 1);
+    assert_eq!(report.kernels[0].elements, 3);
+}
+
+#[test]
+fn products_softmax_and_sums_of_partial_tiles() {
+    let gemm = "carbyne 2
+sym M, N, K where M >= 0, N >= 0, K >= 0 typical M=64, N=64, K=64
+%A:[M,K].f16.GL
+%B:[K,N].f16.GL
+%C:[M,N].f32.GL
+MatMul.set @gemm <<<#grid:[@i < ceil_div(M, 16), @j < ceil_div(N, 8)], #cta:[32]>>> (%A, %B) -> (%C) acc=f32 {
+  %c:[16,8].f32 = 0
+  for (k = 0; k < ceil_div(K, 16); k += 1) {
+    Move (%A.tile([16,16])[@i, k]) -> (%a:SH)
+    Move (%B.tile([16,8])[k, @j]) -> (%b:SH)
+    MatMul (%a, %b) -> (%c)
+  }
+  Move (%c) -> (%C.tile([16,8])[@i, @j])
+}
+";
+    for [m, n, k] in [[37, 19, 29], [1, 1, 1], [16, 8, 17], [5, 3, 0], [0, 3, 4], [0, 0, 0]] {
+        let symbols = [("M", m), ("N", n), ("K", k)];
+        let report = good(gemm, &Options { inputs: Inputs::Ints(1), ..with(&[], &symbols) });
+        assert!(report.kernels[0].complete, "{symbols:?}");
+        assert_eq!(report.kernels[0].n_blocks, (m + 15) / 16 * ((n + 7) / 8));
+        assert_eq!(report.kernels[0].elements > 0, m * n > 0);
+        if k == 0 {
+            assert!((0..m * n).all(|e| at(&report, "C", &[e % m, e / m]) == 0.0));
+        }
+        assert!(report.outputs.get("C").is_some());
+    }
+    let softmax = "carbyne 2
+let N = 1
+sym M where M >= 0 typical M=64
+%X:[M,N].f32.GL
+%Y:[M,N].f32.GL
+Spec @softmax <<<#grid:[@i < ceil_div(M, 8)], #cta:[32]>>> (%X) -> (%Y) means {
+  %e = exp(%X - max(%X, axis=1))
+  %Y = %e / sum(%e, axis=1)
+} {
+  Move (%X.tile([8,64])[@i, 0]) -> (%x)
+  %in = select(%x.iota(1) < N, %x, -inf)
+  %e = exp(%in - max(%in, axis=1))
+  %y = %e / sum(%e, axis=1)
+  Move (%y) -> (%Y.tile([8,64])[@i, 0])
+}
+";
+    for (m, n) in [(13, 33), (8, 64), (1, 1), (0, 5)] {
+        let text = softmax.replace("N = 1", &format!("N = {n}"));
+        good(&text, &with(&[], &[("M", m)]));
+    }
+}
