@@ -45,6 +45,8 @@ pub(crate) struct Walker<'p, 'a> {
     cut: usize,
     /// Whether more is touched than is kept.
     too_many: bool,
+    /// Whether an access may not be made, as it is not known which elements there are.
+    unsure: bool,
     steps: u64,
     max_steps: u64,
 }
@@ -86,8 +88,10 @@ impl<'p, 'a> Walker<'p, 'a> {
         let mut touched = vec![];
         let mut all = 0;
         for (i, g) in plan.globals.iter().enumerate() {
-            let size = exprs.constant(exprs.program.buffers[g.id].cosize).unwrap_or(i64::MAX);
-            let n = size / g.granule + 1;
+            let cosize = exprs.program.buffers[g.id].cosize;
+            let most = || exprs.program.arena.range(cosize).1;
+            let size = exprs.constant(cosize).or_else(most).unwrap_or(i64::MAX);
+            let n = (size / g.granule).saturating_add(1);
             all += n.clamp(0, MAX_CELLS + 1);
             if !(0..=MAX_CELLS).contains(&n) || all > 2 * MAX_CELLS {
                 too_large.insert(i);
@@ -119,6 +123,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             once,
             cut: 0,
             too_many: false,
+            unsure: false,
             steps: 0,
             max_steps,
         }
@@ -175,6 +180,11 @@ impl<'p, 'a> Walker<'p, 'a> {
                 }
             }
         }
+        // Those who meet may not be there.
+        if self.unsure && !self.meetings.is_empty() {
+            self.meetings.clear();
+            return Err(Unwalked::Unknown);
+        }
         Ok(())
     }
 
@@ -226,6 +236,11 @@ impl<'p, 'a> Walker<'p, 'a> {
             for dim in dims {
                 let value = self.exprs.value(*dim, env);
                 self.note(&value, mask);
+            }
+        }
+        if let (Some(views), false) = (self.differences.limited.get(&key(stmt)), self.touching) {
+            for limit in views.iter().flat_map(|v| &self.plan.views[*v].limits) {
+                self.note(&limit.clamped(self.exprs, env), mask);
             }
         }
         match &stmt.kind {

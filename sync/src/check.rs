@@ -13,6 +13,7 @@ use crate::report::{
     Access, AccessKind, Fault, Keeps, Kept, Ordering, Pair, Place, Report, UnderWay, Unfollowed,
     Verdict,
 };
+use crate::samples::samples;
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -82,36 +83,21 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 
 /// What is known of the order of a kernel's accesses.
 ///
-/// Where that depends on symbols and is not decided for all of their values, a value of each is tried: what is refused for it is
-/// refused.
+/// Where that depends on symbols and is not decided for all of their values, some values are tried that keep the facts: what is
+/// refused for them is refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
     let report = check_with(p, kernel, atoms, limits, HashMap::new());
-    let values = sample(p);
-    if values.is_empty() || report.is_ordered() || is_refused(&report) {
+    if report.is_ordered() || is_refused(&report) {
         return report;
     }
-    let of_values = check_with(p, kernel, atoms, limits, values);
-    if is_refused(&of_values) { of_values } else { report }
+    let tried = samples(p, kernel).into_iter();
+    let mut reports = tried.map(|values| check_with(p, kernel, atoms, limits, values));
+    reports.find(is_refused).unwrap_or(report)
 }
 
 /// Whether something in a report is wrong for certain.
 fn is_refused(report: &Report) -> bool {
     report.counts()[1] > 0 || report.faults.iter().any(|f| f.is_certain)
-}
-
-/// A small value of each symbol, if it has one.
-fn sample(p: &Program) -> HashMap<VarId, i64> {
-    /// Enough for loops to come round and for blocks to have neighbors.
-    const MULTIPLE: i64 = 4;
-    let symbols = p.vars.iter().filter(|(_, kind)| matches!(kind, VarKind::Symbol));
-    let value = |var: VarId| {
-        let info = p.arena.var_info(var);
-        let div = info.div.max(1);
-        let least = info.lo.max(div.checked_mul(MULTIPLE)?);
-        let value = least.checked_add((-least).rem_euclid(div))?;
-        Some(info.hi.map_or(value, |hi| value.min(hi - hi.rem_euclid(div)).max(info.lo)))
-    };
-    symbols.filter_map(|(var, _)| Some((*var, value(*var)?))).collect()
 }
 
 /// What is known where symbols have these values.

@@ -12,6 +12,8 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct Differences<'p> {
     /// Expressions that decide what a block does, and differ from block to block.
     pub(crate) deciding: FxHashMap<usize, Vec<Dim>>,
+    /// Views of which blocks do not all have the same elements, by the statements that access them.
+    pub(crate) limited: FxHashMap<usize, Vec<usize>>,
     /// Statements with such an expression or an access to global memory inside, and themselves.
     pub(crate) decides: FxHashSet<usize>,
     pub(crate) touches: FxHashSet<usize>,
@@ -37,6 +39,7 @@ impl<'p> Differences<'p> {
         let body = p.specs[kernel].body.as_deref().unwrap_or(&[]);
         let out = Differences {
             deciding: FxHashMap::default(),
+            limited: FxHashMap::default(),
             decides: FxHashSet::default(),
             touches: FxHashSet::default(),
             alike: FxHashSet::default(),
@@ -69,7 +72,7 @@ impl<'p> Differences<'p> {
 
     /// Whether all blocks do the same.
     pub(crate) fn are_none(&self) -> bool {
-        self.deciding.is_empty()
+        self.deciding.is_empty() && self.limited.is_empty()
     }
 }
 
@@ -95,8 +98,12 @@ struct Reads<'a> {
     dims: Vec<Dim>,
     /// Views of global memory, with the buffers.
     global: Vec<(usize, usize)>,
+    /// How many elements it reads, where it is said.
+    valid: Option<Dim>,
     /// What decides what it touches of these.
     places: Vec<Dim>,
+    /// Views of global memory that may reach over the end of a mode.
+    limited: Vec<usize>,
     /// A box, with the view that it is in.
     boxed: Option<(&'a BoxPlace, usize)>,
 }
@@ -109,6 +116,11 @@ impl Reads<'_> {
             Space::Global(g) => {
                 self.global.push((i, g));
                 self.places.push(v.offset);
+                let ends = v.limits.iter().flat_map(|l| [l.offset, l.extent]);
+                self.places.extend(ends);
+                if !v.limits.is_empty() {
+                    self.limited.push(i);
+                }
             }
             Space::Free | Space::Gathered => {}
         }
@@ -128,6 +140,16 @@ impl<'p, 'a> Finder<'p, 'a> {
             self.out.open.extend([*start, *end]);
         }
         self.out.open.extend(&reads.dims);
+        for v in &reads.limited {
+            let limits = &self.plan.views[*v].limits;
+            self.out.open.extend(limits.iter().flat_map(|l| [l.offset, l.extent]));
+        }
+        let mut limited = reads.limited;
+        limited.retain(|v| self.ends_by_block(*v));
+        if !limited.is_empty() {
+            self.out.limited.insert(key(stmt), limited);
+            self.out.decides.extend(around.iter().map(|s| key(s)));
+        }
         let mut deciding = reads.dims;
         deciding.retain(|d| of_block(self.p, put(self.p, &self.loops, *d), 0));
         if !deciding.is_empty() {
@@ -200,6 +222,7 @@ impl<'p, 'a> Finder<'p, 'a> {
 
     fn leaf(&self, leaf: &'a LeafPlan, reads: &mut Reads<'a>) {
         reads.dims.extend(leaf.valid);
+        reads.valid = leaf.valid;
         leaf.operands.iter().for_each(|o| reads.view(self.plan, o.view));
         if let How::Bulk(bulk) = &leaf.how {
             self.bulk(bulk, reads);
@@ -219,6 +242,12 @@ impl<'p, 'a> Finder<'p, 'a> {
         }
     }
 
+    /// Whether blocks may have other elements of a view than others.
+    fn ends_by_block(&self, view: usize) -> bool {
+        let by_block = |d: Dim| of_block(self.p, put(self.p, &self.loops, d), 0);
+        self.plan.views[view].limits.iter().any(|l| by_block(l.offset) || by_block(l.extent))
+    }
+
     /// Whether blocks touch the same of global memory, moved by what depends on the block.
     fn global(&mut self, reads: &mut Reads<'a>, around: &[&'p Stmt]) {
         let (p, loops) = (self.p, &self.loops);
@@ -227,6 +256,7 @@ impl<'p, 'a> Finder<'p, 'a> {
         }
         self.needed.extend(reads.places.iter().flat_map(|d| p.vars_in(put(p, loops, *d))));
         let alike = around.iter().all(|a| !self.out.deciding.contains_key(&key(a)));
+        let valid_by_block = reads.valid.is_some_and(|d| of_block(p, put(p, loops, d), 0));
         for (v, g) in &reads.global {
             let view = &self.plan.views[*v];
             let whole = match reads.boxed {
@@ -234,7 +264,8 @@ impl<'p, 'a> Finder<'p, 'a> {
                 _ => true,
             };
             let part = part_of_block(p, put(p, loops, view.offset));
-            match part.filter(|_| whole && alike) {
+            let same = !self.ends_by_block(*v) && !valid_by_block;
+            match part.filter(|_| whole && alike && same) {
                 Some(part) => drop(self.out.moves.insert(*v, part)),
                 None => drop(self.out.walked.insert(*g)),
             }

@@ -65,6 +65,11 @@ impl Value {
         self.map(add)
     }
 
+    /// By how much it is more than another value.
+    pub(crate) fn less(&self, other: &Value) -> Value {
+        each(self, other, i64::checked_sub)
+    }
+
     /// By how much another value is more, where that is the same for all threads.
     pub(crate) fn until(&self, later: &Value) -> Option<i64> {
         match (self, later) {

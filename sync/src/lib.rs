@@ -22,6 +22,7 @@ mod diagnose;
 mod differences;
 mod expr;
 mod family;
+mod limits;
 mod machine;
 mod memory;
 mod motion;
@@ -32,6 +33,7 @@ mod plan;
 mod print;
 mod regions;
 mod report;
+mod samples;
 mod strand;
 mod threads;
 

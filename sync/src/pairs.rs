@@ -8,7 +8,7 @@ use crate::report::{AgentKind, Keeps, Missing};
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Program;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ const MAX_PAIRS: usize = 1 << 14;
 const SAMPLED: u64 = 16;
 /// Faults that are kept.
 const MAX_FAULTS: usize = 64;
+
+const UNSURE: &str = "where tiles end depends on what is not known";
 
 /// Two statements and what they do: first statement, what it does, in whose time; second statement.
 pub(crate) type Key = (u32, Does, AgentKind, u32, Does, AgentKind, u32, u32);
@@ -129,8 +131,10 @@ pub(crate) struct Pairs {
     last: Option<(Key, usize)>,
     pub(crate) list: Vec<(Key, Known)>,
     pub(crate) faults: Vec<Found>,
-    /// Whether the access that is made may be one of other threads of its group.
-    pub(crate) inexact: bool,
+    /// Why the access that is looked at may not be made: by this thread of its group, or at all.
+    pub(crate) inexact: Option<&'static str>,
+    /// Statements of which it is not known which elements there are.
+    unsure: FxHashSet<u32>,
     pub(crate) overflowed: bool,
     /// What is kept in order beside accesses, how often that was seen, and by what.
     pub(crate) kept: BTreeMap<Kept, (u64, Vec<Way>)>,
@@ -207,6 +211,12 @@ impl Pairs {
         self.list.get_mut(i).map(|(_, known)| known)
     }
 
+    /// A statement may not access all that it seems to: which elements there are is not known.
+    pub(crate) fn unsure(&mut self, site: u32) {
+        self.unsure.insert(site);
+        self.inexact = self.inexact.or(Some(UNSURE));
+    }
+
     /// Two accesses meet.
     pub(crate) fn meet(
         &mut self,
@@ -217,7 +227,8 @@ impl Pairs {
         relation: Relation,
         at: &At<'_>,
     ) {
-        let inexact = self.inexact;
+        let unsure = self.unsure.contains(&first.site);
+        let inexact = self.inexact.or(unsure.then_some(UNSURE));
         let key = (
             first.site,
             did,
@@ -251,11 +262,9 @@ impl Pairs {
             Relation::Unordered => Missing::Order,
             Relation::UnderWay => Missing::Wait,
         };
-        if inexact {
+        if let Some(why) = inexact {
             if known.undecided.is_none() {
-                known.undecided = Some(
-                    "it is not said which thread of a group accesses what: the spec names no atom",
-                );
+                known.undecided = Some(why);
                 (known.threads, known.at) = (threads, at.text());
             }
         } else if known.missing.is_none() {

@@ -5,6 +5,7 @@ mod leaf;
 mod places;
 
 use crate::expr::Exprs;
+use crate::limits::Limit;
 use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::ast::{AccumulateOp, NodeId};
 use carbyne_ir::expr::Dim;
@@ -79,6 +80,10 @@ pub(crate) struct View {
     pub(crate) bits: i64,
     /// Of each granule, an element that begins it.
     pub(crate) first: Vec<u32>,
+    /// Modes that it may reach over the end of: nothing is accessed there.
+    pub(crate) limits: Vec<Limit>,
+    /// Whether it has others of which it is not known how coordinates follow from its elements.
+    pub(crate) is_open_ended: bool,
 }
 
 /// An operand of a leaf.

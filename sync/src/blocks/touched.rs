@@ -136,14 +136,17 @@ impl<'a> Walker<'_, 'a> {
                 continue;
             }
             let bases = self.exprs.value(view.offset, env);
+            let kept = view.kept(self.exprs, env);
             for t in active.threads() {
+                self.unsure |= kept.is_unsure(t);
                 let list: &[u32] = match (&o.of_thread, places[t % window]) {
                     (Some(all), Some(place)) => all.get(place).map_or(&[], |l| l.as_slice()),
                     _ => &view.first,
                 };
                 let most = valid.as_ref().map(|v| v.of(t));
                 let base = bases.of(t);
-                let elements = list.iter().filter(|e| most.is_none_or(|n| i64::from(**e) < n));
+                let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
+                let elements = list.iter().filter(|e| is_valid(**e) && kept.has(t, **e));
                 let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
                 self.touch(g, &noted, all, (env.block, t), site, does);
             }
@@ -168,6 +171,7 @@ impl<'a> Walker<'_, 'a> {
                 (false, _) => Does::Read,
             };
             let noted = self.noted(g, v, env.block, site, does);
+            let kept = view.kept(self.exprs, env);
             for t in active.threads() {
                 let base = self.exprs.at(view.offset, env, t).ok_or(Unwalked::Unknown)?;
                 let place = match &bulk.boxed {
@@ -181,10 +185,12 @@ impl<'a> Walker<'_, 'a> {
                 self.spend(view.first.len() as u64)?;
                 // Of most boxes all lies in the tensor.
                 let place = place.filter(|(at, extents)| !is_whole(&view.modes, at, extents));
+                self.unsure |= kept.is_unsure(t);
                 let inside = |e: &&u32| {
-                    place.as_ref().is_none_or(|(at, extents)| {
+                    let in_box = place.as_ref().is_none_or(|(at, extents)| {
                         crate::machine::is_inside(i64::from(**e), &view.modes, at, extents)
-                    })
+                    });
+                    in_box && kept.has(t, **e)
                 };
                 let elements = view.first.iter().filter(inside);
                 let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));

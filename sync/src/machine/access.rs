@@ -2,6 +2,9 @@
 
 use super::*;
 
+const NO_ATOM: &str =
+    "it is not said which thread of a group accesses what: the spec names no atom";
+
 impl<'p, 'a> Machine<'p, 'a> {
     pub(super) fn who(&self, rank: usize, t: usize, proxy: Proxy) -> Who {
         Who { thread: self.global_thread(rank, t), proxy, serial: self.serial }
@@ -37,7 +40,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             How::Bulk(bulk) => return self.bulk(strand, leaf, bulk, active, site),
             How::Atom { .. } => false,
             How::Meaning => groups.groups.first().is_some_and(|g| g.len() > 1),
-        };
+        }
+        .then_some(NO_ATOM);
         if let How::Atom { visibility: Visibility::AsyncGroup | Visibility::WgmmaGroup, .. } =
             leaf.how
         {
@@ -46,7 +50,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         self.pairs.inexact = inexact;
         let done = self.leaf_operands(strand, leaf, active, site);
-        self.pairs.inexact = false;
+        self.pairs.inexact = None;
         done
     }
 
@@ -124,6 +128,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             (Does::Read, Some(dim)) => Some(self.valid(dim, &strand.env, view.places.len())),
             _ => None,
         };
+        let kept = self.kept(view, &strand.env);
         let lane_of: Option<&Vec<Vec<u16>>> = match &leaf.how {
             How::Atom { groups, size, .. } if *size > 1 => Some(groups),
             _ => None,
@@ -159,14 +164,21 @@ impl<'p, 'a> Machine<'p, 'a> {
                 (Some(all), Some(place)) => all.get(place).map_or(&[], |l| l.as_slice()),
                 _ => &view.first,
             };
-            match most {
-                Some(n) if n < view.places.len() as i64 => {
-                    let list: Vec<u32> =
-                        list.iter().copied().filter(|e| i64::from(*e) < n).collect();
-                    self.touch_part((rank, o.view), &list, base, does, &who, record)?;
-                }
-                _ => self.touch((rank, o.view), list, base, does, &who, record)?,
+            let most = most.filter(|n| *n < view.places.len() as i64);
+            let inexact = self.pairs.inexact;
+            if kept.is_unsure(t) {
+                self.pairs.unsure(site);
             }
+            let touched = if most.is_none() && kept.has_all(t) {
+                self.touch((rank, o.view), list, base, does, &who, record)
+            } else {
+                let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
+                let is_there = |e: &u32| is_valid(*e) && kept.has(t, *e);
+                let list: Vec<u32> = list.iter().copied().filter(is_there).collect();
+                self.touch_part((rank, o.view), &list, base, does, &who, record)
+            };
+            self.pairs.inexact = inexact;
+            touched?;
         }
         Ok(())
     }

@@ -55,6 +55,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             let ranks = self.ranks_of(strand, bulk, t, site)?;
             let phases = self.phases_of(strand, bulk, &ranks, t, site)?;
             let inside = self.inside(bulk, strand, t, site)?;
+            let (kept_source, kept_target) =
+                (self.kept(source, &strand.env), self.kept(target, &strand.env));
+            let inexact = self.pairs.inexact;
+            if kept_source.is_unsure(t) || kept_target.is_unsure(t) {
+                self.pairs.unsure(site);
+            }
             let class = self.clocks.class(thread);
             let batch = class.queue(Engine::Bulk).open();
             let lanes = 1u32 << (t % 32);
@@ -81,7 +87,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             let record = make(read, source, self.serial);
             let who = Who { thread, proxy: record.proxy, serial: self.serial };
             self.touch_box((strand.rank, bulk.source), from, Does::Read, (&who, record), |e| {
-                of_target || inside(e)
+                (of_target || inside(e)) && kept_source.has(t, e)
             })?;
             for (i, rank) in ranks.iter().enumerate() {
                 let by = match phases.get(i) {
@@ -95,9 +101,10 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let who = Who { thread, proxy: record.proxy, serial: self.serial };
                 let does = adds.unwrap_or(Does::Write);
                 self.touch_box((*rank, bulk.target), to, does, (&who, record), |e| {
-                    !of_target || inside(e)
+                    (!of_target || inside(e)) && kept_target.has(t, e)
                 })?;
             }
+            self.pairs.inexact = inexact;
             self.issue(thread, bulk, phases, site)?;
         }
         Ok(())

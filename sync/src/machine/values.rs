@@ -1,6 +1,8 @@
 //! What expressions are, and for how long what is decided by them lasts. Nothing else here evaluates an expression.
 
 use super::*;
+use crate::limits::{Kept, Limit};
+use crate::plan::View;
 
 impl<'p, 'a> Machine<'p, 'a> {
     /// A value that decides what is done: it stays what it is.
@@ -47,6 +49,34 @@ impl<'p, 'a> Machine<'p, 'a> {
             self.watch.still(self.exprs, dim, env, 1);
         }
         value
+    }
+
+    /// Which elements of a view there are.
+    pub(super) fn kept(&mut self, view: &'a View, env: &Env) -> Kept<'a> {
+        if !self.watch.is_idle() {
+            view.limits.iter().for_each(|limit| self.watch_limit(limit, env));
+        }
+        view.kept(self.exprs, env)
+    }
+
+    /// For how long the elements stay below the extent that are, and the others beyond it.
+    fn watch_limit(&mut self, limit: &Limit, env: &Env) {
+        let exprs = self.exprs;
+        let (extent, offset) = (exprs.value(limit.extent, env), exprs.value(limit.offset, env));
+        let room = extent.less(&offset);
+        let mask = Mask::first(self.n_threads);
+        for (op, edge) in [(CmpOp::Ge, limit.end), (CmpOp::Le, limit.least)] {
+            let is_beyond = |v: i64| v != NOTHING && crate::expr::holds(v, op, edge);
+            if mask.threads().all(|t| is_beyond(room.of(t))) {
+                self.watch.compares(&mask, (&extent, &offset.plus(edge)), op, |along| {
+                    let motion = |dim: Dim| exprs.motion(dim, env, along);
+                    (motion(limit.extent), motion(limit.offset))
+                });
+                return;
+            }
+        }
+        self.watch.still(exprs, limit.extent, env, 1);
+        self.watch.still(exprs, limit.offset, env, 1);
     }
 
     /// How an expression moves, along both ways.

@@ -80,7 +80,9 @@ impl Plan {
                 let units = (g * 8 / view.bits).max(1);
                 let aligned = divisor % units == 0 || view.offset == Dim::Const(0);
                 let kept = swizzle.is_none_or(|s| s.is_none() || 1i64 << s.base() >= g);
-                aligned && kept && chunk % units == 0
+                let whole = || lists.iter().all(|list| takes_whole(view, *list, units));
+                let fits = aligned && kept && chunk % units == 0;
+                fits && (view.limits.is_empty() || whole())
             };
             let mut g = granule;
             let least = (view.bits / 8).clamp(1, MAX_GRANULE);
@@ -122,7 +124,7 @@ impl Plan {
             let units = self.units(view);
             let mut seen = BTreeSet::new();
             view.first = (0..view.places.len() as u32)
-                .filter(|e| seen.insert(view.places[*e as usize].div_euclid(units)))
+                .filter(|e| seen.insert(granule_of(view, *e, units)))
                 .collect();
         }
         let mut leaves = std::mem::take(&mut self.leaves);
@@ -132,9 +134,7 @@ impl Plan {
             let units = self.units(view);
             for list in all {
                 let mut seen = BTreeSet::new();
-                list.retain(|e| {
-                    seen.insert(view.places.get(*e as usize).map_or(0, |p| p.div_euclid(units)))
-                });
+                list.retain(|e| seen.insert(granule_of(view, *e, units)));
             }
         }
         (self.views, self.leaves) = (views, leaves);
@@ -150,6 +150,27 @@ impl Plan {
             Space::Registers(_) | Space::Free | Space::Gathered => 1,
         }
     }
+}
+
+/// The granule of an element, and which end of a mode decides whether there is one.
+fn granule_of(view: &View, e: u32, units: i64) -> (i64, Vec<i64>) {
+    let place = view.places.get(e as usize).map_or(0, |p| p.div_euclid(units));
+    (place, view.limits.iter().map(|limit| limit.class(e as usize)).collect())
+}
+
+/// Whether these elements, or all, fill granules of so many scalars, wherever the modes end that the view reaches over the end
+/// of.
+fn takes_whole(view: &View, elements: Option<&[u32]>, units: i64) -> bool {
+    let mut taken: BTreeMap<_, BTreeSet<i64>> = BTreeMap::new();
+    let mut take = |e: u32| {
+        let place = view.places.get(e as usize).map_or(0, |p| p.rem_euclid(units));
+        taken.entry(granule_of(view, e, units)).or_default().insert(place);
+    };
+    match elements {
+        None => (0..view.places.len() as u32).for_each(&mut take),
+        Some(list) => list.iter().copied().for_each(&mut take),
+    }
+    taken.values().all(|places| places.len() as i64 == units)
 }
 
 /// The most scalars of which these elements, or all, are whole aligned chunks; 0 where there are none.

@@ -4,6 +4,7 @@ use super::{
     Component, GlobalBuffer, MAX_GLOBAL_GRANULE, MAX_GRANULE, Plan, SharedBuffer, Space, View,
 };
 use crate::expr::Exprs;
+use crate::limits::Limit;
 use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::program::{BufferId, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
@@ -106,7 +107,7 @@ impl Plan {
             return found.clone();
         }
         let made = self.make_view(exprs, id).map(|view| {
-            self.n_places += view.places.len() as i64;
+            self.n_places += (view.places.len() * (1 + view.limits.len())) as i64;
             self.views.push(view);
             self.views.len() - 1
         });
@@ -128,13 +129,16 @@ impl Plan {
             spread: tensor.dist.is_some(),
             bits: p.scalar_of(id).bits(),
             first: vec![],
+            limits: vec![],
+            is_open_ended: false,
         };
         if matches!(space, Space::Free | Space::Gathered) {
             return Ok(view);
         }
         let layout = exprs.layout(&tensor.concat()).ok_or("its layout is not known")?;
         let size = layout.size();
-        if self.n_places + size > MAX_PLACES {
+        let of_all = size.saturating_mul(1 + tensor.bounds.len() as i64);
+        if self.n_places.saturating_add(of_all) > MAX_PLACES {
             return Err("the kernel's tensors have more elements than are followed".to_owned());
         }
         if !(0..=MAX_ELEMENTS).contains(&size) {
@@ -142,6 +146,13 @@ impl Plan {
         }
         view.modes = layout.modes().iter().map(|m| m.size()).collect();
         view.places = (0..size).map(|e| layout.at(e)).collect();
+        for bound in &tensor.bounds {
+            let along = exprs.layout(&bound.concat()).filter(|along| along.size() == size);
+            match along {
+                Some(along) => view.limits.push(Limit::new(&p.arena, bound, &along)),
+                None => view.is_open_ended = true,
+            }
+        }
         Ok(view)
     }
 }

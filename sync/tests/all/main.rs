@@ -5,5 +5,6 @@ mod comments;
 mod corpus;
 mod faults;
 mod loops;
+mod partial;
 mod says;
 mod support;

@@ -1,0 +1,129 @@
+//! Values of symbols to try a kernel with: small ones, and some that tiles do not divide.
+
+use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
+use carbyne_ir::program::{Program, SpecId, StmtKind};
+use std::collections::{BTreeMap, HashMap};
+
+/// Assignments that are looked at until all facts are kept.
+const MAX_LOOKS: usize = 1 << 10;
+/// Largest tile that values are chosen by.
+const MAX_TILE: i64 = 1 << 10;
+
+/// Values of all symbols that keep the facts: such that there are several tiles along each mode, the last one a part of one
+/// where that may be; and small ones. None where there are no symbols, or no values were found.
+pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
+    if p.symbols.is_empty() {
+        return vec![];
+    }
+    let tiles = tiles(p, kernel);
+    // What is divided into tiles first: other symbols follow from these values.
+    let mut order = p.symbols.clone();
+    order.sort_by_key(|symbol| !tiles.contains_key(symbol));
+    let mut found = vec![];
+    for tiled in [true, false] {
+        let mut search = Search { p, tiles: &tiles, tiled, looks: 0, values: HashMap::new() };
+        if search.choose(&order) && !found.contains(&search.values) {
+            found.push(search.values);
+        }
+    }
+    found
+}
+
+struct Search<'a> {
+    p: &'a Program,
+    tiles: &'a BTreeMap<VarId, i64>,
+    /// Whether values that tiles do not divide are tried first.
+    tiled: bool,
+    looks: usize,
+    values: HashMap<VarId, i64>,
+}
+
+impl Search<'_> {
+    /// Chooses values of these symbols.
+    fn choose(&mut self, symbols: &[VarId]) -> bool {
+        let Some((symbol, others)) = symbols.split_first() else { return true };
+        for value in self.candidates(*symbol) {
+            self.looks += 1;
+            if self.looks > MAX_LOOKS {
+                return false;
+            }
+            self.values.insert(*symbol, value);
+            let keeps = self.p.check_facts(&|v| self.values.get(&v).copied()).is_ok();
+            if keeps && self.choose(others) {
+                return true;
+            }
+            self.values.remove(symbol);
+        }
+        false
+    }
+
+    /// Values of a symbol, the best first.
+    fn candidates(&self, symbol: VarId) -> Vec<i64> {
+        /// Enough for loops to come round and for blocks to have neighbors.
+        const MULTIPLE: i64 = 4;
+        /// Small ones that are tried.
+        const FEW: i64 = 16;
+        let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(symbol);
+        let div = div.max(1);
+        let up = |v: i64| v.checked_add((v.checked_neg()?).rem_euclid(div));
+        let tile = self.tiles.get(&symbol).copied();
+        let partial = tile.and_then(|tile| up(2 * tile + 1));
+        let usual = div.checked_mul(MULTIPLE).and_then(|v| up(v.max(lo)));
+        let most = hi.and_then(|hi| hi.checked_sub(hi.rem_euclid(div)));
+        // As large as others that may have to fit, and a little larger.
+        let mut chosen: Vec<i64> = self.values.values().copied().collect();
+        chosen.sort_unstable_by(|a, b| b.cmp(a));
+        chosen.dedup();
+        let fitting: Vec<i64> = chosen.into_iter().take(FEW as usize).filter_map(up).collect();
+        let mut all = vec![];
+        if self.tiled {
+            all.extend(partial);
+            all.extend(fitting.iter().flat_map(|v| [v.checked_add(div), Some(*v)]).flatten());
+        }
+        all.extend(usual);
+        all.extend((0..FEW).filter_map(|i| up(lo)?.checked_add(i.checked_mul(div)?)));
+        all.extend(partial);
+        all.extend(fitting);
+        all.extend(most);
+        let mut seen = vec![];
+        all.retain(|v| {
+            let fits = *v >= lo && hi.is_none_or(|hi| *v <= hi) && !seen.contains(v);
+            seen.push(*v);
+            fits
+        });
+        all
+    }
+}
+
+/// The largest constant that each symbol is divided by where a kernel says how many blocks and turns there are.
+fn tiles(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
+    let mut found: BTreeMap<VarId, i64> = BTreeMap::new();
+    let mut stack: Vec<Dim> = vec![];
+    if let Some(exec) = p.specs[kernel].exec {
+        let blocks = p.threads[exec.blocks].concat();
+        stack.extend(blocks.leaves().iter().map(|(extent, _)| *extent));
+    }
+    for stmt in p.walk_body(kernel).stmts() {
+        if let StmtKind::For { start, end, .. } = &stmt.kind {
+            stack.extend([*start, *end]);
+        }
+    }
+    while let Some(dim) = stack.pop() {
+        let Dim::Expr(id) = dim else { continue };
+        match p.arena.node(id) {
+            Node::Var(_) => {}
+            Node::Linear { terms, .. } => stack.extend(terms.iter().map(|(t, _)| Dim::Expr(*t))),
+            Node::Div(a, b) | Node::Mod(a, b) | Node::CeilDiv(a, b) => {
+                if let Dim::Const(tile @ 2..=MAX_TILE) = b {
+                    for var in p.vars_in(a).into_iter().filter(|v| p.symbols.contains(v)) {
+                        let most = found.entry(var).or_insert(tile);
+                        *most = tile.max(*most);
+                    }
+                }
+                stack.extend([a, b]);
+            }
+            Node::Mul(a, b) | Node::Min(a, b) | Node::Max(a, b) => stack.extend([a, b]),
+        }
+    }
+    found
+}
