@@ -728,6 +728,8 @@ pub enum ViewOp {
     Permute(Vec<Expr>),
     /// `.iota(1)`: not the elements, but the coordinate of each along that mode.
     Iota(Expr),
+    /// `.plus(S - T)`: of coordinates, each and a number.
+    Plus(Expr),
     /// `[%rows, _]`, `[0..64, _]`: as an index, with ranges of a mode or coordinates from an integer tensor.
     Pick(Vec<Pick>),
     /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions move

@@ -507,6 +507,8 @@ pub enum MeansInput {
     Value(usize),
     /// A literal.
     Number(f64),
+    /// A number that is known at launch.
+    Size(Dim),
 }
 
 /// A read operand.

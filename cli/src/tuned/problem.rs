@@ -126,6 +126,7 @@ impl Writer<'_> {
                 let _ = match input {
                     MeansInput::Value(v) => write!(self.out, " %v{v}"),
                     MeansInput::Number(v) => write!(self.out, " {v:?}"),
+                    MeansInput::Size(d) => write!(self.out, " {}", self.p.arena.display(*d)),
                 };
             }
             self.out.push(';');

@@ -4,7 +4,7 @@ use super::Lowering;
 use super::access::Values;
 use super::descriptor::Described;
 use super::stmts::line_comment;
-use crate::cpp::ast::{Assign, Binary, Expr, Piece, Stmt, StmtKind};
+use crate::cpp::ast::{Assign, Binary, Expr, Piece, Stmt, StmtKind, Type};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
 use carbyne_atoms::bind::{self, Accesses};
@@ -148,7 +148,11 @@ impl Lowering<'_> {
             count = cx.max(count, Dim::Const(0)).map_err(errors::layout)?;
         }
         let bytes = cx.mul(count, Dim::Const(bits / 8)).map_err(errors::layout)?;
-        let bytes = self.index(bytes)?;
+        let printed = self.indices.print(bytes)?;
+        let bytes = match printed.wide {
+            true => Expr::Cast(Type::named("int"), Box::new(printed.expr)),
+            false => printed.expr,
+        };
         Ok(Some(match self.all_less(&accesses.source)? {
             Some(cond) => cond.choose(bytes, Expr::Int(0)),
             None => bytes,

@@ -44,9 +44,13 @@ impl Lowering<'_> {
                     texts.insert(name, v.to_string());
                 }
                 (Some(NumberForm::Register(class) | NumberForm::Either(class)), _) => {
-                    let mut value = self.index(value)?;
+                    let printed = self.indices.print(value)?;
+                    let mut value = printed.expr;
+                    // Coordinates of boxes have 32 bits: the launch refuses tensors that have more.
                     if class != AsmClass::R {
                         value = Expr::Cast(Type::named(class.cxx()), Box::new(value));
+                    } else if printed.wide {
+                        value = Expr::Cast(Type::named("int"), Box::new(value));
                     }
                     registers.insert(name, vec![(class.letter().to_string(), value)]);
                 }

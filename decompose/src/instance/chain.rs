@@ -7,6 +7,7 @@
 use super::graph::{Graph, Input, Step};
 use super::pattern::{Bound, Found, Hole};
 use super::place::Place;
+use super::symbols::Symbols;
 use crate::names::Names;
 use carbyne_ir::ast::{
     self, Apply, Attr, AttrValue, Call, Expr, ExprKind, Name, Operand, ReduceOp, ResultType, Spec,
@@ -96,6 +97,8 @@ pub(crate) struct Chains<'a> {
     pub types: HashMap<String, Scalar>,
     /// Names that stand for views of operands.
     pub views: HashMap<String, View>,
+    /// What numbers stand for that are those of symbols.
+    pub sizes: Option<&'a Symbols>,
 }
 
 impl Chains<'_> {
@@ -178,7 +181,8 @@ impl Chains<'_> {
             let own = own.ok_or_else(|| Unwritten::Untyped(view.base.text.clone()))?;
             known.insert(*value, Known::Given { view: (*view).clone(), scalar: own });
         }
-        let mut w = Writing { graph, place: &place, out: vec![], known, same, names: self.names };
+        let (out, sizes) = (vec![], self.sizes);
+        let mut w = Writing { graph, place: &place, out, known, same, names: self.names, sizes };
         for step in steps {
             w.step(&graph.steps[*step])?;
         }
@@ -232,7 +236,8 @@ impl Chains<'_> {
             .ok_or_else(|| Unwritten::Untyped(from.base.text.clone()))?;
         let place = Place { extents: graph.values[*output].extents.clone(), cuts: vec![] };
         let (known, same) = (BTreeMap::new(), BTreeMap::new());
-        let mut w = Writing { graph, place: &place, out: vec![], known, same, names: self.names };
+        let (out, sizes) = (vec![], self.sizes);
+        let mut w = Writing { graph, place: &place, out, known, same, names: self.names, sizes };
         w.known.insert(*value, Known::Given { view: (*from).clone(), scalar: from_type });
         // Operands by names, which a `means` block speaks of.
         let mut reads: Vec<View> = vec![(*from).clone()];
@@ -359,9 +364,17 @@ struct Writing<'a> {
     /// Values that are the same as others.
     same: BTreeMap<usize, usize>,
     names: &'a mut Names,
+    sizes: Option<&'a Symbols>,
 }
 
 impl Writing<'_> {
+    /// A literal, or the symbol for which it stands.
+    fn number(&self, n: f64) -> Expr {
+        let whole = Some(n as i64).filter(|whole| *whole as f64 == n);
+        let symbol = whole.and_then(|n| self.sizes?.expression(n));
+        symbol.cloned().unwrap_or_else(|| number(n))
+    }
+
     fn assign(&mut self, target: View, ty: Option<ResultType>, value: TensorExpr) {
         self.out.push(Stmt::new(StmtKind::Assign { target, ty, value }));
     }
@@ -450,7 +463,7 @@ impl Writing<'_> {
         for input in &step.inputs {
             args.push(match input {
                 Input::Value(v) => self.value(*v)?,
-                Input::Number(n) => TensorExpr::Number(number(*n)),
+                Input::Number(n) => TensorExpr::Number(self.number(*n)),
             });
         }
         let from = step.inputs.iter().find_map(|i| match i {

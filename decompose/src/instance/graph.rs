@@ -661,6 +661,7 @@ impl Builder<'_> {
                 inputs.push(match input {
                     MeansInput::Value(v) => Input::Value(of[*v].ok_or(Opaque::Meaningless)?),
                     MeansInput::Number(n) => Input::Number(*n),
+                    MeansInput::Size(_) => return Err(Opaque::Symbolic("a number".into())),
                 });
             }
             let first = match inputs.first() {

@@ -13,6 +13,8 @@ const UNITS: [i64; 3] = [64, 128, 256];
 const WIDE: [i64; 3] = [64, 256, 1024];
 /// Of what a product sums up.
 const SUMMED: [i64; 1] = [64];
+/// Rows that one block may hold.
+const LONGEST: i64 = 1 << 16;
 /// What is rounded up by more than one in so many, and by more than the least, is not looked at.
 const WASTE: i64 = 6;
 
@@ -33,8 +35,14 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             (false, _) => &WIDE,
         };
         let values = match symbols.and_then(|s| s.expression(*n)) {
-            Some(_) => multiples(*n, units),
-            None => rounded(*n, units),
+            Some(_) => {
+                let mut all = multiples(*n, units);
+                // Tiles of whole rows hold the longest.
+                let most = symbols.and_then(|s| s.bounds().get(n).copied().flatten());
+                all.extend(most.filter(|m| !multiplies && *m > *n && *m <= LONGEST).map(|m| (m + 63) / 64 * 64));
+                all
+            }
+            None => rounded(*n, units, multiplies),
         };
         all = all
             .into_iter()
@@ -69,8 +77,15 @@ fn extents(operands: &[(carbyne_ir::ast::Name, Option<ResultType>)]) -> BTreeSet
     named.collect()
 }
 
-/// An extent as multiples of units, the smallest first.
-fn rounded(n: i64, units: &[i64]) -> Vec<i64> {
+/// An extent as multiples of units, the smallest first. Instructions that multiply take at least 8, and vectors are no
+/// matrices of one column.
+fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
+    match n {
+        1 if multiplied => return vec![1, 8, 16],
+        2..8 if multiplied => return vec![8, 16],
+        8 if multiplied => return vec![8, 16],
+        _ => {}
+    }
     // What tiles divide well stays as it is.
     if n < 1 || n % 32 == 0 || n & (n - 1) == 0 || n < 64 && n % 16 == 0 {
         return vec![n];
@@ -100,14 +115,14 @@ mod tests {
     #[test]
     fn extents_are_rounded_where_nothing_divides_them() {
         for exact in [1, 2, 8, 16, 32, 48, 64, 96, 4096] {
-            assert_eq!(rounded(exact, &UNITS), [exact]);
+            assert_eq!(rounded(exact, &UNITS, false), [exact]);
         }
-        assert_eq!(rounded(3, &UNITS), [16]);
-        assert_eq!(rounded(50, &UNITS), [64]);
-        assert_eq!(rounded(100, &UNITS), [128]);
-        assert_eq!(rounded(1000, &UNITS), [1024]);
-        assert_eq!(rounded(4097, &UNITS), [4160, 4224, 4352]);
-        assert_eq!(rounded(50257, &WIDE), [50304, 50432, 51200]);
-        assert_eq!(rounded(i64::MAX, &UNITS), [i64::MAX; 0]);
+        assert_eq!(rounded(3, &UNITS, true), [16]);
+        assert_eq!(rounded(50, &UNITS, true), [64]);
+        assert_eq!(rounded(100, &UNITS, true), [128]);
+        assert_eq!(rounded(1000, &UNITS, true), [1024]);
+        assert_eq!(rounded(4097, &UNITS, true), [4160, 4224, 4352]);
+        assert_eq!(rounded(50257, &WIDE, true), [50304, 50432, 51200]);
+        assert_eq!(rounded(i64::MAX, &UNITS, true), [i64::MAX; 0]);
     }
 }

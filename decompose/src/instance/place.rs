@@ -68,7 +68,7 @@ impl Place {
                     index.push(Some(at.clone()));
                 } else {
                     // One element, which is broadcast, or all of a mode that the strategy's operand has not.
-                    sizes.push(Some(Expr::int(own[m])));
+                    sizes.push((own[m] == 1).then(|| Expr::int(1)));
                     index.push(Some(Expr::int(0)));
                 }
             }

@@ -7,9 +7,9 @@ use super::choose::Match;
 use super::padded;
 use super::params::{self, Numbers};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
-use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Module, Stmt, StmtKind};
+use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Module, Stmt, StmtKind, ViewOp};
 use carbyne_ir::expr::VarId;
-use carbyne_ir::program::Program;
+use carbyne_ir::program::{MeansInput, Operand, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A size of which nothing else is said.
@@ -33,6 +33,15 @@ impl Symbols {
     /// For a program; none where it has no symbols, or where no numbers do.
     pub(crate) fn of(p: &Program) -> Option<Self> {
         if p.symbols.is_empty() {
+            return None;
+        }
+        // What is computed of symbols has no number of its own.
+        let sizes = p.specs.iter().filter_map(|(_, s)| s.means.as_ref()).flat_map(|m| &m.steps);
+        let mut sizes = sizes.flat_map(|s| &s.inputs).filter_map(|input| match input {
+            MeansInput::Size(d) => Some(*d),
+            MeansInput::Value(_) | MeansInput::Number(_) => None,
+        });
+        if sizes.any(|d| p.arena.var_id(d).is_none()) {
             return None;
         }
         let mut taken = constants(p);
@@ -96,14 +105,19 @@ impl Symbols {
         self.of.iter().map(|(n, (_, most))| (*n, *most)).collect()
     }
 
-    /// Whether a statement still has a number that stands for a symbol.
+    /// Whether a statement has a view whose extents are numbers that stand for symbols.
     pub(crate) fn are_in(&self, stmt: &Stmt) -> bool {
         let mut found = false;
         let inner = Walk::new(std::slice::from_ref(stmt)).stmts();
         for stmt in inner {
             parts(stmt, &mut |part| {
-                if let Part::Expr(Expr { kind: ExprKind::Int(n), .. }) = part {
-                    found |= self.of.contains_key(n);
+                let Part::View(view, _) = part else { return };
+                let shapes = view.ops.iter().filter_map(|op| match op {
+                    ViewOp::Reshape(layout) => Some(&layout.shape),
+                    _ => None,
+                });
+                for e in shapes.flat_map(params::leaves) {
+                    found |= matches!(e.kind, ExprKind::Int(n) if self.of.contains_key(&n));
                 }
             });
         }
@@ -153,7 +167,7 @@ fn names(c: &Compare, name: &str) -> bool {
     params::names(&c.lhs, name) || params::names(&c.rhs, name)
 }
 
-/// Constant extents and strides of tensors.
+/// Constant extents and strides of tensors, and whole numbers among operands.
 fn constants(p: &Program) -> BTreeSet<i64> {
     let layouts = p.tensors.iter().map(|(_, t)| t.concat());
     let mut all = BTreeSet::new();
@@ -163,5 +177,17 @@ fn constants(p: &Program) -> BTreeSet<i64> {
             all.extend(stride.as_const());
         }
     }
+    let inputs = p.specs.iter().flat_map(|(_, spec)| {
+        let own = spec.inputs.iter().filter_map(|input| match input {
+            Operand::Number(n) => Some(*n),
+            Operand::Tensor(_) => None,
+        });
+        let means = spec.means.iter().flat_map(|m| &m.steps).flat_map(|s| &s.inputs);
+        own.chain(means.filter_map(|input| match input {
+            MeansInput::Number(n) => Some(*n),
+            MeansInput::Value(_) | MeansInput::Size(_) => None,
+        }))
+    });
+    all.extend(inputs.filter(|n| n.fract() == 0.0 && n.abs() < 1e15).map(|n| n as i64));
     all
 }

@@ -185,7 +185,8 @@ impl Instance<'_> {
         names: &mut Names,
     ) -> Result<Vec<Stmt>, Refused> {
         let (types, views) = (types.clone(), named(views));
-        let chains = Chains { graph: self.graph, found: self.found, names, types, views };
+        let (graph, found, sizes) = (self.graph, self.found, self.sizes);
+        let chains = Chains { graph, found, names, types, views, sizes };
         let mut writing = Holes { def: self.def, chains, failed: None };
         let stmts = visit::rewrite(stmts, &mut writing);
         match writing.failed {
@@ -242,8 +243,8 @@ impl Instance<'_> {
                 && self.def.is_hole(&call.name.text)
             {
                 let (types, views) = (types.clone(), named(&views));
-                let mut chains =
-                    Chains { graph: self.graph, found: self.found, names, types, views };
+                let (graph, found, sizes) = (self.graph, self.found, self.sizes);
+                let mut chains = Chains { graph, found, names, types, views, sizes };
                 let kernel = chains.kernel(call)?;
                 own.kind = StmtKind::Spec(kernel);
             } else if let StmtKind::Spec(kernel) = &mut own.kind {
@@ -512,6 +513,7 @@ pub(crate) fn number(n: i64) -> Expr {
 /// Computes what is constant.
 fn fold_all(stmts: &mut [Stmt]) {
     let none = Numbers::new();
+    let named = constants(stmts);
     let mut todo: Vec<&mut Stmt> = stmts.iter_mut().collect();
     while let Some(stmt) = todo.pop() {
         parts_mut_where(stmt, &mut |part| {
@@ -524,7 +526,7 @@ fn fold_all(stmts: &mut [Stmt]) {
                     e.span = span;
                     return false;
                 }
-                simplify(e);
+                simplify(e, &named);
             }
             true
         });
@@ -532,8 +534,23 @@ fn fold_all(stmts: &mut [Stmt]) {
     }
 }
 
-/// Leaves out what changes nothing: `x + 0`, `x * 1`, `x / 1`.
-fn simplify(e: &mut Expr) {
+/// Constants that `let` defines, once in all statements.
+fn constants(stmts: &[Stmt]) -> Numbers {
+    let (mut found, mut seen) = (Numbers::new(), BTreeSet::new());
+    for stmt in Walk::new(stmts).stmts() {
+        let StmtKind::Let(list) = &stmt.kind else { continue };
+        for (name, e) in list {
+            match eval(e, &Numbers::new()).filter(|_| seen.insert(name.text.clone())) {
+                Some(n) => drop(found.insert(name.text.clone(), n)),
+                None => drop(found.remove(&name.text)),
+            }
+        }
+    }
+    found
+}
+
+/// Leaves out what changes nothing: `x + 0`, `x * 1`, `x / 1`, and divides whole multiples.
+fn simplify(e: &mut Expr, named: &Numbers) {
     let none = Numbers::new();
     loop {
         let ExprKind::Bin(op, a, b) = &mut e.kind else { return };
@@ -548,8 +565,8 @@ fn simplify(e: &mut Expr) {
             (BinOp::Mul, Some(0), _) | (BinOp::Mul, _, Some(0)) | (BinOp::Mod, _, Some(1)) => {
                 Expr::int(0)
             }
-            // Whole multiples divided.
-            (BinOp::Div, _, Some(d)) => {
+            (BinOp::Div, _, _) => {
+                let Some(d) = eval(b, named) else { return };
                 let ExprKind::Bin(BinOp::Mul, _, by) = &a.kind else { return };
                 let Some(by) = eval(by, &none).filter(|by| d > 0 && by % d == 0) else { return };
                 let ExprKind::Bin(_, of, _) = &mut a.kind else { return };

@@ -368,7 +368,9 @@ macro_rules! parts {
                             ViewOp::Tv(layout, threads) => {
                                 out.extend([P::Layout(layout), P::Referred(threads, Of::Threads)]);
                             }
-                            ViewOp::Peer(number) | ViewOp::Iota(number) => out.push(P::Expr(number)),
+                            ViewOp::Peer(number) | ViewOp::Iota(number) | ViewOp::Plus(number) => {
+                                out.push(P::Expr(number));
+                            }
                             ViewOp::Permute(order) => out.extend(order.$iter().map(P::Expr)),
                             ViewOp::Pick(picks) => {
                                 for pick in picks {

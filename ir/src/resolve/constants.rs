@@ -8,8 +8,7 @@ use super::{Fallible, Resolver, fail};
 use crate::ast::{self, BinOp, Expr, ExprKind};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
-use crate::program::{Buffer, BufferId, Tensor, TensorId};
-use crate::scalar::{Memory, Scalar};
+use crate::program::VarKind;
 use crate::span::Span;
 use std::cell::Cell;
 
@@ -137,50 +136,12 @@ impl Resolver {
         self.version > 1 && matches!(self.expr(e), Ok(Dim::Expr(_)))
     }
 
-    /// The integer that an index expression is, as a tensor without modes that lies nowhere.
-    pub(super) fn counted(&mut self, e: &Expr) -> Fallible<Option<TensorId>> {
-        if !self.counts(e) {
-            return Ok(None);
-        }
-        let value = self.expr(e)?;
-        let (lo, hi) = self.p.arena.range(value);
-        let fits = |d: Option<i64>| d.is_some_and(|d| i32::try_from(d).is_ok());
-        if !fits(lo) || !fits(hi) {
-            return fail(
-                Diagnostic::new(Code::TooLarge, e.span, "an index as a number that may not fit i32")
-                    .label(format!("it is {}", self.p.arena.display(value)))
-                    .help("bound the symbols, `where N <= 65536`, or the number, `min(N, 65536)`"),
-            );
-        }
-        let buffer = Buffer {
-            name: "index".to_owned(),
-            memory: Some(Memory::Ix),
-            scalar: Scalar::I32,
-            cosize: Dim::Const(1),
-            swizzle: None,
-            align: 4,
-            at: None,
-            reuses: None,
-            open: false,
-            range: None,
-            gather: None,
-            tensor: TensorId::from(self.p.tensors.len()),
-            span: e.span,
-            node: self.node,
-        };
-        let tensor = Tensor {
-            name: None,
-            buffer: BufferId::from(self.p.buffers.len()),
-            levels: vec![],
-            offset: value,
-            dist: None,
-            peer: None,
-            map: None,
-            bounds: vec![],
-            span: e.span,
-        };
-        self.p.buffers.push(buffer);
-        Ok(Some(self.p.tensors.push(tensor)))
+    /// A number that symbols make.
+    pub(super) fn size(&self, e: &Expr) -> Option<Dim> {
+        self.expr(e).ok().filter(|d| {
+            let vars = self.p.vars_in(*d);
+            vars.iter().all(|v| matches!(self.p.vars.get(v), Some(VarKind::Symbol)))
+        })
     }
 
     /// The value of a number where a literal is due, in binary64.

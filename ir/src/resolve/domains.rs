@@ -13,7 +13,7 @@ use super::exprs::overflow;
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{
-    self, AccumulateOp, Apply, BinaryOp, Expr, ExprKind, Operand, Pick, ReduceOp, SpecKind, TensorExpr,
+    self, AccumulateOp, Apply, BinOp, BinaryOp, Expr, ExprKind, Operand, Pick, ReduceOp, SpecKind, TensorExpr,
     UnaryOp, View, ViewOp,
 };
 use crate::diag::{Code, Diagnostic};
@@ -88,8 +88,11 @@ pub(super) struct Domains {
 /// An operand whose elements outside of edges must hold a number.
 struct Asked {
     buffer: BufferId,
-    /// Those that were known there.
+    /// Those that were known there, and those that the result has itself.
     edges: Vec<Edge>,
+    own: Vec<Edge>,
+    /// The modes along which elements meet, where the operand is the whole tensor.
+    modes: Option<Vec<usize>>,
     number: f64,
     span: Span,
 }
@@ -107,18 +110,22 @@ impl Resolver {
             return Ok(None);
         }
         let mut wanted: Vec<(usize, Vec<Edge>, f64)> = vec![];
+        // Edges of the result, and the modes of each operand along which elements meet.
+        let (mut of_result, mut meet): (Vec<Edge>, Vec<Vec<usize>>) = (vec![], vec![]);
         match spec.kind {
             SpecKind::Reduction(op) => {
                 let (axes, edges) = (self.axes_of(&spec.attrs, spec.span)?, self.edges_of(spec, 0)?);
                 let scalar = self.scalar_of_input(spec, 0)?;
                 let neutral = neutral(op, scalar);
                 let lacking = edges.into_iter().filter(|e| e.depends_on(axes.iter().copied()));
+                meet.push(axes.clone());
                 wanted.push((0, lacking.filter(|e| e.outside != neutral).collect(), neutral.unwrap_or(0.0)));
             }
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 let (a, b) = (self.edges_of(spec, 0)?, self.edges_of(spec, 1)?);
                 let rank = self.rank_of_input(spec, 0)?;
                 let (of_a, of_b) = (rank.saturating_sub(1), rank.saturating_sub(2));
+                meet.extend([vec![of_a], vec![of_b]]);
                 let along = |edges: Vec<Edge>, k: usize| -> Vec<Edge> {
                     edges.into_iter().filter(|e| e.depends_on([k])).collect()
                 };
@@ -145,6 +152,7 @@ impl Resolver {
                     e.outside != neutral && !own.iter().any(|o| o.is_same(e))
                 });
                 wanted.push((0, lacking.collect(), neutral.unwrap_or(0.0)));
+                of_result = own;
             }
             SpecKind::Binary(op) => {
                 if let Some((i, neutral)) = self.accumulated_input(spec, op)? {
@@ -156,6 +164,7 @@ impl Resolver {
                         e.outside != Some(neutral) && !own.iter().any(|o| o.is_same(e))
                     });
                     wanted.push((i, lacking.collect(), neutral));
+                    of_result = own;
                 }
             }
             SpecKind::Move
@@ -167,7 +176,7 @@ impl Resolver {
             | SpecKind::Generic => {}
         }
         for (i, _, number) in &wanted {
-            self.ask(spec, *i, *number);
+            self.ask(spec, (*i, meet.get(*i)), &of_result, *number);
         }
         wanted.retain(|(_, edges, _)| !edges.is_empty());
         if wanted.is_empty() {
@@ -221,6 +230,15 @@ impl Resolver {
         let limit = Expr { span, kind: limit.kind.clone() };
         let mut coordinate = view.clone();
         coordinate.ops.push(ViewOp::Iota(Expr { span, kind: ExprKind::Int(axis as i64) }));
+        // Constants are compared with; what else it is, is taken from the coordinates.
+        let limit = match limit.kind {
+            ExprKind::Int(_) => limit,
+            _ => {
+                let below = Expr::bin(BinOp::Sub, Expr::int(0), limit);
+                coordinate.ops.push(ViewOp::Plus(Expr { span, kind: below.kind.clone() }));
+                Expr { span, kind: ExprKind::Int(0) }
+            }
+        };
         let apply = |kind, args| {
             TensorExpr::Apply(Box::new(Apply { kind, args, attrs: vec![], span }))
         };
@@ -321,7 +339,13 @@ impl Resolver {
     }
 
     /// Notes what an operand must hold outside of its edges.
-    fn ask(&mut self, spec: &ast::Spec, i: usize, number: f64) {
+    fn ask(
+        &mut self,
+        spec: &ast::Spec,
+        (i, meet): (usize, Option<&Vec<usize>>),
+        own: &[Edge],
+        number: f64,
+    ) {
         let Some(Operand::View(view)) = spec.inputs.get(i) else { return };
         let Some(Binding::Tensor(t)) = self.scopes.get(Sigil::Data, &view.base.text) else {
             return;
@@ -329,7 +353,15 @@ impl Resolver {
         let buffer = self.p.tensors[t].buffer;
         let edges = self.domains.edges.get(&buffer).cloned().unwrap_or_default();
         if let Some(asked) = self.domains.asked.last_mut() {
-            asked.1.push(Asked { buffer, edges, number, span: view.span });
+            let modes = meet.filter(|_| view.ops.is_empty()).cloned();
+            asked.1.push(Asked {
+                buffer,
+                edges,
+                own: own.to_vec(),
+                modes,
+                number,
+                span: view.span,
+            });
         }
     }
 
@@ -491,9 +523,8 @@ impl Resolver {
             return Ok(None);
         };
         let extent = match number {
-            Operand::Value(e) => self.expr(e).ok(),
             Operand::Number(n) => n.text.parse::<i64>().ok().map(Dim::Const),
-            Operand::View(_) => None,
+            Operand::Value(_) | Operand::View(_) => None,
         };
         let Some(extent) = extent else { return Ok(None) };
         let t = match coordinate.ops.is_empty() {
@@ -637,7 +668,15 @@ impl Resolver {
         for one in &asked {
             let now = self.domains.edges.get(&one.buffer).map_or(&[][..], |e| &e[..]);
             let before = usize::from(one.buffer) < buffers;
-            let holds = |e: &Edge| e.outside == Some(one.number) || one.edges.contains(e);
+            let apart = |e: &Edge| {
+                one.modes.as_ref().is_some_and(|m| !e.depends_on(m.iter().copied()))
+            };
+            let holds = |e: &Edge| {
+                e.outside == Some(one.number)
+                    || one.edges.contains(e)
+                    || one.own.iter().any(|o| o.is_same(e))
+                    || apart(e)
+            };
             if before && !now.iter().all(holds) {
                 changed = changed.or(Some((one.buffer, one.span)));
             }

@@ -6,9 +6,10 @@
 use super::declare::Shaped;
 use super::scope::Sigil;
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Apply, Operand, ResultType, SpecKind, TensorExpr, UnaryOp, View};
+use crate::ast::{self, Apply, BinaryOp, Operand, ResultType, SpecKind, TensorExpr, UnaryOp, View};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
+use crate::layout::Layout;
 use crate::program::{Stmt, StmtKind};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
@@ -20,6 +21,13 @@ pub(super) fn declared_again(target: &View, ty: &ResultType) -> Diagnostic {
         .label("declared again by its type")
         .related(ty.span, "this type")
         .help("leave the type out to write the tensor, or choose another name")
+}
+
+/// A number that is known when the kernel runs stands where none can.
+fn no_operand(number: &ast::Expr) -> Diagnostic {
+    Diagnostic::new(Code::NumberKind, number.span, "a number that is no constant")
+        .label("known when the kernel runs")
+        .help("combine it with a tensor: `%x + N`, `%x / N`, `%x.iota(1) < N`")
 }
 
 impl Resolver {
@@ -212,12 +220,13 @@ impl Resolver {
                 }
             });
         }
+        let kind = self.with_sizes(apply, &mut inputs, to, stmt, out)?;
         if apply.kind == SpecKind::Select {
             self.chosen_numbers(&mut inputs, to, stmt, out)?;
         }
         self.agrees_with_cast(apply, to)?;
         let attrs = apply.attrs.iter().filter(|a| a.key.text != "to").cloned().collect();
-        let kind = match (apply.kind, inputs.first()) {
+        let kind = match (kind, inputs.first()) {
             // To a type that is a parameter, which may be that of the operand.
             (SpecKind::Unary(UnaryOp::Cast), Some(Operand::View(from)))
                 if self.parts.is_inside()
@@ -228,6 +237,83 @@ impl Resolver {
             (kind, _) => kind,
         };
         self.leaf(kind, inputs, to, attrs, stmt, apply.span, out)
+    }
+
+    /// Numbers that are known when the kernel runs become coordinates that they are added to, or tensors of one element. What
+    /// the operation is then.
+    fn with_sizes(
+        &mut self,
+        apply: &Apply,
+        inputs: &mut Vec<Operand>,
+        to: &View,
+        stmt: &ast::Stmt,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<SpecKind> {
+        let at = inputs.iter().position(|i| matches!(i, Operand::Value(_)));
+        let (Some(at), Some(Operand::Value(number))) =
+            (at, at.and_then(|at| inputs.get(at)).cloned())
+        else {
+            return Ok(apply.kind);
+        };
+        let beside = inputs.iter().find_map(|i| match i {
+            Operand::View(v) => Some(v.clone()),
+            Operand::Number(_) | Operand::Value(_) => None,
+        });
+        let (Some(beside), SpecKind::Binary(op)) = (beside, apply.kind) else {
+            return Err(Box::new(no_operand(&number)));
+        };
+        let id = self.tensor_named(&beside.base.text, beside.base.span)?;
+        let tensor = match beside.ops.is_empty() {
+            true => self.p.tensors[id].clone(),
+            false => self.data_view(&beside)?,
+        };
+        let of = |kind: ast::ExprKind| ast::Expr { kind, span: number.span };
+        let negative = || {
+            let zero = ast::Expr::int(0);
+            of(ast::Expr::bin(ast::BinOp::Sub, zero, number.clone()).kind.clone())
+        };
+        let is_counted = self.p.buffers[tensor.buffer].memory == Some(Memory::Ix);
+        if is_counted && (op.compares() || op == BinaryOp::Add || op == BinaryOp::Sub && at == 1) {
+            let by = if op == BinaryOp::Add { number.clone() } else { negative() };
+            let moved = Operand::View(beside.then(ast::ViewOp::Plus(by)));
+            if op.compares() {
+                inputs[1 - at] = moved;
+                let text = "0".to_owned();
+                inputs[at] = Operand::Number(ast::Number { text, span: number.span });
+                return Ok(apply.kind);
+            }
+            *inputs = vec![moved];
+            return Ok(SpecKind::Move);
+        }
+        let scalar = self.p.buffers[tensor.buffer].scalar;
+        let rank = tensor.levels.iter().map(Layout::rank).sum::<usize>();
+        if rank == 0 || tensor.levels.len() > 1 {
+            return Err(Box::new(no_operand(&number)));
+        }
+        // The coordinate of the first element, which is 0, and the number.
+        let zeros = vec![Some(of(ast::ExprKind::Int(0))); rank];
+        let first = beside
+            .then(ast::ViewOp::Iota(of(ast::ExprKind::Int(0))))
+            .then(ast::ViewOp::Index(zeros))
+            .then(ast::ViewOp::Plus(number.clone()));
+        let name = self.fresh(&to.base);
+        let extents = vec![Dim::Const(1); rank];
+        let counted = Shaped { extents: extents.clone(), scalar: Scalar::I32 };
+        self.declare(&name, None, Some(counted), false, stmt, out)?;
+        let view = View { base: name, ops: vec![], span: number.span };
+        let from = vec![Operand::View(first)];
+        self.leaf(SpecKind::Move, from, &view, vec![], stmt, number.span, out)?;
+        if scalar == Scalar::I32 {
+            inputs[at] = Operand::View(view);
+            return Ok(apply.kind);
+        }
+        let name = self.fresh(&to.base);
+        self.declare(&name, None, Some(Shaped { extents, scalar }), false, stmt, out)?;
+        let own = View { base: name, ops: vec![], span: number.span };
+        let cast = SpecKind::Unary(UnaryOp::Cast);
+        self.leaf(cast, vec![Operand::View(view)], &own, vec![], stmt, number.span, out)?;
+        inputs[at] = Operand::View(own);
+        Ok(apply.kind)
     }
 
     /// Compares the type that a cast names with that of the tensor that it is stored to.
@@ -352,7 +438,7 @@ impl Resolver {
         for arg in &apply.args {
             inputs.push(match arg {
                 TensorExpr::View(v) => Operand::View(v.clone()),
-                TensorExpr::Number(e) => Operand::Number(self.computed(e)?),
+                TensorExpr::Number(e) => self.number(e)?,
                 TensorExpr::Apply(inner) => {
                     let base = self.fresh(&to.base);
                     let view = View { base, ops: vec![], span: inner.span };

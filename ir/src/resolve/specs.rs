@@ -87,11 +87,7 @@ impl Resolver {
                     self.read.insert(self.p.tensors[t].buffer);
                     Operand::Tensor(t)
                 }
-                A::Value(e) => match (self.real(e), self.counted(e)?) {
-                    (Ok(v), _) => Operand::Number(v),
-                    (Err(_), Some(t)) => Operand::Tensor(t),
-                    (Err(refused), None) => return Err(refused),
-                },
+                A::Value(e) => Operand::Number(self.real(e)?),
                 A::Number(n) => match n.text.parse::<f64>() {
                     Ok(v) => Operand::Number(v),
                     Err(_) => {

@@ -501,6 +501,26 @@ impl Resolver {
                 }
             }
             ViewOp::Pick(picks) => self.picked(t, picks, span)?,
+            ViewOp::Plus(number) => {
+                if self.p.buffers[t.buffer].memory != Some(Memory::Ix) {
+                    return fail(
+                        Diagnostic::new(
+                            Code::Placement,
+                            span,
+                            "`.plus` of elements that are no coordinates",
+                        )
+                        .help("write the sum, `%x + 1`; coordinates are taken by `.iota(axis)`"),
+                    );
+                }
+                let number = self.expr(number)?;
+                let cx = &self.p.arena;
+                t.offset = Dim::add(cx, t.offset, number).map_err(|e| overflow(span, &e))?;
+                self.fits_32_bits(t, span)?;
+                // Further than the range of the elements says.
+                let counts = self.p.buffers[t.buffer].clone();
+                t.buffer = BufferId::from(self.p.buffers.len());
+                self.p.buffers.push(Buffer { range: None, ..counts });
+            }
             // Taken before.
             ViewOp::Iota(_) => {}
             ViewOp::Mine => {
@@ -561,6 +581,23 @@ impl Resolver {
             }
         }
         Ok(())
+    }
+
+    /// Coordinates and what is added to them are numbers of 32 bits.
+    fn fits_32_bits(&self, t: &Tensor, span: Span) -> Fallible<()> {
+        let cx = &self.p.arena;
+        let (lo, hi) = cx.range(t.offset);
+        let last = t.concat().cosize_in(cx).ok().and_then(|n| cx.range(n).1);
+        let most = hi.zip(last).and_then(|(hi, last)| hi.checked_add(last));
+        let fits = |n: Option<i64>| n.is_some_and(|n| i32::try_from(n).is_ok());
+        if fits(lo) && fits(most) {
+            return Ok(());
+        }
+        fail(
+            Diagnostic::new(Code::TooLarge, span, "coordinates that do not fit i32")
+                .label(format!("the first is {}", cx.display(t.offset)))
+                .help("bound the symbols, `where N <= 65536`, or the number, `min(N, 65536)`"),
+        )
     }
 
     fn indexed(

@@ -221,7 +221,8 @@ impl Resolver {
                 | ViewOp::Tv(..)
                 | ViewOp::Peer(_)
                 | ViewOp::TensorMap { .. }
-                | ViewOp::Iota(_) => {
+                | ViewOp::Iota(_)
+                | ViewOp::Plus(_) => {
                     return fail(
                         Diagnostic::new(
                             Code::Placement,

@@ -626,10 +626,16 @@ impl Lowering<'_, '_> {
                 },
             };
             let input = |i: &MeansInput| match i {
-                MeansInput::Value(v) => Input::Value(*v),
-                MeansInput::Number(v) => Input::Number(*v),
+                MeansInput::Value(v) => Ok(Input::Value(*v)),
+                MeansInput::Number(v) => Ok(Input::Number(*v)),
+                MeansInput::Size(size) => {
+                    let value = self.vars.constant(*size).map_err(|e| {
+                        Unchecked::Broken(unknown(step.span, "a number", &e))
+                    })?;
+                    Ok(Input::Number(value as f64))
+                }
             };
-            let inputs = step.inputs.iter().map(input).collect();
+            let inputs = step.inputs.iter().map(input).collect::<Result<_, Unchecked>>()?;
             chain.steps.push(Step { op, inputs, output: step.output });
         }
         chain.outputs.clone_from(&means.outputs);

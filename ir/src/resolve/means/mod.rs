@@ -367,6 +367,7 @@ impl Resolver {
                 | ViewOp::Scalar
                 | ViewOp::Elect
                 | ViewOp::Peer(_)
+                | ViewOp::Plus(_)
                 | ViewOp::TensorMap { .. } => {
                     return fail(
                         Diagnostic::new(
@@ -641,7 +642,11 @@ impl Resolver {
                     found.inputs.push(MeansInput::Value(value));
                     found.values.push(value);
                 }
-                ast::Operand::Value(e) => found.inputs.push(MeansInput::Number(self.real(e)?)),
+                ast::Operand::Value(e) => found.inputs.push(match (self.real(e), self.size(e)) {
+                    (Ok(v), _) => MeansInput::Number(v),
+                    (Err(_), Some(size)) => MeansInput::Size(size),
+                    (Err(refused), None) => return Err(refused),
+                }),
                 ast::Operand::Number(n) => match n.text.parse::<f64>() {
                     Ok(v) => found.inputs.push(MeansInput::Number(v)),
                     Err(_) => {

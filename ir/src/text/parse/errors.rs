@@ -341,6 +341,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::short_type => "a part of a type such as `f32`",
         Rule::permute | Rule::kw_permute => "`permute`",
         Rule::transpose | Rule::kw_transpose => "`transpose`",
+        Rule::plus | Rule::kw_plus => "`plus`",
         Rule::iota | Rule::kw_iota => "`iota`",
         Rule::pick => "a number or `_`",
         Rule::range => "a range such as `0..64`",

@@ -239,6 +239,7 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
             ViewOp::Permute(order)
         }
         Rule::iota => ViewOp::Iota(expr(parts.next(Rule::value)?)?),
+        Rule::plus => ViewOp::Plus(expr(parts.next(Rule::value)?)?),
         Rule::peer => ViewOp::Peer(expr(parts.next(Rule::value)?)?),
         Rule::tensormap => {
             let mut list = parts.next(Rule::modes_list)?.parts();

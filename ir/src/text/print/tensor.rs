@@ -171,6 +171,11 @@ pub(super) fn view(out: &mut String, sigil: char, view: &View) {
                 expr(out, axis);
                 out.push(')');
             }
+            ViewOp::Plus(number) => {
+                out.push_str(".plus(");
+                expr(out, number);
+                out.push(')');
+            }
             ViewOp::Pick(picks) => {
                 out.push('[');
                 for (i, pick) in picks.iter().enumerate() {

@@ -770,7 +770,7 @@ impl<'m> Walk<'m> {
                 }
                 ViewOp::Mine | ViewOp::Scalar | ViewOp::Elect => {}
                 ViewOp::Permute(order) => order.iter().for_each(|e| self.expr(e, depth + 2)),
-                ViewOp::Iota(axis) => self.expr(axis, depth + 1),
+                ViewOp::Iota(number) | ViewOp::Plus(number) => self.expr(number, depth + 1),
                 ViewOp::Pick(picks) => {
                     let plain = |p: &Pick| matches!(p, Pick::Keep | Pick::At(_));
                     if picks.iter().all(plain) {
