@@ -87,8 +87,17 @@ impl Runner<'_> {
             self.counts.leaves[i].executions += 1;
             if atom.group == 1 {
                 // Each lane for itself; all read before any writes.
+                let lanes = match atom.writes.first().map(|w| w.source) {
+                    Some(Source::View(v)) => {
+                        self.writing(&self.kernel.views[v], first_warp, lanes[0], leaf.site)?
+                    }
+                    _ => lanes[0],
+                };
                 let threads: Vec<u16> =
-                    (0..32).filter(|l| lanes[0] >> l & 1 == 1).map(|l| base + l).collect();
+                    (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| base + l).collect();
+                if threads.is_empty() {
+                    continue;
+                }
                 self.each_alone(i, atom, &threads, first_warp, &mut whos, scratch)?;
                 continue;
             }
