@@ -298,6 +298,7 @@ fn run_kernel(
         let written = meant(kernel, &buffers, options)?;
         merge_into(memory, kernel, written);
         report.complete = true;
+        report.by_meaning = true;
         return Ok(report);
     }
     report.steps_per_block = steps(kernel, options);

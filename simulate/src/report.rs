@@ -21,8 +21,10 @@ pub struct KernelReport {
     pub name: String,
     /// Blocks of the grid.
     pub n_blocks: i64,
-    /// Those that ran, ascending. None ran where the kernel has no body and was executed by its meaning.
+    /// Those that ran, ascending.
     pub blocks_run: Vec<i64>,
+    /// Whether the kernel has no body and was executed by its meaning; no block ran.
+    pub by_meaning: bool,
     /// Whether all blocks ran, so that outputs are whole.
     pub complete: bool,
     /// Whether the kernel's own meaning was compared with what it wrote; false for a generic spec.

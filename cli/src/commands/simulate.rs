@@ -131,13 +131,14 @@ const MAX_CONFLICTS: usize = 10;
 /// A report in a few lines.
 fn human(k: &KernelReport, options: &Options) -> String {
     let name = if k.name.is_empty() { "kernel" } else { &k.name };
-    if k.blocks_run.is_empty() && k.complete {
+    if k.by_meaning {
         return format!(
             "{name}: has no body; executed by its meaning, there is nothing to compare\n"
         );
     }
     let n = k.blocks_run.len();
     let which = match k.blocks_run.as_slice() {
+        [] if k.complete => "a grid without blocks, nothing ran".to_owned(),
         _ if k.complete && n == 1 => "its block ran".to_owned(),
         _ if k.complete => format!("all {n} blocks ran"),
         [only] => format!("block {only} ran, of {}", k.n_blocks),

@@ -768,7 +768,10 @@ impl Resolver {
                     None => None,
                     Some(e) => {
                         let extent = self.tile_size(e)?;
-                        if may_be_partial && !Dim::divides(cx, extent, size).is_true() {
+                        // Of a mode that may have no elements, too: their number is the quotient.
+                        let exact = Dim::divides(cx, extent, size).is_true()
+                            && cx.range(size).0.is_some_and(|lo| lo > 0);
+                        if may_be_partial && !exact {
                             if let IntTuple::Leaf(stride) = mode.stride() {
                                 let (others, own) = self.covered(size, stride, extent, e.span)?;
                                 rest.push(others);

@@ -211,6 +211,11 @@ impl Meaning {
         }
     }
 
+    /// Whether each element of the output follows from one element of each input.
+    pub fn is_elementwise(&self) -> bool {
+        !matches!(self, Meaning::MatMul { .. } | Meaning::Reduction { .. })
+    }
+
     /// Whether the output's values before matter.
     pub fn reads_output(&self) -> bool {
         matches!(self, Meaning::MatMul { set: false, .. } | Meaning::Accumulate(..))

@@ -7,7 +7,7 @@ use super::meaning::selected;
 use super::shadow::settled;
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
-use crate::plan::{Checked, LeafSpec, Mask, Source};
+use crate::plan::{Base, Checked, LeafSpec, Mask, Source, View};
 use crate::state::{Tile, Value, Who};
 
 /// Buffers kept from one execution to the next.
@@ -68,7 +68,7 @@ impl Runner<'_> {
         buffers.inputs.resize_with(leaf.inputs.len(), Vec::new);
         buffers.exact.resize_with(leaf.inputs.len(), Vec::new);
         for warp in 0..kernel.n_warps {
-            let lanes = active.0[warp];
+            let lanes = self.writing(to, warp, active.0[warp], leaf.site)?;
             if lanes == 0 {
                 continue;
             }
@@ -78,6 +78,11 @@ impl Runner<'_> {
             for thread in threads() {
                 who.thread = thread as u16;
                 let mut kept = Vec::new();
+                // Of what is computed element by element nothing is read where nothing is written.
+                let wanted = match to.is_bounded() && meaning.is_elementwise() {
+                    true => Some((to, to.base(to_start, &self.env, thread).map_err(bad)?)),
+                    false => None,
+                };
                 for (i, source) in leaf.inputs.iter().enumerate() {
                     let (numbers, exact) = (&mut buffers.inputs[i], &mut buffers.exact[i]);
                     numbers.clear();
@@ -88,7 +93,8 @@ impl Runner<'_> {
                             exact.push(literal.exact);
                         }
                         Source::View(v) => {
-                            self.read_all(*v, buffers.starts[i], thread, &who, &mut buffers.raw)?;
+                            let place = (*v, buffers.starts[i], thread);
+                            self.read_all(place, &who, &mut buffers.raw, wanted.as_ref())?;
                             if *meaning == Meaning::Select {
                                 kept.push(buffers.raw.clone());
                             }
@@ -109,7 +115,8 @@ impl Runner<'_> {
                 buffers.before.clear();
                 buffers.exact_before.clear();
                 if meaning.reads_output() {
-                    self.read_all(output, to_start, thread, &who, &mut buffers.raw)?;
+                    let place = (output, to_start, thread);
+                    self.read_all(place, &who, &mut buffers.raw, None)?;
                     buffers.before.extend(buffers.raw.bits.iter().map(|r| decode(out, *r)));
                     buffers.exact_before.extend(&buffers.raw.shadows);
                 }
@@ -147,14 +154,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reads a thread's view of a tensor.
+    /// Reads a thread's view of a tensor; `wanted`: only where this one has elements.
     fn read_all(
         &mut self,
-        index: usize,
-        start: i64,
-        thread: usize,
+        (index, start, thread): (usize, i64, usize),
         who: &Who,
         raw: &mut Tile,
+        wanted: Option<&(&View, Base)>,
     ) -> Checked<()> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
@@ -163,7 +169,12 @@ impl Runner<'_> {
         raw.clear();
         let rank = self.peer(index, thread, who.site)?;
         self.note_remote(rank, who);
+        let wanted = wanted.filter(|(of, base)| base.is_partial() && of.size == view.size);
         for e in 0..view.size as usize {
+            if wanted.is_some_and(|(of, base)| of.is_outside(of.place(base, e))) {
+                raw.push(Value::ZERO, self.mode.shadows);
+                continue;
+            }
             let at = view.place(&base, e);
             match self.blocks[rank].read(view, at, thread, who) {
                 Ok(value) => raw.push(value, self.mode.shadows),

@@ -17,9 +17,34 @@ use std::rc::Rc;
 pub(super) struct Scratch {
     pub(super) tiles: Vec<Tile>,
     pub(super) output: Tile,
-    bases: Vec<Base>,
+    bases: Bases,
     addresses: Vec<i64>,
     granules: Vec<u32>,
+}
+
+/// Where the view of each lane begins.
+#[derive(Default)]
+struct Bases {
+    /// Of a view that has all its elements.
+    offsets: Vec<i64>,
+    /// Of one that may lack some.
+    bounded: Vec<Base>,
+}
+
+impl Bases {
+    /// Where a slot is in its buffer.
+    #[inline]
+    fn place(&self, view: &View, slot: Slot) -> i64 {
+        match self.offsets.get(usize::from(slot.lane)) {
+            Some(at) => at.saturating_add(view.element(usize::from(slot.element))),
+            None => self.place_within(view, slot),
+        }
+    }
+
+    #[cold]
+    fn place_within(&self, view: &View, slot: Slot) -> i64 {
+        view.place(&self.bounded[usize::from(slot.lane)], usize::from(slot.element))
+    }
 }
 
 /// The threads of a group and what their warps know, the first warp first.
@@ -87,8 +112,17 @@ impl Runner<'_> {
             self.counts.leaves[i].executions += 1;
             if atom.group == 1 {
                 // Each lane for itself; all read before any writes.
+                let lanes = match atom.writes.first().map(|w| w.source) {
+                    Some(Source::View(v)) => {
+                        self.writing(&self.kernel.views[v], first_warp, lanes[0], leaf.site)?
+                    }
+                    _ => lanes[0],
+                };
                 let threads: Vec<u16> =
-                    (0..32).filter(|l| lanes[0] >> l & 1 == 1).map(|l| base + l).collect();
+                    (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| base + l).collect();
+                if threads.is_empty() {
+                    continue;
+                }
                 self.each_alone(i, atom, &threads, first_warp, &mut whos, scratch)?;
                 continue;
             }
@@ -255,7 +289,7 @@ impl Runner<'_> {
             if valid.is_none() && registers.are_plain() {
                 let value = |slot: &Slot| {
                     let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
-                    registers.get(thread, place(view, &scratch.bases, *slot))
+                    registers.get(thread, scratch.bases.place(view, *slot))
                 };
                 for value in operand.reads.iter().map_while(value) {
                     tile.push(value, self.mode.shadows);
@@ -273,7 +307,7 @@ impl Runner<'_> {
                 tile.push(Value::ZERO, self.mode.shadows);
                 continue;
             }
-            let at = place(view, &scratch.bases, *slot);
+            let at = scratch.bases.place(view, *slot);
             let (thread, who) = lanes.who(slot.lane);
             match self.blocks[self.rank].read(view, at, thread, who) {
                 Ok(value) => tile.push(value, self.mode.shadows),
@@ -297,13 +331,14 @@ impl Runner<'_> {
     ) -> Checked<()> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
-        if let Some(lane) = scratch.bases.iter().position(|base| *base != scratch.bases[0]) {
+        let offsets = &scratch.bases.offsets;
+        if let Some(lane) = offsets.iter().position(|at| *at != offsets[0]) {
             let (thread, who) = lanes.who(lane as u16);
             return blame::several_tiles(kernel, who, index, thread);
         }
         let warps = lanes.threads.len().div_ceil(32) as u16;
         for slot in &operand.reads {
-            let at = place(view, &scratch.bases, *slot);
+            let at = scratch.bases.place(view, *slot);
             let mut read = Value::ZERO;
             for warp in 0..warps {
                 let (thread, who) = lanes.who(32 * warp);
@@ -344,7 +379,7 @@ impl Runner<'_> {
             let registers = &mut self.blocks[self.rank].registers[r];
             let mut write = |(slot, from): &(Slot, u32)| {
                 let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
-                let at = place(view, &scratch.bases, *slot);
+                let at = scratch.bases.place(view, *slot);
                 registers.set(thread, at, scratch.output.get(*from as usize), site)
             };
             if !kernel.has_flights && operand.writes.iter().all(|w| write(w).is_some()) {
@@ -354,7 +389,7 @@ impl Runner<'_> {
         let slots = operand.writes.iter().map(|(slot, _)| *slot);
         self.addresses(i, operand, index, lanes, scratch, banks, slots)?;
         for (slot, from) in &operand.writes {
-            let at = place(view, &scratch.bases, *slot);
+            let at = scratch.bases.place(view, *slot);
             let (thread, who) = lanes.who(slot.lane);
             let value = scratch.output.get(*from as usize);
             let block = &mut self.blocks[self.rank];
@@ -385,9 +420,16 @@ impl Runner<'_> {
         let site = lanes.whos[0].site;
         let bad = |e| blame::bad_index(self.kernel, site, e);
         let start = view.offset.base(env).map_err(bad)?;
-        scratch.bases.clear();
+        let Bases { offsets, bounded } = &mut scratch.bases;
+        offsets.clear();
+        bounded.clear();
         for t in lanes.threads {
-            scratch.bases.push(view.base(start, env, usize::from(*t)).map_err(bad)?);
+            let thread = usize::from(*t);
+            if view.is_bounded() {
+                bounded.push(view.base(start, env, thread).map_err(bad)?);
+            } else {
+                offsets.push(view.offset.at(start, env, thread).map_err(bad)?);
+            }
         }
         Ok(())
     }
@@ -419,7 +461,7 @@ impl Runner<'_> {
                 continue;
             }
             seen |= 1 << slot.lane;
-            let at = place(view, &scratch.bases, Slot { lane: slot.lane, element: 0 });
+            let at = scratch.bases.place(view, Slot { lane: slot.lane, element: 0 });
             let (thread, who) = lanes.who(slot.lane);
             // An address outside is found by the access itself.
             let Some(byte) = self.blocks[self.rank].byte_offset(view, at) else { continue };
@@ -429,7 +471,7 @@ impl Runner<'_> {
             }
             scratch.addresses.push(byte);
             if view.is_bounded() {
-                let base = &scratch.bases[usize::from(slot.lane)];
+                let base = &scratch.bases.bounded[usize::from(slot.lane)];
                 spans.push((byte, there(view, base, operand.bytes)));
             }
         }
@@ -511,12 +553,6 @@ fn there(view: &View, base: &Base, bytes: i64) -> i64 {
     let elements = usize::try_from(bytes * 8 / bits).unwrap_or(0);
     let n = (0..elements).filter(|e| view.place(base, *e) != OUTSIDE).count();
     (n as i64 * bits + 7) / 8
-}
-
-/// Where a slot is in its buffer.
-#[inline]
-fn place(view: &View, bases: &[Base], slot: Slot) -> i64 {
-    view.place(&bases[usize::from(slot.lane)], usize::from(slot.element))
 }
 
 /// Computes the output's tile from the inputs'.

@@ -146,7 +146,7 @@ impl<'k> Runner<'k> {
         meaning: &Meaning,
         group: &[u16],
         by: &By<'k>,
-        base: &Base,
+        to: &Base,
         whos: &mut [Who],
     ) -> Checked<Tile> {
         let output = leaf.outputs[0];
@@ -166,7 +166,8 @@ impl<'k> Runner<'k> {
                 }
             };
             let base = self.group_base(view, group, leaf.site)?;
-            let tile = self.fetch_all(view, &base, by, whos)?;
+            let wanted = meaning.is_elementwise().then_some((output, to));
+            let tile = self.fetch_all(view, &base, by, whos, wanted)?;
             match keeps {
                 true => kept.push(tile),
                 false => inputs.push(self.kernel.scalar(view), &tile, on),
@@ -180,7 +181,7 @@ impl<'k> Runner<'k> {
         }
         let mut before = Numbers::default();
         if meaning.reads_output() {
-            before.push(out, &self.fetch_all(output, base, by, whos)?, on);
+            before.push(out, &self.fetch_all(output, to, by, whos, None)?, on);
         }
         Ok(results(meaning, out, &inputs, &before, n, on))
     }
@@ -200,16 +201,24 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// All elements of a view.
+    /// All elements of a view; `wanted`: only where this one has elements.
     fn fetch_all(
         &mut self,
         view: usize,
         base: &Base,
         by: &By<'k>,
         whos: &mut [Who],
+        wanted: Option<(usize, &Base)>,
     ) -> Checked<Tile> {
         let mut tile = Tile::default();
-        for e in 0..self.kernel.views[view].size as usize {
+        let n = self.kernel.views[view].size;
+        let wanted = wanted.map(|(of, base)| (&self.kernel.views[of], base));
+        let wanted = wanted.filter(|(of, base)| base.is_partial() && of.size == n);
+        for e in 0..n as usize {
+            if wanted.is_some_and(|(of, base)| of.is_outside(of.place(base, e))) {
+                tile.push(Value::ZERO, self.mode.shadows);
+                continue;
+            }
             tile.push(self.fetch(view, base, e, by, whos)?, self.mode.shadows);
         }
         Ok(tile)
@@ -222,10 +231,9 @@ impl<'k> Runner<'k> {
             Source::Number(_) => None,
         });
         let spread = leaf.outputs.iter().copied().chain(inputs).find_map(|v| kernel.views[v].dist);
-        let elementwise = !matches!(meaning, Meaning::MatMul { .. } | Meaning::Reduction { .. });
         let first = group.first().map_or(0, |t| usize::from(*t));
         match spread {
-            Some(d) if elementwise => By::Owners(&kernel.dists[d], first),
+            Some(d) if meaning.is_elementwise() => By::Owners(&kernel.dists[d], first),
             _ => {
                 let who = self.clocks.group(self.rank, group, leaf.site, self.serial);
                 By::Agent(Box::new(who), first)

@@ -375,6 +375,20 @@ impl<'k> Runner<'k> {
         base.map_err(|e| blame::bad_index(self.kernel, site, e))
     }
 
+    /// The lanes of a warp that execute a leaf which writes this view: of single threads not those that would write none of
+    /// its elements. What bounds a view counts from its first element, which is there if any is.
+    fn writing(&self, view: &View, warp: usize, lanes: u32, site: u32) -> Checked<u32> {
+        if !view.is_bounded() {
+            return Ok(lanes);
+        }
+        let mut writing = 0;
+        for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+            let base = self.base(view, warp * 32 + lane, site)?;
+            writing |= u32::from(!view.is_outside(view.place(&base, 0))) << lane;
+        }
+        Ok(writing)
+    }
+
     /// The groups that are active. A group that is active in part is an error.
     fn whole_groups<'s>(
         &self,

@@ -199,6 +199,7 @@ impl View {
     }
 
     /// Where it begins, with what its bounds leave of it.
+    #[cold]
     fn within(&self, at: i64, env: &Env, thread: usize) -> Result<Base, BadIndex> {
         let mut all = true;
         for bound in &self.bounds {
@@ -220,6 +221,7 @@ impl View {
         }
     }
 
+    #[cold]
     fn place_within(&self, at: i64, below: &[i64], e: usize) -> i64 {
         match self.bounds.iter().zip(below).all(|(b, below)| b.coordinate(e) < *below) {
             true => at.saturating_add(self.element(e)).max(OUTSIDE + 1),

@@ -4,6 +4,7 @@ use crate::support::{bad_with, good};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::{Array, Inputs, Options, Report};
+use proptest::prelude::*;
 
 /// A matrix of floats from coordinates.
 fn matrix(rows: i64, columns: i64, at: impl Fn(i64, i64) -> f32) -> Array {
@@ -224,5 +225,262 @@ Spec @softmax <<<#grid:[@i < ceil_div(M, 8)], #cta:[32]>>> (%X) -> (%Y) means {
     for (m, n) in [(13, 33), (8, 64), (1, 1), (0, 5)] {
         let text = softmax.replace("N = 1", &format!("N = {n}"));
         good(&text, &with(&[], &[("M", m)]));
+    }
+}
+
+#[test]
+fn asynchronous_copies_bring_zeros_and_are_counted_for_what_they_read() {
+    let text = |n: i64| {
+        format!(
+            "carbyne 2
+let N = {n}
+%A:[N].f32.GL
+%Z:[128].f32.GL
+Spec @k <<<#grid:[1], #cta:[@t < 32]>>> (%A) -> (%Z) {{
+  #one:[].thread = #cta.scalar()
+  Allocate %s:[128].f32.SH
+  %tile = %A.tile([128])[0].tile([4])[@t]
+  Move <<<#one>>> (%tile) -> (%s.tile([4])[@t]) valid=4 atom=cp.async.cg.b128.zfill
+  async.commit
+  async.wait(0)
+  Move <<<#one>>> (%s.tile([4])[@t]) -> (%Z.tile([4])[@t])
+}}
+"
+        )
+    };
+    for n in [1, 4, 35, 126, 128] {
+        for schedule in [None, Some(5)] {
+            let report = good(&text(n), &Options { schedule, ..Options::default() });
+            for e in 0..128 {
+                let wanted = if e < n { at(&report, "A", &[e]) } else { 0.0 };
+                assert_eq!(at(&report, "Z", &[e]), wanted, "{n} {e}");
+            }
+            let count = report.kernels[0].leaves[0].count;
+            assert_eq!(count.global.bytes, 4 * n as u64, "{n}");
+            assert_eq!(count.global.sectors, (n as u64).div_ceil(8), "{n}");
+            assert_eq!(count.shared.bytes, 512, "zeros are written, too");
+        }
+    }
+}
+
+#[test]
+fn atoms_access_what_there_is() {
+    // Two blocks add to one tensor of 70 numbers; the second has threads without any.
+    let text = "carbyne 2
+let N = 70
+%A:[N].f32.GL
+%S:[N].f32.GL
+Spec @k <<<#grid:[@b < 2], #cta:[@t < 64]>>> (%A, %S) -> (%S) {
+  #one:[].thread = #cta.scalar()
+  Allocate %r:[1].f32.RF
+  %from = %A.tile([64])[@b].tile([1])[@t]
+  Move <<<#one>>> (%from) -> (%r) atom=ld.global.b32
+  Move.add <<<#one>>> (%r) -> (%S.tile([64])[@b].tile([1])[@t]) atom=red.global.add.f32
+}
+";
+    let report = good(text, &Options { inputs: Inputs::Ints(4), ..Options::default() });
+    let [load, add] = &report.kernels[0].leaves[..] else { panic!("{:?}", report.kernels[0]) };
+    assert_eq!((load.count.global.bytes, add.count.global.bytes), (4 * 70, 4 * 70));
+    assert_eq!((load.count.global.sectors, add.count.global.sectors), (9, 9));
+    // Vectors that lie in part behind the end need an aligned address, and no other threads do.
+    let text = "carbyne 2
+let N = 70
+%A:[N].f32.GL
+%Z:[128].f32.GL
+Spec @k <<<#grid:[1], #cta:[@t < 32]>>> (%A) -> (%Z) {
+  #one:[].thread = #cta.scalar()
+  Allocate %r:[4].f32.RF
+  Move <<<#one>>> (%A.tile([128])[0].tile([4])[@t]) -> (%r)
+  Move <<<#one>>> (%r) -> (%Z.tile([4])[@t]) atom=st.global.b128
+}
+";
+    let report = good(text, &Options::default());
+    for e in 0..128 {
+        let wanted = if e < 70 { at(&report, "A", &[e]) } else { 0.0 };
+        assert_eq!(at(&report, "Z", &[e]), wanted);
+    }
+}
+
+#[test]
+fn what_would_be_written_outside_is_not_read() {
+    // Thread 5 writes what the others may read; of a tensor of 20 numbers nobody is to move what lies from 20 on.
+    let text = |n: i64, atom: &str| {
+        format!(
+            "carbyne 2
+let N = {n}
+%B:[N].f32.GL
+Spec @k <<<#grid:[1], #cta:[@t < 32]>>> () -> (%B) {{
+  #one:[].thread = #cta.scalar()
+  Allocate %s:[32].f32.SH
+  if (@t < 20) {{
+    Init <<<#one>>> (1) -> (%s[@t])
+  }}
+  Allocate %r:[1].f32.RF
+  if (@t < 20) {{
+    Init <<<#one>>> (1) -> (%r)
+  }}
+  Move <<<#one>>> (%s[@t]) -> (%B.tile([32])[0].tile([1])[@t])
+  barrier
+  Move <<<#one>>> (%r) -> (%B.tile([32])[0].tile([1])[@t]){atom}
+}}
+"
+        )
+    };
+    for atom in ["", " atom=st.global.b32"] {
+        let report = good(&text(20, atom), &Options::default());
+        assert!((0..20).all(|e| at(&report, "B", &[e]) == 1.0));
+        bad_with(&text(21, atom), Code::Uninitialized, &Options::default());
+    }
+}
+
+#[test]
+fn rows_behind_the_end_of_a_list_are_not_looked_up() {
+    let text = "carbyne 2
+let T = 40, M = 21, K = 12
+%A:[T,K].f32.GL
+%rows:[M].i32.GL in 0..T
+%C:[M,K].f32.GL
+Spec @gather <<<#grid:[@i < ceil_div(M, 8)], #cta:[32]>>> (%A, %rows) -> (%C) means {
+  %C = move(%A[%rows, _])
+} {
+  %mine = %rows.tile([8])[@i]
+  Move (%A[%mine, _]) -> (%part)
+  Move (%part) -> (%C.tile([8,K])[@i, 0])
+}
+";
+    let report = good(text, &Options::default());
+    assert_eq!(report.kernels[0].elements, 21 * 12);
+    let row = |r: i64| report.outputs.element("rows", &[r]).unwrap() as i64;
+    for (r, c) in (0..21).flat_map(|r| (0..12).map(move |c| (r, c))) {
+        assert_eq!(at(&report, "C", &[r, c]), at(&report, "A", &[row(r), c]));
+    }
+}
+
+/// A matrix, how it lies in memory, and how its tiles are moved.
+#[derive(Clone, Debug)]
+struct Tiled {
+    extents: [i64; 2],
+    tile: [i64; 2],
+    inner: [i64; 2],
+    /// Of the input and of the output: whether rows are the fastest, and gaps behind them.
+    lies: [(bool, i64); 2],
+    symbols: bool,
+    way: usize,
+    /// Whether the output is the corner of a larger matrix.
+    corner: bool,
+}
+
+fn tiles() -> impl Strategy<Value = Tiled> {
+    let size = || 1..=40i64;
+    let lies = || (any::<bool>(), 0..5i64);
+    (
+        [size(), size()],
+        [1..=20i64, 1..=20i64],
+        [1..=7i64, 1..=7i64],
+        [lies(), lies()],
+        any::<bool>(),
+        0..4usize,
+        any::<bool>(),
+    )
+        .prop_map(|(extents, tile, inner, lies, symbols, way, corner)| Tiled {
+            extents,
+            tile,
+            inner,
+            lies,
+            symbols,
+            way,
+            corner,
+        })
+}
+
+impl Tiled {
+    fn text(&self) -> String {
+        let Tiled { extents: [m, n], tile: [bm, bn], inner: [tm, tn], .. } = *self;
+        let lies = |(rows, gap): (bool, i64)| match rows {
+            true => format!("(M,N):(1,M + {gap})"),
+            false => format!("(M,N):(N + {gap},1)"),
+        };
+        let sizes = match self.symbols {
+            true => "sym M, N where M > 0, N > 0 typical M=40, N=40".to_owned(),
+            false => format!("let M = {m}, N = {n}"),
+        };
+        let body = match self.way {
+            0 => "  Move (%a) -> (%x)\n  Move (%x) -> (%b)\n".to_owned(),
+            1 => format!(
+                "  for (p = 0; p < ceil_div({bm}, {tm}); p += 1) {{
+    for (q = 0; q < ceil_div({bn}, {tn}); q += 1) {{
+      Move (%a.tile([{tm},{tn}])[p, q]) -> (%x)
+      Move (%x) -> (%b.tile([{tm},{tn}])[p, q])
+    }}
+  }}
+"
+            ),
+            2 => format!(
+                "  Allocate %r:[{bm}].f32.RF
+  for (q = 0; q < {bn}; q += 1) {{
+    if (@t == q % 32) {{
+      Move <<<#cta.scalar()>>> (%a.permute([1,0])[q, _]) -> (%r)
+      Move <<<#cta.scalar()>>> (%r) -> (%b[_, q])
+    }}
+  }}
+"
+            ),
+            _ => format!(
+                "  Allocate %r:[1].f32.RF
+  for (e = 0; e < {bm} * {bn}; e += 32) {{
+    if (e + @t < {bm} * {bn}) {{
+      Move <<<#cta.scalar()>>> (%a.reshape([{0}]:[1])[e + @t]) -> (%r)
+      Move <<<#cta.scalar()>>> (%r) -> (%b.reshape([{0}]:[1])[e + @t])
+    }}
+  }}
+",
+                bm * bn
+            ),
+        };
+        let (head, output) = match self.corner {
+            true => ("Spec @k", "(%A, %W) -> (%W) {\n  %B = %W[0..M, 0..N]"),
+            false => ("Move @k", "(%A) -> (%B) {"),
+        };
+        let declared = match self.corner {
+            true => "%W:[M + 5,N + 3].f32.GL".to_owned(),
+            false => format!("%B:[{}].f32.GL", lies(self.lies[1])),
+        };
+        format!(
+            "carbyne 2
+{sizes}
+%A:[{}].f32.GL
+{declared}
+{head} <<<#grid:[@i < ceil_div(M, {bm}), @j < ceil_div(N, {bn})], #cta:[@t < 32]>>> {output}
+  %a = %A.tile([{bm},{bn}])[@i, @j]
+  %b = %B.tile([{bm},{bn}])[@i, @j]
+{body}}}
+",
+            lies(self.lies[0]),
+        )
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_tiles_move_what_there_is_and_nothing_else(tiled in tiles()) {
+        let [m, n] = tiled.extents;
+        let symbols = if tiled.symbols { vec![("M", m), ("N", n)] } else { vec![] };
+        let mut arrays = vec![("A", matrix(m, n, number))];
+        let (name, rows, columns) = match tiled.corner {
+            true => ("W", m + 5, n + 3),
+            false => ("B", m, n),
+        };
+        if tiled.corner {
+            arrays.push(("W", matrix(rows, columns, |_, _| -1.0)));
+        }
+        let report = good(&tiled.text(), &with(&arrays, &symbols));
+        for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+            let wanted = if r < m && c < n { number(r, c) } else { -1.0 };
+            prop_assert_eq!(at(&report, name, &[r, c]), wanted, "{} {}\n{}", r, c, tiled.text());
+        }
+        let (bm, bn) = (tiled.tile[0], tiled.tile[1]);
+        prop_assert_eq!(report.kernels[0].n_blocks, (m + bm - 1) / bm * ((n + bn - 1) / bn));
     }
 }
