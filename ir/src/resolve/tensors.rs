@@ -471,6 +471,18 @@ impl Resolver {
                 t.peer = Some(self.expr(rank)?);
             }
             ViewOp::TensorMap { sizes, swizzle } => {
+                t.bounds.retain(|bound| !self.is_kept(bound));
+                if !t.bounds.is_empty() {
+                    return fail(
+                        Diagnostic::new(
+                            Code::TensorMapUse,
+                            span,
+                            "a tensor map of tiles that reach over the end of a mode",
+                        )
+                        .label("a map knows where its tensor ends, and no other end")
+                        .help("make the map of the whole tensor, and choose boxes by its indices"),
+                    );
+                }
                 self.tensor_map(t, sizes, swizzle.as_deref(), span)?
             }
             ViewOp::Tile(tiler) => {
@@ -825,25 +837,28 @@ impl Resolver {
                 if is_one { Dim::Const(0) } else { Dim::mul(cx, stride, tile).map_err(e)? };
             return Ok((plain(count, apart)?, plain(tile, stride)?));
         }
-        // Of a nested mode the outermost part goes on.
-        let others = plain(count, if is_one { Dim::Const(0) } else { tile })?;
-        let own = plain(tile, Dim::Const(1))?;
-        match (mode.compose_in(cx, &others), mode.compose_in(cx, &own)) {
-            (Ok(others), Ok(own)) => Ok((others, own)),
-            (Err(e), _) | (_, Err(e)) => {
-                self.check_divides(tile, size, span)?;
-                Err(refused(span, &e))
-            }
-        }
+        // Of a nested mode the outermost part goes on. Both at once: a place in a tile may carry into the next part.
+        let pair = |a: Dim, b: Dim| IntTuple::Tuple(vec![IntTuple::Leaf(a), IntTuple::Leaf(b)]);
+        let apart = if is_one { Dim::Const(0) } else { tile };
+        let both = Layout::new_in(cx, pair(tile, count), pair(Dim::Const(1), apart))
+            .map_err(|e| refused(span, &e))?;
+        let parts = mode.compose_in(cx, &both).and_then(|l| Ok((l.mode(1)?, l.mode(0)?)));
+        parts.or_else(|e| {
+            self.check_divides(tile, size, span)?;
+            Err(refused(span, &e))
+        })
     }
 
     /// Whether tiles of a view may reach over the end of a mode: what lies outside is known where memory is the caller's.
     fn may_be_partial(&self, t: &Tensor) -> bool {
         let buffer = &self.p.buffers[t.buffer];
-        self.version > 1
-            && matches!(buffer.memory, Some(Memory::Gl | Memory::Ix))
-            && t.dist.is_none()
-            && t.map.is_none()
+        // Coordinates have no bounds, they count on: the tiles of a mode, but not tiles of such tiles.
+        let is_given = match buffer.memory {
+            Some(Memory::Gl) => true,
+            Some(Memory::Ix) => t.levels.len() == 1,
+            _ => false,
+        };
+        self.version > 1 && is_given && t.dist.is_none() && t.map.is_none()
     }
 
     /// Adds a bound for each mode that tiles do not divide, of the view before it is tiled. Coordinates count on.
@@ -852,6 +867,7 @@ impl Resolver {
         let level = self.outermost(&t.levels, span)?.clone();
         let cx = &self.p.arena;
         let modes = level.modes();
+        let mut moved = modes.clone();
         for (i, (mode, by)) in modes.iter().zip(sizes).enumerate() {
             let Some(by) = by else { continue };
             let extent = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
@@ -877,6 +893,15 @@ impl Resolver {
                 levels.push(self.constant_over(inner, span)?);
             }
             t.bounds.push(Bound { levels, offset: Dim::Const(0), extent });
+            // Where others would be than the only one is nowhere said: not at its place.
+            let only = (IntTuple::Leaf(Dim::Const(1)), IntTuple::Leaf(Dim::Const(0)));
+            if (mode.shape(), mode.stride()) == only {
+                let one = IntTuple::Leaf(Dim::Const(1));
+                moved[i] = Layout::new_in(cx, one.clone(), one).map_err(|e| refused(span, &e))?;
+            }
+        }
+        if moved != modes {
+            t.levels[0] = self.joined(&moved, span)?;
         }
         Ok(())
     }
@@ -975,7 +1000,7 @@ impl Resolver {
     }
 
     /// A layout of the same shape that counts its elements, beyond their end, too: modes of extent 1 have a stride.
-    fn counting(&self, of: &Layout<Dim>, span: Span) -> Fallible<Layout<Dim>> {
+    pub(super) fn counting(&self, of: &Layout<Dim>, span: Span) -> Fallible<Layout<Dim>> {
         let cx = &self.p.arena;
         let shape = of.shape();
         let mut strides = vec![];
@@ -1002,6 +1027,12 @@ impl Resolver {
         let last = || -> Option<Dim> {
             let mut last = bound.offset;
             for (extent, stride) in bound.concat().leaves() {
+                // Coordinates that go down begin with the largest.
+                match cx.range(*stride) {
+                    (Some(0..), _) => {}
+                    (_, Some(..=0)) => continue,
+                    _ => return None,
+                }
                 let steps = cx.sub(*extent, Dim::Const(1)).ok()?;
                 last = cx.add(last, cx.mul(steps, *stride).ok()?).ok()?;
             }

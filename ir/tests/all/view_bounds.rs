@@ -548,3 +548,54 @@ fn views_have_the_elements_that_there_are() {
         "too few: {seen} views, {bounded} with bounds, {partial} of parts, {dropped} within conditions"
     );
 }
+
+/// The view `%v` of a text, or why there is none.
+fn view(src: &str) -> Result<Tensor, String> {
+    let module = text::parse(src).unwrap_or_else(|e| panic!("{e}\n{src}"));
+    let program = resolve::resolve(&module, src).map_err(|e| e.to_string())?;
+    let found = program.tensors.iter().find(|(_, t)| t.name.as_deref() == Some("v"));
+    Ok(found.map(|(_, t)| t.clone()).unwrap_or_else(|| panic!("no view in\n{src}")))
+}
+
+/// Coordinates have no end: they count on, also behind the only element of a mode.
+#[test]
+fn coordinates_count_on() {
+    for (shape, axis, by) in [("1,20", 0, "4,8"), ("20,1", 1, "8,4"), ("(1,1),20", 0, "4,8")] {
+        let src =
+            format!("carbyne 2\n%X:[{shape}].f32.GL\n%v = %X.iota({axis}).tile([{by}])[0, 0]\n");
+        let v = view(&src).unwrap();
+        assert!(v.bounds.is_empty(), "{src}");
+        let layout = v.concat().to_fixed().unwrap();
+        let found: Vec<i64> = (0..layout.size()).map(|e| layout.at(e)).collect();
+        let want: Vec<i64> = (0..32).map(|e| if axis == 0 { e % 4 } else { e / 8 }).collect();
+        assert_eq!(found, want, "{src}");
+    }
+}
+
+#[test]
+fn maps_are_of_tensors_that_end_where_they_say() {
+    let text = |by: i64| {
+        format!("carbyne 2\n%A:[64,100].f16.GL\n%v = %A.tile([64,{by}])[0, 1].tensormap([16,16])\n")
+    };
+    assert!(view(&text(50)).is_ok());
+    assert!(view(&text(64)).is_err_and(|e| e.contains("reach over the end")));
+}
+
+/// Elements found through a list that has an end: those behind it are not there.
+#[test]
+fn lists_of_coordinates_end_where_they_do() {
+    let src = "carbyne 2
+%A:[64,20].f32.GL
+%rows:[10].i32.GL in 0..64
+%B:[1].f32.GL
+Spec @f <<<#grid:[@b < 2], #cta:[@t < 4]>>> (%A, %rows) -> (%B) {
+  %mine = %rows.tile([8])[@b]
+  %v = %A[%mine, _].tile([3,8])[2, 2]
+}
+";
+    let v = view(src).unwrap();
+    // The end of the list, and those of both modes.
+    assert_eq!(v.bounds.len(), 3, "{:?}", v.bounds);
+    let shape = v.concat().shape();
+    assert!(v.bounds.iter().all(|b| b.concat().shape() == shape), "{:?}", v.bounds);
+}

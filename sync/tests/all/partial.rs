@@ -43,7 +43,7 @@ const GRID: &str = "@i < ceil_div(M, 8), @j < ceil_div(N, 8)";
 
 #[test]
 fn tiles_at_the_end_of_a_mode_touch_no_others() {
-    for (m, n) in [(20, 20), (17, 8), (8, 17), (5, 3), (23, 40)] {
+    for (m, n) in [(20, 20), (17, 8), (8, 17), (5, 3), (23, 40), (1, 20), (9, 1), (1, 1)] {
         for tensor in ["[M,N]", "[(M,N):(1,M)]", "[(M,N):(N + 3,1)]"] {
             let text = tiles(&format!("let M = {m}, N = {n}"), tensor, GRID, "@i, @j");
             assert!(said(&text).is_empty(), "{:#?}\n{text}", said(&text));
