@@ -53,16 +53,10 @@ impl Resolver {
         }
         let mut counted = vec![];
         for (i, mode) in modes.iter().enumerate() {
-            let shape = mode.shape().clone();
-            let stride = if i as i64 == axis {
-                Layout::col_major_in(cx, shape.clone())
-                    .map_err(|e| refused(span, &e))?
-                    .stride()
-                    .clone()
-            } else {
-                shape.map(&mut |_| Dim::Const(0))
-            };
-            counted.push(Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))?);
+            counted.push(match i as i64 == axis {
+                true => self.counting(mode, span)?,
+                false => self.constant_over(mode, span)?,
+            });
         }
         let counted = self.joined(&counted, span)?;
         // Coordinates of coordinates count in the same tensor.

@@ -7,7 +7,7 @@ use crate::ast::{self, Expr, LayoutExpr, TensorType, Tiler, TypeAttr, ViewOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
-use crate::leaf::{Leaf, gcd};
+use crate::leaf::Leaf;
 use crate::limits;
 use crate::program::{Bound, Buffer, BufferId, Dist, Taken, Tensor, TensorId};
 use crate::scalar::{Memory, Scalar};
@@ -411,6 +411,7 @@ impl Resolver {
                 _ => vec![],
             };
             self.apply(&mut t, op, view)?;
+            self.align_bounds(&mut t, view.span)?;
             if open {
                 self.p.taken.push(Taken { buffer: t.buffer, left: t.levels.clone(), ranges });
             }
@@ -470,6 +471,18 @@ impl Resolver {
                 t.peer = Some(self.expr(rank)?);
             }
             ViewOp::TensorMap { sizes, swizzle } => {
+                t.bounds.retain(|bound| !self.is_kept(bound));
+                if !t.bounds.is_empty() {
+                    return fail(
+                        Diagnostic::new(
+                            Code::TensorMapUse,
+                            span,
+                            "a tensor map of tiles that reach over the end of a mode",
+                        )
+                        .label("a map knows where its tensor ends, and no other end")
+                        .help("make the map of the whole tensor, and choose boxes by its indices"),
+                    );
+                }
                 self.tensor_map(t, sizes, swizzle.as_deref(), span)?
             }
             ViewOp::Tile(tiler) => {
@@ -761,8 +774,8 @@ impl Resolver {
             );
         }
         let (mut rest, mut tile) = (vec![], vec![]);
-        for (i, mut mode) in level.modes().into_iter().enumerate() {
-            let mut size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+        for (i, mode) in level.modes().into_iter().enumerate() {
+            let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
             let by = match tiler {
                 Tiler::Sizes(s) => match &s[i] {
                     None => None,
@@ -772,14 +785,10 @@ impl Resolver {
                         let exact = Dim::divides(cx, extent, size).is_true()
                             && cx.range(size).0.is_some_and(|lo| lo > 0);
                         if may_be_partial && !exact {
-                            if let IntTuple::Leaf(stride) = mode.stride() {
-                                let (others, own) = self.covered(size, stride, extent, e.span)?;
-                                rest.push(others);
-                                tile.push(own);
-                                continue;
-                            }
-                            mode = self.rounded(&mode, extent, e.span)?;
-                            size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+                            let (others, own) = self.covered(&mode, size, extent, e.span)?;
+                            rest.push(others);
+                            tile.push(own);
+                            continue;
                         }
                         self.check_divides(extent, size, e.span)?;
                         Some((
@@ -846,11 +855,11 @@ impl Resolver {
         Ok(extent)
     }
 
-    /// A plain mode in tiles that may reach over its end: how many there are, and one of them.
+    /// A mode in tiles that may reach over its end: how many there are, and one of them.
     fn covered(
         &self,
+        mode: &Layout<Dim>,
         size: Dim,
-        stride: Dim,
         tile: Dim,
         span: Span,
     ) -> Fallible<(Layout<Dim>, Layout<Dim>)> {
@@ -862,46 +871,34 @@ impl Resolver {
         let count = Dim::ceil_div(cx, size, tile).map_err(e)?;
         // The rounded extent is one of a mode, and as little as any may it overflow.
         Dim::mul(cx, count, tile).map_err(e)?;
-        let apart = if count == Dim::Const(1) {
-            Dim::Const(0)
-        } else {
-            Dim::mul(cx, stride, tile).map_err(e)?
-        };
-        Ok((plain(count, apart)?, plain(tile, stride)?))
-    }
-
-    /// A nested mode with a larger outermost extent, so that tiles of `extent` elements cover it exactly; the mode itself
-    /// where none does.
-    fn rounded(&self, mode: &Layout<Dim>, extent: Dim, span: Span) -> Fallible<Layout<Dim>> {
-        let cx = &self.p.arena;
-        let e = |e: crate::layout::LayoutError| overflow(span, &e);
-        let leaves = mode.shape().flatten();
-        let (Some((last, inner)), Some(tile)) = (leaves.split_last(), extent.as_const()) else {
-            return Ok(mode.clone());
-        };
-        let mut of_inner = Some(1i64);
-        for n in inner {
-            of_inner = of_inner.zip(n.as_const()).and_then(|(all, n)| all.checked_mul(n));
+        let is_one = count == Dim::Const(1);
+        if let IntTuple::Leaf(stride) = mode.stride() {
+            let apart =
+                if is_one { Dim::Const(0) } else { Dim::mul(cx, stride, tile).map_err(e)? };
+            return Ok((plain(count, apart)?, plain(tile, stride)?));
         }
-        let Some(of_inner) = of_inner else { return Ok(mode.clone()) };
-        let step = Dim::Const(tile / gcd(tile, of_inner));
-        let count = Dim::ceil_div(cx, *last, step).map_err(e)?;
-        let larger = Dim::mul(cx, count, step).map_err(e)?;
-        let mut left = leaves.len();
-        let shape = mode.shape().map(&mut |n| {
-            left -= 1;
-            if left == 0 { larger } else { *n }
-        });
-        Layout::new_in(cx, shape, mode.stride()).map_err(|e| refused(span, &e))
+        // Of a nested mode the outermost part goes on. Both at once: a place in a tile may carry into the next part.
+        let pair = |a: Dim, b: Dim| IntTuple::Tuple(vec![IntTuple::Leaf(a), IntTuple::Leaf(b)]);
+        let apart = if is_one { Dim::Const(0) } else { tile };
+        let both = Layout::new_in(cx, pair(tile, count), pair(Dim::Const(1), apart))
+            .map_err(|e| refused(span, &e))?;
+        let parts = mode.compose_in(cx, &both).and_then(|l| Ok((l.mode(1)?, l.mode(0)?)));
+        parts.or_else(|e| {
+            self.check_divides(tile, size, span)?;
+            Err(refused(span, &e))
+        })
     }
 
     /// Whether tiles of a view may reach over the end of a mode: what lies outside is known where memory is the caller's.
     fn may_be_partial(&self, t: &Tensor) -> bool {
         let buffer = &self.p.buffers[t.buffer];
-        self.version > 1
-            && matches!(buffer.memory, Some(Memory::Gl | Memory::Ix))
-            && t.dist.is_none()
-            && t.map.is_none()
+        // Coordinates have no bounds, they count on: the tiles of a mode, but not tiles of such tiles.
+        let is_given = match buffer.memory {
+            Some(Memory::Gl) => true,
+            Some(Memory::Ix) => t.levels.len() == 1,
+            _ => false,
+        };
+        self.version > 1 && is_given && t.dist.is_none() && t.map.is_none()
     }
 
     /// Adds a bound for each mode that tiles do not divide, of the view before it is tiled. Coordinates count on.
@@ -910,6 +907,7 @@ impl Resolver {
         let level = self.outermost(&t.levels, span)?.clone();
         let cx = &self.p.arena;
         let modes = level.modes();
+        let mut moved = modes.clone();
         for (i, (mode, by)) in modes.iter().zip(sizes).enumerate() {
             let Some(by) = by else { continue };
             let extent = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
@@ -925,27 +923,135 @@ impl Resolver {
             }
             let mut identity = vec![];
             for (k, mode) in modes.iter().enumerate() {
-                let shape = mode.shape();
-                // Of extents of 1, too: tiles go on along them.
-                let (mut next, mut failed) = (Dim::Const(1), None);
-                let stride = shape.map(&mut |n| {
-                    let own = if i == k { next } else { Dim::Const(0) };
-                    match Dim::mul(cx, next, *n) {
-                        Ok(product) => next = product,
-                        Err(e) => failed = Some(e),
-                    }
-                    own
+                identity.push(match i == k {
+                    true => self.counting(mode, span)?,
+                    false => self.constant_over(mode, span)?,
                 });
-                failed.map_or(Ok(()), |e| Err(overflow(span, &e)))?;
-                identity.push(Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))?);
             }
             let mut levels = vec![self.joined(&identity, span)?];
             for inner in t.levels.iter().skip(1) {
                 levels.push(self.constant_over(inner, span)?);
             }
             t.bounds.push(Bound { levels, offset: Dim::Const(0), extent });
+            // Where others would be than the only one is nowhere said: not at its place.
+            let only = (IntTuple::Leaf(Dim::Const(1)), IntTuple::Leaf(Dim::Const(0)));
+            if (mode.shape(), mode.stride()) == only {
+                let one = IntTuple::Leaf(Dim::Const(1));
+                moved[i] = Layout::new_in(cx, one.clone(), one).map_err(|e| refused(span, &e))?;
+            }
+        }
+        if moved != modes {
+            t.levels[0] = self.joined(&moved, span)?;
         }
         Ok(())
+    }
+
+    /// Splits modes of a view and of its bounds until all have the same extents: where strides continue each other, what an
+    /// operation leaves of them may be one extent of the one and several of the other.
+    fn align_bounds(&self, t: &mut Tensor, span: Span) -> Fallible<()> {
+        for i in 0..t.levels.len() {
+            let bounds = t.bounds.iter().filter_map(|bound| bound.levels.get(i));
+            let all: Vec<Layout<Dim>> =
+                std::iter::once(&t.levels[i]).chain(bounds).cloned().collect();
+            if all.iter().all(|level| level.shape() == all[0].shape()) {
+                continue;
+            }
+            let aligned = self.aligned(&all, span)?;
+            for (levels, level) in all_levels(t).zip(aligned) {
+                levels[i] = level;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same layouts, all of one shape, with the modes of the first.
+    fn aligned(&self, all: &[Layout<Dim>], span: Span) -> Fallible<Vec<Layout<Dim>>> {
+        let cx = &self.p.arena;
+        let one = Dim::Const(1);
+        // Of each what is left of it, the fastest part last; of the first one also in which mode.
+        let mut rest: Vec<Vec<(Dim, Dim)>> = vec![];
+        for layout in all {
+            let leaves = layout.leaves().iter().rev().copied();
+            rest.push(leaves.filter(|(extent, _)| *extent != one).collect());
+        }
+        let modes = all[0].modes();
+        let mut of_mode: Vec<usize> = vec![];
+        for (i, mode) in modes.iter().enumerate() {
+            let moving = mode.leaves().iter().filter(|(extent, _)| *extent != one);
+            of_mode.extend(moving.map(|_| i));
+        }
+        of_mode.reverse();
+        // What has been split off, by mode.
+        let mut parts: Vec<Vec<Vec<(Dim, Dim)>>> = vec![vec![vec![]; modes.len()]; all.len()];
+        while let Some(mode) = of_mode.pop() {
+            let heads: Option<Vec<(Dim, Dim)>> =
+                rest.iter_mut().map(|left: &mut Vec<(Dim, Dim)>| left.pop()).collect();
+            let heads = heads.unwrap_or_default();
+            let divides_all = |by: &&(Dim, Dim)| {
+                let divides = |of: Dim| of == by.0 || Dim::divides(cx, by.0, of).is_true();
+                heads.iter().all(|(of, _)| divides(*of))
+            };
+            let Some((by, _)) = heads.iter().find(divides_all) else {
+                return Err(self.unaligned(all, span));
+            };
+            for ((&(extent, stride), left), parts) in heads.iter().zip(&mut rest).zip(&mut parts) {
+                parts[mode].push((*by, stride));
+                if extent != *by {
+                    let e = |e: crate::layout::LayoutError| overflow(span, &e);
+                    let others = Dim::div(cx, extent, *by).map_err(e)?;
+                    left.push((others, Dim::mul(cx, stride, *by).map_err(e)?));
+                }
+            }
+            if heads.first().is_some_and(|(extent, _)| extent != by) {
+                of_mode.push(mode);
+            }
+        }
+        if rest.iter().any(|left| !left.is_empty()) {
+            return Err(self.unaligned(all, span));
+        }
+        let made = |leaves: &Vec<(Dim, Dim)>| match leaves.as_slice() {
+            [] => unit(cx, at_err(span)),
+            leaves => {
+                let (shape, stride): (Vec<_>, Vec<_>) =
+                    leaves.iter().map(|(n, s)| (IntTuple::Leaf(*n), IntTuple::Leaf(*s))).unzip();
+                let nest = |mut all: Vec<IntTuple<Dim>>| match all.len() {
+                    1 => all.remove(0),
+                    _ => IntTuple::Tuple(all),
+                };
+                Layout::new_in(cx, nest(shape), nest(stride)).map_err(|e| refused(span, &e))
+            }
+        };
+        let mut aligned = vec![];
+        for modes in &parts {
+            let modes = modes.iter().map(made).collect::<Fallible<Vec<_>>>()?;
+            aligned.push(self.joined(&modes, span)?);
+        }
+        Ok(aligned)
+    }
+
+    fn unaligned(&self, all: &[Layout<Dim>], span: Span) -> Box<Diagnostic> {
+        let shown: Vec<_> =
+            all.iter().map(|level| level.display_in(&self.p.arena).to_string()).collect();
+        let message = "which elements of the view there are does not follow from its modes";
+        let refused = Diagnostic::new(Code::LayoutRefused, span, message)
+            .label(format!("places and coordinates are {}", shown.join(" and ")))
+            .help("take the tensor apart in another order, or by tiles that divide it");
+        Box::new(refused)
+    }
+
+    /// A layout of the same shape that counts its elements, beyond their end, too: modes of extent 1 have a stride.
+    pub(super) fn counting(&self, of: &Layout<Dim>, span: Span) -> Fallible<Layout<Dim>> {
+        let cx = &self.p.arena;
+        let shape = of.shape();
+        let mut strides = vec![];
+        let mut next = Dim::Const(1);
+        for extent in shape.flatten() {
+            strides.push(next);
+            next = Dim::mul(cx, next, extent).map_err(|e| overflow(span, &e))?;
+        }
+        let mut strides = strides.into_iter();
+        let stride = shape.map(&mut |_| strides.next().unwrap_or(Dim::Const(0)));
+        Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))
     }
 
     /// A layout of the same shape that is zero everywhere.
@@ -961,6 +1067,12 @@ impl Resolver {
         let last = || -> Option<Dim> {
             let mut last = bound.offset;
             for (extent, stride) in bound.concat().leaves() {
+                // Coordinates that go down begin with the largest.
+                match cx.range(*stride) {
+                    (Some(0..), _) => {}
+                    (_, Some(..=0)) => continue,
+                    _ => return None,
+                }
                 let steps = cx.sub(*extent, Dim::Const(1)).ok()?;
                 last = cx.add(last, cx.mul(steps, *stride).ok()?).ok()?;
             }

@@ -37,3 +37,5 @@ mod text_oracles;
 mod text_properties;
 #[cfg(feature = "text")]
 mod text_quotes;
+#[cfg(feature = "text")]
+mod view_bounds;

@@ -43,7 +43,7 @@ const GRID: &str = "@i < ceil_div(M, 8), @j < ceil_div(N, 8)";
 
 #[test]
 fn tiles_at_the_end_of_a_mode_touch_no_others() {
-    for (m, n) in [(20, 20), (17, 8), (8, 17), (5, 3), (23, 40)] {
+    for (m, n) in [(20, 20), (17, 8), (8, 17), (5, 3), (23, 40), (1, 20), (9, 1), (1, 1)] {
         for tensor in ["[M,N]", "[(M,N):(1,M)]", "[(M,N):(N + 3,1)]"] {
             let text = tiles(&format!("let M = {m}, N = {n}"), tensor, GRID, "@i, @j");
             assert!(said(&text).is_empty(), "{:#?}\n{text}", said(&text));
@@ -184,4 +184,25 @@ Spec @f <<<#grid:[@b < 4], #cta:[@t < 8]>>> (%A) -> (%C) {{
     };
     assert!(said(&text("@b")).is_empty(), "{:#?}", said(&text("@b")));
     assert!(blocks_meet(&text("0")), "{:#?}", said(&text("0")));
+}
+
+/// How many elements a block reads differs from block to block: the first one reads none.
+#[test]
+fn what_other_blocks_read_is_seen() {
+    let text = |valid: &str| {
+        format!(
+            "carbyne 2
+%A:[1].f32.GL
+%C:[2,8].f32.GL
+Spec @f <<<#grid:[@b < 2], #cta:[@t < 2]>>> (%C) -> (%C) {{
+  #one = #cta.scalar()
+  Allocate %x:[4].f32.RF
+  Move <<<#one>>> (%C[0, _].tile([4])[@t]) -> (%x) valid={valid} atom=ld.global.b128
+  Move <<<#one>>> (%x) -> (%C[@b, _].tile([4])[@t]) atom=st.global.b128
+}}
+"
+        )
+    };
+    assert!(said(&text("0")).is_empty(), "{:#?}", said(&text("0")));
+    assert!(blocks_meet(&text("@b * 4")), "{:#?}", said(&text("@b * 4")));
 }
