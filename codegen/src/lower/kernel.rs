@@ -156,6 +156,10 @@ __device__ __forceinline__ T swizzle(T i) {
 
 /// Prints one kernel of a decomposed program.
 ///
+/// Where shared memory begins: the driver keeps as many bytes before it, whatever a declaration asks for, and a compiler that
+/// believes in more puts bits of addresses together that add up. No instruction wants more; swizzles are of indices.
+const SHARED_ALIGN: i64 = 1024;
+
 /// # Errors
 /// D0305 where a spec is neither decomposed nor an atom, D0302 where an atom does not fit, X0004 over
 /// the architecture's shared memory, C0401 for what has no spelling. Up to
@@ -323,7 +327,7 @@ impl Lowering<'_> {
             alone: content.moves_registers,
             cluster: (cluster > 1).then_some(cluster),
             params: signature,
-            shared_align: (self.arena.bytes > 0).then_some(self.arena.align),
+            shared_align: (self.arena.bytes > 0).then_some(self.arena.align.min(SHARED_ALIGN)),
             body,
         });
         let (source, smem_bytes) = (String::new(), self.arena.bytes);

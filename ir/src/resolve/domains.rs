@@ -622,6 +622,12 @@ impl Resolver {
             ViewOp::Pick(picks) => !picks.iter().any(|p| matches!(p, Pick::From(_))),
             _ => false,
         };
+        if self.p.buffers[buffer].tensor != id {
+            // A view that has a name: of what a thread holds nothing is said, of parts not which they are.
+            let whole = &self.p.tensors[self.p.buffers[buffer].tensor];
+            let own = whole.dist.is_some() && self.p.tensors[id].dist.is_none();
+            return Ok(if own { vec![] } else { edges.iter().map(Edge::unclear).collect() });
+        }
         if view.ops.is_empty() {
             return Ok(edges);
         }
