@@ -16,7 +16,7 @@ __device__ __forceinline__ T swizzle(T i) {
 
 extern "C" __global__ void __launch_bounds__(128)
 ampere_gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restrict__ C) {
-  extern __shared__ __align__(2048) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int bm = blockIdx.x % 2;  // line 20
   const int bn = blockIdx.x / 2;  // line 20

@@ -20,7 +20,7 @@ ampere_gemm_roles(
     const __half* __restrict__ A,
     const __half* __restrict__ B,
     __half* __restrict__ C) {
-  extern __shared__ __align__(4096) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int bm = blockIdx.x % 2;  // line 22
   const int bn = blockIdx.x / 2;  // line 22

@@ -21,7 +21,7 @@ attention_causal(
     const __half* __restrict__ K,
     const __half* __restrict__ V,
     __half* __restrict__ O) {
-  extern __shared__ __align__(2048) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int i = blockIdx.x % 64;  // line 30
   const int h = (blockIdx.x / 64) % 16;  // line 30

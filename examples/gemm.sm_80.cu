@@ -17,7 +17,7 @@ __device__ __forceinline__ T swizzle(T i) {
 
 extern "C" __global__ void __launch_bounds__(256)
 gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restrict__ C) {
-  extern __shared__ __align__(4096) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int b = blockIdx.x;  // line 16
   alignas(16) float acc[128];  // line 21

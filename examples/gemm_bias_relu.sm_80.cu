@@ -20,7 +20,7 @@ gemm_bias_relu(
     const __half* __restrict__ B,
     const float* __restrict__ b,
     __half* __restrict__ C) {
-  extern __shared__ __align__(2048) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int i = blockIdx.x % 2;  // line 21
   const int j = blockIdx.x / 2;  // line 21

@@ -20,7 +20,7 @@ moe_gemm(
     const int* __restrict__ rows,
     const __half* __restrict__ B,
     __half* __restrict__ C) {
-  extern __shared__ __align__(2048) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int i = blockIdx.x % 2;  // line 20
   const int j = blockIdx.x / 2;  // line 20

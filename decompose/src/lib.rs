@@ -924,10 +924,11 @@ fn planned_once(
         None => None,
         Some(symbols) => {
             let module = symbols.put(program, module);
-            let program = generated.checked(&module)?;
-            Some((module, program))
+            // What is wrong with the numbers is wrong with the symbols, and said of these.
+            generated.checked(&module).ok().map(|program| (module, program))
         }
     };
+    let symbols = symbols.filter(|_| numbers.is_some());
     let of_symbols = symbols.as_ref().map(|symbols| (module, symbols));
     let (sized, sized_program) =
         numbers.as_ref().map_or((module, program), |(module, program)| (module, program));

@@ -16,7 +16,7 @@ __device__ __forceinline__ T swizzle(T i) {
 
 extern "C" __global__ void __launch_bounds__(64)
 copy_transposed(const __half* __restrict__ A, __half* __restrict__ B) {
-  extern __shared__ __align__(2048) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int i = blockIdx.x % 16;  // line 12
   const int j = blockIdx.x / 16;  // line 12

@@ -11,7 +11,7 @@ __device__ __forceinline__ T swizzle(T i) {
 
 extern "C" __global__ void __launch_bounds__(128)
 transpose(const __half* __restrict__ A, __half* __restrict__ B) {
-  extern __shared__ __align__(8192) unsigned char smem[];
+  extern __shared__ __align__(1024) unsigned char smem[];
   const int tid = threadIdx.x;
   const int i = blockIdx.x % 4;  // line 16
   const int j = blockIdx.x / 4;  // line 16

@@ -263,7 +263,10 @@ impl fmt::Display for Mismatch {
             }
             Mismatch::Partial { tensor, why } => match why {
                 Why::Cut { n, .. } => {
-                    write!(f, "accesses {n} elements of {tensor} at once, which may end between them")
+                    write!(
+                        f,
+                        "accesses {n} elements of {tensor} at once, which may end between them"
+                    )
                 }
                 Why::Registers => {
                     write!(f, "elements of {tensor} may not be there, for which it writes no zeros")

@@ -3,6 +3,7 @@
 mod abi;
 mod against;
 mod annotate;
+mod any_size;
 mod atoms;
 mod bad_input;
 mod calculator;

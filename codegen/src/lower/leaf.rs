@@ -41,8 +41,8 @@ impl Lowering<'_> {
             stmt.comment = line_comment(spec.line, atom.name);
             return Ok(stmt);
         }
-        let accesses =
-            bind::accesses(self.p, spec, atom).map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
+        let accesses = bind::accesses(self.p, spec, atom)
+            .map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
         let filled = self.fill(atom, &bound.operands).map_err(errors::at(spec.span))?;
         self.headers_of(atom);
         let stmt = match atom.template {

@@ -7,8 +7,8 @@ use super::larger::{self, Larger};
 use super::library::{Source, Strategies};
 use super::padded;
 use super::params::{self, Numbers, Pins};
-use super::symbols::Symbols;
 use super::pattern::{Found, Pattern};
+use super::symbols::Symbols;
 use super::trials::{MOST_LISTED, Trials, Wanted};
 use super::write::{Executors, Instance};
 use crate::WithBodies;
@@ -184,14 +184,20 @@ impl Choosing<'_> {
         for (of, m) in matches.iter().enumerate() {
             let name = &m.def.name.text;
             let Some(strategy) = m.def.strategy.as_deref() else { continue };
+            let mut variants = vec![];
             for given in padded::variants(m, &self.given(m), self.symbols.map(|s| s.1)) {
-                let all = match params::enumerate(m.def, strategy, &given, &pins) {
-                    Ok(all) => all,
+                match params::enumerate(m.def, strategy, &given, &pins) {
+                    Ok(all) => variants.push((given, all)),
                     Err(why) => {
                         refusals.entry(name.clone()).or_insert_with(|| why.to_string());
-                        continue;
                     }
-                };
+                }
+            }
+            // What is not usual of one way to round extents up may be usual of another.
+            if variants.iter().any(|(_, all)| all.usual && !all.instances.is_empty()) {
+                variants.retain(|(_, all)| all.usual);
+            }
+            for (given, all) in variants {
                 if all.instances.is_empty() {
                     let most = all.ended.iter().max_by_key(|(_, n)| *n);
                     let why = most.map_or("it has no values to choose".to_owned(), |(c, _)| {
@@ -266,7 +272,9 @@ impl Choosing<'_> {
         };
         let module = match self.symbols {
             None => module,
-            Some((of, symbols)) => self.symbolic(of, symbols, wanted, &matches, &candidates, best)?,
+            Some((of, symbols)) => {
+                self.symbolic(of, symbols, wanted, &matches, &candidates, best)?
+            }
         };
         let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
         let mut stmts: Vec<Stmt> = module
@@ -339,9 +347,9 @@ impl Choosing<'_> {
         let why = refused.unwrap_or_default();
         let message = "no strategy can be written for all sizes that the symbols may have";
         Err(Box::new(
-            Diagnostic::new(Code::NoStrategy, spec, message)
-                .label(why)
-                .help("state more of the symbols, `where N <= 65536, K % 8 == 0`, or write the body"),
+            Diagnostic::new(Code::NoStrategy, spec, message).label(why).help(
+                "state more of the symbols, `where N <= 65536, K % 8 == 0`, or write the body",
+            ),
         ))
     }
 

@@ -80,7 +80,15 @@ impl Choosing<'_> {
         let same = |c: &&Candidate| c.of == of && tile(m.def, &c.numbers) == wanted;
         let name = |c: &Candidate| {
             let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
-            shown(&Instance { def, file, graph, found, numbers: &c.numbers, symbols: BTreeMap::new(), sizes: None })
+            shown(&Instance {
+                def,
+                file,
+                graph,
+                found,
+                numbers: &c.numbers,
+                symbols: BTreeMap::new(),
+                sizes: None,
+            })
         };
         let solved = |c: &Candidate| {
             let by = name(c);

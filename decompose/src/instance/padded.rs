@@ -39,7 +39,10 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
                 let mut all = multiples(*n, units);
                 // Tiles of whole rows hold the longest.
                 let most = symbols.and_then(|s| s.bounds().get(n).copied().flatten());
-                all.extend(most.filter(|m| !multiplies && *m > *n && *m <= LONGEST).map(|m| (m + 63) / 64 * 64));
+                all.extend(
+                    most.filter(|m| !multiplies && *m > *n && *m <= LONGEST)
+                        .map(|m| (m + 63) / 64 * 64),
+                );
                 all
             }
             None => rounded(*n, units, multiplies),

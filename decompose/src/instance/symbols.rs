@@ -126,7 +126,11 @@ impl Symbols {
 
     /// What the numbers of a strategy are written as where they stand for symbols: extents are rounded up to whole tiles.
     /// None where a condition that makes tiles whole does not hold for every number of tiles.
-    pub(super) fn written(&self, m: &Match<'_>, numbers: &Numbers) -> Option<BTreeMap<String, Expr>> {
+    pub(super) fn written(
+        &self,
+        m: &Match<'_>,
+        numbers: &Numbers,
+    ) -> Option<BTreeMap<String, Expr>> {
         let extents = padded::extents_of(m.def);
         let mut out = BTreeMap::new();
         let strategy = m.def.strategy.as_deref()?;
@@ -143,8 +147,11 @@ impl Symbols {
             units.retain(|u| (1..=8192).contains(u));
             units.sort_unstable();
             units.dedup();
-            let about: Vec<&Compare> =
-                strategy.conditions.iter().filter(|c| c.op == CmpOp::Eq && names(c, name)).collect();
+            let about: Vec<&Compare> = strategy
+                .conditions
+                .iter()
+                .filter(|c| c.op == CmpOp::Eq && names(c, name))
+                .collect();
             let whole = |u: &i64| {
                 about.iter().all(|c| {
                     TILES.iter().all(|tiles| {

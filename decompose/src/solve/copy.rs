@@ -273,9 +273,7 @@ fn candidate(
             return Err(Mismatch::Partial { tensor, why });
         }
     }
-    if !p.tensors[to].bounds.is_empty()
-        && partial::ends(p, to, &lanes_q, &g)? == Ends::Counted
-    {
+    if !p.tensors[to].bounds.is_empty() && partial::ends(p, to, &lanes_q, &g)? == Ends::Counted {
         return Err(partial::cut(p, to, lanes_q.size()));
     }
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.

@@ -68,9 +68,7 @@ fn fact(cx: &ExprArena, bound: &Bound, n: i64) -> Option<String> {
     let power = u64::try_from(n).ok().filter(|n| n.is_power_of_two());
     let symbolic = bound.extent.as_const().is_none() && cx.divisor(bound.extent) % n != 0;
     let value = cx.display(bound.extent);
-    power
-        .filter(|_| symbolic)
-        .map(|n| Fact::Divides { divisor: n.to_string(), value }.to_string())
+    power.filter(|_| symbolic).map(|n| Fact::Divides { divisor: n.to_string(), value }.to_string())
 }
 
 /// Whether no multiple of a divisor of the extent is between the first element of an instruction and that which is `last`

@@ -13,8 +13,8 @@ use super::exprs::overflow;
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{
-    self, AccumulateOp, Apply, BinOp, BinaryOp, Expr, ExprKind, Operand, Pick, ReduceOp, SpecKind, TensorExpr,
-    UnaryOp, View, ViewOp,
+    self, AccumulateOp, Apply, BinOp, BinaryOp, Expr, ExprKind, Operand, Pick, ReduceOp, SpecKind,
+    TensorExpr, UnaryOp, View, ViewOp,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::expand::expression;
@@ -46,7 +46,8 @@ impl Edge {
 
     /// Whether elements are inside or not by their coordinate along one of these modes.
     fn depends_on(&self, modes: impl IntoIterator<Item = usize>) -> bool {
-        self.modes.is_empty() || modes.into_iter().any(|m| self.modes.get(m).is_some_and(|mode| !is_constant(mode)))
+        self.modes.is_empty()
+            || modes.into_iter().any(|m| self.modes.get(m).is_some_and(|mode| !is_constant(mode)))
     }
 
     /// The same where it is not known any more which elements are outside.
@@ -66,9 +67,9 @@ fn add_edge(edges: &mut Vec<Edge>, edge: Edge) {
 }
 
 fn is_constant(mode: &Layout<Dim>) -> bool {
-    mode.leaves().iter().all(|(extent, stride)| {
-        *stride == Dim::Const(0) || *extent == Dim::Const(1)
-    })
+    mode.leaves()
+        .iter()
+        .all(|(extent, stride)| *stride == Dim::Const(0) || *extent == Dim::Const(1))
 }
 
 /// What is known of buffers in the body.
@@ -79,6 +80,8 @@ pub(super) struct Domains {
     edges: HashMap<BufferId, Vec<Edge>>,
     /// Buffers whose elements are all this number.
     numbers: HashMap<BufferId, f64>,
+    /// Buffers that hold the maximum of others along some modes.
+    largest: HashMap<BufferId, BufferId>,
     /// Buffers that say of each element whether it is inside of an edge.
     conditions: HashMap<BufferId, Edge>,
     /// Of the open loops: how many buffers there were before, and what operands had to hold in their bodies.
@@ -114,12 +117,17 @@ impl Resolver {
         let (mut of_result, mut meet): (Vec<Edge>, Vec<Vec<usize>>) = (vec![], vec![]);
         match spec.kind {
             SpecKind::Reduction(op) => {
-                let (axes, edges) = (self.axes_of(&spec.attrs, spec.span)?, self.edges_of(spec, 0)?);
+                let (axes, edges) =
+                    (self.axes_of(&spec.attrs, spec.span)?, self.edges_of(spec, 0)?);
                 let scalar = self.scalar_of_input(spec, 0)?;
                 let neutral = neutral(op, scalar);
                 let lacking = edges.into_iter().filter(|e| e.depends_on(axes.iter().copied()));
                 meet.push(axes.clone());
-                wanted.push((0, lacking.filter(|e| e.outside != neutral).collect(), neutral.unwrap_or(0.0)));
+                wanted.push((
+                    0,
+                    lacking.filter(|e| e.outside != neutral).collect(),
+                    neutral.unwrap_or(0.0),
+                ));
             }
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 let (a, b) = (self.edges_of(spec, 0)?, self.edges_of(spec, 1)?);
@@ -131,9 +139,8 @@ impl Resolver {
                 };
                 let (a, b) = (along(a, of_a), along(b, of_b));
                 let zero = |edges: &[Edge]| edges.iter().all(|e| e.outside == Some(0.0));
-                let finite = |edges: &[Edge]| {
-                    edges.iter().all(|e| e.outside.is_some_and(f64::is_finite))
-                };
+                let finite =
+                    |edges: &[Edge]| edges.iter().all(|e| e.outside.is_some_and(f64::is_finite));
                 let cancels = zero(&a) && !a.is_empty() && finite(&b)
                     || zero(&b) && !b.is_empty() && finite(&a);
                 for (i, edges) in [(0, a), (1, b)] {
@@ -148,9 +155,10 @@ impl Resolver {
                 };
                 let scalar = self.scalar_of_input(spec, 0)?;
                 let neutral = neutral(of_accumulate(op), scalar);
-                let lacking = self.edges_of(spec, 0)?.into_iter().filter(|e| {
-                    e.outside != neutral && !own.iter().any(|o| o.is_same(e))
-                });
+                let lacking = self
+                    .edges_of(spec, 0)?
+                    .into_iter()
+                    .filter(|e| e.outside != neutral && !own.iter().any(|o| o.is_same(e)));
                 wanted.push((0, lacking.collect(), neutral.unwrap_or(0.0)));
                 of_result = own;
             }
@@ -219,7 +227,9 @@ impl Resolver {
         };
         let mut varying = edge.modes.iter().enumerate().filter(|(_, mode)| !is_constant(mode));
         let (Some((axis, mode)), None) = (varying.next(), varying.next()) else {
-            return unclear("they come from parts, from iterations before, or depend on several modes");
+            return unclear(
+                "they come from parts, from iterations before, or depend on several modes",
+            );
         };
         let Some(limit) = self.limit(edge, mode, span)? else {
             return unclear("its coordinates are not evenly apart");
@@ -239,9 +249,8 @@ impl Resolver {
                 Expr { span, kind: ExprKind::Int(0) }
             }
         };
-        let apply = |kind, args| {
-            TensorExpr::Apply(Box::new(Apply { kind, args, attrs: vec![], span }))
-        };
+        let apply =
+            |kind, args| TensorExpr::Apply(Box::new(Apply { kind, args, attrs: vec![], span }));
         let inside = apply(
             SpecKind::Binary(BinaryOp::Lt),
             vec![TensorExpr::View(coordinate), TensorExpr::Number(limit)],
@@ -249,8 +258,17 @@ impl Resolver {
         let neutral_text = super::constants::literal(neutral);
         let number = TensorExpr::Number(ast::literal(&neutral_text, span));
         let value = apply(SpecKind::Select, vec![inside, TensorExpr::View(view.clone()), number]);
-        let base = self.fresh(&view.base);
-        let target = View { base: base.clone(), ops: vec![], span };
+        // What registers hold outside is nobody's.
+        let own = self.buffer_of_whole(Some(&Operand::View(view.clone())));
+        let in_place = own.is_some_and(|b| {
+            let whole = &self.p.tensors[self.p.buffers[b].tensor];
+            self.p.buffers[b].memory == Some(Memory::Rf)
+                && whole.name.as_deref() == Some(view.base.text.as_str())
+        });
+        let target = match in_place {
+            true => view.clone(),
+            false => View { base: self.fresh(&view.base), ops: vec![], span },
+        };
         self.assigned(stmt, &target, None, &value, out)?;
         Ok(target)
     }
@@ -301,6 +319,7 @@ impl Resolver {
             SpecKind::Binary(op) => self.accumulated_input(spec, op)?.is_some(),
             _ => false,
         };
+        self.domains.largest.retain(|of, from| *of != buffer && *from != buffer);
         if accumulates {
             self.domains.numbers.remove(&buffer);
             return Ok(());
@@ -312,6 +331,11 @@ impl Resolver {
         };
         let condition = self.condition_of(spec)?;
         let whole = to.ops.is_empty();
+        if let (SpecKind::Reduction(ReduceOp::Max), Some(from), true) =
+            (spec.kind, self.buffer_of_whole(spec.inputs.first()), whole)
+        {
+            self.domains.largest.insert(buffer, from);
+        }
         let all = &mut self.domains;
         all.numbers.remove(&buffer);
         all.conditions.remove(&buffer);
@@ -377,7 +401,9 @@ impl Resolver {
                 let mut found: Vec<Edge> = vec![];
                 let spread: Vec<Vec<Edge>> = inputs
                     .into_iter()
-                    .map(|edges| edges.into_iter().filter_map(|e| self.spread(e, &rank_and_sizes)).collect())
+                    .map(|edges| {
+                        edges.into_iter().filter_map(|e| self.spread(e, &rank_and_sizes)).collect()
+                    })
                     .collect();
                 for edge in spread.iter().flatten() {
                     let outside = self.computed_outside(spec, &spread, edge)?;
@@ -456,9 +482,9 @@ impl Resolver {
         if spec.kind == SpecKind::Select {
             // Where the condition is that of the edge, the second number is chosen outside.
             let condition = self.buffer_of_whole(spec.inputs.first());
-            let same = condition.and_then(|c| self.domains.conditions.get(&c)).is_some_and(|c| {
-                self.tells(c, edge)
-            });
+            let same = condition
+                .and_then(|c| self.domains.conditions.get(&c))
+                .is_some_and(|c| self.tells(c, edge));
             if same {
                 let other = self.buffer_of_whole(spec.inputs.get(2));
                 return Ok(other.and_then(|b| self.domains.numbers.get(&b)).copied());
@@ -481,6 +507,12 @@ impl Resolver {
             (SpecKind::Move | SpecKind::Unary(UnaryOp::Cast), [x]) => *x,
             (SpecKind::Unary(op), [Some(x)]) => of_unary(op, *x),
             (SpecKind::Binary(op), [Some(x), Some(y)]) => of_binary(op, *x, *y),
+            // Less the maximum of the others, it stays what it is: where that is no number, the results inside are none, too.
+            (SpecKind::Binary(BinaryOp::Sub), [Some(x), None]) if *x == f64::NEG_INFINITY => {
+                let [from, largest] = [0, 1].map(|i| self.buffer_of_whole(spec.inputs.get(i)));
+                let own = largest.and_then(|b| self.domains.largest.get(&b)).copied();
+                (from.is_some() && own == from).then_some(*x)
+            }
             _ => None,
         })
     }
@@ -556,9 +588,7 @@ impl Resolver {
         op: BinaryOp,
     ) -> Fallible<Option<(usize, f64)>> {
         let Some(to) = spec.outputs.first() else { return Ok(None) };
-        let is_output = |i: usize| {
-            matches!(spec.inputs.get(i), Some(Operand::View(v)) if v.base.text == to.base.text && v.ops == to.ops)
-        };
+        let is_output = |i: usize| matches!(spec.inputs.get(i), Some(Operand::View(v)) if v.base.text == to.base.text && v.ops == to.ops);
         let i = match (is_output(0), is_output(1)) {
             (true, false) => 1,
             (false, true) if op != BinaryOp::Sub && op != BinaryOp::Div => 0,
@@ -573,7 +603,12 @@ impl Resolver {
             BinaryOp::Mul | BinaryOp::Div => ReduceOp::Prod,
             BinaryOp::Min => ReduceOp::Min,
             BinaryOp::Max => ReduceOp::Max,
-            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Ge | BinaryOp::Gt => {
+            BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::Ge
+            | BinaryOp::Gt => {
                 return Ok(None);
             }
         };
@@ -674,9 +709,8 @@ impl Resolver {
         for one in &asked {
             let now = self.domains.edges.get(&one.buffer).map_or(&[][..], |e| &e[..]);
             let before = usize::from(one.buffer) < buffers;
-            let apart = |e: &Edge| {
-                one.modes.as_ref().is_some_and(|m| !e.depends_on(m.iter().copied()))
-            };
+            let apart =
+                |e: &Edge| one.modes.as_ref().is_some_and(|m| !e.depends_on(m.iter().copied()));
             let holds = |e: &Edge| {
                 e.outside == Some(one.number)
                     || one.edges.contains(e)
@@ -688,9 +722,8 @@ impl Resolver {
             }
         }
         for edges in self.domains.edges.values_mut() {
-            let depends = |e: &Edge| {
-                [e.offset, e.extent].iter().any(|d| cx.vars_of(*d).contains(&var))
-            };
+            let depends =
+                |e: &Edge| [e.offset, e.extent].iter().any(|d| cx.vars_of(*d).contains(&var));
             if edges.iter().any(depends) {
                 let mut all = vec![];
                 for edge in edges.iter() {
@@ -709,7 +742,9 @@ impl Resolver {
             Diagnostic::new(
                 Code::TileDivides,
                 at,
-                format!("which elements of `%{name}` there are changes from iteration to iteration"),
+                format!(
+                    "which elements of `%{name}` there are changes from iteration to iteration"
+                ),
             )
             .label("read before it is written again")
             .help("choose tiles that divide the mode, or read it behind where it is written"),
@@ -814,7 +849,13 @@ fn of_binary(op: BinaryOp, x: f64, y: f64) -> Option<f64> {
         BinaryOp::Mul => x * y,
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
-        BinaryOp::Div | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Ge | BinaryOp::Gt => {
+        BinaryOp::Div
+        | BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::Ge
+        | BinaryOp::Gt => {
             return None;
         }
     };

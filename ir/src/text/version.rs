@@ -74,9 +74,7 @@ fn part(stmt: &Stmt) -> Found {
         let new = match part {
             Part::View(view, _) => view.ops.iter().find_map(|op| match op {
                 ViewOp::Permute(_) => Some((view.span, "permuted views")),
-                ViewOp::Iota(_) | ViewOp::Plus(_) => {
-                    Some((view.span, "coordinates as elements"))
-                }
+                ViewOp::Iota(_) | ViewOp::Plus(_) => Some((view.span, "coordinates as elements")),
                 ViewOp::Pick(_) => Some((view.span, "ranges and tensors as indices")),
                 _ => None,
             }),

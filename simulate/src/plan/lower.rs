@@ -629,9 +629,10 @@ impl Lowering<'_, '_> {
                 MeansInput::Value(v) => Ok(Input::Value(*v)),
                 MeansInput::Number(v) => Ok(Input::Number(*v)),
                 MeansInput::Size(size) => {
-                    let value = self.vars.constant(*size).map_err(|e| {
-                        Unchecked::Broken(unknown(step.span, "a number", &e))
-                    })?;
+                    let value = self
+                        .vars
+                        .constant(*size)
+                        .map_err(|e| Unchecked::Broken(unknown(step.span, "a number", &e)))?;
                     Ok(Input::Number(value as f64))
                 }
             };
