@@ -196,12 +196,17 @@ impl<'p> Indices<'p> {
     }
 
     fn quotient(&mut self, op: Binary, helper: &'static str, a: Dim, b: Dim) -> Fallible<Printed> {
-        if self.range(b).0 < 1 {
+        if self.range(b).0 < 0 {
             return Err(errors::unprintable(
-                "a divisor of an index may be zero",
-                "divide by a number known to be at least 1: state `min=` of a symbol",
+                "a divisor of an index may be negative",
+                "divide by a number known to be at least 1: state it of a symbol, `where N > 0`",
             ));
         }
+        // Where it is zero, there is nothing to be found: an extent without coordinates.
+        let b = match self.range(b).0 {
+            0 => self.arena.max(b, Dim::Const(1)).map_err(errors::layout)?,
+            _ => b,
+        };
         if self.range(a).0 >= 0 {
             let (a, b) = (self.print(a)?, self.print(b)?);
             return Ok(Printed { wide: a.wide || b.wide, expr: a.expr.binary(op, b.expr) });

@@ -2,7 +2,7 @@
 
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
 use carbyne_ir::program::{Program, SpecId, StmtKind};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Assignments that are looked at until all facts are kept.
 const MAX_LOOKS: usize = 1 << 10;
@@ -16,12 +16,14 @@ pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
         return vec![];
     }
     let tiles = tiles(p, kernel);
+    let batches = batches(p, kernel);
     // What is divided into tiles first: other symbols follow from these values.
     let mut order = p.symbols.clone();
     order.sort_by_key(|symbol| !tiles.contains_key(symbol));
     let mut found = vec![];
     for tiled in [true, false] {
-        let mut search = Search { p, tiles: &tiles, tiled, looks: 0, values: HashMap::new() };
+        let mut search =
+            Search { p, tiles: &tiles, batches: &batches, tiled, looks: 0, values: HashMap::new() };
         if search.choose(&order) && !found.contains(&search.values) {
             found.push(search.values);
         }
@@ -32,6 +34,7 @@ pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
 struct Search<'a> {
     p: &'a Program,
     tiles: &'a BTreeMap<VarId, i64>,
+    batches: &'a BTreeSet<VarId>,
     /// Whether values that tiles do not divide are tried first.
     tiled: bool,
     looks: usize,
@@ -61,6 +64,8 @@ impl Search<'_> {
     fn candidates(&self, symbol: VarId) -> Vec<i64> {
         /// Enough for loops to come round and for blocks to have neighbors.
         const MULTIPLE: i64 = 4;
+        /// The same of what only blocks are told apart by.
+        const OF_BATCHES: i64 = 2;
         /// Small ones that are tried.
         const FEW: i64 = 16;
         let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(symbol);
@@ -68,7 +73,8 @@ impl Search<'_> {
         let up = |v: i64| v.checked_add((v.checked_neg()?).rem_euclid(div));
         let tile = self.tiles.get(&symbol).copied();
         let partial = tile.and_then(|tile| up(2 * tile + 1));
-        let usual = div.checked_mul(MULTIPLE).and_then(|v| up(v.max(lo)));
+        let multiple = if self.batches.contains(&symbol) { OF_BATCHES } else { MULTIPLE };
+        let usual = div.checked_mul(multiple).and_then(|v| up(v.max(lo)));
         let most = hi.and_then(|hi| hi.checked_sub(hi.rem_euclid(div)));
         // As large as others that may have to fit, and a little larger.
         let mut chosen: Vec<i64> = self.values.values().copied().collect();
@@ -93,6 +99,13 @@ impl Search<'_> {
         });
         all
     }
+}
+
+/// Symbols that are whole extents of the grid.
+fn batches(p: &Program, kernel: SpecId) -> BTreeSet<VarId> {
+    let Some(exec) = p.specs[kernel].exec else { return BTreeSet::new() };
+    let blocks = p.threads[exec.blocks].concat();
+    blocks.leaves().iter().filter_map(|(extent, _)| p.arena.var_id(*extent)).collect()
 }
 
 /// The largest constant that each symbol is divided by where a kernel says how many blocks and turns there are.

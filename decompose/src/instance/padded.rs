@@ -86,7 +86,6 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
     match n {
         1 if multiplied => return vec![1, 8, 16],
         2..8 if multiplied => return vec![8, 16],
-        8 if multiplied => return vec![8, 16],
         _ => {}
     }
     // What tiles divide well stays as it is.
@@ -120,7 +119,8 @@ mod tests {
         for exact in [1, 2, 8, 16, 32, 48, 64, 96, 4096] {
             assert_eq!(rounded(exact, &UNITS, false), [exact]);
         }
-        assert_eq!(rounded(3, &UNITS, true), [16]);
+        assert_eq!(rounded(3, &UNITS, true), [8, 16]);
+        assert_eq!(rounded(3, &UNITS, false), [16]);
         assert_eq!(rounded(50, &UNITS, true), [64]);
         assert_eq!(rounded(100, &UNITS, true), [128]);
         assert_eq!(rounded(1000, &UNITS, true), [1024]);

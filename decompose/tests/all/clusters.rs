@@ -150,7 +150,7 @@ fn the_smallest_program_is_a_kernel_that_people_read() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/gemm.cby");
     let src = std::fs::read_to_string(folder).expect("an example");
     let d = decomposed(&src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
-    assert!(d.text.lines().count() < 150, "{}", d.text);
+    assert!(d.text.lines().count() < 155, "{}", d.text);
     for word in ["atom=wgmma.", "atom=cp.async.bulk.tensor.", "atom=stmatrix."] {
         assert!(d.text.contains(word), "{word}\n{}", d.text);
     }

@@ -32,13 +32,6 @@ fn tiles_that_cannot_be() {
 }
 
 #[test]
-fn sizes_that_no_tile_divides() {
-    let d = refused(&MatMul { size: (100, 100, 100), ..MatMul::default() }.text());
-    assert_eq!(d.code, Code::NoStrategy);
-    assert!(d.notes.iter().any(|n| n.contains("M % BM == 0")), "{d:?}");
-}
-
-#[test]
 fn what_no_strategy_means_is_refused() {
     let src = "carbyne 1\n%a:[64].f16.GL\n%b:[64].f16.GL\nShfl.bfly @m (%a) -> (%b) lane=1\n";
     assert_eq!(refused(src).code, Code::NoStrategy);

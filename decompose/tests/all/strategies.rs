@@ -76,10 +76,6 @@ fn what_has_no_strategy_says_why() {
             Code::PinsConflict,
         ),
         ("%A:[4096].f16.GL\n%B:[64,64].f16.GL\nMove @m (%A) -> (%B)", Code::NoStrategy),
-        (
-            "sym M{div=64}\n%A:[M,64].f16.GL\n%B:[M,64].f16.GL\nMove @m (%A) -> (%B)",
-            Code::NoStrategy,
-        ),
     ] {
         let src = format!("carbyne 1\n{src}\n");
         let e = decomposed(&src, &sm_80()).expect_err("refused").into_vec();

@@ -24,7 +24,7 @@ use crate::program::{Bound, BufferId, Stmt, Tensor};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A bound of a tensor's elements, mode by mode. Without modes it is not known which elements are outside: of parts of a
 /// tensor, of a loop that has ended, of branches.
@@ -77,13 +77,13 @@ fn is_constant(mode: &Layout<Dim>) -> bool {
 pub(super) struct Domains {
     /// Whether anything is followed: not where all that is derived is written.
     pub(super) derives: bool,
-    edges: HashMap<BufferId, Vec<Edge>>,
+    edges: BTreeMap<BufferId, Vec<Edge>>,
     /// Buffers whose elements are all this number.
-    numbers: HashMap<BufferId, f64>,
+    numbers: BTreeMap<BufferId, f64>,
     /// Buffers that hold the maximum of others along some modes.
-    largest: HashMap<BufferId, BufferId>,
+    largest: BTreeMap<BufferId, BufferId>,
     /// Buffers that say of each element whether it is inside of an edge.
-    conditions: HashMap<BufferId, Edge>,
+    conditions: BTreeMap<BufferId, Edge>,
     /// Of the open loops: how many buffers there were before, and what operands had to hold in their bodies.
     asked: Vec<(usize, Vec<Asked>)>,
 }
@@ -759,7 +759,7 @@ impl Resolver {
 
     /// Ends the other branch, or where there is none: what is bounded otherwise than behind the first one is unclear.
     pub(super) fn join_branches(&mut self, first: &Known) {
-        let mut joined: HashMap<BufferId, Vec<Edge>> = HashMap::new();
+        let mut joined: BTreeMap<BufferId, Vec<Edge>> = BTreeMap::new();
         let now = std::mem::take(&mut self.domains.edges);
         for (buffer, edges) in first.0.iter().chain(&now) {
             if first.0.get(buffer) == now.get(buffer) {
@@ -779,7 +779,7 @@ impl Resolver {
 }
 
 /// Bounds of buffers at one place.
-pub(super) struct Known(HashMap<BufferId, Vec<Edge>>);
+pub(super) struct Known(BTreeMap<BufferId, Vec<Edge>>);
 
 /// A bound, mode by mode.
 fn edge_of(bound: &Bound, outside: Option<f64>) -> Edge {
