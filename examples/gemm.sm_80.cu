@@ -302,22 +302,22 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         *reinterpret_cast<unsigned*>(&result[i_2 * 2]);
   }
   {  // line 227: Move (%staged) -> (view of %C)
-    alignas(16) __half r[128];  // line 228
+    alignas(16) __half r_2[128];  // line 228
     __syncthreads();  // line 229
-    // line 230: Move (%staged) -> (%r)
+    // line 230: Move (%staged) -> (%r_2)
     #pragma unroll
     for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 233
       // line 234
-      *reinterpret_cast<uint4*>(&r[i_2 * 8]) =
+      *reinterpret_cast<uint4*>(&r_2[i_2 * 8]) =
           *reinterpret_cast<uint4*>(&staged[swizzle<3, 3, 5>(i_2 * 2048 + tid * 8)]);
     }
-    // line 237: Move (%r) -> (view of %C)
+    // line 237: Move (%r_2) -> (view of %C)
     #pragma unroll
     for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 240
       // line 241
       *reinterpret_cast<uint4*>(&C[b / 256 * 8388608 + b % 16 * 524288 + i_2 * 32768 +
                       tid / 32 * 4096 + (b / 16) % 16 * 256 + tid % 32 * 8]) =
-          *reinterpret_cast<uint4*>(&r[i_2 * 8]);
+          *reinterpret_cast<uint4*>(&r_2[i_2 * 8]);
     }
   }
 }
