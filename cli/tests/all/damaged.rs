@@ -103,7 +103,7 @@ fn damaged(text: &str, random: &mut Random) -> String {
 fn every_command_survives_them() {
     let variable = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let first = variable("DAMAGED_FROM").unwrap_or(0);
-    let n = variable("DAMAGED").unwrap_or(testing::count(300, 5000));
+    let n = variable("DAMAGED").unwrap_or(testing::count(180, 5000));
     let mut files = texts_under(&root().join("examples"));
     files.extend(texts_under(&root().join("cli/tests/filetests")));
     files.extend(texts_under(&root().join("codegen/tests/kernels")));
