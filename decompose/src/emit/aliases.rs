@@ -4,10 +4,10 @@
 //! each thread has it in its registers already, in the same order, copying them costs no instruction, and a reader gains
 //! nothing by the statements that do so: what reads the copy reads the part.
 
-use carbyne_atoms::{AtomOp, AtomTable};
+use carbyne_atoms::{AtomOp, AtomOperand, AtomTable};
 use carbyne_ir::ast::visit::{self, Part, PartMut, Walk, parts, parts_mut};
 use carbyne_ir::ast::*;
-use carbyne_ir::scalar::Memory;
+use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::HashSet;
 
 /// The module with such parts in the places of their copies. What stands in `given` stays as it is.
@@ -30,8 +30,10 @@ struct Alias {
 fn of_block(stmts: &mut Vec<Stmt>, kept: &HashSet<NodeKey>, table: &AtomTable) {
     let mut at = 0;
     while at + 1 < stmts.len() {
-        let name = match &stmts[at].kind {
-            StmtKind::Allocate { name, ty } if ty.memory == Some(Memory::Rf) => name.text.clone(),
+        let (name, scalar) = match &stmts[at].kind {
+            StmtKind::Allocate { name, ty } if ty.memory == Some(Memory::Rf) => {
+                (name.text.clone(), ty.scalar)
+            }
             _ => {
                 at += 1;
                 continue;
@@ -39,7 +41,7 @@ fn of_block(stmts: &mut Vec<Stmt>, kept: &HashSet<NodeKey>, table: &AtomTable) {
         };
         let own = !kept.contains(&stmts[at].id.key()) && !kept.contains(&stmts[at + 1].id.key());
         let found = alias(&stmts[at + 1], &name, table).filter(|_| own);
-        match found.filter(|a| replaceable(&stmts[at + 2..], &name, a)) {
+        match found.filter(|a| replaceable(&stmts[at + 2..], (&name, scalar), a, table)) {
             Some(alias) => {
                 stmts.drain(at..at + 2);
                 replace(&mut stmts[at..], &name, &alias);
@@ -97,9 +99,38 @@ fn moved(stmt: &Stmt) -> Option<(&View, &View, Option<&Block>)> {
     }
 }
 
+/// Whether a thread's values of the part are some of its registers that are not side by side.
+fn strided(alias: &Alias) -> bool {
+    alias.mine.ops.iter().any(|op| matches!(op, ViewOp::Tile(Tiler::Modes(_))))
+}
+
+/// Whether an instruction of a statement that reads the tensor takes several of its values, which are to be side by side.
+fn in_vectors(stmt: &Stmt, (name, scalar): (&str, Scalar), table: &AtomTable) -> bool {
+    let mut reads = false;
+    let mut vectors = false;
+    for stmt in Walk::new(std::slice::from_ref(stmt)).stmts() {
+        parts(stmt, &mut |part| {
+            reads |= matches!(part, Part::View(view, _) if view.base.text == name);
+        });
+        let StmtKind::Spec(Spec { attrs, .. }) = &stmt.kind else { continue };
+        vectors |= attrs.iter().any(|a| match &a.value {
+            AttrValue::Word(atom) if a.key.text == "atom" => table.get(atom).is_some_and(|a| {
+                let several = |o: &AtomOperand| {
+                    let bits = o.tv.mode(1).map_or(1, |v| v.size()).saturating_mul(o.elem.bits());
+                    bits > scalar.bits()
+                };
+                a.operands.iter().any(several)
+            }),
+            _ => false,
+        });
+    }
+    reads && vectors
+}
+
 /// Whether statements read a copy as a whole, or what each thread has of it, and write neither it nor what it is a copy of.
-fn replaceable(stmts: &[Stmt], name: &str, alias: &Alias) -> bool {
-    let mut fits = true;
+fn replaceable(stmts: &[Stmt], tensor: (&str, Scalar), alias: &Alias, table: &AtomTable) -> bool {
+    let name = tensor.0;
+    let mut fits = !strided(alias) || !stmts.iter().any(|s| in_vectors(s, tensor, table));
     for stmt in Walk::new(stmts).stmts() {
         if let StmtKind::Spec(spec) = &stmt.kind {
             let written = |v: &View| v.base.text == name || v.base.text == alias.whole.base.text;
