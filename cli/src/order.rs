@@ -31,10 +31,7 @@ pub(crate) fn checked(
     let by_hand = given.as_ref().map(synchronizes_by_hand);
     let lines = LineIndex::new(&found.text);
     for kernel in &program.kernels {
-        if std::env::var("NOORD").is_ok()
-            || !carbyne_sync::is_atomic(program, *kernel)
-            || is_given(found, *kernel)
-        {
+        if !carbyne_sync::is_atomic(program, *kernel) || is_given(found, *kernel) {
             continue;
         }
         let report = carbyne_sync::check(program, *kernel, table, &Limits::default());
