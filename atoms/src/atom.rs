@@ -83,6 +83,11 @@ impl Atom {
         self.numbers.iter().find(|n| n.name == name)
     }
 
+    /// Whether a number says how many elements it reads: `valid=`, or where a tensor ends.
+    pub fn counts(&self) -> bool {
+        self.number("valid").is_some()
+    }
+
     /// Whether it implements specs of that kind.
     pub fn implements(&self, kind: SpecKind) -> bool {
         self.kinds().any(|own| own == kind)

@@ -738,14 +738,15 @@ fn leaves(
 /// # Errors
 /// What either found.
 pub fn checked(module: &Module, src: &str) -> Result<Program, Diagnostics> {
-    let program = resolve::resolve(module, src)?;
-    let errors = verify::verify(&program);
-    if errors.is_empty() { Ok(program) } else { Err(errors) }
+    verified(resolve::resolve(module, src)?)
 }
 
 /// The same of what was made of an elaborated module.
 fn elaborated(module: &Module, src: &str) -> Result<Program, Diagnostics> {
-    let program = resolve::resolve_elaborated(module, src)?;
+    verified(resolve::resolve_elaborated(module, src)?)
+}
+
+fn verified(program: Program) -> Result<Program, Diagnostics> {
     let errors = verify::verify(&program);
     if errors.is_empty() { Ok(program) } else { Err(errors) }
 }

@@ -484,12 +484,11 @@ impl<'p> Side<'p> {
         let layout = tensor.concat().to_fixed()?;
         let o = &p.tensors[outer];
         let extents = crate::solve::ops::extents(p, outer)?;
-        let numbers = |t: TensorId| apart_by_bounds(p, t);
         // Bounds that one of them has alone say nothing of the elements of the other.
         if tensor.bounds.len() != o.bounds.len() {
             return None;
         }
-        let (own, all) = (numbers(leaf)?, numbers(outer)?);
+        let (own, all) = (apart_by_bounds(p, leaf)?, apart_by_bounds(p, outer)?);
         let count = layout.size().min(MAX_TABLE);
         let values = (0..count).map(|v| own.at(v)).collect::<Option<_>>()?;
         let found = if p.buffer_of(leaf).memory == Some(Memory::Rf) {

@@ -1060,6 +1060,29 @@ spelled! {
 }
 
 impl ReduceOp {
+    /// What changes nothing where elements of a type are combined, which is what a reduction of none gives: 0 of a sum, -inf
+    /// or the least integer of a maximum. None where the operation is not one of the type.
+    ///
+    /// ```
+    /// use carbyne_ir::ast::ReduceOp;
+    /// use carbyne_ir::scalar::Scalar;
+    ///
+    /// assert_eq!(ReduceOp::Max.neutral(Scalar::F16), Some(f64::NEG_INFINITY));
+    /// assert_eq!(ReduceOp::Max.neutral(Scalar::I8), Some(-128.0));
+    /// assert_eq!(ReduceOp::And.neutral(Scalar::F16), None);
+    /// ```
+    pub fn neutral(self, scalar: Scalar) -> Option<f64> {
+        let ends = scalar.int_range().map(|(lo, hi)| (lo as f64, hi as f64));
+        match self {
+            ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => Some(0.0),
+            ReduceOp::Prod => Some(1.0),
+            ReduceOp::Max => Some(ends.map_or(f64::NEG_INFINITY, |(lo, _)| lo)),
+            ReduceOp::Min => Some(ends.map_or(f64::INFINITY, |(_, hi)| hi)),
+            // All bits.
+            ReduceOp::And => ends.map(|(lo, hi)| if lo < 0.0 { -1.0 } else { hi }),
+        }
+    }
+
     /// The function of two elements that a reduction repeats, if there is a pointwise one.
     pub fn combining(self) -> Option<BinaryOp> {
         match self {

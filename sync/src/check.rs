@@ -86,15 +86,20 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 /// Where that depends on symbols and is not decided for all of their values, some values are tried that keep the facts: what is
 /// refused for them is refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
-    let report = check_with(p, kernel, atoms, limits, HashMap::new());
+    let mut report = check_with(p, kernel, atoms, limits, HashMap::new());
     if report.is_ordered() || is_refused(&report) {
         return report;
     }
     // Each takes a part of the time only: what is found is found early, or is not worth the wait.
     let limits = Limits { accesses: limits.accesses / 8, ..*limits };
-    let tried = samples(p, kernel).into_iter();
-    let mut reports = tried.map(|values| check_with(p, kernel, atoms, &limits, values));
-    reports.find(is_refused).unwrap_or(report)
+    for values in samples(p, kernel) {
+        let tried = check_with(p, kernel, atoms, &limits, values);
+        if is_refused(&tried) {
+            return tried;
+        }
+        report.tried.push(tried);
+    }
+    report
 }
 
 /// Whether something in a report is wrong for certain.

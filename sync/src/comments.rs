@@ -4,7 +4,7 @@ use crate::report::{Access, AccessKind, AgentKind, Keeps, Kept, Ordering, Pair, 
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
 use carbyne_ir::scalar::{Memory, Scalar};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How a comment of [`comments`] begins, be it about accesses or about nothing.
 const BEGINS: [&str; 2] = ["orders: ", NOTHING];
@@ -19,10 +19,16 @@ pub fn is_comment(text: &str) -> bool {
 /// Of each statement of synchronization of these kernels, by the byte of the text at which it begins, which accesses it orders: the most
 /// important ones in words, and how many others there are. Of kernels that are not followed nothing is said.
 ///
+/// Where not all values of symbols are decided, it is what is ordered for those that were tried; of a statement that orders
+/// nothing for them nothing is said.
+///
 /// Statements that order no memory, such as `prefetch`, have no comment.
 pub fn comments(p: &Program, reports: &[(SpecId, Report)]) -> BTreeMap<u32, String> {
     let mut all: BTreeMap<u32, Vec<Use>> = BTreeMap::new();
+    let mut undecided = BTreeSet::new();
     for (kernel, report) in reports {
+        let is_tried = !report.tried.is_empty();
+        let report = report.tried.first().unwrap_or(report);
         if report.unfollowed.iter().any(|u| u.place.spec == Some(*kernel)) {
             continue;
         }
@@ -34,6 +40,9 @@ pub fn comments(p: &Program, reports: &[(SpecId, Report)]) -> BTreeMap<u32, Stri
             };
             if orders {
                 all.entry(stmt.span.start).or_default();
+                if is_tried {
+                    undecided.insert(stmt.span.start);
+                }
             }
         }
         for (i, pair) in report.pairs.iter().enumerate() {
@@ -45,6 +54,7 @@ pub fn comments(p: &Program, reports: &[(SpecId, Report)]) -> BTreeMap<u32, Stri
             note(&mut all, &kept.ways, &|| of_kept(p, kept), LAST, i);
         }
     }
+    all.retain(|start, uses| !uses.is_empty() || !undecided.contains(start));
     all.into_iter().map(|(start, uses)| (start, said(uses))).collect()
 }
 

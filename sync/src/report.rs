@@ -225,6 +225,8 @@ pub struct Report {
     pub unfollowed: Vec<Unfollowed>,
     /// What is in order beside the pairs.
     pub kept: Vec<Kept>,
+    /// What is known for some values of symbols, where it is not decided for all of them.
+    pub tried: Vec<Report>,
 }
 
 impl Report {

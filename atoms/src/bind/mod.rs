@@ -17,7 +17,7 @@ mod partial;
 mod refusal;
 
 pub use mismatch::Mismatch;
-pub use partial::{Accesses, Why, accesses};
+pub use partial::{Accesses, Why, accesses, keeps_together};
 pub use refusal::{no_atom, not_by};
 
 use crate::atom::{Atom, Elem, Extent, OperandAccess};
@@ -221,10 +221,7 @@ pub fn aligned(found: i64, operand: &AtomOperand) -> Result<(), Mismatch> {
 /// # Errors
 /// [`Mismatch::Bulk`]
 pub fn whole(atom: &Atom) -> Result<(), Mismatch> {
-    match atom.number("valid") {
-        Some(_) => Err(BulkMismatch::Valid(true).into()),
-        None => Ok(()),
-    }
+    if atom.counts() { Err(BulkMismatch::Valid(true).into()) } else { Ok(()) }
 }
 
 /// Inputs fill the operands that are only read, in order; outputs the written ones.
@@ -261,7 +258,7 @@ fn plain(
     if spec.cache != atom.cache {
         return Err(BulkMismatch::Cache(atom.cache));
     }
-    let part = atom.number("valid").is_some();
+    let part = atom.counts();
     let counted = || spec.input_tensors().any(|t| !p.tensors[t].bounds.is_empty());
     if part != (spec.valid.is_some() || part && counted()) {
         return Err(BulkMismatch::Valid(part));

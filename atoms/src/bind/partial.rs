@@ -33,7 +33,7 @@ fn inside_of(p: &Program, t: TensorId, n: i64) -> Result<Inside, (usize, Option<
     for (i, bound) in p.tensors[t].bounds.iter().enumerate() {
         let Some(at) = coordinates(cx, bound, n) else { return Err((i, None)) };
         let last = at.iter().copied().max().unwrap_or(0);
-        if last == 0 || keeps_together(cx, bound, last) {
+        if last == 0 || keeps_together(cx, bound, last, &[]) {
             all.whole.push((bound.offset, bound.extent));
         } else if at.iter().copied().eq(0..n)
             && let Ok(left) = cx.sub(bound.extent, bound.offset)
@@ -55,14 +55,21 @@ fn coordinates(cx: &ExprArena, bound: &Bound, n: i64) -> Option<Vec<i64>> {
 }
 
 /// Whether values up to `last` from the first one are inside where the first one is: no multiple of a divisor of the
-/// extent lies between them.
-fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64) -> bool {
+/// extent lies between them. The first one is at the bound's offset, and may be further by any number of these steps (how
+/// many places there are, how far they are apart).
+pub fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64, steps: &[(i64, i64)]) -> bool {
     let divides = |g: &i64| cx.divisor(bound.extent) % g == 0;
     let powers = (0..).map(|k| 1i64 << k).take_while(|g| *g <= MAX_DIVISOR);
     powers.filter(|g| *g > last).take_while(divides).any(|g| {
-        let within = cx.rem(bound.offset, Dim::Const(g)).ok();
-        let most = within.and_then(|rest| cx.range(rest).1);
-        most.and_then(|most| most.checked_add(last)).is_some_and(|end| end < g)
+        let most = || -> Option<i64> {
+            let first = cx.rem(bound.offset, Dim::Const(g)).ok()?;
+            let mut most = cx.range(first).1?.checked_add(last)?;
+            for (extent, step) in steps.iter().filter(|(_, step)| step % g != 0) {
+                most = most.checked_add(step.checked_abs()?.checked_mul(extent - 1)?)?;
+            }
+            Some(most)
+        };
+        most().is_some_and(|most| most < g)
     })
 }
 
@@ -105,7 +112,7 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
     let cx = &p.arena;
     let n_of = |t: TensorId| p.tensors[t].concat().size_in(cx).ok().and_then(Dim::as_const);
     let refuse = |t: TensorId, why: Why| Err(Mismatch::Partial { tensor: p.tensor_name(t), why });
-    let counts = atom.number("valid").is_some();
+    let counts = atom.counts();
     for &t in &spec.outputs {
         let Some(n) = n_of(t) else { return refuse(t, Why::Cut { n: 0, fact: None }) };
         match inside_of(p, t, n) {
@@ -175,7 +182,7 @@ fn fact(p: &Program, t: TensorId, n: i64) -> Option<String> {
     let cut = p.tensors[t].bounds.iter().find(|bound| {
         let at = coordinates(cx, bound, n);
         let last = at.and_then(|at| at.into_iter().max()).unwrap_or(0);
-        last > 0 && !keeps_together(cx, bound, last)
+        last > 0 && !keeps_together(cx, bound, last, &[])
     })?;
     let aligned = cx.rem(cut.offset, Dim::Const(g)).ok()? == Dim::Const(0);
     let symbolic = cut.extent.as_const().is_none();

@@ -154,12 +154,12 @@ __device__ __forceinline__ T swizzle(T i) {
     }
 }
 
-/// Prints one kernel of a decomposed program.
-///
 /// Where shared memory begins: the driver keeps as many bytes before it, whatever a declaration asks for, and a compiler that
 /// believes in more puts bits of addresses together that add up. No instruction wants more; swizzles are of indices.
 const SHARED_ALIGN: i64 = 1024;
 
+/// Prints one kernel of a decomposed program.
+///
 /// # Errors
 /// D0305 where a spec is neither decomposed nor an atom, D0302 where an atom does not fit, X0004 over
 /// the architecture's shared memory, C0401 for what has no spelling. Up to

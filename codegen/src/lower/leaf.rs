@@ -48,9 +48,9 @@ impl Lowering<'_> {
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
             Template::Ptx(_) | Template::PtxScalar(_) => {
-                let bytes = match atom.number("valid") {
-                    Some(_) => self.valid_bytes(spec, &accesses).map_err(errors::at(spec.span))?,
-                    None => None,
+                let bytes = match atom.counts() {
+                    true => self.valid_bytes(spec, &accesses).map_err(errors::at(spec.span))?,
+                    false => None,
                 };
                 let given = bytes.map(|bytes| ("valid", ("r".to_owned(), bytes)));
                 let given = given.into_iter().collect();
@@ -72,8 +72,7 @@ impl Lowering<'_> {
         stmt: Stmt,
         accesses: &Accesses,
     ) -> Fallible<Stmt> {
-        let counts = atom.number("valid").is_some();
-        let source = if counts { None } else { self.all_less(&accesses.source)? };
+        let source = if atom.counts() { None } else { self.all_less(&accesses.source)? };
         let mut stmt = stmt;
         if let Some(cond) = source {
             let mut zeros = vec![];

@@ -181,7 +181,15 @@ impl Choosing<'_> {
         let mut ranking = Ranking { kernel, span, ..Ranking::default() };
         let mut refused: Vec<Ranked> = vec![];
         let (mut usual, mut tiles) = (vec![], BTreeMap::new());
+        let mut looked = Looked {
+            of: 0,
+            candidates: &mut candidates,
+            refused: &mut refused,
+            refusals: &mut refusals,
+            tiles: &mut tiles,
+        };
         for (of, m) in matches.iter().enumerate() {
+            looked.of = of;
             let name = &m.def.name.text;
             let Some(strategy) = m.def.strategy.as_deref() else { continue };
             let mut variants = vec![];
@@ -189,7 +197,7 @@ impl Choosing<'_> {
                 match params::enumerate(m.def, strategy, &given, &pins) {
                     Ok(all) => variants.push((given, all)),
                     Err(why) => {
-                        refusals.entry(name.clone()).or_insert_with(|| why.to_string());
+                        looked.refusals.entry(name.clone()).or_insert_with(|| why.to_string());
                     }
                 }
             }
@@ -203,15 +211,8 @@ impl Choosing<'_> {
                     let why = most.map_or("it has no values to choose".to_owned(), |(c, _)| {
                         params::unsatisfied(m.def, &given, c)
                     });
-                    refusals.entry(name.clone()).or_insert(why);
+                    looked.refusals.entry(name.clone()).or_insert(why);
                 }
-                let mut looked = Looked {
-                    of,
-                    candidates: &mut candidates,
-                    refused: &mut refused,
-                    refusals: &mut refusals,
-                    tiles: &mut tiles,
-                };
                 ranking.counts.0 +=
                     self.look(m, &all.instances, stmt, executors.as_ref(), names, &mut looked);
                 if all.usual {
@@ -219,7 +220,7 @@ impl Choosing<'_> {
                 }
             }
         }
-        if candidates.is_empty() {
+        if looked.candidates.is_empty() {
             // What is not usual, where nothing else can be.
             for (of, given, instances) in usual {
                 let m = &matches[of];
@@ -229,13 +230,7 @@ impl Choosing<'_> {
                     continue;
                 };
                 more.instances.truncate(MOST_UNUSUAL);
-                let mut looked = Looked {
-                    of,
-                    candidates: &mut candidates,
-                    refused: &mut refused,
-                    refusals: &mut refusals,
-                    tiles: &mut tiles,
-                };
+                looked.of = of;
                 ranking.counts.0 +=
                     self.look(m, &more.instances, stmt, executors.as_ref(), names, &mut looked);
             }
@@ -322,15 +317,14 @@ impl Choosing<'_> {
             let whole = "its tiles would not be whole for all sizes".to_owned();
             let written = symbols.written(m, &c.numbers).ok_or(whole);
             let made = written.and_then(|written| {
-                let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
-                let (numbers, sizes) = (&c.numbers, Some(symbols));
-                let instance =
-                    Instance { def, file, graph, found, numbers, symbols: written, sizes };
+                let of_numbers = Instance::of(m, &c.numbers);
+                let instance = Instance { symbols: written, sizes: Some(symbols), ..of_numbers };
                 let choosing = Choosing { module: of, symbols: None, ..*self };
                 let module = choosing.module_of(&instance, wanted)?;
                 resolve::resolve_elaborated(&module, self.src).map_err(|e| first(&e))?;
-                let kernels = module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
-                match kernels.into_iter().any(|s| sizes.is_some_and(|all| all.are_in(s))) {
+                let mut kernels =
+                    module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
+                match kernels.any(|s| symbols.are_in(s)) {
                     true => Err("a size that it computes depends on symbols".to_owned()),
                     false => Ok(module),
                 }
@@ -370,9 +364,7 @@ impl Choosing<'_> {
             if hopeless == HOPELESS {
                 return n;
             }
-            let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
-            let symbols = BTreeMap::new();
-            let instance = Instance { def, file, graph, found, numbers, symbols, sizes: None };
+            let instance = Instance::of(m, numbers);
             match self.bound(&instance, stmt, executors, names, &mut alike) {
                 Ok(Bound { cycles, spills }) => {
                     hopeless = HOPELESS + 1;
@@ -383,8 +375,8 @@ impl Choosing<'_> {
                 }
                 Err(why) => {
                     hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));
-                    looked.refusals.entry(def.name.text.clone()).or_insert_with(|| why.clone());
-                    let at = (looked.of, larger::tile(def, numbers));
+                    looked.refusals.entry(m.def.name.text.clone()).or_insert_with(|| why.clone());
+                    let at = (looked.of, larger::tile(m.def, numbers));
                     looked.tiles.entry(at).or_insert_with(|| why.clone());
                     if looked.refused.len() < MOST_LISTED {
                         let (by, bound, cycles, refused) =

@@ -78,18 +78,7 @@ impl Choosing<'_> {
     fn why_not(&self, l: &Larger<'_>, wanted: &[i64]) -> String {
         let (m, of) = (l.m, l.candidates[l.best].of);
         let same = |c: &&Candidate| c.of == of && tile(m.def, &c.numbers) == wanted;
-        let name = |c: &Candidate| {
-            let (def, file, graph, found) = (m.def, m.file, &m.graph, &m.found);
-            shown(&Instance {
-                def,
-                file,
-                graph,
-                found,
-                numbers: &c.numbers,
-                symbols: BTreeMap::new(),
-                sizes: None,
-            })
-        };
+        let name = |c: &Candidate| shown(&Instance::of(m, &c.numbers));
         let solved = |c: &Candidate| {
             let by = name(c);
             l.ranking

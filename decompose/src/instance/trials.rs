@@ -183,15 +183,7 @@ impl<'a> Trials<'a> {
     ) {
         let c = &self.candidates[i];
         let m = &self.matches[c.of];
-        let instance = Instance {
-            def: m.def,
-            file: m.file,
-            graph: &m.graph,
-            found: &m.found,
-            numbers: &c.numbers,
-            symbols: BTreeMap::new(),
-            sizes: None,
-        };
+        let instance = Instance::of(m, &c.numbers);
         let module = match self.choosing.module_of(&instance, self.wanted) {
             Ok(module) => module,
             Err(why) => {

@@ -1,6 +1,7 @@
 //! From a strategy, what matches it and values of its parameters to the statements that take the place of a spec.
 
 use super::chain::{self, Chains, Unwritten};
+use super::choose::Match;
 use super::graph::Graph;
 use super::library::Source;
 use super::maps;
@@ -64,6 +65,21 @@ pub(crate) struct Executors {
     pub exec: (View, View),
     pub grid: Vec<i64>,
     pub threads: i64,
+}
+
+impl<'a> Instance<'a> {
+    /// Of constant sizes.
+    pub(super) fn of(m: &'a Match<'_>, numbers: &'a Numbers) -> Self {
+        Instance {
+            def: m.def,
+            file: m.file,
+            graph: &m.graph,
+            found: &m.found,
+            numbers,
+            symbols: BTreeMap::new(),
+            sizes: None,
+        }
+    }
 }
 
 impl Instance<'_> {

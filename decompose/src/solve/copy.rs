@@ -261,7 +261,7 @@ fn candidate(
     let (lanes_p, lanes_q) = if is_src { (inst.clone(), ov) } else { (ov, inst.clone()) };
     let src_run = memory_run(p, from, &lanes_p, &f, s)?;
     let dst_run = memory_run(p, to, &lanes_q, &g, d)?;
-    let counts = bind::whole(atom).is_err();
+    let counts = atom.counts();
     if !p.tensors[from].bounds.is_empty() {
         let ends = partial::ends(p, from, &lanes_p, &f)?;
         if ends == Ends::Counted && !counts {

@@ -2,14 +2,11 @@
 
 use super::ops;
 use crate::matching::Mismatch;
-use carbyne_atoms::bind::Why;
-use carbyne_ir::expr::{Dim, ExprArena};
+use carbyne_atoms::bind::{Why, keeps_together};
+use carbyne_ir::expr::ExprArena;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::{Bound, Program, TensorId};
-
-/// No vector has more elements.
-const MAX_DIVISOR: i64 = 1024;
 
 /// How the elements of one instruction end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -69,22 +66,4 @@ fn fact(cx: &ExprArena, bound: &Bound, n: i64) -> Option<String> {
     let symbolic = bound.extent.as_const().is_none() && cx.divisor(bound.extent) % n != 0;
     let value = cx.display(bound.extent);
     power.filter(|_| symbolic).map(|n| Fact::Divides { divisor: n.to_string(), value }.to_string())
-}
-
-/// Whether no multiple of a divisor of the extent is between the first element of an instruction and that which is `last`
-/// behind it, wherever instructions begin.
-fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64, steps: &[(i64, i64)]) -> bool {
-    let divides = |g: &i64| cx.divisor(bound.extent) % g == 0;
-    let powers = (0..).map(|k| 1i64 << k).take_while(|g| *g <= MAX_DIVISOR);
-    powers.filter(|g| *g > last).take_while(divides).any(|g| {
-        let most = || -> Option<i64> {
-            let first = cx.rem(bound.offset, Dim::Const(g)).ok()?;
-            let mut most = cx.range(first).1?.checked_add(last)?;
-            for (extent, step) in steps.iter().filter(|(_, step)| step % g != 0) {
-                most = most.checked_add(step.checked_abs()?.checked_mul(extent - 1)?)?;
-            }
-            Some(most)
-        };
-        most().is_some_and(|most| most < g)
-    })
 }

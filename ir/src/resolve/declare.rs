@@ -266,10 +266,7 @@ impl Resolver {
 
     /// Extents and type of a view, which stays no tensor of the program.
     pub(super) fn looked_at(&mut self, view: &View) -> Fallible<Shaped> {
-        let tensor = match view.ops.is_empty() {
-            true => self.p.tensors[self.tensor_named(&view.base.text, view.base.span)?].clone(),
-            false => self.data_view(view)?,
-        };
+        let tensor = self.viewed(view)?;
         let extents = self.sizes(&tensor.levels, view.span)?;
         Ok(Shaped { extents, scalar: self.p.buffers[tensor.buffer].scalar })
     }

@@ -50,6 +50,13 @@ impl Edge {
             || modes.into_iter().any(|m| self.modes.get(m).is_some_and(|mode| !is_constant(mode)))
     }
 
+    /// The one mode along which it changes which elements are inside.
+    fn varying(&self) -> Option<(usize, &Layout<Dim>)> {
+        let mut varying = self.modes.iter().enumerate().filter(|(_, mode)| !is_constant(mode));
+        let first = varying.next();
+        first.filter(|_| varying.next().is_none())
+    }
+
     /// The same where it is not known any more which elements are outside.
     fn unclear(&self) -> Edge {
         let (offset, extent) = (Dim::Const(0), Dim::Const(0));
@@ -120,7 +127,7 @@ impl Resolver {
                 let (axes, edges) =
                     (self.axes_of(&spec.attrs, spec.span)?, self.edges_of(spec, 0)?);
                 let scalar = self.scalar_of_input(spec, 0)?;
-                let neutral = neutral(op, scalar);
+                let neutral = op.neutral(scalar);
                 let lacking = edges.into_iter().filter(|e| e.depends_on(axes.iter().copied()));
                 meet.push(axes.clone());
                 wanted.push((
@@ -149,12 +156,9 @@ impl Resolver {
                 }
             }
             SpecKind::Accumulate(op) => {
-                let own = match spec.outputs.first() {
-                    Some(to) => self.edges_of_view(to)?,
-                    None => vec![],
-                };
+                let own = self.edges_of_output(spec)?;
                 let scalar = self.scalar_of_input(spec, 0)?;
-                let neutral = neutral(of_accumulate(op), scalar);
+                let neutral = of_accumulate(op).neutral(scalar);
                 let lacking = self
                     .edges_of(spec, 0)?
                     .into_iter()
@@ -164,10 +168,7 @@ impl Resolver {
             }
             SpecKind::Binary(op) => {
                 if let Some((i, neutral)) = self.accumulated_input(spec, op)? {
-                    let own = match spec.outputs.first() {
-                        Some(to) => self.edges_of_view(to)?,
-                        None => vec![],
-                    };
+                    let own = self.edges_of_output(spec)?;
                     let lacking = self.edges_of(spec, i)?.into_iter().filter(|e| {
                         e.outside != Some(neutral) && !own.iter().any(|o| o.is_same(e))
                     });
@@ -225,8 +226,7 @@ impl Resolver {
                 ),
             )
         };
-        let mut varying = edge.modes.iter().enumerate().filter(|(_, mode)| !is_constant(mode));
-        let (Some((axis, mode)), None) = (varying.next(), varying.next()) else {
+        let Some((axis, mode)) = edge.varying() else {
             return unclear(
                 "they come from parts, from iterations before, or depend on several modes",
             );
@@ -533,8 +533,7 @@ impl Resolver {
             return true;
         }
         // As it is derived: a count of coordinates.
-        let mut varying = edge.modes.iter().enumerate().filter(|(_, mode)| !is_constant(mode));
-        let (Some((axis, mode)), None) = (varying.next(), varying.next()) else { return false };
+        let Some((axis, mode)) = edge.varying() else { return false };
         let counts = condition.modes.iter().enumerate().all(|(i, m)| {
             let coalesced = m.coalesce_in(cx);
             match coalesced {
@@ -612,7 +611,7 @@ impl Resolver {
                 return Ok(None);
             }
         };
-        Ok(neutral(op, scalar).map(|n| (i, n)))
+        Ok(op.neutral(scalar).map(|n| (i, n)))
     }
 
     fn scalar_of_input(&mut self, spec: &ast::Spec, i: usize) -> Fallible<Scalar> {
@@ -640,15 +639,16 @@ impl Resolver {
         }
     }
 
+    fn edges_of_output(&mut self, spec: &ast::Spec) -> Fallible<Vec<Edge>> {
+        spec.outputs.first().map_or(Ok(vec![]), |to| self.edges_of_view(to))
+    }
+
     /// What bounds the elements of a view.
     fn edges_of_view(&mut self, view: &View) -> Fallible<Vec<Edge>> {
         let id = self.tensor_named(&view.base.text, view.base.span)?;
         let buffer = self.p.tensors[id].buffer;
         if self.p.buffers[buffer].memory == Some(Memory::Gl) {
-            let t = match view.ops.is_empty() {
-                true => self.p.tensors[id].clone(),
-                false => self.data_view(view)?,
-            };
+            let t = self.viewed(view)?;
             return Ok(t.bounds.iter().map(|b| edge_of(b, Some(0.0))).collect());
         }
         let Some(edges) = self.domains.edges.get(&buffer).cloned() else { return Ok(vec![]) };
@@ -808,18 +808,6 @@ fn of_accumulate(op: AccumulateOp) -> ReduceOp {
         AccumulateOp::Add => ReduceOp::Sum,
         AccumulateOp::Min => ReduceOp::Min,
         AccumulateOp::Max => ReduceOp::Max,
-    }
-}
-
-/// What changes nothing where elements are combined; none where the type has no such number.
-fn neutral(op: ReduceOp, scalar: Scalar) -> Option<f64> {
-    let ends = scalar.int_range().map(|(lo, hi)| (lo as f64, hi as f64));
-    match op {
-        ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => Some(0.0),
-        ReduceOp::Prod => Some(1.0),
-        ReduceOp::Max => Some(ends.map_or(f64::NEG_INFINITY, |(lo, _)| lo)),
-        ReduceOp::Min => Some(ends.map_or(f64::INFINITY, |(_, hi)| hi)),
-        ReduceOp::And => ends.map(|(lo, hi)| if lo < 0.0 { -1.0 } else { hi }),
     }
 }
 

@@ -262,11 +262,7 @@ impl Resolver {
         let (Some(beside), SpecKind::Binary(op)) = (beside, apply.kind) else {
             return Err(Box::new(no_operand(&number)));
         };
-        let id = self.tensor_named(&beside.base.text, beside.base.span)?;
-        let tensor = match beside.ops.is_empty() {
-            true => self.p.tensors[id].clone(),
-            false => self.data_view(&beside)?,
-        };
+        let tensor = self.viewed(&beside)?;
         let of = |kind: ast::ExprKind| ast::Expr { kind, span: number.span };
         let negative = || {
             let zero = ast::Expr::int(0);

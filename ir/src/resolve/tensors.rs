@@ -398,6 +398,14 @@ impl Resolver {
         }
     }
 
+    /// The same, which stays no tensor of the program.
+    pub(super) fn viewed(&mut self, view: &ast::View) -> Fallible<Tensor> {
+        match view.ops.is_empty() {
+            true => Ok(self.p.tensors[self.tensor_named(&view.base.text, view.base.span)?].clone()),
+            false => self.data_view(view),
+        }
+    }
+
     pub(super) fn data_view(&mut self, view: &ast::View) -> Fallible<Tensor> {
         let (name, span) = base(view);
         let id = self.tensor_named(name, span)?;
@@ -529,10 +537,7 @@ impl Resolver {
                 let cx = &self.p.arena;
                 t.offset = Dim::add(cx, t.offset, number).map_err(|e| overflow(span, &e))?;
                 self.fits_32_bits(t, span)?;
-                // Further than the range of the elements says.
-                let counts = self.p.buffers[t.buffer].clone();
-                t.buffer = BufferId::from(self.p.buffers.len());
-                self.p.buffers.push(Buffer { range: None, ..counts });
+                self.count_on(t);
             }
             // Taken before.
             ViewOp::Iota(_) => {}
@@ -594,6 +599,13 @@ impl Resolver {
             }
         }
         Ok(())
+    }
+
+    /// Coordinates that count further than the range of the elements says.
+    fn count_on(&mut self, t: &mut Tensor) {
+        let counts = self.p.buffers[t.buffer].clone();
+        t.buffer = BufferId::from(self.p.buffers.len());
+        self.p.buffers.push(Buffer { range: None, ..counts });
     }
 
     /// Coordinates and what is added to them are numbers of 32 bits.
@@ -915,10 +927,7 @@ impl Resolver {
                 continue;
             }
             if self.p.buffers[t.buffer].memory == Some(Memory::Ix) {
-                // Further than the range of the elements says.
-                let counts = self.p.buffers[t.buffer].clone();
-                t.buffer = BufferId::from(self.p.buffers.len());
-                self.p.buffers.push(Buffer { range: None, ..counts });
+                self.count_on(t);
                 return Ok(());
             }
             let mut identity = vec![];

@@ -84,22 +84,7 @@ pub fn fold(op: ReduceOp, scalar: Scalar, x: f64, y: f64) -> f64 {
 
 /// What a reduction of no elements is.
 pub(super) fn of_none(op: ReduceOp, scalar: Scalar) -> f64 {
-    let (lo, hi) = match scalar.is_float() {
-        true => (f64::NEG_INFINITY, f64::INFINITY),
-        false => {
-            let (lo, hi) = int_range(scalar);
-            (lo as f64, hi as f64)
-        }
-    };
-    match op {
-        ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => 0.0,
-        ReduceOp::Prod => 1.0,
-        ReduceOp::Max => lo,
-        ReduceOp::Min => hi,
-        // All bits.
-        ReduceOp::And if lo < 0.0 => -1.0,
-        ReduceOp::And => hi,
-    }
+    op.neutral(scalar).unwrap_or(0.0)
 }
 
 /// The bits of two integers combined by `and`, `or` or `xor`; the first for any other operation. Exact up

@@ -1,12 +1,12 @@
 //! Proofs about expressions: whether one is at least zero, or a multiple of a number, where assumptions hold.
 //!
-//! An expression is read as a sum over atoms ([`system`]); that it is below zero is added to the assumptions and the laws of
-//! the atoms, and a combination of all of them is looked for that is a contradiction ([`simplex`]).
+//! An expression is read as a sum over atoms (`system.rs`); that it is below zero is added to the assumptions and the laws of
+//! the atoms, and a combination of all of them is looked for that is a contradiction (`simplex.rs`).
 //!
 //! Invariants:
 //! - An answer `Known` holds for all values of the variables, within their ranges and divisors, that keep the assumptions and
 //!   for which the expressions have a value. Where no values keep the assumptions, any answer does.
-//! - The same questions get the same answers; each takes a bounded number of steps ([`Budget`]), and none makes an expression
+//! - The same questions get the same answers; each takes a bounded number of steps (`Budget`), and none makes an expression
 //!   of the arena.
 //!
 //! Not every truth is proven: what needs case distinctions between integers, or products of more than two differences, is not.
