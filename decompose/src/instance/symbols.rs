@@ -1,5 +1,5 @@
-//! Symbols, as strategies see them: numbers that stand for them, near to what they usually are, so that matching and
-//! ranking are those of constant sizes. What is written of a strategy names the symbols again.
+//! Symbols, as strategies see them: numbers that stand for them, near to what they usually are and divided by no more than
+//! all of their values, so that matching and ranking are those of constant sizes. What is written of a strategy names the symbols again.
 //!
 //! Invariant: no two extents of a module that may differ have the same number.
 
@@ -61,10 +61,16 @@ impl Symbols {
                     })
                     .is_ok()
             };
-            let step = APART.max(info.div);
-            let start = first.min(most) / info.div.max(1) * info.div.max(1);
-            let near = (0..MOST_TRIED).flat_map(|k| [start + k * step, start - k * step]);
-            let small = (1..=MOST_TRIED).map(|k| k * info.div.max(1));
+            // Nothing divides them but what divides all values, so that what is chosen for them is for all.
+            let unit = info.div.clamp(1, i64::MAX / 4);
+            let step = (APART as u64).next_multiple_of(2 * unit as u64) as i64;
+            let multiple = first.min(most) / unit;
+            let start = (multiple - 1 + multiple % 2) * unit;
+            let near = (0..MOST_TRIED).flat_map(|k| {
+                let apart = k.saturating_mul(step);
+                [start.saturating_add(apart), start.saturating_sub(apart)]
+            });
+            let small = (1..=MOST_TRIED).map(|k| k.saturating_mul(unit));
             let n = near.chain(small).find(|n| fits(n, &all))?;
             taken.insert(n);
             all.values.insert(*symbol, n);

@@ -58,6 +58,13 @@ impl Resolver {
         )
     }
 
+    /// A box of a tensor map may lie beyond the end of its tensor, where it reads zeros and writes nothing, as its other parts do
+    /// that lie there; but not always.
+    pub(super) fn check_box(&self, i: Dim, size: Dim, span: Span) -> Fallible<()> {
+        let outside = self.proves(i, Dim::Const(0), 1) || self.proves(size, i, 0);
+        if outside { self.check_range(i, size, span) } else { Ok(()) }
+    }
+
     /// Whether `a + by <= b` follows from what holds here.
     pub(super) fn proves(&self, a: Dim, b: Dim, by: i64) -> bool {
         let mut budget = self.proofs.get();

@@ -1165,6 +1165,17 @@ impl Resolver {
         args: &[Option<Expr>],
         span: Span,
     ) -> Fallible<(Dim, Option<Layout<Dim>>)> {
+        self.index_where(level, args, span, Self::check_range)
+    }
+
+    /// The same where it is another question which indices may stand there.
+    pub(super) fn index_where(
+        &self,
+        level: Option<&Layout<Dim>>,
+        args: &[Option<Expr>],
+        span: Span,
+        check: fn(&Self, Dim, Dim, Span) -> Fallible<()>,
+    ) -> Fallible<(Dim, Option<Layout<Dim>>)> {
         let cx = &self.p.arena;
         let rank = level.map_or(0, Layout::rank);
         if args.len() != rank {
@@ -1194,7 +1205,7 @@ impl Resolver {
             };
             let i = self.expr(e)?;
             let size = mode.size_in(cx).map_err(|err| overflow(e.span, &err))?;
-            self.check_range(i, size, e.span)?;
+            check(self, i, size, e.span)?;
             let at = mode.at_in(cx, i).map_err(|err| overflow(e.span, &err))?;
             offset = Dim::add(cx, offset, at).map_err(|err| overflow(e.span, &err))?;
         }
