@@ -318,6 +318,15 @@ impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
         {
             features.push("`stages=` with a copy that waits");
         }
+        if let Verdict::Preserved(d) = &verdict {
+            let of = [
+                ("atom=wgmma", "wgmma"),
+                ("atom=mma", "mma"),
+                ("atom=cp.async.bulk", "TMA"),
+                ("zfill", "copies that fill with zeros"),
+            ];
+            features.extend(of.iter().filter(|f| d.text.contains(f.0)).map(|f| f.1));
+        }
         counts.note(subject.arch, &features, &verdict);
         self.example(&subject, &verdict, counts);
         let Verdict::Failed(mut failure) = verdict else { return None };

@@ -67,6 +67,8 @@ enum Form {
         steps: Vec<u8>,
         store: u8,
     },
+    /// A product of a product, summed in a loop along the mode that both have.
+    Chained { stages: u8, places: (u8, u8), right: u8, divided: u8 },
 }
 
 pub(super) fn partial() -> impl Strategy<Value = Partial> {
@@ -80,6 +82,12 @@ pub(super) fn partial() -> impl Strategy<Value = Partial> {
         5 => product.prop_map(|(batch, stages, places, left, right, steps, store)| Form::Product {
             batch, stages, places, left, right, steps, store,
         }),
+    ];
+    let form = prop_oneof![
+        12 => form,
+        2 => (0..4u8, (0..4u8, 0..4u8), 0..6u8, 0..2u8).prop_map(
+            |(stages, places, right, divided)| Form::Chained { stages, places, right, divided }
+        ),
     ];
     let setting = (0..8u8, 0..8u8, any::<u8>(), 0..8u8);
     let extents = ([0..8u8, 0..8u8, 0..8u8], [0..20u8, 0..20u8, 0..20u8]);
@@ -137,6 +145,7 @@ fn size(tile: i64, i: u8) -> i64 {
 /// What is written so far.
 struct Writer<'a> {
     case: &'a Partial,
+    arch: Arch,
     /// Values of `M`, `N` and `K`.
     sizes: BTreeMap<&'static str, i64>,
     tiles: BTreeMap<&'static str, i64>,
@@ -214,13 +223,20 @@ impl Partial {
     pub(super) fn render(&self) -> (Subject, Vec<&'static str>) {
         let (arch, schedule, seed, threads) = self.setting;
         let names = ["M", "N", "K"];
-        let tile = |i: usize| match self.form {
-            // A product has many instructions.
-            Form::Product { .. } => of(&TILES, self.tiles[i]).min(64),
-            _ => of(&TILES, self.tiles[i]),
+        let products = matches!(self.form, Form::Product { .. } | Form::Chained { .. });
+        let tile = |i: usize| match of(&TILES, self.tiles[i]) {
+            // Tiles of products are whole instructions, and not many of them.
+            24 | 128 if products => 64,
+            n => n,
+        };
+        let arch = of(&ARCHS, arch);
+        let threads = match of(&THREADS, threads) {
+            96 if products => 128,
+            n => n,
         };
         let mut w = Writer {
             case: self,
+            arch,
             sizes: names
                 .iter()
                 .enumerate()
@@ -235,17 +251,22 @@ impl Partial {
             features: vec![],
             names: 0,
         };
+        if let Form::Chained { .. } = self.form {
+            // One tile is as long as the rows of both results.
+            let most = w.sizes.get_mut("K").expect("a size");
+            *most = (*most).min(w.tiles["K"]);
+        }
         let (grid, exact) = match &self.form {
             Form::Copy { batch, transposed, hops } => w.copy(*batch == 3, *transposed == 3, hops),
             Form::Rows { how, steps } => w.rows(*how, steps),
             Form::Product { batch, stages, places, left, right, steps, store } => {
                 w.product(*batch == 3, *stages, *places, (*left, *right), steps, *store)
             }
+            Form::Chained { stages, places, right, divided } => {
+                w.chained(*stages, *places, *right, *divided == 1)
+            }
         };
-        let used: Vec<&str> = names
-            .into_iter()
-            .filter(|n| *n != "K" || matches!(self.form, Form::Product { .. }))
-            .collect();
+        let used: Vec<&str> = names.into_iter().filter(|n| *n != "K" || products).collect();
         let mut text = String::new();
         let all = |sep: &str| {
             let all: Vec<String> = used.iter().map(|n| format!("{n}{sep}{}", w.sizes[n])).collect();
@@ -295,13 +316,12 @@ impl Partial {
         let _ = write!(
             text,
             "Spec @k <<<#grid:[{grid}], #cta:[{}]>>> ({}) -> ({}) means {{\n{}}} {{\n{}}}\n",
-            of(&THREADS, threads),
+            threads,
             w.inputs.join(", "),
             w.outputs.join(", "),
             w.means,
             w.body,
         );
-        let arch = of(&ARCHS, arch);
         let exact =
             if exact { w.outputs.iter().map(|o| o[1..].to_owned()).collect() } else { vec![] };
         let subject = Subject {
@@ -557,7 +577,10 @@ impl Writer<'_> {
             ],
             self.case.scalar,
         );
+        let factor = if self.arch == Arch::Sm75 && factor == "bf16" { "f16" } else { factor };
         let (m, n, k) = (self.tiles["M"], self.tiles["N"], self.tiles["K"]);
+        // An instruction multiplies 32 of a byte each.
+        let k = if factor == "i8" { k.max(32) / 32 * 32 } else { k };
         let (bm, bn, bk) = (m.to_string(), n.to_string(), k.to_string());
         self.input("A", ("M", "K"), batch, factor);
         self.input("B", ("K", "N"), batch, factor);
@@ -626,6 +649,70 @@ impl Writer<'_> {
         self.mean(&format!("%C = move({meaning})"));
         let batch = if batch { ", @b < 2" } else { "" };
         (format!("@i < ceil_div(M, {m}), @j < ceil_div(N, {n}){batch}"), false)
+    }
+
+    fn chained(
+        &mut self,
+        stages: u8,
+        places: (u8, u8),
+        right: u8,
+        divided: bool,
+    ) -> (String, bool) {
+        let (m, n, k) = (self.tiles["M"], self.tiles["N"], self.tiles["K"]);
+        let (bm, bn, bk) = (m.to_string(), n.to_string(), k.to_string());
+        self.input("A", ("M", "K"), false, "f16");
+        self.input("B", ("K", "N"), false, "f16");
+        self.input("V", ("N", "K"), false, "f16");
+        self.features.push("a product of a product");
+        let stages = if stages > 1 { format!(" stages={stages}") } else { String::new() };
+        let place = |p: u8| if p == 3 { "" } else { ":SH" };
+        self.line(&format!("%o:[{m},{k}].f32 = 0"));
+        if divided {
+            self.line(&format!("%max:[{m},1].f32 = -inf"));
+            self.line(&format!("%sum:[{m},1].f32 = 0"));
+        }
+        self.line(&format!("Move ({}) -> (%a)", tile("A", false, (&bm, &bk), ("@i", "0"))));
+        self.line(&format!("for (j = 0; j < ceil_div(N, {n}); j += 1){stages} {{"));
+        let b = tile("B", false, (&bk, &bn), ("0", "j"));
+        let v = tile("V", false, (&bn, &bk), ("j", "0"));
+        self.line(&format!("Move ({b}) -> (%b{})", place(places.0)));
+        self.line(&format!("Move ({v}) -> (%v{})", place(places.1)));
+        self.line("%c = matmul(%a, %b)");
+        self.mean("%c = matmul(%A, %B)");
+        let (v, means) = match right {
+            3 | 4 => {
+                self.line("%u = move(%v)");
+                self.line("%w = %u + 1");
+                self.mean("%w = %V + 1");
+                ("%w", "%w")
+            }
+            _ => ("%v", "%V"),
+        };
+        if divided {
+            self.line("%top = max(max(%c, axis=1), %max)");
+            self.line("%p = exp(%c - %top)");
+            self.line("%old = exp(%max - %top)");
+            self.line("%sum = %sum * %old + sum(%p, axis=1)");
+            self.line("%o = %o * %old");
+            self.line("%max = move(%top)");
+            self.mean("%e = exp(%c - max(%c, axis=1))");
+            self.mean("%p = %e / sum(%e, axis=1)");
+        } else {
+            self.line("%p = exp(min(%c, 2))");
+            self.mean("%p = exp(min(%c, 2))");
+        }
+        self.line("%half = cast(%p, f16)");
+        self.line(&format!("MatMul (%half, {v}) -> (%o)"));
+        self.line("}");
+        self.mean("%half = cast(%p, f16)");
+        self.mean(&format!("%O = matmul(%half, {means})"));
+        self.output("O", ("M", "K"), false, "f32");
+        let to = tile("O", false, (&bm, &bk), ("@i", "0"));
+        self.line(&match divided {
+            true => format!("{to} = %o / %sum"),
+            false => format!("Move (%o) -> ({to})"),
+        });
+        (format!("@i < ceil_div(M, {m})"), false)
     }
 }
 
