@@ -416,6 +416,24 @@ fn decomposition_of_partial_tiles_preserves_meaning() {
     assert_eq!(counts.n_discarded(), 0, "some do not run\n{table}");
 }
 
+/// What is drawn depends on the tiles that are not whole: without the last one hardly a program computes what it means. A
+/// maximum may stand elsewhere.
+#[test]
+fn partial_tiles_that_are_left_out_are_missed() {
+    let mut tables = Tables::default();
+    let (mut n, mut missed) = (0, 0);
+    for i in 0..2 * PARTIAL {
+        let drawn = partial::partial().new_tree(&mut runner(0, i)).expect("a case").current();
+        let (subject, _) = drawn.render();
+        let Some(less) = partial::without(&subject.text) else { continue };
+        let subject = Subject { text: less, ..subject };
+        let verdict = judge(&subject, tables.of(subject.arch));
+        missed += u64::from(matches!(verdict, Verdict::Discarded(_)));
+        n += 1;
+    }
+    assert!(n >= PARTIAL / 4 && missed * 10 >= n * 9, "{missed} of {n}");
+}
+
 #[test]
 fn what_was_mended_stays_so() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gate");

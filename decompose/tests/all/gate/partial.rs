@@ -716,6 +716,21 @@ impl Writer<'_> {
     }
 }
 
+/// The program without the last tile of a mode, where the sizes are constants and that tile is neither whole nor the first.
+pub(super) fn without(text: &str) -> Option<String> {
+    let value = |name: &str| -> Option<i64> {
+        let (_, after) = text.lines().find(|l| l.starts_with("let "))?.split_once(name)?;
+        after.trim_start_matches(" = ").split([',', ' ']).next()?.parse().ok()
+    };
+    text.match_indices("ceil_div(").find_map(|(at, _)| {
+        let (args, _) = text[at + "ceil_div(".len()..].split_once(')')?;
+        let (name, tile) = args.split_once(", ")?;
+        let (size, tile) = (value(name)?, tile.parse::<i64>().ok()?);
+        (size > tile && size % tile != 0)
+            .then(|| text.replacen(&format!("ceil_div({args})"), &format!("{name} / {tile}"), 1))
+    })
+}
+
 /// Judges a program, of symbols that its first line gives values, if it has any.
 pub(super) fn judge_at(subject: &Subject, table: &AtomTable) -> Verdict {
     let values = subject.text.lines().find_map(|l| l.strip_prefix(SYMBOLS));
