@@ -401,7 +401,7 @@ impl Writer<'_> {
                 // Parts of which none divides the tile go by themselves.
                 self.features.push("parts that do not divide a tile");
                 self.body.truncate(self.body.find("  Move").unwrap_or(0));
-                let (p, q) = (m / 2 + 1, n / 2 - 1);
+                let (p, q) = (12, 32);
                 self.line(&format!("for (p = 0; p < {}; p += 1) {{", (m + p - 1) / p));
                 self.line(&format!("  for (q = 0; q < {}; q += 1) {{", (n + q - 1) / q));
                 self.line(&format!("    Move (%from.tile([{p},{q}])[p, q]) -> (%x)"));
@@ -421,7 +421,7 @@ impl Writer<'_> {
         let (m, n) = (self.tiles["M"], self.tiles["N"]);
         let (bm, bn) = (m.to_string(), n.to_string());
         let long = matches!(how, 4 | 5);
-        if matches!(how, 0 | 1 | 2) {
+        if how <= 2 {
             // One tile is as long as a row.
             let most = self.sizes.get_mut("N").expect("a size");
             *most = (*most).min(n);
@@ -500,7 +500,7 @@ impl Writer<'_> {
             (2, _) => |v| format!("exp(min({v}, 2))"),
             (3, _) => |v| format!("relu({v} - 1)"),
             (4, true) => |v| format!("{v} - max({v}, axis=1)"),
-            (5, true) => |v| format!("{v} - sum({v}, axis=1) * 0.125"),
+            (5, true) => |v| format!("{v} - sum({v}, axis=1) * 0.3"),
             (6, true) => |v| format!("{v} / (sum({v} * {v}, axis=1) + 1)"),
             (7, true) => |v| format!("{v} - min({v}, axis=1)"),
             (4..=7, false) => |v| format!("sigmoid({v})"),
