@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rayon::prelude::*;
+use std::fmt::Display;
 
 /// An example, its architectures, and its symbols, each with what divides it and the least that it is.
 struct Kernel {
@@ -48,6 +49,24 @@ fn size() -> impl Strategy<Value = i64> {
     prop_oneof![select(around.to_vec()), 1i64..=300]
 }
 
+/// The generator of so many cases.
+fn runner(cases: u32) -> TestRunner {
+    let mut seed = [0u8; 32];
+    seed[..8].copy_from_slice(&testing::seed().to_le_bytes());
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
+}
+
+/// Simulates a decomposed text with these values of its symbols, all of its blocks.
+fn simulates<N: Display>(path: &str, values: &[(N, i64)]) -> Result<(), TestCaseError> {
+    let values: Vec<String> = values.iter().map(|(name, n)| format!("{name}={n}")).collect();
+    let mut args = vec!["simulate", path, "--blocks", "all"];
+    values.iter().for_each(|v| args.extend(["--sym", v]));
+    let ran = carbyne(&args, "");
+    prop_assert_eq!(ran.code, 0, "{:?}: {}", values, ran.stderr);
+    Ok(())
+}
+
 impl Kernel {
     fn path(&self) -> String {
         root().join(format!("examples/{}.cby", self.name)).display().to_string()
@@ -73,22 +92,9 @@ impl Kernel {
         let file = scratch(&format!("any_{}_{arch}", self.name)).join("kernel.cby");
         std::fs::write(&file, text.text()).expect("a file");
         let path = file.display().to_string();
-        let mut seed = [0u8; 32];
-        seed[..8].copy_from_slice(&testing::seed().to_le_bytes());
-        let config = Config { cases: testing::count(1, 50), ..Config::default() };
-        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let mut runner = TestRunner::new_with_rng(config, rng);
-        let ran = runner.run(&(size(), size(), size()), |(a, b, c)| {
-            let values = self.values(&[a, b, c]);
-            let mut args = vec!["simulate".to_owned(), path.clone()];
-            for (name, n) in &values {
-                args.extend(["--sym".to_owned(), format!("{name}={n}")]);
-            }
-            let args: Vec<&str> = args.iter().map(String::as_str).collect();
-            let ran = carbyne(&args, "");
-            prop_assert_eq!(ran.code, 0, "{:?}: {}", values, ran.stderr);
-            Ok(())
-        });
+        let drawn = (size(), size(), size());
+        let ran = runner(testing::count(1, 50))
+            .run(&drawn, |(a, b, c)| simulates(&path, &self.values(&[a, b, c])));
         ran.map_err(|e| format!("{} for {arch}: {e}", self.name))
     }
 }
@@ -100,6 +106,156 @@ fn kernels_compute_what_they_mean_at_every_size() {
         archs.iter().filter_map(|arch| k.holds(arch).err()).collect::<Vec<_>>()
     });
     none(wrong.collect());
+}
+
+/// A product of any sizes: how many of them, which modes are consecutive, and what is known.
+struct Product {
+    batch: bool,
+    /// Whether A, B and C are stored by rows.
+    rows: [bool; 3],
+    /// Whether rows, or columns, are further apart than they are long.
+    padded: bool,
+    /// Whether rows, or columns, begin at multiples of 16 bytes.
+    aligned: bool,
+}
+
+impl Product {
+    /// All of one product, or all of batches: in each order of modes, with padding and without; of single ones also those of
+    /// which nothing is known.
+    fn all(batch: bool) -> Vec<Product> {
+        let kinds = [(false, true), (true, true), (false, false)];
+        let kinds = kinds.into_iter().filter(|(_, aligned)| *aligned || !batch);
+        let orders = (0..8).map(|n| [n & 1 == 0, n & 2 == 0, n & 4 == 0]);
+        let of = |(padded, aligned)| {
+            orders.clone().map(move |rows| Product { batch, rows, padded, aligned })
+        };
+        kinds.flat_map(of).collect()
+    }
+
+    fn name(&self) -> String {
+        let order: String = self.rows.iter().map(|r| if *r { 'r' } else { 'c' }).collect();
+        let said = |what, name: &'static str| if what { name } else { "" };
+        let (batch, padded) = (said(self.batch, "_batch"), said(self.padded, "_padded"));
+        format!("product_{order}{batch}{padded}{}", said(!self.aligned, "_unaligned"))
+    }
+
+    /// Of each factor and the result its name, its modes, and the one that is consecutive.
+    fn tensors(&self) -> [(&'static str, [&'static str; 2], &'static str); 3] {
+        let modes = [("A", ["M", "K"]), ("B", ["K", "N"]), ("C", ["M", "N"])];
+        std::array::from_fn(|i| {
+            let (name, modes) = modes[i];
+            (name, modes, modes[usize::from(self.rows[i])])
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut symbols = vec!["M".to_owned(), "N".to_owned(), "K".to_owned()];
+        let mut facts: Vec<String> =
+            symbols.iter().map(|n| format!("{n} >= 0, {n} <= 16384")).collect();
+        let mut typical: Vec<String> = symbols.iter().map(|n| format!("{n}=2048")).collect();
+        if self.batch {
+            symbols.push("Bt".to_owned());
+            facts.push("Bt >= 0, Bt <= 64".to_owned());
+            typical.push("Bt=8".to_owned());
+        }
+        let mut declared = String::new();
+        for (name, [rows, columns], consecutive) in self.tensors() {
+            let step = if self.padded { format!("LD{name}") } else { consecutive.to_owned() };
+            if self.padded {
+                symbols.push(step.clone());
+                facts.push(format!("{step} >= {consecutive}, {step} <= 32768"));
+                typical.push(format!("{step}=2048"));
+            }
+            let aligned = format!("{step} % 8 == 0");
+            if self.aligned && !facts.contains(&aligned) {
+                facts.push(aligned);
+            }
+            let by_rows = consecutive == columns;
+            let strides = if by_rows { format!("{step},1") } else { format!("1,{step}") };
+            let many = if by_rows { rows } else { columns };
+            let ty = match self.batch {
+                true => format!("(Bt,{rows},{columns}):({many} * {step},{strides})"),
+                false => format!("({rows},{columns}):({strides})"),
+            };
+            declared.push_str(&format!("%{name}:[{ty}].f16.GL\n"));
+        }
+        format!(
+            "carbyne 2\nsym {}\n    where {}\n    typical {}\n{declared}\
+             MatMul.set @product (%A, %B) -> (%C) acc=f32\n",
+            symbols.join(", "),
+            facts.join(", "),
+            typical.join(", ")
+        )
+    }
+
+    /// Values that keep all facts.
+    fn values(&self, drawn: [i64; 3], batch: i64, gaps: [i64; 3]) -> Vec<(String, i64)> {
+        let up = |n: i64| (n + 7) / 8 * 8;
+        let mut all: Vec<(String, i64)> = ["M", "N", "K"]
+            .into_iter()
+            .zip(drawn)
+            .map(|(name, n)| {
+                let step = self.tensors().iter().any(|t| t.2 == name);
+                (name.to_owned(), if step && self.aligned && !self.padded { up(n) } else { n })
+            })
+            .collect();
+        if self.padded {
+            for ((name, _, consecutive), gap) in self.tensors().into_iter().zip(gaps) {
+                let n = all.iter().find(|(n, _)| n == consecutive).map_or(0, |v| v.1);
+                all.push((format!("LD{name}"), up(n) + 8 * gap));
+            }
+        }
+        if self.batch {
+            all.push(("Bt".to_owned(), batch));
+        }
+        all
+    }
+
+    /// Whether the ring of factors and the tile of the result take more shared memory than a block has: they share places
+    /// where the copy engine fills the ring, by which the strategy is chosen, and it fills none whose strides are symbols.
+    fn is_too_large(&self, arch: &str) -> bool {
+        let [a, b, c] = self.rows;
+        self.batch && arch == "sm_90a" && !b && (a || c)
+    }
+
+    /// What is wrong with it at sizes that are drawn.
+    fn holds(&self, arch: &str) -> Result<(), String> {
+        let name = format!("{}_{arch}", self.name());
+        let folder = scratch(&name);
+        let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
+        std::fs::write(&source, self.text()).expect("a file");
+        let source = source.display().to_string();
+        let mut args = vec!["decompose", &source, "--arch", arch];
+        if !self.aligned {
+            // Without vectors there are more ways to copy than the search looks at by itself.
+            args.extend(["--budget", "200000"]);
+        }
+        let ran = carbyne(&args, "");
+        if self.is_too_large(arch) {
+            let refused = ran.code != 0 && ran.stderr.starts_with("X0004");
+            return refused.then_some(()).ok_or(format!("{name} is not refused any more"));
+        }
+        if ran.code != 0 {
+            return Err(format!("{name}: {}\n{}", ran.stderr, self.text()));
+        }
+        std::fs::write(&file, ran.text()).expect("a file");
+        let drawn = ([size(), size(), size()], 0..4i64, [0..3i64, 0..3i64, 0..3i64]);
+        let ran = runner(testing::count(1, 10)).run(&drawn, |(drawn, batch, gaps)| {
+            simulates(&file.display().to_string(), &self.values(drawn, batch, gaps))
+        });
+        ran.map_err(|e| format!("{name}: {e}\n{}", self.text()))
+    }
+}
+
+#[test]
+fn products_of_every_order_of_modes_compute_what_they_mean_at_every_size() {
+    let (single, batches) = (Product::all(false), Product::all(true));
+    let drawn = ["sm_80", "sm_90a"].into_iter().flat_map(|arch| {
+        let of = |kind, all| testing::one_of(&format!("{kind} for {arch}"), all);
+        of("a product", &single).iter().chain(of("a batch", &batches)).map(move |p| (p, arch))
+    });
+    let drawn: Vec<_> = drawn.collect();
+    none(drawn.par_iter().filter_map(|(p, arch)| p.holds(arch).err()).collect());
 }
 
 #[test]

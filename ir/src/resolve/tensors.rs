@@ -418,6 +418,10 @@ impl Resolver {
                 ViewOp::Pick(picks) if open => self.ranges(t.levels.first(), picks)?,
                 _ => vec![],
             };
+            if matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_)) {
+                // A tile that is whole may be taken apart in ways in which one that is not may not.
+                t.bounds.retain(|bound| !self.is_kept(bound));
+            }
             self.apply(&mut t, op, view)?;
             self.align_bounds(&mut t, view.span)?;
             if open {
