@@ -152,18 +152,27 @@ pub struct MapValues {
 }
 
 impl MapValues {
-    /// A map of a tensor at an address; none where a number has no value or leaves its range.
+    /// A map of a tensor at an address, where it has no elements of one element; none where a number has no value or leaves its range.
     fn of(
         map: &MapDescription,
         address: u64,
         value: impl Fn(Dim) -> Option<i64>,
     ) -> Option<MapValues> {
+        /// A stride that the encoder takes, in bytes.
+        const STRIDE: u64 = 16;
         let number = |d: &Dim| value(*d).and_then(|v| u64::try_from(v).ok());
+        let mut extents: Vec<u64> = map.extents.iter().map(number).collect::<Option<_>>()?;
+        let mut strides: Vec<u64> = map.strides.iter().map(number).collect::<Option<_>>()?;
+        // Of a tensor without elements nothing is copied, but the encoder takes no extent of zero.
+        if extents.contains(&0) {
+            extents.fill(1);
+            strides.fill(STRIDE);
+        }
         Some(MapValues {
             address: address.checked_add(number(&map.offset)?)?,
             data_type: map.data_type,
-            extents: map.extents.iter().map(number).collect::<Option<_>>()?,
-            strides: map.strides.iter().map(number).collect::<Option<_>>()?,
+            extents,
+            strides,
             sizes: map.sizes.iter().map(|n| u32::try_from(*n).ok()).collect::<Option<_>>()?,
             swizzle: map.swizzle,
             promotion: map.promotion,
@@ -270,6 +279,10 @@ mod tests {
             promotion: 3,
         };
         assert_eq!(seen.borrow().as_ref(), Some(&want));
+        // Without elements it is one that the encoder takes.
+        Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, |_| Some(0), encode).unwrap();
+        let empty = MapValues { extents: vec![1, 1], strides: vec![16], ..want };
+        assert_eq!(seen.borrow().as_ref(), Some(&empty));
         let at = |_| Some(4096);
         let none = Arguments::of(&kernel, &arena, at, |_| None, |_| None, encode).unwrap_err();
         assert_eq!(none.code, Code::Symbolic);

@@ -212,10 +212,11 @@ impl Product {
     }
 
     /// Whether the ring of factors and the tile of the result take more shared memory than a block has: they share places
-    /// where the copy engine fills the ring, by which the strategy is chosen, and it fills none whose strides are symbols.
+    /// where the copy engine stores the tile, by which the strategy is chosen, and where the stride of batches is a product of
+    /// symbols it stores none by columns.
     fn is_too_large(&self, arch: &str) -> bool {
-        let [a, b, c] = self.rows;
-        self.batch && arch == "sm_90a" && !b && (a || c)
+        let [_, b, c] = self.rows;
+        self.batch && !self.padded && arch == "sm_90a" && !b && !c
     }
 
     /// What is wrong with it at sizes that are drawn.

@@ -64,7 +64,8 @@ impl Work for Sequence<'_> {
     }
 
     fn enqueue(&self, gpu: &Gpu) -> Fallible<()> {
-        self.parts.iter().try_for_each(|(function, launch, arguments)| {
+        let mut parts = self.parts.iter().filter(|(_, launch, _)| launch.grid > 0);
+        parts.try_for_each(|(function, launch, arguments)| {
             // SAFETY: the driver copies the arguments before it returns, and never more than `LaidOut` has;
             // the function is of a live module.
             let launched = unsafe {

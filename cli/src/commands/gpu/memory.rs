@@ -86,7 +86,7 @@ impl Loaded {
                 |v| trial.symbol(v),
                 |map: &MapValues| TensorMap::encode(map).map(|map| map.words()),
             )?;
-            let launch = Launch::of(kernel, trial.n_blocks(compiled.spec).unwrap_or(0))?;
+            let launch = Launch::of(kernel, trial.n_blocks(compiled.spec).unwrap_or(-1))?;
             modules.push(gpu.load(&compiled.binary)?);
             calls.push((launch, arguments));
         }

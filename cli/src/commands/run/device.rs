@@ -224,7 +224,7 @@ impl Session<'_> {
         let number = |b| trial.image(b);
         let arguments = Arguments::of(kernel, arena, address, number, |v| trial.symbol(v), encode);
         let arguments = arguments.map_err(outside)?;
-        let launch = Launch::of(kernel, trial.n_blocks(id).unwrap_or(0)).map_err(outside)?;
+        let launch = Launch::of(kernel, trial.n_blocks(id).unwrap_or(-1)).map_err(outside)?;
         let module = self.gpu.load(binary).map_err(outside)?;
         let function = module.function(kernel, launch).map_err(outside)?;
         self.gpu.launch(&function, launch, &arguments, patience).map_err(outside)?;
