@@ -153,8 +153,7 @@ impl Resolver {
         let ViewOp::Index(args) = op else {
             return whole("a tensor map is neither tiled nor reshaped", "index it: `%mA[i,j]`");
         };
-        let (offset, kept) =
-            self.index_where(t.levels.first(), args, span, Self::check_box)?;
+        let (offset, kept) = self.index_where(t.levels.first(), args, span, Self::check_box)?;
         if kept.is_some() {
             return whole("a tensor map has an index for every mode", "replace `_` by an index");
         }
