@@ -6,9 +6,11 @@ use crate::solve::Search;
 use crate::{Decomposed, checked, decompose_with};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
+use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Program;
 use carbyne_ir::text;
 use carbyne_simulate::{Inputs, Options, Outputs, Report, simulate};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -49,6 +51,8 @@ pub struct Subject {
     pub exact: Vec<String>,
     /// Whether numbers may leave the range of their types: on the way, depending on the order of sums.
     pub overflows: bool,
+    /// Values of its symbols. It is decomposed once, and runs at smaller sizes, too.
+    pub symbols: BTreeMap<String, i64>,
 }
 
 /// What became of a program.
@@ -92,7 +96,9 @@ impl Case {
         let inputs = if self.has_numbers() { Inputs::Seed(seed) } else { Inputs::Ints(seed) };
         let schedule = (self.schedule > 0).then(|| u64::from(self.schedule));
         let arch = self.architecture();
-        (Subject { text, arch, inputs, schedule, exact, overflows }, features.into_iter().collect())
+        let symbols = BTreeMap::new();
+        let subject = Subject { text, arch, inputs, schedule, exact, overflows, symbols };
+        (subject, features.into_iter().collect())
     }
 }
 
@@ -117,6 +123,10 @@ impl Subject {
         if self.overflows {
             let _ = writeln!(out, "// overflows: yes");
         }
+        if !self.symbols.is_empty() {
+            let all: Vec<String> = self.symbols.iter().map(|(s, n)| format!("{s}={n}")).collect();
+            let _ = writeln!(out, "// symbols: {}", all.join(" "));
+        }
         out.push_str(&self.text);
         out
     }
@@ -131,6 +141,10 @@ impl Subject {
         let (kind, seed) = word("inputs:")?.split_once(' ')?;
         let seed = seed.parse().ok()?;
         let inputs = if kind == "seed" { Inputs::Seed(seed) } else { Inputs::Ints(seed) };
+        let symbols = word("symbols:").unwrap_or("").split_whitespace().map(|s| {
+            let (name, n) = s.split_once('=')?;
+            Some((name.to_owned(), n.parse().ok()?))
+        });
         Some(Subject {
             text: file.to_owned(),
             arch: word("arch:")?.parse().ok()?,
@@ -138,7 +152,25 @@ impl Subject {
             schedule: word("schedule:").and_then(|n| n.parse().ok()),
             overflows: word("overflows:").is_some(),
             exact: word("exact:")?.split_whitespace().map(str::to_owned).collect(),
+            symbols: symbols.collect::<Option<_>>()?,
         })
+    }
+}
+
+impl Subject {
+    /// The values of symbols that it runs with: those that are given, the least that keep their facts, and some between.
+    /// Multiples of 8 stay such.
+    fn sizes(&self) -> Vec<BTreeMap<String, i64>> {
+        let parts: &[i64] = if self.symbols.is_empty() { &[1] } else { &[1, 2, i64::MAX] };
+        let smaller = |n: i64, part: i64| match n % 8 {
+            0 => (n / 8 / part).max(1) * 8,
+            _ => (n / part).max(1),
+        };
+        let of = |part: &i64| {
+            let each = self.symbols.iter().map(|(name, n)| (name.clone(), smaller(*n, *part)));
+            each.collect()
+        };
+        parts.iter().map(of).collect()
     }
 }
 
@@ -173,14 +205,16 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
         Ok(program) => program,
         Err(errors) => return first(errors),
     };
-    let run = |p: &Program, schedule: Option<u64>| {
-        let inputs = subject.inputs;
+    let run = |p: &Program, symbols: &BTreeMap<String, i64>, schedule: Option<u64>| {
+        let (inputs, symbols) = (subject.inputs, symbols.clone());
         let blocks = Some(u64::MAX);
-        let options = Options { inputs, schedule, blocks, budget: STEPS, ..Options::default() };
-        simulate(p, table, &options)
+        let rest = Options { budget: STEPS, ..Options::default() };
+        simulate(p, table, &Options { inputs, schedule, blocks, symbols, ..rest })
     };
-    let before = match run(&program, None) {
-        Ok(report) => report,
+    let sizes = subject.sizes();
+    let before: Result<Vec<Report>, _> = sizes.iter().map(|at| run(&program, at, None)).collect();
+    let before = match before {
+        Ok(reports) => reports,
         Err(d) => return Verdict::Discarded(d),
     };
     let search = Search { budget: BUDGET, ..Search::default() };
@@ -191,24 +225,28 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
     if let Some(what) = unordered(&decomposed.program, table) {
         return failed("order", what, Some(decomposed.text));
     }
-    let after = match run(&decomposed.program, subject.schedule) {
-        Ok(report) => report,
-        // What runs by its meaning may run too long instruction by instruction.
-        Err(d) if d.code == Code::StepBudget => return Verdict::Discarded(d),
-        Err(d) if d.code == Code::WrongElement && subject.overflows => {
-            return Verdict::Discarded(d);
+    for (at, before) in sizes.iter().zip(&before) {
+        let after = match run(&decomposed.program, at, subject.schedule) {
+            Ok(report) => report,
+            // What runs by its meaning may run too long instruction by instruction.
+            Err(d) if d.code == Code::StepBudget => return Verdict::Discarded(d),
+            Err(d) if d.code == Code::WrongElement && subject.overflows => {
+                return Verdict::Discarded(d);
+            }
+            Err(d) if d.code == Code::SharedTooLarge && at.is_empty() => {
+                return Verdict::Refused(vec![*d]);
+            }
+            Err(d) => {
+                let (line, _) = d.span.line_col(&decomposed.text);
+                let what = format!("{at:?}: {d}\nline {line}: {}\n{:?}", d.label, d.related);
+                return failed(d.code.as_str(), what, Some(decomposed.text));
+            }
+        };
+        if let Some(what) = differ(&program, subject, at, (before, &after)) {
+            return failed("outputs", format!("{at:?}: {what}"), Some(decomposed.text));
         }
-        Err(d) if d.code == Code::SharedTooLarge => return Verdict::Refused(vec![*d]),
-        Err(d) => {
-            let (line, _) = d.span.line_col(&decomposed.text);
-            let what = format!("{d}\nline {line}: {}\n{:?}", d.label, d.related);
-            return failed(d.code.as_str(), what, Some(decomposed.text));
-        }
-    };
-    match differ(&program, subject, &before, &after) {
-        Some(what) => failed("outputs", what, Some(decomposed.text)),
-        None => Verdict::Preserved(Box::new(decomposed)),
     }
+    Verdict::Preserved(Box::new(decomposed))
 }
 
 /// What the checker of the order of accesses refuses.
@@ -256,7 +294,13 @@ fn next(at: &mut [i64], extents: &[i64]) -> bool {
 }
 
 /// The first element of the caller's tensors that is not the same.
-fn differ(p: &Program, subject: &Subject, before: &Report, after: &Report) -> Option<String> {
+fn differ(
+    p: &Program,
+    subject: &Subject,
+    at: &BTreeMap<String, i64>,
+    (before, after): (&Report, &Report),
+) -> Option<String> {
+    let value = |v: VarId| at.get(&p.arena.var_info(v).name).copied();
     // Numbers that rounding decides may be others.
     let turned = [before, after].iter().any(|r| r.kernels.iter().any(|k| !k.turned.is_empty()));
     let (before, after) = (&before.outputs, &after.outputs);
@@ -265,7 +309,8 @@ fn differ(p: &Program, subject: &Subject, before: &Report, after: &Report) -> Op
         let name = buffer.name.as_str();
         let extents: Vec<i64> = p.tensors[buffer.tensor]
             .concat()
-            .to_fixed()?
+            .eval(&p.arena, &value)
+            .ok()?
             .modes()
             .iter()
             .map(carbyne_ir::layout::Layout::size)

@@ -5,6 +5,7 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_decompose::gate::{Subject, Verdict, judge};
 use carbyne_ir::testing;
 use carbyne_simulate::Inputs;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// From the oldest to the newest.
@@ -59,8 +60,10 @@ impl Programs {
                 let inputs = [Inputs::Ints(3), Inputs::Seed(5)];
                 let failed = testing::one_of(text, &inputs).iter().find_map(|inputs| {
                     let (text, exact, inputs) = (text.clone(), vec![], *inputs);
-                    let (schedule, overflows) = (None, false);
-                    failure(&Subject { text, arch, inputs, schedule, exact, overflows }, table)
+                    let (schedule, overflows, symbols) = (None, false, BTreeMap::new());
+                    let subject =
+                        Subject { text, arch, inputs, schedule, exact, overflows, symbols };
+                    failure(&subject, table)
                 });
                 wrong.extend(failed.map(|why| format!("{arch}: {name}\n{text}{why}\n")));
             }

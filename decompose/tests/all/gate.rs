@@ -171,7 +171,6 @@ fn simplest<T>(
     mut tree: impl ValueTree<Value = T>,
     render: &Render<T>,
     failure: Failure,
-    judged: &Judge,
     tables: &mut Tables,
 ) -> (Subject, Failure) {
     let (mut best, mut why) = (render(&tree.current()).0, failure);
@@ -181,7 +180,7 @@ fn simplest<T>(
             break;
         }
         let (subject, _) = render(&tree.current());
-        match judged(&subject, tables.of(subject.arch)) {
+        match judge(&subject, tables.of(subject.arch)) {
             Verdict::Failed(f) if f.kind == why.kind => {
                 (best, why) = (subject, f);
                 more = tree.simplify();
@@ -236,16 +235,12 @@ pub(crate) struct Campaign<'a, S, T> {
     pub(crate) drawn: S,
     /// Writes them.
     pub(crate) render: &'a Render<T>,
-    /// Judges them.
-    pub(crate) judge: &'a Judge,
     /// How long a case may take.
     pub(crate) limit: Duration,
 }
 
 /// A program of a description, and what occurs in it.
 pub(crate) type Render<T> = dyn Fn(&T) -> (Subject, Vec<&'static str>);
-/// What becomes of a program.
-pub(crate) type Judge = dyn Fn(&Subject, &AtomTable) -> Verdict;
 
 impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
     /// What became of how many, and a table of it; panics where one failed.
@@ -295,7 +290,7 @@ impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
         }
         let table = tables.of(subject.arch);
         let begun = Instant::now();
-        let mut verdict = (self.judge)(&subject, table);
+        let mut verdict = judge(&subject, table);
         let took = begun.elapsed();
         counts.slowest = counts.slowest.max((took, i));
         if took > self.limit {
@@ -332,7 +327,7 @@ impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
         let Verdict::Failed(mut failure) = verdict else { return None };
         let mut small = subject;
         if failed < SMALL && failure.kind != "compile" && failure.kind != "slow" {
-            (small, failure) = simplest(tree, self.render, failure, self.judge, tables);
+            (small, failure) = simplest(tree, self.render, failure, tables);
         }
         let name = format!("{}{}_{seed}_{i}", self.name, failure.kind.replace(' ', "_"));
         let file = keep(&name, &small, &failure);
@@ -368,7 +363,6 @@ fn decomposition_preserves_meaning() {
         compiled: COMPILED,
         drawn: case(),
         render: &Case::render,
-        judge: &judge,
         limit: Duration::MAX,
     }
     .run();
@@ -386,7 +380,6 @@ fn decomposition_of_graphs_preserves_meaning() {
         compiled: COMPILED,
         drawn: graph(),
         render: &Graph::render,
-        judge: &judge,
         limit: SLOW,
     }
     .run();
@@ -407,7 +400,6 @@ fn decomposition_of_partial_tiles_preserves_meaning() {
         compiled: COMPILED,
         drawn: partial::partial(),
         render: &Partial::render,
-        judge: &partial::judge_at,
         limit: SLOW,
     }
     .run();
@@ -444,7 +436,7 @@ fn what_was_mended_stays_so() {
     for file in files {
         let text = std::fs::read_to_string(&file).expect("readable");
         let subject = Subject::read(&text).unwrap_or_else(|| panic!("{}: no head", file.display()));
-        let verdict = partial::judge_at(&subject, tables.of(subject.arch));
+        let verdict = judge(&subject, tables.of(subject.arch));
         let refused = text.contains("// refused:");
         match verdict {
             Verdict::Preserved(_) if !refused => {}

@@ -7,6 +7,7 @@ use carbyne_decompose::{Options, Strategies, decompose_by};
 use carbyne_ir::link::LoadError;
 use carbyne_ir::text;
 use carbyne_simulate::Inputs;
+use std::collections::BTreeMap;
 
 fn table(arch: &str) -> AtomTable {
     AtomTable::new(arch.parse().expect("an architecture"))
@@ -61,7 +62,8 @@ fn every_strategy_computes_what_it_means() {
 fn preserved(text: &str, arch: &str) -> String {
     let arch = arch.parse().expect("an architecture");
     let (text, exact, inputs) = (text.to_owned(), vec![], Inputs::Seed(5));
-    let subject = Subject { text, arch, inputs, schedule: None, exact, overflows: false };
+    let (schedule, overflows, symbols) = (None, false, BTreeMap::new());
+    let subject = Subject { text, arch, inputs, schedule, exact, overflows, symbols };
     match judge(&subject, &AtomTable::new(arch)) {
         Verdict::Preserved(d) => d.text,
         other => panic!("{}\n{other:?}", subject.text),

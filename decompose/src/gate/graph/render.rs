@@ -6,7 +6,7 @@ use crate::gate::judge::Subject;
 use carbyne_atoms::Arch;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::Inputs;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// Extents of modes; powers of two, and others.
@@ -72,7 +72,8 @@ impl Graph {
         let inputs = if numbers { Inputs::Seed(seed) } else { Inputs::Ints(seed) };
         let schedule = (self.schedule > 0).then(|| u64::from(self.schedule));
         let (arch, exact, overflows) = (w.arch, vec![], w.overflows);
-        let subject = Subject { text, arch, inputs, schedule, exact, overflows };
+        let symbols = BTreeMap::new();
+        let subject = Subject { text, arch, inputs, schedule, exact, overflows, symbols };
         (subject, w.features.into_iter().collect())
     }
 

@@ -5,20 +5,13 @@
 //!
 //! Invariant: 0 is the simplest choice everywhere, and of sizes the one that the tile divides.
 
-use carbyne_atoms::{Arch, AtomTable};
-use carbyne_decompose::gate::{Failure, REFUSALS, Subject, Verdict, judge};
-use carbyne_decompose::{checked, decompose_with};
-use carbyne_ir::diag::Severity;
-use carbyne_ir::text;
-use carbyne_simulate::{Inputs, Options, simulate};
+use carbyne_atoms::Arch;
+use carbyne_decompose::gate::Subject;
+use carbyne_simulate::Inputs;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Before the values of the symbols of a program.
-const SYMBOLS: &str = "// symbols:";
 
 const ARCHS: [Arch; 8] = [
     Arch::Sm80,
@@ -297,7 +290,7 @@ impl Partial {
                         format!("{n} > 0, {n} <= {most}{vectors}")
                     })
                     .collect();
-                let _ = writeln!(text, "{SYMBOLS} {}\ncarbyne 2", all("=").join(" "));
+                let _ = writeln!(text, "carbyne 2");
                 let _ = writeln!(
                     text,
                     "sym {} where {} typical {}",
@@ -324,6 +317,10 @@ impl Partial {
         );
         let exact =
             if exact { w.outputs.iter().map(|o| o[1..].to_owned()).collect() } else { vec![] };
+        let symbols = match self.symbols {
+            1 => used.iter().map(|n| ((*n).to_owned(), w.sizes[n])).collect(),
+            _ => BTreeMap::new(),
+        };
         let subject = Subject {
             text,
             arch,
@@ -331,6 +328,7 @@ impl Partial {
             schedule: (schedule > 0).then_some(u64::from(schedule)),
             exact,
             overflows: false,
+            symbols,
         };
         w.features.sort_unstable();
         w.features.dedup();
@@ -504,34 +502,23 @@ impl Writer<'_> {
             (6, true) => |v| format!("{v} / (sum({v} * {v}, axis=1) + 1)"),
             (7, true) => |v| format!("{v} - min({v}, axis=1)"),
             (4..=7, false) => |v| format!("sigmoid({v})"),
-            (8 | 9, _) => {
-                let name = format!("B{i}");
-                self.input(&name, ("1", "N"), false, "f32");
-                self.features.push("a row for all");
-                let from = tile(&name, false, ("1", &bn), ("0", at.1));
-                self.line(&format!("Move ({from}) -> (%b{i})"));
-                self.line(&format!("{new} = {value} + %b{i}"));
-                self.mean(&format!("{new} = {meaning} + %{name}"));
-                return (new.clone(), new);
-            }
-            (10, _) => {
-                let name = format!("S{i}");
-                self.input(&name, ("M", "1"), false, "f32");
-                self.features.push("a column for all");
-                let from = tile(&name, false, (&bm, "1"), (at.0, "0"));
-                self.line(&format!("Move ({from}) -> (%b{i})"));
-                self.line(&format!("{new} = {value} * %b{i}"));
-                self.mean(&format!("{new} = {meaning} * %{name}"));
-                return (new.clone(), new);
-            }
-            (11, _) => {
-                let name = format!("Z{i}");
-                self.input(&name, ("M", "N"), false, "f32");
-                self.features.push("a second matrix");
-                let from = tile(&name, false, (&bm, &bn), at);
-                self.line(&format!("Move ({from}) -> (%b{i})"));
-                self.line(&format!("{new} = max({value}, %b{i})"));
-                self.mean(&format!("{new} = max({meaning}, %{name})"));
+            (8..=11, _) => {
+                let (name, extents, tiles, at, feature) = match step {
+                    8 | 9 => ("B", ("1", "N"), ("1", &*bn), ("0", at.1), "a row for all"),
+                    10 => ("S", ("M", "1"), (&*bm, "1"), (at.0, "0"), "a column for all"),
+                    _ => ("Z", ("M", "N"), (&*bm, &*bn), at, "a second matrix"),
+                };
+                let text: fn(&str, &str) -> String = match step {
+                    8 | 9 => |v, b| format!("{v} + {b}"),
+                    10 => |v, b| format!("{v} * {b}"),
+                    _ => |v, b| format!("max({v}, {b})"),
+                };
+                let name = format!("{name}{i}");
+                self.input(&name, extents, false, "f32");
+                self.features.push(feature);
+                self.line(&format!("Move ({}) -> (%b{i})", tile(&name, false, tiles, at)));
+                self.line(&format!("{new} = {}", text(&value, &format!("%b{i}"))));
+                self.mean(&format!("{new} = {}", text(&meaning, &format!("%{name}"))));
                 return (new.clone(), new);
             }
             (12 | 13, _) => {
@@ -729,83 +716,4 @@ pub(super) fn without(text: &str) -> Option<String> {
         (size > tile && size % tile != 0)
             .then(|| text.replacen(&format!("ceil_div({args})"), &format!("{name} / {tile}"), 1))
     })
-}
-
-/// Judges a program, of symbols that its first line gives values, if it has any.
-pub(super) fn judge_at(subject: &Subject, table: &AtomTable) -> Verdict {
-    let values = subject.text.lines().find_map(|l| l.strip_prefix(SYMBOLS));
-    let Some(values) = values else { return judge(subject, table) };
-    let values = values.split_whitespace().filter_map(|v| {
-        let (name, n) = v.split_once('=')?;
-        Some((name.to_owned(), n.parse().ok()?))
-    });
-    let values = values.collect();
-    match catch_unwind(AssertUnwindSafe(|| symbolic(subject, &values, table))) {
-        Ok(verdict) => verdict,
-        Err(payload) => {
-            let text = payload.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-            failed("panic", text.unwrap_or("a panic").to_owned(), None)
-        }
-    }
-}
-
-fn failed(kind: &str, what: String, decomposed: Option<String>) -> Verdict {
-    Verdict::Failed(Failure { kind: kind.to_owned(), what, decomposed })
-}
-
-/// Decomposes a program whose sizes are symbols, and compares what it does at some sizes with what it means.
-fn symbolic(subject: &Subject, values: &BTreeMap<String, i64>, table: &AtomTable) -> Verdict {
-    let src = subject.text.as_str();
-    let program = text::parse(src).and_then(|module| Ok((checked(&module, src)?, module)));
-    let (program, module) = match program {
-        Ok(program) => program,
-        Err(errors) => match errors.into_vec().into_iter().next() {
-            Some(d) => return Verdict::Discarded(Box::new(d)),
-            None => return failed("no reason", "an error without a diagnostic".to_owned(), None),
-        },
-    };
-    let options = |symbols: &BTreeMap<String, i64>, schedule| Options {
-        inputs: subject.inputs,
-        schedule,
-        blocks: Some(u64::MAX),
-        symbols: symbols.clone(),
-        ..Options::default()
-    };
-    if let Err(d) = simulate(&program, table, &options(values, None)) {
-        return Verdict::Discarded(d);
-    }
-    let search = carbyne_decompose::Search { budget: 1000, ..Default::default() };
-    let decomposed = match decompose_with(&module, src, table, search) {
-        Ok(d) => d,
-        Err(errors) => {
-            let errors = errors.into_vec();
-            return match errors.iter().find(|d| !REFUSALS.contains(&d.code)) {
-                Some(d) => failed(d.code.as_str(), format!("{d}\n{}", d.label), None),
-                None => Verdict::Refused(errors),
-            };
-        }
-    };
-    let limits = carbyne_sync::Limits { accesses: 1 << 24, ..Default::default() };
-    for kernel in &decomposed.program.kernels {
-        let said = carbyne_sync::check(&decomposed.program, *kernel, table, &limits)
-            .diagnostics(&decomposed.program, *kernel);
-        if let Some(d) = said.into_iter().find(|d| d.severity == Severity::Error) {
-            return failed("order", format!("{d}\n{}", d.label), Some(decomposed.text));
-        }
-    }
-    // The size that is typical, the least that keeps its facts, and one between.
-    for part in [1, 2, i64::MAX] {
-        let smaller = |n: &i64| match n % 8 {
-            0 => (n / 8 / part).max(1) * 8,
-            _ => (n / part).max(1),
-        };
-        let at = values.iter().map(|(name, n)| (name.clone(), smaller(n))).collect();
-        if let Err(d) = simulate(&decomposed.program, table, &options(&at, subject.schedule)) {
-            let (line, _) = d.span.line_col(&decomposed.text);
-            let what = format!("{at:?}: {d}\nline {line}: {}\n{:?}", d.label, d.related);
-            return failed(d.code.as_str(), what, Some(decomposed.text));
-        }
-    }
-    Verdict::Preserved(Box::new(decomposed))
 }
