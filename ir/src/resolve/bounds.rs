@@ -59,10 +59,16 @@ impl Resolver {
     }
 
     /// A box of a tensor map may lie beyond the end of its tensor, where it reads zeros and writes nothing, as its other parts do
-    /// that lie there; but not always.
-    pub(super) fn check_box(&self, i: Dim, size: Dim, span: Span) -> Fallible<()> {
-        let outside = self.proves(i, Dim::Const(0), 1) || self.proves(size, i, 0);
-        if outside { self.check_range(i, size, span) } else { Ok(()) }
+    /// that lie there; but not always, nor where its first coordinate may leave 32 bits, which come around.
+    pub(super) fn check_box(&self, (i, count): (Dim, Dim), first: Dim, span: Span) -> Fallible<()> {
+        let ends = self.p.arena.range(first);
+        let fits = |end: Option<i64>| end.is_some_and(|end| i32::try_from(end).is_ok());
+        let outside =
+            self.is_refuted(i, CmpOp::Ge, Dim::Const(0)) || self.is_refuted(i, CmpOp::Lt, count);
+        match !outside && fits(ends.0) && fits(ends.1) {
+            true => Ok(()),
+            false => self.check_range(i, count, span),
+        }
     }
 
     /// Whether `a + by <= b` follows from what holds here.

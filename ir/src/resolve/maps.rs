@@ -153,20 +153,24 @@ impl Resolver {
         let ViewOp::Index(args) = op else {
             return whole("a tensor map is neither tiled nor reshaped", "index it: `%mA[i,j]`");
         };
-        let (offset, kept) = self.index_where(t.levels.first(), args, span, Self::check_box)?;
+        let (offset, kept) = self.index_where(t.levels.first(), args, span, |_, _, _, _| Ok(()))?;
         if kept.is_some() {
             return whole("a tensor map has an index for every mode", "replace `_` by an index");
         }
         let cx = &self.p.arena;
         let e = |e: crate::layout::LayoutError| overflow(span, &e);
-        let TensorMap { sizes, first_fastest, .. } = &self.p.maps[map];
+        let TensorMap { extents, sizes, first_fastest, .. } = &self.p.maps[map];
         let mut indices: Vec<&Expr> = args.iter().flatten().collect();
         if !first_fastest {
             indices.reverse();
         }
         let mut at = vec![];
-        for (index, size) in indices.into_iter().zip(sizes) {
-            at.push(Dim::mul(cx, self.expr(index)?, Dim::Const(*size)).map_err(e)?);
+        for (index, (size, extent)) in indices.into_iter().zip(sizes.iter().zip(extents)) {
+            let (i, size) = (self.expr(index)?, Dim::Const(*size));
+            let first = Dim::mul(cx, i, size).map_err(e)?;
+            let count = Dim::ceil_div(cx, *extent, size).map_err(e)?;
+            self.check_box((i, count), first, index.span)?;
+            at.push(first);
         }
         t.offset = Dim::add(cx, t.offset, offset).map_err(e)?;
         t.levels.remove(0);

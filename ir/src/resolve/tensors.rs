@@ -398,7 +398,7 @@ impl Resolver {
         }
     }
 
-    /// The same, which stays no tensor of the program.
+    /// A view that becomes no tensor of the program.
     pub(super) fn viewed(&mut self, view: &ast::View) -> Fallible<Tensor> {
         match view.ops.is_empty() {
             true => Ok(self.p.tensors[self.tensor_named(&view.base.text, view.base.span)?].clone()),
@@ -418,8 +418,8 @@ impl Resolver {
                 ViewOp::Pick(picks) if open => self.ranges(t.levels.first(), picks)?,
                 _ => vec![],
             };
-            if matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_)) {
-                // A tile that is whole may be taken apart in ways in which one that is not may not.
+            // Of a tile that is whole more can be made than of one that is not.
+            if matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_) | ViewOp::TensorMap { .. }) {
                 t.bounds.retain(|bound| !self.is_kept(bound));
             }
             self.apply(&mut t, op, view)?;
@@ -483,7 +483,6 @@ impl Resolver {
                 t.peer = Some(self.expr(rank)?);
             }
             ViewOp::TensorMap { sizes, swizzle } => {
-                t.bounds.retain(|bound| !self.is_kept(bound));
                 if !t.bounds.is_empty() {
                     return fail(
                         Diagnostic::new(
