@@ -12,15 +12,23 @@ use std::process::Command;
 
 /// Runs `carbyne run` on the vector copy, with the driver in that folder.
 fn run(driver: &Path, wrong: &str, more: &[&str]) -> (i32, Vec<Value>) {
+    said(example("vector_copy", driver).env("FAKE_DRIVER", wrong).args(more))
+}
+
+/// `carbyne run` on an example.
+fn example(name: &str, driver: &Path) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_carbyne"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_carbyne"));
+    command
         .args(["run", "--arch", "sm_80", "--message-format", "json"])
-        .arg(root.join("examples/vector_copy.cby"))
-        .args(more)
-        .env("LD_LIBRARY_PATH", driver)
-        .env("FAKE_DRIVER", wrong)
-        .output()
-        .unwrap();
+        .arg(root.join(format!("examples/{name}.cby")))
+        .env("LD_LIBRARY_PATH", driver);
+    command
+}
+
+/// The status of a command, and what it says.
+fn said(command: &mut Command) -> (i32, Vec<Value>) {
+    let output = command.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     let values =
         text.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")));
@@ -78,6 +86,19 @@ fn right_kernels_are_compared_and_timed() {
     assert_eq!(code, 0, "{said:?}");
     let (code, said) = run(&folder, "", &["--cubin", &cubin, "--in", &given, "--repeat", "0"]);
     assert_eq!((code, said[0].get("launches")), (0, None), "{said:?}");
+}
+
+#[test]
+fn without_blocks_nothing_is_launched() {
+    let (folder, copies) = driver("empty", &[]);
+    let adds = folder.join("add_any.cubin").display().to_string();
+    std::fs::write(&adds, b"\x7fELF add_any").unwrap();
+    // Whatever is launched crashes.
+    let run = |name, more: &[&str]| said(example(name, &folder).env("FAKE_CRASH", "0").args(more));
+    let (code, said) = run("add_any", &["--cubin", &adds, "--sym", "M=0", "--sym", "N=40"]);
+    assert_eq!(code, 0, "{said:?}");
+    let (code, said) = run("vector_copy", &["--cubin", &copies]);
+    assert_eq!((code, &said[0]["code"]), (1, &"R0706".into()), "{said:?}");
 }
 
 #[test]

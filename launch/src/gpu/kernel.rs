@@ -161,11 +161,11 @@ impl Function<'_> {
 
     /// That a launch has what the kernel takes.
     pub(super) fn takes(&self, launch: Launch, arguments: &Arguments) -> Fallible<()> {
-        if arguments.len() == self.n_params && launch.grid > 0 && launch.block > 0 {
+        if arguments.len() == self.n_params && launch.block > 0 {
             return Ok(());
         }
         let (name, n) = (&self.name, self.n_params);
-        let text = format!("`{name}` takes {n} arguments and at least one thread");
+        let text = format!("`{name}` takes {n} arguments and blocks of at least one thread");
         Err(refused(Code::LaunchFailed, text, "pass the arguments of the printed kernel"))
     }
 }
