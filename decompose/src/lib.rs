@@ -903,8 +903,17 @@ fn planned_once(
 ) -> Result<WithBodies, Diagnostics> {
     let machine = options.machine(table);
     let model = model::Model::new(table, &machine);
-    let solve =
-        |module: &Module, ordered: bool| trial(module, generated.src, table, options, ordered);
+    let solve = |module: &Module, ordered: bool| {
+        let tried = |budget| trial(module, generated.src, table, (options, budget), ordered);
+        let all = options.search.budget;
+        let few = tried(all.min(TRIAL_BUDGET));
+        // Where there is nothing yet to compare it with, it is worth the whole search.
+        let ended = |e: &Diagnostics| e.iter().any(|d| d.code == Code::Budget);
+        match &few {
+            Err(e) if ordered && all > TRIAL_BUDGET && ended(e) => tried(all),
+            _ => few,
+        }
+    };
     let plan_of = |module: &Module| {
         let generated = Generated { module, src: generated.src };
         let program = generated.checked(module)?;
@@ -968,7 +977,8 @@ fn planned_once(
     if errors.is_empty() { Ok((out, rankings)) } else { Err(errors) }
 }
 
-/// Choices of the search for the layouts of one instance among others.
+/// Choices of the search for the layouts of one instance among others: enough to compare instances by, as that which is taken
+/// is solved again.
 const TRIAL_BUDGET: u64 = 8000;
 
 /// Cycles of a module whose layouts are solved, all kernels with bodies together. Unless it is to be `ordered`, nothing is
@@ -977,7 +987,7 @@ fn trial(
     module: &Module,
     src: &str,
     table: &AtomTable,
-    options: &Options,
+    (options, budget): (&Options, u64),
     ordered: bool,
 ) -> Result<instance::choose::Trial, Diagnostics> {
     let bodies = |s: &Stmt| !matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_none());
@@ -989,8 +999,7 @@ fn trial(
     let planned = (module.clone().into_owned(), vec![]);
     let by = (options, &[][..], Staging::ALL);
     let tiles = tiles(&generated, planned, program, table, &mut names, by)?;
-    // Enough to compare instances by: that which is taken is solved again.
-    let search = Search { budget: options.search.budget.min(TRIAL_BUDGET), ..options.search };
+    let search = Search { budget, ..options.search };
     let (_, solution) = solved(&generated, tiles, table, search, ordered, &mut names)?;
     // Of each kernel's own grid; what is written by hand is in it.
     let all = || solution.estimates.iter().map(|(_, estimate)| estimate);

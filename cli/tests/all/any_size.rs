@@ -226,12 +226,7 @@ impl Product {
         let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
         std::fs::write(&source, self.text()).expect("a file");
         let source = source.display().to_string();
-        let mut args = vec!["decompose", &source, "--arch", arch];
-        if !self.aligned {
-            // Without vectors there are more ways to copy than the search looks at by itself.
-            args.extend(["--budget", "200000"]);
-        }
-        let ran = carbyne(&args, "");
+        let ran = carbyne(&["decompose", &source, "--arch", arch], "");
         if self.is_too_large(arch) {
             let refused = ran.code != 0 && ran.stderr.starts_with("X0004");
             return refused.then_some(()).ok_or(format!("{name} is not refused any more"));
