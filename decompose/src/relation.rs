@@ -182,7 +182,7 @@ fn apart(p: &Program, own: &[TensorId], of: &[TensorId], first: &Turn) -> Vec<(V
     let between = own.iter().zip(of).filter_map(between);
     let vars: BTreeSet<VarId> = between.flat_map(|d| variables(p, d)).collect();
     let moves = |var: &VarId| {
-        matches!(p.vars.get(var), Some(VarKind::Loop | VarKind::Block(_)))
+        matches!(p.vars.get(var), Some(VarKind::Loop | VarKind::Element(_) | VarKind::Block(_)))
             && !first.contains_key(var)
     };
     let second = |var: VarId| {
@@ -636,7 +636,7 @@ fn uses(p: &Program, d: Dim) -> (bool, bool) {
     for v in variables(p, d) {
         match p.vars.get(&v) {
             Some(VarKind::Thread(_)) => thread = true,
-            Some(VarKind::Loop | VarKind::Block(_)) => turn = true,
+            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Block(_)) => turn = true,
             Some(VarKind::Index(_) | VarKind::Symbol) | None => {}
         }
     }
@@ -650,7 +650,13 @@ fn variables(p: &Program, d: Dim) -> Vec<VarId> {
         for v in p.vars_in(d) {
             match p.vars.get(&v) {
                 Some(VarKind::Index(def)) => todo.push(*def),
-                Some(VarKind::Thread(_) | VarKind::Loop | VarKind::Block(_) | VarKind::Symbol)
+                Some(
+                    VarKind::Thread(_)
+                    | VarKind::Loop
+                    | VarKind::Element(_)
+                    | VarKind::Block(_)
+                    | VarKind::Symbol,
+                )
                 | None => out.push(v),
             }
         }

@@ -187,6 +187,16 @@ impl Drop for Block {
     }
 }
 
+/// What the caller's tensor says of its elements, which are integers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Elements {
+    /// `in 0..N`: what they are from and below.
+    Within(Expr, Expr),
+    /// `splits N`: the first is 0, none is below the one before it, the last is N. So they are where the consecutive parts
+    /// of N elements begin and end.
+    Splits(Expr),
+}
+
 /// What a statement says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
@@ -203,8 +213,8 @@ pub enum StmtKind {
         name: Name,
         /// Its whole type.
         ty: TensorType,
-        /// `in 0..N`: what its elements, integers, are from and below.
-        range: Option<(Expr, Expr)>,
+        /// What is known of its elements, which are integers.
+        range: Option<Elements>,
     },
     /// `%a:[..].f16.GL = %A.tile([8,8])[@i,_]`: a view, its type optional.
     DataDef {
@@ -237,6 +247,14 @@ pub enum StmtKind {
         names: Vec<Name>,
         /// Which thread tensor.
         threads: View,
+    },
+    /// `@n = %sizes[@g]`: an integer that the caller's memory holds, as a number from here to the end of the block. It is
+    /// read where the statement stands.
+    Element {
+        /// With `@`.
+        name: Name,
+        /// Of one element.
+        view: View,
     },
     /// `Allocate %As:[128,32].f16.SH{?}`
     Allocate {
@@ -320,6 +338,7 @@ impl StmtKind {
             | StmtKind::ThreadDecl { .. }
             | StmtKind::ThreadDef { .. }
             | StmtKind::Indices { .. }
+            | StmtKind::Element { .. }
             | StmtKind::Allocate { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Assign { .. }
@@ -367,6 +386,7 @@ impl StmtKind {
             | StmtKind::ThreadDecl { .. }
             | StmtKind::ThreadDef { .. }
             | StmtKind::Indices { .. }
+            | StmtKind::Element { .. }
             | StmtKind::Allocate { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Assign { .. }

@@ -93,6 +93,7 @@ impl<'p> Expander<'p> {
             | StmtKind::Sym(_)
             | StmtKind::Symbols(_)
             | StmtKind::Indices { .. }
+            | StmtKind::Element { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync { .. } => {}
         }
@@ -189,7 +190,7 @@ pub(crate) fn expression(p: &Program, d: Dim) -> Option<Expr> {
     let bin = |op, a: Dim, b: Dim| Some(Expr::bin(op, expression(p, a)?, expression(p, b)?));
     match p.arena.node(id) {
         Node::Var(v) => match p.vars.get(&v)? {
-            VarKind::Loop | VarKind::Index(_) | VarKind::Symbol => {
+            VarKind::Loop | VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol => {
                 Some(Expr::name(p.arena.var_info(v).name))
             }
             VarKind::Thread(_) | VarKind::Block(_) => None,

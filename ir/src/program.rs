@@ -206,6 +206,9 @@ pub enum VarKind {
     /// A coordinate bound by `indices()`: the expression over thread or block indices that it names.
     /// Views keep the variable, so that printed indices read as they were written.
     Index(Dim),
+    /// An integer that is read from the caller's memory ([`StmtKind::Element`]), where its statement stands. The same for all
+    /// threads of a block; another in each turn of the loops around.
+    Element(TensorId),
     /// A size known at launch.
     Symbol,
 }
@@ -231,8 +234,11 @@ pub struct Buffer {
     pub reuses: Option<BufferId>,
     /// Whether the layout is still to be found (`{?}`).
     pub open: bool,
-    /// What its elements are from and below, where the caller's tensor says so (`in 0..N`).
+    /// What its elements are from and below, where the caller's tensor says so (`in 0..N`, `splits N`).
     pub range: Option<(Dim, Dim)>,
+    /// Whether the elements of the caller's tensor, of one mode, begin with the first number of `range`, never fall, and end
+    /// with the last one (`splits N`).
+    pub splits: bool,
     /// Of one whose elements are found through a tensor of integers (`%A[%rows, _]`).
     pub gather: Option<Gather>,
     /// The tensor that declares it.
@@ -542,6 +548,13 @@ pub enum StmtKind {
     Allocate(TensorId),
     /// `@m, @n = #t.indices()`: variables of kind [`VarKind::Index`], bound from here to the block's end.
     Indices(Vec<VarId>),
+    /// `@n = %sizes[@g]`: a variable of kind [`VarKind::Element`], bound from here to the block's end.
+    Element {
+        /// The variable.
+        var: VarId,
+        /// One integer in global memory, which the kernel does not write.
+        tensor: TensorId,
+    },
     /// A counted loop.
     For {
         /// Its variable.
@@ -621,7 +634,10 @@ impl Program {
             match self.vars.get(&var) {
                 Some(VarKind::Thread(_)) => return true,
                 Some(VarKind::Index(def)) => todo.extend(self.vars_in(*def)),
-                Some(VarKind::Block(_) | VarKind::Loop | VarKind::Symbol) | None => {}
+                Some(
+                    VarKind::Block(_) | VarKind::Loop | VarKind::Element(_) | VarKind::Symbol,
+                )
+                | None => {}
             }
         }
         false
@@ -742,6 +758,9 @@ impl Program {
                 Some(loops.get(&v).copied().unwrap_or_else(|| self.arena.var_info(v).lo))
             }
             VarKind::Index(def) => self.value_at(*def, thread, loops),
+            VarKind::Element(_) => {
+                Some(loops.get(&v).copied().unwrap_or_else(|| self.arena.var_info(v).lo))
+            }
             VarKind::Symbol => None,
         };
         self.arena.eval(d, &value).ok()

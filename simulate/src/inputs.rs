@@ -5,6 +5,8 @@
 //! - [`Inputs::Seed`]: floats uniform in [-1, 1), rounded to their type; integers from -2 to 2 (0 to 3 where
 //!   unsigned), as far as the type goes.
 //!   A number that is passed by value, such as a scale or an epsilon, lies in [0, 1) where it is a float.
+//!   Where a tensor says what its integers are from and below, they are spread over that range; where it splits a number, they
+//!   are where parts of about the same size begin, some of them empty.
 //! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 where unsigned) in every type. Products are at most 4
 //!   in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32 up to 2^22.
 //!
@@ -37,6 +39,8 @@ pub(crate) enum Initial {
     Ints(u64),
     /// Random integers of a stream, from the first and below the second.
     Between(u64, i64, i64),
+    /// Where consecutive parts of some number of elements begin and end: of a stream, so many parts, so many elements.
+    Splits(u64, i64, i64),
     /// The caller's array; extents of the tensor's modes.
     Array(Arc<Array>, Vec<i64>),
 }
@@ -60,6 +64,16 @@ impl Initial {
         match self {
             Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
                 Initial::Between(stream, lo, hi)
+            }
+            other => other,
+        }
+    }
+
+    /// The same, of a tensor of `parts + 1` elements that splits `n`.
+    pub(crate) fn splitting(self, n: i64, parts: i64) -> Self {
+        match self {
+            Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
+                Initial::Splits(stream, n, parts)
             }
             other => other,
         }
@@ -98,6 +112,16 @@ impl Initial {
                 let n = i128::from(*hi) - i128::from(*lo);
                 let offset = (i128::from(bits >> 1) * n.max(1)) >> 63;
                 Some(crate::num::truncate(scalar, i128::from(*lo) + offset))
+            }
+            Initial::Splits(stream, n, parts) => {
+                // Equal parts, each end moved by up to half a part: ends that meet leave a part empty.
+                let moved = match e {
+                    0 => 0,
+                    e if e >= *parts => 0,
+                    _ => (mix(stream.wrapping_add((e as u64).wrapping_mul(GOLDEN))) >> 62) as i128 * 2 - 3,
+                };
+                let at = (i128::from(e) * 6 + moved) * i128::from(*n) / (i128::from(*parts).max(1) * 6);
+                Some(crate::num::truncate(scalar, at.clamp(0, i128::from(*n))))
             }
             Initial::Array(array, modes) => {
                 // The array is row-major: the last mode varies fastest.

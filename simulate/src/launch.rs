@@ -151,6 +151,9 @@ impl Memory {
                     }
                     if let Some(range) = range {
                         in_range(buffer, array, range)?;
+                        if buffer.splits {
+                            splits(buffer, array, range.1 - 1)?;
+                        }
                     }
                     Initial::Array(Arc::new(array.clone()), modes)
                 }
@@ -158,6 +161,9 @@ impl Memory {
                     let number = buffer.memory == Some(carbyne_ir::scalar::Memory::Pm);
                     let initial = Initial::generated(options.inputs, &buffer.name, number);
                     match range {
+                        Some((_, end)) if buffer.splits => {
+                            initial.splitting(end - 1, sizes.size - 1)
+                        }
                         Some(range) => initial.within(range),
                         None => initial,
                     }
@@ -263,6 +269,29 @@ fn in_range(buffer: &Buffer, array: &Array, (lo, hi): (i64, i64)) -> Checked<()>
         )
         .label(format!("its elements are from {lo} and below {hi}"))
         .help("correct the array, or the range that the tensor states"),
+    ))
+}
+
+/// Refuses integers of the caller that are not where consecutive parts of `n` elements begin and end.
+fn splits(buffer: &Buffer, array: &Array, n: i64) -> Checked<()> {
+    let value = |i: usize| array.values.get(i).map(|bits| decode(buffer.scalar, *bits));
+    let last = array.values.len().saturating_sub(1);
+    let falls = |i: &usize| value(*i).zip(value(i + 1)).is_some_and(|(a, b)| b < a);
+    let (i, wanted) = match (value(0), value(last), (0..last).find(falls)) {
+        (Some(first), ..) if first != 0.0 => (0, "0".to_owned()),
+        (.., Some(i)) => (i + 1, "no number below the one before it".to_owned()),
+        (_, Some(end), _) if end != n as f64 => (last, n.to_string()),
+        _ => return Ok(()),
+    };
+    let v = value(i).unwrap_or_default();
+    Err(Box::new(
+        Diagnostic::new(
+            Code::BadInput,
+            buffer.span,
+            format!("the array given for %{} holds {v}, at place {i}", buffer.name),
+        )
+        .label(format!("it splits {n}: there is {wanted} at this place"))
+        .help("give where consecutive parts begin, and last where the last one ends"),
     ))
 }
 

@@ -262,6 +262,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             StmtKind::Spec(id) => self.spec(*id, env, mask, self.plan.site(stmt)),
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
+            | StmtKind::Element { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync(_) => Ok(()),
         }

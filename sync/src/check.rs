@@ -83,17 +83,17 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 
 /// What is known of the order of a kernel's accesses.
 ///
-/// Where that depends on symbols and is not decided for all of their values, some values are tried that keep the facts: what is
-/// refused for them is refused.
+/// Where that depends on symbols, or on integers of the caller's memory, and is not decided for all of their values, some values
+/// are tried that keep the facts: what is refused for them is refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
-    let mut report = check_with(p, kernel, atoms, limits, HashMap::new());
+    let mut report = check_with(p, kernel, atoms, limits, (HashMap::new(), false));
     if report.is_ordered() || is_refused(&report) {
         return report;
     }
     // Each takes a part of the time only: what is found is found early, or is not worth the wait.
     let limits = Limits { accesses: limits.accesses / 8, ..*limits };
     for values in samples(p, kernel) {
-        let tried = check_with(p, kernel, atoms, &limits, values);
+        let tried = check_with(p, kernel, atoms, &limits, (values, true));
         if is_refused(&tried) {
             return tried;
         }
@@ -113,7 +113,7 @@ fn check_with(
     kernel: SpecId,
     atoms: &AtomTable,
     limits: &Limits,
-    symbols: HashMap<VarId, i64>,
+    (symbols, drawn): (HashMap<VarId, i64>, bool),
 ) -> Report {
     let spec = &p.specs[kernel];
     let (Some(exec), Some(_)) = (spec.exec, &spec.body) else { return Report::default() };
@@ -128,7 +128,7 @@ fn check_with(
     let Some(cluster) = cluster else {
         return refused(p, kernel, "the size of a cluster is not known");
     };
-    let exprs = Exprs::new(p, symbols.clone(), n_threads as usize);
+    let exprs = Exprs::new(p, symbols.clone(), n_threads as usize, drawn);
     let mut plan = match Plan::new(&exprs, kernel, atoms) {
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
@@ -401,7 +401,7 @@ fn of_values(
             let of = |v| symbols.get(&v).copied();
             p.threads[e.threads].concat().eval(&p.arena, &of).ok().map(|l| l.size())
         });
-        let exprs = Exprs::new(p, symbols, size.unwrap_or(1) as usize);
+        let exprs = Exprs::new(p, symbols, size.unwrap_or(1) as usize, false);
         let walked = Plan::new(&exprs, kernel, atoms).is_ok_and(|plan| {
             let differences = Differences::new(&exprs, &plan, kernel);
             // Which lane is elected changes nothing of what its blocks touch together.

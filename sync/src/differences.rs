@@ -199,6 +199,7 @@ impl<'p, 'a> Finder<'p, 'a> {
                 }
             }
             StmtKind::Barrier(Some(t)) => reads.dims.push(p.threads[*t].offset),
+            StmtKind::Element { tensor, .. } => reads.dims.push(p.tensors[*tensor].offset),
             StmtKind::Barrier(None) | StmtKind::Allocate(_) | StmtKind::Indices(_) => {}
         }
         reads
@@ -291,6 +292,7 @@ fn of_block(p: &Program, dim: Dim, depth: usize) -> bool {
     p.vars_in(dim).iter().any(|v| match p.vars.get(v) {
         Some(VarKind::Block(_)) => true,
         Some(VarKind::Index(of)) => depth > 64 || of_block(p, *of, depth + 1),
+        Some(VarKind::Element(t)) => depth > 64 || of_block(p, p.tensors[*t].offset, depth + 1),
         _ => false,
     })
 }
@@ -320,6 +322,6 @@ fn of_thread(p: &Program, dim: Dim, depth: usize) -> bool {
         Some(VarKind::Block(_) | VarKind::Symbol) => false,
         Some(VarKind::Index(of)) => depth > 64 || of_thread(p, *of, depth + 1),
         // What counts turns is known to nobody else.
-        Some(VarKind::Thread(_) | VarKind::Loop) | None => true,
+        Some(VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_)) | None => true,
     })
 }

@@ -4,7 +4,7 @@ use crate::motion::Steps;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, VarKind};
+use carbyne_ir::program::{Program, TensorId, VarKind};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -159,8 +159,36 @@ pub(crate) enum Kind {
     Given,
     /// A variable without a value.
     Unknown,
+    /// An integer of the caller's memory at a place, as it was drawn.
+    Drawn(Rc<Ex>, Draw),
     Sum(Vec<(i64, Rc<Ex>)>, i64),
     Bin(Op, Rc<Ex>, Rc<Ex>),
+}
+
+/// What the integers of a tensor of the caller are, where some are tried.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Draw {
+    /// From the first and below the second number.
+    Within(i64, i64),
+    /// Where so many consecutive parts of so many elements begin.
+    Splits { n: i64, parts: i64 },
+}
+
+impl Draw {
+    /// The one at a place: neighbors differ.
+    fn at(self, place: i64) -> Option<i64> {
+        match self {
+            Draw::Within(lo, hi) => {
+                let room = hi.checked_sub(lo).filter(|room| *room > 0)?;
+                hi.checked_sub(1 + place.rem_euclid(room.min(7)) * 3 % room)
+            }
+            Draw::Splits { n, parts } => {
+                let place = i128::from(place.clamp(0, parts));
+                // Parts that differ by one or are none.
+                i64::try_from(place * i128::from(n) / i128::from(parts.max(1))).ok()
+            }
+        }
+    }
 }
 
 /// An expression with what it depends on.
@@ -179,6 +207,8 @@ pub(crate) struct Exprs<'p> {
     pub(crate) symbols: HashMap<VarId, i64>,
     pub(crate) n_threads: usize,
     pub(crate) given: Given,
+    /// Whether integers of the caller's memory have values, which are drawn.
+    pub(crate) drawn: bool,
     /// By the number of the expression.
     known: RefCell<Vec<Option<Rc<Ex>>>>,
 }
@@ -188,15 +218,18 @@ impl<'p> Exprs<'p> {
         program: &'p Program,
         symbols: HashMap<VarId, i64>,
         n_threads: usize,
+        drawn: bool,
     ) -> Self {
-        Exprs { program, symbols, n_threads, given: Given::default(), known: RefCell::default() }
+        let given = Given::default();
+        Exprs { program, symbols, n_threads, given, drawn, known: RefCell::default() }
     }
 
     /// The same, where some expressions are given a value.
     pub(crate) fn with(&self, given: Given) -> Self {
         let (program, n_threads) = (self.program, self.n_threads);
         let symbols = self.symbols.clone();
-        Exprs { program, symbols, n_threads, given, known: RefCell::default() }
+        let drawn = self.drawn;
+        Exprs { program, symbols, n_threads, given, drawn, known: RefCell::default() }
     }
 
     /// The expression, ready to be evaluated.
@@ -275,8 +308,34 @@ impl<'p> Exprs<'p> {
                     table: OnceCell::new(),
                 }
             }
-            Some(VarKind::Index(_) | VarKind::Symbol) | None => leaf(Kind::Unknown),
+            Some(VarKind::Element(tensor)) if self.drawn && chain < MAX_CHAIN => {
+                let Some(draw) = self.draw(*tensor) else { return leaf(Kind::Unknown) };
+                let of = self.ready_at(self.program.tensors[*tensor].offset, chain + 1);
+                Ex {
+                    thread: of.thread,
+                    block: of.block,
+                    loops: of.loops,
+                    kind: Kind::Drawn(of, draw),
+                    table: OnceCell::new(),
+                }
+            }
+            Some(VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol) | None => {
+                leaf(Kind::Unknown)
+            }
         }
+    }
+
+    /// What the integers of a tensor are, where the symbols of its range have values.
+    fn draw(&self, tensor: TensorId) -> Option<Draw> {
+        let p = self.program;
+        let of = |d: Dim| p.arena.eval(d, &|v| self.symbols.get(&v).copied()).ok();
+        let buffer = p.buffer_of(tensor);
+        let (lo, hi) = buffer.range?;
+        let (lo, hi) = (of(lo)?, of(hi)?);
+        Some(match buffer.splits {
+            true => Draw::Splits { n: hi.checked_sub(1)?, parts: of(buffer.cosize)?.checked_sub(1)? },
+            false => Draw::Within(lo, hi),
+        })
     }
 
     /// The value of an expression.
@@ -312,6 +371,10 @@ impl<'p> Exprs<'p> {
                 let (a, b) = (self.eval_at(a, env, thread), self.eval_at(b, env, thread));
                 known(a, b, |a, b| apply(*op, a, b))
             }
+            Kind::Drawn(of, draw) => match self.eval_at(of, env, thread) {
+                NOTHING => NOTHING,
+                place => draw.at(place).unwrap_or(NOTHING),
+            },
             Kind::Const(_) | Kind::Block | Kind::Given | Kind::Unknown => {
                 self.eval(ex, env).of(thread)
             }
@@ -330,6 +393,10 @@ impl<'p> Exprs<'p> {
             Kind::Loop(var) => env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone()),
             Kind::Given => Value::Same(self.given.value),
             Kind::Unknown => Value::Same(NOTHING),
+            Kind::Drawn(of, draw) => self.eval(of, env).map(|place| match place {
+                NOTHING => NOTHING,
+                place => draw.at(place).unwrap_or(NOTHING),
+            }),
             Kind::Sum(parts, constant) => {
                 let mut sum = Value::Same(*constant);
                 for (by, part) in parts {
@@ -349,9 +416,12 @@ impl<'p> Exprs<'p> {
         value
     }
 
-    /// Whether an expression has a symbol without a value.
+    /// Whether an expression has a symbol without a value, or an integer of the caller's memory without one.
     pub(crate) fn depends_on_symbols(&self, dim: Dim) -> bool {
-        let is_symbol = |v: &VarId| matches!(self.program.vars.get(v), Some(VarKind::Symbol));
+        let is_symbol = |v: &VarId| match self.program.vars.get(v) {
+            Some(VarKind::Element(_)) => !self.drawn,
+            kind => matches!(kind, Some(VarKind::Symbol)),
+        };
         let mut vars: Vec<VarId> = self.program.vars_in(dim);
         for _ in 0..MAX_CHAIN {
             if vars.iter().any(|v| is_symbol(v) && !self.symbols.contains_key(v)) {

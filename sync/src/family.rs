@@ -50,7 +50,10 @@ fn has(p: &Program, dim: Dim, depth: usize) -> Has {
                 out.symbol |= inner.symbol;
                 out.turn |= inner.turn;
             }
-            Some(VarKind::Index(_) | VarKind::Thread(_) | VarKind::Loop) | None => out.turn = true,
+            Some(
+                VarKind::Index(_) | VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_),
+            )
+            | None => out.turn = true,
         }
     }
     out

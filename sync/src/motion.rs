@@ -86,6 +86,10 @@ impl Exprs<'_> {
                 None => Motion::STILL,
             },
             Kind::Given => Motion::along([0, self.given.by], along),
+            Kind::Drawn(of, _) => match self.motion_of(of, env, along) {
+                Motion { by: 0, rounds } => Motion { by: 0, rounds },
+                _ => Motion::UNKNOWN,
+            },
             Kind::Sum(parts, _) => {
                 let mut sum = Motion::STILL;
                 for (by, part) in parts {

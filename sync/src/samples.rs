@@ -1,7 +1,7 @@
 //! Values of symbols to try a kernel with: small ones, and some that tiles do not divide.
 
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
-use carbyne_ir::program::{Program, SpecId, StmtKind};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Assignments that are looked at until all facts are kept.
@@ -13,7 +13,11 @@ const MAX_TILE: i64 = 1 << 10;
 /// where that may be; and small ones. None where there are no symbols, or no values were found.
 pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     if p.symbols.is_empty() {
-        return vec![];
+        let of_data = |s: &Stmt| matches!(s.kind, StmtKind::Element { .. });
+        return match p.walk_body(kernel).stmts().any(of_data) {
+            true => vec![HashMap::new()],
+            false => vec![],
+        };
     }
     let tiles = tiles(p, kernel);
     let batches = batches(p, kernel);

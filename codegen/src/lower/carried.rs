@@ -268,6 +268,7 @@ impl Lowering<'_> {
                     sync.tensor.into_iter().for_each(|t| tensor(t, &mut dims));
                     dims.extend(sync.number);
                 }
+                program::StmtKind::Element { tensor: t, .. } => tensor(*t, &mut dims),
                 program::StmtKind::Indices(_)
                 | program::StmtKind::Allocate(_)
                 | program::StmtKind::Barrier(_) => {}

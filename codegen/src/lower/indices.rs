@@ -10,7 +10,7 @@ use crate::errors;
 use crate::index::{Indices, Printed};
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, Node, VarId};
-use carbyne_ir::program::VarKind;
+use carbyne_ir::program::{TensorId, VarKind};
 
 impl Lowering<'_> {
     /// The expression with signed variables only.
@@ -36,6 +36,24 @@ impl Lowering<'_> {
             stmts.push(stmt);
         }
         Ok(stmts)
+    }
+
+    /// `const int n = sizes[g];`
+    pub(super) fn number(
+        &mut self,
+        var: VarId,
+        tensor: TensorId,
+        line: u32,
+    ) -> Fallible<Vec<Stmt>> {
+        let (stored, _) = self.storage_of(tensor)?;
+        let value = self.element(&stored, self.p.tensors[tensor].offset)?;
+        let number = self.p.arena.expr_of_var(var);
+        let wide = number.is_none_or(|number| !self.indices.is_narrow(number));
+        let name = self.namer.admit(&self.p.arena.var_info(var).name, "n");
+        self.bind(var, &name, wide);
+        let mut stmt = Stmt::constant(Indices::type_of(wide), name, value);
+        stmt.comment = super::stmts::line_comment(line, "");
+        Ok(vec![stmt])
     }
 
     /// Names a variable of the program.

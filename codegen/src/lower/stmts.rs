@@ -39,6 +39,7 @@ impl Lowering<'_> {
             K::Spec(id) => self.spec(*id, who),
             K::Allocate(t) => self.allocate(*t, line),
             K::Indices(vars) => self.coordinates(vars, line),
+            K::Element { var, tensor } => self.number(*var, *tensor, line),
             K::For { var, start, end, step, unroll, body, .. } => {
                 let first = *start;
                 let start = self.indices.print(first)?;

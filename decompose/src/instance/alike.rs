@@ -95,6 +95,7 @@ fn put_all(
             }
             program::StmtKind::Allocate(_)
             | program::StmtKind::Indices(_)
+            | program::StmtKind::Element { .. }
             | program::StmtKind::Barrier(_)
             | program::StmtKind::Sync(_) => {}
         }

@@ -310,7 +310,7 @@ impl Kernel<'_> {
                 StmtKind::DataDef { name, .. } if !found && used.contains(name.text.as_str()) => {
                     head.push(stmt.clone());
                 }
-                StmtKind::Let(_) if !found => head.push(stmt.clone()),
+                StmtKind::Let(_) | StmtKind::Element { .. } if !found => head.push(stmt.clone()),
                 _ => own.push(stmt.clone()),
             }
         }

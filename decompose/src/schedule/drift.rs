@@ -62,6 +62,7 @@ pub(super) fn drift(p: &Program, d: Dim, var: VarId) -> Drift {
         Node::Var(v) if v == var => Drift::Regular { period: 1, by: 1 },
         Node::Var(v) => match p.vars.get(&v) {
             Some(VarKind::Index(def)) => of(*def),
+            Some(VarKind::Element(_)) => Drift::Unknown,
             _ => Drift::NONE,
         },
         Node::Linear { terms, .. } => {
@@ -100,8 +101,11 @@ pub(super) fn mentions(p: &Program, d: Dim, var: VarId) -> bool {
         if v == var || seen > 1 << 12 {
             return true;
         }
-        if let Some(VarKind::Index(def)) = p.vars.get(&v) {
-            todo.extend(p.vars_in(*def));
+        match p.vars.get(&v) {
+            Some(VarKind::Index(def)) => todo.extend(p.vars_in(*def)),
+            // Another turn reads another element.
+            Some(VarKind::Element(t)) => todo.extend(p.vars_in(p.tensors[*t].offset)),
+            _ => {}
         }
     }
     false

@@ -153,6 +153,7 @@ impl Planner<'_, '_> {
             }
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
+            | StmtKind::Element { .. }
             | StmtKind::For { .. }
             | StmtKind::If { .. }
             | StmtKind::Sync(_) => false,

@@ -110,6 +110,7 @@ impl Tree<'_> {
             StmtKind::Spec(_)
             | StmtKind::Allocate(_)
             | StmtKind::Indices(_)
+            | StmtKind::Element { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync(_) => true,
         };

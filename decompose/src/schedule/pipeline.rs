@@ -710,6 +710,7 @@ fn needed(stmts: &[Stmt], into: usize, copies: &[NodeKey]) -> Option<BTreeSet<us
                 StmtKind::DataDef { .. }
                 | StmtKind::ThreadDef { .. }
                 | StmtKind::Indices { .. }
+                | StmtKind::Element { .. }
                 | StmtKind::Let(_) => {
                     if out.insert(j) {
                         todo.push(j);

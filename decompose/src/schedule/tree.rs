@@ -289,6 +289,7 @@ fn go_on(facts: &Facts<'_>, stmt: &Stmt, threads: &Mask) -> Option<Mask> {
         StmtKind::Spec(_)
         | StmtKind::Allocate(_)
         | StmtKind::Indices(_)
+        | StmtKind::Element { .. }
         | StmtKind::Barrier(_)
         | StmtKind::Sync(_) => true,
     };

@@ -265,6 +265,7 @@ pub(crate) fn is_waited_for(p: &Program, id: SpecId) -> bool {
                 StmtKind::Spec(inner) => todo.push(body_of(p, *inner)),
                 StmtKind::Allocate(_)
                 | StmtKind::Indices(_)
+                | StmtKind::Element { .. }
                 | StmtKind::Barrier(_)
                 | StmtKind::Sync(_) => {}
             }

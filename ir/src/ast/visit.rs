@@ -7,7 +7,7 @@
 //! Invariant: nothing here recurses, whatever the depth of a tree that was built in memory.
 
 use super::{
-    Apply, Attr, AttrValue, Block, Call, Choices, Compare, Def, Dims, Exec, Expr, ExprKind, Group,
+    Apply, Attr, AttrValue, Block, Call, Choices, Elements, Compare, Def, Dims, Exec, Expr, ExprKind, Group,
     LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind, Strategy, Symbols,
     SyncArg, TensorExpr, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
 };
@@ -222,8 +222,12 @@ macro_rules! parts {
                 }
                 StmtKind::DataDecl { name, ty, range } => {
                     out.extend([P::Defined(name, Of::Data), P::TensorType(ty)]);
-                    if let Some((from, to)) = range {
-                        out.extend([P::Expr(from), P::Expr(to)]);
+                    match range {
+                        Some(Elements::Within(from, to)) => {
+                            out.extend([P::Expr(from), P::Expr(to)]);
+                        }
+                        Some(Elements::Splits(n)) => out.push(P::Expr(n)),
+                        None => {}
                     }
                 }
                 StmtKind::Allocate { name, ty } => {
@@ -245,6 +249,9 @@ macro_rules! parts {
                 StmtKind::Indices { names, threads } => {
                     out.extend(names.$iter().map(|n| P::Defined(n, Of::Number)));
                     out.push(P::View(threads, Of::Threads));
+                }
+                StmtKind::Element { name, view } => {
+                    out.extend([P::Defined(name, Of::Number), P::View(view, Of::Data)]);
                 }
                 StmtKind::Assign { target, ty, value } => {
                     out.push(P::View(target, Of::Data));

@@ -79,6 +79,12 @@ impl ExprArena {
         }
     }
 
+    /// A variable as an expression; none where it is of another arena.
+    #[must_use]
+    pub fn expr_of_var(&self, var: VarId) -> Option<Dim> {
+        self.expr_of(var).map(Dim::Expr)
+    }
+
     /// The expression that a variable is.
     pub(super) fn expr_of(&self, var: VarId) -> Option<ExprId> {
         self.read().index.get(&Node::Var(var)).copied()
@@ -126,6 +132,18 @@ impl ExprArena {
     #[must_use]
     pub fn divisor(&self, dim: Dim) -> i64 {
         self.facts(dim).div
+    }
+
+    /// Notes that an expression is at least `lo`, which its operands do not say: whoever calls this knows it of all values
+    /// that they have together. What was made of the expression before knows less.
+    pub(crate) fn at_least(&self, dim: Dim, lo: i64) {
+        let Dim::Expr(id) = dim else { return };
+        let mut inner = self.write();
+        if let Some(entry) = inner.entries.get_mut(id.0 as usize)
+            && entry.facts.lo.is_none_or(|known| known < lo)
+        {
+            entry.facts.lo = Some(lo);
+        }
     }
 
     pub(super) fn facts(&self, dim: Dim) -> Facts {

@@ -6,7 +6,7 @@ use super::tensor::{data_view, result_type, tensor_type, thread_type, thread_vie
 use super::tensors::tensors;
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
 use crate::ast::{
-    self, Block, Call, Choices, CmpOp, Compare, Def, Param, Stmt, StmtKind, SymDecl, Symbols,
+    self, Block, Call, Choices, CmpOp, Compare, Def, Elements, Param, Stmt, StmtKind, SymDecl, Symbols,
     SyncArg, SyncOp, TensorExpr, Text, TypeAttr, Unroll, View,
 };
 use crate::scalar::{Memory, Scalar};
@@ -57,7 +57,7 @@ fn simple() -> impl Strategy<Value = StmtKind> {
     prop_oneof![
         vec((named(ident()), expr()), 1..4).prop_map(StmtKind::Let),
         prop_oneof![symbol().prop_map(StmtKind::Sym), symbols()],
-        (data_name(), tensor_type(), option::weighted(0.2, (expr(), expr())))
+        (data_name(), tensor_type(), option::weighted(0.2, elements()))
             .prop_map(|(name, ty, range)| StmtKind::DataDecl { name, ty, range }),
         (data_view(), option::weighted(0.3, result_type()), tensors()).prop_map(assign),
         call().prop_map(StmtKind::Call),
@@ -69,11 +69,20 @@ fn simple() -> impl Strategy<Value = StmtKind> {
             .prop_map(|(name, ty, view)| StmtKind::ThreadDef { name, ty, view }),
         (vec(named(index()), 1..4), thread_view())
             .prop_map(|(names, threads)| StmtKind::Indices { names, threads }),
+        (named(index()), data_view()).prop_map(|(name, view)| StmtKind::Element { name, view }),
         (data_name(), tensor_type()).prop_map(|(name, ty)| StmtKind::Allocate { name, ty }),
         spec(Just((None, None))).prop_map(StmtKind::Spec),
         option::of(thread_view()).prop_map(StmtKind::Barrier),
         (select(SyncOp::ALL), vec(sync_arg(), 0..3))
             .prop_map(|(op, args)| StmtKind::Sync { op, args }),
+    ]
+    .boxed()
+}
+
+fn elements() -> impl Strategy<Value = Elements> {
+    prop_oneof![
+        (expr(), expr()).prop_map(|(from, to)| Elements::Within(from, to)),
+        expr().prop_map(Elements::Splits),
     ]
     .boxed()
 }

@@ -141,6 +141,7 @@ impl Program {
             StmtKind::If { then, otherwise, .. } => (then, otherwise),
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
+            | StmtKind::Element { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync(_) => (&[], &[]),
         }

@@ -13,6 +13,7 @@ mod bounds;
 mod constants;
 mod declare;
 mod domains;
+mod elements;
 mod expressions;
 mod exprs;
 mod holders;
@@ -143,6 +144,8 @@ struct Resolver {
     declared: Vec<declare::Declared>,
     /// Buffers that something reads.
     read: HashSet<crate::program::BufferId>,
+    /// Elements that are numbers, of all blocks so far.
+    elements: Vec<elements::Known>,
     /// Sub-specs.
     parts: parts::Parts,
     /// Threads that heads of kernels declare.
@@ -202,6 +205,7 @@ impl Resolver {
             executing: vec![],
             declared: vec![],
             read: HashSet::new(),
+            elements: vec![],
             parts: parts::Parts::default(),
             heads: launch::Heads::default(),
             blocks: 0,
@@ -402,6 +406,7 @@ impl Resolver {
                 Ok(None)
             }
             A::Indices { names, threads } => self.indices(names, threads, stmt.span).map(Some),
+            A::Element { name, view } => self.element(name, view, stmt.span).map(Some),
             A::Allocate { name, ty } => {
                 let id = self.allocate(name, ty);
                 let id = self.bind_result(Sigil::Data, name, id, Binding::Tensor)?;

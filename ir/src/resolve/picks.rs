@@ -73,6 +73,7 @@ impl Resolver {
             reuses: None,
             open: false,
             range: Some((Dim::Const(0), size)),
+            splits: false,
             gather: None,
             tensor: TensorId::from(self.p.tensors.len()),
             span,
@@ -245,8 +246,12 @@ impl Resolver {
         let size = mode.size_in(cx).map_err(e)?;
         let n = Dim::sub(cx, last, first).map_err(e)?;
         let beyond = Dim::sub(cx, size, last).map_err(e)?;
+        // A range whose ends are not constants may be empty.
+        let least = i64::from(n.as_const().is_some());
         let known = |d: Dim, least: i64| cx.range(d).0.is_some_and(|lo| lo >= least);
-        if !known(first, 0) || !known(n, 1) || !known(beyond, 0) {
+        let inside = (known(first, 0) || self.proves(Dim::Const(0), first, 0))
+            && (known(beyond, 0) || self.proves(last, size, 0));
+        if !inside || !known(n, least) && !self.proves(first, last, least) {
             return fail(
                 Diagnostic::new(
                     Code::IndexRange,
@@ -257,6 +262,8 @@ impl Resolver {
                 .help("begin at 0 or more, end behind the beginning, and within the mode"),
             );
         }
+        // What is proven of the ends the range of their difference need not say.
+        let n = if known(n, least) { n } else { Dim::max(cx, n, Dim::Const(0)).map_err(e)? };
         let part = Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(Dim::Const(1)))
             .map_err(|e| refused(span, &e))?;
         let part = mode.compose_in(cx, &part).map_err(|e| refused(span, &e))?;
@@ -404,6 +411,7 @@ impl Resolver {
                 cosize: Dim::Const(cosize),
                 gather: Some(gather),
                 range: from.range,
+                splits: false,
                 tensor: TensorId::from(self.p.tensors.len()),
                 span,
                 node: self.node,

@@ -3,7 +3,7 @@
 use super::exprs::{base, overflow, refused};
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Expr, LayoutExpr, TensorType, Tiler, TypeAttr, ViewOp};
+use crate::ast::{self, Elements, Expr, LayoutExpr, TensorType, Tiler, TypeAttr, ViewOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -19,7 +19,7 @@ impl Resolver {
         &mut self,
         name: &ast::Name,
         ty: &TensorType,
-        range: Option<&(Expr, Expr)>,
+        range: Option<&Elements>,
     ) -> Fallible<TensorId> {
         let place = |message: String, help: &str| {
             fail(Diagnostic::new(Code::Placement, ty.span, message).help(help))
@@ -65,8 +65,13 @@ impl Resolver {
         }
         let id = self.storage(name, ty)?;
         let buffer = self.p.tensors[id].buffer;
-        if let Some((from, to)) = range {
-            let range = (self.expr(from)?, self.expr(to)?);
+        if let Some(elements) = range {
+            let range = self.splits(elements, ty, &self.p.tensors[id].levels)?;
+            let (from, to) = match elements {
+                Elements::Within(from, to) => (from, to),
+                Elements::Splits(n) => (n, n),
+            };
+            self.p.buffers[buffer].splits = matches!(elements, Elements::Splits(_));
             let Some(held) = ty.scalar.int_range() else {
                 return fail(
                     Diagnostic::new(
@@ -139,6 +144,7 @@ impl Resolver {
             reuses: None,
             open: false,
             range: None,
+            splits: false,
             gather: None,
             tensor: TensorId(0),
             span: ty.span,
@@ -608,7 +614,7 @@ impl Resolver {
     fn count_on(&mut self, t: &mut Tensor) {
         let counts = self.p.buffers[t.buffer].clone();
         t.buffer = BufferId::from(self.p.buffers.len());
-        self.p.buffers.push(Buffer { range: None, ..counts });
+        self.p.buffers.push(Buffer { range: None, splits: false, ..counts });
     }
 
     /// Coordinates and what is added to them are numbers of 32 bits.

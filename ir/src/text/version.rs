@@ -45,6 +45,7 @@ fn statement(stmt: &Stmt) -> Found {
         StmtKind::Def(_) | StmtKind::Call(_) => here("sub-specs with parameters"),
         StmtKind::Symbols(_) => here("facts about symbols"),
         StmtKind::DataDecl { range: Some(_), .. } => here("ranges of elements"),
+        StmtKind::Element { .. } => here("elements as numbers"),
         StmtKind::For { stages: Some(e), .. } => Some((e.span, "stages of loops")),
         StmtKind::Spec(spec) => head(spec),
         _ => None,

@@ -172,6 +172,7 @@ impl Verifier<'_> {
                 StmtKind::Barrier(threads) => self.barrier(*threads, stmt.span, around),
                 StmtKind::Sync(sync) => self.sync(sync, stmt.span, around),
                 StmtKind::Indices(_) => {}
+                StmtKind::Element { tensor, .. } => self.element(*tensor, stmt.span, around),
             }
         }
     }

@@ -111,6 +111,26 @@ impl Verifier<'_> {
         );
     }
 
+    /// An element that is a number: of a tensor that the spec around names, and the kernel does not write.
+    pub(super) fn element(&mut self, t: TensorId, span: Span, around: &Around) {
+        let buffer = self.p.tensors[t].buffer;
+        self.written_coordinates(buffer, span, around);
+        if around.readable.contains(&buffer) {
+            return;
+        }
+        let name = &self.p.buffers[buffer].name;
+        self.errors.push(
+            Diagnostic::new(
+                Code::ReadOnly,
+                span,
+                format!("the statement reads `%{name}`, which the enclosing spec does not name"),
+            )
+            .label(format!("reads `%{name}`"))
+            .related(self.p.specs[around.spec].span, "the enclosing spec")
+            .help(format!("make `%{name}` an input of the enclosing spec")),
+        );
+    }
+
     /// V0227 for a buffer that is found through another tensor.
     fn stray_buffer(&mut self, id: BufferId, span: Span, around: &Around, verb: &str) {
         let name = &self.p.buffers[id].name;

@@ -6,7 +6,8 @@ use super::blame::{self, ElementAccess};
 use super::meaning::selected;
 use super::shadow::settled;
 use crate::denote::Meaning;
-use crate::num::{decode, encode};
+use crate::index::LoopValue;
+use crate::num::{decode, decode_int, encode};
 use crate::plan::{Base, Checked, LeafSpec, Mask, Source, View};
 use crate::state::{Tile, Value, Who};
 
@@ -200,5 +201,38 @@ fn each_result(
     match meaning.multiply_add(inputs, before) {
         Some(v) => give(v),
         None => meaning.compute(inputs, before, n).values.into_iter().for_each(give),
+    }
+}
+
+impl Runner<'_> {
+    /// An element as a number: the same for all threads, but where loops whose bounds differ between threads choose it.
+    pub(super) fn element(&mut self, index: usize, site: u32, mask: &Mask) -> Checked<LoopValue> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        let uniform = view.offset.is_uniform();
+        let mut values = vec![0i64; if uniform { 0 } else { kernel.n_threads }];
+        self.serial = self.serial.wrapping_add(1);
+        for thread in mask.threads() {
+            let mut who = self.who(thread / 32, site);
+            who.thread = thread as u16;
+            let at = self.base(view, thread, site)?.at;
+            let value = match self.blocks[self.rank].read(view, at, thread, &who) {
+                Ok(value) => value,
+                Err(f) => {
+                    let access = ElementAccess { view: index, at, write: false, thread };
+                    return blame::failed(kernel, self.env.block, &who, &access, &f);
+                }
+            };
+            // What does not fit is refused as an index where it is used.
+            let value = i64::try_from(decode_int(view.scalar, value.bits)).unwrap_or(i64::MAX);
+            if uniform {
+                return Ok(LoopValue::Uniform(value));
+            }
+            values[thread] = value;
+        }
+        Ok(match uniform {
+            true => LoopValue::Uniform(0),
+            false => LoopValue::ByThread(values),
+        })
     }
 }

@@ -187,6 +187,9 @@ impl<'k> Runner<'k> {
                     self.blocks[self.rank].registers[*i].clear(&mask);
                 }
             }
+            Node::Element { slot, view, site } => {
+                self.env.loops[*slot] = self.element(*view, *site, &mask)?;
+            }
             Node::For { slot, start, end, site, body, blocking, .. } => {
                 let bad = |e: BadIndex| blame::bad_index(self.kernel, *site, e);
                 if start.is_uniform() && end.is_uniform() {
@@ -550,6 +553,7 @@ fn site_of(kernel: &Kernel<'_>, set: &ConvergedSet<'_>) -> Option<u32> {
         Node::Leaf(i) => Some(kernel.leaves[*i].site),
         Node::Barrier { site, .. }
         | Node::Body { site, .. }
+        | Node::Element { site, .. }
         | Node::For { site, .. }
         | Node::If { site, .. } => Some(*site),
         Node::Sync(sync) => Some(sync.site),

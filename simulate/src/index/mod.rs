@@ -235,7 +235,7 @@ impl<'p> Variables<'p> {
             Some(VarKind::Thread(_)) => Ok(Meaning::Thread),
             Some(VarKind::Block(_)) => Ok(Meaning::Block),
             Some(VarKind::Index(dim)) => Ok(Meaning::Is(*dim)),
-            Some(VarKind::Loop | VarKind::Symbol) | None => {
+            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Symbol) | None => {
                 Err(NoIndex::NoValue(self.arena().var_info(var).name.clone()))
             }
         }

@@ -102,6 +102,7 @@ impl Who<'_> {
                 let registers = self.kernel.registers[b].len as u64;
                 registers.saturating_mul(self.kernel.n_threads as u64) / 16 + 3
             }),
+            Node::Element { .. } => 4,
             Node::Barrier { .. } => self.meet(),
             Node::Sync(sync) => self.sync(sync),
         };

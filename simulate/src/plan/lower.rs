@@ -223,6 +223,13 @@ impl Lowering<'_, '_> {
                     _ => None,
                 })
             }
+            StmtKind::Element { var, tensor } => {
+                let view = self.view(*tensor, span)?;
+                let varying = !self.kernel.views[view].offset.is_uniform();
+                let slot = self.vars.add_loop(*var, varying);
+                self.kernel.loops.push(self.kernel.program.arena.var_info(*var).name.clone());
+                Node::Element { slot, view, site: self.site(stmt.line, span) }
+            }
             StmtKind::For { var, start, end, step, body, .. } => {
                 let (first, last) = (self.index(*start, span)?, self.index(*end, span)?);
                 let varying = !first.is_uniform() || !last.is_uniform();

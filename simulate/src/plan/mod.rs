@@ -257,6 +257,15 @@ pub(crate) enum Node {
     },
     /// New registers; shared memory is there from the start.
     Allocate(Option<usize>),
+    /// An element becomes a number.
+    Element {
+        /// Slot of the number, beside those of loops.
+        slot: usize,
+        /// Of the element.
+        view: usize,
+        /// Its place.
+        site: u32,
+    },
     /// A counted loop.
     For {
         /// Slot of its variable.
@@ -421,7 +430,7 @@ impl Kernel<'_> {
             Node::Sync(sync) => {
                 sync.group > 32 || matches!(sync.op, SyncOp::MbarrierWait | SyncOp::ClusterWait)
             }
-            Node::Allocate(_) => false,
+            Node::Allocate(_) | Node::Element { .. } => false,
         })
     }
 

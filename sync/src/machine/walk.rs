@@ -52,7 +52,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let Some(stmt) = strand.stmt() else { return self.leave(strand) };
         let site = self.plan.site(stmt);
         match &stmt.kind {
-            StmtKind::Indices(_) | StmtKind::Allocate(_) => {}
+            StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => {}
             StmtKind::Spec(id) => return self.spec(strand, *id, site),
             StmtKind::For { var, start, end: end_dim, step, body, .. } => {
                 return self.enter_loop(strand, site, *var, (*start, *end_dim, *step), body);
@@ -357,7 +357,7 @@ fn is_silent(p: &Program, plan: &Plan, known: &mut FxHashMap<usize, bool>, stmts
     }
     let constant = |d: &Dim| matches!(d, Dim::Const(_));
     let silent = p.walk(stmts).stmts().all(|s| match &s.kind {
-        StmtKind::Indices(_) | StmtKind::Allocate(_) => true,
+        StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => true,
         StmtKind::For { start, end, .. } => constant(start) && constant(end),
         StmtKind::Spec(id) => {
             let exec = p.specs[*id].exec;

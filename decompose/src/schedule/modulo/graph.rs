@@ -248,7 +248,8 @@ impl<'p> Build<'p> {
                 StmtKind::Spec(_)
                 | StmtKind::If { .. }
                 | StmtKind::Allocate(_)
-                | StmtKind::Indices(_) => {}
+                | StmtKind::Indices(_)
+                | StmtKind::Element { .. } => {}
             }
             let (first, second) = self.p.inside(stmt);
             self.leaves(first, times, out)?;

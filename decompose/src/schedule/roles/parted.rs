@@ -337,6 +337,7 @@ fn is_definition(stmt: &Stmt) -> bool {
         StmtKind::DataDef { .. }
             | StmtKind::ThreadDef { .. }
             | StmtKind::Indices { .. }
+            | StmtKind::Element { .. }
             | StmtKind::Let(_)
     )
 }

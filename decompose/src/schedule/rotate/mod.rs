@@ -407,6 +407,7 @@ impl<'s> List<'s> {
                 StmtKind::DataDef { .. }
                 | StmtKind::ThreadDef { .. }
                 | StmtKind::Indices { .. }
+                | StmtKind::Element { .. }
                 | StmtKind::Let(_)
                 | StmtKind::Allocate { .. } => parts(stmt, &mut |part| {
                     if let Part::Defined(name, of) = part {

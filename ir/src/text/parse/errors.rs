@@ -297,7 +297,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
             "a thread tensor such as `#cta`"
         }
         Rule::data_def | Rule::thread_def | Rule::equals => "`=`",
-        Rule::indices | Rule::index_name => "an index such as `@m`",
+        Rule::indices | Rule::element | Rule::index_name => "an index such as `@m`",
         Rule::kw_indices => "`indices`",
         Rule::allocate | Rule::kw_allocate => "`Allocate`",
         Rule::for_head | Rule::kw_for => "`for`",
@@ -317,6 +317,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::tensor_op => "an operator",
         Rule::blank => "white space",
         Rule::data_range | Rule::kw_in => "`in`",
+        Rule::kw_splits => "`splits`",
         Rule::until => "`..`",
         Rule::stages | Rule::kw_stages => "`stages`",
         Rule::executor | Rule::new_group => "a thread tensor such as `#cta`",

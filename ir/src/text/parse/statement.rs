@@ -8,7 +8,7 @@ use super::tensor::{data_type, result_type, thread_type, view, view_op};
 use super::tensors::tensors;
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    Block, Compare, Name, StmtKind, SymDecl, Symbols, SyncArg, SyncOp, TensorExpr, TensorType,
+    Block, Compare, Elements, Name, StmtKind, SymDecl, Symbols, SyncArg, SyncOp, TensorExpr, TensorType,
     Text, TypeAttr, Unroll, View,
 };
 use crate::diag::{Code, Diagnostic};
@@ -46,7 +46,11 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
             let range = match parts.take(Rule::data_range) {
                 Some(node) => {
                     let mut ends = node.parts();
-                    Some((expr(ends.next(Rule::value)?)?, expr(ends.next(Rule::value)?)?))
+                    let first = expr(ends.next(Rule::value)?)?;
+                    Some(match ends.take(Rule::value) {
+                        Some(to) => Elements::Within(first, expr(to)?),
+                        None => Elements::Splits(first),
+                    })
                 }
                 None => None,
             };
@@ -133,6 +137,10 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
                 names.push(name.name());
             }
             StmtKind::Indices { names, threads: view(parts.next(Rule::thread_view)?)? }
+        }
+        Rule::element => {
+            let name = parts.next(Rule::index_name)?.name();
+            StmtKind::Element { name, view: view(parts.next(Rule::data_view)?)? }
         }
         Rule::allocate => {
             let name = parts.next(Rule::data_name)?.without_sigil();

@@ -173,6 +173,7 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::follow
             | Rule::until
             | Rule::kw_in
+            | Rule::kw_splits
             | Rule::kw_stages
             | Rule::kw_def
             | Rule::kw_strategy

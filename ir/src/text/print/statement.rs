@@ -8,7 +8,7 @@ use super::expr::{expr, tuple};
 use super::tensor::{data_type, result_type, thread_type, view};
 use super::tensors::tensors;
 use crate::ast::{
-    Attr, AttrValue, Call, Choices, Compare, Def, Exec, Expr, Group, Name, Operand, ResultType,
+    Attr, AttrValue, Call, Choices, Compare, Def, Elements, Exec, Expr, Group, Name, Operand, ResultType,
     Spec, StmtKind, SymDecl, Symbols, SyncArg, TensorType, ThreadType, View,
 };
 use pretty::{Arena, DocAllocator, DocBuilder};
@@ -45,11 +45,18 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
         StmtKind::Symbols(all) => symbols(arena, all),
         StmtKind::DataDecl { name, ty, range } => {
             let mut text = data(&name.text, Some(ty));
-            if let Some((from, to)) = range {
-                text.push_str(" in ");
-                expr(&mut text, from);
-                text.push_str("..");
-                expr(&mut text, to);
+            match range {
+                Some(Elements::Within(from, to)) => {
+                    text.push_str(" in ");
+                    expr(&mut text, from);
+                    text.push_str("..");
+                    expr(&mut text, to);
+                }
+                Some(Elements::Splits(n)) => {
+                    text.push_str(" splits ");
+                    expr(&mut text, n);
+                }
+                None => {}
             }
             arena.text(text)
         }
@@ -84,6 +91,9 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
                 .append(with(|out| view(out, '#', threads)))
                 .append(".indices()")
                 .nest(CONTINUED)
+        }
+        StmtKind::Element { name, view: of } => {
+            arena.text(format!("{} = ", name.text)).append(with(|out| view(out, '%', of)))
         }
         StmtKind::Allocate { name, ty } => {
             arena.text("Allocate ").append(data(&name.text, Some(ty)))

@@ -5,7 +5,7 @@
 
 use super::expr::rank;
 use crate::ast::{
-    Attr, AttrValue, BinaryOp, Block, Choices, Def, Dims, Exec, Expr, ExprKind, FORMAT_VERSION,
+    Attr, AttrValue, BinaryOp, Block, Choices, Def, Dims, Elements, Exec, Expr, ExprKind, FORMAT_VERSION,
     FORMAT_VERSIONS, Group, LayoutExpr, Module, Name, Operand, Param, Pick, ResultType, Spec,
     SpecKind, Stmt, StmtKind, SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp,
     View, ViewOp, function, operator,
@@ -272,8 +272,13 @@ impl<'m> Walk<'m> {
             StmtKind::DataDecl { name, ty, range } => {
                 self.named(name, Word::Tensor);
                 self.data_type(ty, depth);
-                for end in range.iter().flat_map(|(from, to)| [from, to]) {
-                    self.expr(end, depth);
+                match range {
+                    Some(Elements::Within(from, to)) => {
+                        self.expr(from, depth);
+                        self.expr(to, depth);
+                    }
+                    Some(Elements::Splits(n)) => self.expr(n, depth),
+                    None => {}
                 }
             }
             StmtKind::Allocate { name, ty } => {
@@ -384,6 +389,10 @@ impl<'m> Walk<'m> {
                 names.iter().for_each(|name| self.named(name, Word::Index));
                 self.view(threads, depth);
                 self.deep(depth + 1, threads.span);
+            }
+            StmtKind::Element { name, view } => {
+                self.named(name, Word::Index);
+                self.view(view, depth);
             }
             StmtKind::Spec(spec) => self.spec(spec, depth),
             StmtKind::For { var, start, end, step, unroll: _, stages, body: _ } => {

@@ -1,0 +1,182 @@
+//! Integers that the caller's memory holds, as numbers of indices, bounds of loops and extents.
+
+use super::scope::{Binding, Sigil};
+use super::tensors::count;
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, CmpOp, Elements};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::{Dim, VarInfo};
+use crate::layout::Layout;
+use crate::leaf::Leaf;
+use crate::program::{StmtKind, Tensor, VarKind};
+use crate::scalar::{Memory, Scalar};
+use crate::span::Span;
+
+/// Elements of one tensor that are numbers here, by where they are.
+pub(super) struct Known {
+    /// The tensor that they are of.
+    buffer: crate::program::BufferId,
+    /// The place of the element.
+    offset: Dim,
+    /// The number.
+    value: Dim,
+}
+
+impl Resolver {
+    /// `@n = %sizes[@g]`
+    pub(super) fn element(
+        &mut self,
+        name: &ast::Name,
+        view: &ast::View,
+        span: Span,
+    ) -> Fallible<StmtKind> {
+        let tensor = match self.is_element(view) {
+            Ok(tensor) => tensor,
+            Err(e) => {
+                self.bind(Sigil::Index, name, Binding::Broken)?;
+                return Err(e);
+            }
+        };
+        let (buffer, offset) = (tensor.buffer, tensor.offset);
+        self.read.insert(buffer);
+        let of = &self.p.buffers[buffer];
+        let (from, to) = of.range.unwrap_or((Dim::Const(0), Dim::Const(1)));
+        let splits = of.splits;
+        let cx = &self.p.arena;
+        let held = of.scalar.int_range().unwrap_or((0, 0));
+        let lo = cx.range(from).0.or(i64::try_from(held.0).ok());
+        let most = i64::try_from(held.1).ok();
+        let hi = match cx.range(to).1.map(|hi| hi - 1) {
+            Some(hi) => Some(most.map_or(hi, |most| most.min(hi))),
+            None => most,
+        };
+        let lo = lo.unwrap_or(i64::MIN);
+        let info = VarInfo { name: name.text.clone(), lo, hi, div: 1 };
+        let tensor = self.p.tensors.push(tensor);
+        let (dim, var) = self.variable(info, VarKind::Element(tensor), span)?;
+        self.assume(from, CmpOp::Le, dim);
+        self.assume(dim, CmpOp::Lt, to);
+        if splits {
+            self.never_falls(buffer, offset, dim)?;
+        }
+        self.elements.push(Known { buffer, offset, value: dim });
+        self.bind(Sigil::Index, name, Binding::Index(dim))?;
+        Ok(StmtKind::Element { var, tensor })
+    }
+
+    /// Notes that no element of a tensor that splits a number is below those before it.
+    fn never_falls(
+        &mut self,
+        buffer: crate::program::BufferId,
+        offset: Dim,
+        value: Dim,
+    ) -> Fallible<()> {
+        let others: Vec<(Dim, Dim)> = self
+            .elements
+            .iter()
+            .filter(|known| known.buffer == buffer)
+            .map(|known| (known.offset, known.value))
+            .collect();
+        for (at, other) in others {
+            let cx = &self.p.arena;
+            let Some(apart) = Dim::sub(cx, offset, at).ok() else { continue };
+            let (below, above) = match cx.range(apart) {
+                (Some(0..), _) => (other, value),
+                (_, Some(..=0)) => (value, other),
+                _ => continue,
+            };
+            if let Ok(difference) = Dim::sub(cx, above, below) {
+                cx.at_least(difference, 0);
+            }
+            self.assume(below, CmpOp::Le, above);
+        }
+        Ok(())
+    }
+
+    /// One integer in the caller's memory of which the range is known, at a place that all threads of a block agree on.
+    fn is_element(&mut self, view: &ast::View) -> Fallible<Tensor> {
+        let t = self.viewed(view)?;
+        let of = &self.p.buffers[t.buffer];
+        let refuse = |message: String, label: String, help: String| {
+            fail(Diagnostic::new(Code::DataIndex, view.span, message).label(label).help(help))
+        };
+        let integer = of.scalar.int_range().is_some() && of.scalar != Scalar::Bool;
+        if of.memory != Some(Memory::Gl) || of.gather.is_some() || !integer || of.scalar.bits() < 8
+        {
+            return refuse(
+                format!("an element of `%{}` is no number of the text", of.name),
+                format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
+                "take an integer of a tensor of the caller: `%sizes:[G].i32.GL in 0..M + 1`"
+                    .to_owned(),
+            );
+        }
+        let rank: usize = t.levels.iter().map(Layout::rank).sum();
+        if rank > 0 {
+            return refuse(
+                format!("`%{}` has {} where one element is due", of.name, count(rank, "mode")),
+                "many elements".to_owned(),
+                "give an index for each mode: `@n = %sizes[0]`".to_owned(),
+            );
+        }
+        if of.range.is_none() {
+            return refuse(
+                format!("nothing is known of the elements of `%{}`", of.name),
+                "the number might be any".to_owned(),
+                format!(
+                    "declare what they are from and below: `%{}:[..].{}.GL in 0..N`",
+                    of.name, of.scalar
+                ),
+            );
+        }
+        if !t.bounds.is_empty() {
+            return refuse(
+                format!("the element of `%{}` may lie beyond its end", of.name),
+                "of a tile that reaches over the end of a mode".to_owned(),
+                "index the tensor itself".to_owned(),
+            );
+        }
+        if self.p.thread_dependent(t.offset) {
+            return refuse(
+                "each thread would read another number".to_owned(),
+                format!("its place is {}", self.p.arena.display(t.offset)),
+                "index by blocks, loops and symbols: all threads of a block read one number"
+                    .to_owned(),
+            );
+        }
+        Ok(t)
+    }
+
+    /// What the elements of a tensor that splits `n` are from and below.
+    pub(super) fn splits(
+        &self,
+        elements: &Elements,
+        ty: &ast::TensorType,
+        levels: &[Layout<Dim>],
+    ) -> Fallible<(Dim, Dim)> {
+        let (from, to) = match elements {
+            Elements::Within(from, to) => return Ok((self.expr(from)?, self.expr(to)?)),
+            Elements::Splits(n) => (Dim::Const(0), n),
+        };
+        let n = self.expr(to)?;
+        let cx = &self.p.arena;
+        let one_mode = levels.len() == 1 && levels[0].rank() == 1 && levels[0].leaves().len() == 1;
+        let two = levels.first().and_then(|l| l.size_in(cx).ok());
+        if !one_mode || two.is_none_or(|n| cx.range(n).0.is_none_or(|lo| lo < 1)) {
+            return fail(
+                Diagnostic::new(Code::DataIndex, ty.span, "where parts begin is no such tensor")
+                    .label("one mode is due, of at least 1 element")
+                    .help("give it one more element than there are parts: `%offsets:[G + 1].i32.GL splits N`"),
+            );
+        }
+        if cx.range(n).0.is_none_or(|lo| lo < 0) {
+            return fail(
+                Diagnostic::new(Code::DataIndex, to.span, "fewer than no elements are split")
+                    .label(format!("this is {}", cx.display(n)))
+                    .help("write how many elements the parts have together"),
+            );
+        }
+        let to = Dim::add(cx, n, Dim::Const(1))
+            .map_err(|e| super::exprs::overflow(to.span, &e))?;
+        Ok((from, to))
+    }
+}
