@@ -634,9 +634,7 @@ impl Program {
             match self.vars.get(&var) {
                 Some(VarKind::Thread(_)) => return true,
                 Some(VarKind::Index(def)) => todo.extend(self.vars_in(*def)),
-                Some(
-                    VarKind::Block(_) | VarKind::Loop | VarKind::Element(_) | VarKind::Symbol,
-                )
+                Some(VarKind::Block(_) | VarKind::Loop | VarKind::Element(_) | VarKind::Symbol)
                 | None => {}
             }
         }

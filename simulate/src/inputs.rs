@@ -118,9 +118,14 @@ impl Initial {
                 let moved = match e {
                     0 => 0,
                     e if e >= *parts => 0,
-                    _ => (mix(stream.wrapping_add((e as u64).wrapping_mul(GOLDEN))) >> 62) as i128 * 2 - 3,
+                    _ => {
+                        (mix(stream.wrapping_add((e as u64).wrapping_mul(GOLDEN))) >> 62) as i128
+                            * 2
+                            - 3
+                    }
                 };
-                let at = (i128::from(e) * 6 + moved) * i128::from(*n) / (i128::from(*parts).max(1) * 6);
+                let at =
+                    (i128::from(e) * 6 + moved) * i128::from(*n) / (i128::from(*parts).max(1) * 6);
                 Some(crate::num::truncate(scalar, at.clamp(0, i128::from(*n))))
             }
             Initial::Array(array, modes) => {

@@ -333,7 +333,9 @@ impl<'p> Exprs<'p> {
         let (lo, hi) = buffer.range?;
         let (lo, hi) = (of(lo)?, of(hi)?);
         Some(match buffer.splits {
-            true => Draw::Splits { n: hi.checked_sub(1)?, parts: of(buffer.cosize)?.checked_sub(1)? },
+            true => {
+                Draw::Splits { n: hi.checked_sub(1)?, parts: of(buffer.cosize)?.checked_sub(1)? }
+            }
             false => Draw::Within(lo, hi),
         })
     }

@@ -50,9 +50,7 @@ fn has(p: &Program, dim: Dim, depth: usize) -> Has {
                 out.symbol |= inner.symbol;
                 out.turn |= inner.turn;
             }
-            Some(
-                VarKind::Index(_) | VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_),
-            )
+            Some(VarKind::Index(_) | VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_))
             | None => out.turn = true,
         }
     }

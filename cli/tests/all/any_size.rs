@@ -15,7 +15,7 @@ struct Kernel {
     symbols: &'static [(&'static str, i64, i64)],
 }
 
-const KERNELS: [Kernel; 5] = [
+const KERNELS: [Kernel; 7] = [
     Kernel {
         name: "gemm_any",
         archs: &["sm_80", "sm_90a"],
@@ -41,6 +41,85 @@ const KERNELS: [Kernel; 5] = [
         archs: &["sm_80", "sm_90a"],
         symbols: &[("S", 1, 1), ("T", 1, 1)],
     },
+    Kernel {
+        name: "attention_ragged",
+        archs: &["sm_80", "sm_90a"],
+        symbols: &[("S", 1, 1), ("T", 1, 1)],
+    },
+    Kernel {
+        name: "grouped_gemm",
+        archs: &["sm_80", "sm_90a"],
+        symbols: &[("T", 1, 0), ("N", 8, 0), ("K", 8, 1)],
+    },
+];
+
+/// Rows of different lengths, which a tensor gives.
+const LONGEST: &str = "\
+carbyne 2
+
+let BN = 64
+sym B, N where B >= 0, B <= 1024, N > 0, N <= 65536 typical B=64, N=4096
+
+%X:[B,N].f32.GL
+%lengths:[B].i32.GL in 0..N + 1
+%Y:[B,1].f32.GL
+
+Spec @longest <<<#grid:[@b < B], #cta:[64]>>> (%X, %lengths) -> (%Y) means {
+  %n = %lengths.reshape([B,1]:[1,0])
+  %Y = max(select(%X.iota(1) < %n, %X, -inf), axis=1)
+} {
+  @n = %lengths[@b]
+  %row = %X[@b..@b + 1, 0..@n]
+  %most:[1,1].f32 = -inf
+  for (t = 0; t < ceil_div(@n, BN); t += 1) {
+    %x = move(%row.tile([1,BN])[0, t])
+    %most = max(max(%x, axis=1), %most)
+  }
+  %Y.tile([1,1])[@b, 0] = move(%most)
+}
+";
+
+/// Products of matrices of which each has as many rows as a tensor says, and zeros behind them.
+const PADDED_GROUPS: &str = "\
+carbyne 2
+
+let BM = 64, BN = 64, BK = 32
+sym G, M, N, K
+    where G >= 0, G <= 64, M >= 0, M <= 4096, N >= 0, N <= 4096, K >= 0, K <= 4096, N % 8 == 0, K % 8 == 0
+    typical G=8, M=1024, N=1024, K=1024
+
+%A:[G,M,K].f16.GL
+%sizes:[G].i32.GL in 0..M + 1
+%B:[G,K,N].f16.GL
+%C:[G,M,N].f16.GL
+
+Spec @padded_groups <<<#grid:[@j < ceil_div(N, BN), @g < G], #cta:[128]>>> (%A, %sizes, %B) -> (%C) means {
+  %n = %sizes.reshape([G,1,1]:[1,0,0])
+  %all = matmul(%A, %B)
+  %C = select(%C.iota(1) < %n, %all, 0.0)
+} {
+  @n = %sizes[@g]
+  %a = %A[@g, 0..@n, _]
+  %c = %C[@g, _, _]
+  for (i = 0; i < ceil_div(@n, BM); i += 1) {
+    %sum:[BM,BN].f32 = 0
+    for (k = 0; k < ceil_div(K, BK); k += 1) stages=2 {
+      Move (%a.tile([BM,BK])[i, k]) -> (%x:SH)
+      Move (%B[@g, _, _].tile([BK,BN])[k, @j]) -> (%y:SH)
+      MatMul (%x, %y) -> (%sum)
+    }
+    %c.tile([BM,BN])[i, @j] = cast(%sum, f16)
+  }
+  for (i = ceil_div(@n, BM); i < ceil_div(M, BM); i += 1) {
+    %zero:[BM,BN].f16 = 0
+    %c.tile([BM,BN])[i, @j] = move(%zero)
+  }
+}
+";
+
+const RAGGED: [(&str, &str, &[(&str, i64, i64)]); 2] = [
+    ("longest", LONGEST, &[("N", 1, 1)]),
+    ("padded_groups", PADDED_GROUPS, &[("M", 1, 0), ("N", 8, 0), ("K", 8, 0)]),
 ];
 
 /// Sizes around those of tiles, primes, and any up to 300.
@@ -61,6 +140,8 @@ fn runner(cases: u32) -> TestRunner {
 fn simulates<N: Display>(path: &str, values: &[(N, i64)]) -> Result<(), TestCaseError> {
     let values: Vec<String> = values.iter().map(|(name, n)| format!("{name}={n}")).collect();
     let mut args = vec!["simulate", path, "--blocks", "all"];
+    // Loops that data bounds are reckoned with all the turns that they may have.
+    args.extend(["--budget", "1000000000000"]);
     values.iter().for_each(|v| args.extend(["--sym", v]));
     let ran = carbyne(&args, "");
     prop_assert_eq!(ran.code, 0, "{:?}: {}", values, ran.stderr);
@@ -78,6 +159,14 @@ impl Kernel {
             (*name, ((n + by - 1) / by * by).max(*least * by))
         };
         let mut all: Vec<_> = self.symbols.iter().zip(drawn).map(fitted).collect();
+        let several = 1 + drawn.iter().sum::<i64>() % 5;
+        match self.name {
+            "attention_ragged" => {
+                all.extend([("B", several), ("H", 1)]);
+            }
+            "grouped_gemm" => all.push(("G", several)),
+            _ => {}
+        }
         if self.name == "attention_any" {
             // The last query sees all keys.
             let (s, t) = (all[0].1.min(all[1].1), all[0].1.max(all[1].1));
@@ -106,6 +195,26 @@ fn kernels_compute_what_they_mean_at_every_size() {
         archs.iter().filter_map(|arch| k.holds(arch).err()).collect::<Vec<_>>()
     });
     none(wrong.collect());
+}
+
+#[test]
+fn rows_of_which_data_says_how_many_compute_what_they_mean() {
+    for (name, text, symbols) in RAGGED {
+        let arch = ["sm_80", "sm_90a"][testing::seed() as usize % 2];
+        let folder = scratch(&format!("{name}_{arch}"));
+        let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
+        std::fs::write(&source, text).expect("a file");
+        let decomposed = carbyne(&["decompose", &source.display().to_string(), "--arch", arch], "");
+        std::fs::write(&file, decomposed.ok().text()).expect("a file");
+        let kernel = Kernel { name, archs: &[], symbols };
+        let drawn = (size(), size(), size(), 0..5i64);
+        let ran = runner(testing::count(3, 50)).run(&drawn, |(a, b, c, n)| {
+            let mut values = kernel.values(&[a, b, c]);
+            values.push((if name == "longest" { "B" } else { "G" }, n));
+            simulates(&file.display().to_string(), &values)
+        });
+        ran.unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
 }
 
 /// A product of any sizes: how many of them, which modes are consecutive, and what is known.

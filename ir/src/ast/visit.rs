@@ -7,9 +7,10 @@
 //! Invariant: nothing here recurses, whatever the depth of a tree that was built in memory.
 
 use super::{
-    Apply, Attr, AttrValue, Block, Call, Choices, Elements, Compare, Def, Dims, Exec, Expr, ExprKind, Group,
-    LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind, Strategy, Symbols,
-    SyncArg, TensorExpr, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr, View, ViewOp,
+    Apply, Attr, AttrValue, Block, Call, Choices, Compare, Def, Dims, Elements, Exec, Expr,
+    ExprKind, Group, LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind,
+    Strategy, Symbols, SyncArg, TensorExpr, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr,
+    View, ViewOp,
 };
 use crate::span::Span;
 

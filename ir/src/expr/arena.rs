@@ -27,6 +27,8 @@ pub(super) struct Inner {
     pub(super) entries: Vec<Entry>,
     index: HashMap<Node, ExprId>,
     vars: Vec<VarInfo>,
+    /// Variables of which the second is never below the first.
+    ordered: Vec<(ExprId, ExprId)>,
 }
 
 #[derive(Debug, Clone)]
@@ -134,15 +136,11 @@ impl ExprArena {
         self.facts(dim).div
     }
 
-    /// Notes that an expression is at least `lo`, which its operands do not say: whoever calls this knows it of all values
-    /// that they have together. What was made of the expression before knows less.
-    pub(crate) fn at_least(&self, dim: Dim, lo: i64) {
-        let Dim::Expr(id) = dim else { return };
-        let mut inner = self.write();
-        if let Some(entry) = inner.entries.get_mut(id.0 as usize)
-            && entry.facts.lo.is_none_or(|known| known < lo)
-        {
-            entry.facts.lo = Some(lo);
+    /// Notes that of two variables the second is never below the first: whoever calls this knows it of all values that they
+    /// have together. It bounds the sums that are made from here on.
+    pub(crate) fn order(&self, below: Dim, above: Dim) {
+        if let (Dim::Expr(below), Dim::Expr(above)) = (below, above) {
+            self.write().ordered.push((below, above));
         }
     }
 
@@ -182,7 +180,10 @@ impl ExprArena {
         if inner.entries.len() >= MAX_NODES {
             return Err(LayoutError::TooLarge { what: "an arena", limit: MAX_NODES });
         }
-        let facts = facts_of(&node, &|dim| inner.facts(dim));
+        let mut facts = facts_of(&node, &|dim| inner.facts(dim));
+        if let Node::Linear { terms, constant } = &node {
+            facts.lo = facts.lo.max(inner.least_ordered(terms, *constant));
+        }
         Ok(Dim::Expr(inner.push(node, facts, depth + 1, weight)))
     }
 
@@ -202,6 +203,27 @@ impl Inner {
             Dim::Const(v) => Facts::of_const(v),
             Dim::Expr(id) => self.entries[id.0 as usize].facts,
         }
+    }
+
+    /// A lower bound of a sum that takes differences of ordered variables for what they are; none where there are none in it.
+    fn least_ordered(&self, terms: &[(ExprId, i64)], constant: i64) -> Option<i64> {
+        if self.ordered.is_empty() {
+            return None;
+        }
+        let mut left: Vec<(ExprId, i64)> = terms.to_vec();
+        let mut found = false;
+        for (below, above) in &self.ordered {
+            let at = |id: &ExprId| left.iter().position(|(term, _)| term == id);
+            let (Some(below), Some(above)) = (at(below), at(above)) else { continue };
+            let times = left[above].1.min(left[below].1.checked_neg()?);
+            if times > 0 {
+                found = true;
+                left[above].1 -= times;
+                left[below].1 += times;
+            }
+        }
+        let rest = left.into_iter().filter(|(_, factor)| *factor != 0).collect();
+        found.then(|| facts_of(&Node::Linear { terms: rest, constant }, &|d| self.facts(d)).lo)?
     }
 
     fn push(&mut self, node: Node, facts: Facts, depth: u32, weight: u32) -> ExprId {

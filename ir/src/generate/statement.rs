@@ -6,8 +6,8 @@ use super::tensor::{data_view, result_type, tensor_type, thread_type, thread_vie
 use super::tensors::tensors;
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
 use crate::ast::{
-    self, Block, Call, Choices, CmpOp, Compare, Def, Elements, Param, Stmt, StmtKind, SymDecl, Symbols,
-    SyncArg, SyncOp, TensorExpr, Text, TypeAttr, Unroll, View,
+    self, Block, Call, Choices, CmpOp, Compare, Def, Elements, Param, Stmt, StmtKind, SymDecl,
+    Symbols, SyncArg, SyncOp, TensorExpr, Text, TypeAttr, Unroll, View,
 };
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;

@@ -85,9 +85,7 @@ impl Resolver {
                 (_, Some(..=0)) => (value, other),
                 _ => continue,
             };
-            if let Ok(difference) = Dim::sub(cx, above, below) {
-                cx.at_least(difference, 0);
-            }
+            cx.order(below, above);
             self.assume(below, CmpOp::Le, above);
         }
         Ok(())
@@ -175,8 +173,7 @@ impl Resolver {
                     .help("write how many elements the parts have together"),
             );
         }
-        let to = Dim::add(cx, n, Dim::Const(1))
-            .map_err(|e| super::exprs::overflow(to.span, &e))?;
+        let to = Dim::add(cx, n, Dim::Const(1)).map_err(|e| super::exprs::overflow(to.span, &e))?;
         Ok((from, to))
     }
 }

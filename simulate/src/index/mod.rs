@@ -14,7 +14,7 @@ use code::Code;
 pub(crate) use code::{BadIndex, Compare, Env, LoopValue};
 pub(crate) use sizes::Sizes;
 
-use carbyne_ir::expr::{Dim, ExprArena, Node, VarId};
+use carbyne_ir::expr::{Dim, ExprArena, Node, VarId, VarInfo};
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::program::{Program, VarKind};
 use std::collections::HashMap;
@@ -26,6 +26,8 @@ pub(crate) struct Variables<'p> {
     loops: HashMap<VarId, usize>,
     symbols: &'p HashMap<VarId, i64>,
     n_threads: usize,
+    /// Numbers that are read from memory, as numbers of the range that they have for these values of symbols.
+    within: HashMap<VarId, Dim>,
     /// For each loop slot, whether its value differs between threads.
     varying: Vec<bool>,
 }
@@ -68,7 +70,8 @@ impl<'p> Variables<'p> {
         symbols: &'p HashMap<VarId, i64>,
         n_threads: usize,
     ) -> Self {
-        Variables { program, loops: HashMap::new(), symbols, n_threads, varying: Vec::new() }
+        let (loops, within) = (HashMap::new(), HashMap::new());
+        Variables { program, loops, symbols, n_threads, within, varying: Vec::new() }
     }
 
     /// The slot of a new loop variable.
@@ -76,6 +79,16 @@ impl<'p> Variables<'p> {
         self.varying.push(varying);
         self.loops.insert(var, self.varying.len() - 1);
         self.varying.len() - 1
+    }
+
+    /// Notes what the elements of a tensor are from and below, one of which is this variable.
+    pub(crate) fn narrow(&mut self, var: VarId, range: (Dim, Dim)) {
+        let (Ok(lo), Ok(end)) = (self.constant(range.0), self.constant(range.1)) else { return };
+        let VarInfo { name, .. } = self.arena().var_info(var);
+        let info = VarInfo { name, lo, hi: end.checked_sub(1), div: 1 };
+        if let Ok(dim) = self.arena().var(info) {
+            self.within.insert(var, dim);
+        }
     }
 
     /// The value of an expression that may hold symbols with a value, and nothing else.
@@ -110,7 +123,8 @@ impl<'p> Variables<'p> {
 
     /// The smallest and the largest value of an expression over any variables.
     pub(crate) fn bounds(&self, dim: Dim) -> (Option<i64>, Option<i64>) {
-        let value = |v: VarId| self.constant_of(v).map(Dim::Const);
+        let value =
+            |v: VarId| self.constant_of(v).map(Dim::Const).or_else(|| self.within.get(&v).copied());
         let known = self.arena().substitute(dim, &value).unwrap_or(dim);
         self.arena().range(known)
     }

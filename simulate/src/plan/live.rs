@@ -187,10 +187,8 @@ impl Live<'_> {
                     self.assign(then, &fact.inner[0], live.clone());
                     self.assign(otherwise, &fact.inner[1], live.clone());
                 }
-                Node::Allocate(_)
-                | Node::Element { .. }
-                | Node::Barrier { .. }
-                | Node::Sync(_) => {}
+                Node::Allocate(_) | Node::Element { .. } | Node::Barrier { .. } | Node::Sync(_) => {
+                }
             }
             subtract(&mut live, &fact.writes);
             join(&mut live, &fact.reads);

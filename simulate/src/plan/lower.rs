@@ -227,6 +227,9 @@ impl Lowering<'_, '_> {
                 let view = self.view(*tensor, span)?;
                 let varying = !self.kernel.views[view].offset.is_uniform();
                 let slot = self.vars.add_loop(*var, varying);
+                if let Some(range) = self.kernel.program.buffer_of(*tensor).range {
+                    self.vars.narrow(*var, range);
+                }
                 self.kernel.loops.push(self.kernel.program.arena.var_info(*var).name.clone());
                 Node::Element { slot, view, site: self.site(stmt.line, span) }
             }

@@ -165,6 +165,11 @@ impl Lowering<'_, '_> {
             return Ok(*space);
         }
         let buffer = &self.kernel.program.buffers[id];
+        // Coordinates lie nowhere, of however many elements they are.
+        if buffer.memory == Some(Memory::Ix) {
+            self.spaces.insert(id, Space::Index);
+            return Ok(Space::Index);
+        }
         let spread = buffer.open && buffer.memory == Some(Memory::Rf);
         let declared = &self.kernel.program.tensors[buffer.tensor];
         let sizes = self.vars.sizes(&declared.concat());

@@ -6,6 +6,7 @@ mod broadcast;
 mod cluster;
 mod conformance;
 mod device;
+mod elements;
 mod examples;
 mod examples_mutated;
 mod hazards;

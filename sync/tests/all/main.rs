@@ -3,6 +3,7 @@
 mod campaign;
 mod comments;
 mod corpus;
+mod elements;
 mod faults;
 mod loops;
 mod partial;

@@ -8,6 +8,7 @@
 //! - V0221 nothing but specs without executors, views and constants stands in the block.
 //! - V0207, V0208, V0217, V0218 types, extents, operands and attributes fit, as in a body.
 
+mod ranges;
 mod types;
 
 use super::exprs::refused;
@@ -439,12 +440,16 @@ impl Resolver {
             let message = format!("`%{}` is no tensor of coordinates", name.text);
             return refuse(message, "take integers of one mode, or of none");
         }
-        let range = self.range_of(c, index);
+        let (lo, hi) = self.range_of(c, index);
         let cx = &self.p.arena;
-        if !self.is_within(range, extents[axis]) {
+        if !self.is_within(lo.zip(hi), extents[axis]) {
             let n = cx.display(extents[axis]);
             let message = format!("the elements of `%{}` are not known to be below {n}", name.text);
-            let help = format!("declare what they are: `%{}:[..].{of}.GL in 0..{n}`", name.text);
+            let help = format!(
+                "declare what they are, `%{0}:[..].{of}.GL in 0..{n}`; of computed ones keep them there, \
+                 `min(max(%{0}, 0), {n} - 1)`",
+                name.text
+            );
             return refuse(message, &help);
         }
         let mut result = extents.to_vec();
@@ -463,25 +468,6 @@ impl Resolver {
             line: self.line(view.span),
         });
         Ok(id)
-    }
-
-    /// What a value's integers are from and below: of a view, a copy or rows of an operand that of the operand.
-    fn range_of(&self, c: &Chain, value: usize) -> Option<(Dim, Dim)> {
-        let mut value = value;
-        for step in c.means.steps.iter().rev() {
-            if step.output != value {
-                continue;
-            }
-            let keeps = match step.op {
-                MeansOp::View { .. } | MeansOp::Gather { .. } => true,
-                MeansOp::Spec { kind, .. } => kind == SpecKind::Move,
-            };
-            match step.inputs.first() {
-                Some(MeansInput::Value(from)) if keeps => value = *from,
-                _ => return None,
-            }
-        }
-        self.p.buffer_of(c.means.values[value].operand?).range
     }
 
     fn extents(&self, modes: &[Layout<Dim>], span: Span) -> Fallible<Vec<Dim>> {

@@ -8,8 +8,8 @@ use super::tensor::{data_type, result_type, thread_type, view, view_op};
 use super::tensors::tensors;
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    Block, Compare, Elements, Name, StmtKind, SymDecl, Symbols, SyncArg, SyncOp, TensorExpr, TensorType,
-    Text, TypeAttr, Unroll, View,
+    Block, Compare, Elements, Name, StmtKind, SymDecl, Symbols, SyncArg, SyncOp, TensorExpr,
+    TensorType, Text, TypeAttr, Unroll, View,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::scalar::Scalar;

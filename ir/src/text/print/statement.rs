@@ -8,8 +8,8 @@ use super::expr::{expr, tuple};
 use super::tensor::{data_type, result_type, thread_type, view};
 use super::tensors::tensors;
 use crate::ast::{
-    Attr, AttrValue, Call, Choices, Compare, Def, Elements, Exec, Expr, Group, Name, Operand, ResultType,
-    Spec, StmtKind, SymDecl, Symbols, SyncArg, TensorType, ThreadType, View,
+    Attr, AttrValue, Call, Choices, Compare, Def, Elements, Exec, Expr, Group, Name, Operand,
+    ResultType, Spec, StmtKind, SymDecl, Symbols, SyncArg, TensorType, ThreadType, View,
 };
 use pretty::{Arena, DocAllocator, DocBuilder};
 

@@ -5,10 +5,10 @@
 
 use super::expr::rank;
 use crate::ast::{
-    Attr, AttrValue, BinaryOp, Block, Choices, Def, Dims, Elements, Exec, Expr, ExprKind, FORMAT_VERSION,
-    FORMAT_VERSIONS, Group, LayoutExpr, Module, Name, Operand, Param, Pick, ResultType, Spec,
-    SpecKind, Stmt, StmtKind, SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp,
-    View, ViewOp, function, operator,
+    Attr, AttrValue, BinaryOp, Block, Choices, Def, Dims, Elements, Exec, Expr, ExprKind,
+    FORMAT_VERSION, FORMAT_VERSIONS, Group, LayoutExpr, Module, Name, Operand, Param, Pick,
+    ResultType, Spec, SpecKind, Stmt, StmtKind, SyncArg, TensorExpr, TensorType, Tiler, TupleExpr,
+    TypeAttr, UnaryOp, View, ViewOp, function, operator,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::{MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};

@@ -1,0 +1,116 @@
+//! What is known of the integers that a `means` block computes, so that they may be coordinates.
+
+use super::super::Resolver;
+use super::Chain;
+use crate::ast::{BinaryOp, ReduceOp, SpecKind};
+use crate::expr::Dim;
+use crate::program::{MeansInput, MeansOp, MeansStep};
+
+/// What integers are from, and below, as far as it is known.
+type Range = (Option<Dim>, Option<Dim>);
+
+const UNKNOWN: Range = (None, None);
+
+impl Resolver {
+    /// What a value's integers are from and below.
+    pub(super) fn range_of(&self, c: &Chain, value: usize) -> Range {
+        let mut known: Vec<Range> = c
+            .means
+            .values
+            .iter()
+            .map(|v| v.operand.and_then(|t| self.p.buffer_of(t).range))
+            .map(|range| range.map_or(UNKNOWN, |(lo, hi)| (Some(lo), Some(hi))))
+            .collect();
+        for step in &c.means.steps {
+            let range = self.range_of_step(c, step, &known);
+            if let Some(of) = known.get_mut(step.output) {
+                *of = range;
+            }
+        }
+        known.get(value).copied().unwrap_or(UNKNOWN)
+    }
+
+    fn range_of_step(&self, c: &Chain, step: &MeansStep, known: &[Range]) -> Range {
+        let cx = &self.p.arena;
+        let up = |n: Dim| cx.add(n, Dim::Const(1)).ok();
+        let of = |i: usize| match step.inputs.get(i) {
+            Some(MeansInput::Value(v)) => known.get(*v).copied().unwrap_or(UNKNOWN),
+            Some(MeansInput::Number(v)) if v.fract() == 0.0 && v.abs() < 1e15 => {
+                let n = Dim::Const(*v as i64);
+                (Some(n), up(n))
+            }
+            Some(MeansInput::Size(n)) => (Some(*n), up(*n)),
+            Some(MeansInput::Number(_)) | None => UNKNOWN,
+        };
+        let least = |a: Dim, b: Dim| cx.min(a, b).ok();
+        let most = |a: Dim, b: Dim| cx.max(a, b).ok();
+        // Of both; of one where the other is not known.
+        let both = |a: Option<Dim>, b: Option<Dim>, f: &dyn Fn(Dim, Dim) -> Option<Dim>| {
+            a.zip(b).and_then(|(a, b)| f(a, b))
+        };
+        let any = |a: Option<Dim>, b: Option<Dim>, f: &dyn Fn(Dim, Dim) -> Option<Dim>| {
+            both(a, b, f).or(a).or(b)
+        };
+        let kind = match step.op {
+            MeansOp::View { .. } | MeansOp::Gather { .. } => return of(0),
+            MeansOp::Spec { kind, .. } => kind,
+        };
+        match kind {
+            SpecKind::Move => of(0),
+            SpecKind::Unary(crate::ast::UnaryOp::Cast) => {
+                let scalar = c.means.values.get(step.output).map(|v| v.scalar);
+                let from = match step.inputs.first() {
+                    Some(MeansInput::Value(v)) => c.means.values.get(*v).map(|v| v.scalar),
+                    _ => None,
+                };
+                let integer = |s: Option<crate::scalar::Scalar>| {
+                    s.is_some_and(|s| s.int_range().is_some() && s.bits() >= 32)
+                };
+                let truth = from == Some(crate::scalar::Scalar::Bool);
+                match (truth, integer(scalar) && integer(from)) {
+                    (true, _) => (Some(Dim::Const(0)), Some(Dim::Const(2))),
+                    (_, true) => of(0),
+                    _ => UNKNOWN,
+                }
+            }
+            SpecKind::Iota => {
+                let counted = c.means.values.get(step.output).map(|v| v.extents.as_slice());
+                let MeansOp::Spec { axes, .. } = &step.op else { return UNKNOWN };
+                let n = axes.first().and_then(|axis| counted?.get(*axis)).copied();
+                (Some(Dim::Const(0)), n)
+            }
+            SpecKind::Init => of(0),
+            SpecKind::Select => {
+                let (a, b) = (of(1), of(2));
+                (both(a.0, b.0, &least), both(a.1, b.1, &most))
+            }
+            SpecKind::Binary(BinaryOp::Min) => {
+                let (a, b) = (of(0), of(1));
+                (both(a.0, b.0, &least), any(a.1, b.1, &least))
+            }
+            SpecKind::Binary(BinaryOp::Max) => {
+                let (a, b) = (of(0), of(1));
+                (any(a.0, b.0, &most), both(a.1, b.1, &most))
+            }
+            // None of them is below zero, and neither is their sum, if it does not wrap around.
+            SpecKind::Reduction(ReduceOp::Sum) => {
+                let (lo, hi) = of(0);
+                let from_zero = lo.is_some_and(|lo| cx.range(lo).0.is_some_and(|lo| lo >= 0));
+                let MeansOp::Spec { axes, .. } = &step.op else { return UNKNOWN };
+                let Some(MeansInput::Value(summed)) = step.inputs.first() else { return UNKNOWN };
+                let extents = c.means.values.get(*summed).map(|v| v.extents.as_slice());
+                let largest = |d: Dim| cx.range(d).1;
+                let count = axes
+                    .iter()
+                    .try_fold(1i64, |n, axis| n.checked_mul(largest(*extents?.get(*axis)?)?));
+                let total = count.zip(hi.and_then(largest)).and_then(|(n, hi)| n.checked_mul(hi));
+                match from_zero && total.is_some_and(|t| i32::try_from(t).is_ok()) {
+                    true => (Some(Dim::Const(0)), None),
+                    false => UNKNOWN,
+                }
+            }
+            SpecKind::Reduction(ReduceOp::Min | ReduceOp::Max) => of(0),
+            _ => UNKNOWN,
+        }
+    }
+}

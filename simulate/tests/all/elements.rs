@@ -1,0 +1,85 @@
+//! Integers of the caller's memory that are numbers: of indices, bounds of loops and extents.
+
+use crate::support::{bad_with, good};
+use carbyne_ir::diag::Code;
+use carbyne_ir::scalar::Scalar;
+use carbyne_simulate::{Array, Inputs, Options};
+
+/// Rows of parts, each the number of its part.
+const PARTS: &str = "carbyne 2
+let T = 37, G = 5, BM = 4
+%offsets:[G + 1].i32.GL splits T
+%C:[T,3].i32.GL
+Spec @parts <<<#grid:[@g < G], #cta:[32]>>> (%offsets) -> (%C) {
+  @first = %offsets[@g]
+  @last = %offsets[@g + 1]
+  %c = %C[@first..@last, _]
+  for (i = 0; i < ceil_div(@last - @first, BM); i += 1) {
+    Move (%c.iota(0).tile([BM,3])[i, 0].plus(@g * 100)) -> (%c.tile([BM,3])[i, 0])
+  }
+}
+";
+
+fn offsets(values: &[i32]) -> Options {
+    let values: Vec<u64> = values.iter().map(|v| u64::from(*v as u32)).collect();
+    let array = Array { shape: vec![values.len() as u64], scalar: Scalar::I32, values };
+    let mut options = Options::default();
+    options.arrays.insert("offsets".to_owned(), array);
+    options
+}
+
+#[test]
+fn parts_are_where_the_tensor_says() {
+    let given = [0, 0, 9, 10, 37, 37];
+    let all = (0..8).map(|seed| Options { inputs: Inputs::Seed(seed), ..Options::default() });
+    for options in all.chain([offsets(&given)]) {
+        let report = good(PARTS, &options);
+        let offset = |g: i64| report.outputs.element("offsets", &[g]).unwrap() as i64;
+        assert_eq!((offset(0), offset(5)), (0, 37));
+        for g in 0..5 {
+            assert!(offset(g) <= offset(g + 1));
+            for t in offset(g)..offset(g + 1) {
+                let is = report.outputs.element("C", &[t, 2]).unwrap() as i64;
+                assert_eq!(is, g * 100 + t - offset(g), "{t}");
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_that_split_nothing_are_refused() {
+    for wrong in [
+        [1, 2, 9, 10, 36, 37],
+        [0, 2, 9, 10, 36, 36],
+        [0, 9, 2, 10, 36, 37],
+        [0, 2, 9, 38, 37, 37],
+        [0, -1, 9, 10, 36, 37],
+    ] {
+        bad_with(PARTS, Code::BadInput, &offsets(&wrong));
+    }
+}
+
+/// A kernel before has written numbers that are none of the range.
+#[test]
+fn numbers_beyond_their_range_are_found_where_they_are_used() {
+    let text = |number: i64| {
+        format!(
+            "carbyne 2
+let N = 16
+%n:[1].i32.GL in 0..N
+%C:[N].f32.GL
+Init @number <<<#grid:[1], #cta:[32]>>> ({number}) -> (%n) {{
+  %n = {number}
+}}
+Spec @set <<<#grid:[1], #cta:[32]>>> (%n) -> (%C) {{
+  %C = 0.0
+  @n = %n[0]
+  %C[@n] = 1.0
+}}
+"
+        )
+    };
+    let one = u64::from(1f32.to_bits());
+    assert_eq!(good(&text(15), &Options::default()).outputs.element("C", &[15]), Some(one));
+    bad_with(&text(16), Code::SimOutOfBounds, &Options::default());
+}

@@ -1,0 +1,87 @@
+//! Integers of the caller's memory as numbers: what they decide is tried for some that are drawn.
+
+use crate::support::{complaints, reports, right};
+use carbyne_atoms::Arch;
+use carbyne_sync::{Missing, Report, Verdict};
+
+fn report(text: &str) -> Report {
+    reports(&right(text), Arch::Sm80).remove(0)
+}
+
+/// Whether something is refused, and not only undecided.
+fn lacks(text: &str, what: fn(&Verdict) -> bool) -> bool {
+    report(text).pairs.iter().any(|pair| what(&pair.verdict))
+}
+
+fn is_free(text: &str) {
+    let found = report(text);
+    let program = right(text);
+    assert_eq!(found.counts()[1], 0, "{:#?}\n{text}", complaints(&program, &found));
+    assert!(found.faults.iter().all(|f| !f.is_certain), "{:#?}", complaints(&program, &found));
+}
+
+/// Each block writes the rows of one part.
+fn parts(head: &str, end: &str) -> String {
+    format!(
+        "carbyne 2
+{head}
+%offsets:[G + 1].i32.GL splits T
+%C:[T,32].f32.GL
+Spec @f <<<#grid:[@g < G], #cta:[@t < 32]>>> (%offsets) -> (%C) {{
+  #one = #cta.scalar()
+  Allocate %x:[1].f32.RF
+  Init <<<#one>>> (0) -> (%x) atom=init.f32
+  @first = %offsets[@g]
+  @last = %offsets[@g + 1]
+  %c = %C[@first..{end}, _]
+  for (i = 0; i < {end} - @first; i += 1) {{
+    Move <<<#one>>> (%x) -> (%c[i, @t..@t + 1]) atom=st.global.b32
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn blocks_write_parts_that_do_not_meet() {
+    let of_blocks = |v: &Verdict| matches!(v, Verdict::Unordered(Missing::Blocks));
+    for head in ["let G = 3, T = 10", "let G = 4, T = 0 + 9", "sym G, T where G > 0, T >= 0"] {
+        is_free(&parts(head, "@last"));
+        // All rows from the beginning of the part on.
+        let wrong = parts(head, "T");
+        assert!(lacks(&wrong, of_blocks), "{wrong}");
+    }
+}
+
+/// Each turn of a loop whose end the caller gives writes what others have read in the turn before.
+#[test]
+fn turns_that_data_counts_are_followed() {
+    let text = |barrier: &str| {
+        format!(
+            "carbyne 2
+let G = 4
+%n:[G].i32.GL in 0..100
+%A:[G,100,64].f32.GL
+%C:[G,100,64].f32.GL
+Spec @f <<<#grid:[@g < G], #cta:[@t < 64]>>> (%n, %A) -> (%C) {{
+  #one = #cta.scalar()
+  Allocate %s:[64].f32.SH
+  Allocate %x:[1].f32.RF
+  Allocate %y:[1].f32.RF
+  @n = %n[@g]
+  for (i = 0; i < @n; i += 1) {{
+    Move <<<#one>>> (%A[@g, i, @t..@t + 1]) -> (%x) atom=ld.global.b32
+    Move <<<#one>>> (%x) -> (%s[@t..@t + 1]) atom=st.shared.b32
+    barrier
+    Move <<<#one>>> (%s[63 - @t..64 - @t]) -> (%y) atom=ld.shared.b32
+    Move <<<#one>>> (%y) -> (%C[@g, i, @t..@t + 1]) atom=st.global.b32
+    {barrier}
+  }}
+}}
+"
+        )
+    };
+    is_free(&text("barrier"));
+    let order = |v: &Verdict| matches!(v, Verdict::Unordered(Missing::Order));
+    assert!(lacks(&text(""), order));
+}
