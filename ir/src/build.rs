@@ -37,8 +37,8 @@
 pub mod statements;
 
 use crate::ast::{
-    Attr, AttrValue, BinOp, BinaryOp, Block, Call, CmpOp, Compare, Dims, Exec, Expr, ExprKind,
-    FORMAT_VERSION, Group, Launch, Module, Name, Operand, ReduceOp, ResultType, Spec, SpecKind,
+    Attr, AttrValue, BinOp, BinaryOp, Block, Call, CmpOp, Compare, Dims, Elements, Exec, Expr, ExprKind,
+    FORMAT_VERSION, Group, Launch, Module, Name, Operand, Pick, ReduceOp, ResultType, Spec, SpecKind,
     Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, Unroll,
     View, ViewOp,
 };
@@ -207,6 +207,14 @@ impl Tensor {
     #[must_use]
     pub fn at(&self, index: impl Nums) -> Self {
         self.then(ViewOp::Index(index.nums().into_iter().map(|n| Some(n.0)).collect()))
+    }
+
+    /// A part of the first mode, all of the others, `[first..last, _]` of a matrix.
+    #[must_use]
+    pub fn rows(&self, first: impl Into<Num>, last: impl Into<Num>, modes: usize) -> Self {
+        let part = Pick::Range(first.into().0, last.into().0);
+        let others = (1..modes).map(|_| Pick::Keep);
+        self.then(ViewOp::Pick(std::iter::once(part).chain(others).collect()))
     }
 
     /// The last two modes exchanged.
@@ -474,6 +482,21 @@ impl Builder {
         Tensor::of(name)
     }
 
+    /// A tensor of integers of the caller, in global memory, by rows, of which it is known what they are: coordinates, sizes, or
+    /// where consecutive parts begin.
+    pub fn integers(
+        &mut self,
+        name: &str,
+        shape: impl Nums,
+        scalar: Scalar,
+        are: Elements,
+    ) -> Tensor {
+        let (levels, span) = (vec![level(shape)], Span::default());
+        let ty = TensorType { levels, scalar, memory: Some(Memory::Gl), attrs: vec![], span };
+        self.declare(StmtKind::DataDecl { name: Name::new(name), ty, range: Some(are) });
+        Tensor::of(name)
+    }
+
     /// A number that the caller passes, as a tensor of no modes.
     pub fn scalar(&mut self, name: &str, scalar: Scalar) -> Tensor {
         let level = Dims { modes: vec![], strides: None, span: Span::default() };
@@ -640,6 +663,14 @@ impl Body {
     /// `let K = 2 * M`
     pub fn constant(&mut self, name: &str, value: impl Into<Num>) -> Num {
         self.push(StmtKind::Let(vec![(Name::new(name), value.into().0)]));
+        Num::of(name)
+    }
+
+    /// An integer of the caller's memory as a number, `@n = %sizes[@g]`. The tensor must say what its integers are
+    /// ([`Builder::integers`]).
+    pub fn element(&mut self, name: &str, of: &Tensor) -> Num {
+        let name = format!("@{name}");
+        self.push(StmtKind::Element { name: Name::new(&name), view: of.0.clone() });
         Num::of(name)
     }
 

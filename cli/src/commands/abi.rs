@@ -50,6 +50,11 @@ pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
             "extents": extents,
             "strides": strides,
             "elements": number(buffer.cosize),
+            "integers": buffer.range.map(|(from, below)| json!({
+                "from": number(from),
+                "below": number(below),
+                "splits": buffer.splits,
+            })),
             "alignment": buffer.align.max(MIN_ALIGN),
             "written_by": writers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),
             "read_by": readers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),

@@ -116,3 +116,17 @@ fn numbers_are_passed_by_value() {
     });
     assert_eq!(parameters[1], parameter);
 }
+
+#[test]
+fn what_integers_of_a_tensor_must_be_is_said() {
+    let file = root().join("examples/grouped_gemm.cby").display().to_string();
+    let ran = carbyne(&["compile", &file, "--arch", "sm_80", "--emit", "abi"], "");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    let of = |name: &str| {
+        let tensors = abi["tensors"].as_array().expect("a list");
+        tensors.iter().find(|t| t["name"] == name).expect("a tensor")["integers"].clone()
+    };
+    assert_eq!(of("offsets"), json!({ "from": 0, "below": "T + 1", "splits": true }));
+    assert_eq!(of("A"), Value::Null);
+}
