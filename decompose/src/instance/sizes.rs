@@ -87,6 +87,14 @@ struct Linear {
     constant: i64,
 }
 
+/// A symbol that has a number.
+struct Chosen {
+    /// What is left to try.
+    left: std::vec::IntoIter<i64>,
+    /// Ranges that are narrower because of the number, as they were.
+    before: Vec<(usize, Range)>,
+}
+
 /// What is said of the symbols of a program.
 pub(super) struct Said<'a> {
     p: &'a Program,
@@ -216,8 +224,7 @@ impl<'a> Said<'a> {
     fn searched(&self, taken: &BTreeSet<i64>, usual: i64, way: Way) -> Option<Vec<i64>> {
         let n = self.ranges.len();
         let mut ranges = self.ranges.clone();
-        // What is chosen: the numbers that are left to try, and the ranges to go back to.
-        let mut chosen: Vec<(std::vec::IntoIter<i64>, Vec<(usize, Range)>)> = vec![];
+        let mut chosen: Vec<Chosen> = vec![];
         let mut values: Vec<Option<i64>> = vec![None; n];
         let mut used: BTreeMap<i64, usize> = BTreeMap::new();
         let mut looks = MOST_LOOKS.saturating_add(n.saturating_mul(MOST_TRIED));
@@ -229,10 +236,10 @@ impl<'a> Said<'a> {
                     return values.into_iter().collect();
                 }
                 let all = self.candidates(k, &ranges[k], taken, &used, usual, way);
-                chosen.push((all.into_iter(), vec![]));
+                chosen.push(Chosen { left: all.into_iter(), before: vec![] });
             }
             let k = chosen.len().checked_sub(1)?;
-            let (left, before) = chosen.last_mut()?;
+            let Chosen { left, before } = chosen.last_mut()?;
             for (at, range) in before.drain(..).rev() {
                 ranges[at] = range;
             }
