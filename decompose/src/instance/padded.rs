@@ -34,7 +34,7 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             (true, false) => &SUMMED,
             (false, _) => &WIDE,
         };
-        let values = match symbols.and_then(|s| s.expression(*n)) {
+        let mut values = match symbols.and_then(|s| s.expression(*n)) {
             Some(_) => {
                 let mut all = multiples(*n, units);
                 // Tiles of whole rows hold the longest.
@@ -47,6 +47,10 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             }
             None => rounded(*n, units, multiplies),
         };
+        // Deep tiles first: what stands in their way is what is said.
+        if units == SUMMED {
+            values.reverse();
+        }
         all = all
             .into_iter()
             .flat_map(|numbers| {
