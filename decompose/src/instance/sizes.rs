@@ -101,6 +101,8 @@ pub(super) struct Said<'a> {
     linear: Vec<Linear>,
     /// The linear facts that each symbol is in.
     about: Vec<Vec<usize>>,
+    /// The facts of the program that each symbol is in.
+    named: Vec<Vec<usize>>,
     /// The place of each symbol in these lists.
     number: HashMap<VarId, usize>,
     ranges: Vec<Range>,
@@ -130,6 +132,12 @@ impl<'a> Said<'a> {
         for (i, fact) in linear.iter().enumerate() {
             fact.terms.iter().for_each(|(k, _)| about[*k].push(i));
         }
+        let mut named = vec![vec![]; p.symbols.len()];
+        for (i, fact) in p.facts.iter().enumerate() {
+            let vars: BTreeSet<VarId> =
+                [fact.lhs, fact.rhs].iter().flat_map(|d| p.arena.vars_of(*d)).collect();
+            vars.iter().filter_map(|v| number.get(v)).for_each(|k| named[*k].push(i));
+        }
         let range = |symbol: &VarId| {
             let info = p.arena.var_info(*symbol);
             let (lo, hi) = (info.lo.clamp(-MOST, MOST), info.hi.unwrap_or(MOST).min(MOST));
@@ -141,6 +149,7 @@ impl<'a> Said<'a> {
         let mut said = Said {
             p,
             about,
+            named,
             number,
             ranges: p.symbols.iter().map(range).collect::<Result<_, _>>()?,
             fixed: vec![],
@@ -293,15 +302,11 @@ impl<'a> Said<'a> {
 
     /// Whether the facts hold whose symbols have numbers, this one among them.
     fn holds(&self, k: usize, values: &[Option<i64>]) -> bool {
-        // Most programs say nothing that is not linear.
-        if self.p.facts.is_empty() {
-            return true;
-        }
-        let number = |v: VarId| {
-            let at = *self.number.get(&v)?;
-            (at <= k).then(|| values[at])?
-        };
-        self.p.check_facts(&number).is_ok()
+        let number = |v: VarId| values[*self.number.get(&v)?];
+        self.named[k].iter().all(|i| {
+            let held = self.p.facts[*i].holds(self.p, &number);
+            matches!(held, Ok(None | Some(true)))
+        })
     }
 
     /// Narrows ranges by these facts, and by those about what they narrow; what was there before goes to `before`.
