@@ -929,22 +929,22 @@ fn planned_once(
         }
     };
     // Strategies are matched and ranked with numbers in the places of symbols.
-    let symbols = instance::symbols::Symbols::of(program);
-    let numbers = match &symbols {
-        None => None,
-        Some(symbols) => {
-            let module = symbols.put(program, module);
-            // What is wrong with the numbers is wrong with the symbols, and said of these.
-            generated.checked(&module).ok().map(|program| (module, program))
-        }
+    let found = instance::symbols::Symbols::find(program, |symbols| {
+        let module = symbols.put(program, module);
+        elaborated(&module, generated.src).map(|program| (module, program))
+    });
+    let (found, unsized_for) = match found {
+        Ok(found) => (found, None),
+        Err(why) => (None, Some(why)),
     };
-    let symbols = symbols.filter(|_| numbers.is_some());
+    let (symbols, numbers) = found.unzip();
     let of_symbols = symbols.as_ref().map(|symbols| (module, symbols));
     let (sized, sized_program) =
         numbers.as_ref().map_or((module, program), |(module, program)| (module, program));
     let choosing = instance::choose::Choosing {
         module: sized,
         symbols: of_symbols,
+        unsized_for: unsized_for.as_deref(),
         src: generated.src,
         program: sized_program,
         table,
@@ -1006,6 +1006,7 @@ fn trial(
     Ok(instance::choose::Trial {
         cycles: all().map(|e| e.cycles).sum(),
         spills: all().any(Estimate::spills),
+        shared: all().map(|e| e.shared_bytes).max().unwrap_or(0),
     })
 }
 

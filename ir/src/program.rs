@@ -10,8 +10,8 @@
 mod facts;
 pub mod walk;
 
-pub use facts::Fact;
 pub(crate) use facts::differences;
+pub use facts::{Fact, Residue};
 
 use crate::ast::{self, AttrValue, CmpOp, NodeId, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};

@@ -23,7 +23,8 @@ impl Arguments {
     /// passed, the values of its symbols, and what encodes tensor maps. `arena` is that of the kernel's program.
     ///
     /// # Errors
-    /// [`Code::Symbolic`] for a symbol without a value or one too large for its parameter,
+    /// [`Code::Symbolic`] for a symbol without a value or one too large for its parameter, [`Code::SymbolValue`] for sizes of
+    /// which boxes have no coordinates,
     /// [`Code::BadInput`] for a tensor without an address, a number without a value or of another size, or a
     /// tensor map that does not fit, and those of `encode`.
     pub fn of(
@@ -54,7 +55,10 @@ impl Arguments {
                     };
                     let values = MapValues::of(map, at, |d| arena.eval(d, &symbol).ok());
                     match values {
-                        Some(values) => arguments.words(&encode(&values)?),
+                        Some(values) => {
+                            values.has_coordinates(name)?;
+                            arguments.words(&encode(&values)?);
+                        }
                         None => {
                             let what = "has a size without a value, or one beyond its range";
                             return Err(missing(Code::Symbolic, name, what));
@@ -180,6 +184,20 @@ impl MapValues {
     }
 }
 
+impl MapValues {
+    /// That coordinates of boxes reach every element: they are integers of 32 bits.
+    fn has_coordinates(&self, name: &str) -> Fallible<()> {
+        let Some(large) = self.extents.iter().find(|n| i32::try_from(**n).is_err()) else {
+            return Ok(());
+        };
+        let text = format!(
+            "the tensor map `{name}` has an extent of {large}, and coordinates of its boxes have 32 bits"
+        );
+        let d = Diagnostic::new(Code::SymbolValue, Default::default(), text);
+        Err(Box::new(d.help("launch it with sizes below 2^31")))
+    }
+}
+
 /// Bytes that the parameters of a kernel have at most, in all versions of CUDA.
 const MAX_PARAMETER_BYTES: usize = 1 << 15;
 
@@ -284,6 +302,9 @@ mod tests {
         let empty = MapValues { extents: vec![1, 1], strides: vec![16], ..want };
         assert_eq!(seen.borrow().as_ref(), Some(&empty));
         let at = |_| Some(4096);
+        let of = |m: i64| Arguments::of(&kernel, &arena, at, |_| None, |_| Some(m), encode);
+        assert!(of(i64::from(i32::MAX) / 8 * 8).is_ok());
+        assert_eq!(of(1 << 31).unwrap_err().code, Code::SymbolValue);
         let none = Arguments::of(&kernel, &arena, at, |_| None, |_| None, encode).unwrap_err();
         assert_eq!(none.code, Code::Symbolic);
     }

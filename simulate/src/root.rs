@@ -4,7 +4,7 @@
 //! regions of the outputs: a tile needs the rows and columns of its elements once. A kernel without a body
 //! is executed here.
 
-use crate::denote::{Computed, Exact, Meaning, Region, cover};
+use crate::denote::{Computed, Exact, Meaning, Region, are_integers, cover};
 use crate::exec::{Counts, Found, Want, Wanted, value_text, wrong_element};
 use crate::num::{decode, encode};
 use crate::plan::{
@@ -83,7 +83,7 @@ impl<'k> Oracle<'k> {
             Some(meaning) => Some(self.by_values(meaning, region, exact.as_ref())?),
             None => None,
         };
-        Ok(Wanted { values, exact })
+        Ok(Wanted { values, exact: exact.map(|(exact, _)| exact) })
     }
 
     fn shadows(&self) -> bool {
@@ -95,10 +95,17 @@ impl<'k> Oracle<'k> {
         self.memory.iter().all(|m| m.pages.is_empty())
     }
 
-    fn exact(&self, output: usize, region: &Region, shadows: bool) -> Checked<Exact> {
+    /// The numbers, and whether all that they are made of are integers.
+    fn exact(&self, output: usize, region: &Region, shadows: bool) -> Checked<(Exact, bool)> {
         let reference = self.reference();
-        let mut fetch = |operand: usize, part: &Region| self.numbers(operand, shadows, part);
-        reference.chain.evaluate(output, region, &mut fetch)
+        let mut integers = true;
+        let mut fetch = |operand: usize, part: &Region| -> Checked<Vec<f64>> {
+            let numbers = self.numbers(operand, shadows, part)?;
+            integers = integers && are_integers(&numbers);
+            Ok(numbers)
+        };
+        let exact = reference.chain.evaluate(output, region, &mut fetch)?;
+        Ok((exact, integers))
     }
 
     /// The numbers of an operand on a region.
@@ -136,7 +143,7 @@ impl<'k> Oracle<'k> {
         &self,
         meaning: &Meaning,
         region: &Region,
-        exact: Option<&Exact>,
+        exact: Option<&(Exact, bool)>,
     ) -> Checked<Want> {
         let reference = self.reference();
         let output = reference.outputs[0];
@@ -149,11 +156,12 @@ impl<'k> Oracle<'k> {
         };
         match meaning {
             Meaning::MatMul { .. } | Meaning::Reduction { .. } => {
-                let sums = match exact {
+                let (sums, integers) = match exact {
                     Some(exact) if self.is_fresh() => exact.clone(),
                     _ => self.exact(0, region, false)?,
                 };
-                Ok(Want::Values(Computed { values: sums.numbers, magnitudes: sums.scales }))
+                let (values, magnitudes) = (sums.numbers, sums.scales);
+                Ok(Want::Values(Computed { values, magnitudes, integers }))
             }
             Meaning::Init => {
                 let literal = match reference.inputs.first() {
@@ -299,7 +307,7 @@ fn meant(oracle: &Oracle<'_>, output: usize, region: &Region) -> Checked<Vec<Val
     let Wanted { values, exact } = oracle.wanted(output, region)?;
     let exact = match exact {
         Some(exact) => Some(exact),
-        None if values.is_none() => Some(oracle.exact(output, region, false)?),
+        None if values.is_none() => Some(oracle.exact(output, region, false)?.0),
         None => None,
     };
     let shadow = |i: usize| exact.as_ref().and_then(|x| x.numbers.get(i)).copied().unwrap_or(0.0);

@@ -36,6 +36,10 @@ impl Default for Limits {
     }
 }
 
+/// Why a kernel is not followed whose grid depends on symbols.
+pub(crate) const MANY_GRIDS: &str =
+    "how many blocks it has depends on symbols, and each number would have to be followed";
+
 /// Blocks of a grid that are told apart.
 const MAX_BLOCKS: i64 = 1 << 23;
 
@@ -141,7 +145,8 @@ fn check_with(
     let Some(n_blocks) = followed else {
         let why = match n_blocks {
             Some(_) => "the grid has more blocks than are followed",
-            None => "the blocks of the grid are not known",
+            None if !p.symbols.is_empty() && symbols.is_empty() => MANY_GRIDS,
+            None => "the number of blocks of the grid is not known",
         };
         return refused(p, kernel, why);
     };

@@ -1,12 +1,18 @@
 //! A report as errors and warnings.
 
+use crate::check::MANY_GRIDS;
 use crate::report::{
-    Access, AccessKind, AgentKind, Missing, Pair, Place, Report, UnderWay, Verdict,
+    Access, AccessKind, AgentKind, Missing, Pair, Place, Report, UnderWay, Unfollowed, Verdict,
 };
+use crate::samples::samples;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::VarId;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use carbyne_ir::scalar::Memory;
+
+/// Symbols for which a help gives values.
+const MOST_NAMED: usize = 8;
 
 impl Report {
     /// Errors for what is not ordered and for what is wrong, warnings for what cannot be said; in text order.
@@ -37,6 +43,10 @@ impl Report {
         }
         out.extend(grouped(p, kernel, missing));
         for u in &self.unfollowed {
+            if u.why == MANY_GRIDS {
+                out.push(self.of_many_grids(p, kernel, u));
+                continue;
+            }
             let name = u.buffer.map_or(String::new(), |b| format!(" `%{}`", p.buffers[b].name));
             let text = format!("it is not known what this {}{name}", u.kind.verb());
             out.push(
@@ -47,6 +57,31 @@ impl Report {
         }
         out.sort_by_key(|d| (d.span.start, d.span.end));
         out
+    }
+
+    /// That a kernel is not followed for all sizes, and what is known of some.
+    fn of_many_grids(&self, p: &Program, kernel: SpecId, u: &Unfollowed) -> Diagnostic {
+        let ordered = self.tried.iter().filter(|tried| tried.is_ordered()).count();
+        let known = match (ordered, self.tried.len()) {
+            (0, _) => "no sizes that were tried gave an answer",
+            (n, all) if n == all => "accesses are ordered for all sizes that were tried",
+            _ => "accesses are ordered for some of the sizes that were tried",
+        };
+        let values = samples(p, kernel).into_iter().next().unwrap_or_default();
+        let value = |symbol: &VarId| {
+            let n = values.get(symbol).map_or("..".to_owned(), i64::to_string);
+            format!("--sym {}={n}", p.arena.var_info(*symbol).name)
+        };
+        let sizes: Vec<String> = p.symbols.iter().take(MOST_NAMED).map(value).collect();
+        let more = if p.symbols.len() > MOST_NAMED { " .." } else { "" };
+        let text = "the order of accesses is not known for all sizes of the symbols";
+        Diagnostic::warning(Code::Undecided, u.place.span, text)
+            .label(u.why.clone())
+            .note(known)
+            .help(format!(
+                "try the sizes that you launch it with: `carbyne simulate FILE {}{more}`",
+                sizes.join(" ")
+            ))
     }
 }
 

@@ -26,6 +26,10 @@ pub(crate) enum Unwritten {
         "a Reduction along mode {mode} needs {extent} elements of it in a tile, which has {tile}"
     )]
     Reduces { mode: usize, extent: i64, tile: i64 },
+    #[error(
+        "a Reduction along mode {mode} needs all elements of it in a tile, and nothing says how many there are at most"
+    )]
+    Unbounded { mode: usize },
     #[error("`@{0}` has another number of operands where it is used")]
     Operands(String),
     #[error("no pointwise operation combines what {0} reduces")]
@@ -494,9 +498,11 @@ impl Writing<'_> {
                 let own = from.map(|v| self.graph.values[v].extents.clone()).unwrap_or_default();
                 let tile = self.place.extents_of(&own);
                 for mode in &step.axes {
-                    let most = self.graph.most(own[*mode]);
-                    if most.is_none_or(|most| tile[*mode] < most) {
-                        let (extent, tile) = (own[*mode], tile[*mode]);
+                    let Some(extent) = self.graph.most(own[*mode]) else {
+                        return Err(Unwritten::Unbounded { mode: *mode });
+                    };
+                    if tile[*mode] < extent {
+                        let tile = tile[*mode];
                         return Err(Unwritten::Reduces { mode: *mode, extent, tile });
                     }
                 }

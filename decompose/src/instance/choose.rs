@@ -18,7 +18,7 @@ use crate::names::Names;
 use crate::places;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
-use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, limits};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
     AttrValue, Chosen, Def, Expr, ExprKind, FORMAT_VERSION, Module, Spec, Stmt, StmtKind, TupleExpr,
@@ -41,8 +41,9 @@ const MOST_UNUSUAL: usize = 512;
 /// Ways of leaving modes to the grid that are looked at, of one strategy.
 const MOST_SLICES: usize = 12;
 
-/// How many instances are tried to be written of symbols.
+/// How many instances are tried to be written of symbols, and how many that can be are solved then.
 const MOST_SYMBOLIC: usize = 64;
+const MOST_SYMBOLIC_SOLVED: usize = 8;
 
 /// What all kernels of a module share.
 #[derive(Copy, Clone)]
@@ -59,6 +60,8 @@ pub(crate) struct Choosing<'a> {
     pub solve: &'a dyn Fn(&Module, bool) -> Result<Trial, Diagnostics>,
     /// The module as it is, where numbers stand for its symbols in `module`.
     pub symbols: Option<(&'a Module, &'a Symbols)>,
+    /// Why no numbers stand for its symbols, where it has some.
+    pub unsized_for: Option<&'a str>,
     /// Gives the kernels of a module that have no bodies theirs.
     pub plan: &'a dyn Fn(&Module) -> Result<WithBodies, Diagnostics>,
 }
@@ -70,6 +73,8 @@ pub(crate) struct Trial {
     pub cycles: f64,
     /// Whether a thread needs more registers than it has.
     pub spills: bool,
+    /// Bytes of shared memory that a block of one of the kernels needs, the most.
+    pub shared: i64,
 }
 
 /// What replaces a kernel-level spec.
@@ -299,7 +304,8 @@ impl Choosing<'_> {
         Ok(Planned { stmts, ranking, more })
     }
 
-    /// The module of the best instance, or of the first of the others, that can be written of symbols.
+    /// The module of the best instance, or of the first of the others, that can be written of symbols, and whose layouts are
+    /// found then: what a block holds may be other things than with numbers.
     fn symbolic(
         &self,
         of: &Module,
@@ -309,7 +315,7 @@ impl Choosing<'_> {
         candidates: &[Candidate],
         best: usize,
     ) -> Result<Module, Box<Diagnostic>> {
-        let mut refused = None;
+        let (mut refused, mut unsolved, mut solved) = (None, None, 0);
         let others = (0..candidates.len()).filter(|i| *i != best);
         for i in std::iter::once(best).chain(others).take(MOST_SYMBOLIC) {
             let c = &candidates[i];
@@ -329,10 +335,32 @@ impl Choosing<'_> {
                     false => Ok(module),
                 }
             });
-            match made {
-                Ok(module) => return Ok(module),
-                Err(why) => drop(refused.get_or_insert(format!("{}: {why}", c.by))),
+            let module = match made {
+                Ok(module) => module,
+                Err(why) => {
+                    refused.get_or_insert(format!("{}: {why}", c.by));
+                    continue;
+                }
+            };
+            if solved == MOST_SYMBOLIC_SOLVED {
+                break;
             }
+            solved += 1;
+            match (self.solve)(&module, true) {
+                Ok(trial) if trial.shared <= limits(self.table.arch).max_smem_per_block => {
+                    return Ok(module);
+                }
+                Ok(_) => {
+                    let why = "over symbols a block needs more shared memory than it has";
+                    refused.get_or_insert(format!("{}: {why}", c.by));
+                }
+                Err(errors) => {
+                    unsolved.get_or_insert(errors);
+                }
+            }
+        }
+        if let Some(d) = unsolved.and_then(|errors| errors.into_iter().next()) {
+            return Err(Box::new(d));
         }
         let spec = match &wanted.stmt.kind {
             StmtKind::Spec(spec) => spec.span,

@@ -24,6 +24,7 @@ mod place;
 mod refusal;
 pub(crate) mod said;
 mod sample;
+mod sizes;
 pub(crate) mod symbols;
 mod trials;
 mod write;

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 const UNITS: [i64; 3] = [64, 128, 256];
 /// The same where rows may be spread over many threads.
 const WIDE: [i64; 3] = [64, 256, 1024];
-/// Of what a product sums up.
-const SUMMED: [i64; 1] = [64];
+/// Of what a product sums up; instructions of few threads have tiles of no more.
+const SUMMED: [i64; 2] = [32, 64];
 /// Rows that one block may hold.
 const LONGEST: i64 = 1 << 16;
 /// What is rounded up by more than one in so many, and by more than the least, is not looked at.
@@ -34,7 +34,7 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             (true, false) => &SUMMED,
             (false, _) => &WIDE,
         };
-        let values = match symbols.and_then(|s| s.expression(*n)) {
+        let mut values = match symbols.and_then(|s| s.expression(*n)) {
             Some(_) => {
                 let mut all = multiples(*n, units);
                 // Tiles of whole rows hold the longest.
@@ -47,6 +47,10 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             }
             None => rounded(*n, units, multiplies),
         };
+        // Deep tiles first: what stands in their way is what is said.
+        if units == SUMMED {
+            values.reverse();
+        }
         all = all
             .into_iter()
             .flat_map(|numbers| {
@@ -105,8 +109,8 @@ fn multiples(n: i64, units: &[i64]) -> Vec<i64> {
         units.iter().filter_map(|u| n.checked_add(u - 1).map(|up| up / u * u)).collect();
     all.sort_unstable();
     all.dedup();
-    let least = all.first().copied().unwrap_or(n);
-    all.retain(|up| *up == least || (up - n).saturating_mul(WASTE) <= n);
+    let least = if units == SUMMED { 64 } else { units.iter().copied().min().unwrap_or(1) };
+    all.retain(|up| up - n < least || (up - n).saturating_mul(WASTE) <= n);
     all
 }
 
@@ -126,6 +130,8 @@ mod tests {
         assert_eq!(rounded(1000, &UNITS, true), [1024]);
         assert_eq!(rounded(4097, &UNITS, true), [4160, 4224, 4352]);
         assert_eq!(rounded(50257, &WIDE, true), [50304, 50432, 51200]);
+        assert_eq!(rounded(257, &SUMMED, true), [288, 320]);
+        assert_eq!(rounded(1000, &SUMMED, true), [1024]);
         assert_eq!(rounded(i64::MAX, &UNITS, true), [i64::MAX; 0]);
     }
 }

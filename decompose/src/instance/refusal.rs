@@ -10,7 +10,11 @@ use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, TupleExpr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, nearest};
 use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::text::print_number;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A length of rows that a block can hold.
+const HELD: i64 = 8192;
 
 /// What extents are padded to multiples of, as little as does.
 const PADDED: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -79,7 +83,7 @@ impl Choosing<'_> {
         let help = match why {
             Opaque::NotGlobal(_) => "declare it at the top, in GL",
             Opaque::Symbolic(_) => {
-                "give them as numbers or with `let` instead of `sym`, or write the body"
+                "state sizes that keep all facts, `typical M=4096`, or facts that leave smaller ones, or write the body"
             }
             Opaque::Meaningless => "add a `means` block, or write its body",
             Opaque::ViewOfResult => "reshape the operands instead, or write the body",
@@ -91,7 +95,13 @@ impl Choosing<'_> {
                 "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
             }
         };
-        Box::new(Diagnostic::new(Code::NoStrategy, spec.span, why.to_string()).help(help))
+        let d = Diagnostic::new(Code::NoStrategy, spec.span, why.to_string()).help(help);
+        Box::new(match (why, self.unsized_for) {
+            (Opaque::Symbolic(_), Some(unsized_for)) => {
+                d.label(format!("no numbers stand for the symbols: {unsized_for}"))
+            }
+            _ => d,
+        })
     }
 
     /// The error where no instance can be.
@@ -143,8 +153,17 @@ impl Choosing<'_> {
             d = d.note(format!("@{name}: {why}"));
         }
         let divides = refusals.values().any(|why| why.contains(" % "));
+        let unbounded =
+            matched.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
         let unmultiplied = matched.iter().find_map(|m| self.unmultiplied(&m.graph));
         let padded = (code == Code::NoStrategy && divides).then(|| self.padded(matched)).flatten();
+        if let Some(names) = unbounded.filter(|_| code == Code::NoStrategy) {
+            let bounds: Vec<String> = names.iter().map(|n| format!("{n} <= {HELD}")).collect();
+            return Box::new(d.help(format!(
+                "bound what is reduced, which a block holds whole: `where {}`; or write the body, with a loop over its tiles",
+                bounds.join(", ")
+            )));
+        }
         Box::new(d.help(match (code, divides) {
             (Code::NoStrategy, _) if unmultiplied.is_some() => unmultiplied.unwrap_or_default(),
             (Code::NoStrategy, true) => match padded {
@@ -158,6 +177,26 @@ impl Choosing<'_> {
                 "leave out a pin, or change it; `carbyne strategies` says what each strategy takes".to_owned()
             }
         }))
+    }
+
+    /// The sizes without a bound along which something is reduced.
+    fn unbounded(&self, graph: &graph::Graph) -> Vec<String> {
+        let Some((_, symbols)) = self.symbols else { return vec![] };
+        let mut names = vec![];
+        for step in &graph.steps {
+            let (Some(_), Some(graph::Input::Value(v))) = (step.reduces(), step.inputs.first())
+            else {
+                continue;
+            };
+            for axis in &step.axes {
+                let extent = graph.values[*v].extents[*axis];
+                let name = symbols.expression(extent).map(print_number);
+                names.extend(name.filter(|_| graph.most(extent).is_none()));
+            }
+        }
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// Which extents would have to be how large for a strategy that means the same: those that take the least.

@@ -6,18 +6,17 @@
 use super::choose::Match;
 use super::padded;
 use super::params::{self, Numbers};
+use super::sizes::{Said, Sizes};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Module, Stmt, StmtKind, ViewOp};
-use carbyne_ir::expr::VarId;
+use carbyne_ir::diag::Diagnostics;
+use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{MeansInput, Operand, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A size of which nothing else is said.
-const USUAL: i64 = 4096;
-/// How far numbers are put apart.
-const APART: i64 = 64;
-/// How many numbers are tried for one symbol.
-const MOST_TRIED: i64 = 64;
+/// The largest numbers that are tried, one after the other: of large ones a tensor may have more elements than can be
+/// counted, and what is computed of some may be a number that stands for something else.
+const LARGEST: [i64; 6] = [i64::MAX, 1 << 20, 4096, 3000, 1000, 250];
 /// How many tiles there may be in tests of conditions: they hold for all numbers of tiles, or for few of these.
 const TILES: [i64; 8] = [1, 2, 3, 5, 7, 12, 31, 64];
 
@@ -30,51 +29,65 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// For a program; none where it has no symbols, or where no numbers do.
-    pub(crate) fn of(p: &Program) -> Option<Self> {
+    /// The best for a program of those that are of use: such that all facts hold, or else others. None where it has no symbols.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub(crate) fn find<T>(
+        p: &Program,
+        of_use: impl Fn(&Self) -> Result<T, Diagnostics>,
+    ) -> Result<Option<(Self, T)>, String> {
         if p.symbols.is_empty() {
-            return None;
+            return Ok(None);
         }
-        // What is computed of symbols has no number of its own.
-        let sizes = p.specs.iter().filter_map(|(_, s)| s.means.as_ref()).flat_map(|m| &m.steps);
-        let mut sizes = sizes.flat_map(|s| &s.inputs).filter_map(|input| match input {
-            MeansInput::Size(d) => Some(*d),
-            MeansInput::Value(_) | MeansInput::Number(_) => None,
-        });
-        if sizes.any(|d| p.arena.var_id(d).is_none()) {
-            return None;
+        let constants = constants(p);
+        let said = Said::of(p)?;
+        let ways = [true, false].into_iter().flat_map(|kept| LARGEST.map(|n| (kept, n)));
+        let mut refused = None;
+        for (kept, largest) in ways {
+            let sizes = match kept {
+                true => said.kept(&constants, largest),
+                false => said.free(&constants, largest),
+            };
+            let found = sizes.and_then(|sizes| Symbols::of(p, sizes, &constants));
+            let Some(symbols) = found else { continue };
+            match of_use(&symbols) {
+                Ok(made) => return Ok(Some((symbols, made))),
+                Err(errors) => {
+                    let first = errors.iter().next();
+                    refused = refused.or(first.map(|d| format!("{}: {}", d.code, d.message)));
+                }
+            }
         }
-        let mut taken = constants(p);
+        Err(refused
+            .unwrap_or("what is computed of them has the numbers of other things".to_owned()))
+    }
+
+    /// With these numbers; none where one would stand for two things.
+    fn of(p: &Program, sizes: Sizes, constants: &BTreeSet<i64>) -> Option<Self> {
         let mut all = Symbols::default();
         for symbol in &p.symbols {
-            let info = p.arena.var_info(*symbol);
-            let typical = p.typical.iter().find(|(v, _)| v == symbol).map(|(_, n)| *n);
-            let first = typical.unwrap_or(USUAL);
-            let most = info.hi.unwrap_or(i64::MAX / 2);
-            let fits = |n: &i64, all: &Symbols| {
-                *n >= info.lo.max(1)
-                    && *n <= most
-                    && n % info.div.max(1) == 0
-                    && !taken.contains(n)
-                    && p.check_facts(&|v| {
-                        if v == *symbol { Some(*n) } else { all.values.get(&v).copied() }
-                    })
-                    .is_ok()
-            };
-            // Nothing divides them but what divides all values, so that what is chosen for them is for all.
-            let unit = info.div.clamp(1, i64::MAX / 4);
-            let step = (APART as u64).next_multiple_of(2 * unit as u64) as i64;
-            let multiple = first.min(most) / unit;
-            let start = (multiple - 1 + multiple % 2) * unit;
-            let near = (0..MOST_TRIED).flat_map(|k| {
-                let apart = k.saturating_mul(step);
-                [start.saturating_add(apart), start.saturating_sub(apart)]
-            });
-            let small = (1..=MOST_TRIED).map(|k| k.saturating_mul(unit));
-            let n = near.chain(small).find(|n| fits(n, &all))?;
-            taken.insert(n);
+            let n = *sizes.values.get(symbol)?;
+            // What a symbol always is may stand in the text for itself.
+            let stands_for_itself = constants.contains(&n) || (-1..=1).contains(&n);
+            if !(sizes.fixed.contains(symbol) && stands_for_itself) {
+                let name = Expr::name(p.arena.var_info(*symbol).name);
+                all.of.entry(n).or_insert((name, sizes.most.get(symbol).copied()));
+            }
             all.values.insert(*symbol, n);
-            all.of.insert(n, (Expr::name(info.name), info.hi));
+        }
+        // What is computed of symbols has a number of its own.
+        let mut computed: BTreeMap<i64, Dim> = BTreeMap::new();
+        for d in computed_of(p) {
+            let n = p.arena.eval(d, &|v| all.values.get(&v).copied()).ok()?;
+            if computed.get(&n) == Some(&d) {
+                continue;
+            }
+            if (-1..=1).contains(&n) || constants.contains(&n) || all.of.contains_key(&n) {
+                return None;
+            }
+            all.of.insert(n, (p.expression(d)?, p.arena.range(d).1));
+            computed.insert(n, d);
         }
         Some(all)
     }
@@ -178,6 +191,25 @@ impl Symbols {
 
 fn names(c: &Compare, name: &str) -> bool {
     params::names(&c.lhs, name) || params::names(&c.rhs, name)
+}
+
+/// Sizes in `means` blocks and extents of tensors that are neither symbols nor numbers.
+fn computed_of(p: &Program) -> Vec<Dim> {
+    let steps = p.specs.iter().filter_map(|(_, s)| s.means.as_ref()).flat_map(|m| &m.steps);
+    let sizes = steps.flat_map(|s| &s.inputs).filter_map(|input| match input {
+        MeansInput::Size(d) => Some(*d),
+        MeansInput::Value(_) | MeansInput::Number(_) => None,
+    });
+    let mut all: Vec<Dim> = sizes.collect();
+    for (_, tensor) in p.tensors.iter() {
+        all.extend(tensor.concat().leaves().iter().map(|(extent, _)| *extent));
+    }
+    let is_symbol = |d: &Dim| p.arena.var_id(*d).is_some();
+    all.retain(|d| d.as_const().is_none() && !is_symbol(d));
+    let only_symbols = |d: &Dim| p.arena.vars_of(*d).iter().all(|v| p.symbols.contains(v));
+    all.retain(only_symbols);
+    all.dedup();
+    all
 }
 
 /// Constant extents and strides of tensors, and whole numbers among operands.

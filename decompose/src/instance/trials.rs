@@ -204,7 +204,7 @@ impl<'a> Trials<'a> {
             Err(e) => return self.refuse(e, ranked),
         };
         match (self.choosing.solve)(&module, ordered) {
-            Ok(Trial { cycles, spills }) => {
+            Ok(Trial { cycles, spills, .. }) => {
                 // What is written by hand is costed by the bound alone.
                 let cycles = cycles.max(c.bound);
                 ranked.cycles = Some(cycles);

@@ -52,6 +52,16 @@ pub struct Candidate {
     crosses: bool,
 }
 
+impl Candidate {
+    /// Whether another one moves the same elements with the same instruction.
+    pub(super) fn moves_like(&self, other: &Candidate) -> bool {
+        self.atom == other.atom
+            && self.part == other.part
+            && (&self.f, &self.g) == (&other.f, &other.g)
+            && (&self.src_run, &self.dst_run) == (&other.src_run, &other.dst_run)
+    }
+}
+
 /// How a copy spreads a tensor over threads that nothing else spreads.
 #[derive(Copy, Clone, Debug)]
 struct Way {

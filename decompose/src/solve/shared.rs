@@ -86,6 +86,7 @@ pub(super) fn open(
         bits,
         outer: shape.len().saturating_sub(innermost),
         shape,
+        twins: twins(p, id, accesses),
         accesses,
         order,
         rest,
@@ -103,6 +104,26 @@ pub(super) fn open(
     }
     let conflict = search.conflict.and_then(|at| search.seen.conflicts.into_iter().nth(at));
     Err(conflict.unwrap_or(Unfit::NoCandidates))
+}
+
+/// Of each access the first whose candidates move the same elements between the same threads and places, as the loads of the
+/// slices of a loop that is written out do. What serves one best serves the other best.
+fn twins(p: &Program, id: BufferId, accesses: &Accesses<'_>) -> Vec<Option<usize>> {
+    let side = |op: &Op| {
+        let (src, dst) = ends(p, op)?;
+        let own = if p.tensors[src].buffer == id { src } else { dst };
+        Some((ops::whole(p, own)?, own == src))
+    };
+    let sides: Vec<_> = accesses.iter().map(|(op, _)| side(op)).collect();
+    let alike = |a: &[Candidate], b: &[Candidate]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.moves_like(b))
+    };
+    let twin = |at: usize| {
+        sides[at].as_ref()?;
+        (0..at)
+            .find(|other| sides[*other] == sides[at] && alike(accesses[*other].1, accesses[at].1))
+    };
+    (0..accesses.len()).map(twin).collect()
 }
 
 /// The place of a reason in [`Seen::conflicts`].
@@ -160,6 +181,8 @@ struct Combinations<'a> {
     shape: Vec<i64>,
     outer: usize,
     accesses: &'a Accesses<'a>,
+    /// Of each access the first that is the same: it takes the same candidate.
+    twins: Vec<Option<usize>>,
     /// The candidates of each access as they are looked at, with the cost of the instructions and that of a wavefront a
     /// phase.
     order: Vec<Vec<(usize, f64, f64)>>,
@@ -191,8 +214,12 @@ impl Combinations<'_> {
             }
             return;
         }
+        let same = self.twins[at].map(|first| pick[first]);
         for n in 0..self.order[at].len() {
             let (i, cost, phases) = self.order[at][n];
+            if same.is_some_and(|same| same != i) {
+                continue;
+            }
             if self.budget.cut_off || self.worse(least + cost + phases + self.rest[at + 1]) {
                 break;
             }

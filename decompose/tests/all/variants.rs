@@ -26,11 +26,11 @@ fn check(case: &MatMul) {
 
 #[test]
 fn sizes_that_no_tile_divides() {
-    let sizes = [(100, 100, 100), (1, 1, 1), (3, 17, 5), (65, 63, 33), (129, 8, 257)];
-    let tables = [sm_80(), AtomTable::new(Arch::Sm90a)];
-    for (i, size) in sizes.into_iter().enumerate() {
+    let sizes = [(100, 100, 100), (1, 1, 1), (3, 17, 5), (65, 63, 33)];
+    let tables = [sm_80(), AtomTable::new(Arch::Sm90a), AtomTable::new(Arch::Sm70)];
+    let cases = sizes.into_iter().enumerate().map(|(i, size)| (size, &tables[i % 2]));
+    for (size, table) in cases.chain(tables.iter().map(|table| ((129, 8, 257), table))) {
         let src = MatMul { size, ..MatMul::default() }.text();
-        let table = &tables[i % 2];
         let d = decomposed(&src, table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
         let report = run(&d.program, table);
         let report = report.unwrap_or_else(|e| panic!("{src}{}\n{e:?}", d.text));

@@ -1,10 +1,10 @@
 //! What is said of symbols: facts that every launch keeps, and whether given values keep them.
 
 use super::Program;
-use crate::ast::CmpOp;
+use crate::ast::{CmpOp, Expr};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::prove::Assumptions;
-use crate::expr::{Dim, ExprArena, VarId, VarInfo};
+use crate::expr::{Dim, ExprArena, Node, VarId, VarInfo};
 use crate::layout::LayoutError;
 use crate::span::Span;
 
@@ -40,9 +40,79 @@ impl Fact {
         let side = |dim| program.arena.eval(dim, value);
         Ok(Some(self.op.holds(side(self.lhs)?, side(self.rhs)?)))
     }
+
+    /// What is at least zero because it holds.
+    pub fn differences(&self, program: &Program) -> Vec<Dim> {
+        differences(&program.arena, self.lhs, self.op, self.rhs)
+    }
+}
+
+/// The numbers that leave `rest` where they are divided by `by`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Residue {
+    /// At least 1.
+    pub by: i64,
+    /// At least 0, less than `by`.
+    pub rest: i64,
+}
+
+impl Residue {
+    /// The numbers that are among others, too: none where no number is. Where their divisor does not fit 64 bits, these
+    /// numbers stay as they are.
+    #[must_use]
+    pub fn and(self, other: Residue) -> Option<Residue> {
+        let [a, b] = [self.by, other.by].map(i128::from);
+        let (mut old, mut rest) = ((a, 1i128), (b, 0i128));
+        while rest.0 != 0 {
+            let q = old.0 / rest.0;
+            (old, rest) = (rest, (old.0 - q * rest.0, old.1 - q * rest.1));
+        }
+        let (gcd, of_a) = old;
+        let apart = i128::from(other.rest) - i128::from(self.rest);
+        if apart % gcd != 0 {
+            return None;
+        }
+        let Ok(by) = i64::try_from(a / gcd * b) else { return Some(self) };
+        let turns = (apart / gcd * of_a).rem_euclid(b / gcd);
+        let rest = i64::try_from(i128::from(self.rest) + a * turns);
+        Some(rest.map_or(self, |rest| Residue { by, rest }))
+    }
+
+    /// The least of the numbers that is not below another.
+    #[must_use]
+    pub fn least(self, from: i64) -> Option<i64> {
+        from.checked_add(self.rest.checked_sub(from)?.rem_euclid(self.by))
+    }
 }
 
 impl Program {
+    /// What remainders a symbol has by what divides it and by facts such as `M % 64 == 1`; none where two of them never hold
+    /// together.
+    pub fn residue(&self, symbol: VarId) -> Option<Residue> {
+        let divided = Residue { by: self.arena.var_info(symbol).div.max(1), rest: 0 };
+        let of_facts = self.facts.iter().filter_map(|f| self.remainder(symbol, f.lhs, f.op, f.rhs));
+        of_facts.into_iter().try_fold(divided, Residue::and)
+    }
+
+    /// The same of one comparison; none where it says nothing of that kind.
+    pub(crate) fn remainder(
+        &self,
+        symbol: VarId,
+        lhs: Dim,
+        op: CmpOp,
+        rhs: Dim,
+    ) -> Option<Residue> {
+        let (Dim::Expr(id), Dim::Const(rest), CmpOp::Eq) = (lhs, rhs, op) else { return None };
+        let Node::Mod(of, Dim::Const(by)) = self.arena.node(id) else { return None };
+        let own = self.arena.var_id(of) == Some(symbol) && by >= 1 && (0..by).contains(&rest);
+        own.then_some(Residue { by, rest })
+    }
+
+    /// An expression of symbols as the text would have it.
+    pub fn expression(&self, dim: Dim) -> Option<Expr> {
+        crate::expand::expression(self, dim)
+    }
+
     /// Checks values of symbols against all that is said of them, facts first, then ranges and divisors. Symbols without a
     /// value, and facts about these, are passed over. Whoever launches a kernel asks this first.
     ///
@@ -98,7 +168,7 @@ impl Program {
 
     /// The facts as differences that are at least zero, to prove others with.
     pub fn assumptions(&self) -> Assumptions {
-        let all = self.facts.iter().flat_map(|f| differences(&self.arena, f.lhs, f.op, f.rhs));
+        let all = self.facts.iter().flat_map(|f| f.differences(self));
         let mut all = Assumptions::new(&self.arena, all);
         self.symbols.iter().for_each(|symbol| all.about(*symbol));
         all

@@ -375,10 +375,16 @@ impl Resolver {
         use ast::StmtKind as A;
         match &stmt.kind {
             A::Let(defs) => {
+                // Those behind one that is wrong are defined all the same.
+                let mut failed = None;
                 for (name, expr) in defs {
-                    self.bind_constant(name, expr)?;
+                    if let Err(d) = self.bind_constant(name, expr)
+                        && let Some(before) = failed.replace(d)
+                    {
+                        self.errors.push(*before);
+                    }
                 }
-                Ok(None)
+                failed.map_or(Ok(None), Err)
             }
             A::Sym(sym) => self.sym(sym).map(|()| None),
             A::Symbols(all) => self.symbols(all).map(|()| None),

@@ -17,6 +17,8 @@ enum Alone {
         op: CmpOp,
         lo: Option<i64>,
         hi: Option<i64>,
+        /// What divides that.
+        div: i64,
     },
     Divides(i64),
 }
@@ -114,13 +116,16 @@ impl Resolver {
         };
         // A name that is not defined yet has no range here, and is looked for again when it has.
         let range = |e: &Expr| match symbol(e).and_then(|k| infos.get(k)) {
-            Some(info) => (Some(info.lo), info.hi),
-            None => self.expr(e).map_or((None, None), |dim| self.p.arena.range(dim)),
+            Some(info) => (Some(info.lo), info.hi, info.div),
+            None => self.expr(e).map_or((None, None, 1), |dim| {
+                let (lo, hi) = self.p.arena.range(dim);
+                (lo, hi, self.p.arena.divisor(dim))
+            }),
         };
         let sides = [(&c.lhs, c.op, &c.rhs), (&c.rhs, c.op.flipped(), &c.lhs)];
         let compared = sides.into_iter().filter_map(|(own, op, other)| {
-            let (lo, hi) = range(other);
-            Some((symbol(own)?, Alone::Compares { op, lo, hi }))
+            let (lo, hi, div) = range(other);
+            Some((symbol(own)?, Alone::Compares { op, lo, hi, div }))
         });
         let constant = |e: &Expr| self.expr(e).ok().and_then(Dim::as_const);
         let divided = || match &c.lhs.kind {
@@ -164,6 +169,19 @@ impl Resolver {
                     .label("no values of the symbols keep this and what is said before it")
                     .help("remove it, or a fact that contradicts it"),
             );
+        }
+        for symbol in vars {
+            let Some(residue) = self.p.remainder(symbol, lhs, c.op, rhs) else { continue };
+            let VarInfo { name, lo, hi, .. } = self.p.arena.var_info(symbol);
+            let all = self.p.residue(symbol).and_then(|before| before.and(residue));
+            let first = all.and_then(|all| all.least(lo));
+            if first.is_none_or(|first| hi.is_some_and(|hi| first > hi)) {
+                return fail(
+                    Diagnostic::new(Code::Facts, span, format!("no value of `{name}` is left"))
+                        .label(format!("`{text}` does not hold with what is said before it"))
+                        .help(format!("remove one of the facts about `{name}`, or change it")),
+                );
+            }
         }
         self.assume(lhs, c.op, rhs);
         self.p.facts.push(Fact { lhs, op: c.op, rhs, text, span });
@@ -240,7 +258,11 @@ fn narrowed(info: &mut VarInfo, alone: &Alone) -> Option<i64> {
         Alone::Divides(n) => {
             info.div = (info.div / crate::leaf::gcd(info.div, n)).checked_mul(n)?
         }
-        Alone::Compares { op, lo, hi } => {
+        Alone::Compares { op, lo, hi, div } => {
+            // A constant is a range of its own, of which no divisor says more.
+            if op == CmpOp::Eq && div > 1 && (lo.is_none() || lo != hi) {
+                info.div = (info.div / crate::leaf::gcd(info.div, div)).checked_mul(div)?;
+            }
             let (least, most) = match op {
                 CmpOp::Lt => (None, hi.map(|hi| hi.checked_sub(1))),
                 CmpOp::Le => (None, hi.map(Some)),

@@ -261,7 +261,7 @@ impl Reference {
         {
             return Judged::Unstated;
         }
-        let ints = case.data == Data::SmallIntegers;
+        let ints = case.data == Data::SmallIntegers && computed.integers;
         let stated = bound.as_slice();
         let allowed = tolerance(&self.meaning, scalar, exact, magnitude, ints, stated);
         let near = |error: f64| Wanted::Near { exact, allowed, error };

@@ -76,6 +76,13 @@ pub struct Computed {
     /// For each, the sum of the magnitudes that were added up: what rounding errors are relative to. Of a
     /// pointwise function, the magnitude of its first operand.
     pub magnitudes: Vec<f64>,
+    /// Whether all that is added up are integers.
+    pub integers: bool,
+}
+
+/// Whether all of some numbers are integers.
+pub(crate) fn are_integers(numbers: &[f64]) -> bool {
+    numbers.iter().all(|x| x.fract() == 0.0)
 }
 
 /// Why a spec has no meaning of its own.
@@ -262,6 +269,17 @@ impl Meaning {
     /// The values of the output. `inputs` are those of the tensors and literals in order, `before` those of
     /// the output where [`Meaning::reads_output`].
     pub fn compute(&self, inputs: &[Vec<f64>], before: &[f64], n_out: usize) -> Computed {
+        let integers =
+            self.adds() && inputs.iter().all(|x| are_integers(x)) && are_integers(before);
+        Computed { integers, ..self.computed(inputs, before, n_out) }
+    }
+
+    /// Whether it adds up what it reads.
+    fn adds(&self) -> bool {
+        matches!(self, Meaning::MatMul { .. } | Meaning::Reduction { .. } | Meaning::Accumulate(..))
+    }
+
+    fn computed(&self, inputs: &[Vec<f64>], before: &[f64], n_out: usize) -> Computed {
         let none = Vec::new();
         let input = |i: usize| inputs.get(i).unwrap_or(&none);
         match self {
@@ -281,7 +299,7 @@ impl Meaning {
                 };
                 let values = both().map(of).collect();
                 let magnitudes = both().map(|(x, y)| x.abs() + y.abs()).collect();
-                Computed { values, magnitudes }
+                Computed { values, magnitudes, integers: false }
             }
             Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
             Meaning::Unary(op) => of_operand(input(0), |_, x| unary(*op, x)),
@@ -300,8 +318,8 @@ impl Meaning {
                 })
             }
             Meaning::MatMul { l, m, n, k, set, acc } => {
-                let mut out =
-                    Computed { values: vec![0.0; l * m * n], magnitudes: vec![0.0; l * m * n] };
+                let (values, magnitudes) = (vec![0.0; l * m * n], vec![0.0; l * m * n]);
+                let mut out = Computed { values, magnitudes, integers: false };
                 if !set {
                     out.values.copy_from_slice(before);
                     out.magnitudes.iter_mut().zip(before).for_each(|(to, c)| *to = c.abs());
@@ -323,12 +341,12 @@ impl Meaning {
 /// A function of each element of the first operand.
 fn of_operand(x: &[f64], f: impl Fn(usize, f64) -> f64) -> Computed {
     let values = x.iter().enumerate().map(|(i, x)| f(i, *x)).collect();
-    Computed { values, magnitudes: x.iter().map(|x| x.abs()).collect() }
+    Computed { values, magnitudes: x.iter().map(|x| x.abs()).collect(), integers: false }
 }
 
 fn plain(values: Vec<f64>) -> Computed {
     let magnitudes = values.iter().map(|v| v.abs()).collect();
-    Computed { values, magnitudes }
+    Computed { values, magnitudes, integers: false }
 }
 
 /// Extents l, m, n, k where the modes fit.
@@ -347,7 +365,7 @@ fn match_modes(a: &[i64], b: &[i64], c: &[i64]) -> Option<(usize, usize, usize, 
 
 /// With batches, rows count (l, m) together and a column of B is found by its own batch.
 fn matmul((rows, n, k, l): (usize, usize, usize, usize), a: &[f64], b: &[f64], out: &mut Computed) {
-    let Computed { values, magnitudes } = out;
+    let Computed { values, magnitudes, .. } = out;
     if l == 1 {
         return exact::products([rows, n, k], a, b, (values, magnitudes));
     }
@@ -374,7 +392,8 @@ fn reduce(op: ReduceOp, acc: Scalar, modes: &[usize], removed: &[bool], input: &
         magnitudes[at] += x.abs();
     }
     let none = pointwise::of_none(op, acc);
-    Computed { values: values.into_iter().map(|v| v.unwrap_or(none)).collect(), magnitudes }
+    let values = values.into_iter().map(|v| v.unwrap_or(none)).collect();
+    Computed { values, magnitudes, integers: false }
 }
 
 /// Σ x·y, and Σ |x·y|.

@@ -15,8 +15,8 @@
 //!   rounded result, so its rounding is in it), and 2⁻⁵²·|e| for the reference.
 //! - Moves and Init: bits, no tolerance. Integer outputs: none either, save half a unit for casts.
 //!
-//! Where inputs are small integers and S is an integer that the accumulator and the output hold exactly,
-//! every order of summation is exact, and nothing is allowed. Nothing is near a reference that is infinite or no
+//! Where all that is added up are small integers and S is one that the accumulator and the output hold exactly,
+//! every order of summation is exact, and nothing is allowed. That S is an integer says nothing of its terms. Nothing is near a reference that is infinite or no
 //! number.
 
 use super::Meaning;

@@ -84,7 +84,8 @@ impl Want {
                 let magnitude = computed.magnitudes[e];
                 let allowed = || {
                     let stated = &reference.stated;
-                    tolerance(meaning, scalar, want, magnitude, small_ints, stated)
+                    let ints = small_ints && computed.integers;
+                    tolerance(meaning, scalar, want, magnitude, ints, stated)
                 };
                 if let Some(bits) = bits {
                     let got = decode(scalar, bits);
@@ -476,7 +477,7 @@ fn sums(
     let mut shadows = entry.iter_mut().map(|t| std::mem::take(t).map(|t| t.shadows));
     let inputs: Vec<Vec<f64>> = shadows.by_ref().take(n_inputs).collect::<Option<_>>()?;
     let before = if meaning.reads_output() { shadows.next()?? } else { Vec::new() };
-    let Computed { values, magnitudes } = meaning.compute(&inputs, &before, n);
+    let Computed { values, magnitudes, .. } = meaning.compute(&inputs, &before, n);
     Some(Exact::of_sums(values, magnitudes))
 }
 

@@ -1,9 +1,9 @@
 //! Tensors of a program on the GPU, and its kernels ready to be launched.
 
 use super::Built;
-use carbyne_codegen::Param;
+use carbyne_codegen::{CudaKernel, Param};
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::BufferId;
+use carbyne_ir::program::{BufferId, SpecId};
 use carbyne_launch::{
     Arguments, Buffer, Fallible, Function, Gpu, Launch, MapValues, Module, Sequence, TensorMap,
 };
@@ -24,6 +24,19 @@ impl Memory {
     pub(in crate::commands) fn of(&self, buffer: BufferId) -> Option<&Buffer> {
         self.buffers.get(&buffer)
     }
+}
+
+/// How many blocks a kernel is launched with.
+pub(in crate::commands) fn blocks_of(
+    trial: &Trial<'_>,
+    kernel: &CudaKernel,
+    spec: SpecId,
+) -> Fallible<i64> {
+    trial.n_blocks(spec).ok_or_else(|| {
+        let text = format!("the number of blocks of the kernel `{}` is not known", kernel.name);
+        let d = Diagnostic::new(Code::Symbolic, Default::default(), text);
+        Box::new(d.help("give every symbol a value with `--sym NAME=VALUE`"))
+    })
 }
 
 /// What a buffer holds, if nothing behind it was written. `name` is that of its tensor.
@@ -86,7 +99,7 @@ impl Loaded {
                 |v| trial.symbol(v),
                 |map: &MapValues| TensorMap::encode(map).map(|map| map.words()),
             )?;
-            let launch = Launch::of(kernel, trial.n_blocks(compiled.spec).unwrap_or(-1))?;
+            let launch = Launch::of(kernel, blocks_of(trial, kernel, compiled.spec)?)?;
             modules.push(gpu.load(&compiled.binary)?);
             calls.push((launch, arguments));
         }

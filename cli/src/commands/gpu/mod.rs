@@ -8,7 +8,7 @@ mod memory;
 mod turns;
 
 pub(super) use built::{Builder, Built, in_parallel, side_by_side};
-pub(super) use memory::{Loaded, Memory, guarded, refill, unguarded};
+pub(super) use memory::{Loaded, Memory, blocks_of, guarded, refill, unguarded};
 pub(super) use turns::{Clock, Times};
 
 use super::run::runs;

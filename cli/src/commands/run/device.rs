@@ -6,6 +6,7 @@
 use super::report::{self, Ran};
 use super::{Diagnostic, elsewhere};
 use crate::args::{MessageFormat, Run};
+use crate::commands::gpu::blocks_of;
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::How;
 use crate::tuned::Tuning;
@@ -224,7 +225,8 @@ impl Session<'_> {
         let number = |b| trial.image(b);
         let arguments = Arguments::of(kernel, arena, address, number, |v| trial.symbol(v), encode);
         let arguments = arguments.map_err(outside)?;
-        let launch = Launch::of(kernel, trial.n_blocks(id).unwrap_or(-1)).map_err(outside)?;
+        let blocks = blocks_of(trial, kernel, id).map_err(outside)?;
+        let launch = Launch::of(kernel, blocks).map_err(outside)?;
         let module = self.gpu.load(binary).map_err(outside)?;
         let function = module.function(kernel, launch).map_err(outside)?;
         self.gpu.launch(&function, launch, &arguments, patience).map_err(outside)?;
