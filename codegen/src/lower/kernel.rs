@@ -254,6 +254,7 @@ fn lowered(
         asynchronous: HashSet::new(),
         in_flight: vec![],
         advances: vec![],
+        outers: vec![],
         maps: HashMap::new(),
         arena: Arena::default(),
         barriers: vec![],

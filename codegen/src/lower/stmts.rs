@@ -54,12 +54,15 @@ impl Lowering<'_> {
                 } else {
                     self.advance(*var, body);
                 }
+                self.enter(*var, first, *step, body);
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
                 let mut body = self.stmts(body, who);
                 self.namer.close();
-                let (mut out, last) = self.carried(carried, *var, first)?;
+                let mut out = self.leave();
+                let (before, last) = self.carried(carried, *var, (first, *end))?;
+                out.extend(before);
                 body.extend(last);
                 if written_out {
                     self.unrolls(*var, false);

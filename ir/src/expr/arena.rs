@@ -79,6 +79,12 @@ impl ExprArena {
         }
     }
 
+    /// The expression that a variable is; none where it is of another arena.
+    #[must_use]
+    pub fn dim_of(&self, var: VarId) -> Option<Dim> {
+        self.expr_of(var).map(Dim::Expr)
+    }
+
     /// The expression that a variable is.
     pub(super) fn expr_of(&self, var: VarId) -> Option<ExprId> {
         self.read().index.get(&Node::Var(var)).copied()
