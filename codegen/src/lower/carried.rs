@@ -8,6 +8,9 @@
 //! What depends on `k` through `X / S` alone changes only where the ring begins again: where it divides by what is known at
 //! run time, it is a variable, too, and is computed anew there.
 //!
+//! What divides by what is known at run time is computed once, where its variables get their values, and not wherever it is
+//! used: there the compiler would divide again under each condition.
+//!
 //! Where a variable has at the end of the loop the value with which the loop begins in the next iteration of the loop around
 //! it, it is set once before that.
 
@@ -89,6 +92,86 @@ impl Lowering<'_> {
             }
         }
         carried
+    }
+
+    /// Quotients by what is known at run time, and what follows from them, that are known as soon as these variables are; they
+    /// print as variables from now on.
+    pub(super) fn fix(&mut self, vars: &[VarId], body: &[program::Stmt]) -> Vec<(ExprId, String)> {
+        let mut found = vec![];
+        let mut seen = HashSet::new();
+        let mut todo = self.dims_of(body);
+        todo.reverse();
+        while let Some(dim) = todo.pop() {
+            let Dim::Expr(id) = dim else { continue };
+            if self.indices.carries(id) || !seen.insert(id) {
+                continue;
+            }
+            let node = self.p.arena.node(id);
+            let used = self.p.vars_in(dim);
+            if used.iter().all(|v| !vars.contains(v)) {
+                continue;
+            }
+            let whole = !matches!(node, Node::Linear { .. } | Node::Var(_));
+            if whole && used.iter().all(|v| self.indices.is_bound(*v)) && self.divides(id) {
+                let name = self.namer.admit("place", "p");
+                found.push((id, name));
+                continue;
+            }
+            match node {
+                Node::Var(_) => {}
+                Node::Linear { terms, .. } => {
+                    todo.extend(terms.iter().rev().map(|(t, _)| Dim::Expr(*t)));
+                }
+                Node::Mul(a, b)
+                | Node::Div(a, b)
+                | Node::Mod(a, b)
+                | Node::CeilDiv(a, b)
+                | Node::Min(a, b)
+                | Node::Max(a, b) => todo.extend([b, a]),
+            }
+        }
+        for (id, name) in &found {
+            let wide = !self.indices.is_narrow(Dim::Expr(*id));
+            self.names(*id, name, wide);
+        }
+        found
+    }
+
+    /// Their declarations, of those that have been used. They print as themselves again.
+    pub(super) fn fixed(&mut self, found: Vec<(ExprId, String)>) -> Fallible<Vec<Stmt>> {
+        let used: Vec<_> = found.into_iter().filter(|(id, _)| self.no_longer(*id)).collect();
+        let declared = used.into_iter().map(|(id, name)| {
+            let at = Dim::Expr(id);
+            let ty = Indices::type_of(!self.indices.is_narrow(at));
+            Ok(Stmt::constant(ty, name, self.index(at)?))
+        });
+        declared.collect()
+    }
+
+    /// Whether an expression divides by what is known at run time alone.
+    fn divides(&self, id: ExprId) -> bool {
+        let mut todo = vec![Dim::Expr(id)];
+        while let Some(dim) = todo.pop() {
+            let Dim::Expr(id) = dim else { continue };
+            match self.p.arena.node(id) {
+                Node::Var(_) => {}
+                Node::Linear { terms, .. } => {
+                    todo.extend(terms.iter().map(|(t, _)| Dim::Expr(*t)));
+                }
+                Node::Div(_, b) | Node::Mod(_, b) | Node::CeilDiv(_, b)
+                    if b.as_const().is_none() =>
+                {
+                    return true;
+                }
+                Node::Mul(a, b)
+                | Node::Div(a, b)
+                | Node::Mod(a, b)
+                | Node::CeilDiv(a, b)
+                | Node::Min(a, b)
+                | Node::Max(a, b) => todo.extend([b, a]),
+            }
+        }
+        false
     }
 
     /// Begins a loop around others, in the scope around it.

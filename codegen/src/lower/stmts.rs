@@ -18,13 +18,24 @@ impl Lowering<'_> {
     pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
         let mut out = vec![];
         let declared = self.in_flight.len();
-        for stmt in stmts {
+        // What was found at each statement that binds variables, and behind which line it is declared.
+        let mut places = vec![];
+        for (n, stmt) in stmts.iter().enumerate() {
             if self.errors.is_full() {
                 break;
             }
             match self.stmt(stmt, who) {
                 Ok(lines) => out.extend(lines),
                 Err(d) => self.errors.push(*errors::at(stmt.span)(d)),
+            }
+            if let program::StmtKind::Indices(vars) = &stmt.kind {
+                places.push((out.len(), self.fix(vars, &stmts[n + 1..])));
+            }
+        }
+        for (at, found) in places.into_iter().rev() {
+            match self.fixed(found) {
+                Ok(lines) => drop(out.splice(at..at, lines)),
+                Err(d) => self.errors.push(*d),
             }
         }
         self.in_flight.truncate(declared);
@@ -58,7 +69,10 @@ impl Lowering<'_> {
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
-                let mut body = self.stmts(body, who);
+                let places = if written_out { vec![] } else { self.fix(&[*var], body) };
+                let mut lines = self.stmts(body, who);
+                let mut body = self.fixed(places)?;
+                body.append(&mut lines);
                 self.namer.close();
                 let mut out = self.leave();
                 let (before, last) = self.carried(carried, *var, (first, *end))?;
