@@ -388,12 +388,8 @@ impl Lowering<'_> {
                     _ => None,
                 }
             }
-            Node::Mod(x, size) if self.pays(var, x, size) => {
-                Some((x, size, None))
-            }
-            Node::Div(x, size) if self.pays(var, x, size) => {
-                Some((x, size, Some(TurnKind::Count)))
-            }
+            Node::Mod(x, size) if self.pays(var, x, size) => Some((x, size, None)),
+            Node::Div(x, size) if self.pays(var, x, size) => Some((x, size, Some(TurnKind::Count))),
             _ => None,
         }
     }
@@ -420,7 +416,9 @@ impl Lowering<'_> {
         let Dim::Expr(id) = x else { return false };
         let sized = match size {
             Dim::Const(size) => size >= 2 && i32::try_from(size).is_ok(),
-            Dim::Expr(id) => self.is_fixed(var, id) && arena.range(size).0.is_some_and(|lo| lo >= 0),
+            Dim::Expr(id) => {
+                self.is_fixed(var, id) && arena.range(size).0.is_some_and(|lo| lo >= 0)
+            }
         };
         if !sized {
             return false;

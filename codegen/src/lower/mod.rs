@@ -51,6 +51,8 @@ struct Lowering<'p> {
     advances: Vec<advance::Advance>,
     /// Loops that are being lowered, outermost first.
     outers: Vec<carried::Outer>,
+    /// Pointers before loops that are written out.
+    bases: advance::Bases,
     /// Parameters that are tensor maps.
     maps: HashMap<MapId, String>,
     arena: Arena,
