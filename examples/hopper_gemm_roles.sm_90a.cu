@@ -157,48 +157,49 @@ hopper_gemm_roles(
         :
         : "memory");
     if (elected) {
-      // line 44: Spec (%A, %B, %full, %empty) -> (%As, %Bs)
-      for (int t = b; t < 12; t += 3) {  // line 45
-        int stage = floor_mod(floor_div(t - b, 3), 2) * 2;
-        int phase = floor_mod(floor_div(t - b, 3) + floor_div(t - b, 6) + 1, 2);
-        for (int k = 0; k < 6; k += 1) {  // line 47
-          // line 50: mbarrier.wait
-          asm volatile(
-              "{\n"
-              ".reg .pred complete;\n"
-              "again:\n"
-              "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
-              "@!complete bra again;\n"
-              "}\n"
-              :
-              : "r"(shared_address(&empty[stage])), "r"(phase)
-              : "memory");
-          // line 51: mbarrier.expect
-          asm volatile(
-              "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
-              :
-              : "r"(shared_address(&full[stage])), "r"(49152)
-              : "memory");
-          // line 52: cp.async.bulk.tensor.2d.shared.global
-          asm volatile(
-              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-              "[%0], [%1, {%2, %3}], [%4];\n"
-              :
-              : "r"(shared_address(&As[stage * 8192])), "l"(&mA), "r"(k * 64),
-                "r"(t / 6 * 256 + t % 2 * 128), "r"(shared_address(&full[stage]))
-              : "memory");
-          // line 55: cp.async.bulk.tensor.2d.shared.global
-          asm volatile(
-              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-              "[%0], [%1, {%2, %3}], [%4];\n"
-              :
-              : "r"(shared_address(&Bs[stage * 16384])), "l"(&mB), "r"(k * 64),
-                "r"((t / 2) % 3 * 256), "r"(shared_address(&full[stage]))
-              : "memory");
-          stage += 1;
-          if (stage == 4) {
-            stage = 0;
-            phase ^= 1;
+      {  // line 44: Spec (%A, %B, %full, %empty) -> (%As, %Bs)
+        int stage = 0;
+        int phase = 1;
+        for (int t = b; t < 12; t += 3) {  // line 45
+          for (int k = 0; k < 6; k += 1) {  // line 47
+            // line 50: mbarrier.wait
+            asm volatile(
+                "{\n"
+                ".reg .pred complete;\n"
+                "again:\n"
+                "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+                "@!complete bra again;\n"
+                "}\n"
+                :
+                : "r"(shared_address(&empty[stage])), "r"(phase)
+                : "memory");
+            // line 51: mbarrier.expect
+            asm volatile(
+                "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+                :
+                : "r"(shared_address(&full[stage])), "r"(49152)
+                : "memory");
+            // line 52: cp.async.bulk.tensor.2d.shared.global
+            asm volatile(
+                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                "[%0], [%1, {%2, %3}], [%4];\n"
+                :
+                : "r"(shared_address(&As[stage * 8192])), "l"(&mA), "r"(k * 64),
+                  "r"(t / 6 * 256 + t % 2 * 128), "r"(shared_address(&full[stage]))
+                : "memory");
+            // line 55: cp.async.bulk.tensor.2d.shared.global
+            asm volatile(
+                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                "[%0], [%1, {%2, %3}], [%4];\n"
+                :
+                : "r"(shared_address(&Bs[stage * 16384])), "l"(&mB), "r"(k * 64),
+                  "r"((t / 2) % 3 * 256), "r"(shared_address(&full[stage]))
+                : "memory");
+            stage += 1;
+            if (stage == 4) {
+              stage = 0;
+              phase ^= 1;
+            }
           }
         }
       }
@@ -212,15 +213,15 @@ hopper_gemm_roles(
     alignas(16) float c[128];  // line 72
     alignas(16) __half h[128];  // line 73
     unsigned* h_u32 = reinterpret_cast<unsigned*>(h);
+    int stage = 0;
+    int phase = 0;
+    int stage_1 = 3;
     for (int t = b; t < 12; t += 3) {  // line 74
       // line 76: Init (0) -> (%c)
       #pragma unroll
       for (int i = 0; i < 128; i += 1) {  // line 77
         c[i] = 0.0f;  // line 78
       }
-      int stage = floor_mod(floor_div(t - b, 3), 2) * 2;
-      int phase = floor_mod(floor_div(t - b, 3) + floor_div(t - b, 6), 2);
-      int stage_1 = (floor_div(t - b, 3) + 1) % 2 * 2 + 1;
       for (int k = 0; k < 6; k += 1) {  // line 82
         // line 84: mbarrier.wait
         asm volatile(

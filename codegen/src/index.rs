@@ -62,6 +62,11 @@ impl<'p> Indices<'p> {
         self.carried.insert(id, (Printed { expr: Expr::name(name), wide }, false));
     }
 
+    /// Whether the expression prints as a variable.
+    pub(crate) fn carries(&self, id: ExprId) -> bool {
+        self.carried.contains_key(&id)
+    }
+
     /// From here on, the expression prints as itself. Whether it has been printed as a variable.
     pub(crate) fn no_longer(&mut self, id: ExprId) -> bool {
         self.carried.remove(&id).is_some_and(|(_, used)| used)

@@ -52,6 +52,18 @@ impl Namer {
         }
         name
     }
+
+    /// How many scopes there are.
+    pub fn depth(&self) -> usize {
+        self.scopes.len()
+    }
+
+    /// Makes a name of the innermost scope one of the scope that was the innermost when there were `depth`.
+    pub fn lift(&mut self, name: &str, depth: usize) {
+        if let Some(scope) = depth.checked_sub(1).and_then(|i| self.scopes.get_mut(i)) {
+            scope.entry(name.to_owned()).or_insert(0);
+        }
+    }
 }
 
 /// Letters, digits and single underscores, beginning with a letter.

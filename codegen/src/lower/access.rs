@@ -81,6 +81,14 @@ impl Lowering<'_> {
             Memory::Pm => return Ok(Expr::name(s.name.clone())),
             Memory::Gl | Memory::Sh | Memory::Rf => {}
         }
+        if s.memory == Memory::Gl
+            && s.gather.is_none()
+            && s.swizzle.is_none()
+            && s.storage.packed == 1
+            && let Some(element) = self.behind_base(s, offset)?
+        {
+            return Ok(element);
+        }
         Ok(Expr::name(s.name.clone()).at(self.position(s, offset)?))
     }
 

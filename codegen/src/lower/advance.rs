@@ -7,6 +7,8 @@
 
 use super::Lowering;
 use super::access::Values;
+use super::kernel::Helper;
+use super::storage::Stored;
 use crate::Fallible;
 use crate::cpp::ast::{Assign, Declare, Expr, Stmt, StmtKind, Type};
 use crate::errors;
@@ -24,6 +26,18 @@ pub(super) struct Advance {
     /// Variables of the loops in it that are written out.
     unrolled: HashSet<VarId>,
     pointers: Vec<Pointer>,
+}
+
+/// What loops that are written out add to: pointers into arrays in global memory whose strides are known at run time alone.
+/// They are set before the outermost of these loops, since under the condition of each access they would be computed again.
+#[derive(Default)]
+pub(super) struct Bases {
+    /// What is known before it.
+    known: HashSet<VarId>,
+    /// How many such loops there are around.
+    depth: usize,
+    /// The array, its type, where in it the pointer points, and its name.
+    pointers: Vec<(String, Type, Dim, String)>,
 }
 
 /// The pointer into one array.
@@ -90,6 +104,74 @@ impl Lowering<'_> {
             after.push(Stmt::new(StmtKind::Assign { to, op: Assign::Add, value: Expr::Int(by) }));
         }
         Ok((before, after))
+    }
+
+    /// Begins a loop that is written out, in the scope around it.
+    pub(super) fn begin_bases(&mut self) {
+        if self.bases.depth == 0 {
+            self.bases = Bases { known: self.indices.bound(), ..Bases::default() };
+        }
+        self.bases.depth += 1;
+    }
+
+    /// Ends it: the statements before it.
+    pub(super) fn end_bases(&mut self) -> Fallible<Vec<Stmt>> {
+        self.bases.depth = self.bases.depth.saturating_sub(1);
+        if self.bases.depth > 0 {
+            return Ok(vec![]);
+        }
+        let pointers = std::mem::take(&mut self.bases).pointers;
+        let declared = pointers.into_iter().map(|(array, ty, base, name)| {
+            self.helpers.insert(Helper::Computed);
+            let init = Expr::name(array).at(self.index(base)?).address();
+            let init = Some(Expr::call("computed", [init]));
+            let name = name.into();
+            Ok(Stmt::new(StmtKind::Declare(Declare {
+                align: None,
+                ty,
+                name,
+                array: None,
+                init,
+                droppable: false,
+            })))
+        });
+        declared.collect()
+    }
+
+    /// An element of an array in global memory as one behind a pointer that is set before the loops that are written out; none
+    /// where strides are constants, or the loops add nothing to its index.
+    pub(super) fn behind_base(&mut self, s: &Stored, index: Dim) -> Fallible<Option<Expr>> {
+        let Dim::Expr(id) = index else { return Ok(None) };
+        let Node::Linear { terms, .. } = self.p.arena.node(id) else { return Ok(None) };
+        if self.bases.depth == 0 {
+            return Ok(None);
+        }
+        let (mut base, mut strided) = (Dim::Const(0), false);
+        for &(term, factor) in terms.iter() {
+            if self.p.vars_in(Dim::Expr(term)).iter().all(|v| self.bases.known.contains(v)) {
+                let own = self.p.arena.mul(Dim::Expr(term), Dim::Const(factor));
+                let sum = own.and_then(|own| self.p.arena.add(base, own));
+                base = sum.map_err(errors::layout)?;
+                strided |= matches!(self.p.arena.node(term), Node::Mul(..));
+            }
+        }
+        let rest = self.p.arena.sub(index, base).map_err(errors::layout)?;
+        if !strided || rest.as_const().is_some() {
+            return Ok(None);
+        }
+        let ty = Type::pointer(s.storage.cxx, s.is_const);
+        let found =
+            self.bases.pointers.iter().find(|(array, _, at, _)| *array == s.name && *at == base);
+        let name = match found {
+            Some((.., name)) => name.clone(),
+            None => {
+                let name = self.namer.admit(&format!("{}_at", s.name), "p");
+                self.namer.lift(&name, 1);
+                self.bases.pointers.push((s.name.clone(), ty, base, name.clone()));
+                name
+            }
+        };
+        Ok(Some(Expr::name(name).at(self.index(rest)?)))
     }
 
     /// Begins or ends a loop that is written out.

@@ -4,6 +4,15 @@
 //! iteration to iteration and begins again at 0 where `X / S` grows by one. So both are variables that are set once
 //! before the loop and moved on at its end, by a comparison. Remainders by a power of two of what is not negative are one
 //! instruction anyway, and stay.
+//!
+//! What depends on `k` through `X / S` alone changes only where the ring begins again: where it divides by what is known at
+//! run time, it is a variable, too, and is computed anew there.
+//!
+//! What divides by what is known at run time is computed once, where its variables get their values, and not wherever it is
+//! used: there the compiler would divide again under each condition.
+//!
+//! Where a variable has at the end of the loop the value with which the loop begins in the next iteration of the loop around
+//! it, it is set once before that.
 
 use super::Lowering;
 use crate::cpp::ast::{Assign, Binary, Declare, Expr, Stmt, StmtKind, Type};
@@ -16,7 +25,7 @@ use std::collections::HashSet;
 /// A ring that a loop goes around: `x % size`.
 struct Ring {
     x: Dim,
-    size: i64,
+    size: Dim,
     /// `x % size` where it occurs, and its variable.
     stage: (Option<ExprId>, String),
     /// Other expressions that change where the ring begins again.
@@ -28,6 +37,8 @@ struct Turn {
     at: ExprId,
     name: String,
     kind: TurnKind,
+    /// Whether it has been printed.
+    used: bool,
 }
 
 /// How it changes.
@@ -37,6 +48,23 @@ enum TurnKind {
     Phase,
     /// `x / size`: it grows by one.
     Count,
+    /// What follows from `x / size`: it is computed anew.
+    Follows,
+}
+
+/// A loop whose body is lowered, for loops that stand in it.
+pub(super) struct Outer {
+    var: VarId,
+    start: Dim,
+    step: i64,
+    /// What is known before it.
+    known: HashSet<VarId>,
+    /// The scope of names around it.
+    scope: usize,
+    /// Variables of the loops that each of its iterations executes once.
+    loops: Vec<VarId>,
+    /// Statements before it.
+    before: Vec<Stmt>,
 }
 
 /// What a loop carries.
@@ -56,14 +84,110 @@ impl Lowering<'_> {
         }
         for ring in &carried.rings {
             if let (Some(id), name) = &ring.stage {
-                self.indices.carry(*id, name.clone(), false);
+                self.names(*id, name, false);
             }
             for turn in &ring.turns {
                 let wide = !self.indices.is_narrow(Dim::Expr(turn.at));
-                self.indices.carry(turn.at, turn.name.clone(), wide);
+                self.names(turn.at, &turn.name, wide);
             }
         }
         carried
+    }
+
+    /// Quotients by what is known at run time, and what follows from them, that are known as soon as these variables are; they
+    /// print as variables from now on.
+    pub(super) fn fix(&mut self, vars: &[VarId], body: &[program::Stmt]) -> Vec<(ExprId, String)> {
+        let mut found = vec![];
+        let mut seen = HashSet::new();
+        let mut todo = self.dims_of(body);
+        todo.reverse();
+        while let Some(dim) = todo.pop() {
+            let Dim::Expr(id) = dim else { continue };
+            if self.indices.carries(id) || !seen.insert(id) {
+                continue;
+            }
+            let node = self.p.arena.node(id);
+            let used = self.p.vars_in(dim);
+            if used.iter().all(|v| !vars.contains(v)) {
+                continue;
+            }
+            let whole = !matches!(node, Node::Linear { .. } | Node::Var(_));
+            if whole && used.iter().all(|v| self.indices.is_bound(*v)) && self.divides(id) {
+                let name = self.namer.admit("place", "p");
+                found.push((id, name));
+                continue;
+            }
+            match node {
+                Node::Var(_) => {}
+                Node::Linear { terms, .. } => {
+                    todo.extend(terms.iter().rev().map(|(t, _)| Dim::Expr(*t)));
+                }
+                Node::Mul(a, b)
+                | Node::Div(a, b)
+                | Node::Mod(a, b)
+                | Node::CeilDiv(a, b)
+                | Node::Min(a, b)
+                | Node::Max(a, b) => todo.extend([b, a]),
+            }
+        }
+        for (id, name) in &found {
+            let wide = !self.indices.is_narrow(Dim::Expr(*id));
+            self.names(*id, name, wide);
+        }
+        found
+    }
+
+    /// Their declarations, of those that have been used. They print as themselves again.
+    pub(super) fn fixed(&mut self, found: Vec<(ExprId, String)>) -> Fallible<Vec<Stmt>> {
+        let used: Vec<_> = found.into_iter().filter(|(id, _)| self.no_longer(*id)).collect();
+        let declared = used.into_iter().map(|(id, name)| {
+            let at = Dim::Expr(id);
+            let ty = Indices::type_of(!self.indices.is_narrow(at));
+            Ok(Stmt::constant(ty, name, self.index(at)?))
+        });
+        declared.collect()
+    }
+
+    /// Whether an expression divides by what is known at run time alone.
+    fn divides(&self, id: ExprId) -> bool {
+        let mut todo = vec![Dim::Expr(id)];
+        while let Some(dim) = todo.pop() {
+            let Dim::Expr(id) = dim else { continue };
+            match self.p.arena.node(id) {
+                Node::Var(_) => {}
+                Node::Linear { terms, .. } => {
+                    todo.extend(terms.iter().map(|(t, _)| Dim::Expr(*t)));
+                }
+                Node::Div(_, b) | Node::Mod(_, b) | Node::CeilDiv(_, b)
+                    if b.as_const().is_none() =>
+                {
+                    return true;
+                }
+                Node::Mul(a, b)
+                | Node::Div(a, b)
+                | Node::Mod(a, b)
+                | Node::CeilDiv(a, b)
+                | Node::Min(a, b)
+                | Node::Max(a, b) => todo.extend([b, a]),
+            }
+        }
+        false
+    }
+
+    /// Begins a loop around others, in the scope around it.
+    pub(super) fn enter(&mut self, var: VarId, start: Dim, step: i64, body: &[program::Stmt]) {
+        let loops = body.iter().filter_map(|s| match &s.kind {
+            program::StmtKind::For { var, .. } => Some(*var),
+            _ => None,
+        });
+        let (known, scope) = (self.indices.bound(), self.namer.depth());
+        let loops = loops.collect();
+        self.outers.push(Outer { var, start, step, known, scope, loops, before: vec![] });
+    }
+
+    /// Ends it: the statements before it.
+    pub(super) fn leave(&mut self) -> Vec<Stmt> {
+        self.outers.pop().map_or_else(Vec::new, |outer| outer.before)
     }
 
     /// The statements before a loop and at its end for what its body has used. Expressions print as themselves again.
@@ -71,47 +195,109 @@ impl Lowering<'_> {
         &mut self,
         carried: Carried,
         var: VarId,
-        start: Dim,
+        (start, end): (Dim, Dim),
     ) -> Fallible<(Vec<Stmt>, Vec<Stmt>)> {
         let (mut before, mut after) = (vec![], vec![]);
-        let drop = |indices: &mut Indices<'_>, id: &Option<ExprId>| {
-            id.is_some_and(|id| indices.no_longer(id))
-        };
         let mut used = vec![];
         for mut ring in carried.rings {
-            let stage = drop(&mut self.indices, &ring.stage.0);
-            ring.turns.retain(|turn| self.indices.no_longer(turn.at));
+            let stage = ring.stage.0.is_some_and(|id| self.no_longer(id));
+            let mut follows = false;
+            for turn in &mut ring.turns {
+                turn.used = self.no_longer(turn.at);
+                follows |= turn.used && turn.kind == TurnKind::Follows;
+            }
+            // What follows from the quotient is computed of it.
+            ring.turns.retain(|turn| turn.used || (follows && turn.kind == TurnKind::Count));
             if stage || !ring.turns.is_empty() {
                 used.push(ring);
             }
         }
+        let range = (var, start, end);
         for ring in used {
-            let first = |l: &mut Self, dim: Dim| -> Fallible<Expr> {
-                let at = |v: VarId| (v == var).then_some(start);
-                let dim = l.p.arena.substitute(dim, &at).map_err(errors::layout)?;
-                l.index(dim)
-            };
-            let (x, size) = (ring.x, Dim::Const(ring.size));
-            let position = self.p.arena.rem(x, size).map_err(errors::layout)?;
-            let init = first(self, position)?;
-            before.push(variable("int", &ring.stage.1, init));
+            let position = self.p.arena.rem(ring.x, ring.size).map_err(errors::layout)?;
+            let wide = !self.indices.is_narrow(position);
+            before.extend(self.carried_first(wide, &ring.stage.1, position, range)?);
             let stage = || Expr::name(ring.stage.1.clone());
             let mut wrapped = vec![assign(stage(), Assign::Set, Expr::Int(0))];
-            for turn in &ring.turns {
-                let init = first(self, Dim::Expr(turn.at))?;
-                let ty = Indices::type_of(!self.indices.is_narrow(Dim::Expr(turn.at)));
-                before.push(variable(ty, &turn.name, init));
-                let op = match turn.kind {
-                    TurnKind::Phase => Assign::Xor,
-                    TurnKind::Count => Assign::Add,
+            let (count, others): (Vec<&Turn>, Vec<&Turn>) =
+                ring.turns.iter().partition(|turn| turn.kind == TurnKind::Count);
+            for turn in count.iter().chain(&others) {
+                let at = Dim::Expr(turn.at);
+                let wide = !self.indices.is_narrow(at);
+                before.extend(self.carried_first(wide, &turn.name, at, range)?);
+                let (op, value) = match turn.kind {
+                    TurnKind::Phase => (Assign::Xor, Expr::Int(1)),
+                    TurnKind::Count => (Assign::Add, Expr::Int(1)),
+                    TurnKind::Follows => {
+                        for count in &count {
+                            let wide = !self.indices.is_narrow(Dim::Expr(count.at));
+                            self.indices.carry(count.at, count.name.clone(), wide);
+                        }
+                        let value = self.index(at);
+                        for count in &count {
+                            self.indices.no_longer(count.at);
+                        }
+                        (Assign::Set, value?)
+                    }
                 };
-                wrapped.push(assign(Expr::name(turn.name.clone()), op, Expr::Int(1)));
+                wrapped.push(assign(Expr::name(turn.name.clone()), op, value));
             }
             after.push(assign(stage(), Assign::Add, Expr::Int(1)));
-            let cond = stage().binary(Binary::Eq, Expr::Int(ring.size));
+            let size = self.p.arena.max(ring.size, Dim::Const(1)).map_err(errors::layout)?;
+            let cond = stage().binary(Binary::Eq, self.index(size)?);
             after.push(Stmt::new(StmtKind::If { cond, then: wrapped, otherwise: vec![] }));
         }
         Ok((before, after))
+    }
+
+    /// From here on, an expression prints as a variable.
+    fn names(&mut self, id: ExprId, name: &str, wide: bool) {
+        for indices in [&mut self.indices, &mut self.definitions] {
+            indices.carry(id, name.to_owned(), wide);
+        }
+    }
+
+    /// From here on, it prints as itself. Whether it has been printed as a variable.
+    fn no_longer(&mut self, id: ExprId) -> bool {
+        [&mut self.indices, &mut self.definitions]
+            .map(|indices| indices.no_longer(id))
+            .contains(&true)
+    }
+
+    /// The declaration of what a loop carries; none where it stands before the loop around this one.
+    fn carried_first(
+        &mut self,
+        wide: bool,
+        name: &str,
+        of: Dim,
+        (var, start, end): (VarId, Dim, Dim),
+    ) -> Fallible<Option<Stmt>> {
+        let ty = Indices::type_of(wide);
+        let put = |l: &Self, dim: Dim, var: VarId, value: Dim| {
+            let at = |v: VarId| (v == var).then_some(value);
+            l.p.arena.substitute(dim, &at).map_err(errors::layout)
+        };
+        let begins = put(self, of, var, start)?;
+        if let Some(outer) = self.outers.last() {
+            let known = |dim: Dim| self.p.vars_in(dim).iter().all(|v| outer.known.contains(v));
+            let once = put(self, begins, outer.var, outer.start)?;
+            let mut goes_on =
+                outer.loops.contains(&var) && [start, end, once].into_iter().all(known);
+            if let Some(now) = self.p.arena.dim_of(outer.var).filter(|_| goes_on) {
+                let next = self.p.arena.add(now, Dim::Const(outer.step)).map_err(errors::layout)?;
+                goes_on = put(self, of, var, end)? == put(self, begins, outer.var, next)?;
+            }
+            let scope = outer.scope;
+            if goes_on {
+                let declared = variable(ty, name, self.index(once)?);
+                self.namer.lift(name, scope);
+                if let Some(outer) = self.outers.last_mut() {
+                    outer.before.push(declared);
+                }
+                return Ok(None);
+            }
+        }
+        Ok(Some(variable(ty, name, self.index(begins)?)))
     }
 
     /// The rings in an expression.
@@ -123,6 +309,12 @@ impl Lowering<'_> {
                 continue;
             }
             let node = self.p.arena.node(id);
+            if let Some((count, x, size)) = self.follows(var, id) {
+                self.ring(x, size, (None, Some((id, TurnKind::Follows))), to);
+                self.ring(x, size, (None, Some((count, TurnKind::Count))), to);
+                seen.insert(count);
+                continue;
+            }
             if let Some((x, size, kind)) = self.ring_of(var, &node) {
                 self.ring(
                     x,
@@ -150,7 +342,7 @@ impl Lowering<'_> {
     fn ring(
         &mut self,
         x: Dim,
-        size: i64,
+        size: Dim,
         (stage, turn): (Option<ExprId>, Option<(ExprId, TurnKind)>),
         to: &mut Carried,
     ) {
@@ -162,18 +354,19 @@ impl Lowering<'_> {
         });
         let Some(ring) = to.rings.get_mut(at) else { return };
         ring.stage.0 = ring.stage.0.or(stage);
-        if let Some((at, kind)) = turn {
+        if let Some((at, kind)) = turn.filter(|(at, _)| ring.turns.iter().all(|t| t.at != *at)) {
             let wanted = match kind {
                 TurnKind::Phase => "phase",
                 TurnKind::Count => "turn",
+                TurnKind::Follows => "place",
             };
             let name = self.namer.admit(wanted, "p");
-            ring.turns.push(Turn { at, name, kind });
+            ring.turns.push(Turn { at, name, kind, used: false });
         }
     }
 
     /// `x % size`, `x / size` or `(x / size + c) % 2` of what grows by one each iteration.
-    fn ring_of(&self, var: VarId, node: &Node) -> Option<(Dim, i64, Option<TurnKind>)> {
+    fn ring_of(&self, var: VarId, node: &Node) -> Option<(Dim, Dim, Option<TurnKind>)> {
         match *node {
             Node::Mod(y, Dim::Const(2)) => {
                 let Dim::Expr(id) = y else { return None };
@@ -189,45 +382,97 @@ impl Lowering<'_> {
                     _ => id,
                 };
                 match self.p.arena.node(quotient) {
-                    Node::Div(x, Dim::Const(size)) if self.goes_around(var, x, size) => {
+                    Node::Div(x, size) if self.pays(var, x, size) => {
                         Some((x, size, Some(TurnKind::Phase)))
                     }
                     _ => None,
                 }
             }
-            Node::Mod(x, Dim::Const(size)) if self.goes_around(var, x, size) => {
-                Some((x, size, None))
-            }
-            Node::Div(x, Dim::Const(size)) if self.goes_around(var, x, size) => {
-                Some((x, size, Some(TurnKind::Count)))
-            }
+            Node::Mod(x, size) if self.pays(var, x, size) => Some((x, size, None)),
+            Node::Div(x, size) if self.pays(var, x, size) => Some((x, size, Some(TurnKind::Count))),
             _ => None,
         }
     }
 
-    /// Whether an expression is the loop's variable and something that does not change in the loop, and its position in
-    /// a ring of `size` takes more than an instruction.
-    fn goes_around(&self, var: VarId, x: Dim, size: i64) -> bool {
+    /// Whether a position in a ring of `size` that the loop goes around takes more than an instruction.
+    fn pays(&self, var: VarId, x: Dim, size: Dim) -> bool {
+        let arena = &self.p.arena;
+        let negative = arena.range(x).0.is_none_or(|lo| lo < 0);
+        let simple = |id: ExprId| matches!(arena.node(id), Node::Var(_));
+        let terms = match x {
+            Dim::Expr(id) => match arena.node(id) {
+                Node::Linear { terms, .. } => terms.iter().all(|(t, _)| simple(*t)),
+                _ => simple(id),
+            },
+            Dim::Const(_) => true,
+        };
+        let power = size.as_const().is_some_and(|size| size.count_ones() == 1);
+        self.goes_around(var, x, size) && !(power && !negative && terms)
+    }
+
+    /// Whether an expression is the loop's variable and something that does not change in the loop, as `size` does not.
+    fn goes_around(&self, var: VarId, x: Dim, size: Dim) -> bool {
         let arena = &self.p.arena;
         let Dim::Expr(id) = x else { return false };
-        if size < 2 || i32::try_from(size).is_err() {
+        let sized = match size {
+            Dim::Const(size) => size >= 2 && i32::try_from(size).is_ok(),
+            Dim::Expr(id) => {
+                self.is_fixed(var, id) && arena.range(size).0.is_some_and(|lo| lo >= 0)
+            }
+        };
+        if !sized {
             return false;
         }
         let is_var = |id: ExprId| matches!(arena.node(id), Node::Var(v) if v == var);
-        let others = match arena.node(id) {
+        match arena.node(id) {
             Node::Linear { terms, .. } => {
-                if !terms.iter().any(|(t, coefficient)| is_var(*t) && *coefficient == 1) {
-                    return false;
-                }
-                terms.iter().map(|(t, _)| *t).filter(|t| !is_var(*t)).collect()
+                terms.iter().any(|(t, coefficient)| is_var(*t) && *coefficient == 1)
+                    && terms.iter().all(|(t, _)| is_var(*t) || self.is_fixed(var, *t))
             }
-            _ if is_var(id) => vec![],
-            _ => return false,
-        };
-        let negative = arena.range(x).0.is_none_or(|lo| lo < 0);
-        let simple = |id: ExprId| matches!(arena.node(id), Node::Var(_));
-        let masks = size.count_ones() == 1 && !negative && others.iter().all(|t| simple(*t));
-        !masks && others.iter().all(|t| self.is_fixed(var, *t))
+            _ => is_var(id),
+        }
+    }
+
+    /// Of an expression that follows from one quotient `x / size` of what grows by one each iteration, and divides by what
+    /// is known at run time alone: that quotient, `x` and `size`.
+    fn follows(&self, var: VarId, id: ExprId) -> Option<(ExprId, Dim, Dim)> {
+        if matches!(self.p.arena.node(id), Node::Linear { .. } | Node::Var(_)) {
+            return None;
+        }
+        let (mut found, mut divides): (Option<(ExprId, Dim, Dim)>, bool) = (None, false);
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            if self.is_fixed(var, id) {
+                continue;
+            }
+            let node = self.p.arena.node(id);
+            if let Node::Div(x, size) = node
+                && self.goes_around(var, x, size)
+            {
+                if found.is_some_and(|(other, ..)| other != id) {
+                    return None;
+                }
+                found = Some((id, x, size));
+                continue;
+            }
+            let parts = match node {
+                Node::Var(_) => return None,
+                Node::Linear { terms, .. } => {
+                    todo.extend(terms.iter().map(|(t, _)| *t));
+                    continue;
+                }
+                Node::Div(a, b) | Node::Mod(a, b) | Node::CeilDiv(a, b) => {
+                    divides |= b.as_const().is_none();
+                    [a, b]
+                }
+                Node::Mul(a, b) | Node::Min(a, b) | Node::Max(a, b) => [a, b],
+            };
+            todo.extend(parts.into_iter().filter_map(|part| match part {
+                Dim::Expr(id) => Some(id),
+                Dim::Const(_) => None,
+            }));
+        }
+        found.filter(|(count, ..)| divides && *count != id)
     }
 
     /// Whether an expression has one value throughout the loop over `var`, which is about to begin: its variables have

@@ -135,4 +135,65 @@ proptest! {
         // What may be negative is carried, whatever the size.
         prop_assert!(first > -80 || !divides(&body));
     }
+
+    #[test]
+    fn sizes_known_at_run_time_are_carried_and_go_on(
+        shift in 0i64..9, size in 2i64..7, flips in 0i64..3, n in 1i64..12, m in 1i64..5,
+    ) {
+        let text = format!(
+            "carbyne 2
+sym N{{min=1, max=64}}
+sym M{{min=1, max=64}}
+%A:[1].f32.GL
+Spec @k <<<#grid:[1], #cta:[32]>>> (%A) -> (%A) {{
+  Allocate %full:[64].mbarrier.SH
+  for (j = 0; j < 3; j += 1) {{
+    for (k = 0; k < N; k += 1) {{
+      let q = j * N + k + {shift}, u = j + (k + {shift}) / N
+      mbarrier.wait(%full[q % {size}], (q / {size} + {flips}) % 2)
+      mbarrier.wait(%full[(k + {shift}) % N], u / M % 2)
+      mbarrier.wait(%full[u % M], j / M % 2)
+    }}
+  }}
+}}
+"
+        );
+        let module = text::parse(&text).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+        let p = resolve::resolve(&module, &text).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+        let body = body_of(&p, p.kernels[0], &AtomTable::new(Arch::Sm90a)).unwrap();
+        let value = |v: i64| Value { v: v.into(), wide: false };
+        let mut env: HashMap<String, Value> = [("N", n), ("M", m), ("threadIdx.x", 0), ("blockIdx.x", 0)]
+            .map(|(name, v)| (name.to_owned(), value(v)))
+            .into();
+        let mut found = vec![];
+        waits(&body, &mut env, &mut found);
+        let mut wanted = vec![];
+        for j in 0..3 {
+            for k in 0..n {
+                let (q, u) = (j * n + k + shift, j + (k + shift) / n);
+                wanted.push(((q % size).into(), ((q / size + flips) % 2).into()));
+                wanted.push((((k + shift) % n).into(), (u / m % 2).into()));
+                wanted.push(((u % m).into(), (j / m % 2).into()));
+            }
+        }
+        prop_assert_eq!(found, wanted);
+        let inner = |stmts: &[Stmt]| {
+            stmts.iter().find_map(|s| match &s.kind {
+                StmtKind::For(f) => Some(f.body.clone()),
+                _ => None,
+            })
+        };
+        let inside = inner(&inner(&body).unwrap()).unwrap();
+        let divided = format!("{:?}", asms(&inside));
+        prop_assert!(size.count_ones() == 1 || !divided.contains("Rem"), "{divided}");
+    }
+}
+
+/// What the instructions of a block are given.
+fn asms(stmts: &[Stmt]) -> Vec<String> {
+    let inputs = stmts.iter().filter_map(|s| match &s.kind {
+        StmtKind::Asm(asm) => Some(format!("{:?}", asm.inputs)),
+        _ => None,
+    });
+    inputs.collect()
 }

@@ -47,7 +47,7 @@ impl Lowering<'_> {
     ) -> Fallible<Vec<Stmt>> {
         let (stored, _) = self.storage_of(tensor)?;
         let value = self.element(&stored, self.p.tensors[tensor].offset)?;
-        let number = self.p.arena.expr_of_var(var);
+        let number = self.p.arena.dim_of(var);
         let wide = number.is_none_or(|number| !self.indices.is_narrow(number));
         let name = self.namer.admit(&self.p.arena.var_info(var).name, "n");
         self.bind(var, &name, wide);

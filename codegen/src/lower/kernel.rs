@@ -94,6 +94,7 @@ pub(super) enum Helper {
     FenceRegisters,
     Swizzle,
     TensorMap,
+    Computed,
 }
 
 impl Helper {
@@ -131,6 +132,16 @@ template <int N>
 __device__ __forceinline__ void fence_registers(unsigned* r) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile(\"\" : \"+r\"(r[i])::\"memory\");
+}"
+            }
+            Helper::Computed => {
+                "\
+// A pointer into global memory as it is here; it is not computed again where it is used.
+template <typename T>
+__device__ __forceinline__ T* computed(T* p) {
+  asm volatile(\"\" : \"+l\"(p));
+  __builtin_assume(__isGlobal(p));
+  return p;
 }"
             }
             Helper::TensorMap => {
@@ -254,6 +265,8 @@ fn lowered(
         asynchronous: HashSet::new(),
         in_flight: vec![],
         advances: vec![],
+        outers: vec![],
+        bases: super::advance::Bases::default(),
         maps: HashMap::new(),
         arena: Arena::default(),
         barriers: vec![],

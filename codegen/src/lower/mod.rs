@@ -49,6 +49,10 @@ struct Lowering<'p> {
     in_flight: Vec<BufferId>,
     /// Loops that are being lowered and are not unrolled, outermost first.
     advances: Vec<advance::Advance>,
+    /// Loops that are being lowered, outermost first.
+    outers: Vec<carried::Outer>,
+    /// Pointers before loops that are written out.
+    bases: advance::Bases,
     /// Parameters that are tensor maps.
     maps: HashMap<MapId, String>,
     arena: Arena,

@@ -8,6 +8,7 @@ use crate::index::Indices;
 use crate::{Fallible, errors};
 use carbyne_ir::ast::Unroll;
 use carbyne_ir::diag::Code;
+use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, Exec, Operand, SpecId, ThreadsId};
 
 /// Before a loop that the compiler must not unroll.
@@ -18,13 +19,24 @@ impl Lowering<'_> {
     pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
         let mut out = vec![];
         let declared = self.in_flight.len();
-        for stmt in stmts {
+        // What was found at each statement that binds variables, and behind which line it is declared.
+        let mut places = vec![];
+        for (n, stmt) in stmts.iter().enumerate() {
             if self.errors.is_full() {
                 break;
             }
             match self.stmt(stmt, who) {
                 Ok(lines) => out.extend(lines),
                 Err(d) => self.errors.push(*errors::at(stmt.span)(d)),
+            }
+            if let program::StmtKind::Indices(vars) = &stmt.kind {
+                places.push((out.len(), self.fix(vars, &stmts[n + 1..])));
+            }
+        }
+        for (at, found) in places.into_iter().rev() {
+            match self.fixed(found) {
+                Ok(lines) => drop(out.splice(at..at, lines)),
+                Err(d) => self.errors.push(*d),
             }
         }
         self.in_flight.truncate(declared);
@@ -52,18 +64,30 @@ impl Lowering<'_> {
                 let written_out = *unroll == Unroll::Full;
                 if written_out {
                     self.unrolls(*var, true);
+                    self.begin_bases();
                 } else {
                     self.advance(*var, body);
                 }
+                self.enter(*var, first, *step, body);
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
-                let mut body = self.stmts(body, who);
+                let stmts = body;
+                let places = if written_out { vec![] } else { self.fix(&[*var], body) };
+                let mut lines = self.stmts(body, who);
+                let mut body = self.fixed(places)?;
+                body.append(&mut lines);
                 self.namer.close();
-                let (mut out, last) = self.carried(carried, *var, first)?;
+                let mut out = self.leave();
+                if !written_out && self.may_pass_by(first, *end, stmts) {
+                    out.extend(self.fence_registers());
+                }
+                let (before, last) = self.carried(carried, *var, (first, *end))?;
+                out.extend(before);
                 body.extend(last);
                 if written_out {
                     self.unrolls(*var, false);
+                    out.extend(self.end_bases()?);
                 } else {
                     let (before, last) = self.advanced(first, *step)?;
                     out.extend(before);
@@ -102,6 +126,14 @@ impl Lowering<'_> {
             K::Barrier(threads) => one(self.barrier(*threads)?),
             K::Sync(sync) => self.sync(sync, who, line),
         }
+    }
+
+    /// Whether a loop in which asynchronous atoms use registers may have no iteration. Where it has none, the compiler would give
+    /// registers other values on another way around it, and then wait for each atom.
+    fn may_pass_by(&self, start: Dim, end: Dim, body: &[program::Stmt]) -> bool {
+        let length = self.p.arena.sub(end, start);
+        let runs = length.is_ok_and(|n| self.p.arena.range(n).0.is_some_and(|least| least > 0));
+        !runs && self.p.walk(body).specs().any(|id| !self.asynchronous_of(id).is_empty())
     }
 
     /// Statements between braces.

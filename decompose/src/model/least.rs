@@ -224,6 +224,7 @@ impl<'a> Least<'a> {
                 (all.instructions, all.issue) = (read.instructions, read.issue);
                 all.wavefronts -= read.wavefronts;
             }
+            all.sectors *= self.lines(from);
             if self.turns(from, to) {
                 all = self.by_elements(from, to, all, by);
             }
@@ -298,6 +299,27 @@ impl<'a> Least<'a> {
             completion: timing.global_cycles,
             ..Work::default()
         }
+    }
+
+    /// How much longer rows take that do not begin at lines of the second-level cache, as an average over those of a tile.
+    fn lines(&self, t: TensorId) -> f64 {
+        let line = limits(self.rates.table.arch).timing.line_bytes;
+        let bits = self.p.scalar_of(t).bits();
+        let run = contiguous(self.p, t, WIDEST).run.saturating_mul(bits) / 8;
+        if line == 0 || run < SECTOR {
+            return 1.0;
+        }
+        let leaves = self.p.tensors[t].levels.iter().flat_map(|l| l.leaves());
+        let known = leaves.filter_map(|(n, s)| Some((n.as_const()?, s.as_const()?)));
+        let apart = known.filter(|(n, s)| *n > 1 && s.saturating_mul(bits) / 8 >= run);
+        let pitch = apart.fold(line, |all, (_, s)| num_integer::gcd(all, s.saturating_mul(bits) / 8));
+        let taken = |at: i64| ceil(at + run, line) * if at % SECTOR == 0 { 1 } else { 2 };
+        let starts = (line / pitch.max(1)).max(1);
+        if (0..starts).all(|i| taken(i * pitch) == taken(0)) {
+            return 1.0;
+        }
+        let all: i64 = (0..starts).map(|i| taken(i * pitch)).sum();
+        (all * line) as f64 / (starts * run) as f64
     }
 
     /// Whether all neighbors of a view lie within so many elements of each other, so that sectors are used whole.

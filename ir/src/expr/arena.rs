@@ -81,9 +81,9 @@ impl ExprArena {
         }
     }
 
-    /// A variable as an expression; none where it is of another arena.
+    /// The expression that a variable is; none where it is of another arena.
     #[must_use]
-    pub fn expr_of_var(&self, var: VarId) -> Option<Dim> {
+    pub fn dim_of(&self, var: VarId) -> Option<Dim> {
         self.expr_of(var).map(Dim::Expr)
     }
 

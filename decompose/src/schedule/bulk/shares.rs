@@ -3,9 +3,9 @@
 use super::Outer;
 use crate::schedule::drift::{Drift, drift};
 use crate::solve::ops;
-use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{self, Program, SpecId, TensorId};
+use carbyne_ir::program::{self, Program, SpecId, TensorId, VarKind};
 use std::collections::HashMap;
 
 /// Iterations of loops that are looked at, of all blocks together.
@@ -22,6 +22,11 @@ pub(super) struct Shares<'p> {
     /// The loop around, and its values, by clusters and their blocks.
     outer: Option<VarId>,
     values: Vec<Vec<Vec<i64>>>,
+    /// Clusters.
+    number: i64,
+    /// Of each block of any cluster, what is put in the place of variables in any iteration of the loop around, where how many
+    /// there are depends on symbols.
+    symbolic: Vec<HashMap<VarId, Dim>>,
 }
 
 impl<'p> Shares<'p> {
@@ -49,9 +54,15 @@ impl<'p> Shares<'p> {
         let (block, program::StmtKind::For { var, .. }) = (blocks.var?, &stmt.kind) else {
             return None;
         };
-        trips?;
-        let mut out = Shares { p, size, block, inner: (*var, start?), outer: None, values: vec![] };
+        let program::StmtKind::For { end, .. } = &stmt.kind else { return None };
+        let (inner, values, symbolic) = ((*var, start?), vec![], vec![]);
+        let mut out =
+            Shares { p, size, block, inner, outer: None, values, number: clusters, symbolic };
         if number != size || clusters.saturating_mul(size) > MOST as i64 {
+            return None;
+        }
+        let symbols = |dim: Dim| p.vars_in(dim).iter().all(|v| p.symbols.contains(v));
+        if trips.is_none() && !symbols(*end) {
             return None;
         }
         let around = match outer {
@@ -64,6 +75,10 @@ impl<'p> Shares<'p> {
                 Some((*start, *end, of.step))
             }
         };
+        if trips.is_none() || around.is_some_and(|(_, end, _)| end.as_const().is_none()) {
+            out.symbolic = out.by_symbols(around)?;
+            return Some(out);
+        }
         let mut seen = 0;
         for cluster in 0..clusters {
             let mut all: Vec<Vec<i64>> = vec![];
@@ -96,6 +111,40 @@ impl<'p> Shares<'p> {
         Some((0..n).map(|i| start + i * step).collect())
     }
 
+    /// Block r of any cluster, in any iteration of the loop around; none where its blocks may have different numbers of
+    /// iterations.
+    fn by_symbols(&self, around: Option<(Dim, Dim, i64)>) -> Option<Vec<HashMap<VarId, Dim>>> {
+        let arena = &self.p.arena;
+        let cluster = arena.var(VarInfo::index("cluster", self.number)).ok()?;
+        let turn = arena.var(VarInfo { lo: 0, ..VarInfo::size("turn") }).ok()?;
+        let (mut out, mut all) = (vec![], None);
+        for rank in 0..self.size {
+            let first = arena.mul(cluster, Dim::Const(self.size)).ok()?;
+            let block = arena.add(first, Dim::Const(rank)).ok()?;
+            let mut known = HashMap::from([(self.block, block)]);
+            if let (Some((start, end, step)), Some(var)) = (around, self.outer) {
+                let (start, end) = (self.put(start, &known)?, self.put(end, &known)?);
+                let turns = arena.ceil_div(arena.sub(end, start).ok()?, Dim::Const(step)).ok()?;
+                if *all.get_or_insert(turns) != turns {
+                    return None;
+                }
+                let moved = arena.mul(turn, Dim::Const(step)).ok()?;
+                known.insert(var, arena.add(start, moved).ok()?);
+            }
+            out.push(known);
+        }
+        Some(out)
+    }
+
+    /// An expression with what is known in the place of variables.
+    fn put(&self, dim: Dim, known: &HashMap<VarId, Dim>) -> Option<Dim> {
+        let at = |v: VarId| match self.p.vars.get(&v) {
+            Some(VarKind::Index(definition)) => self.put(*definition, known),
+            _ => known.get(&v).copied(),
+        };
+        self.p.arena.substitute(dim, &at).ok()
+    }
+
     /// Blocks of a cluster.
     pub(super) fn size(&self) -> i64 {
         self.size
@@ -103,11 +152,16 @@ impl<'p> Shares<'p> {
 
     /// Clusters.
     pub(super) fn number(&self) -> i64 {
-        self.values.len() as i64
+        self.number
     }
 
     /// Whether all blocks of a cluster read the same elements of a tensor in the same iteration.
     pub(super) fn same(&self, t: TensorId) -> bool {
+        if let Some((first, others)) = self.symbolic.split_first() {
+            let offset = self.p.tensors[t].offset;
+            let own = self.put(offset, first);
+            return own.is_some() && others.iter().all(|known| self.put(offset, known) == own);
+        }
         self.period(t).is_some_and(|period| self.is_same(t, period))
     }
 
