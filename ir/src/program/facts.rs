@@ -188,3 +188,24 @@ pub(crate) fn differences(cx: &ExprArena, lhs: Dim, op: CmpOp, rhs: Dim) -> Vec<
     };
     found.into_iter().flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residues_together_are_the_numbers_of_both() {
+        let all = || (1..=12i64).flat_map(|by| (0..by).map(move |rest| Residue { by, rest }));
+        for (a, b) in all().flat_map(|a| all().map(move |b| (a, b))) {
+            let is = |n: i64, r: Residue| n.rem_euclid(r.by) == r.rest;
+            let both: Vec<i64> = (-200..200).filter(|n| is(*n, a) && is(*n, b)).collect();
+            let found = a.and(b);
+            let same = (-200..200).filter(|n| found.is_some_and(|r| is(*n, r)));
+            assert_eq!(same.collect::<Vec<_>>(), both, "{a:?} {b:?}");
+            let least = found.and_then(|r| r.least(-200));
+            assert!(both.is_empty() || least == both.first().copied(), "{a:?} {b:?}");
+        }
+        let large = Residue { by: i64::MAX, rest: 5 };
+        assert_eq!(large.and(Residue { by: 2, rest: 1 }), Some(large));
+    }
+}
