@@ -37,10 +37,10 @@
 pub mod statements;
 
 use crate::ast::{
-    Attr, AttrValue, BinOp, BinaryOp, Block, Call, CmpOp, Compare, Dims, Elements, Exec, Expr, ExprKind,
-    FORMAT_VERSION, Group, Launch, Module, Name, Operand, Pick, ReduceOp, ResultType, Spec, SpecKind,
-    Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, Unroll,
-    View, ViewOp,
+    Attr, AttrValue, BinOp, BinaryOp, Block, Call, CmpOp, Compare, Dims, Elements, Exec, Expr,
+    ExprKind, FORMAT_VERSION, Group, Launch, Module, Name, Operand, Pick, ReduceOp, ResultType,
+    Spec, SpecKind, Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr,
+    UnaryOp, Unroll, View, ViewOp,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::scalar::{Memory, Scalar};

@@ -312,7 +312,8 @@ impl<'a> Least<'a> {
         let leaves = self.p.tensors[t].levels.iter().flat_map(|l| l.leaves());
         let known = leaves.filter_map(|(n, s)| Some((n.as_const()?, s.as_const()?)));
         let apart = known.filter(|(n, s)| *n > 1 && s.saturating_mul(bits) / 8 >= run);
-        let pitch = apart.fold(line, |all, (_, s)| num_integer::gcd(all, s.saturating_mul(bits) / 8));
+        let pitch =
+            apart.fold(line, |all, (_, s)| num_integer::gcd(all, s.saturating_mul(bits) / 8));
         let taken = |at: i64| ceil(at + run, line) * if at % SECTOR == 0 { 1 } else { 2 };
         let starts = (line / pitch.max(1)).max(1);
         if (0..starts).all(|i| taken(i * pitch) == taken(0)) {
