@@ -6,7 +6,7 @@
 //!   unsigned), as far as the type goes.
 //!   A number that is passed by value, such as a scale or an epsilon, lies in [0, 1) where it is a float.
 //!   Where a tensor says what its integers are from and below, they are spread over that range; where it splits a number, they
-//!   are where parts of about the same size begin, some of them empty.
+//!   are where parts of about the same size begin, some of them empty; with one seed in four one part is all.
 //! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 where unsigned) in every type. Products are at most 4
 //!   in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32 up to 2^22.
 //!
@@ -112,6 +112,11 @@ impl Initial {
                 let n = i128::from(*hi) - i128::from(*lo);
                 let offset = (i128::from(bits >> 1) * n.max(1)) >> 63;
                 Some(crate::num::truncate(scalar, i128::from(*lo) + offset))
+            }
+            // Some give everything to one part.
+            Initial::Splits(stream, n, parts) if stream % 4 == 0 => {
+                let own = (mix(*stream) >> 1) as i64 % (*parts).max(1);
+                Some(crate::num::truncate(scalar, i128::from(if e > own { *n } else { 0 })))
             }
             Initial::Splits(stream, n, parts) => {
                 // Equal parts, each end moved by up to half a part: ends that meet leave a part empty.

@@ -83,6 +83,7 @@ Reduction.max @rows (%H) -> (%Y) axis=1
         "extents": [128, 128],
         "strides": [128, 1],
         "elements": 16384,
+        "integers": null,
         "alignment": 16,
         "written_by": ["up"],
         "read_by": ["rows"],

@@ -117,7 +117,10 @@ Spec @padded_groups <<<#grid:[@j < ceil_div(N, BN), @g < G], #cta:[128]>>> (%A, 
 }
 ";
 
-const RAGGED: [(&str, &str, &[(&str, i64, i64)]); 2] = [
+/// A symbol, what divides it, and the least multiple that it is.
+type Symbol = (&'static str, i64, i64);
+
+const RAGGED: [(&str, &str, &[Symbol]); 2] = [
     ("longest", LONGEST, &[("N", 1, 1)]),
     ("padded_groups", PADDED_GROUPS, &[("M", 1, 0), ("N", 8, 0), ("K", 8, 0)]),
 ];

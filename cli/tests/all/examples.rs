@@ -332,3 +332,17 @@ fn their_cuda_compiles() {
         }
     });
 }
+
+/// A stage is given back to another one's mbarrier: in the order of the text nobody waits long enough to notice.
+#[test]
+fn stages_that_are_handed_over_wrongly_are_noticed() {
+    let file = root().join("examples/gemm_roles.cby").display().to_string();
+    let ran = carbyne(&["decompose", &file, "--arch", "sm_90a"], "").ok();
+    let decomposed = ran.text();
+    assert_eq!(carbyne(&["simulate", "-", "--blocks", "1"], decomposed).code, 0);
+    let right = "mbarrier.arrive(%empty[k % 3])";
+    assert!(decomposed.contains(right), "{decomposed}");
+    let wrong = decomposed.replace(right, "mbarrier.arrive(%empty[(k + 2) % 3])");
+    let ran = carbyne(&["simulate", "-", "--blocks", "1"], &wrong);
+    assert!(ran.stderr.contains("S0509"), "{}", ran.stderr);
+}

@@ -6,7 +6,7 @@
 use super::facts::{Facts, facts_of};
 use super::{Dim, ExprId, Node, VarId, VarInfo};
 use crate::layout::LayoutError;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// The most nodes of one arena.
@@ -28,7 +28,7 @@ pub(super) struct Inner {
     index: HashMap<Node, ExprId>,
     vars: Vec<VarInfo>,
     /// Variables of which the second is never below the first.
-    ordered: Vec<(ExprId, ExprId)>,
+    ordered: HashSet<(ExprId, ExprId)>,
 }
 
 #[derive(Debug, Clone)]
@@ -140,7 +140,7 @@ impl ExprArena {
     /// have together. It bounds the sums that are made from here on.
     pub(crate) fn order(&self, below: Dim, above: Dim) {
         if let (Dim::Expr(below), Dim::Expr(above)) = (below, above) {
-            self.write().ordered.push((below, above));
+            self.write().ordered.insert((below, above));
         }
     }
 
@@ -207,19 +207,24 @@ impl Inner {
 
     /// A lower bound of a sum that takes differences of ordered variables for what they are; none where there are none in it.
     fn least_ordered(&self, terms: &[(ExprId, i64)], constant: i64) -> Option<i64> {
-        if self.ordered.is_empty() {
+        /// Longer sums are no differences.
+        const MOST: usize = 16;
+        if self.ordered.is_empty() || terms.len() > MOST {
             return None;
         }
         let mut left: Vec<(ExprId, i64)> = terms.to_vec();
         let mut found = false;
-        for (below, above) in &self.ordered {
-            let at = |id: &ExprId| left.iter().position(|(term, _)| term == id);
-            let (Some(below), Some(above)) = (at(below), at(above)) else { continue };
-            let times = left[above].1.min(left[below].1.checked_neg()?);
-            if times > 0 {
-                found = true;
-                left[above].1 -= times;
-                left[below].1 += times;
+        for above in 0..left.len() {
+            for below in 0..left.len() {
+                if !self.ordered.contains(&(left[below].0, left[above].0)) {
+                    continue;
+                }
+                let times = left[above].1.min(left[below].1.checked_neg()?);
+                if times > 0 {
+                    found = true;
+                    left[above].1 -= times;
+                    left[below].1 += times;
+                }
             }
         }
         let rest = left.into_iter().filter(|(_, factor)| *factor != 0).collect();

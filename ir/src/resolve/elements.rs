@@ -71,11 +71,15 @@ impl Resolver {
         offset: Dim,
         value: Dim,
     ) -> Fallible<()> {
+        /// Elements read before that one is compared with.
+        const NEIGHBORS: usize = 8;
         let others: Vec<(Dim, Dim)> = self
             .elements
             .iter()
+            .rev()
             .filter(|known| known.buffer == buffer)
             .map(|known| (known.offset, known.value))
+            .take(NEIGHBORS)
             .collect();
         for (at, other) in others {
             let cx = &self.p.arena;
@@ -157,12 +161,18 @@ impl Resolver {
         };
         let n = self.expr(to)?;
         let cx = &self.p.arena;
-        let one_mode = levels.len() == 1 && levels[0].rank() == 1 && levels[0].leaves().len() == 1;
+        let one_mode = match levels {
+            [level] if level.rank() == 1 => match level.leaves() {
+                [(_, stride)] => cx.range(*stride).0.is_some_and(|lo| lo > 0),
+                _ => false,
+            },
+            _ => false,
+        };
         let two = levels.first().and_then(|l| l.size_in(cx).ok());
         if !one_mode || two.is_none_or(|n| cx.range(n).0.is_none_or(|lo| lo < 1)) {
             return fail(
                 Diagnostic::new(Code::DataIndex, ty.span, "where parts begin is no such tensor")
-                    .label("one mode is due, of at least 1 element")
+                    .label("one mode is due, of one stride and at least 1 element")
                     .help("give it one more element than there are parts: `%offsets:[G + 1].i32.GL splits N`"),
             );
         }

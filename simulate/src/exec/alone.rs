@@ -206,7 +206,13 @@ fn each_result(
 
 impl Runner<'_> {
     /// An element as a number: the same for all threads, but where loops whose bounds differ between threads choose it.
-    pub(super) fn element(&mut self, index: usize, site: u32, mask: &Mask) -> Checked<LoopValue> {
+    pub(super) fn element(
+        &mut self,
+        index: usize,
+        (within, step): (Option<(i64, i64)>, Option<i64>),
+        site: u32,
+        mask: &Mask,
+    ) -> Checked<LoopValue> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
         let uniform = view.offset.is_uniform();
@@ -225,6 +231,21 @@ impl Runner<'_> {
             };
             // What does not fit is refused as an index where it is used.
             let value = i64::try_from(decode_int(view.scalar, value.bits)).unwrap_or(i64::MAX);
+            // What an earlier kernel has written nobody has looked at.
+            let outside = within.is_some_and(|(lo, hi)| value < lo || value >= hi);
+            let falls = step.filter(|step| at >= *step).is_some_and(|step| {
+                let before = self.blocks[self.rank].peek(view, at - step, thread);
+                before.is_some_and(|v| decode_int(view.scalar, v.bits) > i128::from(value))
+            });
+            let late = step.is_some() && at == 0 && value != 0;
+            if outside || falls || late {
+                let why = match (within, outside) {
+                    (Some((lo, hi)), true) => format!("its elements are from {lo} and below {hi}"),
+                    _ if falls => "it splits a number, and falls here".to_owned(),
+                    _ => "it splits a number, and does not begin with 0".to_owned(),
+                };
+                return Err(blame::no_such_number(kernel, site, (index, at, value), why));
+            }
             if uniform {
                 return Ok(LoopValue::Uniform(value));
             }

@@ -16,6 +16,22 @@ pub(super) fn bad_index(kernel: &Kernel<'_>, site: u32, e: BadIndex) -> Box<Diag
     Box::new(Diagnostic::new(Code::Overflow, span, e.to_string()).help(help))
 }
 
+/// An integer that is none of what its tensor says of its elements.
+pub(super) fn no_such_number(
+    kernel: &Kernel<'_>,
+    site: u32,
+    (view, at, value): (usize, i64, i64),
+    why: String,
+) -> Box<Diagnostic> {
+    let element = kernel.element_name(view, at);
+    let span = kernel.sites[site as usize].span;
+    Box::new(
+        Diagnostic::new(Code::SimOutOfBounds, span, format!("{element} is {value}"))
+            .label(why)
+            .help("correct the kernel that writes it, or what the tensor says of its elements"),
+    )
+}
+
 /// A barrier that some threads never reach.
 pub(super) fn deadlock(kernel: &Kernel<'_>, site: u32, absent: &Mask) -> Box<Diagnostic> {
     let first = absent.threads().next().unwrap_or(0);

@@ -187,8 +187,8 @@ impl<'k> Runner<'k> {
                     self.blocks[self.rank].registers[*i].clear(&mask);
                 }
             }
-            Node::Element { slot, view, site } => {
-                self.env.loops[*slot] = self.element(*view, *site, &mask)?;
+            Node::Element { slot, view, within, step, site } => {
+                self.env.loops[*slot] = self.element(*view, (*within, *step), *site, &mask)?;
             }
             Node::For { slot, start, end, site, body, blocking, .. } => {
                 let bad = |e: BadIndex| blame::bad_index(self.kernel, *site, e);

@@ -231,7 +231,13 @@ impl Lowering<'_, '_> {
                     self.vars.narrow(*var, range);
                 }
                 self.kernel.loops.push(self.kernel.program.arena.var_info(*var).name.clone());
-                Node::Element { slot, view, site: self.site(stmt.line, span) }
+                let buffer = self.kernel.program.buffer_of(*tensor);
+                let known = |d: Dim| self.vars.constant(d).ok();
+                let within = buffer.range.and_then(|(lo, hi)| known(lo).zip(known(hi)));
+                let declared = self.kernel.program.tensors[buffer.tensor].concat();
+                let step = declared.leaves().first().and_then(|(_, stride)| known(*stride));
+                let step = step.filter(|_| buffer.splits);
+                Node::Element { slot, view, within, step, site: self.site(stmt.line, span) }
             }
             StmtKind::For { var, start, end, step, body, .. } => {
                 let (first, last) = (self.index(*start, span)?, self.index(*end, span)?);

@@ -263,6 +263,10 @@ pub(crate) enum Node {
         slot: usize,
         /// Of the element.
         view: usize,
+        /// What the integers of its tensor are from and below.
+        within: Option<(i64, i64)>,
+        /// Where they never fall, how far they lie apart.
+        step: Option<i64>,
         /// Its place.
         site: u32,
     },
@@ -410,6 +414,21 @@ impl Kernel<'_> {
         let Some(Space::Shared(buffer)) = view.map(|v| self.views[v].space) else { return 0 };
         let before = self.shared.buffers[..buffer].iter().filter(|b| b.mbarriers);
         (before.map(|b| b.len as usize).sum::<usize>() + at as usize) % MAX_MBARRIERS
+    }
+
+    /// Whether threads wait for phases of mbarriers.
+    pub(crate) fn waits_for_mbarriers(&self) -> bool {
+        fn any(nodes: &[Node]) -> bool {
+            nodes.iter().any(|node| match node {
+                Node::Sync(sync) => sync.op == SyncOp::MbarrierWait,
+                Node::Body { body, .. } | Node::For { body, .. } => any(body),
+                Node::If { then, otherwise, .. } => any(then) || any(otherwise),
+                Node::Leaf(_) | Node::Allocate(_) | Node::Element { .. } | Node::Barrier { .. } => {
+                    false
+                }
+            })
+        }
+        any(&self.body)
     }
 
     /// Whether a statement may wait for threads of other warps.

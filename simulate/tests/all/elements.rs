@@ -31,7 +31,7 @@ fn offsets(values: &[i32]) -> Options {
 #[test]
 fn parts_are_where_the_tensor_says() {
     let given = [0, 0, 9, 10, 37, 37];
-    let all = (0..8).map(|seed| Options { inputs: Inputs::Seed(seed), ..Options::default() });
+    let all = (0..16).map(|seed| Options { inputs: Inputs::Seed(seed), ..Options::default() });
     for options in all.chain([offsets(&given)]) {
         let report = good(PARTS, &options);
         let offset = |g: i64| report.outputs.element("offsets", &[g]).unwrap() as i64;
@@ -56,6 +56,37 @@ fn integers_that_split_nothing_are_refused() {
         [0, -1, 9, 10, 36, 37],
     ] {
         bad_with(PARTS, Code::BadInput, &offsets(&wrong));
+    }
+}
+
+/// A kernel before has written numbers that split nothing.
+#[test]
+fn parts_that_a_kernel_writes_are_looked_at_where_they_are_read() {
+    let text = |numbers: [i64; 3]| {
+        let [a, b, c] = numbers;
+        format!(
+            "carbyne 2
+%offsets:[3].i32.GL splits 20
+%C:[20,32].f32.GL
+Spec @number <<<#grid:[1], #cta:[32]>>> () -> (%offsets) {{
+  %offsets[0..1] = {a}
+  %offsets[1..2] = {b}
+  %offsets[2..3] = {c}
+}}
+Spec @f <<<#grid:[@g < 2], #cta:[32]>>> (%offsets) -> (%C) {{
+  @first = %offsets[@g]
+  @last = %offsets[@g + 1]
+  %c = %C[@first..@last, _]
+  for (i = 0; i < ceil_div(@last - @first, 4); i += 1) {{
+    %c.tile([4,32])[i, 0] = 1.0
+  }}
+}}
+"
+        )
+    };
+    good(&text([0, 3, 20]), &Options::default());
+    for wrong in [[15, 3, 18], [0, 21, 21], [2, 3, 20], [0, -1, 20]] {
+        bad_with(&text(wrong), Code::SimOutOfBounds, &Options::default());
     }
 }
 

@@ -181,7 +181,7 @@ fn statements() {
     check(
         "@m = %A.indices()",
         expect![[r#"
-            P0001 2:6 "%A" expected a thread tensor such as `#cta`, found `%A` (write coordinates as `@m, @n = #grid.indices()`)
+            P0001 2:9 "indices" expected something else, found `indices` (write coordinates as `@m, @n = #grid.indices()`)
         "#]],
     );
     check(
