@@ -138,7 +138,7 @@ impl ExprArena {
 
     /// Notes that of two variables the second is never below the first: whoever calls this knows it of all values that they
     /// have together. It bounds the sums that are made from here on.
-    pub(crate) fn order(&self, below: Dim, above: Dim) {
+    pub fn order(&self, below: Dim, above: Dim) {
         if let (Dim::Expr(below), Dim::Expr(above)) = (below, above) {
             self.write().ordered.insert((below, above));
         }
