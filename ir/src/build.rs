@@ -471,6 +471,16 @@ impl Builder {
     /// A tensor in global memory that the caller provides, row-major. What is wrong with it is an error of the next
     /// kernel.
     pub fn tensor(&mut self, name: &str, shape: impl Nums, scalar: Scalar) -> Tensor {
+        self.given(name, shape, scalar, None)
+    }
+
+    fn given(
+        &mut self,
+        name: &str,
+        shape: impl Nums,
+        scalar: Scalar,
+        range: Option<Elements>,
+    ) -> Tensor {
         let ty = TensorType {
             levels: vec![level(shape)],
             scalar,
@@ -478,7 +488,7 @@ impl Builder {
             attrs: vec![],
             span: Span::default(),
         };
-        self.declare(StmtKind::DataDecl { name: Name::new(name), ty, range: None });
+        self.declare(StmtKind::DataDecl { name: Name::new(name), ty, range });
         Tensor::of(name)
     }
 
@@ -491,10 +501,7 @@ impl Builder {
         scalar: Scalar,
         are: Elements,
     ) -> Tensor {
-        let (levels, span) = (vec![level(shape)], Span::default());
-        let ty = TensorType { levels, scalar, memory: Some(Memory::Gl), attrs: vec![], span };
-        self.declare(StmtKind::DataDecl { name: Name::new(name), ty, range: Some(are) });
-        Tensor::of(name)
+        self.given(name, shape, scalar, Some(are))
     }
 
     /// A number that the caller passes, as a tensor of no modes.

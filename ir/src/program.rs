@@ -608,16 +608,7 @@ impl Program {
             let Dim::Expr(id) = d else { continue };
             match self.arena.node(id) {
                 Node::Var(v) if !out.contains(&v) => out.push(v),
-                Node::Var(_) => {}
-                Node::Linear { terms, .. } => {
-                    stack.extend(terms.iter().rev().map(|(e, _)| Dim::Expr(*e)));
-                }
-                Node::Mul(a, b)
-                | Node::Div(a, b)
-                | Node::Mod(a, b)
-                | Node::CeilDiv(a, b)
-                | Node::Min(a, b)
-                | Node::Max(a, b) => stack.extend([b, a]),
+                node => stack.extend(node.operands().into_iter().rev()),
             }
         }
         out

@@ -182,9 +182,7 @@ impl MapValues {
             promotion: map.promotion,
         })
     }
-}
 
-impl MapValues {
     /// That coordinates of boxes reach every element: they are integers of 32 bits.
     fn has_coordinates(&self, name: &str) -> Fallible<()> {
         let Some(large) = self.extents.iter().find(|n| i32::try_from(**n).is_err()) else {

@@ -175,8 +175,15 @@ pub(crate) enum Draw {
 }
 
 impl Draw {
-    /// The one at a place: neighbors differ.
-    fn at(self, place: i64) -> Option<i64> {
+    /// The one at a place, of which neighbors differ; [`NOTHING`] where the place is not known.
+    fn at(self, place: i64) -> i64 {
+        if place == NOTHING {
+            return NOTHING;
+        }
+        self.drawn(place).unwrap_or(NOTHING)
+    }
+
+    fn drawn(self, place: i64) -> Option<i64> {
         match self {
             Draw::Within(lo, hi) => {
                 let room = hi.checked_sub(lo).filter(|room| *room > 0)?;
@@ -373,10 +380,7 @@ impl<'p> Exprs<'p> {
                 let (a, b) = (self.eval_at(a, env, thread), self.eval_at(b, env, thread));
                 known(a, b, |a, b| apply(*op, a, b))
             }
-            Kind::Drawn(of, draw) => match self.eval_at(of, env, thread) {
-                NOTHING => NOTHING,
-                place => draw.at(place).unwrap_or(NOTHING),
-            },
+            Kind::Drawn(of, draw) => draw.at(self.eval_at(of, env, thread)),
             Kind::Const(_) | Kind::Block | Kind::Given | Kind::Unknown => {
                 self.eval(ex, env).of(thread)
             }
@@ -395,10 +399,7 @@ impl<'p> Exprs<'p> {
             Kind::Loop(var) => env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone()),
             Kind::Given => Value::Same(self.given.value),
             Kind::Unknown => Value::Same(NOTHING),
-            Kind::Drawn(of, draw) => self.eval(of, env).map(|place| match place {
-                NOTHING => NOTHING,
-                place => draw.at(place).unwrap_or(NOTHING),
-            }),
+            Kind::Drawn(of, draw) => self.eval(of, env).map(|place| draw.at(place)),
             Kind::Sum(parts, constant) => {
                 let mut sum = Value::Same(*constant);
                 for (by, part) in parts {

@@ -308,6 +308,17 @@ impl Stmt {
         self.comment = Some(text.into());
         self
     }
+    /// `T name = init;`
+    pub fn variable(ty: Type, name: impl Into<Word>, init: Expr) -> Stmt {
+        Stmt::new(StmtKind::Declare(Declare {
+            align: None,
+            ty,
+            name: name.into(),
+            array: None,
+            init: Some(init),
+            droppable: false,
+        }))
+    }
     /// `const T name = init;`, dropped where nothing uses it.
     pub fn constant(ty: impl Into<Word>, name: impl Into<Word>, init: Expr) -> Stmt {
         Stmt::new(StmtKind::Declare(Declare {

@@ -10,7 +10,7 @@ use super::access::Values;
 use super::kernel::Helper;
 use super::storage::Stored;
 use crate::Fallible;
-use crate::cpp::ast::{Assign, Declare, Expr, Stmt, StmtKind, Type};
+use crate::cpp::ast::{Assign, Expr, Stmt, StmtKind, Type};
 use crate::errors;
 use carbyne_atoms::Visibility;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
@@ -86,14 +86,7 @@ impl Lowering<'_> {
                 Expr::Int(0) => array,
                 i => array.at(i).address(),
             };
-            before.push(Stmt::new(StmtKind::Declare(Declare {
-                align: None,
-                ty,
-                name: pointer.name.clone().into(),
-                array: None,
-                init: Some(init),
-                droppable: false,
-            })));
+            before.push(Stmt::variable(ty, pointer.name.clone(), init));
             let by = grows.checked_mul(step).ok_or_else(|| {
                 errors::unprintable(
                     "a loop that moves on beyond 64 bits".to_owned(),
@@ -124,16 +117,7 @@ impl Lowering<'_> {
         let declared = pointers.into_iter().map(|(array, ty, base, name)| {
             self.helpers.insert(Helper::Computed);
             let init = Expr::name(array).at(self.index(base)?).address();
-            let init = Some(Expr::call("computed", [init]));
-            let name = name.into();
-            Ok(Stmt::new(StmtKind::Declare(Declare {
-                align: None,
-                ty,
-                name,
-                array: None,
-                init,
-                droppable: false,
-            })))
+            Ok(Stmt::variable(ty, name, Expr::call("computed", [init])))
         });
         declared.collect()
     }

@@ -15,7 +15,7 @@
 //! it, it is set once before that.
 
 use super::Lowering;
-use crate::cpp::ast::{Assign, Binary, Declare, Expr, Stmt, StmtKind, Type};
+use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
@@ -117,18 +117,7 @@ impl Lowering<'_> {
                 found.push((id, name));
                 continue;
             }
-            match node {
-                Node::Var(_) => {}
-                Node::Linear { terms, .. } => {
-                    todo.extend(terms.iter().rev().map(|(t, _)| Dim::Expr(*t)));
-                }
-                Node::Mul(a, b)
-                | Node::Div(a, b)
-                | Node::Mod(a, b)
-                | Node::CeilDiv(a, b)
-                | Node::Min(a, b)
-                | Node::Max(a, b) => todo.extend([b, a]),
-            }
+            todo.extend(node.operands().into_iter().rev());
         }
         for (id, name) in &found {
             let wide = !self.indices.is_narrow(Dim::Expr(*id));
@@ -153,23 +142,13 @@ impl Lowering<'_> {
         let mut todo = vec![Dim::Expr(id)];
         while let Some(dim) = todo.pop() {
             let Dim::Expr(id) = dim else { continue };
-            match self.p.arena.node(id) {
-                Node::Var(_) => {}
-                Node::Linear { terms, .. } => {
-                    todo.extend(terms.iter().map(|(t, _)| Dim::Expr(*t)));
-                }
-                Node::Div(_, b) | Node::Mod(_, b) | Node::CeilDiv(_, b)
-                    if b.as_const().is_none() =>
-                {
-                    return true;
-                }
-                Node::Mul(a, b)
-                | Node::Div(a, b)
-                | Node::Mod(a, b)
-                | Node::CeilDiv(a, b)
-                | Node::Min(a, b)
-                | Node::Max(a, b) => todo.extend([b, a]),
+            let node = self.p.arena.node(id);
+            if let Node::Div(_, b) | Node::Mod(_, b) | Node::CeilDiv(_, b) = node
+                && b.as_const().is_none()
+            {
+                return true;
             }
+            todo.extend(node.operands());
         }
         false
     }
@@ -323,18 +302,7 @@ impl Lowering<'_> {
                     to,
                 );
             }
-            match node {
-                Node::Var(_) => {}
-                Node::Linear { terms, .. } => {
-                    todo.extend(terms.iter().rev().map(|(t, _)| Dim::Expr(*t)));
-                }
-                Node::Mul(a, b)
-                | Node::Div(a, b)
-                | Node::Mod(a, b)
-                | Node::CeilDiv(a, b)
-                | Node::Min(a, b)
-                | Node::Max(a, b) => todo.extend([b, a]),
-            }
+            todo.extend(node.operands().into_iter().rev());
         }
     }
 
@@ -525,14 +493,7 @@ impl Lowering<'_> {
 
 /// `int stage = 0;`
 fn variable(ty: &'static str, name: &str, init: Expr) -> Stmt {
-    Stmt::new(StmtKind::Declare(Declare {
-        align: None,
-        ty: Type::named(ty),
-        name: name.to_owned().into(),
-        array: None,
-        init: Some(init),
-        droppable: false,
-    }))
+    Stmt::variable(Type::named(ty), name.to_owned(), init)
 }
 
 fn assign(to: Expr, op: Assign, value: Expr) -> Stmt {

@@ -98,6 +98,17 @@ fn waits(stmts: &[Stmt], env: &mut HashMap<String, Value>, out: &mut Vec<(i128, 
     }
 }
 
+/// The body of a program's kernel, and what its waits are given where symbols have these values.
+fn waited(p: &Program, symbols: [(&str, i64); 2]) -> (Vec<Stmt>, Vec<(i128, i128)>) {
+    let body = body_of(p, p.kernels[0], &AtomTable::new(Arch::Sm90a)).unwrap();
+    let builtin = [("threadIdx.x", 0), ("blockIdx.x", 0)];
+    let value = |(name, v): (&str, i64)| (name.to_owned(), Value { v: v.into(), wide: false });
+    let mut env: HashMap<String, Value> = symbols.into_iter().chain(builtin).map(value).collect();
+    let mut found = vec![];
+    waits(&body, &mut env, &mut found);
+    (body, found)
+}
+
 fn divides(stmts: &[Stmt]) -> bool {
     stmts.iter().any(|s| match &s.kind {
         StmtKind::For(f) => divides(&f.body),
@@ -114,13 +125,7 @@ proptest! {
         rings in rings(), first in -90i64..5, more in -5i64..9, f in 1i64..64, n in 1i64..20,
     ) {
         let p = program(&rings, first, more);
-        let body = body_of(&p, p.kernels[0], &AtomTable::new(Arch::Sm90a)).unwrap();
-        let value = |v: i64| Value { v: v.into(), wide: false };
-        let mut env: HashMap<String, Value> = [("F", f), ("N", n), ("threadIdx.x", 0), ("blockIdx.x", 0)]
-            .map(|(name, v)| (name.to_owned(), value(v)))
-            .into();
-        let mut found = vec![];
-        waits(&body, &mut env, &mut found);
+        let (body, found) = waited(&p, [("F", f), ("N", n)]);
         let mut wanted = vec![];
         for j in 0..3 {
             for k in f + first..n + f + more {
@@ -160,13 +165,7 @@ Spec @k <<<#grid:[1], #cta:[32]>>> (%A) -> (%A) {{
         );
         let module = text::parse(&text).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
         let p = resolve::resolve(&module, &text).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
-        let body = body_of(&p, p.kernels[0], &AtomTable::new(Arch::Sm90a)).unwrap();
-        let value = |v: i64| Value { v: v.into(), wide: false };
-        let mut env: HashMap<String, Value> = [("N", n), ("M", m), ("threadIdx.x", 0), ("blockIdx.x", 0)]
-            .map(|(name, v)| (name.to_owned(), value(v)))
-            .into();
-        let mut found = vec![];
-        waits(&body, &mut env, &mut found);
+        let (body, found) = waited(&p, [("N", n), ("M", m)]);
         let mut wanted = vec![];
         for j in 0..3 {
             for k in 0..n {

@@ -245,6 +245,16 @@ impl Clone for ExprArena {
     }
 }
 
+impl Node {
+    /// What it is made of, in the order in which it is written; nothing of a variable.
+    #[must_use]
+    pub fn operands(&self) -> Vec<Dim> {
+        let mut all = vec![];
+        for_each_operand(self, &mut |dim| all.push(dim));
+        all
+    }
+}
+
 /// Calls `f` on the operands of a node.
 pub(super) fn for_each_operand(node: &Node, f: &mut impl FnMut(Dim)) {
     match node {

@@ -1,5 +1,6 @@
 //! Integers that the caller's memory holds, as numbers of indices, bounds of loops and extents.
 
+use super::picks::is_of_integers;
 use super::scope::{Binding, Sigil};
 use super::tensors::count;
 use super::{Fallible, Resolver, fail};
@@ -9,7 +10,7 @@ use crate::expr::{Dim, VarInfo};
 use crate::layout::Layout;
 use crate::leaf::Leaf;
 use crate::program::{StmtKind, Tensor, VarKind};
-use crate::scalar::{Memory, Scalar};
+use crate::scalar::Memory;
 use crate::span::Span;
 
 /// Elements of one tensor that are numbers here, by where they are.
@@ -102,9 +103,7 @@ impl Resolver {
         let refuse = |message: String, label: String, help: String| {
             fail(Diagnostic::new(Code::DataIndex, view.span, message).label(label).help(help))
         };
-        let integer = of.scalar.int_range().is_some() && of.scalar != Scalar::Bool;
-        if of.memory != Some(Memory::Gl) || of.gather.is_some() || !integer || of.scalar.bits() < 8
-        {
+        if !is_of_integers(of) || of.scalar.bits() < 8 {
             return refuse(
                 format!("an element of `%{}` is no number of the text", of.name),
                 format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),

@@ -144,7 +144,7 @@ struct Resolver {
     declared: Vec<declare::Declared>,
     /// Buffers that something reads.
     read: HashSet<crate::program::BufferId>,
-    /// Elements that are numbers, of all blocks so far.
+    /// Elements that are numbers here.
     elements: Vec<elements::Known>,
     /// Sub-specs.
     parts: parts::Parts,
@@ -246,7 +246,7 @@ impl Resolver {
     fn block(&mut self, block: &ast::Block) -> (Vec<Stmt>, ast::Block) {
         self.scopes.enter();
         self.blocks += 1;
-        let outside = self.holds.len();
+        let (outside, elements) = (self.holds.len(), self.elements.len());
         let around = self.written.as_mut().map(std::mem::take);
         let declared = self.declared.len();
         let mut out = vec![];
@@ -257,6 +257,7 @@ impl Resolver {
             self.stmt(stmt, &mut out);
         }
         self.holds.truncate(outside);
+        self.elements.truncate(elements);
         self.unread(declared);
         self.blocks -= 1;
         self.scopes.leave();

@@ -310,8 +310,7 @@ impl Resolver {
                 "index the caller's tensor itself",
             );
         }
-        let integer = of.scalar.int_range().is_some() && of.scalar != Scalar::Bool;
-        if of.memory != Some(Memory::Gl) || of.gather.is_some() || !integer {
+        if !is_of_integers(&of) {
             return refuse(
                 format!("`%{}` is no tensor of coordinates", of.name),
                 format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
@@ -440,4 +439,10 @@ impl Resolver {
         let known = |d: Dim| cx.range(d).0.is_some_and(|lo| lo >= 0);
         range.is_some_and(|(lo, hi)| known(lo) && Dim::sub(cx, size, hi).is_ok_and(known))
     }
+}
+
+/// Whether a buffer holds integers of the caller that may be coordinates, or numbers.
+pub(super) fn is_of_integers(of: &Buffer) -> bool {
+    let integer = of.scalar.int_range().is_some() && of.scalar != Scalar::Bool;
+    of.memory == Some(Memory::Gl) && of.gather.is_none() && integer
 }

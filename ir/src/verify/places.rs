@@ -19,7 +19,7 @@ impl Verifier<'_> {
                 let mut named = self.p.specs[around.kernel].input_tensors();
                 if !named.any(|t| self.p.tensors[t].buffer == number) {
                     let kernel = Around { spec: around.kernel, ..around.clone() };
-                    self.stray_buffer(number, spec.span, &kernel, "reads");
+                    self.stray_buffer(number, spec.span, &kernel, ("spec", "reads"));
                 }
                 continue;
             }
@@ -33,7 +33,7 @@ impl Verifier<'_> {
             if let Some(gather) = buffer.gather.filter(|_| !named) {
                 for (id, what) in [(gather.source, "reads"), (gather.index, "is indexed by")] {
                     if !around.readable.contains(&id) {
-                        self.stray_buffer(id, spec.span, around, what);
+                        self.stray_buffer(id, spec.span, around, ("spec", what));
                     }
                 }
                 continue;
@@ -118,27 +118,23 @@ impl Verifier<'_> {
         if around.readable.contains(&buffer) {
             return;
         }
-        let name = &self.p.buffers[buffer].name;
-        self.errors.push(
-            Diagnostic::new(
-                Code::ReadOnly,
-                span,
-                format!("the statement reads `%{name}`, which the enclosing spec does not name"),
-            )
-            .label(format!("reads `%{name}`"))
-            .related(self.p.specs[around.spec].span, "the enclosing spec")
-            .help(format!("make `%{name}` an input of the enclosing spec")),
-        );
+        self.stray_buffer(buffer, span, around, ("statement", "reads"));
     }
 
-    /// V0227 for a buffer that is found through another tensor.
-    fn stray_buffer(&mut self, id: BufferId, span: Span, around: &Around, verb: &str) {
+    /// V0227 for a buffer that is found through another tensor, or of which an element is a number.
+    fn stray_buffer(
+        &mut self,
+        id: BufferId,
+        span: Span,
+        around: &Around,
+        (who, verb): (&str, &str),
+    ) {
         let name = &self.p.buffers[id].name;
         self.errors.push(
             Diagnostic::new(
                 Code::ReadOnly,
                 span,
-                format!("the spec {verb} `%{name}`, which the enclosing spec does not name"),
+                format!("the {who} {verb} `%{name}`, which the enclosing spec does not name"),
             )
             .label(format!("{verb} `%{name}`"))
             .related(self.p.specs[around.spec].span, "the enclosing spec")
