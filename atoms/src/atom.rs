@@ -88,6 +88,11 @@ impl Atom {
         self.number("valid").is_some()
     }
 
+    /// Whether a thread may move each of its elements alone instead: a copy of a thread's own values.
+    pub fn splits(&self) -> bool {
+        self.op == AtomOp::Move && self.group == 1 && self.operands.len() == 2
+    }
+
     /// Whether it implements specs of that kind.
     pub fn implements(&self, kind: SpecKind) -> bool {
         self.kinds().any(|own| own == kind)

@@ -750,6 +750,8 @@ pub enum ViewOp {
     Iota(Expr),
     /// `.plus(S - T)`: of coordinates, each and a number.
     Plus(Expr),
+    /// `.pad([0,@h])`: of each mode so many elements more before its first, which there are not.
+    Pad(Vec<Expr>),
     /// `[%rows, _]`, `[0..64, _]`: as an index, with ranges of a mode or coordinates from an integer tensor.
     Pick(Vec<Pick>),
     /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions move

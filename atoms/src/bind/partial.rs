@@ -1,7 +1,8 @@
 //! Values that there are not: which of an operand's values a leaf accesses where tiles reach over the end of a mode.
 //!
 //! A leaf accesses all values of a thread at once, or the first so many of them where its atom counts. So either all of
-//! them are inside or none is, which follows from divisors of extents and coordinates, or they end where one mode does.
+//! them are inside or none is, which follows from divisors of extents and coordinates, or they end where one mode does. A
+//! copy whose values may end between each other is made of each of them alone where they do not all exist.
 
 use super::Mismatch;
 use crate::atom::Atom;
@@ -21,30 +22,59 @@ struct Inside {
     whole: Vec<(Dim, Dim)>,
     /// Of those the first so many: none where this is not positive, all where it is more than there are.
     leading: Vec<Dim>,
+    /// Of those each whose coordinate is below an extent.
+    apart: Vec<Apart>,
 }
 
-/// Which of the first `n` values of a tensor there are.
-///
-/// # Errors
-/// The first bound that may cut through them, and the fact that it would not by, if there is one.
-fn inside_of(p: &Program, t: TensorId, n: i64) -> Result<Inside, (usize, Option<String>)> {
+/// The first is below the second.
+type Pair = (Dim, Dim);
+
+/// Values of which some may be inside and others not.
+#[derive(Clone, Debug, PartialEq)]
+struct Apart {
+    /// Coordinates, counted from the bound's offset.
+    at: Vec<i64>,
+    offset: Dim,
+    extent: Dim,
+}
+
+impl Apart {
+    /// Of a value its coordinate and what it must be below.
+    fn pair(&self, cx: &ExprArena, v: usize) -> Option<(Dim, Dim)> {
+        let at = self.at.get(v).copied()?;
+        Some((cx.add(self.offset, Dim::Const(at)).ok()?, self.extent))
+    }
+
+    /// The same of the value that is outside if any is.
+    fn last(&self, cx: &ExprArena) -> Option<(Dim, Dim)> {
+        let (last, _) = self.at.iter().enumerate().max_by_key(|(_, at)| **at)?;
+        self.pair(cx, last)
+    }
+}
+
+/// Which of the first `n` values of a tensor there are; none where it is not known how far they are from each other.
+fn inside_of(p: &Program, t: TensorId, n: i64) -> Option<Inside> {
     let cx = &p.arena;
     let mut all = Inside::default();
-    for (i, bound) in p.tensors[t].bounds.iter().enumerate() {
-        let Some(at) = coordinates(cx, bound, n) else { return Err((i, None)) };
+    for bound in &p.tensors[t].bounds {
+        let (offset, extent) = (bound.offset, bound.extent);
+        let at = coordinates(cx, bound, n)?;
         let last = at.iter().copied().max().unwrap_or(0);
-        if last == 0 || keeps_together(cx, bound, last, &[]) {
-            all.whole.push((bound.offset, bound.extent));
-        } else if at.iter().copied().eq(0..n)
-            && let Ok(left) = cx.sub(bound.extent, bound.offset)
+        if at.iter().all(|c| *c == 0)
+            || at.iter().all(|c| *c >= 0) && keeps_together(cx, bound, last, &[])
+        {
+            all.whole.push((offset, extent));
+            continue;
+        }
+        if at.iter().copied().eq(0..n)
+            && let Ok(left) = cx.sub(extent, offset)
         {
             all.leading.push(left);
-        } else {
-            return Err((i, None));
         }
+        all.apart.push(Apart { at, offset, extent });
     }
     all.whole.dedup();
-    Ok(all)
+    Some(all)
 }
 
 /// How far along a bounded mode the first `n` values are from the first one.
@@ -98,6 +128,20 @@ pub struct Accesses {
     pub source: Vec<(Dim, Dim)>,
     /// Of an atom that counts the elements it reads: no more than these.
     pub leading: Vec<Dim>,
+    /// Of a copy whose elements may end between each other.
+    pub parts: Option<Parts>,
+}
+
+/// A copy that is made at once where all elements are there, and of each element alone where not. Of each pair the first is
+/// below the second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// What holds where all are.
+    pub whole: Vec<(Dim, Dim)>,
+    /// Of each element what holds where it is to be written.
+    pub executed: Vec<Vec<(Dim, Dim)>>,
+    /// Of each element what holds where its source is there; it becomes zero where not.
+    pub source: Vec<Vec<(Dim, Dim)>>,
 }
 
 /// When a leaf by an atom accesses its operands.
@@ -113,27 +157,39 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
     let n_of = |t: TensorId| p.tensors[t].concat().size_in(cx).ok().and_then(Dim::as_const);
     let refuse = |t: TensorId, why: Why| Err(Mismatch::Partial { tensor: p.tensor_name(t), why });
     let counts = atom.counts();
+    let mut parts = Parts::default();
     for &t in &spec.outputs {
-        let Some(n) = n_of(t) else { return refuse(t, Why::Cut { n: 0, fact: None }) };
-        match inside_of(p, t, n) {
-            Ok(Inside { whole, leading }) if leading.is_empty() => all.executed.extend(whole),
-            Ok(_) => return refuse(t, Why::Cut { n, fact: fact(p, t, n) }),
-            Err(_) => return refuse(t, Why::Cut { n, fact: None }),
+        let inside = n_of(t).and_then(|n| Some((n, inside_of(p, t, n)?)));
+        let Some((n, inside)) = inside else { return refuse(t, Why::Cut { n: 0, fact: None }) };
+        all.executed.extend(inside.whole);
+        if !inside.apart.is_empty() {
+            let own = may_split(p, spec, atom).then(|| each(cx, &inside.apart, n)).flatten();
+            let Some((whole, each)) = own else {
+                return refuse(t, Why::Cut { n, fact: fact(p, t, n) });
+            };
+            parts.whole.extend(whole);
+            parts.executed = each;
         }
     }
     for input in &spec.inputs {
         let Operand::Tensor(t) = *input else { continue };
-        let Some(n) = n_of(t) else { return refuse(t, Why::Cut { n: 0, fact: None }) };
-        match inside_of(p, t, n) {
-            Ok(Inside { leading, .. }) if !leading.is_empty() && !counts => {
+        let inside = n_of(t).and_then(|n| Some((n, inside_of(p, t, n)?)));
+        let Some((n, inside)) = inside else { return refuse(t, Why::Cut { n: 0, fact: None }) };
+        all.source.extend(inside.whole);
+        // What counts reads the first so many by itself.
+        if counts && inside.apart.len() == inside.leading.len() {
+            all.leading.extend(inside.leading);
+        } else if !inside.apart.is_empty() {
+            let own = may_split(p, spec, atom).then(|| each(cx, &inside.apart, n)).flatten();
+            let Some((whole, each)) = own else {
                 return refuse(t, Why::Cut { n, fact: fact(p, t, n) });
-            }
-            Ok(Inside { whole, leading }) => {
-                all.source.extend(whole);
-                all.leading.extend(leading);
-            }
-            Err(_) => return refuse(t, Why::Cut { n, fact: None }),
+            };
+            parts.whole.extend(whole);
+            parts.source = each;
         }
+    }
+    if parts != Parts::default() {
+        all.parts = Some(parts);
     }
     all.source.retain(|pair| !all.executed.contains(pair));
     for list in [&mut all.executed, &mut all.source] {
@@ -144,7 +200,9 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
             new
         });
     }
-    if all.source.is_empty() || counts {
+    let has_zeros = !all.source.is_empty()
+        || all.parts.as_ref().is_some_and(|parts| !parts.source.is_empty());
+    if !has_zeros || counts {
         return Ok(all);
     }
     // The output becomes zero: it is a copy, to registers.
@@ -155,6 +213,20 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
         (SpecKind::Move, _, Some(t)) => refuse(t, Why::Registers),
         (_, _, Some(t)) => refuse(t, Why::Copy),
     }
+}
+
+/// Whether elements of a leaf may be copied each alone: of whole bytes, and all of them where the text says no number.
+fn may_split(p: &Program, spec: &Spec, atom: &Atom) -> bool {
+    let of_bytes = |t: &TensorId| p.scalar_of(*t).bits() % 8 == 0;
+    atom.splits() && spec.valid.is_none() && spec.outputs.iter().all(of_bytes)
+}
+
+/// What must hold for all values to be inside, and for each.
+fn each(cx: &ExprArena, apart: &[Apart], n: i64) -> Option<(Vec<Pair>, Vec<Vec<Pair>>)> {
+    let whole = apart.iter().map(|a| a.last(cx)).collect::<Option<_>>()?;
+    let of = |v| apart.iter().map(|a| a.pair(cx, v)).collect::<Option<Vec<_>>>();
+    let each = (0..usize::try_from(n).ok()?).map(of).collect::<Option<_>>()?;
+    Some((whole, each))
 }
 
 /// Why a leaf cannot access a tensor of which some elements are not there.

@@ -7,7 +7,7 @@ use super::stmts::line_comment;
 use crate::cpp::ast::{Assign, Binary, Expr, Piece, Stmt, StmtKind, Type};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
-use carbyne_atoms::bind::{self, Accesses};
+use carbyne_atoms::bind::{self, Accesses, Parts};
 use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Part, Template};
 use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::diag::Code;
@@ -74,6 +74,12 @@ impl Lowering<'_> {
     ) -> Fallible<Stmt> {
         let source = if atom.counts() { None } else { self.all_less(&accesses.source)? };
         let mut stmt = stmt;
+        if let Some(parts) = &accesses.parts
+            && let Some(cond) = self.all_less(&parts.whole)?
+        {
+            let otherwise = self.one_by_one(spec, parts)?;
+            stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise });
+        }
         if let Some(cond) = source {
             let mut zeros = vec![];
             for &t in &spec.outputs {
@@ -85,6 +91,35 @@ impl Lowering<'_> {
             stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise: vec![] });
         }
         Ok(stmt)
+    }
+
+    /// A copy of each element alone: those that there are, and zero for a source that there is not.
+    fn one_by_one(&mut self, spec: &Spec, parts: &Parts) -> Fallible<Vec<Stmt>> {
+        let (Some(Operand::Tensor(from)), Some(&to)) = (spec.inputs.first(), spec.outputs.first())
+        else {
+            return Ok(vec![]);
+        };
+        let (from, to) = (self.values(*from)?, self.values(to)?);
+        let zero = literal(0.0, to.stored.scalar)
+            .ok_or_else(|| errors::unprintable("a type without a zero", "take another type"))?;
+        let mut stmts = vec![];
+        for (v, (&source, &target)) in from.at.iter().zip(&to.at).enumerate() {
+            let (source, target) =
+                (self.element(&from.stored, source)?, self.element(&to.stored, target)?);
+            let assign = |value| {
+                Stmt::new(StmtKind::Assign { to: target.clone(), op: Assign::Set, value })
+            };
+            let mut stmt = assign(source);
+            if let Some(cond) = self.all_less(parts.source.get(v).map_or(&[], |p| p))? {
+                let (then, otherwise) = (vec![stmt], vec![assign(zero.clone())]);
+                stmt = Stmt::new(StmtKind::If { cond, then, otherwise });
+            }
+            if let Some(cond) = self.all_less(parts.executed.get(v).map_or(&[], |p| p))? {
+                stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise: vec![] });
+            }
+            stmts.push(stmt);
+        }
+        Ok(stmts)
     }
 
     /// `i < M && j < N`; none of no pairs.

@@ -142,6 +142,9 @@ pub fn candidates(
     if found.is_empty() { Err(rejected) } else { Ok(found) }
 }
 
+/// What a warp takes to ask whether all elements of an instruction are there.
+const SPLIT_CYCLES: f64 = 2.0;
+
 fn candidate(
     p: &Program,
     id: SpecId,
@@ -272,19 +275,29 @@ fn candidate(
     let src_run = memory_run(p, from, &lanes_p, &f, s)?;
     let dst_run = memory_run(p, to, &lanes_q, &g, d)?;
     let counts = atom.counts();
+    // Elements that may end between each other are moved by one instruction where they do not.
+    let may_split = |t: TensorId| atom.splits() && p.scalar_of(t).bits() % 8 == 0;
+    let mut is_split = false;
     if !p.tensors[from].bounds.is_empty() {
         let ends = partial::ends(p, from, &lanes_p, &f)?;
-        if ends == Ends::Counted && !counts {
+        let is_apart = ends == Ends::Apart || ends == Ends::Counted && !counts;
+        if is_apart && !may_split(from) {
             return Err(partial::cut(p, from, lanes_p.size()));
         }
+        is_split |= is_apart;
         // Zeros are written to registers, or by what counts.
         if !counts && p.buffer_of(to).memory != Some(Memory::Rf) {
             let (tensor, why) = (p.tensor_name(from), bind::Why::Registers);
             return Err(Mismatch::Partial { tensor, why });
         }
     }
-    if !p.tensors[to].bounds.is_empty() && partial::ends(p, to, &lanes_q, &g)? == Ends::Counted {
-        return Err(partial::cut(p, to, lanes_q.size()));
+    if !p.tensors[to].bounds.is_empty()
+        && partial::ends(p, to, &lanes_q, &g)? != Ends::Together
+    {
+        if !may_split(to) {
+            return Err(partial::cut(p, to, lanes_q.size()));
+        }
+        is_split = true;
     }
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.
     let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
@@ -304,7 +317,7 @@ fn candidate(
         src_rf: p.buffer_of(from).memory == Some(Memory::Rf),
         dst_rf: p.buffer_of(to).memory == Some(Memory::Rf),
         instructions,
-        cost: instructions * atom.cost.issue_cycles,
+        cost: instructions * (atom.cost.issue_cycles + if is_split { SPLIT_CYCLES } else { 0.0 }),
         crosses,
     })
 }

@@ -15,6 +15,8 @@ pub(super) enum Ends {
     Together,
     /// The first so many are inside.
     Counted,
+    /// Any of them may be.
+    Apart,
 }
 
 /// How the elements that one instruction moves of a tensor end: `inst` are their column-major indices, and `whole_tv` those
@@ -34,7 +36,8 @@ pub(super) fn ends(
         let coordinates = ops::constant_strides(p, &bound.concat()).ok_or_else(|| cut(None))?;
         let of = |l: &Layout| coordinates.compose(l).map_err(|_| cut(None));
         let at = of(inst)?;
-        let last = (0..at.size()).map(|i| at.at(i)).max().unwrap_or(0);
+        let along: Vec<i64> = (0..at.size()).map(|i| at.at(i)).collect();
+        let last = along.iter().copied().max().unwrap_or(0);
         let all = of(whole_tv)?;
         let instructions = all.mode(1).and_then(|v| v.mode(1));
         let steps: Vec<(i64, i64)> = [all.mode(0), instructions]
@@ -43,13 +46,14 @@ pub(super) fn ends(
             .flat_map(|part| part.leaves().to_vec())
             .filter(|(extent, step)| *extent > 1 && *step != 0)
             .collect();
-        if last == 0 || keeps_together(&p.arena, bound, last, &steps) {
+        let is_up = along.iter().all(|c| *c >= 0);
+        if along.iter().all(|c| *c == 0)
+            || is_up && keeps_together(&p.arena, bound, last, &steps)
+        {
             continue;
         }
-        if (0..at.size()).any(|i| at.at(i) != i) {
-            return Err(cut(fact(&p.arena, bound, inst.size())));
-        }
-        found = Ends::Counted;
+        let is_first = along.into_iter().eq(0..at.size()) && found != Ends::Apart;
+        found = if is_first { Ends::Counted } else { Ends::Apart };
     }
     Ok(found)
 }

@@ -379,7 +379,9 @@ macro_rules! parts {
                             ViewOp::Peer(number) | ViewOp::Iota(number) | ViewOp::Plus(number) => {
                                 out.push(P::Expr(number));
                             }
-                            ViewOp::Permute(order) => out.extend(order.$iter().map(P::Expr)),
+                            ViewOp::Permute(list) | ViewOp::Pad(list) => {
+                                out.extend(list.$iter().map(P::Expr));
+                            }
                             ViewOp::Pick(picks) => {
                                 for pick in picks {
                                     match pick {

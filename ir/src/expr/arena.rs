@@ -6,6 +6,7 @@
 use super::facts::{Facts, facts_of};
 use super::{Dim, ExprId, Node, VarId, VarInfo};
 use crate::layout::LayoutError;
+use crate::leaf::gcd;
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
@@ -183,6 +184,7 @@ impl ExprArena {
         let mut facts = facts_of(&node, &|dim| inner.facts(dim));
         if let Node::Linear { terms, constant } = &node {
             facts.lo = facts.lo.max(inner.least_ordered(terms, *constant));
+            facts.div = facts.div.max(inner.divisor_by_remainders(terms, *constant));
         }
         Ok(Dim::Expr(inner.push(node, facts, depth + 1, weight)))
     }
@@ -203,6 +205,46 @@ impl Inner {
             Dim::Const(v) => Facts::of_const(v),
             Dim::Expr(id) => self.entries[id.0 as usize].facts,
         }
+    }
+
+    /// A divisor of a sum with remainders, as `x - x % 8` is a multiple of 8: a remainder is a multiple of its divisor away from
+    /// what it is the remainder of. At least 1.
+    fn divisor_by_remainders(&self, terms: &[(ExprId, i64)], constant: i64) -> i64 {
+        /// Longer sums are no such differences.
+        const MOST: usize = 16;
+        if terms.len() > MOST {
+            return 1;
+        }
+        let of_one = |at: usize| -> Option<i64> {
+            let (id, factor) = terms[at];
+            let Node::Mod(of, Dim::Const(by)) = self.entries[id.0 as usize].node else {
+                return None;
+            };
+            let (own, offset) = match of {
+                Dim::Const(n) => (vec![], n),
+                Dim::Expr(of) => match &self.entries[of.0 as usize].node {
+                    Node::Linear { terms, constant } => (terms.to_vec(), *constant),
+                    _ => (vec![(of, 1)], 0),
+                },
+            };
+            let mut sum: Vec<(ExprId, i64)> = terms.to_vec();
+            sum.remove(at);
+            for (id, times) in own {
+                let times = times.checked_mul(factor)?;
+                match sum.iter_mut().find(|(known, _)| *known == id) {
+                    Some((_, known)) => *known = known.checked_add(times)?,
+                    None => sum.push((id, times)),
+                }
+            }
+            let constant = constant.checked_add(offset.checked_mul(factor)?)?;
+            let mut divisor = gcd(factor.checked_mul(by)?.checked_abs()?, constant.checked_abs()?);
+            for (id, factor) in sum.iter().filter(|(_, factor)| *factor != 0) {
+                let own = self.entries[id.0 as usize].facts.div;
+                divisor = gcd(divisor, factor.checked_mul(own)?.checked_abs()?);
+            }
+            Some(divisor)
+        };
+        (0..terms.len()).filter_map(of_one).max().unwrap_or(1).max(1)
     }
 
     /// A lower bound of a sum that takes differences of ordered variables for what they are; none where there are none in it.

@@ -93,6 +93,7 @@ fn view_op() -> impl Strategy<Value = ViewOp> {
         1 => vec(expr(), 0..4).prop_map(ViewOp::Permute),
         1 => expr().prop_map(ViewOp::Iota),
         1 => expr().prop_map(ViewOp::Plus),
+        1 => vec(expr(), 0..4).prop_map(ViewOp::Pad),
         1 => picks().prop_map(ViewOp::Pick),
         1 => (vec(expr(), 0..4), option::of(swizzle())).prop_map(
             |(sizes, swizzle)| ViewOp::TensorMap {

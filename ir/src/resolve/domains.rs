@@ -231,7 +231,7 @@ impl Resolver {
                 "they come from parts, from iterations before, or depend on several modes",
             );
         };
-        let Some(limit) = self.limit(edge, mode, span)? else {
+        let Some((op, limit)) = self.limit(edge, mode, span)? else {
             return unclear("its coordinates are not evenly apart");
         };
         let Some(limit) = expression(&self.p, limit) else {
@@ -252,7 +252,7 @@ impl Resolver {
         let apply =
             |kind, args| TensorExpr::Apply(Box::new(Apply { kind, args, attrs: vec![], span }));
         let inside = apply(
-            SpecKind::Binary(BinaryOp::Lt),
+            SpecKind::Binary(op),
             vec![TensorExpr::View(coordinate), TensorExpr::Number(limit)],
         );
         let neutral_text = super::constants::literal(neutral);
@@ -273,17 +273,32 @@ impl Resolver {
         Ok(target)
     }
 
-    /// How many coordinates of a mode are inside of an edge, from 0 to all.
-    fn limit(&self, edge: &Edge, mode: &Layout<Dim>, span: Span) -> Fallible<Option<Dim>> {
+    /// What holds of the coordinates of a mode that are inside of an edge: they are below a number from 0 to all, or not
+    /// below it where the bounded coordinates count down.
+    fn limit(
+        &self,
+        edge: &Edge,
+        mode: &Layout<Dim>,
+        span: Span,
+    ) -> Fallible<Option<(BinaryOp, Dim)>> {
         let cx = &self.p.arena;
         let e = |e: crate::layout::LayoutError| overflow(span, &e);
         let mode = mode.coalesce_in(cx).map_err(e)?;
-        let [(_, Dim::Const(step @ 1..))] = *mode.leaves() else { return Ok(None) };
-        let room = cx.sub(edge.extent, edge.offset).map_err(e)?;
-        let count = cx.ceil_div(room, Dim::Const(step)).map_err(e)?;
+        let [(_, Dim::Const(step))] = *mode.leaves() else { return Ok(None) };
         let size = mode.size_in(cx).map_err(e)?;
-        let most = cx.min(count, size).map_err(e)?;
-        Ok(Some(cx.max(most, Dim::Const(0)).map_err(e)?))
+        let (op, number) = match step {
+            1.. => {
+                let room = cx.sub(edge.extent, edge.offset).map_err(e)?;
+                (BinaryOp::Lt, cx.ceil_div(room, Dim::Const(step)).map_err(e)?)
+            }
+            -1 => {
+                let above = cx.sub(edge.offset, edge.extent).map_err(e)?;
+                (BinaryOp::Ge, cx.add(above, Dim::Const(1)).map_err(e)?)
+            }
+            _ => return Ok(None),
+        };
+        let most = cx.min(number, size).map_err(e)?;
+        Ok(Some((op, cx.max(most, Dim::Const(0)).map_err(e)?)))
     }
 
     /// Whether a spec is one of a group of threads on whole tensors, which is followed.
@@ -534,22 +549,34 @@ impl Resolver {
         }
         // As it is derived: a count of coordinates.
         let Some((axis, mode)) = edge.varying() else { return false };
+        let Some((op, limit)) = self.limit(edge, mode, Span::default()).ok().flatten() else {
+            return false;
+        };
+        // What is not below a number is counted down to it.
+        let (step, room) = match op {
+            BinaryOp::Ge => {
+                let room = room(condition).and_then(|room| cx.sub(Dim::Const(1), room).ok());
+                (Dim::Const(-1), room)
+            }
+            _ => (Dim::Const(1), room(condition)),
+        };
         let counts = condition.modes.iter().enumerate().all(|(i, m)| {
             let coalesced = m.coalesce_in(cx);
             match coalesced {
-                Ok(m) if i == axis => matches!(m.leaves(), [(_, Dim::Const(1))]),
+                Ok(m) if i == axis => matches!(m.leaves(), [(_, by)] if *by == step),
                 Ok(m) => is_constant(&m),
                 Err(_) => false,
             }
         });
-        let limit = self.limit(edge, mode, Span::default()).ok().flatten();
-        counts && limit.is_some() && limit == room(condition)
+        counts && room == Some(limit)
     }
 
     /// `%x.iota(1) < N`: the edge that it tells of.
     fn condition_of(&mut self, spec: &ast::Spec) -> Fallible<Option<Edge>> {
-        let (SpecKind::Binary(BinaryOp::Lt), [Operand::View(coordinate), number]) =
-            (spec.kind, &spec.inputs[..])
+        let (
+            SpecKind::Binary(op @ (BinaryOp::Lt | BinaryOp::Ge)),
+            [Operand::View(coordinate), number],
+        ) = (spec.kind, &spec.inputs[..])
         else {
             return Ok(None);
         };
@@ -568,8 +595,27 @@ impl Resolver {
         if self.p.buffers[t.buffer].memory != Some(Memory::Ix) {
             return Ok(None);
         }
-        let modes = t.levels.iter().flat_map(Layout::modes).collect();
-        Ok(Some(Edge { modes, offset: t.offset, extent, outside: None }))
+        let modes: Vec<Layout<Dim>> = t.levels.iter().flat_map(Layout::modes).collect();
+        let edge = Edge { modes, offset: t.offset, extent, outside: None };
+        Ok(if op == BinaryOp::Ge { self.counted_down(&edge) } else { Some(edge) })
+    }
+
+    /// The elements whose coordinate is not below the extent, as those that are inside of an edge.
+    fn counted_down(&self, edge: &Edge) -> Option<Edge> {
+        let cx = &self.p.arena;
+        let negative = |d: Dim| cx.sub(Dim::Const(0), d).ok();
+        let mut modes = vec![];
+        for mode in &edge.modes {
+            let mut strides = vec![];
+            for stride in mode.stride().flatten() {
+                strides.push(negative(stride)?);
+            }
+            let mut strides = strides.into_iter();
+            let stride = mode.stride().map(&mut |_| strides.next().unwrap_or(Dim::Const(0)));
+            modes.push(Layout::new_in(cx, mode.shape(), stride).ok()?);
+        }
+        let extent = cx.sub(Dim::Const(1), edge.extent).ok()?;
+        Some(Edge { modes, offset: negative(edge.offset)?, extent, outside: None })
     }
 
     fn buffer_of_whole(&self, operand: Option<&Operand>) -> Option<BufferId> {

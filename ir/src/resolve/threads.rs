@@ -222,6 +222,7 @@ impl Resolver {
                 | ViewOp::Peer(_)
                 | ViewOp::TensorMap { .. }
                 | ViewOp::Iota(_)
+                | ViewOp::Pad(_)
                 | ViewOp::Plus(_) => {
                     return fail(
                         Diagnostic::new(

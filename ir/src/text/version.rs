@@ -76,6 +76,7 @@ fn part(stmt: &Stmt) -> Found {
             Part::View(view, _) => view.ops.iter().find_map(|op| match op {
                 ViewOp::Permute(_) => Some((view.span, "permuted views")),
                 ViewOp::Iota(_) | ViewOp::Plus(_) => Some((view.span, "coordinates as elements")),
+                ViewOp::Pad(_) => Some((view.span, "partial views")),
                 ViewOp::Pick(_) => Some((view.span, "ranges and tensors as indices")),
                 _ => None,
             }),

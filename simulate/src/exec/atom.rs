@@ -434,8 +434,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Checks the alignment of the addresses that are used, and counts bank conflicts. Of an atom's elements the first is
-    /// there if any is.
+    /// Checks the alignment of the addresses that are used, and counts bank conflicts. Where the first of an atom's elements is
+    /// not there, the others are accessed each alone.
     #[expect(clippy::too_many_arguments, reason = "one place, two callers")]
     fn addresses(
         &mut self,
@@ -461,11 +461,18 @@ impl Runner<'_> {
                 continue;
             }
             seen |= 1 << slot.lane;
-            let at = scratch.bases.place(view, Slot { lane: slot.lane, element: 0 });
+            let place = |element| scratch.bases.place(view, Slot { lane: slot.lane, element });
+            let (mut at, mut is_first) = (place(0), true);
+            if view.is_outside(at) {
+                let inside = |at: &i64| !view.is_outside(*at);
+                let n = operand.bytes * 8 / view.scalar.bits().max(1);
+                let n = u16::try_from(n).unwrap_or(u16::MAX);
+                (at, is_first) = ((1..n).map(place).find(inside).unwrap_or(at), false);
+            }
             let (thread, who) = lanes.who(slot.lane);
             // An address outside is found by the access itself.
             let Some(byte) = self.blocks[self.rank].byte_offset(view, at) else { continue };
-            if byte % operand.align != 0 {
+            if is_first && byte % operand.align != 0 {
                 let access = ElementAccess { view: index, at, write: false, thread };
                 return blame::misaligned(kernel, who, &access, operand.align, byte);
             }

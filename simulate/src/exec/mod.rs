@@ -376,7 +376,7 @@ impl<'k> Runner<'k> {
     }
 
     /// The lanes of a warp that execute a leaf which writes this view: of single threads not those that would write none of
-    /// its elements. What bounds a view counts from its first element, which is there if any is.
+    /// its elements.
     fn writing(&self, view: &View, warp: usize, lanes: u32, site: u32) -> Checked<u32> {
         if !view.is_bounded() {
             return Ok(lanes);
@@ -384,7 +384,9 @@ impl<'k> Runner<'k> {
         let mut writing = 0;
         for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
             let base = self.base(view, warp * 32 + lane, site)?;
-            writing |= u32::from(!view.is_outside(view.place(&base, 0))) << lane;
+            let mut elements = 0..usize::try_from(view.size).unwrap_or(0);
+            let writes = elements.any(|e| !view.is_outside(view.place(&base, e)));
+            writing |= u32::from(writes) << lane;
         }
         Ok(writing)
     }

@@ -369,6 +369,7 @@ impl Resolver {
                 | ViewOp::Elect
                 | ViewOp::Peer(_)
                 | ViewOp::Plus(_)
+                | ViewOp::Pad(_)
                 | ViewOp::TensorMap { .. } => {
                     return fail(
                         Diagnostic::new(

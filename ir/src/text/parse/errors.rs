@@ -343,6 +343,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::permute | Rule::kw_permute => "`permute`",
         Rule::transpose | Rule::kw_transpose => "`transpose`",
         Rule::plus | Rule::kw_plus => "`plus`",
+        Rule::pad | Rule::kw_pad => "`pad`",
         Rule::iota | Rule::kw_iota => "`iota`",
         Rule::pick => "a number or `_`",
         Rule::range => "a range such as `0..64`",

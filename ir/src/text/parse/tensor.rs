@@ -240,6 +240,14 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
         }
         Rule::iota => ViewOp::Iota(expr(parts.next(Rule::value)?)?),
         Rule::plus => ViewOp::Plus(expr(parts.next(Rule::value)?)?),
+        Rule::pad => {
+            let mut list = parts.next(Rule::modes_list)?.parts();
+            let mut before = Vec::new();
+            while let Some(n) = list.any() {
+                before.push(expr(n)?);
+            }
+            ViewOp::Pad(before)
+        }
         Rule::peer => ViewOp::Peer(expr(parts.next(Rule::value)?)?),
         Rule::tensormap => {
             let mut list = parts.next(Rule::modes_list)?.parts();

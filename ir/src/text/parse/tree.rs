@@ -186,6 +186,7 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_permute
             | Rule::kw_iota
             | Rule::kw_plus
+            | Rule::kw_pad
             | Rule::kw_carbyne
             | Rule::kw_else
             | Rule::kw_let

@@ -158,11 +158,12 @@ pub(super) fn view(out: &mut String, sigil: char, view: &View) {
                 out.push(']');
             }
             ViewOp::Permute(order) if order.is_empty() => out.push_str(".transpose()"),
-            ViewOp::Permute(order) => {
-                out.push_str(".permute([");
-                for (i, mode) in order.iter().enumerate() {
+            ViewOp::Permute(list) | ViewOp::Pad(list) => {
+                let is_pad = matches!(op, ViewOp::Pad(_));
+                out.push_str(if is_pad { ".pad([" } else { ".permute([" });
+                for (i, one) in list.iter().enumerate() {
                     out.push_str(if i == 0 { "" } else { "," });
-                    expr(out, mode);
+                    expr(out, one);
                 }
                 out.push_str("])");
             }

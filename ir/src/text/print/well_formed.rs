@@ -760,7 +760,10 @@ impl<'m> Walk<'m> {
             }
             let brackets = match op {
                 ViewOp::Mine => 0,
-                ViewOp::Tile(_) | ViewOp::TensorMap { .. } | ViewOp::Permute(_) => 2,
+                ViewOp::Tile(_)
+                | ViewOp::TensorMap { .. }
+                | ViewOp::Permute(_)
+                | ViewOp::Pad(_) => 2,
                 _ => 1,
             };
             if !self.deep(depth + brackets, view.span) {
@@ -778,7 +781,7 @@ impl<'m> Walk<'m> {
                     index.iter().flatten().for_each(|e| self.expr(e, depth + 1));
                 }
                 ViewOp::Mine | ViewOp::Scalar | ViewOp::Elect => {}
-                ViewOp::Permute(order) => order.iter().for_each(|e| self.expr(e, depth + 2)),
+                ViewOp::Permute(list) | ViewOp::Pad(list) => list.iter().for_each(|e| self.expr(e, depth + 2)),
                 ViewOp::Iota(number) | ViewOp::Plus(number) => self.expr(number, depth + 1),
                 ViewOp::Pick(picks) => {
                     let plain = |p: &Pick| matches!(p, Pick::Keep | Pick::At(_));
