@@ -32,6 +32,8 @@ type Pair = (Dim, Dim);
 /// Values of which some may be inside and others not.
 #[derive(Clone, Debug, PartialEq)]
 struct Apart {
+    /// Whether the first so many are inside.
+    leads: bool,
     /// Coordinates, counted from the bound's offset.
     at: Vec<i64>,
     offset: Dim,
@@ -66,12 +68,9 @@ fn inside_of(p: &Program, t: TensorId, n: i64) -> Option<Inside> {
             all.whole.push((offset, extent));
             continue;
         }
-        if at.iter().copied().eq(0..n)
-            && let Ok(left) = cx.sub(extent, offset)
-        {
-            all.leading.push(left);
-        }
-        all.apart.push(Apart { at, offset, extent });
+        let left = cx.sub(extent, offset).ok().filter(|_| at.iter().copied().eq(0..n));
+        all.leading.extend(left);
+        all.apart.push(Apart { leads: left.is_some(), at, offset, extent });
     }
     all.whole.dedup();
     Some(all)
@@ -177,14 +176,17 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
         let Some((n, inside)) = inside else { return refuse(t, Why::Cut { n: 0, fact: None }) };
         all.source.extend(inside.whole);
         // What counts reads the first so many by itself.
-        if counts && inside.apart.len() == inside.leading.len() {
+        let is_left = |apart: &&Apart| !(counts && apart.leads);
+        if counts {
             all.leading.extend(inside.leading);
-        } else if !inside.apart.is_empty() {
+        }
+        if inside.apart.iter().any(|apart| is_left(&apart)) {
             let own = may_split(p, spec, atom).then(|| each(cx, &inside.apart, n)).flatten();
             let Some((whole, each)) = own else {
                 return refuse(t, Why::Cut { n, fact: fact(p, t, n) });
             };
-            parts.whole.extend(whole);
+            let left = inside.apart.iter().zip(whole).filter(|(apart, _)| is_left(apart));
+            parts.whole.extend(left.map(|(_, pair)| pair));
             parts.source = each;
         }
     }
@@ -223,7 +225,7 @@ fn may_split(p: &Program, spec: &Spec, atom: &Atom) -> bool {
 
 /// What must hold for all values to be inside, and for each.
 fn each(cx: &ExprArena, apart: &[Apart], n: i64) -> Option<(Vec<Pair>, Vec<Vec<Pair>>)> {
-    let whole = apart.iter().map(|a| a.last(cx)).collect::<Option<_>>()?;
+    let whole = apart.iter().map(|a| a.last(cx)).collect::<Option<Vec<_>>>()?;
     let of = |v| apart.iter().map(|a| a.pair(cx, v)).collect::<Option<Vec<_>>>();
     let each = (0..usize::try_from(n).ok()?).map(of).collect::<Option<_>>()?;
     Some((whole, each))

@@ -4,7 +4,7 @@ use super::Lowering;
 use super::access::Values;
 use super::descriptor::Described;
 use super::stmts::line_comment;
-use crate::cpp::ast::{Assign, Binary, Expr, Piece, Stmt, StmtKind, Type};
+use crate::cpp::ast::{Assign, Binary, Declare, Expr, Piece, Stmt, StmtKind, Type};
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
 use carbyne_atoms::bind::{self, Accesses, Parts};
@@ -13,6 +13,7 @@ use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Spec, SpecId, TensorId};
+use carbyne_ir::scalar::Memory;
 
 /// What fills an operand of an atom.
 pub(super) enum Filled {
@@ -93,7 +94,8 @@ impl Lowering<'_> {
         Ok(stmt)
     }
 
-    /// A copy of each element alone: those that there are, and zero for a source that there is not.
+    /// A copy of each element alone: those that there are, and zero for a source that there is not. All are read before the
+    /// first is written, which else would be waited for each.
     fn one_by_one(&mut self, spec: &Spec, parts: &Parts) -> Fallible<Vec<Stmt>> {
         let (Some(Operand::Tensor(from)), Some(&to)) = (spec.inputs.first(), spec.outputs.first())
         else {
@@ -102,18 +104,36 @@ impl Lowering<'_> {
         let (from, to) = (self.values(*from)?, self.values(to)?);
         let zero = literal(0.0, to.stored.scalar)
             .ok_or_else(|| errors::unprintable("a type without a zero", "take another type"))?;
+        let mut sources = vec![];
+        for (v, &source) in from.at.iter().enumerate() {
+            let source = self.element(&from.stored, source)?;
+            let cond = self.all_less(parts.source.get(v).map_or(&[], |p| p))?;
+            sources.push(match cond {
+                Some(cond) => cond.choose(source, zero.clone()),
+                None => source,
+            });
+        }
+        self.namer.open();
+        let name = self.namer.admit("part", "e");
+        self.namer.close();
+        let assign = |to, value| Stmt::new(StmtKind::Assign { to, op: Assign::Set, value });
         let mut stmts = vec![];
-        for (v, (&source, &target)) in from.at.iter().zip(&to.at).enumerate() {
-            let (source, target) =
-                (self.element(&from.stored, source)?, self.element(&to.stored, target)?);
-            let assign = |value| {
-                Stmt::new(StmtKind::Assign { to: target.clone(), op: Assign::Set, value })
-            };
-            let mut stmt = assign(source);
-            if let Some(cond) = self.all_less(parts.source.get(v).map_or(&[], |p| p))? {
-                let (then, otherwise) = (vec![stmt], vec![assign(zero.clone())]);
-                stmt = Stmt::new(StmtKind::If { cond, then, otherwise });
+        if from.stored.memory != Memory::Rf && to.stored.memory != Memory::Rf {
+            stmts.push(Stmt::new(StmtKind::Declare(Declare {
+                align: None,
+                ty: Type::named(to.stored.storage.cxx),
+                name: name.clone().into(),
+                array: Some(sources.len() as i64),
+                init: None,
+                droppable: true,
+            })));
+            for (v, source) in sources.iter_mut().enumerate() {
+                let part = Expr::name(name.clone()).at(Expr::Int(v as i64));
+                stmts.push(assign(part.clone(), std::mem::replace(source, part)));
             }
+        }
+        for (v, (source, &at)) in sources.into_iter().zip(&to.at).enumerate() {
+            let mut stmt = assign(self.element(&to.stored, at)?, source);
             if let Some(cond) = self.all_less(parts.executed.get(v).map_or(&[], |p| p))? {
                 stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise: vec![] });
             }

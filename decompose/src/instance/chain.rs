@@ -238,7 +238,7 @@ impl Chains<'_> {
             .get(&from.base.text)
             .copied()
             .ok_or_else(|| Unwritten::Untyped(from.base.text.clone()))?;
-        let place = Place { extents: graph.values[*output].extents.clone(), cuts: vec![] };
+        let place = Place::whole(&graph.values[*output].extents);
         let (known, same) = (BTreeMap::new(), BTreeMap::new());
         let (out, sizes) = (vec![], self.sizes);
         let mut w = Writing { graph, place: &place, out, known, same, names: self.names, sizes };
@@ -496,7 +496,7 @@ impl Writing<'_> {
             SpecKind::Move => {}
             SpecKind::Reduction(_) => {
                 let own = from.map(|v| self.graph.values[v].extents.clone()).unwrap_or_default();
-                let tile = self.place.extents_of(&own);
+                let tile = self.place.held_of(&own);
                 for mode in &step.axes {
                     let Some(extent) = self.graph.most(own[*mode]) else {
                         return Err(Unwritten::Unbounded { mode: *mode });

@@ -504,7 +504,6 @@ impl Resolver {
                 let other = self.buffer_of_whole(spec.inputs.get(2));
                 return Ok(other.and_then(|b| self.domains.numbers.get(&b)).copied());
             }
-            return Ok(None);
         }
         let mut values = vec![];
         for (i, edges) in inputs.iter().enumerate() {
@@ -521,6 +520,8 @@ impl Resolver {
         Ok(match (spec.kind, &values[..]) {
             (SpecKind::Move | SpecKind::Unary(UnaryOp::Cast), [x]) => *x,
             (SpecKind::Unary(op), [Some(x)]) => of_unary(op, *x),
+            // Whichever is chosen.
+            (SpecKind::Select, [_, Some(x), Some(y)]) if x == y => Some(*x),
             (SpecKind::Binary(op), [Some(x), Some(y)]) => of_binary(op, *x, *y),
             // Less the maximum of the others, it stays what it is: where that is no number, the results inside are none, too.
             (SpecKind::Binary(BinaryOp::Sub), [Some(x), None]) if *x == f64::NEG_INFINITY => {
