@@ -16,7 +16,7 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use touched::{Mine, Moved, Touched};
+use touched::{Mine, Moved, Sparse, Touched};
 
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
@@ -101,7 +101,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             touched.push(Touched {
                 cells: vec![0; n],
                 mine: vec![Mine::default(); of_block],
-                outside: HashMap::new(),
+                outside: Sparse::default(),
                 n: 0,
                 sites: HashMap::new(),
             });
