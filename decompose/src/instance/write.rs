@@ -213,9 +213,7 @@ impl Instance<'_> {
 
     /// Whether its kernels have no bodies: others decompose them.
     pub(crate) fn is_apart(&self) -> bool {
-        let bodies = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_some());
-        let several = self.def.strategy.as_ref().is_some_and(|s| s.exec.is_none());
-        several && !self.def.body.stmts.iter().any(bodies)
+        is_apart(self.def)
     }
 
     /// Whether a kernel of its own moves a factor, which lies otherwise then.
@@ -473,6 +471,13 @@ impl Instance<'_> {
         }
         Ok(Exec::Both(own.exec.0.clone(), own.exec.1.clone()))
     }
+}
+
+/// Whether a strategy has several kernels, none of which has a body.
+pub(super) fn is_apart(def: &Def) -> bool {
+    let bodies = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_some());
+    let several = def.strategy.as_ref().is_some_and(|s| s.exec.is_none());
+    several && !def.body.stmts.iter().any(bodies)
 }
 
 /// Leaves out casts that convert nothing: of parameters that are one type.
