@@ -62,8 +62,8 @@ pub(crate) struct Choosing<'a> {
     pub symbols: Option<(&'a Module, &'a Symbols)>,
     /// Why no numbers stand for its symbols, where it has some.
     pub unsized_for: Option<&'a str>,
-    /// Gives the kernels of a module that have no bodies theirs.
-    pub plan: &'a dyn Fn(&Module) -> Result<WithBodies, Diagnostics>,
+    /// Gives the kernels of a module that have no bodies theirs, in which no names are defined that are in use elsewhere.
+    pub plan: &'a dyn Fn(&Module, &Names) -> Result<WithBodies, Diagnostics>,
 }
 
 /// What became of an instance whose layouts were solved.
@@ -347,7 +347,7 @@ impl Choosing<'_> {
             }
             solved += 1;
             let planned = match !c.unknown && write::is_apart(m.def) {
-                true => (self.plan)(&module).map(|planned| planned.0),
+                true => (self.plan)(&module, wanted.names).map(|planned| planned.0),
                 false => Ok(module),
             };
             let module = match planned {

@@ -196,7 +196,7 @@ impl<'a> Trials<'a> {
         ranking.counts.1 += 1;
         let ordered = self.solved.is_empty();
         let planned = match !c.unknown && instance.is_apart() {
-            true => (self.choosing.plan)(&module),
+            true => (self.choosing.plan)(&module, self.wanted.names),
             false => Ok((module, vec![])),
         };
         let (module, more) = match planned {
