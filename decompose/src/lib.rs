@@ -914,11 +914,11 @@ fn planned_once(
             _ => few,
         }
     };
-    let plan_of = |module: &Module| {
+    let plan_of = |module: &Module, names: &Names| {
         let generated = Generated { module, src: generated.src };
         let program = generated.checked(module)?;
-        let planned =
-            plan(&generated, &program, table, options, &mut Names::of(module), depth + 1)?;
+        let mut names = names.clone().and(module);
+        let planned = plan(&generated, &program, table, options, &mut names, depth + 1)?;
         let open = |s: &&Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_none());
         match planned.0.items.iter().find(open) {
             Some(s) => {

@@ -15,15 +15,19 @@ pub(crate) struct Names {
 impl Names {
     /// The names that a module defines.
     pub(crate) fn of(module: &Module) -> Self {
-        let mut names = Names::default();
+        Names::default().and(module)
+    }
+
+    /// These, and those that a module defines.
+    pub(crate) fn and(mut self, module: &Module) -> Self {
         for stmt in Walk::new(&module.items).stmts() {
             parts(stmt, &mut |part| {
                 if let Part::Defined(name, _) = part {
-                    names.add(&name.text);
+                    self.add(&name.text);
                 }
             });
         }
-        names
+        self
     }
 
     /// `name` if it is free, else `name_2`, `name_3`, ...; in use from now on.

@@ -10,7 +10,7 @@ use super::params::{self, Numbers, Pins};
 use super::pattern::{Found, Pattern};
 use super::symbols::Symbols;
 use super::trials::{MOST_LISTED, Trials, Wanted};
-use super::write::{Executors, Instance};
+use super::write::{self, Executors, Instance};
 use crate::WithBodies;
 use crate::model::Model;
 use crate::model::fitted::FITTED;
@@ -62,8 +62,8 @@ pub(crate) struct Choosing<'a> {
     pub symbols: Option<(&'a Module, &'a Symbols)>,
     /// Why no numbers stand for its symbols, where it has some.
     pub unsized_for: Option<&'a str>,
-    /// Gives the kernels of a module that have no bodies theirs.
-    pub plan: &'a dyn Fn(&Module) -> Result<WithBodies, Diagnostics>,
+    /// Gives the kernels of a module that have no bodies theirs, in which no names are defined that are in use elsewhere.
+    pub plan: &'a dyn Fn(&Module, &Names) -> Result<WithBodies, Diagnostics>,
 }
 
 /// What became of an instance whose layouts were solved.
@@ -346,6 +346,17 @@ impl Choosing<'_> {
                 break;
             }
             solved += 1;
+            let planned = match !c.unknown && write::is_apart(m.def) {
+                true => (self.plan)(&module, wanted.names).map(|planned| planned.0),
+                false => Ok(module),
+            };
+            let module = match planned {
+                Ok(module) => module,
+                Err(errors) => {
+                    unsolved.get_or_insert(errors);
+                    continue;
+                }
+            };
             match (self.solve)(&module, true) {
                 Ok(trial) if trial.shared <= limits(self.table.arch).max_smem_per_block => {
                     return Ok(module);
@@ -561,9 +572,18 @@ impl Choosing<'_> {
                 }
             };
         }
-        // Every kernel but the first is launched behind another.
-        let launches = program.kernels.len().saturating_sub(1) as f64;
-        Ok(Bound { cycles: sum + launches * self.machine.cycles(FITTED.launch_us), spills })
+        Ok(Bound { cycles: sum + self.behind(program.kernels.len()), spills })
+    }
+
+    /// Cycles of the launches of so many kernels: every one but the first is launched behind another.
+    fn behind(&self, kernels: usize) -> f64 {
+        kernels.saturating_sub(1) as f64 * self.machine.cycles(FITTED.launch_us)
+    }
+
+    /// The same of the kernels of a module.
+    pub(super) fn launches(&self, module: &Module) -> f64 {
+        let kernels = module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
+        self.behind(kernels.count())
     }
 
     /// That some instruction multiplies what each product of registers does, by the groups of threads that it says.

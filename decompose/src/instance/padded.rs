@@ -18,8 +18,12 @@ const LONGEST: i64 = 1 << 16;
 /// What is rounded up by more than one in so many, and by more than the least, is not looked at.
 const WASTE: i64 = 6;
 
-/// The numbers of a match with its extents rounded up in every way that is looked at; as they are where tiles divide them.
+/// The numbers of a match with its extents rounded up in every way that is looked at; as they are where tiles divide them, and
+/// where there are none, since kernels without bodies are left to other strategies.
 pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>) -> Vec<Numbers> {
+    if super::write::is_apart(m.def) {
+        return vec![given.clone()];
+    }
     let (outputs, inputs) = (extents(&m.def.outputs), extents(&m.def.inputs));
     let multiplies = m.def.means.iter().flat_map(|block| &block.stmts).any(|s| match &s.kind {
         StmtKind::Assign { value: TensorExpr::Apply(a), .. } => is_product(a.kind),

@@ -7,6 +7,7 @@ use super::choose::Match;
 use super::padded;
 use super::params::{self, Numbers};
 use super::sizes::{Said, Sizes};
+use super::write::is_apart;
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Module, Stmt, StmtKind, ViewOp};
 use carbyne_ir::diag::Diagnostics;
@@ -143,19 +144,20 @@ impl Symbols {
         found
     }
 
-    /// What the numbers of a strategy are written as where they stand for symbols: extents are rounded up to whole tiles.
+    /// What the numbers of a strategy are written as where they stand for symbols: extents are rounded up to whole tiles, if it
+    /// has tiles.
     /// None where a condition that makes tiles whole does not hold for every number of tiles.
     pub(super) fn written(
         &self,
         m: &Match<'_>,
         numbers: &Numbers,
     ) -> Option<BTreeMap<String, Expr>> {
-        let extents = padded::extents_of(m.def);
+        let (extents, apart) = (padded::extents_of(m.def), is_apart(m.def));
         let mut out = BTreeMap::new();
         let strategy = m.def.strategy.as_deref()?;
         for (name, n) in &m.found.numbers {
             let Some(e) = self.expression(*n) else { continue };
-            if !extents.contains(name) {
+            if !extents.contains(name) || apart {
                 out.insert(name.clone(), e.clone());
                 continue;
             }

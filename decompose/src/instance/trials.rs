@@ -196,15 +196,20 @@ impl<'a> Trials<'a> {
         ranking.counts.1 += 1;
         let ordered = self.solved.is_empty();
         let planned = match !c.unknown && instance.is_apart() {
-            true => (self.choosing.plan)(&module),
+            true => (self.choosing.plan)(&module, self.wanted.names),
             false => Ok((module, vec![])),
         };
         let (module, more) = match planned {
             Ok(planned) => planned,
             Err(e) => return self.refuse(e, ranked),
         };
+        let launches = match !c.unknown && instance.is_apart() {
+            true => self.choosing.launches(&module),
+            false => 0.0,
+        };
         match (self.choosing.solve)(&module, ordered) {
             Ok(Trial { cycles, spills, .. }) => {
+                let cycles = cycles + launches;
                 // What is written by hand is costed by the bound alone.
                 let cycles = cycles.max(c.bound);
                 ranked.cycles = Some(cycles);

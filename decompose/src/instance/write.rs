@@ -213,9 +213,7 @@ impl Instance<'_> {
 
     /// Whether its kernels have no bodies: others decompose them.
     pub(crate) fn is_apart(&self) -> bool {
-        let bodies = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_some());
-        let several = self.def.strategy.as_ref().is_some_and(|s| s.exec.is_none());
-        several && !self.def.body.stmts.iter().any(bodies)
+        is_apart(self.def)
     }
 
     /// Whether a kernel of its own moves a factor, which lies otherwise then.
@@ -475,6 +473,13 @@ impl Instance<'_> {
     }
 }
 
+/// Whether a strategy has several kernels, none of which has a body.
+pub(super) fn is_apart(def: &Def) -> bool {
+    let bodies = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_some());
+    let several = def.strategy.as_ref().is_some_and(|s| s.exec.is_none());
+    several && !def.body.stmts.iter().any(bodies)
+}
+
 /// Leaves out casts that convert nothing: of parameters that are one type.
 fn converted(stmts: &mut [Stmt], types: &HashMap<String, Scalar>) {
     visit::each_mut(stmts, &mut |stmt| {
@@ -526,27 +531,32 @@ pub(crate) fn number(n: i64) -> Expr {
     }
 }
 
-/// Computes what is constant.
+/// Computes what is constant. What is left out may leave more that changes nothing.
 fn fold_all(stmts: &mut [Stmt]) {
     let none = Numbers::new();
     let named = constants(stmts);
-    let mut todo: Vec<&mut Stmt> = stmts.iter_mut().collect();
-    while let Some(stmt) = todo.pop() {
-        parts_mut_where(stmt, &mut |part| {
-            if let PartMut::Expr(e) = part
-                && matches!(e.kind, ExprKind::Bin(..))
-            {
-                if let Some(n) = eval(e, &none) {
-                    let span = e.span;
-                    **e = number(n);
-                    e.span = span;
-                    return false;
+    loop {
+        let mut less = false;
+        visit::each_mut(stmts, &mut |stmt| {
+            parts_mut_where(stmt, &mut |part| {
+                if let PartMut::Expr(e) = part
+                    && matches!(e.kind, ExprKind::Bin(..))
+                {
+                    if let Some(n) = eval(e, &none) {
+                        let span = e.span;
+                        **e = number(n);
+                        e.span = span;
+                        less = true;
+                        return false;
+                    }
+                    less |= simplify(e, &named);
                 }
-                simplify(e, &named);
-            }
-            true
+                true
+            });
         });
-        todo.extend(stmt.kind.blocks_mut().flat_map(|b| &mut b.stmts));
+        if !less {
+            return;
+        }
     }
 }
 
@@ -565,11 +575,12 @@ fn constants(stmts: &[Stmt]) -> Numbers {
     found
 }
 
-/// Leaves out what changes nothing: `x + 0`, `x * 1`, `x / 1`, and divides whole multiples.
-fn simplify(e: &mut Expr, named: &Numbers) {
+/// Leaves out what changes nothing: `x + 0`, `x * 1`, `x / 1`, and divides whole multiples. Whether there was some.
+fn simplify(e: &mut Expr, named: &Numbers) -> bool {
     let none = Numbers::new();
+    let mut less = false;
     loop {
-        let ExprKind::Bin(op, a, b) = &mut e.kind else { return };
+        let ExprKind::Bin(op, a, b) = &mut e.kind else { return less };
         let (left, right) = (eval(a, &none), eval(b, &none));
         let keep = match (*op, left, right) {
             (BinOp::Add, Some(0), _) | (BinOp::Mul, Some(1), _) => {
@@ -582,16 +593,19 @@ fn simplify(e: &mut Expr, named: &Numbers) {
                 Expr::int(0)
             }
             (BinOp::Div, _, _) => {
-                let Some(d) = eval(b, named) else { return };
-                let ExprKind::Bin(BinOp::Mul, _, by) = &a.kind else { return };
-                let Some(by) = eval(by, &none).filter(|by| d > 0 && by % d == 0) else { return };
-                let ExprKind::Bin(_, of, _) = &mut a.kind else { return };
+                let Some(d) = eval(b, named) else { return less };
+                let ExprKind::Bin(BinOp::Mul, _, by) = &a.kind else { return less };
+                let Some(by) = eval(by, &none).filter(|by| d > 0 && by % d == 0) else {
+                    return less;
+                };
+                let ExprKind::Bin(_, of, _) = &mut a.kind else { return less };
                 let of = std::mem::replace(&mut **of, Expr::int(0));
                 Expr::bin(BinOp::Mul, of, Expr::int(by / d))
             }
-            _ => return,
+            _ => return less,
         };
         *e = keep;
+        less = true;
     }
 }
 

@@ -132,8 +132,8 @@ impl Relation {
     pub(super) const ALL: Relation = Relation { meet: true, threads: true };
 }
 
-/// An operand of a leaf, whether it is written, and the values on which its elements depend.
-type Access = (SpecId, TensorId, bool, Vec<i64>);
+/// An operand of a leaf, whether it is written, where it begins, and the values on which its elements depend.
+type Access = (SpecId, TensorId, bool, Dim, Vec<i64>);
 
 /// Finds elements, and compares them; what was found is kept.
 #[derive(Default)]
@@ -161,11 +161,12 @@ impl Found {
         found
     }
 
-    /// The elements of an operand, where they can be known.
+    /// The elements of an operand that begins there, where they can be known.
     pub(super) fn of(
         &mut self,
         facts: &Facts<'_>,
         (id, t, write): (SpecId, TensorId, bool),
+        begin: Dim,
         env: &HashMap<VarId, i64>,
         mask: &Mask,
     ) -> Option<Rc<Elements>> {
@@ -175,14 +176,14 @@ impl Found {
         if tensor.map.is_some() || tensor.peer.is_some() {
             return None;
         }
-        let offset = Offset::of(p, tensor.offset)?;
+        let offset = Offset::of(p, begin)?;
         let loops: Option<Vec<i64>> = offset.loops(p).iter().map(|v| env.get(v).copied()).collect();
         let mut key = loops?;
         let by_hand = !facts.solution.implements(id);
         if by_hand {
             key.extend(mask.key());
         }
-        let key = (id, t, write, key);
+        let key = (id, t, write, begin, key);
         if let Some(known) = self.elements.get(&key) {
             return known.clone();
         }

@@ -343,7 +343,8 @@ impl Dependences<'_, '_> {
             let mask = mask.clone()?;
             let id = self.tree.spec(access.leaf)?;
             let t = access.tensor?;
-            Some(self.found.of(self.facts, (id, t, access.write), &env, &mask))
+            let offset = self.tree.at_turns(self.facts.p, self.facts.p.tensors[t].offset, turns);
+            Some(self.found.of(self.facts, (id, t, access.write), offset, &env, &mask))
         };
         // Where a condition does not hold, nothing is touched.
         let (Some(x), Some(y)) = (of(a, x), of(b, y)) else { return Relation::NONE };
@@ -360,7 +361,8 @@ impl Dependences<'_, '_> {
         if self.of_threads(a, of.var) {
             return Drift::Unknown;
         }
-        drift(self.facts.p, self.facts.p.tensors[t].offset, of.var)
+        let (offset, var) = self.tree.moving(self.facts.p, self.facts.p.tensors[t].offset, of);
+        drift(self.facts.p, offset, var)
     }
 
     /// Whether the threads that execute a leaf depend on a loop.

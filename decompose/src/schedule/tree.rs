@@ -1,11 +1,12 @@
 //! The statements of a kernel's body, numbered in text order, and where something can be put between them.
 
 use super::access::{Mask, depends, members};
+use super::drift::mentions;
 use super::facts::Facts;
 use crate::solve::ops;
 use carbyne_ir::ast::{NodeKey, SyncOp};
-use carbyne_ir::expr::{Dim, VarId};
-use carbyne_ir::program::{SpecId, Stmt, StmtKind};
+use carbyne_ir::expr::{Dim, VarId, VarInfo};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use std::collections::HashMap;
 
 /// A statement of the body, by its place in text order.
@@ -21,6 +22,8 @@ pub(super) struct Loop {
     /// Its first value, if it is known.
     start: Option<i64>,
     step: i64,
+    /// Where the first value is not known, what it is, and a variable for the number of the iteration.
+    counted: Option<(Dim, VarId)>,
     /// How many iterations it has, if that is known.
     pub(super) trips: Option<i64>,
 }
@@ -85,7 +88,7 @@ impl<'p> Tree<'p> {
                 index,
                 lists: [vec![], vec![]],
                 end: at + 1,
-                of_loop: of_loop(stmt),
+                of_loop: of_loop(facts, stmt),
                 threads: threads.cloned(),
                 operation,
                 by_hand,
@@ -160,6 +163,58 @@ impl<'p> Tree<'p> {
             Some((l.var, l.start?.checked_add(turn.checked_mul(l.step)?)?))
         };
         turns.iter().filter_map(value).collect()
+    }
+
+    /// An expression with the numbers of iterations in the places of the variables of loops whose first values are not known, and
+    /// whether it is another one then.
+    fn in_turns(&self, p: &Program, d: Dim) -> (Dim, bool) {
+        let counted = || {
+            let all = self.nodes.iter().rev().filter_map(|n| n.of_loop);
+            all.filter_map(|l| Some((l, l.counted?)))
+        };
+        if !counted().any(|(l, _)| mentions(p, d, l.var)) {
+            return (d, false);
+        }
+        // Inner loops first: where they begin may follow from those around them.
+        let put = |d: Dim, (l, (start, turn)): (Loop, (Dim, VarId))| {
+            let turns = p.arena.mul(p.arena.dim_of(turn)?, Dim::Const(l.step)).ok()?;
+            let value = p.arena.add(start, turns).ok()?;
+            p.arena.substitute(d, &|v| (v == l.var).then_some(value)).ok()
+        };
+        let put = counted().try_fold(d, put);
+        // Names of indices stand for expressions of the variables themselves.
+        match put.filter(|d| !counted().any(|(l, _)| mentions(p, *d, l.var))) {
+            Some(put) => (put, true),
+            None => (d, false),
+        }
+    }
+
+    /// An expression, and the variable with which it moves with a loop: what counts iterations, where the loop's own does not begin
+    /// at a number.
+    pub(super) fn moving(&self, p: &Program, d: Dim, of: Loop) -> (Dim, VarId) {
+        match (self.in_turns(p, d), of.counted) {
+            ((put, true), Some((_, turn))) => (put, turn),
+            ((d, _), _) => (d, of.var),
+        }
+    }
+
+    /// An expression in these iterations, as far as it follows from loops whose first values are not known.
+    pub(super) fn at_turns(&self, p: &Program, d: Dim, turns: &Turns) -> Dim {
+        let (put, true) = self.in_turns(p, d) else { return d };
+        let number = |v: VarId| {
+            let counts = |at: &At| {
+                let counted = self.nodes[*at].of_loop.and_then(|l| l.counted);
+                counted.is_some_and(|(_, turn)| turn == v)
+            };
+            turns.iter().find(|(at, _)| counts(at)).map(|(_, n)| Dim::Const(*n))
+        };
+        let all = self.nodes.iter().filter_map(|n| n.of_loop?.counted);
+        let here = p.arena.substitute(put, &number).ok();
+        let here = here.filter(|d| {
+            let left = p.vars_in(*d);
+            all.clone().all(|(_, turn)| !left.contains(&turn))
+        });
+        here.unwrap_or(d)
     }
 
     /// The nearest iterations of two statements: the last of loops around the first alone, the first of those around the
@@ -249,10 +304,20 @@ impl<'p> Tree<'p> {
     }
 }
 
-fn of_loop(stmt: &Stmt) -> Option<Loop> {
+fn of_loop(facts: &Facts<'_>, stmt: &Stmt) -> Option<Loop> {
     let StmtKind::For { var, start, end, step, .. } = &stmt.kind else { return None };
     let trips = ops::trips(*start, *end, *step);
-    Some(Loop { var: *var, start: start.as_const(), step: *step, trips })
+    let arena = &facts.p.arena;
+    let counted = match start {
+        Dim::Const(_) => None,
+        Dim::Expr(_) => {
+            let name = format!("turns of {}", arena.var_info(*var).name);
+            let info = VarInfo { name, lo: 0, hi: None, div: 1 };
+            let turn = arena.var(info).ok().and_then(|turn| arena.var_id(turn));
+            turn.map(|turn| (*start, turn))
+        }
+    };
+    Some(Loop { var: *var, start: start.as_const(), step: *step, counted, trips })
 }
 
 /// Whether a statement waits for copies or multiplications of the threads' own, or for a phase of an mbarrier.
