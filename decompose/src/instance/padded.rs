@@ -4,7 +4,7 @@
 use super::choose::Match;
 use super::params::Numbers;
 use super::symbols::Symbols;
-use carbyne_ir::ast::{Def, Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr};
+use carbyne_ir::ast::{CmpOp, Def, Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr};
 use std::collections::BTreeSet;
 
 /// Extents are multiples of these, of results and of what is summed or reduced.
@@ -19,7 +19,7 @@ const LONGEST: i64 = 1 << 16;
 const WASTE: i64 = 6;
 
 /// The numbers of a match with its extents rounded up in every way that is looked at; as they are where tiles divide them, and
-/// where there are none, since kernels without bodies are left to other strategies.
+/// where there are none.
 pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>) -> Vec<Numbers> {
     if super::write::is_apart(m.def) {
         return vec![given.clone()];
@@ -33,6 +33,18 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
     let mut all = vec![given.clone()];
     for name in inputs.union(&outputs) {
         let Some(n) = given.get(name) else { continue };
+        if !is_tiled(m.def, name) {
+            // A tile of whole rows holds the longest.
+            let most = symbols.and_then(|s| s.bounds().get(n).copied().flatten());
+            let of_most = |numbers: &Numbers| {
+                let mut numbers = numbers.clone();
+                numbers.insert(name.clone(), most.filter(|most| most > n && *most <= LONGEST)?);
+                Some(numbers)
+            };
+            let longest: Vec<Numbers> = all.iter().filter_map(of_most).collect();
+            all.extend(longest);
+            continue;
+        }
         let units: &[i64] = match (multiplies, outputs.contains(name)) {
             (true, true) => &UNITS,
             (true, false) => &SUMMED,
@@ -67,6 +79,14 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             .collect();
     }
     all
+}
+
+/// Whether a strategy asks that something divides an extent. Others stay what they are.
+pub(super) fn is_tiled(def: &Def, name: &str) -> bool {
+    let conditions = def.strategy.iter().flat_map(|strategy| &strategy.conditions);
+    conditions.filter(|c| c.op == CmpOp::Eq).any(|c| {
+        super::params::names(&c.lhs, name) || super::params::names(&c.rhs, name)
+    })
 }
 
 fn is_product(kind: SpecKind) -> bool {

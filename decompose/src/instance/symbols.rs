@@ -157,7 +157,7 @@ impl Symbols {
         let strategy = m.def.strategy.as_deref()?;
         for (name, n) in &m.found.numbers {
             let Some(e) = self.expression(*n) else { continue };
-            if !extents.contains(name) || apart {
+            if !extents.contains(name) || apart || !padded::is_tiled(m.def, name) {
                 out.insert(name.clone(), e.clone());
                 continue;
             }
