@@ -181,6 +181,19 @@ fn large_products_whose_rows_begin_anywhere_are_of_copies() {
 }
 
 #[test]
+fn small_products_of_any_size_have_small_tiles() {
+    let src = "carbyne 2
+sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0, N % 8 == 0 typical M=1000, N=1000, K=1000
+%A:[M,K].f16.GL
+%B:[(K,N):(1,K)].f16.GL
+%C:[M,N].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32
+";
+    let d = decomposed(src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+    assert!(d.text.contains("by=@wgmma_small_pairs[BM=64, BN=128,"), "{}", d.text);
+}
+
+#[test]
 fn copies_of_factors_may_have_sizes_that_are_known_at_launch() {
     let src = "carbyne 2
 sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0 typical M=4095, N=4097, K=4104
