@@ -346,17 +346,16 @@ impl Choosing<'_> {
                 break;
             }
             solved += 1;
-            let planned = match !c.unknown && write::is_apart(m.def) {
-                true => (self.plan)(&module, wanted.names).map(|planned| planned.0),
-                false => Ok(module),
-            };
-            let module = match planned {
-                Ok(module) => module,
-                Err(errors) => {
-                    unsolved.get_or_insert(errors);
-                    continue;
+            if !c.unknown && write::is_apart(m.def) {
+                // Its kernels are looked at one by one.
+                match (self.plan)(&module, wanted.names) {
+                    Ok((module, _)) => return Ok(module),
+                    Err(errors) => {
+                        unsolved.get_or_insert(errors);
+                        continue;
+                    }
                 }
-            };
+            }
             match (self.solve)(&module, true) {
                 Ok(trial) if trial.shared <= limits(self.table.arch).max_smem_per_block => {
                     return Ok(module);

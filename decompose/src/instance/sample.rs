@@ -33,6 +33,9 @@ const EXTENTS: &[i64] = &[64, 128, 32, 256, 16, 512, 96, 8, 1024, 4096];
 /// Extents that are tried where there is but one: several tiles for each block.
 const LENGTHS: &[i64] = &[4096, 256, 16384, 64, 1024, 96, 65536, 512, 32, 128];
 
+/// Extents that are tried where a strategy takes none of these: rows of them begin anywhere.
+const ODD: &[i64] = &[131, 72, 133, 66, 257, 130, 64, 100];
+
 /// Types that are tried for the first operand and what else has a parameter, accumulators last.
 const TYPES: &[(Scalar, Scalar)] = &[
     (Scalar::F16, Scalar::F32),
@@ -60,6 +63,15 @@ impl super::Strategies {
 }
 
 fn samples(def: &Def, table: &AtomTable, most: usize) -> Vec<Sample> {
+    let even = samples_of(def, table, most, EXTENTS);
+    match even.is_empty() {
+        true => samples_of(def, table, most, ODD),
+        false => even,
+    }
+}
+
+/// The same with these extents, where there are several.
+fn samples_of(def: &Def, table: &AtomTable, most: usize, extents: &[i64]) -> Vec<Sample> {
     let sms = carbyne_atoms::machine(table.arch).sms;
     let Some(strategy) = &def.strategy else { return vec![] };
     let shapes: Vec<&str> = def
@@ -69,7 +81,7 @@ fn samples(def: &Def, table: &AtomTable, most: usize) -> Vec<Sample> {
         .map(|p| p.name.text.as_str())
         .filter(|name| !is_stride(def, name))
         .collect();
-    let extents = if shapes.len() == 1 { LENGTHS } else { EXTENTS };
+    let extents = if shapes.len() == 1 { LENGTHS } else { extents };
     let mut out: Vec<Sample> = vec![];
     // Fewer of each when there are many sizes; floats again where other types have not as many.
     let again = &TYPES[..TYPES.len() - 1];

@@ -130,6 +130,83 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32 by=@wgmma_transposed
     assert!(text.contains("Move @gemm_transpose"), "{text}");
 }
 
+/// A product whose factors lie by rows, or by columns.
+fn odd([m, n, k]: [i64; 3], columns: [bool; 2], by: &str) -> String {
+    let lies = |rows, all, columns| match columns {
+        false => format!("[{rows},{all}]"),
+        true => format!("[({rows},{all}):(1,{rows})]"),
+    };
+    let (a, b) = (lies(m, k, columns[0]), lies(k, n, columns[1]));
+    format!(
+        "carbyne 2\n%A:{a}.f16.GL\n%B:{b}.f16.GL\n%C:[{m},{n}].f16.GL\n\
+         MatMul.set @gemm (%A, %B) -> (%C) acc=f32 {by}\n"
+    )
+}
+
+#[test]
+fn factors_whose_rows_begin_anywhere_are_copied_before() {
+    for (size, columns, by, copy) in [
+        ([130, 131, 136], [false, false], "@wgmma_padded", "%b:[(136,131):(192,1)]"),
+        ([130, 131, 133], [false, true], "@wgmma_padded", "%b:[(133,131):(1,192)]"),
+        ([130, 136, 133], [false, false], "@wgmma_padded_first", "%a:[(130,133):(192,1)]"),
+        ([131, 136, 136], [true, false], "@wgmma_padded_first", "%a:[(131,136):(1,192)]"),
+    ] {
+        let text = right(&odd(size, columns, &format!("by={by}")));
+        assert!(text.contains(&format!("{copy}.f16.GL")), "{text}");
+    }
+}
+
+#[test]
+fn large_products_whose_rows_begin_anywhere_are_of_copies() {
+    let sm_90a = sm_90a();
+    let decomposed = |size, columns| {
+        let src = odd(size, columns, "");
+        decomposed(&src, &sm_90a).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()))
+    };
+    // One factor, and both.
+    let one = decomposed([4095, 4097, 4104], [false, false]);
+    assert!(one.rankings[0].instances[0].by.starts_with("@wgmma_padded["), "{:?}", one.rankings);
+    let both = decomposed([4095, 4097, 4097], [false, true]).text;
+    assert!(both.contains("%a:[(4095,4097):(4160,1)]"), "{both}");
+    assert!(both.contains("%b:[(4097,4097):(1,4160)]"), "{both}");
+    // A copy takes longer than what it saves.
+    for (size, columns) in [
+        ([256, 257, 256], [false, false]),
+        ([500, 501, 504], [false, false]),
+        ([16, 4097, 4096], [false, true]),
+    ] {
+        let small = decomposed(size, columns);
+        assert!(!small.rankings[0].instances[0].by.starts_with("@wgmma_padded"), "{size:?}");
+    }
+}
+
+#[test]
+fn small_products_of_any_size_have_small_tiles() {
+    let src = "carbyne 2
+sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0, N % 8 == 0 typical M=1000, N=1000, K=1000
+%A:[M,K].f16.GL
+%B:[(K,N):(1,K)].f16.GL
+%C:[M,N].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32
+";
+    let d = decomposed(src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+    assert!(d.text.contains("by=@wgmma_small_pairs[BM=64, BN=128,"), "{}", d.text);
+}
+
+#[test]
+fn copies_of_factors_may_have_sizes_that_are_known_at_launch() {
+    let src = "carbyne 2
+sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0 typical M=4095, N=4097, K=4104
+%A:[M,K].f16.GL
+%B:[K,N].f16.GL
+%C:[M,N].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32
+";
+    let d = decomposed(src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+    assert!(d.text.contains("%b:[(K,N):(ceil_div(N, 64) * 64,1)].f16.GL"), "{}", d.text);
+    assert!(d.text.contains("%b.tensormap("), "{}", d.text);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let table = sm_90a();

@@ -259,3 +259,40 @@ MatMul.set @gemm <<<#grid:[1], #cta:[128]>>> (%A, %B) -> (%C) acc=f32 {{
         }
     }
 }
+
+/// Rows that blocks take in turn, each copied by the threads that read it, or by others.
+fn persistent(stages: i64, read: &str) -> String {
+    format!(
+        "carbyne 2
+%X:[40,64,64].f16.GL
+%Y:[40,64,64].f16.GL
+Spec @rows <<<#grid:[@b < 7], #cta:[64]>>> (%X) -> (%Y) {{
+  for (r = @b; r < 40; r += 7) stages={stages} {{
+    Move (%X[r,_,_]) -> (%s:SH)
+    %v = move({read})
+    %Y[r,_,_] = exp(%v)
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn loops_that_begin_at_a_block_leave_copies_under_way() {
+    let table = AtomTable::new("sm_80".parse().expect("an architecture"));
+    for (stages, read, left) in [
+        (2, "%s", 1),
+        (3, "%s", 1),
+        (4, "%s", 2),
+        (2, "%s.transpose()", 1),
+        (3, "%s.transpose()", 1),
+    ] {
+        let src = persistent(stages, read);
+        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{e:?}"));
+        run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+        let (before, inside) = d.text.split_once("for (r = @b").expect("a loop");
+        assert!(!before.contains("async.wait") && !before.contains("barrier"), "{}", d.text);
+        let wait = format!("    async.wait({left})\n");
+        assert!(inside.contains(&wait), "{stages} {read}\n{}", d.text);
+    }
+}
