@@ -223,6 +223,12 @@ impl Tensor {
         self.then(ViewOp::Permute(vec![]))
     }
 
+    /// With so many elements before the first of each mode, which there are not.
+    #[must_use]
+    pub fn pad(&self, before: impl IntoIterator<Item = Num>) -> Self {
+        self.then(ViewOp::Pad(before.into_iter().map(|n| n.0).collect()))
+    }
+
     /// The coordinate of each element along a mode.
     #[must_use]
     pub fn iota(&self, axis: i64) -> Self {

@@ -117,6 +117,26 @@ Spec @padded_groups <<<#grid:[@j < ceil_div(N, BN), @g < G], #cta:[128]>>> (%A, 
 }
 ";
 
+/// Rows that begin anywhere, moved as vectors: from the one before the first element on to the one behind the last.
+const UNALIGNED: &str = "\
+carbyne 2
+
+sym M, N where M >= 0, M <= 512, N > 0, N <= 505 typical M=512, N=500
+
+%X:[M,N].f16.GL
+%Y:[M,N].f16.GL
+
+Spec @softmax <<<#grid:[@r < M], #cta:[64]>>> (%X) -> (%Y) means {
+  %e = exp(%X - max(%X, axis=1))
+  %Y = %e / sum(%e, axis=1)
+} {
+  Move (%X.tile([1,_])[@r, 0].pad([0,@r * N % 8]).tile([1,512])[0, 0]) -> (%s:SH)
+  %x = cast(%s, f32)
+  %e = exp(%x - max(%x, axis=1))
+  %Y.tile([1,_])[@r, 0].pad([0,@r * N % 8]).tile([1,512])[0, 0] = cast(%e / sum(%e, axis=1), f16)
+}
+";
+
 /// A symbol, what divides it, and the least multiple that it is.
 type Symbol = (&'static str, i64, i64);
 
@@ -198,6 +218,28 @@ fn kernels_compute_what_they_mean_at_every_size() {
         archs.iter().filter_map(|arch| k.holds(arch).err()).collect::<Vec<_>>()
     });
     none(wrong.collect());
+}
+
+#[test]
+fn rows_that_begin_anywhere_are_moved_as_vectors() {
+    for arch in ["sm_80", "sm_90a"] {
+        let folder = scratch(&format!("unaligned_{arch}"));
+        let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
+        std::fs::write(&source, UNALIGNED).expect("a file");
+        let decomposed = carbyne(&["decompose", &source.display().to_string(), "--arch", arch], "");
+        let text = decomposed.ok().text();
+        for atom in ["cp.async.cg.b128.zfill", "st.global.b128"] {
+            assert!(text.contains(&format!("atom={atom}")), "{arch} without {atom}: {text}");
+        }
+        std::fs::write(&file, text).expect("a file");
+        let kernel = Kernel { name: "unaligned", archs: &[], symbols: &[("N", 1, 1)] };
+        let ran = runner(testing::count(6, 100)).run(&(size(), 0..10i64), |(n, m)| {
+            let mut values = kernel.values(&[n]);
+            values.push(("M", m));
+            simulates(&file.display().to_string(), &values)
+        });
+        ran.unwrap_or_else(|e| panic!("{arch}: {e}"));
+    }
 }
 
 #[test]

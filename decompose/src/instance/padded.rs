@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 const UNITS: [i64; 3] = [64, 128, 256];
 /// The same where rows may be spread over many threads.
 const WIDE: [i64; 3] = [64, 256, 1024];
+/// Longer rows are rounded up to multiples of this, too, even where tiles divide them.
+const SPREAD: i64 = 1024;
 /// Of what a product sums up; instructions of few threads have tiles of no more.
 const SUMMED: [i64; 2] = [32, 64];
 /// Rows that one block may hold.
@@ -116,6 +118,12 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
         2..8 if multiplied => return vec![8, 16],
         _ => {}
     }
+    // Long rows are spread over threads of which not all divide them.
+    if n % 32 == 0 && n > SPREAD && n % SPREAD != 0 && units == WIDE {
+        let mut all = vec![n];
+        all.extend(multiples(n, units).into_iter().filter(|up| *up > n));
+        return all;
+    }
     // What tiles divide well stays as it is.
     if n < 1 || n % 32 == 0 || n & (n - 1) == 0 || n < 64 && n % 16 == 0 {
         return vec![n];
@@ -154,6 +162,9 @@ mod tests {
         assert_eq!(rounded(1000, &UNITS, true), [1024]);
         assert_eq!(rounded(4097, &UNITS, true), [4160, 4224, 4352]);
         assert_eq!(rounded(50257, &WIDE, true), [50304, 50432, 51200]);
+        assert_eq!(rounded(20000, &WIDE, false), [20000, 20032, 20224, 20480]);
+        assert_eq!(rounded(5120, &WIDE, false), [5120]);
+        assert_eq!(rounded(20000, &UNITS, true), [20000]);
         assert_eq!(rounded(257, &SUMMED, true), [288, 320]);
         assert_eq!(rounded(1000, &SUMMED, true), [1024]);
         assert_eq!(rounded(i64::MAX, &UNITS, true), [i64::MAX; 0]);

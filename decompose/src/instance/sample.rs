@@ -36,6 +36,9 @@ const LENGTHS: &[i64] = &[4096, 256, 16384, 64, 1024, 96, 65536, 512, 32, 128];
 /// Extents that are tried where a strategy takes none of these: rows of them begin anywhere.
 const ODD: &[i64] = &[131, 72, 133, 66, 257, 130, 64, 100];
 
+/// The same of strategies for long rows.
+const LONG: &[i64] = &[3, 33003, 2, 32776];
+
 /// Types that are tried for the first operand and what else has a parameter, accumulators last.
 const TYPES: &[(Scalar, Scalar)] = &[
     (Scalar::F16, Scalar::F32),
@@ -63,11 +66,9 @@ impl super::Strategies {
 }
 
 fn samples(def: &Def, table: &AtomTable, most: usize) -> Vec<Sample> {
-    let even = samples_of(def, table, most, EXTENTS);
-    match even.is_empty() {
-        true => samples_of(def, table, most, ODD),
-        false => even,
-    }
+    let of = |extents| samples_of(def, table, most, extents);
+    let found = [EXTENTS, ODD, LONG].into_iter().map(of).find(|found| !found.is_empty());
+    found.unwrap_or_default()
 }
 
 /// The same with these extents, where there are several.
