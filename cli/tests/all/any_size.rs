@@ -227,7 +227,7 @@ fn rows_that_begin_anywhere_are_moved_as_vectors() {
         let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
         std::fs::write(&source, UNALIGNED).expect("a file");
         let decomposed = carbyne(&["decompose", &source.display().to_string(), "--arch", arch], "");
-        let text = decomposed.ok().text();
+        let text = decomposed.ok().text().to_owned();
         for atom in ["cp.async.cg.b128.zfill", "st.global.b128"] {
             assert!(text.contains(&format!("atom={atom}")), "{arch} without {atom}: {text}");
         }
