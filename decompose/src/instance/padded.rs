@@ -4,7 +4,9 @@
 use super::choose::Match;
 use super::params::{Enumerated, Numbers, leaves};
 use super::symbols::Symbols;
-use carbyne_ir::ast::{Choices, CmpOp, Def, Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr};
+use carbyne_ir::ast::{
+    Choices, CmpOp, Def, Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr,
+};
 use std::collections::{BTreeSet, HashMap};
 
 /// Extents are multiples of these, of results and of what is summed or reduced.
@@ -130,9 +132,9 @@ fn multiplies(def: &Def) -> bool {
 /// Whether a strategy asks that something divides an extent. Others stay what they are.
 pub(super) fn is_tiled(def: &Def, name: &str) -> bool {
     let conditions = def.strategy.iter().flat_map(|strategy| &strategy.conditions);
-    conditions.filter(|c| c.op == CmpOp::Eq).any(|c| {
-        super::params::names(&c.lhs, name) || super::params::names(&c.rhs, name)
-    })
+    conditions
+        .filter(|c| c.op == CmpOp::Eq)
+        .any(|c| super::params::names(&c.lhs, name) || super::params::names(&c.rhs, name))
 }
 
 fn is_product(kind: SpecKind) -> bool {

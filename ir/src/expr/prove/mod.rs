@@ -221,7 +221,8 @@ pub(crate) fn proves(
     budget: &mut Budget,
 ) -> bool {
     let question = Question { cx, holds: assumptions.relevant(cx, &[a, b], budget) };
-    !question.is_wrong(a, b, by) && budget.share(|own| question.holds(a, b, by, &question.divisors(), own))
+    !question.is_wrong(a, b, by)
+        && budget.share(|own| question.holds(a, b, by, &question.divisors(), own))
 }
 
 /// The fact about a symbol that `a + by <= b` lacks, where there is one that would do.
