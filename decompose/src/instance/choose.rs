@@ -210,7 +210,8 @@ impl Choosing<'_> {
             if variants.iter().any(|(_, all)| all.usual && !all.instances.is_empty()) {
                 variants.retain(|(_, all)| all.usual);
             }
-            for (given, all) in variants {
+            let least = padded::least(m.def, &variants);
+            for ((given, all), least) in variants.into_iter().zip(least) {
                 if all.instances.is_empty() {
                     let most = all.ended.iter().max_by_key(|(_, n)| *n);
                     let why = most.map_or("it has no values to choose".to_owned(), |(c, _)| {
@@ -219,7 +220,7 @@ impl Choosing<'_> {
                     looked.refusals.entry(name.clone()).or_insert(why);
                 }
                 ranking.counts.0 +=
-                    self.look(m, &all.instances, stmt, executors.as_ref(), names, &mut looked);
+                    self.look(m, &least, stmt, executors.as_ref(), names, &mut looked);
                 if all.usual {
                     usual.push((of, given, all.instances));
                 }

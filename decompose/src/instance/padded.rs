@@ -2,10 +2,12 @@
 //! they are; tiles that reach over the end of a mode are bounded there.
 
 use super::choose::Match;
-use super::params::Numbers;
+use super::params::{Enumerated, Numbers, leaves};
 use super::symbols::Symbols;
-use carbyne_ir::ast::{CmpOp, Def, Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr};
-use std::collections::BTreeSet;
+use carbyne_ir::ast::{
+    Choices, CmpOp, Def, Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr,
+};
+use std::collections::{BTreeSet, HashMap};
 
 /// Extents are multiples of these, of results and of what is summed or reduced.
 const UNITS: [i64; 3] = [64, 128, 256];
@@ -27,11 +29,7 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
         return vec![given.clone()];
     }
     let (outputs, inputs) = (extents(&m.def.outputs), extents(&m.def.inputs));
-    let multiplies = m.def.means.iter().flat_map(|block| &block.stmts).any(|s| match &s.kind {
-        StmtKind::Assign { value: TensorExpr::Apply(a), .. } => is_product(a.kind),
-        StmtKind::Spec(spec) => is_product(spec.kind),
-        _ => false,
-    });
+    let multiplies = multiplies(m.def);
     let mut all = vec![given.clone()];
     for name in inputs.union(&outputs) {
         let Some(n) = given.get(name) else { continue };
@@ -83,12 +81,62 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
     all
 }
 
+/// The instances of each way to round extents up but for those of products that are the same of extents that are rounded up by
+/// less: their last tiles would lie behind the ends of the tensors.
+pub(super) fn least(def: &Def, variants: &[(Numbers, Enumerated)]) -> Vec<Vec<Numbers>> {
+    if variants.len() < 2 || !multiplies(def) {
+        return variants.iter().map(|(_, all)| all.instances.clone()).collect();
+    }
+    let (tiled, others): (Vec<_>, Vec<_>) =
+        extents_of(def).into_iter().partition(|name| is_tiled(def, name));
+    let of_extents = |e: &Expr| tiled.iter().any(|name| super::params::names(e, name));
+    let chosen = def.params.iter().filter(|param| match &param.choices {
+        None => false,
+        Some(Choices::Among(among)) => !leaves(among).into_iter().any(of_extents),
+        Some(Choices::Range { start, end, step }) => {
+            ![start, end].into_iter().chain(step).any(of_extents)
+        }
+    });
+    let names: Vec<&str> = chosen.map(|param| param.name.text.as_str()).collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).chain(names).collect();
+    let key = |numbers: &Numbers| -> Vec<Option<i64>> {
+        others.iter().map(|name| numbers.get(*name).copied()).collect()
+    };
+    let rounded = |numbers: &Numbers| -> Vec<Option<i64>> {
+        tiled.iter().map(|name| numbers.get(name).copied()).collect()
+    };
+    let mut found: HashMap<Vec<Option<i64>>, Vec<Vec<Option<i64>>>> = HashMap::new();
+    for numbers in variants.iter().flat_map(|(_, all)| &all.instances) {
+        let (of, all) = (rounded(numbers), found.entry(key(numbers)).or_default());
+        if !all.contains(&of) {
+            all.push(of);
+        }
+    }
+    let is_least = |numbers: &&Numbers| {
+        let own = rounded(numbers);
+        let less = |other: &Vec<Option<i64>>| {
+            *other != own && other.iter().zip(&own).all(|(other, own)| other <= own)
+        };
+        !found.get(&key(numbers)).is_some_and(|all| all.iter().any(less))
+    };
+    let of = |all: &Enumerated| all.instances.iter().filter(is_least).cloned().collect();
+    variants.iter().map(|(_, all)| of(all)).collect()
+}
+
+fn multiplies(def: &Def) -> bool {
+    def.means.iter().flat_map(|block| &block.stmts).any(|s| match &s.kind {
+        StmtKind::Assign { value: TensorExpr::Apply(a), .. } => is_product(a.kind),
+        StmtKind::Spec(spec) => is_product(spec.kind),
+        _ => false,
+    })
+}
+
 /// Whether a strategy asks that something divides an extent. Others stay what they are.
 pub(super) fn is_tiled(def: &Def, name: &str) -> bool {
     let conditions = def.strategy.iter().flat_map(|strategy| &strategy.conditions);
-    conditions.filter(|c| c.op == CmpOp::Eq).any(|c| {
-        super::params::names(&c.lhs, name) || super::params::names(&c.rhs, name)
-    })
+    conditions
+        .filter(|c| c.op == CmpOp::Eq)
+        .any(|c| super::params::names(&c.lhs, name) || super::params::names(&c.rhs, name))
 }
 
 fn is_product(kind: SpecKind) -> bool {

@@ -5,6 +5,7 @@ use super::larger;
 use super::params::Pins;
 use super::write::{Executors, Instance};
 use crate::names::Names;
+use carbyne_atoms::limits;
 use carbyne_ir::ast::{Module, Stmt};
 use carbyne_ir::diag::Diagnostics;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -35,6 +36,8 @@ struct Solved {
     module: Module,
     /// What was looked at for kernels that it leaves to other strategies.
     more: Vec<Ranking>,
+    /// Whether a block has the shared memory that it needs.
+    fits: bool,
     spills: bool,
     cycles: f64,
     /// Whether all its accesses are known to be ordered.
@@ -157,19 +160,20 @@ impl<'a> Trials<'a> {
     fn first(&self) -> Option<usize> {
         let less = |a: &Solved, b: &Solved| {
             let cycles = a.cycles.total_cmp(&b.cycles);
-            a.spills.cmp(&b.spills).then(cycles).then(a.of.cmp(&b.of))
+            let worse = (!a.fits, a.spills).cmp(&(!b.fits, b.spills));
+            worse.then(cycles).then(a.of.cmp(&b.of))
         };
         (0..self.solved.len()).min_by(|i, j| less(&self.solved[*i], &self.solved[*j]))
     }
 
-    /// Whether a candidate is not worth solving.
+    /// Whether a candidate is not worth solving. What does not fit, or spills, is no reason to end the search.
     fn is_beaten(&self, c: &Candidate, ranking: &Ranking) -> bool {
         let Some(best) = self.first().map(|i| &self.solved[i]) else {
             return ranking.counts.1 >= 2 * MOST_SOLVED;
         };
-        self.solved.len() >= MOST_SOLVED
-            || ranking.counts.1 >= 2 * MOST_SOLVED
-            || c.bound >= best.cycles && !best.spills
+        let runs_well = best.fits && !best.spills;
+        ranking.counts.1 >= 2 * MOST_SOLVED
+            || runs_well && (self.solved.len() >= MOST_SOLVED || c.bound >= best.cycles)
             || c.unknown
     }
 
@@ -208,7 +212,7 @@ impl<'a> Trials<'a> {
             false => 0.0,
         };
         match (self.choosing.solve)(&module, ordered) {
-            Ok(Trial { cycles, spills, .. }) => {
+            Ok(Trial { cycles, spills, shared }) => {
                 let cycles = cycles + launches;
                 // What is written by hand is costed by the bound alone.
                 let cycles = cycles.max(c.bound);
@@ -217,7 +221,8 @@ impl<'a> Trials<'a> {
                 self.over[c.of] = Some(self.over[c.of].map_or(own, |o| o.min(own)));
                 let of_tile = &mut self.over_tile[self.tiles[i]];
                 *of_tile = Some(of_tile.map_or(own, |o| o.min(own)));
-                self.solved.push(Solved { of: i, module, more, spills, cycles, ordered });
+                let fits = shared <= limits(self.choosing.table.arch).max_smem_per_block;
+                self.solved.push(Solved { of: i, module, more, fits, spills, cycles, ordered });
             }
             Err(e) => self.refuse(e, ranked),
         }

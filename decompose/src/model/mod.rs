@@ -57,6 +57,8 @@ pub struct Estimate {
     pub shared_bytes: i64,
     /// Instructions of all warps of one block.
     pub instructions: f64,
+    /// Whether what a thread holds leaves none of the registers of a block of so many threads for anything else.
+    scarce: bool,
     uses: [Use; Resource::ALL.len()],
 }
 
@@ -145,10 +147,10 @@ impl IndexMut<Resource> for Estimate {
 }
 
 impl Estimate {
-    /// Whether a thread holds more in tensors than it has registers.
+    /// Whether a thread needs more registers than it has.
     #[must_use]
     pub fn spills(&self) -> bool {
-        self.registers > self.room
+        self.registers > self.room || self.scarce
     }
 }
 

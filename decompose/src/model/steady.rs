@@ -65,6 +65,9 @@ type Units = [f64; UNITS];
 /// The factor of the time of what does not fit.
 const NEVER: f64 = 1e6;
 
+/// 32-bit registers of a thread beside tensors without which no kernel is: pointers, its index, a counter.
+const KEPT: i64 = 8;
+
 /// Iterations of a loop that are followed before the rest are taken to be like the last.
 const FOLLOWED: i64 = 2;
 
@@ -115,6 +118,8 @@ pub(crate) fn estimate(
     // Of so many values each goes to memory and back.
     let excess = (registers - limits.regs_per_thread).max(0) as f64;
     let spill = 1.0 + excess / limits.regs_per_thread as f64;
+    // Of threads so many that they have fewer than they could address the compiler leaves the fewest, where these are not enough.
+    let scarce = t.room < limits.regs_per_thread && held.registers.saturating_add(KEPT) > t.room;
     // Anything that can run is better than what cannot.
     let spill = if fits { spill } else { spill * NEVER };
     let (bytes, far) = traffic(outline, blocks, slots, t);
@@ -143,6 +148,7 @@ pub(crate) fn estimate(
         registers: held.registers,
         shared_bytes: held.shared_bytes,
         instructions,
+        scarce,
         ..Estimate::default()
     };
     let amounts = [

@@ -181,6 +181,19 @@ fn large_products_whose_rows_begin_anywhere_are_of_copies() {
 }
 
 #[test]
+fn products_whose_results_no_box_holds_are_of_warp_groups() {
+    let sm_90a = sm_90a();
+    for (size, columns) in
+        [([4097, 4097, 4097], [true, true]), ([2049, 2047, 2050], [false, true])]
+    {
+        let src = odd(size, columns, "");
+        let d = decomposed(&src, &sm_90a).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+        assert!(d.text.contains("atom=wgmma."), "{}", d.text);
+        assert!(d.estimates.iter().all(|(_, e)| !e.spills()), "{:?}", d.estimates);
+    }
+}
+
+#[test]
 fn small_products_of_any_size_have_small_tiles() {
     let src = "carbyne 2
 sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0, N % 8 == 0 typical M=1000, N=1000, K=1000

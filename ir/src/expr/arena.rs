@@ -145,6 +145,12 @@ impl ExprArena {
         }
     }
 
+    /// Whether any variables are known to be ordered.
+    #[cfg(feature = "text")]
+    pub(super) fn has_order(&self) -> bool {
+        !self.read().ordered.is_empty()
+    }
+
     pub(super) fn facts(&self, dim: Dim) -> Facts {
         self.read().facts(dim)
     }

@@ -29,6 +29,9 @@ const MAX_STEPS: usize = 300_000;
 const MAX_ASSUMED: usize = 48;
 /// How many smaller or larger of two are looked at both ways.
 const MAX_SPLITS: usize = 3;
+/// Most variables that are put at the other end of their range than all others.
+#[cfg(feature = "text")]
+const MAX_CORNERS: usize = 4;
 /// Most facts that are tried as the missing one.
 const MAX_TRIED: usize = 12;
 
@@ -218,7 +221,8 @@ pub(crate) fn proves(
     budget: &mut Budget,
 ) -> bool {
     let question = Question { cx, holds: assumptions.relevant(cx, &[a, b], budget) };
-    budget.share(|own| question.holds(a, b, by, &question.divisors(), own))
+    !question.is_wrong(a, b, by)
+        && budget.share(|own| question.holds(a, b, by, &question.divisors(), own))
 }
 
 /// The fact about a symbol that `a + by <= b` lacks, where there is one that would do.
@@ -310,6 +314,46 @@ impl Question<'_> {
             }
             _ => Some((x, n)),
         }
+    }
+
+    /// Whether `a + by <= b` is known to be wrong for some values of the variables, so that no proof need be looked for: those at
+    /// the ends of their ranges are tried, all at the same end and each by itself at the other.
+    #[cfg(feature = "text")]
+    fn is_wrong(&self, a: Dim, b: Dim, by: i64) -> bool {
+        let cx = self.cx;
+        // What is ordered is no matter of ranges.
+        if cx.has_order() {
+            return false;
+        }
+        let mut vars: Vec<VarId> =
+            [a, b].iter().chain(&self.holds).flat_map(|dim| cx.vars_of(*dim)).collect();
+        vars.sort_unstable();
+        vars.dedup();
+        let ends: Vec<(VarId, [i64; 2])> = vars
+            .iter()
+            .map(|var| {
+                let info = cx.var_info(*var);
+                let div = info.div.max(1);
+                let lo = info.lo.checked_add(div - 1).map_or(info.lo, |n| n.div_euclid(div) * div);
+                (*var, [lo, info.hi.map_or(lo, |hi| hi.div_euclid(div) * div)])
+            })
+            .collect();
+        let none_less = ends.iter().all(|(var, [lo, hi])| lo <= hi && *lo >= cx.var_info(*var).lo);
+        if !none_less {
+            return false;
+        }
+        let others = (0..vars.len()).take(MAX_CORNERS).map(Some);
+        let corners = std::iter::once(None).chain(others);
+        corners.flat_map(|other| [(other, 1), (other, 0)]).any(|(other, end)| {
+            let value = |var: VarId| {
+                let at = vars.binary_search(&var).ok()?;
+                let end = if other == Some(at) { 1 - end } else { end };
+                Some(ends.get(at)?.1[end])
+            };
+            let of = |dim| cx.eval(dim, &value).ok();
+            let wrong = || of(a)?.checked_add(by).zip(of(b)).map(|(a, b)| a > b);
+            wrong() == Some(true) && self.holds.iter().all(|hold| of(*hold).is_some_and(|n| n >= 0))
+        })
     }
 
     /// Whether `a + by <= b` is proven.

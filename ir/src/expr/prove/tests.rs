@@ -52,6 +52,29 @@ fn a_remainder_is_below_a_symbolic_divisor() {
     );
 }
 
+/// No steps are taken where a value at the end of a range says otherwise, but for those that find what is relevant.
+#[cfg(feature = "text")]
+#[test]
+fn what_is_wrong_at_the_end_of_a_range_is_not_looked_for() {
+    let cx = ExprArena::new();
+    let (b, k) = (var(&cx, "b", 0, Some(8449), 1), var(&cx, "k", 0, Some(96), 32));
+    let first = cx.mul(cx.div(b, c(1040)).unwrap(), c(16)).unwrap();
+    let high = cx.min(cx.sub(c(130), first).unwrap(), c(16)).unwrap();
+    let i = cx.add(first, cx.rem(cx.rem(b, c(1040)).unwrap(), high).unwrap()).unwrap();
+    let steps = |a: Dim, b: Dim, holds: &[Dim]| {
+        let mut budget = Budget::new(MAX_STEPS);
+        let proven = proves(&cx, (a, b, 1), &assumed(&cx, holds, &[]), &mut budget);
+        (proven, MAX_STEPS - budget.left)
+    };
+    let (proven, taken) = steps(i, c(129), &[]);
+    assert!(!proven && taken < 10, "{taken}");
+    assert!(steps(i, c(130), &[]).0);
+    // Values that an assumption excludes say nothing, nor does what is no multiple.
+    assert!(steps(i, c(129), &[below(&cx, b, c(8000))]).0);
+    assert!(steps(k, c(97), &[]).0);
+    assert!(!steps(k, c(96), &[]).0);
+}
+
 /// Tiles in groups of `G` rows, as tile orders for the second-level cache have them.
 #[test]
 fn the_grouped_order_of_tiles_stays_in_the_grid() {
