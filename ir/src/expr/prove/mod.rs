@@ -338,8 +338,8 @@ impl Question<'_> {
                 (*var, [lo, info.hi.map_or(lo, |hi| hi.div_euclid(div) * div)])
             })
             .collect();
-        let none_less = ends.iter().all(|(var, [lo, hi])| lo <= hi && *lo >= cx.var_info(*var).lo);
-        if !none_less {
+        let are_values = ends.iter().all(|(var, [lo, hi])| lo <= hi && *lo >= cx.var_info(*var).lo);
+        if !are_values {
             return false;
         }
         let others = (0..vars.len()).take(MAX_CORNERS).map(Some);
