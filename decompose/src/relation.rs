@@ -431,12 +431,24 @@ impl Numbers {
 }
 
 fn apart_by_bounds(p: &Program, t: TensorId) -> Option<Numbers> {
-    /// More than the addresses that a tile spans.
-    const APART: i64 = 1 << 40;
+    /// Numbers of which no small multiples add up to each other, each more than the addresses that a tile spans.
+    const APART: [i64; 8] = [
+        0x1a3_5f2b_97d1,
+        0x1f0_94c6_3ae5,
+        0x14b_e871_05cf,
+        0x1c9_2d3e_f60b,
+        0x16e_07b9_8d47,
+        0x1e7_5a14_c2f9,
+        0x128_c9fd_3b61,
+        0x1b6_81e5_70a3,
+    ];
     let tensor = &p.tensors[t];
     let mut layouts = vec![(tensor.concat().to_fixed()?, 1)];
     let mut first = tensor.offset;
-    for (bound, weight) in tensor.bounds.iter().zip((1..).map(|k: i64| k * APART + k)) {
+    if tensor.bounds.len() > APART.len() {
+        return None;
+    }
+    for (bound, weight) in tensor.bounds.iter().zip(APART) {
         layouts.push((bound.concat().to_fixed()?, weight));
         let own = p.arena.mul(bound.offset, Dim::Const(weight)).ok()?;
         first = p.arena.add(first, own).ok()?;

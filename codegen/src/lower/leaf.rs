@@ -78,7 +78,9 @@ impl Lowering<'_> {
         if let Some(parts) = &accesses.parts
             && let Some(cond) = self.all_less(&parts.whole)?
         {
-            let otherwise = self.one_by_one(spec, parts)?;
+            // What counts is told of other bounds by its number, the copy of an element is not.
+            let around = if atom.counts() { &accesses.source[..] } else { &[] };
+            let otherwise = self.one_by_one(spec, parts, around)?;
             stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise });
         }
         if let Some(cond) = source {
@@ -94,9 +96,15 @@ impl Lowering<'_> {
         Ok(stmt)
     }
 
-    /// A copy of each element alone: those that there are, and zero for a source that there is not. All are read before the
+    /// A copy of each element alone: those that there are, and zero for a source that there is not; `around` must hold for the
+    /// source of each, too. All are read before the
     /// first is written, which else would be waited for each.
-    fn one_by_one(&mut self, spec: &Spec, parts: &Parts) -> Fallible<Vec<Stmt>> {
+    fn one_by_one(
+        &mut self,
+        spec: &Spec,
+        parts: &Parts,
+        around: &[(Dim, Dim)],
+    ) -> Fallible<Vec<Stmt>> {
         let (Some(Operand::Tensor(from)), Some(&to)) = (spec.inputs.first(), spec.outputs.first())
         else {
             return Ok(vec![]);
@@ -107,7 +115,8 @@ impl Lowering<'_> {
         let mut sources = vec![];
         for (v, &source) in from.at.iter().enumerate() {
             let source = self.element(&from.stored, source)?;
-            let cond = self.all_less(parts.source.get(v).map_or(&[], |p| p))?;
+            let own = parts.source.get(v).map_or(&[][..], |p| p);
+            let cond = self.all_less(&[around, own].concat())?;
             sources.push(match cond {
                 Some(cond) => cond.choose(source, zero.clone()),
                 None => source,

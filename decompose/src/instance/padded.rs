@@ -18,7 +18,7 @@ const SPREAD: i64 = 1024;
 /// Of what a product sums up; instructions of few threads have tiles of no more.
 const SUMMED: [i64; 2] = [32, 64];
 /// Rows that one block may hold.
-const LONGEST: i64 = 1 << 16;
+pub(super) const LONGEST: i64 = 1 << 16;
 /// What is rounded up by more than one in so many, and by more than the least, is not looked at.
 const WASTE: i64 = 6;
 

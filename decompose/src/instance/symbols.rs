@@ -165,7 +165,7 @@ impl Symbols {
             let mut units: Vec<i64> =
                 chosen.filter_map(|p| numbers.get(&p.name.text)).copied().collect();
             units.extend([16, 32, 64, 128, 256, 512, 1024]);
-            units.retain(|u| (1..=8192).contains(u));
+            units.retain(|u| (1..=padded::LONGEST).contains(u));
             units.sort_unstable();
             units.dedup();
             let about: Vec<&Compare> = strategy
