@@ -22,8 +22,8 @@ pub mod visit;
 
 pub use node::{NodeId, NodeKey};
 pub use short::{
-    Apply, Call, Choices, Chosen, Def, Exec, Group, Launch, MULTIPROCESSORS, Param, Pick,
-    ResultType, Strategy, Symbols, TensorExpr, WIDEST_GROUP,
+    Apply, BLOCK_SHARED, Call, Choices, Chosen, Def, Exec, Group, Launch, MULTIPROCESSORS, Param,
+    Pick, ResultType, Strategy, Symbols, TensorExpr, WIDEST_GROUP,
 };
 pub(crate) use short::{function, operator};
 pub use substitute::{Given, Substitution, Unfit};

@@ -202,8 +202,8 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
             new
         });
     }
-    let has_zeros = !all.source.is_empty()
-        || all.parts.as_ref().is_some_and(|parts| !parts.source.is_empty());
+    let has_zeros =
+        !all.source.is_empty() || all.parts.as_ref().is_some_and(|parts| !parts.source.is_empty());
     if !has_zeros || counts {
         return Ok(all);
     }

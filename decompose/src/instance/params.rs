@@ -183,6 +183,8 @@ pub(crate) fn of_machine(given: &mut Numbers, table: &AtomTable, sms: i64) {
     let groups = table.implementing(SpecKind::MatMul).map(|a| a.group);
     given.insert(ast::MULTIPROCESSORS.to_owned(), sms);
     given.insert(ast::WIDEST_GROUP.to_owned(), groups.max().unwrap_or(1));
+    let shared = carbyne_atoms::limits(table.arch).max_smem_per_block;
+    given.insert(ast::BLOCK_SHARED.to_owned(), shared);
 }
 
 /// Those that are not usual, where none that is can be.

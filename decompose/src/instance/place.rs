@@ -124,7 +124,10 @@ impl Place {
 
     fn of_value(&self, tile: &[i64], own: &[i64]) -> Vec<i64> {
         let whole = self.extents.iter().zip(tile);
-        own.iter().zip(whole).map(|(own, (of, tile))| if own == of { *tile } else { *own }).collect()
+        own.iter()
+            .zip(whole)
+            .map(|(own, (of, tile))| if own == of { *tile } else { *own })
+            .collect()
     }
 
     /// What holds for one of the blocks that have an operand at this place in common, and for no other.

@@ -291,9 +291,7 @@ fn candidate(
             return Err(Mismatch::Partial { tensor, why });
         }
     }
-    if !p.tensors[to].bounds.is_empty()
-        && partial::ends(p, to, &lanes_q, &g)? != Ends::Together
-    {
+    if !p.tensors[to].bounds.is_empty() && partial::ends(p, to, &lanes_q, &g)? != Ends::Together {
         if !may_split(to) {
             return Err(partial::cut(p, to, lanes_q.size()));
         }

@@ -47,9 +47,7 @@ pub(super) fn ends(
             .filter(|(extent, step)| *extent > 1 && *step != 0)
             .collect();
         let is_up = along.iter().all(|c| *c >= 0);
-        if along.iter().all(|c| *c == 0)
-            || is_up && keeps_together(&p.arena, bound, last, &steps)
-        {
+        if along.iter().all(|c| *c == 0) || is_up && keeps_together(&p.arena, bound, last, &steps) {
             continue;
         }
         let is_first = along.into_iter().eq(0..at.size()) && found != Ends::Apart;

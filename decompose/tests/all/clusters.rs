@@ -183,8 +183,7 @@ fn large_products_whose_rows_begin_anywhere_are_of_copies() {
 #[test]
 fn products_whose_results_no_box_holds_are_of_warp_groups() {
     let sm_90a = sm_90a();
-    for (size, columns) in
-        [([4097, 4097, 4097], [true, true]), ([2049, 2047, 2050], [false, true])]
+    for (size, columns) in [([4097, 4097, 4097], [true, true]), ([2049, 2047, 2050], [false, true])]
     {
         let src = odd(size, columns, "");
         let d = decomposed(&src, &sm_90a).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));

@@ -235,6 +235,8 @@ pub const MULTIPROCESSORS: &str = "SMS";
 /// What strategies call the number of threads that execute the widest instruction which multiplies tiles: those of a warp, or of
 /// a warp group.
 pub const WIDEST_GROUP: &str = "GROUP";
+/// What strategies call the bytes of shared memory that a block has at most.
+pub const BLOCK_SHARED: &str = "SHARED";
 
 impl Def {
     /// Whether uses of a sub-spec of this name in a strategy stand for what is matched.

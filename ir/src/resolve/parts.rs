@@ -314,7 +314,8 @@ impl Resolver {
             def.strategy.is_none() && def.params.iter().any(is)
         };
         let is_known = |name: &str| {
-            let of_machine = [ast::MULTIPROCESSORS, ast::WIDEST_GROUP].contains(&name);
+            let of_machine =
+                [ast::MULTIPROCESSORS, ast::WIDEST_GROUP, ast::BLOCK_SHARED].contains(&name);
             matches!(name, "inf" | "nan") || def.strategy.is_some() && of_machine
         };
         let types_too = match &stmt.kind {

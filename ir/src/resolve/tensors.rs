@@ -1032,8 +1032,8 @@ impl Resolver {
                     );
                 };
                 let extent = Dim::add(cx, *extent, n).map_err(e)?;
-                let mode =
-                    Layout::new_in(cx, IntTuple::Leaf(extent), IntTuple::Leaf(*stride)).map_err(e)?;
+                let mode = Layout::new_in(cx, IntTuple::Leaf(extent), IntTuple::Leaf(*stride))
+                    .map_err(e)?;
                 let back = Dim::mul(cx, n, *stride).map_err(e)?;
                 Ok((mode, Dim::sub(cx, offset, back).map_err(e)?))
             };
