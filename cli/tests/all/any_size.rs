@@ -242,6 +242,52 @@ fn rows_that_begin_anywhere_are_moved_as_vectors() {
     }
 }
 
+/// Tiles of which elements outside have the addresses of others.
+const CROSSING: &str = "\
+carbyne 2
+
+%X:[1,15].i32.GL
+%Y:[15,1].i32.GL
+Spec @k <<<#grid:[1], #cta:[128]>>> (%X) -> (%Y) means {
+  %Y = move(%X.transpose())
+} {
+  Move (%X.pad([0,1]).tile([16,64])[0, 0]) -> (%x:SH)
+  %Y.transpose().pad([0,1]).tile([16,64])[0, 0] = move(%x)
+}
+";
+
+#[test]
+fn what_is_written_of_padded_tiles_is_accepted() {
+    for arch in ["sm_70", "sm_80"] {
+        let folder = scratch(&format!("crossing_{arch}"));
+        let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
+        std::fs::write(&source, CROSSING).expect("a file");
+        let decomposed = carbyne(&["decompose", &source.display().to_string(), "--arch", arch], "");
+        std::fs::write(&file, decomposed.ok().text()).expect("a file");
+        let checked = carbyne(&["check", &file.display().to_string(), "--arch", arch], "");
+        assert_eq!(checked.code, 0, "{arch}: {}", checked.stderr);
+        simulates::<&str>(&file.display().to_string(), &[]).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+#[test]
+fn elements_that_are_copied_alone_keep_the_bounds_of_other_modes() {
+    let source = scratch("row_bound").join("source.cby");
+    let text = "carbyne 2\n%X:[13,64].f16.GL\n%Y:[16,64].f16.GL\n\
+                Spec @k <<<#grid:[1], #cta:[64]>>> (%X) -> (%Y) {\n  \
+                Move (%X[_, 3..64].pad([0,3]).tile([16,64])[0, 0]) -> (%x:SH)\n  %Y = move(%x)\n}\n";
+    std::fs::write(&source, text).expect("a file");
+    let path = source.display().to_string();
+    let printed = carbyne(&["compile", &path, "--arch", "sm_80", "--emit", "cuda"], "");
+    let printed = printed.ok().text().to_owned();
+    let elements: Vec<&str> =
+        printed.split("part[").skip(1).filter(|s| s.contains(" ? ")).collect();
+    assert_eq!(elements.len(), 8, "{printed}");
+    for element in elements {
+        assert!(element.contains("< 13"), "{element} of {printed}");
+    }
+}
+
 #[test]
 fn rows_of_which_data_says_how_many_compute_what_they_mean() {
     for (name, text, symbols) in RAGGED {
