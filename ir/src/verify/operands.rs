@@ -4,6 +4,7 @@ use super::Verifier;
 use crate::ast::{ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
+use crate::expr::prove::{self, Budget};
 use crate::program::{Operand, SpecId, TensorId};
 use crate::scalar::Scalar;
 
@@ -12,6 +13,9 @@ pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) 
     let help = "write a number that the type has, or convert the tensor by `cast`";
     (format!("{number} is no number of {scalar}"), help)
 }
+
+/// Steps of the proof that two symbols are equal.
+const MAX_PROOF_STEPS: usize = 10_000;
 
 impl Verifier<'_> {
     pub(super) fn operands(&mut self, id: SpecId) {
@@ -285,6 +289,9 @@ impl Verifier<'_> {
         if spec.body.is_none() && (spec.atom.is_some() || fragments) {
             return;
         }
+        if matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet) && !self.agrees(id) {
+            return;
+        }
         let shape = |t: TensorId| self.extents(t);
         let ins: Option<Vec<Vec<i64>>> = spec.input_tensors().map(shape).collect();
         let outs: Option<Vec<Vec<i64>>> = spec.outputs.iter().map(|t| shape(*t)).collect();
@@ -332,6 +339,53 @@ impl Verifier<'_> {
                 "give it a memory, or leave the body to the solver",
             );
         }
+    }
+
+    /// Whether no extents of a MatMul are two symbols of which nothing says that they are equal. V0208 where some are.
+    fn agrees(&mut self, id: SpecId) -> bool {
+        let (p, spec) = (self.p, &self.p.specs[id]);
+        let mut shapes: Vec<Vec<Dim>> = vec![];
+        for t in spec.input_tensors().chain(spec.outputs.iter().copied()) {
+            let sizes = p.tensors[t].concat().modes().into_iter().map(|m| m.size_in(&p.arena).ok());
+            let Some(sizes) = sizes.collect() else { return true };
+            shapes.push(sizes);
+        }
+        let of = |shape: &[Dim]| match *shape {
+            [.., rows, columns] => Some((rows, columns)),
+            _ => None,
+        };
+        let [a, b, c] = &shapes[..] else { return true };
+        let (Some((m, k)), Some((k2, n)), Some((m2, n2))) = (of(a), of(b), of(c)) else {
+            return true;
+        };
+        let is_symbol = |d: Dim| p.arena.var_id(d).is_some_and(|v| p.symbols.contains(&v));
+        let holds = p.assumptions();
+        let equal = |(x, y): (Dim, Dim)| {
+            let mut budget = Budget::new(MAX_PROOF_STEPS);
+            let mut below = |x, y| prove::proves(&p.arena, (x, y, 0), &holds, &mut budget);
+            x == y || !is_symbol(x) || !is_symbol(y) || below(x, y) && below(y, x)
+        };
+        let pairs = [("M", m, m2), ("K", k, k2), ("N", n, n2)];
+        let Some((what, x, y)) = pairs.into_iter().find(|(_, x, y)| !equal((*x, *y))) else {
+            return true;
+        };
+        let text = |d: Dim| p.arena.display(d).to_string();
+        let help = if k2 == n2 && n == k {
+            let (k, n) = (text(k), text(n2));
+            format!(
+                "view B as [{k},{n}]: B stored N×K is a view with exchanged strides, \
+                 `[({k},{n}):(1,{k})]`"
+            )
+        } else {
+            let fact = format!("where {} == {}", text(x), text(y));
+            format!("make A[m,k], B[k,n] and C[m,n] agree, or state `{fact}`")
+        };
+        self.errors.push(
+            Diagnostic::new(Code::ShapeMismatch, spec.span, "the shapes do not fit a MatMul")
+                .label(format!("{what} is {} and {}", text(x), text(y)))
+                .help(help),
+        );
+        false
     }
 
     /// Constant extents of all modes, outermost level first.
