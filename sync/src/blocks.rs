@@ -9,6 +9,7 @@ pub(crate) use touched::Meeting;
 use crate::differences::{Differences, key};
 use crate::expr::{Env, Exprs, NOTHING, Value, holds};
 use crate::memory::Does;
+use crate::pages::Pages;
 use crate::plan::Plan;
 use crate::threads::{Groups, Mask};
 use carbyne_ir::ast::CmpOp;
@@ -16,7 +17,7 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use touched::{Mine, Moved, Sparse, Touched};
+use touched::{Mine, Moved, Touched};
 
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
@@ -101,7 +102,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             touched.push(Touched {
                 cells: vec![0; n],
                 mine: vec![Mine::default(); of_block],
-                outside: Sparse::default(),
+                outside: Pages::default(),
                 n: 0,
                 sites: HashMap::new(),
             });
@@ -149,7 +150,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 break;
             }
             for t in &mut self.touched {
-                t.outside.clear();
+                t.outside = Pages::default();
                 t.n = 0;
             }
             self.block(block)?;

@@ -1,6 +1,5 @@
-//! Cells of global memory, in pages: what a block touches lies together, and is found without much looking.
+//! What is known of granules of global memory, in pages: what a block touches lies together, and is found without much looking.
 
-use crate::memory::Cell;
 use std::collections::BTreeMap;
 
 /// Cells of a page.
@@ -8,21 +7,21 @@ const PAGE: i64 = 16;
 
 /// A page, and which of its cells have been touched, a bit each.
 #[derive(Clone, Debug)]
-struct Page {
-    cells: Vec<Cell>,
+struct Page<T> {
+    cells: Vec<T>,
     touched: u16,
 }
 
 /// Cells by their number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pages {
+pub(crate) struct Pages<T> {
     index: BTreeMap<i64, usize>,
-    pages: Vec<Page>,
+    pages: Vec<Page<T>>,
     last: (i64, usize),
     len: usize,
 }
 
-impl Pages {
+impl<T: Clone + Default> Pages<T> {
     /// How many cells have been touched.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -30,13 +29,13 @@ impl Pages {
 
     /// A cell that is going to be touched.
     #[inline]
-    pub(crate) fn touch(&mut self, key: i64) -> Option<&mut Cell> {
+    pub(crate) fn touch(&mut self, key: i64) -> Option<&mut T> {
         let (page, at) = (key.div_euclid(PAGE), key.rem_euclid(PAGE));
         if self.pages.is_empty() || self.last.0 != page {
             let next = self.pages.len();
             let i = *self.index.entry(page).or_insert(next);
             if i == next {
-                self.pages.push(Page { cells: vec![Cell::default(); PAGE as usize], touched: 0 });
+                self.pages.push(Page { cells: vec![T::default(); PAGE as usize], touched: 0 });
             }
             self.last = (page, i);
         }
@@ -47,7 +46,7 @@ impl Pages {
     }
 
     /// Those that have been touched, by their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, &Cell)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, &T)> {
         let pages = self.index.iter().filter_map(|(page, i)| Some((page, self.pages.get(*i)?)));
         pages.flat_map(|(number, page)| {
             let touched = (0..PAGE).filter(|at| page.touched >> at & 1 == 1);

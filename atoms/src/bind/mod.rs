@@ -17,7 +17,7 @@ mod partial;
 mod refusal;
 
 pub use mismatch::Mismatch;
-pub use partial::{Accesses, Parts, Why, accesses, keeps_together};
+pub use partial::{Accesses, Parts, Why, accesses, keeps_together, may_split};
 pub use refusal::{no_atom, not_by};
 
 use crate::atom::{Atom, Elem, Extent, OperandAccess};

@@ -20,8 +20,6 @@ const MAX_DIVISOR: i64 = 1024;
 struct Inside {
     /// All of them, where each of these numbers is below the other; else none.
     whole: Vec<(Dim, Dim)>,
-    /// Of those the first so many: none where this is not positive, all where it is more than there are.
-    leading: Vec<Dim>,
     /// Of those each whose coordinate is below an extent.
     apart: Vec<Apart>,
 }
@@ -32,8 +30,8 @@ type Pair = (Dim, Dim);
 /// Values of which some may be inside and others not.
 #[derive(Clone, Debug, PartialEq)]
 struct Apart {
-    /// Whether the first so many are inside.
-    leads: bool,
+    /// Where the first so many are inside, how many: none where this is not positive, all where it is more than there are.
+    leading: Option<Dim>,
     /// Coordinates, counted from the bound's offset.
     at: Vec<i64>,
     offset: Dim,
@@ -68,9 +66,8 @@ fn inside_of(p: &Program, t: TensorId, n: i64) -> Option<Inside> {
             all.whole.push((offset, extent));
             continue;
         }
-        let left = cx.sub(extent, offset).ok().filter(|_| at.iter().copied().eq(0..n));
-        all.leading.extend(left);
-        all.apart.push(Apart { leads: left.is_some(), at, offset, extent });
+        let leading = cx.sub(extent, offset).ok().filter(|_| at.iter().copied().eq(0..n));
+        all.apart.push(Apart { leading, at, offset, extent });
     }
     all.whole.dedup();
     Some(all)
@@ -154,38 +151,37 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
     }
     let cx = &p.arena;
     let n_of = |t: TensorId| p.tensors[t].concat().size_in(cx).ok().and_then(Dim::as_const);
-    let refuse = |t: TensorId, why: Why| Err(Mismatch::Partial { tensor: p.tensor_name(t), why });
+    let partial = |t: TensorId, why: Why| Mismatch::Partial { tensor: p.tensor_name(t), why };
+    let refuse = |t: TensorId, why: Why| Err(partial(t, why));
     let counts = atom.counts();
+    let inside = |t: TensorId| {
+        let found = n_of(t).and_then(|n| Some((n, inside_of(p, t, n)?)));
+        found.ok_or_else(|| partial(t, Why::Cut { n: 0, fact: None }))
+    };
+    let split = |t: TensorId, n: i64, apart: &[Apart]| {
+        let own = may_split(p, spec, atom).then(|| each(cx, apart, n)).flatten();
+        own.ok_or_else(|| partial(t, Why::Cut { n, fact: fact(p, t, n) }))
+    };
     let mut parts = Parts::default();
     for &t in &spec.outputs {
-        let inside = n_of(t).and_then(|n| Some((n, inside_of(p, t, n)?)));
-        let Some((n, inside)) = inside else { return refuse(t, Why::Cut { n: 0, fact: None }) };
-        all.executed.extend(inside.whole);
-        if !inside.apart.is_empty() {
-            let own = may_split(p, spec, atom).then(|| each(cx, &inside.apart, n)).flatten();
-            let Some((whole, each)) = own else {
-                return refuse(t, Why::Cut { n, fact: fact(p, t, n) });
-            };
+        let (n, Inside { whole, apart }) = inside(t)?;
+        all.executed.extend(whole);
+        if !apart.is_empty() {
+            let (whole, each) = split(t, n, &apart)?;
             parts.whole.extend(whole);
             parts.executed = each;
         }
     }
     for input in &spec.inputs {
         let Operand::Tensor(t) = *input else { continue };
-        let inside = n_of(t).and_then(|n| Some((n, inside_of(p, t, n)?)));
-        let Some((n, inside)) = inside else { return refuse(t, Why::Cut { n: 0, fact: None }) };
-        all.source.extend(inside.whole);
+        let (n, Inside { whole, apart }) = inside(t)?;
+        all.source.extend(whole);
         // What counts reads the first so many by itself.
-        let is_left = |apart: &&Apart| !(counts && apart.leads);
-        if counts {
-            all.leading.extend(inside.leading);
-        }
-        if inside.apart.iter().any(|apart| is_left(&apart)) {
-            let own = may_split(p, spec, atom).then(|| each(cx, &inside.apart, n)).flatten();
-            let Some((whole, each)) = own else {
-                return refuse(t, Why::Cut { n, fact: fact(p, t, n) });
-            };
-            let left = inside.apart.iter().zip(whole).filter(|(apart, _)| is_left(apart));
+        let counted = |apart: &Apart| apart.leading.filter(|_| counts);
+        all.leading.extend(apart.iter().filter_map(counted));
+        if apart.iter().any(|apart| counted(apart).is_none()) {
+            let (whole, each) = split(t, n, &apart)?;
+            let left = apart.iter().zip(whole).filter(|(apart, _)| counted(apart).is_none());
             parts.whole.extend(left.map(|(_, pair)| pair));
             parts.source = each;
         }
@@ -218,7 +214,7 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
 }
 
 /// Whether elements of a leaf may be copied each alone: of whole bytes, and all of them where the text says no number.
-fn may_split(p: &Program, spec: &Spec, atom: &Atom) -> bool {
+pub fn may_split(p: &Program, spec: &Spec, atom: &Atom) -> bool {
     let of_bytes = |t: &TensorId| p.scalar_of(*t).bits() % 8 == 0;
     atom.splits() && spec.valid.is_none() && spec.outputs.iter().all(of_bytes)
 }

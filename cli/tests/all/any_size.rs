@@ -159,6 +159,16 @@ fn runner(cases: u32) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }
 
+/// A file with what a text is decomposed to.
+fn decomposed(name: &str, text: &str, arch: &str) -> String {
+    let folder = scratch(&format!("{name}_{arch}"));
+    let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
+    std::fs::write(&source, text).expect("a file");
+    let decomposed = carbyne(&["decompose", &source.display().to_string(), "--arch", arch], "");
+    std::fs::write(&file, decomposed.ok().text()).expect("a file");
+    file.display().to_string()
+}
+
 /// Simulates a decomposed text with these values of its symbols, all of its blocks.
 fn simulates<N: Display>(path: &str, values: &[(N, i64)]) -> Result<(), TestCaseError> {
     let values: Vec<String> = values.iter().map(|(name, n)| format!("{name}={n}")).collect();
@@ -223,20 +233,16 @@ fn kernels_compute_what_they_mean_at_every_size() {
 #[test]
 fn rows_that_begin_anywhere_are_moved_as_vectors() {
     for arch in ["sm_80", "sm_90a"] {
-        let folder = scratch(&format!("unaligned_{arch}"));
-        let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
-        std::fs::write(&source, UNALIGNED).expect("a file");
-        let decomposed = carbyne(&["decompose", &source.display().to_string(), "--arch", arch], "");
-        let text = decomposed.ok().text().to_owned();
+        let file = decomposed("unaligned", UNALIGNED, arch);
+        let text = std::fs::read_to_string(&file).expect("a file");
         for atom in ["cp.async.cg.b128.zfill", "st.global.b128"] {
             assert!(text.contains(&format!("atom={atom}")), "{arch} without {atom}: {text}");
         }
-        std::fs::write(&file, text).expect("a file");
         let kernel = Kernel { name: "unaligned", archs: &[], symbols: &[("N", 1, 1)] };
         let ran = runner(testing::count(6, 100)).run(&(size(), 0..10i64), |(n, m)| {
             let mut values = kernel.values(&[n]);
             values.push(("M", m));
-            simulates(&file.display().to_string(), &values)
+            simulates(&file, &values)
         });
         ran.unwrap_or_else(|e| panic!("{arch}: {e}"));
     }
@@ -259,14 +265,10 @@ Spec @k <<<#grid:[1], #cta:[128]>>> (%X) -> (%Y) means {
 #[test]
 fn what_is_written_of_padded_tiles_is_accepted() {
     for arch in ["sm_70", "sm_80"] {
-        let folder = scratch(&format!("crossing_{arch}"));
-        let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
-        std::fs::write(&source, CROSSING).expect("a file");
-        let decomposed = carbyne(&["decompose", &source.display().to_string(), "--arch", arch], "");
-        std::fs::write(&file, decomposed.ok().text()).expect("a file");
-        let checked = carbyne(&["check", &file.display().to_string(), "--arch", arch], "");
+        let file = decomposed("crossing", CROSSING, arch);
+        let checked = carbyne(&["check", &file, "--arch", arch], "");
         assert_eq!(checked.code, 0, "{arch}: {}", checked.stderr);
-        simulates::<&str>(&file.display().to_string(), &[]).unwrap_or_else(|e| panic!("{e}"));
+        simulates::<&str>(&file, &[]).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 
@@ -292,17 +294,13 @@ fn elements_that_are_copied_alone_keep_the_bounds_of_other_modes() {
 fn rows_of_which_data_says_how_many_compute_what_they_mean() {
     for (name, text, symbols) in RAGGED {
         let arch = ["sm_80", "sm_90a"][testing::seed() as usize % 2];
-        let folder = scratch(&format!("{name}_{arch}"));
-        let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
-        std::fs::write(&source, text).expect("a file");
-        let decomposed = carbyne(&["decompose", &source.display().to_string(), "--arch", arch], "");
-        std::fs::write(&file, decomposed.ok().text()).expect("a file");
+        let file = decomposed(name, text, arch);
         let kernel = Kernel { name, archs: &[], symbols };
         let drawn = (size(), size(), size(), 0..5i64);
         let ran = runner(testing::count(3, 50)).run(&drawn, |(a, b, c, n)| {
             let mut values = kernel.values(&[a, b, c]);
             values.push((if name == "longest" { "B" } else { "G" }, n));
-            simulates(&file.display().to_string(), &values)
+            simulates(&file, &values)
         });
         ran.unwrap_or_else(|e| panic!("{name}: {e}"));
     }

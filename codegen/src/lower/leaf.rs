@@ -97,8 +97,7 @@ impl Lowering<'_> {
     }
 
     /// A copy of each element alone: those that there are, and zero for a source that there is not; `around` must hold for the
-    /// source of each, too. All are read before the
-    /// first is written, which else would be waited for each.
+    /// source of each, too. All are read before the first is written, which else would be waited for each.
     fn one_by_one(
         &mut self,
         spec: &Spec,

@@ -358,9 +358,7 @@ impl Choosing<'_> {
                 }
             }
             match (self.solve)(&module, true) {
-                Ok(trial) if trial.shared <= limits(self.table.arch).max_smem_per_block => {
-                    return Ok(module);
-                }
+                Ok(trial) if self.fits(trial.shared) => return Ok(module),
                 Ok(_) => {
                     let why = "over symbols a block needs more shared memory than it has";
                     refused.get_or_insert(format!("{}: {why}", c.by));
@@ -573,6 +571,11 @@ impl Choosing<'_> {
             };
         }
         Ok(Bound { cycles: sum + self.behind(program.kernels.len()), spills })
+    }
+
+    /// Whether a block has so many bytes of shared memory.
+    pub(super) fn fits(&self, shared: i64) -> bool {
+        shared <= limits(self.table.arch).max_smem_per_block
     }
 
     /// Cycles of the launches of so many kernels: every one but the first is launched behind another.

@@ -5,7 +5,6 @@ use super::larger;
 use super::params::Pins;
 use super::write::{Executors, Instance};
 use crate::names::Names;
-use carbyne_atoms::limits;
 use carbyne_ir::ast::{Module, Stmt};
 use carbyne_ir::diag::Diagnostics;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -199,7 +198,8 @@ impl<'a> Trials<'a> {
         };
         ranking.counts.1 += 1;
         let ordered = self.solved.is_empty();
-        let planned = match !c.unknown && instance.is_apart() {
+        let is_planned = !c.unknown && instance.is_apart();
+        let planned = match is_planned {
             true => (self.choosing.plan)(&module, self.wanted.names),
             false => Ok((module, vec![])),
         };
@@ -207,10 +207,7 @@ impl<'a> Trials<'a> {
             Ok(planned) => planned,
             Err(e) => return self.refuse(e, ranked),
         };
-        let launches = match !c.unknown && instance.is_apart() {
-            true => self.choosing.launches(&module),
-            false => 0.0,
-        };
+        let launches = if is_planned { self.choosing.launches(&module) } else { 0.0 };
         match (self.choosing.solve)(&module, ordered) {
             Ok(Trial { cycles, spills, shared }) => {
                 let cycles = cycles + launches;
@@ -221,7 +218,7 @@ impl<'a> Trials<'a> {
                 self.over[c.of] = Some(self.over[c.of].map_or(own, |o| o.min(own)));
                 let of_tile = &mut self.over_tile[self.tiles[i]];
                 *of_tile = Some(of_tile.map_or(own, |o| o.min(own)));
-                let fits = shared <= limits(self.choosing.table.arch).max_smem_per_block;
+                let fits = self.choosing.fits(shared);
                 self.solved.push(Solved { of: i, module, more, fits, spills, cycles, ordered });
             }
             Err(e) => self.refuse(e, ranked),

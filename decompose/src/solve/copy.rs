@@ -276,12 +276,12 @@ fn candidate(
     let dst_run = memory_run(p, to, &lanes_q, &g, d)?;
     let counts = atom.counts();
     // Elements that may end between each other are moved by one instruction where they do not.
-    let may_split = |t: TensorId| atom.splits() && p.scalar_of(t).bits() % 8 == 0;
+    let may_split = bind::may_split(p, spec, atom);
     let mut is_split = false;
     if !p.tensors[from].bounds.is_empty() {
         let ends = partial::ends(p, from, &lanes_p, &f)?;
         let is_apart = ends == Ends::Apart || ends == Ends::Counted && !counts;
-        if is_apart && !may_split(from) {
+        if is_apart && !may_split {
             return Err(partial::cut(p, from, lanes_p.size()));
         }
         is_split |= is_apart;
@@ -292,7 +292,7 @@ fn candidate(
         }
     }
     if !p.tensors[to].bounds.is_empty() && partial::ends(p, to, &lanes_q, &g)? != Ends::Together {
-        if !may_split(to) {
+        if !may_split {
             return Err(partial::cut(p, to, lanes_q.size()));
         }
         is_split = true;

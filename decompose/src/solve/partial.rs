@@ -29,12 +29,12 @@ pub(super) fn ends(
 ) -> Result<Ends, Mismatch> {
     let mut found = Ends::Together;
     for bound in &p.tensors[t].bounds {
-        let cut = |fact: Option<String>| {
-            let why = Why::Cut { n: inst.size(), fact };
+        let cut = || {
+            let why = Why::Cut { n: inst.size(), fact: None };
             Mismatch::Partial { tensor: p.tensor_name(t), why }
         };
-        let coordinates = ops::constant_strides(p, &bound.concat()).ok_or_else(|| cut(None))?;
-        let of = |l: &Layout| coordinates.compose(l).map_err(|_| cut(None));
+        let coordinates = ops::constant_strides(p, &bound.concat()).ok_or_else(cut)?;
+        let of = |l: &Layout| coordinates.compose(l).map_err(|_| cut());
         let at = of(inst)?;
         let along: Vec<i64> = (0..at.size()).map(|i| at.at(i)).collect();
         let last = along.iter().copied().max().unwrap_or(0);

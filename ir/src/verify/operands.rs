@@ -7,6 +7,7 @@ use crate::expr::Dim;
 use crate::expr::prove::{self, Budget};
 use crate::program::{Operand, SpecId, TensorId};
 use crate::scalar::Scalar;
+use std::fmt::Display;
 
 /// What is wrong with a literal beside a tensor of a type, and what to do.
 pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) {
@@ -371,11 +372,7 @@ impl Verifier<'_> {
         };
         let text = |d: Dim| p.arena.display(d).to_string();
         let help = if k2 == n2 && n == k {
-            let (k, n) = (text(k), text(n2));
-            format!(
-                "view B as [{k},{n}]: B stored N×K is a view with exchanged strides, \
-                 `[({k},{n}):(1,{k})]`"
-            )
+            exchanged(&text(k), &text(n2))
         } else {
             let fact = format!("where {} == {}", text(x), text(y));
             format!("make A[m,k], B[k,n] and C[m,n] agree, or state `{fact}`")
@@ -443,13 +440,17 @@ fn matmul_fits(a: &[i64], b: &[i64], c: &[i64]) -> bool {
     }
 }
 
+/// What to write instead of a second factor that is declared as it is stored.
+fn exchanged(k: &dyn Display, n: &dyn Display) -> String {
+    format!(
+        "view B as [{k},{n}]: B stored N×K is a view with exchanged strides, `[({k},{n}):(1,{k})]`"
+    )
+}
+
 fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
     let (a, b, c) = match (a, b, c) {
         (&[m, k], &[n2, k2], &[m2, n]) if (m, k, n) == (m2, k2, n2) => {
-            return format!(
-                "view B as [{k},{n}]: B stored N×K is a view with exchanged strides, \
-                 `[({k},{n}):(1,{k})]`"
-            );
+            return exchanged(&k, &n);
         }
         all => all,
     };

@@ -3,10 +3,10 @@
 use super::{Unwalked, Walker};
 use crate::expr::Env;
 use crate::memory::{Does, sum};
+use crate::pages::Pages;
 use crate::plan::{Bulk, How, LeafPlan, Space};
 use crate::threads::Mask;
 use carbyne_ir::expr::Dim;
-use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 
 /// What a block touches, to be moved to where others do: the buffer, the part of the offset that moves it, what it does;
@@ -20,41 +20,11 @@ pub(super) struct Touched {
     /// Of each granule what the block that is walked did there.
     pub(super) mine: Vec<Mine>,
     /// The same of granules outside of the buffer, and of buffers that are too large.
-    pub(super) outside: Sparse,
+    pub(super) outside: Pages<Mine>,
     /// How many granules the block that is walked has touched.
     pub(super) n: usize,
     /// A statement that does so.
     pub(super) sites: HashMap<Does, u32>,
-}
-
-/// Granules at any place. Neighbors lie side by side, and are found without a search after one another.
-#[derive(Default)]
-pub(super) struct Sparse {
-    index: FxHashMap<i64, usize>,
-    pages: Vec<[Mine; PAGE as usize]>,
-    last: Option<(i64, usize)>,
-}
-
-/// Granules that are kept together.
-const PAGE: i64 = 16;
-
-impl Sparse {
-    pub(super) fn clear(&mut self) {
-        *self = Sparse::default();
-    }
-
-    fn at(&mut self, cell: i64) -> &mut Mine {
-        let (page, place) = (cell.div_euclid(PAGE), cell.rem_euclid(PAGE) as usize);
-        let i = match self.last {
-            Some((last, i)) if last == page => i,
-            _ => *self.index.entry(page).or_insert_with(|| {
-                self.pages.push([Mine::default(); PAGE as usize]);
-                self.pages.len() - 1
-            }),
-        };
-        self.last = Some((page, i));
-        &mut self.pages[i][place]
-    }
 }
 
 /// What a block does to a granule.
@@ -297,10 +267,7 @@ impl<'a> Walker<'_, 'a> {
     fn compare(&mut self, g: usize, cell: i64, new: Mine, site: u32, does: Does) {
         let touched = &mut self.touched[g];
         let known = usize::try_from(cell).ok().and_then(|c| touched.mine.get_mut(c));
-        let mine = match known {
-            Some(mine) => mine,
-            None => touched.outside.at(cell),
-        };
+        let Some(mine) = known.or_else(|| touched.outside.touch(cell)) else { return };
         let old = *mine;
         if old.block != new.block {
             *mine = new;

@@ -86,7 +86,7 @@ pub(crate) struct Machine<'p, 'a> {
     /// What happened to each region of a block's shared memory.
     cells: Vec<Vec<Cell>>,
     regions: Regions,
-    globals: Vec<Pages>,
+    globals: Vec<Pages<Cell>>,
     registers: Vec<Vec<Register>>,
     /// Of each warp its last `wgmma.fence`: when it was, and which statement.
     fences: Vec<u32>,

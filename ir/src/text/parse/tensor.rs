@@ -223,12 +223,7 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
         Rule::elect => ViewOp::Elect,
         Rule::transpose => ViewOp::Permute(vec![]),
         Rule::permute => {
-            let (list, span) = (parts.next(Rule::modes_list)?, span);
-            let mut list = list.parts();
-            let mut order = Vec::new();
-            while let Some(mode) = list.any() {
-                order.push(expr(mode)?);
-            }
+            let order = numbers(parts.next(Rule::modes_list)?)?;
             if order.is_empty() {
                 return Err(Box::new(
                     Diagnostic::new(Code::Syntax, span, "a permutation of no modes")
@@ -240,21 +235,10 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
         }
         Rule::iota => ViewOp::Iota(expr(parts.next(Rule::value)?)?),
         Rule::plus => ViewOp::Plus(expr(parts.next(Rule::value)?)?),
-        Rule::pad => {
-            let mut list = parts.next(Rule::modes_list)?.parts();
-            let mut before = Vec::new();
-            while let Some(n) = list.any() {
-                before.push(expr(n)?);
-            }
-            ViewOp::Pad(before)
-        }
+        Rule::pad => ViewOp::Pad(numbers(parts.next(Rule::modes_list)?)?),
         Rule::peer => ViewOp::Peer(expr(parts.next(Rule::value)?)?),
         Rule::tensormap => {
-            let mut list = parts.next(Rule::modes_list)?.parts();
-            let mut sizes = Vec::new();
-            while let Some(size) = list.any() {
-                sizes.push(expr(size)?);
-            }
+            let sizes = numbers(parts.next(Rule::modes_list)?)?;
             let swizzle = parts.take(Rule::swizzle).map(|s| swizzle(&mut s.parts())).transpose()?;
             ViewOp::TensorMap { sizes, swizzle }
         }
@@ -270,6 +254,15 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
         }
         _ => return Err(internal(span, "a tensor operation")),
     })
+}
+
+/// `[128,64]`
+fn numbers(node: Node<'_, '_>) -> Answer<Vec<Expr>> {
+    let (mut parts, mut all) = (node.parts(), Vec::new());
+    while let Some(number) = parts.any() {
+        all.push(expr(number)?);
+    }
+    Ok(all)
 }
 
 fn tiler(node: Node<'_, '_>) -> Answer<Tiler> {
