@@ -1004,10 +1004,21 @@ fn trial(
     // Of each kernel's own grid; what is written by hand is in it.
     let all = || solution.estimates.iter().map(|(_, estimate)| estimate);
     Ok(instance::choose::Trial {
-        cycles: all().map(|e| e.cycles).sum(),
+        cycles: all().map(|e| e.cycles * crowding(e, table)).sum(),
         spills: all().any(Estimate::spills),
         shared: all().map(|e| e.shared_bytes).max().unwrap_or(0),
     })
+}
+
+/// By what factor instances are put behind others whose threads hold fewer values at once than these, which have no registers for
+/// all: the compiler may find an order in which it keeps fewer, and may not.
+fn crowding(e: &Estimate, table: &AtomTable) -> f64 {
+    /// What instances differ by at least, if one of them takes as many registers again as there are.
+    const CROWDED: f64 = 0.02;
+    let limits = carbyne_atoms::limits(table.arch);
+    let room = (limits.regs_per_sm / e.threads.max(1)).clamp(1, limits.regs_per_thread);
+    let over = (e.registers - room).clamp(0, 2 * room);
+    1.0 + CROWDED * over as f64 / room as f64
 }
 
 /// Names the atom of every leaf that the solver has not decomposed.

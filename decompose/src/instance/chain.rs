@@ -15,7 +15,7 @@ use carbyne_ir::ast::{
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Why a chain cannot be written where the strategy uses it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +103,8 @@ pub(crate) struct Chains<'a> {
     pub views: HashMap<String, View>,
     /// What numbers stand for that are those of symbols.
     pub sizes: Option<&'a Symbols>,
+    /// Whether what is computed of a tile is computed again behind a Reduction, of what the strategy gives.
+    pub recomputes: bool,
 }
 
 impl Chains<'_> {
@@ -186,9 +188,15 @@ impl Chains<'_> {
             known.insert(*value, Known::Given { view: (*view).clone(), scalar: own });
         }
         let (out, sizes) = (vec![], self.sizes);
-        let mut w = Writing { graph, place: &place, out, known, same, names: self.names, sizes };
+        let given = if self.recomputes { known.clone() } else { BTreeMap::new() };
+        let mut w =
+            Writing { graph, place: &place, out, known, given, same, names: self.names, sizes };
         for step in steps {
-            w.step(&graph.steps[*step])?;
+            let step = &graph.steps[*step];
+            w.step(step)?;
+            if self.recomputes && step.reduces().is_some() {
+                w.forget(step);
+            }
         }
         w.result(output, target.clone(), call.declared.first().cloned().flatten(), to)?;
         if target.ops.is_empty() && !self.types.contains_key(&target.base.text) {
@@ -240,8 +248,9 @@ impl Chains<'_> {
             .ok_or_else(|| Unwritten::Untyped(from.base.text.clone()))?;
         let place = Place::whole(&graph.values[*output].extents);
         let (known, same) = (BTreeMap::new(), BTreeMap::new());
-        let (out, sizes) = (vec![], self.sizes);
-        let mut w = Writing { graph, place: &place, out, known, same, names: self.names, sizes };
+        let (out, sizes, given) = (vec![], self.sizes, BTreeMap::new());
+        let mut w =
+            Writing { graph, place: &place, out, known, given, same, names: self.names, sizes };
         w.known.insert(*value, Known::Given { view: (*from).clone(), scalar: from_type });
         // Operands by names, which a `means` block speaks of.
         let mut reads: Vec<View> = vec![(*from).clone()];
@@ -365,6 +374,8 @@ struct Writing<'a> {
     place: &'a Place,
     out: Vec<Stmt>,
     known: BTreeMap<usize, Known>,
+    /// What the strategy gives, where values are computed of it again.
+    given: BTreeMap<usize, Known>,
     /// Values that are the same as others.
     same: BTreeMap<usize, usize>,
     names: &'a mut Names,
@@ -400,7 +411,10 @@ impl Writing<'_> {
             Some(Known::Given { view, scalar }) => (view, scalar),
             None => {
                 let of = &self.graph.values[v];
-                let Some(source) = &of.source else { return Err(Unwritten::Modes) };
+                let Some(source) = &of.source else {
+                    let name = self.again(v)?;
+                    return Ok(TensorExpr::View(View::of(name)));
+                };
                 let view = self.place.view(source, &of.extents)?;
                 if of.extents.is_empty() || source.counts {
                     // A number, or coordinates: nothing is loaded.
@@ -429,6 +443,53 @@ impl Writing<'_> {
         };
         self.known.insert(v, Known::Ready(name.clone()));
         Ok(TensorExpr::View(View::of(name)))
+    }
+
+    /// Gives up the values of the tile that a Reduction has read and that can be computed again: registers need not hold them
+    /// until something else reads them.
+    fn forget(&mut self, step: &Step) {
+        let graph = self.graph;
+        let tiles = step.inputs.iter().filter_map(|i| match i {
+            Input::Value(v) => Some(&graph.values[*v].extents),
+            Input::Number(_) => None,
+        });
+        let tiles: Vec<&Vec<i64>> = tiles.collect();
+        let given = &self.given;
+        self.known.retain(|v, _| {
+            let computed = graph.maker(*v).is_some_and(|s| graph.steps[s].reduces().is_none());
+            !(tiles.contains(&&graph.values[*v].extents) && (computed || given.contains_key(v)))
+        });
+        self.known.extend(
+            given.iter().filter(|(v, _)| tiles.contains(&&graph.values[**v].extents)).map(
+                |(v, known)| (*v, known.clone()),
+            ),
+        );
+    }
+
+    /// Computes a value again, and what it is computed of.
+    fn again(&mut self, v: usize) -> Result<String, Unwritten> {
+        let graph = self.graph;
+        let (mut steps, mut todo) = (BTreeSet::new(), vec![v]);
+        while let Some(v) = todo.pop() {
+            let v = self.first(v);
+            if self.known.contains_key(&v) || graph.values[v].source.is_some() {
+                continue;
+            }
+            let maker = graph.maker(v).ok_or(Unwritten::Modes)?;
+            if steps.insert(maker) {
+                todo.extend(graph.steps[maker].inputs.iter().filter_map(|i| match i {
+                    Input::Value(v) => Some(*v),
+                    Input::Number(_) => None,
+                }));
+            }
+        }
+        for step in steps {
+            self.step(&graph.steps[step])?;
+        }
+        match self.known.get(&v) {
+            Some(Known::Ready(name)) => Ok(name.clone()),
+            _ => Err(Unwritten::Modes),
+        }
     }
 
     /// The value that this one is the same as.

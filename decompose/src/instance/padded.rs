@@ -11,6 +11,10 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Extents are multiples of these, of results and of what is summed or reduced.
 const UNITS: [i64; 3] = [64, 128, 256];
+/// The same of short modes of constant extents, of which few tiles would leave multiprocessors idle.
+const SHORT_UNITS: [i64; 5] = [64, 128, 160, 192, 256];
+/// What is short in this sense.
+const SHORT: i64 = 2048;
 /// The same where rows may be spread over many threads.
 const WIDE: [i64; 3] = [64, 256, 1024];
 /// Longer rows are rounded up to multiples of this, too, even where tiles divide them.
@@ -61,6 +65,7 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
                 );
                 all
             }
+            None if units == UNITS && *n <= SHORT => rounded(*n, &SHORT_UNITS, multiplies),
             None => rounded(*n, units, multiplies),
         };
         // Deep tiles first: what stands in their way is what is said.

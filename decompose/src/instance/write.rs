@@ -13,7 +13,7 @@ use crate::schedule::clusters;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
     Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch,
-    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
+    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View, ViewOp,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -162,6 +162,8 @@ impl Instance<'_> {
             "cluster" => clusters::number(a) != Some(1),
             _ => false,
         };
+        let recomputes = |a: &Attr| a.key.text == "recompute" && clusters::number(a) == Some(1);
+        let recomputes = inner.attrs.iter().any(recomputes);
         let said: Vec<Attr> = inner.attrs.iter().filter(said).cloned().collect();
         let mut types = HashMap::new();
         for bound in self.found.operands.values() {
@@ -175,7 +177,12 @@ impl Instance<'_> {
             }
             return self.several(stmt, spec, body, views, names);
         }
-        body.stmts = self.chains(std::mem::take(&mut body.stmts), &types, &[], names)?;
+        body.stmts = self.chains(
+            std::mem::take(&mut body.stmts),
+            &types,
+            (&[], recomputes),
+            names,
+        )?;
         let Some(exec) = exec else { return Err(Refused::Several) };
         let exec = self.launched(exec, executors, &mut body, names)?;
         let mut kernel = stmt.clone();
@@ -197,12 +204,12 @@ impl Instance<'_> {
         &self,
         stmts: Vec<Stmt>,
         types: &HashMap<String, Scalar>,
-        views: &[Stmt],
+        (views, recomputes): (&[Stmt], bool),
         names: &mut Names,
     ) -> Result<Vec<Stmt>, Refused> {
         let (types, views) = (types.clone(), named(views));
         let (graph, found, sizes) = (self.graph, self.found, self.sizes);
-        let chains = Chains { graph, found, names, types, views, sizes };
+        let chains = Chains { graph, found, names, types, views, sizes, recomputes };
         let mut writing = Holes { def: self.def, chains, failed: None };
         let stmts = visit::rewrite(stmts, &mut writing);
         match writing.failed {
@@ -258,7 +265,8 @@ impl Instance<'_> {
             {
                 let (types, views) = (types.clone(), named(&views));
                 let (graph, found, sizes) = (self.graph, self.found, self.sizes);
-                let mut chains = Chains { graph, found, names, types, views, sizes };
+                let recomputes = false;
+                let mut chains = Chains { graph, found, names, types, views, sizes, recomputes };
                 let kernel = chains.kernel(call)?;
                 own.kind = StmtKind::Spec(kernel);
             } else if let StmtKind::Spec(kernel) = &mut own.kind {
@@ -294,7 +302,7 @@ impl Instance<'_> {
             let stmts = std::mem::take(&mut block.stmts);
             let mut types = types.clone();
             chain::declared(&stmts, &mut types);
-            block.stmts = self.chains(stmts, &types, views, names)?;
+            block.stmts = self.chains(stmts, &types, (views, false), names)?;
         }
         let mut read = BTreeSet::new();
         for block in kernel.means.iter().chain(&kernel.body) {
@@ -555,9 +563,19 @@ fn fold_all(stmts: &mut [Stmt]) {
             });
         });
         if !less {
-            return;
+            break;
         }
     }
+    // Pads of nothing.
+    visit::each_mut(stmts, &mut |stmt| {
+        parts_mut_where(stmt, &mut |part| {
+            if let PartMut::View(view, _) = part {
+                let nothing = |n: &Expr| eval(n, &none) == Some(0);
+                view.ops.retain(|op| !matches!(op, ViewOp::Pad(by) if by.iter().all(nothing)));
+            }
+            true
+        });
+    });
 }
 
 /// Constants that `let` defines, once in all statements.
@@ -590,6 +608,14 @@ fn simplify(e: &mut Expr, named: &Numbers) -> bool {
                 std::mem::replace(&mut **a, Expr::int(0))
             }
             (BinOp::Mul, Some(0), _) | (BinOp::Mul, _, Some(0)) | (BinOp::Mod, _, Some(1)) => {
+                Expr::int(0)
+            }
+            // A remainder of whole multiples.
+            (BinOp::Mod, _, Some(of)) => {
+                let ExprKind::Bin(BinOp::Mul, _, by) = &a.kind else { return less };
+                let Some(_) = eval(by, &none).filter(|by| of > 0 && by % of == 0) else {
+                    return less;
+                };
                 Expr::int(0)
             }
             (BinOp::Div, _, _) => {

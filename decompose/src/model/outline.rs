@@ -196,15 +196,16 @@ struct Stages {
 }
 
 impl Walk<'_> {
-    /// Turns of a loop at most, and in the mean of blocks and threads where it begins at a coordinate. 1 where nothing is known.
+    /// Turns of a loop at most, and in the mean of blocks and threads where it begins at a coordinate. 1 where they are not known.
     fn trips(&self, start: Dim, end: Dim, step: i64) -> (i64, f64) {
         if let Some(known) = ops::trips(start, end, step) {
             return (known, known as f64);
         }
+        let about = ops::about(self.p, start, end, step).unwrap_or(1);
         let (low, high) = self.p.arena.range(start);
-        let (Some(low), Some(high)) = (low, high) else { return (1, 1.0) };
+        let (Some(low), Some(high)) = (low, high) else { return (about, about as f64) };
         let of = |start: i64| ops::trips(Dim::Const(start), end, step);
-        let Some(most) = of(low) else { return (1, 1.0) };
+        let Some(most) = of(low) else { return (about, about as f64) };
         let n = high.saturating_sub(low).clamp(0, MOST_STARTS - 1) + 1;
         let each = |i: i64| low + (high - low) / n * i + (high - low) % n * i / n;
         let sum: f64 = (0..n).filter_map(|i| of(each(i))).map(|trips| trips as f64).sum();

@@ -69,6 +69,8 @@ struct Way {
     most: i64,
     /// Whether nothing goes on from one mode into the next.
     by_modes: bool,
+    /// Consecutive scalars of a thread; those of one instruction where these are more.
+    values: i64,
 }
 
 impl Candidate {
@@ -103,7 +105,7 @@ pub fn candidates(
     // A register tensor that follows from the copy may be spread in several ways.
     let anchors = matches!((&src, &dst), (Side::Open, _) | (_, Side::Open));
     let most: &[i64] = if anchors { &[i64::MAX, 32, 8] } else { &[i64::MAX] };
-    let ways = |by_modes: bool| most.iter().map(move |most| Way { most: *most, by_modes });
+    let ways = |by_modes: bool| most.iter().map(move |most| Way { most: *most, by_modes, values: 1 });
     let pinned = p.specs[id].atom.as_deref();
     let is_partial = p.specs[id].input_tensors().any(|t| !p.tensors[t].bounds.is_empty());
     for atom in table.implementing(p.specs[id].kind) {
@@ -137,10 +139,28 @@ pub fn candidates(
             }
         }
     }
+    // What comes in narrow instructions may be spread as what goes with it, which comes in wide ones.
+    let bits = p.specs[id].outputs.first().map_or(VECTOR_BITS, |t| p.scalar_of(*t).bits());
+    let widest = found.iter().map(|c| c.n).max().unwrap_or(0);
+    if anchors && (1..VECTOR_BITS / bits.max(1)).contains(&widest) {
+        let way = Way { most: i64::MAX, by_modes: false, values: VECTOR_BITS / bits };
+        let alike: Vec<&str> = found.iter().filter(|c| c.n == widest).map(|c| c.atom).collect();
+        let rows = table.implementing(p.specs[id].kind).filter(|a| alike.contains(&a.name));
+        for atom in rows {
+            if let Ok(c) = candidate(p, id, (&src, &dst), atom, threads, way)
+                && !found.iter().any(|o| o.atom == c.atom && o.f == c.f && o.g == c.g)
+            {
+                found.push(c);
+            }
+        }
+    }
     // Fewer cycles first, then wider instructions; the table's order breaks ties.
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.n.cmp(&a.n)));
     if found.is_empty() { Err(rejected) } else { Ok(found) }
 }
+
+/// Bits of the widest access of a thread.
+const VECTOR_BITS: i64 = 128;
 
 /// What a warp takes to ask whether all elements of an instruction are there.
 const SPLIT_CYCLES: f64 = 2.0;
@@ -218,8 +238,8 @@ fn candidate(
             let line = copied.then(|| line(&memory, n, p.scalar_of(anchor).bits(), threads));
             let most = line.flatten().unwrap_or(i64::MAX).min(way.most);
             let f = match way.by_modes {
-                false => tv::coalesced(&memory, n, threads, most),
-                true => tv::coalesced_by_modes(&memory, n, threads, most),
+                false => tv::coalesced(&memory, n.max(way.values), threads, most),
+                true => tv::coalesced_by_modes(&memory, n.max(way.values), threads, most),
             };
             let f = f.map_err(|e| wanted(e.to_string()))?;
             crosses = tv::crosses(&f, &memory);

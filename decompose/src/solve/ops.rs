@@ -57,9 +57,7 @@ pub(crate) fn collect(p: &Program, kernel: SpecId) -> Vec<Op> {
             }
             StmtKind::For { start, end, step, .. } if entered => {
                 let around = trips.last().copied().unwrap_or(1);
-                trips.push(
-                    around.saturating_mul(self::trips(*start, *end, *step).unwrap_or(1).max(1)),
-                );
+                trips.push(around.saturating_mul(about(p, *start, *end, *step).unwrap_or(1).max(1)));
             }
             StmtKind::For { .. } => drop(trips.pop()),
             _ => {}
@@ -88,6 +86,20 @@ pub(crate) fn block_name(p: &Program, kernel: SpecId) -> String {
 pub(crate) fn trips(start: Dim, end: Dim, step: i64) -> Option<i64> {
     let (Dim::Const(s), Dim::Const(e)) = (start, end) else { return None };
     Some(if e > s { (e.saturating_sub(s) - 1) / step + 1 } else { 0 })
+}
+
+/// Iterations of a loop at most, if they are about as many whatever its ends are, as those of the blocks of a persistent grid.
+pub(crate) fn about(p: &Program, start: Dim, end: Dim, step: i64) -> Option<i64> {
+    trips(start, end, step).or_else(|| {
+        let ((Some(first), Some(last)), (Some(low), Some(high))) =
+            (p.arena.range(start), p.arena.range(end))
+        else {
+            return None;
+        };
+        let of = |start, end| trips(Dim::Const(start), Dim::Const(end), step);
+        let (least, most) = (of(last, low)?, of(first, high)?);
+        (most / 2 <= least).then_some(most)
+    })
 }
 
 /// Whether a tensor is all of the tensor that it is a view of.

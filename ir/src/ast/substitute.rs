@@ -55,7 +55,7 @@ pub enum Unfit {
 
 /// Attributes whose word may be the name of a number.
 const NUMBERS: &[&str] =
-    &["axis", "cluster", "consumers", "lane", "multicast", "tile", "valid", "warps"];
+    &["axis", "cluster", "consumers", "lane", "multicast", "recompute", "tile", "valid", "warps"];
 
 impl Substitution {
     /// Gives a tensor another name, wherever it stands.
