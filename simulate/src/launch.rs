@@ -373,7 +373,8 @@ fn run_kernel(
     if report.sampled {
         // Others in the place of those that find no work, as long as that is soon said of them.
         let chosen: HashSet<i64> = report.blocks_run.iter().copied().collect();
-        let mut spare = spare_blocks(kernel, chosen);
+        let most = spare_clusters(kernel, &report, options);
+        let mut spare = spare_blocks(kernel, chosen, most);
         let (missing, mut busy) = (ran.idle_clusters, 0);
         while missing > busy && ran.in_vain <= MOST_IN_VAIN {
             let more: Vec<i64> = spare.by_ref().take((missing - busy) * kernel.cluster).collect();
@@ -389,6 +390,8 @@ fn run_kernel(
     }
     let Ran { mut counts, grid, idle, .. } = ran;
     report.idle = idle as u64;
+    report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
+    report.sampled &= !report.complete;
     if options.check && options.schedule.is_none() && kernel.waits_for_mbarriers() {
         // Threads that hand stages over may be faster or slower than they are in the order of the text.
         let again = &report.blocks_run[..kernel.cluster.min(report.blocks_run.len())];
@@ -543,14 +546,28 @@ impl Ran {
     }
 }
 
+/// How many clusters are tried in the place of those of a sample that find no work: some for each of these, and no more than
+/// the budget allows.
+fn spare_clusters(kernel: &Kernel<'_>, report: &KernelReport, options: &Options) -> u64 {
+    const FOR_EACH: u64 = 16;
+    const LEAST: u64 = 64;
+    const MOST: u64 = 1 << 10;
+    let size = kernel.cluster as u64;
+    let chosen = report.blocks_run.len() as u64 / size.max(1);
+    let fits = options.budget / report.steps_per_block.max(1) / size.max(1);
+    chosen.saturating_mul(FOR_EACH).clamp(LEAST, MOST).min(fits.saturating_sub(chosen))
+}
+
 /// Other blocks to run where those of a sample find no work, whole clusters, spread evenly. Those of one cluster stand
 /// together.
-fn spare_blocks(kernel: &Kernel<'_>, chosen: HashSet<i64>) -> impl Iterator<Item = i64> + use<> {
-    /// Most clusters that are tried.
-    const MOST: i64 = 1 << 10;
+fn spare_blocks(
+    kernel: &Kernel<'_>,
+    chosen: HashSet<i64>,
+    most: u64,
+) -> impl Iterator<Item = i64> + use<> {
     let size = kernel.cluster as i64;
     let n = kernel.n_blocks / size.max(1);
-    let tried = n.min(MOST);
+    let tried = n.min(i64::try_from(most).unwrap_or(i64::MAX));
     let first = move |i: i64| (i128::from(i) * i128::from(n) / i128::from(tried)) as i64 * size;
     let others = (0..tried).map(first).filter(move |block| !chosen.contains(block));
     others.flat_map(move |first| first..first + size)

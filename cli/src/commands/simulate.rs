@@ -156,13 +156,17 @@ fn human(k: &KernelReport, options: &Options) -> String {
         }
     };
     let mut text = format!("{name}: {which}{why}\n");
-    if k.idle > 0 {
-        let which = match k.idle {
-            idle if idle as usize == n => "none of them found work".to_owned(),
-            idle => format!("{idle} of them found no work"),
-        };
-        text.push_str(&format!("  {which}, and wrote nothing\n"));
-    }
+    let idle = usize::try_from(k.idle).unwrap_or(usize::MAX);
+    text.push_str(&match idle {
+        0 => String::new(),
+        _ if idle == n && options.blocks.is_some() && !k.complete => {
+            "  none of them found work: nothing was written; without `--blocks` others are tried\n"
+                .to_owned()
+        }
+        _ if idle == n => "  none of them found work: nothing was written\n".to_owned(),
+        1 => "  1 of them found no work and wrote nothing\n".to_owned(),
+        _ => format!("  {idle} of them found no work and wrote nothing\n"),
+    });
     if k.filled {
         text.push_str("  what the others write, later kernels get from what this one means\n");
     }
