@@ -18,7 +18,7 @@ const MAX_PROOF_STEPS: usize = 10_000;
 /// Most values that are tried for symbols, of all specs of one program.
 const MAX_LOOKS: usize = 1 << 16;
 /// Most of them for one spec.
-const MAX_LOOKS_OF_ONE: usize = 1 << 10;
+const MAX_LOOKS_OF_ONE: usize = 1 << 11;
 /// Most different extents of one spec that are compared with each other.
 const MAX_COMPARED: usize = 16;
 /// Most symbols that get values for one spec.
@@ -244,7 +244,7 @@ impl Search<'_> {
         /// Small ones, and some of which tiles are made.
         const SOME: [i64; 12] = [5, 7, 11, 13, 17, 64, 100, 128, 1000, 1024, 4096, 65536];
         /// How many of the least are tried.
-        const FEW: i64 = 4;
+        const FEW: i64 = 8;
         let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(symbol);
         let div = div.max(1);
         let up = |v: i64| v.checked_add(v.checked_neg()?.rem_euclid(div));
