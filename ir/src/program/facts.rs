@@ -173,10 +173,9 @@ impl Program {
         let (own, other) = (cx.vars_of(a), cx.vars_of(b));
         let stated = own.iter().chain(&other).all(|v| self.symbols.contains(v));
         let apart = |a: Dim, b: Dim| matches!((cx.range(a).1, cx.range(b).0), (Some(hi), Some(lo)) if hi < lo);
-        let may = !(own.is_empty() && other.is_empty())
-            && !own.iter().any(|v| other.contains(v))
-            && !apart(a, b)
-            && !apart(b, a);
+        let constants = own.is_empty() && other.is_empty();
+        let shared = own.iter().any(|v| other.contains(v));
+        let may = !constants && !shared && !apart(a, b) && !apart(b, a);
         // The symbol that is declared first stands first.
         let (a, b) =
             if other.is_empty() || !own.is_empty() && own <= other { (a, b) } else { (b, a) };

@@ -1260,7 +1260,10 @@ impl Resolver {
         )
         .label(format!("tiles a mode of extent {}", cx.display(size)));
         d.help = Some(match decision {
-            crate::leaf::Decision::Needs(fact) => format!("state that {fact}, with `div=`"),
+            crate::leaf::Decision::Needs(fact) if self.version == 1 => {
+                format!("state that {fact}, with `div=`")
+            }
+            crate::leaf::Decision::Needs(fact) => format!("state `where {fact}`"),
             crate::leaf::Decision::Known(_) => match (extent, size) {
                 (Dim::Const(t), Dim::Const(n)) if t > 0 && n > 0 => {
                     let tiles = || (1..=t.min(n).min(1 << 20)).rev().filter(|c| n % c == 0);

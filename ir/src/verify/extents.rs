@@ -26,6 +26,9 @@ const MAX_SYMBOLS: usize = 64;
 /// Most facts that are looked at for one spec.
 const MAX_FACTS: usize = 64;
 
+/// What a symbol is.
+pub(super) type Value = (VarId, i64);
+
 /// What is asked of symbols alone where a statement stands.
 #[derive(Clone)]
 pub(super) struct Asked {
@@ -134,7 +137,7 @@ impl Verifier<'_> {
         shapes: &[Vec<Dim>],
         asked: &[Asked],
         fits: &dyn Fn(&[Vec<i64>]) -> bool,
-    ) -> Option<Vec<(VarId, i64)>> {
+    ) -> Option<Vec<Value>> {
         let p = self.p;
         let mut symbols: Vec<VarId> = vec![];
         for var in shapes.iter().flatten().flat_map(|d| p.arena.vars_of(*d)) {
@@ -149,7 +152,7 @@ impl Verifier<'_> {
         let mut search = Search { p, symbols, own, facts: vec![], asked, values: vec![], looks: 0 };
         search.looks = self.questions.looks.min(MAX_LOOKS_OF_ONE);
         self.questions.looks -= search.looks;
-        let wrong = |values: &[(VarId, i64)]| {
+        let wrong = |values: &[Value]| {
             let side = |d: &Dim| p.arena.eval(*d, &|v| of(values, v)).ok().filter(|n| *n >= 0);
             let shape = |shape: &Vec<Dim>| shape.iter().map(side).collect();
             let numbers: Option<Vec<Vec<i64>>> = shapes.iter().map(shape).collect();
@@ -162,7 +165,7 @@ impl Verifier<'_> {
 }
 
 /// The value that a symbol has.
-fn of(values: &[(VarId, i64)], symbol: VarId) -> Option<i64> {
+fn of(values: &[Value], symbol: VarId) -> Option<i64> {
     values.iter().find(|(v, _)| *v == symbol).map(|(_, n)| *n)
 }
 
@@ -176,7 +179,7 @@ struct Search<'a> {
     facts: Vec<&'a Fact>,
     asked: &'a [Asked],
     /// What the first symbols are.
-    values: Vec<(VarId, i64)>,
+    values: Vec<Value>,
     /// How many values may still be tried.
     looks: usize,
 }
@@ -213,7 +216,7 @@ impl Search<'_> {
     }
 
     /// Chooses values of all symbols, such that the extents do not fit. Recursion ends: each time one more has a value.
-    fn choose(&mut self, wrong: &dyn Fn(&[(VarId, i64)]) -> bool) -> bool {
+    fn choose(&mut self, wrong: &dyn Fn(&[Value]) -> bool) -> bool {
         let at = self.values.len();
         if at == self.own && !wrong(&self.values) {
             return false;

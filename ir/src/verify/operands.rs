@@ -1,10 +1,10 @@
 //! V0206, V0207, V0208, V0217, V0218: whether operands fit their spec.
 
 use super::Verifier;
-use super::extents::Asked;
+use super::extents::{Asked, Value};
 use crate::ast::{ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
-use crate::expr::{Dim, VarId};
+use crate::expr::Dim;
 use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
 use std::fmt::Display;
@@ -369,7 +369,7 @@ impl Verifier<'_> {
         &mut self,
         id: SpecId,
         shapes: &[Vec<Dim>],
-        values: Option<&[(VarId, i64)]>,
+        values: Option<&[Value]>,
         pair: Option<(&'static str, Dim, Dim)>,
     ) {
         let p = self.p;
@@ -387,9 +387,8 @@ impl Verifier<'_> {
         };
         let about = pair.map(|(_, x, y)| [p.arena.vars_of(x), p.arena.vars_of(y)].concat());
         let example = values.map_or(String::new(), |values| {
-            let of_pair =
-                |(v, _): &&(VarId, i64)| about.as_ref().is_none_or(|vars| vars.contains(v));
-            let one = |(v, n): &(VarId, i64)| format!("{} = {n}", p.arena.var_info(*v).name);
+            let of_pair = |(v, _): &&Value| about.as_ref().is_none_or(|vars| vars.contains(v));
+            let one = |(v, n): &Value| format!("{} = {n}", p.arena.var_info(*v).name);
             let values: Vec<String> = values.iter().filter(of_pair).map(one).collect();
             format!("; they differ where {}, say", values.join(", "))
         });
