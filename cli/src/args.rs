@@ -239,8 +239,8 @@ pub(crate) struct Simulate {
     pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Run this many blocks of the grid, spread evenly, or `all`. Without it as many as take about a
-    /// second, of a program whose outputs are not written to files.
+    /// Run this many blocks of the grid, spread evenly, or `all`. Without it as many with work as take
+    /// about a second, of a program whose outputs are not written to files.
     #[arg(long, value_name = "N", value_parser = Blocks::parse)]
     pub(crate) blocks: Option<Blocks>,
     /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.

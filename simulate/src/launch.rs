@@ -17,7 +17,7 @@ use crate::plan::{
     not_decomposed,
 };
 use crate::report::{
-    KernelReport, LeafReport, OutputTensor, Outputs, Report, Rounding, SpecReport,
+    KernelReport, LeafReport, OutputTensor, Outputs, Report, Rounding, Short, SpecReport,
 };
 use crate::root::{Oracle, Output, by_meaning, check_block, check_sums, check_unwritten};
 use crate::state::banks::LeafCount;
@@ -311,6 +311,8 @@ fn read_first(program: &Program) -> HashSet<BufferId> {
 
 /// A schedule other than that of the text.
 const ANOTHER: u64 = 1;
+/// How often leaves may be executed in blocks that write nothing until no others are tried.
+const MOST_IN_VAIN: u64 = 1 << 14;
 
 fn run_kernel(
     kernel: &Kernel<'_>,
@@ -366,7 +368,30 @@ fn run_kernel(
         }
         Ok(())
     };
-    let (mut counts, grid) = execute(kernel, &buffers, &report.blocks_run, mode, one)?;
+    let mut ran = Ran::new(kernel, mode);
+    ran.blocks(kernel, &buffers, &report.blocks_run, mode, &one)?;
+    if report.sampled {
+        // Others in the place of those that find no work, as long as that is soon said of them.
+        let chosen: HashSet<i64> = report.blocks_run.iter().copied().collect();
+        let most = spare_clusters(kernel, &report, options);
+        let mut spare = spare_blocks(kernel, chosen, most);
+        let (missing, mut busy) = (ran.idle_clusters, 0);
+        while missing > busy && ran.in_vain <= MOST_IN_VAIN {
+            let more: Vec<i64> = spare.by_ref().take((missing - busy) * kernel.cluster).collect();
+            if more.is_empty() {
+                break;
+            }
+            let before = ran.idle_clusters;
+            ran.blocks(kernel, &buffers, &more, mode, &one)?;
+            busy += more.len() / kernel.cluster - (ran.idle_clusters - before);
+            report.blocks_run.extend(more);
+        }
+        report.blocks_run.sort_unstable();
+    }
+    let Ran { mut counts, grid, idle, .. } = ran;
+    report.idle = idle as u64;
+    report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
+    report.sampled &= !report.complete;
     if options.check && options.schedule.is_none() && kernel.waits_for_mbarriers() {
         // Threads that hand stages over may be faster or slower than they are in the order of the text.
         let again = &report.blocks_run[..kernel.cluster.min(report.blocks_run.len())];
@@ -439,48 +464,113 @@ pub(crate) fn execute(
     mode: Mode,
     ended: impl Fn(i64, &mut Finished) -> Checked<()> + Sync,
 ) -> Checked<(Counts, Grid)> {
-    type Ended = (Finished, Checked<()>);
-    let cluster = |blocks: &[i64]| -> Checked<Vec<Ended>> {
-        let first = blocks.first().copied().unwrap_or(0);
-        let all = run_cluster(kernel, buffers, first, mode)?;
-        let judged = |(block, mut finished): (&i64, Finished)| {
-            let judged = ended(*block, &mut finished);
-            (finished, judged)
+    let mut ran = Ran::new(kernel, mode);
+    ran.blocks(kernel, buffers, blocks, mode, &ended)?;
+    Ok((ran.counts, ran.grid))
+}
+
+/// What blocks did.
+struct Ran {
+    counts: Counts,
+    grid: Grid,
+    /// How many of them wrote nothing.
+    idle: usize,
+    /// How many of their clusters did not.
+    idle_clusters: usize,
+    /// How often a leaf was executed in these clusters.
+    in_vain: u64,
+}
+
+impl Ran {
+    fn new(kernel: &Kernel<'_>, mode: Mode) -> Self {
+        let (counts, grid) = (Counts::default(), Grid::new(kernel, mode.shadows));
+        Ran { counts, grid, idle: 0, idle_clusters: 0, in_vain: 0 }
+    }
+
+    /// Runs more blocks, whole clusters; `ended` looks at what each did.
+    fn blocks(
+        &mut self,
+        kernel: &Kernel<'_>,
+        buffers: &[&GlobalMemory],
+        blocks: &[i64],
+        mode: Mode,
+        ended: &(impl Fn(i64, &mut Finished) -> Checked<()> + Sync),
+    ) -> Checked<()> {
+        type Ended = (Finished, Checked<()>);
+        let cluster = |blocks: &[i64]| -> Checked<Vec<Ended>> {
+            let first = blocks.first().copied().unwrap_or(0);
+            let all = run_cluster(kernel, buffers, first, mode)?;
+            let judged = |(block, mut finished): (&i64, Finished)| {
+                let judged = ended(*block, &mut finished);
+                (finished, judged)
+            };
+            Ok(blocks.iter().zip(all).map(judged).collect())
         };
-        Ok(blocks.iter().zip(all).map(judged).collect())
-    };
-    let mut counts = Counts::default();
-    let mut grid = Grid::new(kernel, mode.shadows);
-    // Few blocks at a time: each may hold much, and the first error ends it all.
-    let workers = Workers::get()?;
-    for chunk in blocks.chunks(2 * workers.count() * kernel.cluster) {
-        let results: Vec<Checked<Vec<Ended>>> =
-            workers.run(|| chunk.par_chunks(kernel.cluster).map(cluster).collect());
-        let results = results.into_iter().flat_map(|all| match all {
-            Ok(all) => all.into_iter().map(Ok).collect(),
-            Err(e) => vec![Err(e)],
-        });
-        // A race of blocks is why an element is wrong, and not the other way round.
-        let mut wrong = None;
-        for (block, result) in chunk.iter().zip(results) {
-            let (finished, judged): Ended = result?;
-            wrong = wrong.or(judged.err());
-            counts.merge(&finished.counts);
-            grid.add(kernel, *block, finished)?;
-            if grid.n_pages > MAX_PAGES {
-                let span = kernel.program.specs[kernel.spec].span;
-                let text = "the blocks write more than can be kept";
-                return Err(Box::new(
-                    Diagnostic::new(Code::TooLarge, span, text)
-                        .help("run fewer blocks: `--blocks`"),
-                ));
+        // Few blocks at a time: each may hold much, and the first error ends it all.
+        let workers = Workers::get()?;
+        for chunk in blocks.chunks(2 * workers.count() * kernel.cluster) {
+            let clusters = || chunk.par_chunks(kernel.cluster);
+            let results: Vec<Checked<Vec<Ended>>> =
+                workers.run(|| clusters().map(cluster).collect());
+            // A race of blocks is why an element is wrong, and not the other way round.
+            let mut wrong = None;
+            for (blocks, results) in chunk.chunks(kernel.cluster).zip(results) {
+                let (mut idle, mut executions) = (0, 0u64);
+                for (block, (finished, judged)) in blocks.iter().zip(results?) {
+                    wrong = wrong.or(judged.err());
+                    idle += usize::from(!finished.has_written());
+                    let leaves = finished.counts.leaves.iter().map(|leaf| leaf.executions);
+                    executions = leaves.fold(executions, u64::saturating_add);
+                    self.counts.merge(&finished.counts);
+                    self.grid.add(kernel, *block, finished)?;
+                    if self.grid.n_pages > MAX_PAGES {
+                        let span = kernel.program.specs[kernel.spec].span;
+                        let text = "the blocks write more than can be kept";
+                        return Err(Box::new(
+                            Diagnostic::new(Code::TooLarge, span, text)
+                                .help("run fewer blocks: `--blocks`"),
+                        ));
+                    }
+                }
+                self.idle += idle;
+                if idle == blocks.len() {
+                    self.idle_clusters += 1;
+                    self.in_vain = self.in_vain.saturating_add(executions);
+                }
+            }
+            if let Some(wrong) = wrong {
+                return Err(wrong);
             }
         }
-        if let Some(wrong) = wrong {
-            return Err(wrong);
-        }
+        Ok(())
     }
-    Ok((counts, grid))
+}
+
+/// How many clusters are tried in the place of those of a sample that find no work: some for each of these, and no more than
+/// the budget allows.
+fn spare_clusters(kernel: &Kernel<'_>, report: &KernelReport, options: &Options) -> u64 {
+    const FOR_EACH: u64 = 16;
+    const LEAST: u64 = 64;
+    const MOST: u64 = 1 << 10;
+    let size = kernel.cluster as u64;
+    let chosen = report.blocks_run.len() as u64 / size.max(1);
+    let fits = options.budget / report.steps_per_block.max(1) / size.max(1);
+    chosen.saturating_mul(FOR_EACH).clamp(LEAST, MOST).min(fits.saturating_sub(chosen))
+}
+
+/// Other blocks to run where those of a sample find no work, whole clusters, spread evenly. Those of one cluster stand
+/// together.
+fn spare_blocks(
+    kernel: &Kernel<'_>,
+    chosen: HashSet<i64>,
+    most: u64,
+) -> impl Iterator<Item = i64> + use<> {
+    let size = kernel.cluster as i64;
+    let n = kernel.n_blocks / size.max(1);
+    let tried = n.min(i64::try_from(most).unwrap_or(i64::MAX));
+    let first = move |i: i64| (i128::from(i) * i128::from(n) / i128::from(tried)) as i64 * size;
+    let others = (0..tried).map(first).filter(move |block| !chosen.contains(block));
+    others.flat_map(move |first| first..first + size)
 }
 
 /// What was counted of each leaf and synchronization, in text order.
@@ -561,12 +651,12 @@ fn meaning_steps(kernel: &Kernel<'_>, root: &RootSpec) -> u64 {
     root.reference.outputs.iter().enumerate().map(of).fold(0, u64::saturating_add)
 }
 
-/// Outputs of which the blocks of a sample wrote less than an even share: name, elements, and the share. Neither those
-/// that are read, too, nor those that other blocks add to.
+/// Outputs of which the blocks of a sample wrote less than an even share. Neither those that are read, too, nor those that
+/// other blocks add to.
 ///
 /// # Errors
 /// `S0501` for an output that no statement writes.
-fn shares(kernel: &Kernel<'_>, grid: &Grid, n_ran: usize) -> Checked<Vec<(String, u64, u64)>> {
+fn shares(kernel: &Kernel<'_>, grid: &Grid, n_ran: usize) -> Checked<Vec<Short>> {
     let mut short = Vec::new();
     for (output, _) in kernel.outputs.iter().filter(|(_, is_read)| !is_read) {
         let Space::Global(global) = kernel.views[*output].space else { continue };
@@ -582,7 +672,8 @@ fn shares(kernel: &Kernel<'_>, grid: &Grid, n_ran: usize) -> Checked<Vec<(String
         let share = size * n_ran as u128 / u128::from(kernel.n_blocks.unsigned_abs());
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         if written < share {
-            short.push((kernel.view_name(*output), written, share));
+            let size = u64::try_from(size).unwrap_or(u64::MAX);
+            short.push(Short { tensor: kernel.view_name(*output), written, share, size });
         }
     }
     Ok(short)

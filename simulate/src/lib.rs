@@ -187,5 +187,5 @@ pub use array::{Array, ArrayError};
 pub use inputs::Inputs;
 pub use launch::simulate;
 pub use options::{DEFAULT_BUDGET, Options, SECOND};
-pub use report::{KernelReport, LeafReport, Outputs, Report, Rounding, SpecReport};
+pub use report::{KernelReport, LeafReport, Outputs, Report, Rounding, Short, SpecReport};
 pub use state::banks::{BankCount, LeafCount, SectorCount};

@@ -49,9 +49,10 @@ pub struct KernelReport {
     pub sampled: bool,
     /// Whether outputs were not compared because other blocks add to them, too, and did not run.
     pub added_to: bool,
-    /// Outputs of which the blocks that ran wrote less than their share, where not all ran: name, elements written, and
-    /// elements of an even share.
-    pub short: Vec<(String, u64, u64)>,
+    /// How many of the blocks that ran wrote nothing: they found no work.
+    pub idle: u64,
+    /// Outputs of which the blocks that ran wrote less than their share, where not all ran.
+    pub short: Vec<Short>,
     /// Whether what the other blocks would have written was taken from the kernel's meaning, for a later one.
     pub filled: bool,
     /// Lines of comparisons, and of conversions to integers, that come out otherwise without rounding, and how
@@ -61,6 +62,19 @@ pub struct KernelReport {
     pub repeated: Vec<u32>,
     /// Specs with a body that are not compared: line and reason.
     pub unchecked: Vec<(u32, String)>,
+}
+
+/// An output of which a sample of blocks wrote less than an even share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Short {
+    /// As errors name it, `%C`.
+    pub tensor: String,
+    /// Elements that were written.
+    pub written: u64,
+    /// Elements that so many blocks write if all write alike.
+    pub share: u64,
+    /// Elements that it has.
+    pub size: u64,
 }
 
 /// What one leaf did.

@@ -11,7 +11,7 @@ use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_simulate::{
-    BankCount, Compared, KernelReport, Options, SECOND, SpecReport, against, simulate,
+    BankCount, Compared, KernelReport, Options, SECOND, Short, SpecReport, against, simulate,
 };
 use indexmap::IndexMap;
 use serde_json::json;
@@ -141,39 +141,58 @@ fn human(k: &KernelReport, options: &Options) -> String {
         [] if k.complete => "a grid without blocks, nothing ran".to_owned(),
         _ if k.complete && n == 1 => "its block ran".to_owned(),
         _ if k.complete => format!("all {n} blocks ran"),
-        [only] => format!("block {only} ran, of {}", k.n_blocks),
+        [only] => format!("1 of {} blocks ran, block {only}", k.n_blocks),
         [first, .., last] => format!("{n} of {} blocks ran, from {first} to {last}", k.n_blocks),
         [] => format!("none of {} blocks ran", k.n_blocks),
     };
     let why = match (k.sampled, options.sample) {
-        (false, _) => String::new(),
+        (false, _) if k.complete => String::new(),
+        (false, _) => "; `--blocks all` runs all".to_owned(),
         (true, Some(_)) => {
-            "; these take about a second, `--blocks all` takes as many as the budget allows"
-                .to_owned()
+            "; that takes about a second, `--blocks all` runs all that the budget allows".to_owned()
         }
         (true, None) => {
             format!("; more would take more than the budget, `--budget {}`", options.budget)
         }
     };
     let mut text = format!("{name}: {which}{why}\n");
+    let idle = usize::try_from(k.idle).unwrap_or(usize::MAX);
+    text.push_str(&match idle {
+        0 => String::new(),
+        _ if idle == n && options.blocks.is_some() && !k.complete => {
+            "  none of them found work: nothing was written; without `--blocks` others are tried\n"
+                .to_owned()
+        }
+        _ if idle == n => "  none of them found work: nothing was written\n".to_owned(),
+        1 => "  1 of them found no work and wrote nothing\n".to_owned(),
+        _ => format!("  {idle} of them found no work and wrote nothing\n"),
+    });
     if k.filled {
         text.push_str("  what the others write, later kernels get from what this one means\n");
     }
     text.push_str(&match (options.check, k.elements) {
         (false, _) => "  nothing compared: `--no-check`\n".to_owned(),
         (true, 0) => "  nothing compared with what it means\n".to_owned(),
-        (true, n) => {
-            let whole = if k.checked { "the kernel and " } else { "" };
-            format!(
-                "  compared with what they mean: {whole}{} executions of specs inside, {n} elements\n",
-                k.specs
-            )
+        (true, elements) => {
+            let of_specs = match k.specs {
+                0 => None,
+                1 => Some("1 result of a spec inside".to_owned()),
+                results => Some(format!("{results} results of specs inside")),
+            };
+            let of_kernel = match (k.complete, n) {
+                _ if !k.checked => None,
+                (_, 1) => Some("what the block wrote".to_owned()),
+                (true, _) => Some("what the blocks wrote".to_owned()),
+                (false, _) => Some("what these blocks wrote".to_owned()),
+            };
+            let both: Vec<String> = of_kernel.into_iter().chain(of_specs).collect();
+            format!("  compared with what it means: {}; {elements} elements\n", both.join(", and "))
         }
     });
-    for (name, written, share) in &k.short {
+    for Short { tensor, written, share, size } in &k.short {
         text.push_str(&format!(
-            "  {written} elements of {name} were written, an even share of these blocks is {share}; `--blocks all` \
-             finds what nobody writes\n"
+            "  {written} of {size} elements of {tensor} were written, {share} is the share of so many blocks; `--blocks all` \
+             tells whether the others write the rest\n"
         ));
     }
     if k.added_to {
@@ -262,6 +281,7 @@ fn json(k: &KernelReport, generated: bool) -> String {
         "kernel": k.name,
         "blocks": k.n_blocks,
         "blocks_run": k.blocks_run,
+        "blocks_without_work": k.idle,
         "complete": k.complete,
         "kernel_compared": k.checked,
         "specs_compared": k.specs,

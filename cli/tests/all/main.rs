@@ -24,6 +24,7 @@ mod numpy;
 mod outputs;
 mod pairs;
 mod run;
+mod simulate;
 mod streams;
 mod support;
 mod tuned;

@@ -317,6 +317,7 @@ impl Choosing<'_> {
         best: usize,
     ) -> Result<Module, Box<Diagnostic>> {
         let (mut refused, mut unsolved, mut solved) = (None, None, 0);
+        let mut missing: Option<String> = None;
         let others = (0..candidates.len()).filter(|i| *i != best);
         for i in std::iter::once(best).chain(others).take(MOST_SYMBOLIC) {
             let c = &candidates[i];
@@ -328,7 +329,10 @@ impl Choosing<'_> {
                 let instance = Instance { symbols: written, sizes: Some(symbols), ..of_numbers };
                 let choosing = Choosing { module: of, symbols: None, ..*self };
                 let module = choosing.module_of(&instance, wanted)?;
-                resolve::resolve_elaborated(&module, self.src).map_err(|e| first(&e))?;
+                resolve::resolve_elaborated(&module, self.src).map_err(|e| {
+                    missing = missing.take().or_else(|| e.iter().find_map(fact_wanted));
+                    first(&e)
+                })?;
                 let mut kernels =
                     module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
                 match kernels.any(|s| symbols.are_in(s)) {
@@ -376,10 +380,21 @@ impl Choosing<'_> {
             _ => wanted.stmt.span,
         };
         let why = refused.unwrap_or_default();
+        let all = matches.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
+        let bounds = all.map(|all| all.join(", "));
         let message = "no strategy can be written for all sizes that the symbols may have";
         Err(Box::new(
             Diagnostic::new(Code::NoStrategy, spec, message).label(why).help(
-                "state more of the symbols, `where N <= 65536, K % 8 == 0`, or write the body",
+                match (missing.or(bounds), symbols.unbounded()) {
+                    (Some(fact), _) => format!("state `where {fact}`, or write the body"),
+                    (None, Some((of, true))) => format!(
+                        "state how large it is at most, `where {of} <= 65536`, or write the body"
+                    ),
+                    (None, Some((of, false))) => format!(
+                        "state more of the symbols, what divides them: `where {of} % 8 == 0`; or write the body"
+                    ),
+                    (None, None) => "write the body".to_owned(),
+                },
             ),
         ))
     }
@@ -746,4 +761,10 @@ fn slices(graph: &Graph, rank: usize, names: &mut Names) -> Vec<Graph> {
             chosen[k] = chosen[k - 1] + 1;
         }
     }
+}
+
+/// The fact about a symbol with which an error would not be there, where its help names one.
+fn fact_wanted(d: &Diagnostic) -> Option<String> {
+    let (_, rest) = d.help.as_ref()?.split_once("`where ")?;
+    rest.split_once('`').map(|(fact, _)| fact.to_owned())
 }

@@ -15,6 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A length of rows that a block can hold.
 const HELD: i64 = 8192;
+/// The largest bound of rows over symbols that strategies have.
+const MOST_HELD: i64 = 65536;
+/// Larger bounds of rows are multiples of this, so that the threads of a block share them.
+const SHARED_BY: i64 = 16384;
 
 /// What extents are padded to multiples of, as little as does.
 const PADDED: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -82,9 +86,7 @@ impl Choosing<'_> {
         let spec = &self.program.specs[id];
         let help = match why {
             Opaque::NotGlobal(_) => "declare it at the top, in GL",
-            Opaque::Symbolic(_) => {
-                "state sizes that keep all facts, `typical M=4096`, or facts that leave smaller ones, or write the body"
-            }
+            Opaque::Symbolic(_) => &self.sizes_wanted(),
             Opaque::Meaningless => "add a `means` block, or write its body",
             Opaque::ViewOfResult => "reshape the operands instead, or write the body",
             Opaque::Coordinates => {
@@ -102,6 +104,20 @@ impl Choosing<'_> {
             }
             _ => d,
         })
+    }
+
+    /// What to state where no numbers stand for the symbols.
+    fn sizes_wanted(&self) -> String {
+        let (p, typical) = (self.program, |name: &str| format!("{name}=4096"));
+        let names = p.symbols.iter().map(|s| p.arena.var_info(*s).name).take(4);
+        let mut all: Vec<String> = names.map(|name| typical(&name)).collect();
+        if all.is_empty() {
+            all.push(typical("M"));
+        }
+        format!(
+            "state sizes that keep all facts, `typical {}`, or facts that leave smaller ones, or write the body",
+            all.join(", ")
+        )
     }
 
     /// The error where no instance can be.
@@ -158,10 +174,9 @@ impl Choosing<'_> {
         let unmultiplied = matched.iter().find_map(|m| self.unmultiplied(&m.graph));
         let padded = (code == Code::NoStrategy && divides).then(|| self.padded(matched)).flatten();
         if let Some(names) = unbounded.filter(|_| code == Code::NoStrategy) {
-            let bounds: Vec<String> = names.iter().map(|n| format!("{n} <= {HELD}")).collect();
             return Box::new(d.help(format!(
                 "bound what is reduced, which a block holds whole: `where {}`; or write the body, with a loop over its tiles",
-                bounds.join(", ")
+                names.join(", ")
             )));
         }
         Box::new(d.help(match (code, divides) {
@@ -179,8 +194,9 @@ impl Choosing<'_> {
         }))
     }
 
-    /// The sizes without a bound along which something is reduced.
-    fn unbounded(&self, graph: &graph::Graph) -> Vec<String> {
+    /// The bounds that sizes along which something is reduced would have to have, where they have none or a larger one, or one
+    /// that threads do not share.
+    pub(super) fn unbounded(&self, graph: &graph::Graph) -> Vec<String> {
         let Some((_, symbols)) = self.symbols else { return vec![] };
         let mut names = vec![];
         for step in &graph.steps {
@@ -190,8 +206,20 @@ impl Choosing<'_> {
             };
             for axis in &step.axes {
                 let extent = graph.values[*v].extents[*axis];
-                let name = symbols.expression(extent).map(print_number);
-                names.extend(name.filter(|_| graph.most(extent).is_none()));
+                let Some(name) = symbols.expression(extent).map(print_number) else { continue };
+                let least = symbols.least(extent).unwrap_or(0);
+                let bound = match graph.most(extent) {
+                    Some(most)
+                        if most <= 2 * SHARED_BY || most % SHARED_BY == 0 && most <= MOST_HELD =>
+                    {
+                        None
+                    }
+                    Some(most) if most <= MOST_HELD => {
+                        Some(most.div_euclid(SHARED_BY) * SHARED_BY + SHARED_BY)
+                    }
+                    _ => [HELD, MOST_HELD].into_iter().find(|bound| least <= *bound),
+                };
+                names.extend(bound.map(|bound| format!("{name} <= {bound}")));
             }
         }
         names.sort();

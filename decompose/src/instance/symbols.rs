@@ -13,6 +13,7 @@ use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Module, Stmt, StmtK
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{MeansInput, Operand, Program};
+use carbyne_ir::text::print_number;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest numbers that are tried, one after the other: of large ones a tensor may have more elements than can be
@@ -26,6 +27,8 @@ const TILES: [i64; 8] = [1, 2, 3, 5, 7, 12, 31, 64];
 pub(crate) struct Symbols {
     /// What each number stands for, and the most that can be.
     of: BTreeMap<i64, (Expr, Option<i64>)>,
+    /// The least that what it stands for can be.
+    least: BTreeMap<i64, i64>,
     values: BTreeMap<VarId, i64>,
 }
 
@@ -72,7 +75,9 @@ impl Symbols {
             // What a symbol always is may stand in the text for itself.
             let stands_for_itself = constants.contains(&n) || (-1..=1).contains(&n);
             if !(sizes.fixed.contains(symbol) && stands_for_itself) {
-                let name = Expr::name(p.arena.var_info(*symbol).name);
+                let info = p.arena.var_info(*symbol);
+                let name = Expr::name(info.name);
+                all.least.entry(n).or_insert(info.lo);
                 all.of.entry(n).or_insert((name, sizes.most.get(symbol).copied()));
             }
             all.values.insert(*symbol, n);
@@ -87,7 +92,9 @@ impl Symbols {
             if (-1..=1).contains(&n) || constants.contains(&n) || all.of.contains_key(&n) {
                 return None;
             }
-            all.of.insert(n, (p.expression(d)?, p.arena.range(d).1));
+            let (least, most) = p.arena.range(d);
+            all.least.extend(least.map(|least| (n, least)));
+            all.of.insert(n, (p.expression(d)?, most));
             computed.insert(n, d);
         }
         Some(all)
@@ -118,6 +125,18 @@ impl Symbols {
     /// What a number stands for, if it does.
     pub(crate) fn expression(&self, n: i64) -> Option<&Expr> {
         self.of.get(&n).map(|(e, _)| e)
+    }
+
+    /// The least that what a number stands for can be.
+    pub(crate) fn least(&self, n: i64) -> Option<i64> {
+        self.least.get(&n).copied()
+    }
+
+    /// What the symbols are without an upper bound, else the first of all; as text.
+    pub(crate) fn unbounded(&self) -> Option<(String, bool)> {
+        let found = self.of.values().find(|(_, most)| most.is_none());
+        let (of, most) = found.or_else(|| self.of.values().next())?;
+        Some((print_number(of), most.is_none()))
     }
 
     /// The most that each number that stands for a symbol can be.

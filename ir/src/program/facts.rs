@@ -166,6 +166,22 @@ impl Program {
         vars
     }
 
+    /// The fact that two extents are equal, as text, where it may be stated: of other symbols than those of the other one, or of a
+    /// symbol and a number that it may be.
+    pub(crate) fn may_state_equal(&self, a: Dim, b: Dim) -> Option<String> {
+        let cx = &self.arena;
+        let (own, other) = (cx.vars_of(a), cx.vars_of(b));
+        let stated = own.iter().chain(&other).all(|v| self.symbols.contains(v));
+        let apart = |a: Dim, b: Dim| matches!((cx.range(a).1, cx.range(b).0), (Some(hi), Some(lo)) if hi < lo);
+        let constants = own.is_empty() && other.is_empty();
+        let shared = own.iter().any(|v| other.contains(v));
+        let may = !constants && !shared && !apart(a, b) && !apart(b, a);
+        // The symbol that is declared first stands first.
+        let (a, b) =
+            if other.is_empty() || !own.is_empty() && own <= other { (a, b) } else { (b, a) };
+        (stated && may).then(|| format!("{} == {}", cx.display(a), cx.display(b)))
+    }
+
     /// The facts as differences that are at least zero, to prove others with.
     pub fn assumptions(&self) -> Assumptions {
         let all = self.facts.iter().flat_map(|f| f.differences(self));

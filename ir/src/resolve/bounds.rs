@@ -46,9 +46,25 @@ impl Resolver {
                 span,
                 format!("index `{}` can leave its mode", cx.display(i)),
             )
-            .label(format!("{range}, the mode has extent {}", cx.display(size)))
-            .help(match (i, size) {
-                (Dim::Const(_), Dim::Const(n)) => format!("write an index from 0 to {}", n - 1),
+            .label(format!(
+                "{range}, the mode has extent {}{}",
+                cx.display(size),
+                self.of_elements(&[i, size])
+            ))
+            .help(match (i, size, self.element_wanted(i, size)) {
+                (Dim::Const(_), Dim::Const(n), _) => format!("write an index from 0 to {}", n - 1),
+                (_, _, Some(declare)) => format!("{declare}, or ask with an `if ({missing}) {{`"),
+                (Dim::Const(_), ..) if self.of_elements(&[size]).is_empty() => {
+                    let state = match self.version {
+                        1 => "state `min=` of the symbol",
+                        _ => "state what is known of the symbols",
+                    };
+                    format!(
+                        "{state}, or ask with an `if ({missing}) {{`{}",
+                        self.fact_wanted(from_zero, to_end, i, size)
+                    )
+                }
+                (Dim::Const(_), ..) => format!("ask with an `if ({missing}) {{`"),
                 _ => format!(
                     "bound the loop or the coordinate by the extent, or ask with an \
                      `if ({missing}) {{`{}",

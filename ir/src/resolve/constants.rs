@@ -159,7 +159,20 @@ impl Resolver {
             ExprKind::Real(text) => finite(e.span, of(text, e.span)?, &[])?,
             ExprKind::Name(name) => match self.scopes.get(Sigil::Index, name) {
                 Some(Binding::Index(Dim::Const(v))) => v as f64,
-                Some(Binding::Index(Dim::Expr(_))) => {
+                Some(Binding::Index(dim @ Dim::Expr(_))) => {
+                    let of_data = self.of_elements(&[dim]);
+                    if let Some(of_data) = of_data.strip_prefix("; ") {
+                        let help = format!("combine it with a tensor by itself: `%x * {name}`");
+                        return fail(
+                            Diagnostic::new(
+                                Code::NumberKind,
+                                e.span,
+                                format!("`{name}` is no constant"),
+                            )
+                            .label(of_data)
+                            .help(help),
+                        );
+                    }
                     return fail(
                         Diagnostic::new(
                             Code::NumberKind,

@@ -6,7 +6,7 @@ use crate::ast::{self, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, Unary
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
-use crate::leaf::Leaf;
+use crate::leaf::{Decision, Leaf};
 use crate::program::{BufferId, Stmt};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
@@ -253,8 +253,18 @@ impl Resolver {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.is_equal(*a, *b))
     }
 
+    /// Whether two extents are equal whatever symbols are, by themselves or by what is said of these.
     pub(super) fn is_equal(&self, a: Dim, b: Dim) -> bool {
-        Leaf::eq(&self.p.arena, a, b).is_true()
+        match Leaf::eq(&self.p.arena, a, b) {
+            Decision::Known(known) => known,
+            Decision::Needs(_) => self.proves(a, b, 0) && self.proves(b, a, 0),
+        }
+    }
+
+    /// The fact that two extents over symbols are equal, as a first way out where it may be stated.
+    pub(super) fn state_equal(&self, a: Dim, b: Dim) -> String {
+        let fact = self.p.may_state_equal(a, b);
+        fact.map_or(String::new(), |fact| format!("state `where {fact}`; "))
     }
 
     /// `[64,n]`

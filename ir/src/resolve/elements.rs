@@ -9,14 +9,14 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::{Dim, VarInfo};
 use crate::layout::Layout;
 use crate::leaf::Leaf;
-use crate::program::{StmtKind, Tensor, VarKind};
+use crate::program::{BufferId, StmtKind, Tensor, TensorId, VarKind};
 use crate::scalar::Memory;
 use crate::span::Span;
 
 /// Elements of one tensor that are numbers here, by where they are.
 pub(super) struct Known {
     /// The tensor that they are of.
-    buffer: crate::program::BufferId,
+    buffer: BufferId,
     /// The place of the element.
     offset: Dim,
     /// The number.
@@ -66,12 +66,7 @@ impl Resolver {
     }
 
     /// Notes that no element of a tensor that splits a number is below those before it.
-    fn never_falls(
-        &mut self,
-        buffer: crate::program::BufferId,
-        offset: Dim,
-        value: Dim,
-    ) -> Fallible<()> {
+    fn never_falls(&mut self, buffer: BufferId, offset: Dim, value: Dim) -> Fallible<()> {
         /// Elements read before that one is compared with.
         const NEIGHBORS: usize = 8;
         let others: Vec<(Dim, Dim)> = self
@@ -145,6 +140,80 @@ impl Resolver {
             );
         }
         Ok(t)
+    }
+
+    /// The elements among the variables of numbers: name of the number, and its tensor.
+    fn elements_of(&self, dims: &[Dim]) -> Vec<(String, TensorId)> {
+        let mut found: Vec<(String, TensorId)> = vec![];
+        for var in dims.iter().flat_map(|d| self.p.arena.vars_of(*d)) {
+            let Some(VarKind::Element(tensor)) = self.p.vars.get(&var) else { continue };
+            let name = self.p.arena.var_info(var).name;
+            if !found.iter().any(|(other, _)| *other == name) {
+                found.push((name, *tensor));
+            }
+        }
+        found
+    }
+
+    /// `; `@n` is an element of `%sizes`, in 0..M`: what a label says of numbers that are elements of tensors, nothing where
+    /// none is.
+    pub(super) fn of_elements(&self, dims: &[Dim]) -> String {
+        let cx = &self.p.arena;
+        let mut of_tensors: Vec<(BufferId, Vec<String>)> = vec![];
+        for (name, tensor) in self.elements_of(dims) {
+            let (buffer, name) = (self.p.tensors[tensor].buffer, format!("`{name}`"));
+            match of_tensors.iter_mut().find(|(of, _)| *of == buffer) {
+                Some((_, names)) => names.push(name),
+                None => of_tensors.push((buffer, vec![name])),
+            }
+        }
+        let one = |(buffer, names): (BufferId, Vec<String>)| {
+            let of = &self.p.buffers[buffer];
+            let said = match of.range {
+                Some((_, to)) if of.splits => Dim::sub(cx, to, Dim::Const(1))
+                    .map_or(String::new(), |n| format!(", which splits {}", cx.display(n))),
+                Some((from, to)) => format!(", in {}..{}", cx.display(from), cx.display(to)),
+                None => String::new(),
+            };
+            let are = if names.len() == 1 { "is an element" } else { "are elements" };
+            format!("; {} {are} of `%{}`{said}", names.join(" and "), of.name)
+        };
+        of_tensors.into_iter().map(one).collect()
+    }
+
+    /// What a tensor is to say of its elements, for one of them to be an index of a mode.
+    pub(super) fn element_wanted(&self, i: Dim, size: Dim) -> Option<String> {
+        let (_, tensor) = self.is_one_element(i)?;
+        let of = self.p.buffer_of(tensor);
+        (!of.splits).then(|| {
+            let size = self.p.arena.display(size);
+            format!("declare `%{}:[..].{}.GL in 0..{size}`", of.name, of.scalar)
+        })
+    }
+
+    /// What a tensor is to say of its elements, for two of them to be where a part of a mode begins and ends.
+    pub(super) fn splits_wanted(&self, first: Dim, last: Dim, size: Dim) -> Option<String> {
+        let (from, to) = (self.is_one_element(first)?.1, self.is_one_element(last)?.1);
+        let of = self.p.buffer_of(from);
+        let whole = &self.p.tensors[of.tensor];
+        let modes: usize = whole.levels.iter().map(Layout::rank).sum();
+        let same = self.p.tensors[from].buffer == self.p.tensors[to].buffer;
+        if !same || of.splits || modes != 1 {
+            return None;
+        }
+        let cx = &self.p.arena;
+        let apart = Dim::sub(cx, self.p.tensors[to].offset, self.p.tensors[from].offset).ok()?;
+        let behind = cx.range(apart).0.is_some_and(|lo| lo > 0);
+        behind.then(|| {
+            let (name, scalar, size) = (&of.name, of.scalar, cx.display(size));
+            format!("declare `%{name}:[..].{scalar}.GL splits {size}`, if they never fall and end with {size}")
+        })
+    }
+
+    /// The element that a number is.
+    fn is_one_element(&self, dim: Dim) -> Option<(String, TensorId)> {
+        self.p.arena.var_id(dim)?;
+        self.elements_of(&[dim]).pop()
     }
 
     /// What the elements of a tensor that splits `n` are from and below.

@@ -83,9 +83,12 @@ impl Resolver {
     pub(super) fn constant(&self, e: &Expr, what: &str) -> Fallible<i64> {
         match self.expr(e)? {
             Dim::Const(v) => Ok(v),
-            Dim::Expr(_) => fail(
+            dim @ Dim::Expr(_) => fail(
                 Diagnostic::new(Code::Symbolic, e.span, format!("{what} is not a constant"))
-                    .label("depends on a symbol, a loop or a coordinate")
+                    .label(match self.of_elements(&[dim]).strip_prefix("; ") {
+                        Some(of_data) => of_data.to_owned(),
+                        None => "depends on a symbol, a loop or a coordinate".to_owned(),
+                    })
                     .help("write a number or a `let` constant"),
             ),
         }
@@ -156,7 +159,19 @@ impl Resolver {
                 _ => "define it outside of the block".to_owned(),
             }));
         }
+        let is_bound = |sigil, name: &str| self.scopes.get(sigil, name).is_some();
         d.help = Some(match self.scopes.nearest(sigil, name) {
+            _ if sigil == Sigil::Index
+                && name.strip_prefix('@').is_some_and(|name| is_bound(Sigil::Data, name)) =>
+            {
+                let tensor = name.trim_start_matches('@');
+                format!(
+                    "read an element of `%{tensor}` first: `@n = %{tensor}[0]`, then `@n` is a number"
+                )
+            }
+            _ if sigil == Sigil::Data && is_bound(Sigil::Index, &format!("@{name}")) => {
+                format!("`@{name}` is a number: write it where one is due, or name a tensor")
+            }
             Some(n) => format!("did you mean `{}{n}`?", sigil.as_str()),
             None if sigil == Sigil::Index && self.depth == 0 => {
                 format!(

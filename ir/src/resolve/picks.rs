@@ -48,7 +48,10 @@ impl Resolver {
             return fail(
                 Diagnostic::new(Code::TooLarge, span, "coordinates that do not fit i32")
                     .label(format!("the mode has {} elements", cx.display(size)))
-                    .help("state `max=` of a symbol, or take the coordinates of a tile"),
+                    .help(format!(
+                        "{}, or take the coordinates of a tile",
+                        self.bound_wanted(&[size])
+                    )),
             );
         }
         let mut counted = vec![];
@@ -249,17 +252,49 @@ impl Resolver {
         // A range whose ends are not constants may be empty.
         let least = i64::from(n.as_const().is_some());
         let known = |d: Dim, least: i64| cx.range(d).0.is_some_and(|lo| lo >= least);
-        let inside = (known(first, 0) || self.proves(Dim::Const(0), first, 0))
-            && (known(beyond, 0) || self.proves(last, size, 0));
-        if !inside || !known(n, least) && !self.proves(first, last, least) {
+        let begins = known(first, 0) || self.proves(Dim::Const(0), first, 0);
+        let ends = known(beyond, 0) || self.proves(last, size, 0);
+        let rises = known(n, least) || self.proves(first, last, least);
+        if !begins || !ends || !rises {
+            let show = |d: Dim| cx.display(d);
+            let (from, to) = (show(first), show(last));
+            let asked: Vec<String> = [
+                (!begins).then(|| format!("{from} >= 0")),
+                (!rises).then(|| format!("{from} {} {to}", if least == 1 { "<" } else { "<=" })),
+                (!ends).then(|| format!("{to} <= {}", show(size))),
+            ]
+            .into_iter()
+            .flatten()
+            .collect();
+            let help = match (first, last, size) {
+                (Dim::Const(_), Dim::Const(_), Dim::Const(_)) => {
+                    "begin at 0 or more, end behind the beginning, and within the mode".to_owned()
+                }
+                _ => {
+                    let splits = self.splits_wanted(first, last, size).filter(|_| !rises);
+                    let back = Dim::sub(cx, first, last).map_err(e)?;
+                    let ask = format!("ask with an `if ({}) {{`", asked.join(" && "));
+                    match splits {
+                        None if !rises && known(back, 0) => {
+                            format!("exchange the ends, `{to}..{from}`")
+                        }
+                        Some(declare) => format!("{declare}; or {ask}"),
+                        None if ends => ask,
+                        None => {
+                            let size = show(size);
+                            format!("{ask}, or end within the mode: `min({to}, {size})`")
+                        }
+                    }
+                }
+            };
             return fail(
                 Diagnostic::new(
                     Code::IndexRange,
                     span,
-                    format!("the range is not known to lie in 0..{}", cx.display(size)),
+                    format!("the range is not known to lie in 0..{}", show(size)),
                 )
-                .label(format!("from {} to below {}", cx.display(first), cx.display(last)))
-                .help("begin at 0 or more, end behind the beginning, and within the mode"),
+                .label(format!("from {from} to below {to}{}", self.of_elements(&[first, last])))
+                .help(help),
             );
         }
         // What is proven of the ends the range of their difference need not say.
@@ -365,12 +400,22 @@ impl Resolver {
             return refuse(
                 "the other modes have no known extents".to_owned(),
                 "an extent without an upper bound".to_owned(),
-                "state `max=` of the symbol",
+                &self.bound_wanted(&others_of(t, modes, i)),
             );
         };
+        if lo < 0 {
+            return refuse(
+                "a padded view is indexed by a tensor".to_owned(),
+                format!("it begins before the first element of `%{}`", from.name),
+                &format!(
+                    "index `%{}` without `.pad`, or copy the padded view to a tensor in GL and index that",
+                    from.name
+                ),
+            );
+        }
         // An odd number of strides, so that no alignment seems to be there that is not, and no neighbors.
         let times = (most / stride + 1).max(3) | 1;
-        let unit = times.checked_mul(stride).filter(|_| lo >= 0);
+        let unit = times.checked_mul(stride);
         let Some(unit) = unit else {
             return refuse(
                 "the tensor is too large to be indexed by another".to_owned(),
@@ -384,7 +429,7 @@ impl Resolver {
             return refuse(
                 format!("`%{}` has too many elements", of.name),
                 "or a size without an upper bound".to_owned(),
-                "state `max=` of the symbol, or index by a part of it",
+                &format!("{}, or index by a part of it", self.bound_wanted(&[of.cosize])),
             );
         };
         let scaled = |d: Dim| Dim::mul(cx, d, Dim::Const(unit)).map_err(|e| overflow(span, &e));
@@ -433,12 +478,37 @@ impl Resolver {
         Ok(())
     }
 
+    /// The upper bound of a symbol that numbers lack, as an action.
+    pub(super) fn bound_wanted(&self, dims: &[Dim]) -> String {
+        let cx = &self.p.arena;
+        let unbounded = dims
+            .iter()
+            .flat_map(|d| cx.vars_of(*d))
+            .map(|v| cx.var_info(v))
+            .find(|info| info.hi.is_none());
+        match (unbounded, self.version) {
+            (Some(info), 1) => format!("state `max=` of `{}`", info.name),
+            (Some(info), _) => {
+                format!("state how large it is at most, `where {} <= 65536`", info.name)
+            }
+            (None, _) => "make it smaller".to_owned(),
+        }
+    }
+
     /// Whether elements that lie in `range` are all coordinates of a mode of `size` elements.
     pub(super) fn is_within(&self, range: Option<(Dim, Dim)>, size: Dim) -> bool {
         let cx = &self.p.arena;
         let known = |d: Dim| cx.range(d).0.is_some_and(|lo| lo >= 0);
         range.is_some_and(|(lo, hi)| known(lo) && Dim::sub(cx, size, hi).is_ok_and(known))
     }
+}
+
+/// What the offsets within one coordinate of mode `i` are made of.
+fn others_of(t: &Tensor, modes: &[Layout<Dim>], i: usize) -> Vec<Dim> {
+    let others = modes[..i].iter().chain(&modes[i + 1..]).chain(t.levels.iter().skip(1));
+    let leaves =
+        others.flat_map(|other| other.leaves().iter().flat_map(|(n, stride)| [*n, *stride]));
+    leaves.chain([t.offset]).collect()
 }
 
 /// Whether a buffer holds integers of the caller that may be coordinates, or numbers.

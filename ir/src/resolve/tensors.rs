@@ -418,7 +418,7 @@ impl Resolver {
         let mut t = self.p.tensors[id].clone();
         t.name = None;
         t.span = view.span;
-        for op in &view.ops {
+        for (i, op) in view.ops.iter().enumerate() {
             let open = self.p.buffers[t.buffer].open && t.dist.is_none();
             let ranges = match op {
                 ViewOp::Pick(picks) if open => self.ranges(t.levels.first(), picks)?,
@@ -428,7 +428,9 @@ impl Resolver {
             if matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_) | ViewOp::TensorMap { .. }) {
                 t.bounds.retain(|bound| !self.is_kept(bound));
             }
-            self.apply(&mut t, op, view)?;
+            let n_bounds = t.bounds.len();
+            self.apply(&mut t, op, view).map_err(|d| in_mode(d, view, i))?;
+            self.strongest(&mut t, n_bounds);
             self.align_bounds(&mut t, view.span)?;
             if open {
                 self.p.taken.push(Taken { buffer: t.buffer, left: t.levels.clone(), ranges });
@@ -868,10 +870,26 @@ impl Resolver {
     fn tile_size(&self, e: &Expr) -> Fallible<Dim> {
         let extent = self.expr(e)?;
         if self.p.arena.range(extent).0.is_none_or(|lo| lo < 1) {
+            let shown = self.p.arena.display(extent);
+            let of_data = self.of_elements(&[extent]);
+            let help = match (extent, &of_data[..]) {
+                (Dim::Const(_), _) => "write a size of at least 1".to_owned(),
+                (_, "") if self.version > 1 => {
+                    format!("write a size of at least 1, or state that it is: `where {shown} > 0`")
+                }
+                (_, "") => "write a size of at least 1; state `min=` of a symbol".to_owned(),
+                (_, _) => {
+                    format!("take the range `0..{shown}`, and tiles of a constant size of it")
+                }
+            };
+            let message = match extent {
+                Dim::Const(_) => "a tile has no elements",
+                Dim::Expr(_) => "a tile may have no elements",
+            };
             return fail(
-                Diagnostic::new(Code::TileDivides, e.span, "a tile has no elements")
-                    .label(format!("its size is {}", self.p.arena.display(extent)))
-                    .help("write a size of at least 1; state `min=` of a symbol"),
+                Diagnostic::new(Code::TileDivides, e.span, message)
+                    .label(format!("its size is {shown}{of_data}"))
+                    .help(help),
             );
         }
         Ok(extent)
@@ -1174,6 +1192,39 @@ impl Resolver {
         Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(span, &e))
     }
 
+    /// Leaves out new bounds of a view that follow from others, and others that follow from these: of what goes the same way the
+    /// one that less is inside of. So a view that is tiled or padded many times has few.
+    fn strongest(&self, t: &mut Tensor, n_before: usize) {
+        let cx = &self.p.arena;
+        // What may still be added to the offset.
+        let room = |bound: &Bound| cx.sub(bound.extent, bound.offset);
+        let mut next = n_before;
+        while next < t.bounds.len() {
+            let of_new = &t.bounds[next];
+            // Whether the other follows from the new one, or the reverse.
+            let follows = (0..next).find_map(|i| {
+                let other = &t.bounds[i];
+                if other.levels != of_new.levels {
+                    return None;
+                }
+                let more = cx.sub(room(other).ok()?, room(of_new).ok()?).ok()?;
+                match cx.range(more) {
+                    (Some(0..), _) => Some((i, true)),
+                    (_, Some(..=0)) => Some((i, false)),
+                    _ => None,
+                }
+            });
+            match follows {
+                Some((other, true)) => {
+                    t.bounds.remove(other);
+                    next -= 1;
+                }
+                Some((_, false)) => drop(t.bounds.remove(next)),
+                None => next += 1,
+            }
+        }
+    }
+
     /// Whether no element of a view is outside of a bound.
     fn is_kept(&self, bound: &Bound) -> bool {
         let cx = &self.p.arena;
@@ -1209,7 +1260,10 @@ impl Resolver {
         )
         .label(format!("tiles a mode of extent {}", cx.display(size)));
         d.help = Some(match decision {
-            crate::leaf::Decision::Needs(fact) => format!("state that {fact}, with `div=`"),
+            crate::leaf::Decision::Needs(fact) if self.version == 1 => {
+                format!("state that {fact}, with `div=`")
+            }
+            crate::leaf::Decision::Needs(fact) => format!("state `where {fact}`"),
             crate::leaf::Decision::Known(_) => match (extent, size) {
                 (Dim::Const(t), Dim::Const(n)) if t > 0 && n > 0 => {
                     let tiles = || (1..=t.min(n).min(1 << 20)).rev().filter(|c| n % c == 0);
@@ -1461,4 +1515,24 @@ fn no_contradiction(ty: &TensorType) -> Fallible<()> {
         );
     }
     Ok(())
+}
+
+/// An index or a range that can leave its mode, with the mode and the tensor that it is in.
+pub(super) fn in_mode(mut d: Box<Diagnostic>, view: &ast::View, op: usize) -> Box<Diagnostic> {
+    let mode = match view.ops.get(op) {
+        Some(ViewOp::Index(args)) => {
+            args.iter().position(|e| e.as_ref().is_some_and(|e| e.span == d.span))
+        }
+        Some(ViewOp::Pick(picks)) => picks.iter().position(|pick| match pick {
+            ast::Pick::At(e) => e.span == d.span,
+            ast::Pick::Range(from, to) => from.span.to(to.span) == d.span,
+            ast::Pick::From(_) | ast::Pick::Keep => false,
+        }),
+        _ => None,
+    };
+    if let Some(mode) = mode.filter(|_| d.code == Code::IndexRange) {
+        let of = if op == 0 { "" } else { "a view of " };
+        d.message.push_str(&format!(", mode {mode} of {of}`%{}`", view.base.text));
+    }
+    d
 }

@@ -4,7 +4,8 @@
 //! - V0206 operands lie in memories that their spec can use.
 //! - V0207 scalar types fit the spec.
 //! - V0208 shapes fit the spec: MatMul A\[m,k\], B\[k,n\], C\[m,n\], optional batch first; the others mode
-//!   by mode, where an input of a Move or a BinaryPointwise of the same rank may have extent 1 for all.
+//!   by mode, where an input of a Move or a BinaryPointwise of the same rank may have extent 1 for all. Extents over
+//!   symbols fit whatever values the symbols have.
 //! - V0209 a written tensor in GL or SH maps no two coordinates to one element.
 //! - V0210 registers are compact: every register of a buffer is used once.
 //! - V0213 a nested spec runs on its kernel's blocks, and on threads of the enclosing spec.
@@ -34,6 +35,7 @@ mod attributes;
 mod cluster;
 mod diverged;
 mod exchange;
+mod extents;
 mod operands;
 mod places;
 mod storage;
@@ -48,13 +50,15 @@ use crate::expr::Dim;
 use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::span::Span;
 use diverged::{Diverged, Parting};
+use extents::{Asked, Questions};
 use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Every violation of the invariants above, in text order; empty for a well-formed program.
 #[must_use]
 pub fn verify(program: &Program) -> Diagnostics {
-    let mut v = Verifier { p: program, errors: Diagnostics::default(), tiles: None };
+    let (errors, questions) = (Diagnostics::default(), Questions::default());
+    let mut v = Verifier { p: program, errors, tiles: None, questions };
     v.thread_tensors();
     v.storage();
     for &kernel in &program.kernels {
@@ -68,6 +72,8 @@ struct Verifier<'p> {
     errors: Diagnostics,
     /// Made when it is asked for.
     tiles: Option<attributes::Tiles>,
+    /// Of extents over symbols.
+    questions: Questions,
 }
 
 /// What surrounds a statement.
@@ -81,6 +87,8 @@ struct Around {
     writable: HashSet<BufferId>,
     /// The innermost condition or loop around the statement that differs from thread to thread.
     diverged: Option<Rc<Diverged>>,
+    /// What the conditions around the statement ask of symbols.
+    asked: Vec<Asked>,
 }
 
 impl Verifier<'_> {
@@ -105,8 +113,9 @@ impl Verifier<'_> {
             readable: params.clone(),
             writable: params,
             diverged: None,
+            asked: vec![],
         };
-        self.operands(id);
+        self.operands(id, &[]);
         self.attributes(id);
         self.peers(id);
         if spec.body.is_some() {
@@ -135,7 +144,7 @@ impl Verifier<'_> {
                 StmtKind::Spec(id) => {
                     let before = self.errors.len();
                     self.nested_exec(*id, around);
-                    self.operands(*id);
+                    self.operands(*id, &around.asked);
                     self.attributes(*id);
                     self.access(*id, around);
                     self.completes_on(*id, around);
@@ -163,6 +172,7 @@ impl Verifier<'_> {
                     let varies = cond.iter().any(varies);
                     for (side, holds) in [(then, true), (otherwise, false)] {
                         let mut inner = around.clone();
+                        inner.asked.extend(Asked::of(self.p, cond, holds));
                         if varies {
                             inner.part(stmt.span, Parting::Answers(cond.clone(), holds));
                         }

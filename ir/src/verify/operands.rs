@@ -1,11 +1,11 @@
 //! V0206, V0207, V0208, V0217, V0218: whether operands fit their spec.
 
 use super::Verifier;
+use super::extents::{Asked, Value};
 use crate::ast::{ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
-use crate::expr::prove::{self, Budget};
-use crate::program::{Operand, SpecId, TensorId};
+use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
 use std::fmt::Display;
 
@@ -15,11 +15,8 @@ pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) 
     (format!("{number} is no number of {scalar}"), help)
 }
 
-/// Steps of the proof that two symbols are equal.
-const MAX_PROOF_STEPS: usize = 10_000;
-
 impl Verifier<'_> {
-    pub(super) fn operands(&mut self, id: SpecId) {
+    pub(super) fn operands(&mut self, id: SpecId, asked: &[Asked]) {
         let spec = &self.p.specs[id];
         let (n_in, n_out) = (spec.inputs.len(), spec.outputs.len());
         let wanted = match spec.kind {
@@ -103,7 +100,7 @@ impl Verifier<'_> {
             return;
         }
         self.scalars(id);
-        self.shapes(id);
+        self.shapes(id, asked);
         self.valid(id);
         self.lane(id);
     }
@@ -280,58 +277,24 @@ impl Verifier<'_> {
     }
 
     /// V0208, where operands denote logical tensors. Operands of an atom are compared by the atom itself.
-    fn shapes(&mut self, id: SpecId) {
-        let spec = &self.p.specs[id];
-        let collective = spec.exec.is_some_and(|e| self.p.threads[e.threads].each.is_none());
+    fn shapes(&mut self, id: SpecId, asked: &[Asked]) {
+        let p = self.p;
+        let spec = &p.specs[id];
+        let collective = spec.exec.is_some_and(|e| p.threads[e.threads].each.is_none());
         let fragments = spec
             .input_tensors()
             .chain(spec.outputs.iter().copied())
-            .any(|t| self.p.is_private(t) && collective);
+            .any(|t| p.is_private(t) && collective);
         if spec.body.is_none() && (spec.atom.is_some() || fragments) {
             return;
         }
-        if matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet) && !self.agrees(id) {
-            return;
-        }
-        let shape = |t: TensorId| self.extents(t);
-        let ins: Option<Vec<Vec<i64>>> = spec.input_tensors().map(shape).collect();
-        let outs: Option<Vec<Vec<i64>>> = spec.outputs.iter().map(|t| shape(*t)).collect();
-        let (Some(ins), Some(outs)) = (ins, outs) else { return };
-        let fits = match spec.kind {
-            SpecKind::Generic | SpecKind::Init => true,
-            SpecKind::MatMul | SpecKind::MatMulSet => matmul_fits(&ins[0], &ins[1], &outs[0]),
-            SpecKind::Reduction(_) => self.reduction_fits(id, &ins[0], &outs[0]),
-            SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => {
-                ins.iter().all(|i| same_shape(i, &outs[0]) || stands_for(i, &outs[0]))
-            }
-            SpecKind::Accumulate(_) | SpecKind::Unary(_) | SpecKind::Shfl(_) | SpecKind::Iota => {
-                ins.iter().all(|i| same_shape(i, &outs[0]))
-            }
-        };
-        if !fits {
-            let list: Vec<String> = ins.iter().chain(&outs).map(|s| format!("{s:?}")).collect();
-            let mut d = Diagnostic::new(
-                Code::ShapeMismatch,
-                spec.span,
-                format!("the shapes do not fit a {}", name(spec.kind)),
-            )
-            .label(format!("operands have shapes {}", list.join(", ")));
-            d = d.help(match spec.kind {
-                SpecKind::MatMul | SpecKind::MatMulSet => matmul_help(&ins[0], &ins[1], &outs[0]),
-                SpecKind::Reduction(_) => self.reduction_help(id, &ins[0]),
-                SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => format!(
-                    "give the inputs the extents {:?}; a mode of extent 1 is broadcast, and so is what \
-                     has no modes. A vector takes the place of a mode by a view, `.reshape([1,N]:[0,1])`",
-                    outs[0]
-                ),
-                SpecKind::Accumulate(_) | SpecKind::Unary(_) | SpecKind::Shfl(_) | SpecKind::Init | SpecKind::Iota | SpecKind::Generic => format!("give all operands the same extents, such as {:?}", outs[0]),
-            });
-            self.errors.push(d);
-        }
+        let all = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let Some(shapes) = all.map(|t| self.extents(t)).collect::<Option<Vec<_>>>() else { return };
+        self.fit(id, &shapes, asked);
         if spec
             .input_tensors()
             .chain(spec.outputs.iter().copied())
-            .any(|t| self.p.buffer_of(t).memory.is_none() && spec.body.is_some())
+            .any(|t| p.buffer_of(t).memory.is_none() && spec.body.is_some())
         {
             self.error(
                 Code::MemoryMismatch,
@@ -342,85 +305,233 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether no extents of a MatMul are two symbols of which nothing says that they are equal. V0208 where some are.
-    fn agrees(&mut self, id: SpecId) -> bool {
-        let (p, spec) = (self.p, &self.p.specs[id]);
-        let mut shapes: Vec<Vec<Dim>> = vec![];
-        for t in spec.input_tensors().chain(spec.outputs.iter().copied()) {
-            let sizes = p.tensors[t].concat().modes().into_iter().map(|m| m.size_in(&p.arena).ok());
-            let Some(sizes) = sizes.collect() else { return true };
-            shapes.push(sizes);
+    /// V0208 where operands of these extents, the output last, do not fit the spec.
+    fn fit(&mut self, id: SpecId, shapes: &[Vec<Dim>], asked: &[Asked]) {
+        let p = self.p;
+        let (kind, axes) = (p.specs[id].kind, p.specs[id].axes());
+        if matches!(kind, SpecKind::Generic | SpecKind::Init) {
+            return;
         }
-        let of = |shape: &[Dim]| match *shape {
-            [.., rows, columns] => Some((rows, columns)),
-            _ => None,
+        let number = |shape: &Vec<Dim>| shape.iter().map(|d| d.as_const()).collect();
+        if let Some(numbers) = shapes.iter().map(number).collect::<Option<Vec<Vec<i64>>>>() {
+            if !fits(kind, axes.as_deref(), &numbers) {
+                self.refuse_numbers(id, &numbers);
+            }
+            return;
+        }
+        if fits(kind, axes.as_deref(), &self.unified(shapes, asked)) {
+            return;
+        }
+        let with = |numbers: &[Vec<i64>]| fits(kind, axes.as_deref(), numbers);
+        let values = self.misfit(shapes, asked, &with);
+        let pairs = pairs(kind, axes.as_deref(), shapes);
+        let value = |v| values.as_ref()?.iter().find(|(of, _)| *of == v).map(|(_, n)| *n);
+        let differ = |(_, x, y): &&(_, Dim, Dim)| match &values {
+            Some(_) => p.arena.eval(*x, &value).ok() != p.arena.eval(*y, &value).ok(),
+            None => self.unsaid(*x, *y, asked),
         };
-        let [a, b, c] = &shapes[..] else { return true };
-        let (Some((m, k)), Some((k2, n)), Some((m2, n2))) = (of(a), of(b), of(c)) else {
-            return true;
-        };
-        let is_symbol = |d: Dim| p.arena.var_id(d).is_some_and(|v| p.symbols.contains(&v));
-        let holds = p.assumptions();
-        let equal = |(x, y): (Dim, Dim)| {
-            let mut budget = Budget::new(MAX_PROOF_STEPS);
-            let mut below = |x, y| prove::proves(&p.arena, (x, y, 0), &holds, &mut budget);
-            x == y || !is_symbol(x) || !is_symbol(y) || below(x, y) && below(y, x)
-        };
-        let pairs = [("M", m, m2), ("K", k, k2), ("N", n, n2)];
-        let Some((what, x, y)) = pairs.into_iter().find(|(_, x, y)| !equal((*x, *y))) else {
-            return true;
-        };
-        let text = |d: Dim| p.arena.display(d).to_string();
-        let help = if k2 == n2 && n == k {
-            exchanged(&text(k), &text(n2))
-        } else {
-            let fact = format!("where {} == {}", text(x), text(y));
-            format!("make A[m,k], B[k,n] and C[m,n] agree, or state `{fact}`")
+        let pair = pairs.iter().find(differ).copied();
+        if values.is_some()
+            || pair.is_some() && matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet)
+        {
+            self.refuse_symbols(id, shapes, values.as_deref(), pair);
+        }
+    }
+
+    /// Whether these are two symbols of which nothing says that they are equal.
+    fn unsaid(&mut self, x: Dim, y: Dim, asked: &[Asked]) -> bool {
+        let is_symbol = |d| self.p.arena.var_id(d).is_some_and(|v| self.p.symbols.contains(&v));
+        is_symbol(x) && is_symbol(y) && !self.is_equal(x, y, asked) && !self.has_decided_enough()
+    }
+
+    fn refuse_numbers(&mut self, id: SpecId, shapes: &[Vec<i64>]) {
+        let spec = &self.p.specs[id];
+        let list: Vec<String> = shapes.iter().map(|s| format!("{s:?}")).collect();
+        let out = shapes.last().map_or(&[][..], |s| s);
+        let help = match (spec.kind, shapes) {
+            (SpecKind::MatMul | SpecKind::MatMulSet, [a, b, c]) => matmul_help(a, b, c),
+            (SpecKind::Reduction(_), [from, ..]) => self.reduction_help(id, from),
+            (kind, _) => elementwise_help(kind, &format!("{out:?}")),
         };
         self.errors.push(
-            Diagnostic::new(Code::ShapeMismatch, spec.span, "the shapes do not fit a MatMul")
-                .label(format!("{what} is {} and {}", text(x), text(y)))
-                .help(help),
+            Diagnostic::new(
+                Code::ShapeMismatch,
+                spec.span,
+                format!("the shapes do not fit a {}", name(spec.kind)),
+            )
+            .label(format!("operands have shapes {}", list.join(", ")))
+            .help(help),
         );
-        false
     }
 
-    /// Constant extents of all modes, outermost level first.
-    fn extents(&self, t: TensorId) -> Option<Vec<i64>> {
-        let whole = self.p.tensors[t].concat();
-        whole
-            .modes()
-            .iter()
-            .map(|m| m.size_in(&self.p.arena).ok().and_then(Dim::as_const))
-            .collect()
+    /// The same of extents over symbols: with values with which they do not fit, and two of them that differ.
+    fn refuse_symbols(
+        &mut self,
+        id: SpecId,
+        shapes: &[Vec<Dim>],
+        values: Option<&[Value]>,
+        pair: Option<(&'static str, Dim, Dim)>,
+    ) {
+        let p = self.p;
+        let spec = &p.specs[id];
+        let text = |d: Dim| p.arena.display(d).to_string();
+        let list = |shape: &Vec<Dim>| {
+            format!("[{}]", shape.iter().map(|d| text(*d)).collect::<Vec<_>>().join(","))
+        };
+        let all: Vec<String> = shapes.iter().map(list).collect();
+        let found = match pair {
+            Some((what, x, y)) if !what.is_empty() => {
+                format!("{what} is {} and {}", text(x), text(y))
+            }
+            _ => format!("operands have shapes {}", all.join(", ")),
+        };
+        let about = pair.map(|(_, x, y)| [p.arena.vars_of(x), p.arena.vars_of(y)].concat());
+        let example = values.map_or(String::new(), |values| {
+            let of_pair = |(v, _): &&Value| about.as_ref().is_none_or(|vars| vars.contains(v));
+            let one = |(v, n): &Value| format!("{} = {n}", p.arena.var_info(*v).name);
+            let values: Vec<String> = values.iter().filter(of_pair).map(one).collect();
+            format!("; they differ where {}, say", values.join(", "))
+        });
+        let fact = pair.and_then(|(_, x, y)| p.may_state_equal(x, y));
+        let state = fact.map_or(String::new(), |fact| format!("state `where {fact}`, or "));
+        let help = match (spec.kind, shapes) {
+            (SpecKind::MatMul | SpecKind::MatMulSet, [a, b, _]) => match (&a[..], &b[..]) {
+                ([.., k], [.., k2, n]) if k2 != k && n == k => exchanged(&text(*k), &text(*k2)),
+                _ => format!("{state}make A[m,k], B[k,n] and C[m,n] agree"),
+            },
+            (SpecKind::Reduction(_), [from, ..]) => {
+                format!("{state}{}", self.reduction_help(id, from))
+            }
+            (kind, _) => {
+                let out = all.last().cloned().unwrap_or_default();
+                format!("{state}{}", elementwise_help(kind, &out))
+            }
+        };
+        self.errors.push(
+            Diagnostic::new(
+                Code::ShapeMismatch,
+                spec.span,
+                format!("the shapes do not fit a {}", name(spec.kind)),
+            )
+            .label(format!("{found}{example}"))
+            .help(help),
+        );
     }
 
-    fn reduction_help(&self, id: SpecId, from: &[i64]) -> String {
+    /// Extents of all modes, outermost level first.
+    fn extents(&self, t: TensorId) -> Option<Vec<Dim>> {
+        let modes = self.p.tensors[t].concat().modes();
+        modes.iter().map(|m| m.size_in(&self.p.arena).ok()).collect()
+    }
+
+    fn reduction_help<E: Extent>(&self, id: SpecId, from: &[E]) -> String {
         let axes = self.p.specs[id].axes().unwrap_or_default();
         if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {
             let last = from.len().saturating_sub(1);
             return format!("name the modes to remove, 0 to {last}, with `axis=`");
         }
+        let show = |shape: Vec<E>| {
+            let all: Vec<String> = shape.into_iter().map(|d| d.shown(self.p)).collect();
+            format!("[{}]", all.join(", "))
+        };
         let (kept, ones) = reduced(from, &axes);
-        format!("give the output the extents {kept:?} or {ones:?}, or correct `axis=`")
+        format!("give the output the extents {} or {}, or correct `axis=`", show(kept), show(ones))
     }
+}
 
-    fn reduction_fits(&self, id: SpecId, from: &[i64], to: &[i64]) -> bool {
-        let Some(axes) = self.p.specs[id].axes() else { return false };
-        if axes.iter().any(|a| *a >= from.len()) {
-            return false;
+/// An extent: a number, or what may hold symbols.
+trait Extent: Copy + PartialEq {
+    const ONE: Self;
+    /// How many elements there are; none where that is not counted.
+    fn size(extents: &[Self]) -> Option<i64>;
+    /// As text.
+    fn shown(self, program: &Program) -> String;
+}
+
+impl Extent for i64 {
+    const ONE: i64 = 1;
+    fn size(extents: &[i64]) -> Option<i64> {
+        Some(extents.iter().fold(1i64, |p, n| p.saturating_mul(*n)))
+    }
+    fn shown(self, _: &Program) -> String {
+        self.to_string()
+    }
+}
+
+impl Extent for Dim {
+    const ONE: Dim = Dim::Const(1);
+    fn size(_: &[Dim]) -> Option<i64> {
+        None
+    }
+    fn shown(self, program: &Program) -> String {
+        program.arena.display(self)
+    }
+}
+
+/// Whether operands fit a spec, of which the output is the last.
+fn fits<E: Extent>(kind: SpecKind, axes: Option<&[usize]>, shapes: &[Vec<E>]) -> bool {
+    let Some((out, ins)) = shapes.split_last() else { return true };
+    match (kind, ins) {
+        (SpecKind::Generic | SpecKind::Init, _) => true,
+        (SpecKind::MatMul | SpecKind::MatMulSet, [a, b]) => matmul_fits(a, b, out),
+        (SpecKind::MatMul | SpecKind::MatMulSet, _) => false,
+        (SpecKind::Reduction(_), _) => {
+            let fits = |from: &Vec<E>| reduction_fits(from, axes?, out);
+            ins.first().and_then(fits) == Some(true)
         }
-        let (kept, ones) = reduced(from, &axes);
-        to == kept || to == ones
+        (SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select, _) => {
+            ins.iter().all(|i| same_shape(i, out) || stands_for(i, out))
+        }
+        (SpecKind::Accumulate(_) | SpecKind::Unary(_) | SpecKind::Shfl(_) | SpecKind::Iota, _) => {
+            ins.iter().all(|i| same_shape(i, out))
+        }
+    }
+}
+
+/// The extents that would have to be equal one by one, where operands have the modes for that. Those of a MatMul have names.
+fn pairs(
+    kind: SpecKind,
+    axes: Option<&[usize]>,
+    shapes: &[Vec<Dim>],
+) -> Vec<(&'static str, Dim, Dim)> {
+    let Some((out, ins)) = shapes.split_last() else { return vec![] };
+    let along = |from: &[Dim]| {
+        let same = from.len() == out.len();
+        from.iter().zip(out).filter(|_| same).map(|(x, y)| ("", *x, *y)).collect::<Vec<_>>()
+    };
+    match (kind, ins) {
+        (SpecKind::MatMul | SpecKind::MatMulSet, [a, b]) => match (&a[..], &b[..], &out[..]) {
+            ([.., m, k], [.., k2, n], [.., m2, n2]) => {
+                vec![("M", *m, *m2), ("K", *k, *k2), ("N", *n, *n2)]
+            }
+            _ => vec![],
+        },
+        (SpecKind::Reduction(_), [from]) => match axes {
+            Some(axes) => {
+                let (kept, ones) = reduced(from, axes);
+                [along(&kept), along(&ones)].concat()
+            }
+            None => vec![],
+        },
+        _ => ins.iter().flat_map(|from| along(from)).filter(|p| p.1 != Dim::ONE).collect(),
     }
 }
 
 /// The extents without those of the axes, and with 1 for these.
-fn reduced(from: &[i64], axes: &[usize]) -> (Vec<i64>, Vec<i64>) {
+fn reduced<E: Extent>(from: &[E], axes: &[usize]) -> (Vec<E>, Vec<E>) {
     let modes = || from.iter().enumerate();
     let kept = modes().filter(|(i, _)| !axes.contains(i)).map(|(_, n)| *n).collect();
-    let ones = modes().map(|(i, n)| if axes.contains(&i) { 1 } else { *n }).collect();
+    let ones = modes().map(|(i, n)| if axes.contains(&i) { E::ONE } else { *n }).collect();
     (kept, ones)
+}
+
+/// Whether the output has the other modes, or 1 for those of the axes; none where these are no modes.
+fn reduction_fits<E: Extent>(from: &[E], axes: &[usize], to: &[E]) -> Option<bool> {
+    if axes.iter().any(|a| *a >= from.len()) {
+        return None;
+    }
+    let (kept, ones) = reduced(from, axes);
+    Some(to == kept || to == ones)
 }
 
 /// Whether factors of two types may be multiplied: small ones of one kind and width, `i4` by `u4`.
@@ -429,7 +540,7 @@ fn multiply_mixed(a: Scalar, b: Scalar) -> bool {
 }
 
 /// A[m,k], B[k,n], C[m,n]; all scalars; or with a leading batch mode.
-fn matmul_fits(a: &[i64], b: &[i64], c: &[i64]) -> bool {
+fn matmul_fits<E: Extent>(a: &[E], b: &[E], c: &[E]) -> bool {
     match (a, b, c) {
         ([], [], []) => true,
         ([m, k], [k2, n], [m2, n2]) => m == m2 && n == n2 && k == k2,
@@ -457,6 +568,25 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
     format!("make A[m,k], B[k,n] and C[m,n] agree: here are {a:?}, {b:?} and {c:?}")
 }
 
+/// What operands of a spec that goes element by element are to be, by the extents of its output.
+fn elementwise_help(kind: SpecKind, out: &str) -> String {
+    match kind {
+        SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => format!(
+            "give the inputs the extents {out}; a mode of extent 1 is broadcast, and so is what \
+             has no modes. A vector takes the place of a mode by a view, `.reshape([1,N]:[0,1])`"
+        ),
+        SpecKind::Accumulate(_)
+        | SpecKind::MatMul
+        | SpecKind::MatMulSet
+        | SpecKind::Unary(_)
+        | SpecKind::Reduction(_)
+        | SpecKind::Shfl(_)
+        | SpecKind::Init
+        | SpecKind::Iota
+        | SpecKind::Generic => format!("give all operands the same extents, such as {out}"),
+    }
+}
+
 /// A spec of the kind as text has it, without who executes it.
 fn usage(kind: SpecKind) -> String {
     let operands = match kind {
@@ -475,16 +605,16 @@ fn usage(kind: SpecKind) -> String {
 }
 
 /// Equal mode by mode, up to modes of extent 1; or one of them one-dimensional and as large.
-fn same_shape(a: &[i64], b: &[i64]) -> bool {
-    let real = |s: &[i64]| s.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
+fn same_shape<E: Extent>(a: &[E], b: &[E]) -> bool {
+    let real = |s: &[E]| s.iter().copied().filter(|n| *n != E::ONE).collect::<Vec<_>>();
     let (a, b) = (real(a), real(b));
-    let size = |s: &[i64]| s.iter().fold(1i64, |p, n| p.saturating_mul(*n));
-    a == b || ((a.len() <= 1 || b.len() <= 1) && size(&a) == size(&b))
+    let as_large = || E::size(&a).is_some_and(|n| E::size(&b) == Some(n));
+    a == b || ((a.len() <= 1 || b.len() <= 1) && as_large())
 }
 
 /// Modes of extent 1 are broadcast where the rank is the same, and so is a tensor without modes.
-fn stands_for(a: &[i64], out: &[i64]) -> bool {
-    a.is_empty() || a.len() == out.len() && a.iter().zip(out).all(|(a, n)| a == n || *a == 1)
+fn stands_for<E: Extent>(a: &[E], out: &[E]) -> bool {
+    a.is_empty() || a.len() == out.len() && a.iter().zip(out).all(|(a, n)| a == n || *a == E::ONE)
 }
 
 /// `f32 and f16`

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "text")]
 mod build;
+#[cfg(feature = "text")]
+mod extents;
 mod kit_bugs;
 mod kit_catches;
 mod kit_laws;

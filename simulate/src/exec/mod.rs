@@ -48,6 +48,13 @@ pub(crate) struct Finished {
     pub counts: Counts,
 }
 
+impl Finished {
+    /// Whether the block wrote an element of global memory, or added to one.
+    pub(crate) fn has_written(&self) -> bool {
+        self.pages.iter().flatten().any(|(_, page)| page.written.n_written() > 0)
+    }
+}
+
 /// What is counted in a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts {

@@ -165,52 +165,19 @@ impl Lowering<'_, '_> {
             return Ok(*space);
         }
         let buffer = &self.kernel.program.buffers[id];
-        // Coordinates lie nowhere, of however many elements they are.
-        if buffer.memory == Some(Memory::Ix) {
-            self.spaces.insert(id, Space::Index);
-            return Ok(Space::Index);
-        }
-        let spread = buffer.open && buffer.memory == Some(Memory::Rf);
-        let declared = &self.kernel.program.tensors[buffer.tensor];
-        let sizes = self.vars.sizes(&declared.concat());
-        let sizes = sizes.map_err(|e| unknown(span, &format!("%{}", buffer.name), &e))?;
-        let len = match sizes.size {
-            0 => Ok(0),
-            _ => self.vars.constant(buffer.cosize),
-        };
-        let len = len.map_err(|e| unknown(span, &format!("the size of %{}", buffer.name), &e))?;
-        let holders = declared.dist.as_ref().and_then(|d| d.threads);
-        let len = match spread {
-            true => shares(sizes.size, self.holders(holders, span)?.len()).1,
-            false => len,
-        };
-        let names = match declared.dist {
-            None => Names::new(&buffer.name, &sizes),
-            Some(_) => Names::numbered(&buffer.name),
-        };
-        if let Some(gather) = buffer.gather {
-            let place = |space| match space {
-                Space::Global(i) => Ok(i),
-                _ => Err(open(span, &format!("%{}", buffer.name))),
-            };
-            let source = place(self.space(gather.source, span)?)?;
-            let index = place(self.space(gather.index, span)?)?;
-            let scalar = self.kernel.program.buffers[gather.index].scalar;
-            let (stride, unit) = (gather.stride, gather.unit.max(1));
-            self.kernel.gathers.push(Gathered { source, index, scalar, stride, unit });
-            let space = Space::Gathered(self.kernel.gathers.len() - 1);
-            self.spaces.insert(id, space);
-            return Ok(space);
-        }
         let space = match buffer.memory {
+            _ if buffer.gather.is_some() => self.gathered(id, span)?,
             None => return Err(open(span, &format!("%{}", buffer.name))),
+            // Coordinates lie nowhere, of however many elements they are.
             Some(Memory::Ix) => Space::Index,
             Some(memory @ (Memory::Gl | Memory::Pm)) => {
+                let (_, names) = self.measured(id, span)?;
                 self.kernel.globals.push(GlobalBuffer { buffer: id, written: false, names });
                 let i = self.kernel.globals.len() - 1;
                 if memory == Memory::Pm { Space::Param(i) } else { Space::Global(i) }
             }
             Some(Memory::Rf) => {
+                let (len, names) = self.measured(id, span)?;
                 let all = self.kernel.registers.iter().fold(0, |n, r| n + r.len);
                 let len = usize::try_from(len).unwrap_or(0);
                 let bits = buffer.scalar.bits() as u32;
@@ -226,10 +193,56 @@ impl Lowering<'_, '_> {
                 self.kernel.registers.push(RegisterBuffer { len, bits, names });
                 Space::Registers(self.kernel.registers.len() - 1)
             }
-            Some(Memory::Sh) => self.place_shared(id, len, names, span)?,
+            Some(Memory::Sh) => {
+                let (len, names) = self.measured(id, span)?;
+                self.place_shared(id, len, names, span)?
+            }
         };
         self.spaces.insert(id, space);
         Ok(space)
+    }
+
+    /// How many elements a buffer has place for, a thread's of what is spread, and how errors name them.
+    fn measured(&self, id: BufferId, span: Span) -> Checked<(i64, Names)> {
+        let buffer = &self.kernel.program.buffers[id];
+        let declared = &self.kernel.program.tensors[buffer.tensor];
+        let sizes = self.vars.sizes(&declared.concat());
+        let sizes = sizes.map_err(|e| unknown(span, &format!("%{}", buffer.name), &e))?;
+        let len = match sizes.size {
+            0 => Ok(0),
+            _ => self.vars.constant(buffer.cosize),
+        };
+        let len = len.map_err(|e| unknown(span, &format!("the size of %{}", buffer.name), &e))?;
+        let holders = declared.dist.as_ref().and_then(|d| d.threads);
+        let spread = buffer.open && buffer.memory == Some(Memory::Rf);
+        let len = match spread {
+            true => shares(sizes.size, self.holders(holders, span)?.len()).1,
+            false => len,
+        };
+        let names = match declared.dist {
+            None => Names::new(&buffer.name, &sizes),
+            Some(_) => Names::numbered(&buffer.name),
+        };
+        Ok((len, names))
+    }
+
+    /// Where a buffer is that another one indexes.
+    fn gathered(&mut self, id: BufferId, span: Span) -> Checked<Space> {
+        let buffer = &self.kernel.program.buffers[id];
+        let Some(gather) = buffer.gather else {
+            return Err(open(span, &format!("%{}", buffer.name)));
+        };
+        self.measured(id, span)?;
+        let place = |space| match space {
+            Space::Global(i) => Ok(i),
+            _ => Err(open(span, &format!("%{}", buffer.name))),
+        };
+        let source = place(self.space(gather.source, span)?)?;
+        let index = place(self.space(gather.index, span)?)?;
+        let scalar = self.kernel.program.buffers[gather.index].scalar;
+        let (stride, unit) = (gather.stride, gather.unit.max(1));
+        self.kernel.gathers.push(Gathered { source, index, scalar, stride, unit });
+        Ok(Space::Gathered(self.kernel.gathers.len() - 1))
     }
 
     /// Who holds a tensor whose layout is open: a group of threads, or the whole block.

@@ -158,3 +158,70 @@ UnaryPointwise.cast @l <<<#grid, #cta>>> (%B) -> (%C) {
     let error = run(&text, &few).map(|_| ()).unwrap_err();
     assert!(error.code == Code::StepBudget && error.message.contains("later kernel"), "{error}");
 }
+
+/// A grid of 4096 blocks, of which those from `first` to below `end` copy 64 numbers each.
+fn few_work(first: i64, end: i64) -> String {
+    format!(
+        "carbyne 2
+%A:[4096,64].f32.GL
+%B:[4096,64].f32.GL
+Spec @few <<<#grid:[@b < 4096], #cta:[64]>>> (%A) -> (%B) {{
+  if (@b >= {first} && @b < {end}) {{
+    Move (%A.tile([1,64])[@b, 0]) -> (%x)
+    Move (%x) -> (%B.tile([1,64])[@b, 0])
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn a_sample_has_blocks_with_work() {
+    let all = only(&few_work(0, 4096), &Options::default());
+    assert_eq!((all.idle, all.complete), (0, true));
+    let sample = Options { sample: Some(4 * all.steps_per_block), ..Options::default() };
+    let even = only(&few_work(0, 4096), &sample);
+    assert_eq!((even.blocks_run, even.idle), (vec![0, 1024, 2048, 3072], 0));
+    // As many as were to run find work, and no more are tried.
+    let first = only(&few_work(0, 2048), &sample);
+    assert_eq!((first.blocks_run.len() as u64 - first.idle, first.idle), (4, 2));
+    // Who asks for blocks gets these.
+    let asked = Options { blocks: Some(4), ..Options::default() };
+    let asked = only(&few_work(3000, 3050), &asked);
+    assert_eq!((asked.blocks_run, asked.idle), (vec![0, 1024, 2048, 3072], 4));
+}
+
+#[test]
+fn the_search_for_work_ends() {
+    let steps = only(&few_work(0, 4096), &Options::default()).steps_per_block;
+    let sample = Options { sample: Some(4 * steps), ..Options::default() };
+    let rare = only(&few_work(2900, 3500), &sample);
+    assert_eq!(rare.blocks_run.len() as u64 - rare.idle, 4, "{:?}", rare.blocks_run);
+    assert!(rare.blocks_run.is_sorted(), "{:?}", rare.blocks_run);
+    let none = only(&few_work(5000, 6000), &sample);
+    let ran = none.blocks_run.len() as u64;
+    assert!(none.idle == ran && ran <= 4 + 64 && !none.complete, "{ran} ran, {}", none.idle);
+    // The same each time.
+    assert_eq!(rare, only(&few_work(2900, 3500), &sample));
+}
+
+/// Blocks that compute and write nothing are work in vain, of which there is no more than a little.
+#[test]
+fn blocks_that_compute_in_vain_end_the_search() {
+    let text = "carbyne 2
+%A:[4096,64].f32.GL
+%B:[4096,64].f32.GL
+Spec @vain <<<#grid:[@b < 4096], #cta:[64]>>> (%A) -> (%B) {
+  for (i = 0; i < 4096; i += 1) {
+    Move (%A.tile([1,64])[i, 0]) -> (%x)
+    if (@b > 5000) {
+      Move (%x) -> (%B.tile([1,64])[@b, 0])
+    }
+  }
+}
+";
+    let steps = only(&few_work(0, 4096), &Options::default()).steps_per_block;
+    let sample = Options { sample: Some(4 * steps), ..Options::default() };
+    let vain = only(text, &sample);
+    assert!(vain.blocks_run.len() < 32, "{:?}", vain.blocks_run);
+}

@@ -13,6 +13,7 @@ mod types;
 
 use super::exprs::refused;
 use super::scope::Sigil;
+use super::tensors::in_mode;
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, SpecKind, ViewOp};
 use crate::diag::{Code, Diagnostic};
@@ -320,7 +321,9 @@ impl Resolver {
         }
         let mut levels = if whole.rank() == 0 { vec![] } else { vec![whole] };
         let mut offset = Dim::Const(0);
-        for op in ops {
+        let first = view.ops.len() - ops.len();
+        for (i, op) in ops.iter().enumerate() {
+            let in_mode = |d| in_mode(d, view, first + i);
             match op {
                 ViewOp::Tile(tiler) => {
                     let level = self.outermost(&levels, view.span)?.clone();
@@ -332,7 +335,8 @@ impl Resolver {
                     levels[0] = self.reshape(&level, l)?;
                 }
                 ViewOp::Index(args) => {
-                    let (at, kept) = self.index(levels.first(), args, view.span)?;
+                    let (at, kept) =
+                        self.index(levels.first(), args, view.span).map_err(in_mode)?;
                     offset = Dim::add(&self.p.arena, offset, at)
                         .map_err(|e| super::exprs::overflow(view.span, &e))?;
                     match kept {
@@ -346,7 +350,8 @@ impl Resolver {
                 }
                 ViewOp::Pick(picks) if !picks.iter().any(|p| matches!(p, ast::Pick::From(_))) => {
                     let level = self.outermost(&levels, view.span)?.clone();
-                    let (at, entries) = self.entries(Some(&level), picks, view.span)?;
+                    let (at, entries) =
+                        self.entries(Some(&level), picks, view.span).map_err(in_mode)?;
                     offset = Dim::add(&self.p.arena, offset, at)
                         .map_err(|e| super::exprs::overflow(view.span, &e))?;
                     let modes: Vec<_> = entries.into_iter().map(|(mode, _)| mode).collect();

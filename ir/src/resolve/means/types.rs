@@ -127,7 +127,12 @@ impl Resolver {
             )
         };
         let fits = |own: Vec<Dim>, help: &str| match wanted {
-            Some(extents) if !same(&own, extents) => refuse(help),
+            Some(extents) if !same(&own, extents) => {
+                let differ = own.iter().zip(extents).find(|(a, b)| !self.is_equal(**a, **b));
+                let pair = differ.filter(|_| own.len() == extents.len());
+                let fact = pair.map_or(String::new(), |(a, b)| self.state_equal(*a, *b));
+                refuse(&format!("{fact}{help}"))
+            }
             _ => Ok(own),
         };
         match spec.kind {
@@ -163,6 +168,9 @@ impl Resolver {
                     ([m, k], [k2, n]) if self.is_equal(*k, *k2) => vec![*m, *n],
                     ([l @ .., m, k], [l2 @ .., k2, n]) if same(l, l2) && self.is_equal(*k, *k2) => {
                         l.iter().chain([m, n]).copied().collect()
+                    }
+                    ([m, k], [k2, n]) if k != n => {
+                        return refuse(&format!("{}{help}", self.state_equal(*k, *k2)));
                     }
                     _ => return refuse(help),
                 };
@@ -200,7 +208,7 @@ impl Resolver {
                         if is_one(*mine) && wanted.is_none() {
                             *mine = *theirs;
                         } else if !is_one(*theirs) && !self.is_equal(*mine, *theirs) {
-                            return refuse(help);
+                            return refuse(&format!("{}{help}", self.state_equal(*mine, *theirs)));
                         }
                     }
                 }

@@ -1,0 +1,283 @@
+//! Whether operands fit their spec where extents are symbols, or expressions of symbols.
+//!
+//! Extents that are known to be equal are taken for one. Where operands do not fit so, values of the symbols are looked for that
+//! all facts allow and with which the extents, which are numbers then, do not fit. What is refused has such values; what is not
+//! decided within the limits passes.
+
+use super::Verifier;
+use crate::ast::CmpOp;
+use crate::expr::prove::{self, Assumptions, Budget};
+use crate::expr::{Dim, VarId, VarInfo};
+use crate::program::{Fact, Program, differences};
+use std::collections::HashMap;
+
+/// Most proofs of one program that two extents are equal.
+const MAX_PROOFS: usize = 1 << 10;
+/// Steps of one of them.
+const MAX_PROOF_STEPS: usize = 10_000;
+/// Most values that are tried for symbols, of all specs of one program.
+const MAX_LOOKS: usize = 1 << 16;
+/// Most of them for one spec.
+const MAX_LOOKS_OF_ONE: usize = 1 << 11;
+/// Most different extents of one spec that are compared with each other.
+const MAX_COMPARED: usize = 16;
+/// Most symbols that get values for one spec.
+const MAX_SYMBOLS: usize = 64;
+/// Most facts that are looked at for one spec.
+const MAX_FACTS: usize = 64;
+
+/// What a symbol is.
+pub(super) type Value = (VarId, i64);
+
+/// What is asked of symbols alone where a statement stands.
+#[derive(Clone)]
+pub(super) struct Asked {
+    all: Vec<(Dim, CmpOp, Dim)>,
+    /// Whether all of these hold, or not all of them.
+    hold: bool,
+}
+
+/// What was decided of one program, and what is left to decide the rest.
+pub(super) struct Questions {
+    proofs: usize,
+    looks: usize,
+    /// Whether two extents are equal wherever they stand.
+    equal: HashMap<(Dim, Dim), bool>,
+    facts: Option<Assumptions>,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        let equal = HashMap::new();
+        Questions { proofs: MAX_PROOFS, looks: MAX_LOOKS, equal, facts: None }
+    }
+}
+
+impl Asked {
+    /// What a condition says of symbols alone where it holds, or where it does not.
+    pub(super) fn of(p: &Program, cond: &[(Dim, CmpOp, Dim)], hold: bool) -> Option<Asked> {
+        let known = |dim: Dim| p.arena.vars_of(dim).iter().all(|v| p.symbols.contains(v));
+        let all: Vec<_> = cond.iter().filter(|(a, _, b)| known(*a) && known(*b)).copied().collect();
+        // Where one of several does not hold it may be one that is left out.
+        let says = if hold { !all.is_empty() } else { all.len() == cond.len() };
+        says.then_some(Asked { all, hold })
+    }
+
+    fn vars(&self, p: &Program) -> Vec<VarId> {
+        let both = |(a, _, b): &(Dim, CmpOp, Dim)| [p.arena.vars_of(*a), p.arena.vars_of(*b)];
+        self.all.iter().flat_map(both).flatten().collect()
+    }
+
+    /// Whether it is so with these values; none where one is missing.
+    fn is_kept(&self, p: &Program, value: &dyn Fn(VarId) -> Option<i64>) -> Option<bool> {
+        if self.vars(p).iter().any(|v| value(*v).is_none()) {
+            return None;
+        }
+        let side = |dim| p.arena.eval(dim, value).ok();
+        let one = |(a, op, b): &(Dim, CmpOp, Dim)| Some(op.holds(side(*a)?, side(*b)?));
+        let answers: Option<Vec<bool>> = self.all.iter().map(one).collect();
+        Some(answers.is_some_and(|all| all.iter().all(|held| *held) == self.hold))
+    }
+}
+
+impl Verifier<'_> {
+    /// Extents with one of those that are known to be equal in the place of all of them.
+    pub(super) fn unified(&mut self, shapes: &[Vec<Dim>], asked: &[Asked]) -> Vec<Vec<Dim>> {
+        let mut kept: Vec<Dim> = vec![];
+        let mut unified = shapes.to_vec();
+        for dim in unified.iter_mut().flatten() {
+            if dim.as_const().is_some() || kept.contains(dim) {
+                continue;
+            }
+            match kept.iter().find(|other| self.is_equal(**other, *dim, asked)) {
+                Some(same) => *dim = *same,
+                None if kept.len() < MAX_COMPARED => kept.push(*dim),
+                None => {}
+            }
+        }
+        unified
+    }
+
+    /// Whether two extents are proven to be equal.
+    pub(super) fn is_equal(&mut self, x: Dim, y: Dim, asked: &[Asked]) -> bool {
+        if x == y {
+            return true;
+        }
+        if asked.is_empty()
+            && let Some(known) = self.questions.equal.get(&(x, y))
+        {
+            return *known;
+        }
+        let Some(left) = self.questions.proofs.checked_sub(1) else { return false };
+        self.questions.proofs = left;
+        let p = self.p;
+        let facts = self.questions.facts.get_or_insert_with(|| p.assumptions());
+        let of_all = facts.len();
+        for (a, op, b) in asked.iter().filter(|asked| asked.hold).flat_map(|asked| &asked.all) {
+            differences(&p.arena, *a, *op, *b).into_iter().for_each(|d| facts.push(&p.arena, d));
+        }
+        let mut budget = Budget::new(MAX_PROOF_STEPS);
+        let mut below = |x, y| prove::proves(&p.arena, (x, y, 0), facts, &mut budget);
+        let equal = below(x, y) && below(y, x);
+        facts.truncate(of_all);
+        if asked.is_empty() {
+            self.questions.equal.insert((x, y), equal);
+        }
+        equal
+    }
+
+    /// Whether there is nothing left to decide more with.
+    pub(super) fn has_decided_enough(&self) -> bool {
+        self.questions.proofs == 0
+    }
+
+    /// Values of the symbols of extents, of which all is kept that is said and asked of them, with which they do not fit.
+    pub(super) fn misfit(
+        &mut self,
+        shapes: &[Vec<Dim>],
+        asked: &[Asked],
+        fits: &dyn Fn(&[Vec<i64>]) -> bool,
+    ) -> Option<Vec<Value>> {
+        let p = self.p;
+        let mut symbols: Vec<VarId> = vec![];
+        for var in shapes.iter().flatten().flat_map(|d| p.arena.vars_of(*d)) {
+            if !p.symbols.contains(&var) {
+                return None;
+            }
+            if !symbols.contains(&var) {
+                symbols.push(var);
+            }
+        }
+        let own = symbols.len();
+        let mut search = Search { p, symbols, own, facts: vec![], asked, values: vec![], looks: 0 };
+        search.looks = self.questions.looks.min(MAX_LOOKS_OF_ONE);
+        self.questions.looks -= search.looks;
+        let wrong = |values: &[Value]| {
+            let side = |d: &Dim| p.arena.eval(*d, &|v| of(values, v)).ok().filter(|n| *n >= 0);
+            let shape = |shape: &Vec<Dim>| shape.iter().map(side).collect();
+            let numbers: Option<Vec<Vec<i64>>> = shapes.iter().map(shape).collect();
+            numbers.is_some_and(|shapes| !fits(&shapes))
+        };
+        let found = search.connect() && search.choose(&wrong);
+        self.questions.looks += search.looks;
+        found.then(|| search.values[..own].to_vec())
+    }
+}
+
+/// The value that a symbol has.
+fn of(values: &[Value], symbol: VarId) -> Option<i64> {
+    values.iter().find(|(v, _)| *v == symbol).map(|(_, n)| *n)
+}
+
+struct Search<'a> {
+    p: &'a Program,
+    /// Those of extents, then those that facts connect with them.
+    symbols: Vec<VarId>,
+    /// How many are those of extents.
+    own: usize,
+    /// The facts about them.
+    facts: Vec<&'a Fact>,
+    asked: &'a [Asked],
+    /// What the first symbols are.
+    values: Vec<Value>,
+    /// How many values may still be tried.
+    looks: usize,
+}
+
+impl Search<'_> {
+    /// Finds the symbols on which those of the extents depend; not, where there are too many.
+    fn connect(&mut self) -> bool {
+        let of_fact = |fact: &Fact| {
+            let sides = [fact.lhs, fact.rhs].map(|side| self.p.arena.vars_of(side));
+            sides.concat()
+        };
+        let mut left: Vec<(Option<&Fact>, Vec<VarId>)> =
+            self.p.facts.iter().map(|fact| (Some(fact), of_fact(fact))).collect();
+        left.extend(self.asked.iter().map(|asked| (None, asked.vars(self.p))));
+        loop {
+            let about = |vars: &Vec<VarId>| vars.iter().any(|v| self.symbols.contains(v));
+            let (near, far): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, v)| about(v));
+            if near.is_empty() {
+                return true;
+            }
+            for (fact, vars) in near {
+                self.facts.extend(fact);
+                for var in vars {
+                    if !self.symbols.contains(&var) {
+                        self.symbols.push(var);
+                    }
+                }
+            }
+            if self.symbols.len() > MAX_SYMBOLS || self.facts.len() > MAX_FACTS {
+                return false;
+            }
+            left = far;
+        }
+    }
+
+    /// Chooses values of all symbols, such that the extents do not fit. Recursion ends: each time one more has a value.
+    fn choose(&mut self, wrong: &dyn Fn(&[Value]) -> bool) -> bool {
+        let at = self.values.len();
+        if at == self.own && !wrong(&self.values) {
+            return false;
+        }
+        let Some(symbol) = self.symbols.get(at).copied() else { return true };
+        for value in self.candidates(symbol) {
+            let Some(left) = self.looks.checked_sub(1) else { return false };
+            self.looks = left;
+            self.values.push((symbol, value));
+            if self.is_kept() && self.choose(wrong) {
+                return true;
+            }
+            self.values.truncate(at);
+        }
+        false
+    }
+
+    /// Whether all is kept that can be decided.
+    fn is_kept(&self) -> bool {
+        let value = |v| of(&self.values, v);
+        let kept = |fact: &&Fact| matches!(fact.holds(self.p, &value), Ok(None | Some(true)));
+        self.facts.iter().all(kept)
+            && self.asked.iter().all(|asked| asked.is_kept(self.p, &value) != Some(false))
+    }
+
+    /// Values of a symbol to try: those that no other one has are the first.
+    fn candidates(&self, symbol: VarId) -> Vec<i64> {
+        /// Small ones, and some of which tiles are made.
+        const SOME: [i64; 12] = [5, 7, 11, 13, 17, 64, 100, 128, 1000, 1024, 4096, 65536];
+        /// How many of the least are tried.
+        const FEW: i64 = 8;
+        let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(symbol);
+        let div = div.max(1);
+        let up = |v: i64| v.checked_add(v.checked_neg()?.rem_euclid(div));
+        let mut near: Vec<i64> = self.values.iter().rev().map(|(_, n)| *n).collect();
+        // What facts compare it with.
+        let value = |v| of(&self.values, v);
+        for fact in &self.facts {
+            for (own, other) in [(fact.lhs, fact.rhs), (fact.rhs, fact.lhs)] {
+                if self.p.arena.var_id(own) == Some(symbol)
+                    && let Ok(n) = self.p.arena.eval(other, &value)
+                {
+                    near.push(n);
+                }
+            }
+        }
+        let mut all: Vec<i64> = SOME.iter().filter_map(|n| up((*n).max(lo))).collect();
+        all.extend((0..FEW).filter_map(|i| up(lo)?.checked_add(i.checked_mul(div)?)));
+        let around =
+            |n: &i64| [up(*n), up(*n).and_then(|n| n.checked_add(div)), n.checked_sub(div)];
+        all.extend(near.iter().flat_map(around).flatten().filter_map(up));
+        all.extend(hi.map(|hi| hi - hi.rem_euclid(div)));
+        let (new, used): (Vec<i64>, Vec<i64>) =
+            all.into_iter().partition(|n| !self.values.iter().any(|(_, other)| other == n));
+        let mut all = [new, used].concat();
+        let mut seen = vec![];
+        all.retain(|v| {
+            let fits = *v >= lo && hi.is_none_or(|hi| *v <= hi) && !seen.contains(v);
+            seen.push(*v);
+            fits
+        });
+        all
+    }
+}
