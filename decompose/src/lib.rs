@@ -28,9 +28,11 @@ mod rest;
 mod rewrite;
 mod schedule;
 mod solve;
+mod stated;
+mod unstated;
 
 pub use carbyne_atoms::bind::Mismatch;
-pub use instance::choose::{Ranked, Ranking};
+pub use instance::choose::{GivenUp, Ranked, Ranking};
 pub use instance::{Sample, Strategies, own_texts};
 pub use model::{Estimate, Resource, Use};
 pub use named::check as check_named;
@@ -39,6 +41,7 @@ pub use schedule::modulo::problem::Unsolvable;
 pub use schedule::modulo::report::{InFlight, LoopSchedule, RingDepth, Steady, Timed};
 pub use schedule::modulo::schedule::Proof;
 pub use solve::{Leaf, Search, Searched};
+pub use unstated::Unstated;
 
 /// What the tests of this package look at. No part of the interface: it changes without notice.
 #[doc(hidden)]
@@ -95,6 +98,8 @@ pub struct Decomposed {
     pub origins: Origins,
     /// What was looked at for each kernel that a strategy has decomposed.
     pub rankings: Vec<Ranking>,
+    /// Facts about symbols with which kernels that strategies write would be faster.
+    pub unstated: Vec<Unstated>,
     /// The tree that `tile_level` was printed from; none where that is the text that was decomposed.
     printed: Option<Module>,
     /// The tree before loops got their stages, where some have any.
@@ -292,6 +297,7 @@ fn attempt(
     let generated = Generated { module, src };
     let (planned, rankings) = plan(&generated, &program, table, options, &mut names, 0)?;
     let made = parents(&planned);
+    let (unstated, lacking) = unstated::of(&generated, &program, &planned, &rankings);
     // Views that strategies take are of the newest version.
     let version = if planned == *module { module.version } else { FORMAT_VERSION };
     let staged = is_staged(&planned).then(|| Module { version, ..planned.clone() });
@@ -345,7 +351,7 @@ fn attempt(
     let tile_level = printed.as_ref().map_or_else(|| src.to_owned(), text::print);
     let said = Said::of(module);
     warnings.extend(solution.warnings.drain(..).filter(|d| said.concerns(d)));
-    let warnings = warnings.into_iter().map(|d| program.noted(d)).collect();
+    let warnings = lacking.into_iter().chain(warnings).map(|d| program.noted(d)).collect();
     written.inherit_executors();
     let (module, text, atomic) = generated.read_again(&written)?;
     Ok(Decomposed {
@@ -361,6 +367,7 @@ fn attempt(
         warnings,
         origins,
         rankings,
+        unstated,
         printed,
         staged,
     })

@@ -397,7 +397,7 @@ fn memory_run(
         let together = offset::together(&p.arena, p.tensors[t].offset, &steps, &run);
         if together < n {
             let found = (bits(together) / 8).max(1).min(align);
-            return Err(Mismatch::Align { operand: operand.name, want: align, found });
+            return Err(Mismatch::Align { operand: operand.name, want: align, found, facts: vec![] });
         }
         return Ok(Some(run));
     }
@@ -415,7 +415,9 @@ fn memory_run(
         found = found.min(8 << sw.base().min(30));
     }
     if found % (8 * align) != 0 {
-        return Err(Mismatch::Align { operand: operand.name, want: align, found: found / 8 });
+        // Searches reject many, and explain few: which facts are missing is looked for by who says so.
+        let (operand, want, found) = (operand.name, align, found / 8);
+        return Err(Mismatch::Align { operand, want, found, facts: vec![] });
     }
     Ok(None)
 }
