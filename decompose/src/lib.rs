@@ -159,6 +159,8 @@ fn is_staged(module: &Module) -> bool {
 pub struct Options {
     /// How long layouts are searched for.
     pub search: Search,
+    /// The same while instances of strategies are compared, where that is not as long.
+    pub choosing: Option<Search>,
     /// Where kernel-level specs get their dataflow from.
     pub strategies: Strategies,
     /// Whether operations of loops stay in the order of the text, as they do where no modulo schedule is found. For tests.
@@ -910,9 +912,13 @@ fn planned_once(
 ) -> Result<WithBodies, Diagnostics> {
     let machine = options.machine(table);
     let model = model::Model::new(table, &machine);
+    let search = options.choosing.unwrap_or(options.search);
     let solve = |module: &Module, ordered: bool| {
-        let tried = |budget| trial(module, generated.src, table, (options, budget), ordered);
-        let all = options.search.budget;
+        let tried = |budget| {
+            let search = Search { budget, ..search };
+            trial(module, generated.src, table, (options, search), ordered)
+        };
+        let all = search.budget;
         let few = tried(all.min(TRIAL_BUDGET));
         // Where there is nothing yet to compare it with, it is worth the whole search.
         let ended = |e: &Diagnostics| e.iter().any(|d| d.code == Code::Budget);
@@ -994,7 +1000,7 @@ fn trial(
     module: &Module,
     src: &str,
     table: &AtomTable,
-    (options, budget): (&Options, u64),
+    (options, search): (&Options, Search),
     ordered: bool,
 ) -> Result<instance::choose::Trial, Diagnostics> {
     let bodies = |s: &Stmt| !matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_none());
@@ -1006,7 +1012,6 @@ fn trial(
     let planned = (module.clone().into_owned(), vec![]);
     let by = (options, &[][..], Staging::ALL);
     let tiles = tiles(&generated, planned, program, table, &mut names, by)?;
-    let search = Search { budget, ..options.search };
     let (_, solution) = solved(&generated, tiles, table, search, ordered, &mut names)?;
     // Of each kernel's own grid; what is written by hand is in it.
     let all = || solution.estimates.iter().map(|(_, estimate)| estimate);

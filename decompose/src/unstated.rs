@@ -70,17 +70,18 @@ pub(crate) fn of(
 fn of_given_up(module: &Module, ranking: &Ranking, given_up: &GivenUp) -> Diagnostic {
     let GivenUp { by, cycles, why, facts } = given_up;
     let message = format!("{by} cannot be written for all sizes of the symbols");
-    let mut d = Diagnostic::warning(Code::Unstated, ranking.span, message).label(why.clone());
-    if let Some(own) = ranking.instances.first() {
-        let takes = own.cycles.or(own.bound).unwrap_or_default();
-        d = d.note(format!(
-            "{} is written instead: {takes:.0} cycles are estimated, {cycles:.0} of the other",
-            own.by
-        ));
-    }
-    d.help(match &facts[..] {
-        [] => "say more of the symbols, what they are at least and what divides them: `where M > 0, N % 64 == 0`"
-            .to_owned(),
+    let d = Diagnostic::warning(Code::Unstated, ranking.span, message).label(why.clone());
+    let Some(own) = ranking.instances.first() else { return d };
+    let takes = own.cycles.or(own.bound).unwrap_or_default();
+    let name = own.by.split('[').next().unwrap_or_default();
+    d.note(format!(
+        "{} is written instead: {takes:.0} cycles are estimated, {cycles:.0} of the other",
+        own.by
+    ))
+    .help(match &facts[..] {
+        [] => format!(
+            "define sizes that are always the same by `let`; to take what is written, pin `by={name}`"
+        ),
         facts => format!("state {}, if it is so", stated::said(module, facts)),
     })
 }

@@ -143,7 +143,7 @@ impl Mismatch {
 
     /// With the facts that would make it match, where they are about alignment and not known yet.
     #[must_use]
-    pub(crate) fn lacking(mut self, missing: impl FnOnce() -> Vec<Fact>) -> Self {
+    pub fn lacking(mut self, missing: impl FnOnce() -> Vec<Fact>) -> Self {
         if let Mismatch::Align { facts, .. } = &mut self
             && facts.is_empty()
         {

@@ -8,10 +8,11 @@ use crate::{Io, input, json, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_atoms::docs::series_of;
 use carbyne_decompose::explain::{
-    Choice, Considered, Explained, Explanation, Fix, Question, explain,
+    Choice, Considered, Explained, Explanation, Faster, Fix, Question, Wider, explain,
 };
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, StmtKind};
+use carbyne_ir::leaf::Fact;
 use carbyne_ir::span::{LineIndex, Span};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -128,6 +129,9 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
             let _ = writeln!(out, "  {}", sanitize(note));
         }
     }
+    for one in found.faster.iter().filter(|_| !why) {
+        faster(one, line(one.origin), &mut out);
+    }
     for one in found.rankings.iter().filter(|_| !why) {
         ranking::explained(one, line(one.span), &mut out);
     }
@@ -177,9 +181,20 @@ fn ways(found: &Explanation, line: impl Fn(Span) -> usize, out: &mut String) {
     }
 }
 
+/// What would be chosen if more were stated of symbols.
+fn faster(one: &Faster, at: usize, out: &mut String) {
+    let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
+    let ((by, own), (instead, others)) = (&one.with, &one.without);
+    let _ = writeln!(out, "line {at}: with {}: {by}{}", one.said, cycles(*own));
+    let _ = writeln!(out, "  instead of {instead}{}", cycles(*others));
+}
+
 fn choice(c: &Choice, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", sanitize(&c.text));
     let _ = writeln!(out, "  chosen: {}, {:.0} cycles", c.chosen, c.cycles);
+    if let Some(w) = &c.wider {
+        let _ = writeln!(out, "  with {} this is a {}-byte copy, {}", w.said, w.bytes, w.atom);
+    }
     for (other, cycles) in &c.others {
         let _ = writeln!(out, "  or: {other}, {cycles:.0} cycles ({:+.0})", cycles - c.cycles);
     }
@@ -250,6 +265,14 @@ fn object(found: &Explanation, source: &Source) -> Value {
         "refused": found.refused.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "warnings": found.warnings.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "decomposed": found.decomposed,
+        "faster": found.faster.iter().map(|f| json!({
+            "line": line(f.origin),
+            "facts": facts(&f.facts),
+            "by": f.with.0,
+            "cycles": f.with.1,
+            "instead_of": f.without.0,
+            "instead_of_cycles": f.without.1,
+        })).collect::<Vec<_>>(),
         "rankings": found.rankings.iter().map(ranking::object).collect::<Vec<_>>(),
         "ways": found.ways.iter().map(|w| json!({
             "line": line(w.origin),
@@ -271,6 +294,7 @@ fn object(found: &Explanation, source: &Source) -> Value {
             "spec": c.text,
             "chosen": c.chosen,
             "cycles": c.cycles,
+            "wider": c.wider.as_ref().map(wider),
             "others": c.others.iter().map(|(o, n)| json!({"choice": o, "cycles": n})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "leaves": found.leaves.iter().map(|l| json!({
@@ -293,8 +317,17 @@ fn atom(c: &Considered) -> Value {
         "matches": c.mismatch.is_none(),
         "mismatch": c.mismatch.as_ref().map(ToString::to_string),
         "help": c.mismatch.as_ref().map(carbyne_decompose::Mismatch::help),
+        "facts": c.mismatch.as_ref().map(|m| facts(m.facts())).unwrap_or_default(),
         "fix": c.fix.as_ref().map(fix),
     })
+}
+
+fn facts(all: &[Fact]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+fn wider(w: &Wider) -> Value {
+    json!({ "facts": facts(&w.facts), "atom": w.atom, "bytes": w.bytes })
 }
 
 fn fix(f: &Fix) -> Value {

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// counted, and what is computed of some may be a number that stands for something else.
 const LARGEST: [i64; 6] = [i64::MAX, 1 << 20, 4096, 3000, 1000, 250];
 /// What symbols may be divided by for the sake of an instance.
-const DIVISORS: [i64; 2] = [8, 64];
+const DIVISORS: [i64; 4] = [8, 64, 128, 256];
 /// How many tiles there may be in tests of conditions: they hold for all numbers of tiles, or for few of these.
 const TILES: [i64; 8] = [1, 2, 3, 5, 7, 12, 31, 64];
 
