@@ -87,6 +87,8 @@ pub struct Decomposed {
     pub certificates: Vec<Certificate>,
     /// The best choices that were found, best first. Spec ids are those of `tile`.
     pub leaves: Vec<Leaf>,
+    /// The best choices for each kernel that has operations on tiles. Spec ids are those of `tile`.
+    pub chosen: Vec<Leaf>,
     /// What each kernel takes, in text order. Spec ids are those of `tile`.
     pub estimates: Vec<(SpecId, Estimate)>,
     /// How far the search went.
@@ -230,7 +232,9 @@ pub fn decompose_by(
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    attempt(given, module, src, table, options, &[], Staging::ALL).map_err(|errors| {
+    let found = attempt(given, module, src, table, options, &[], Staging::ALL);
+    let found = found.map(|d| unstated::with_narrow(module, src, d, table));
+    found.map_err(|errors| {
         let errors = pins::blame_each(module, src, table, options, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
@@ -364,6 +368,7 @@ fn attempt(
         tile: program,
         certificates: solution.certificates,
         leaves: solution.leaves,
+        chosen: solution.chosen,
         estimates: solution.estimates,
         searched: solution.searched,
         warnings,

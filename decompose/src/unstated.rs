@@ -1,12 +1,15 @@
 //! What is said where a faster kernel is not written since a fact about symbols is not stated.
 
+use crate::explain::Width;
+use crate::explain::wider::Widening;
 use crate::stated;
-use crate::{Generated, GivenUp, Ranking};
-use carbyne_atoms::{missing, tensor_map};
+use crate::{Decomposed, Generated, GivenUp, Ranking};
+use carbyne_atoms::{AtomTable, missing, tensor_map};
 use carbyne_ir::ast::{FORMAT_VERSION, Module, Spec, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::leaf::Fact;
-use carbyne_ir::program::Program;
+use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
@@ -65,6 +68,65 @@ pub(crate) fn of(
         all.push(Unstated { span: spec.span, facts });
     }
     (all, warnings)
+}
+
+/// The same program, with a warning for each place where factors of a product are read a few bytes at once that could be
+/// copied as vectors if more were stated of symbols.
+pub(crate) fn with_narrow(
+    module: &Module,
+    src: &str,
+    mut d: Decomposed,
+    table: &AtomTable,
+) -> Decomposed {
+    let p = &d.tile;
+    if p.symbols.is_empty() {
+        return d;
+    }
+    // Where each stands, what is read, its bytes now and then, and the facts.
+    let mut all: Vec<(Span, Vec<String>, (i64, i64), Vec<Fact>)> = vec![];
+    let mut widening = Widening::new(module, src, &d, table);
+    for best in &d.chosen {
+        let kind = |(id, _): &(SpecId, String)| p.specs[*id].kind;
+        let multiplies = |kind| matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        if !best.choices.iter().map(kind).any(multiplies) {
+            continue;
+        }
+        for (id, _) in best.choices.iter().filter(|c| kind(c) == SpecKind::Move) {
+            let Some(t) = p.specs[*id].input_tensors().next() else { continue };
+            if p.buffer_of(t).memory != Some(Memory::Gl) {
+                continue;
+            }
+            let Some(Width::With(wider)) = widening.of(*id) else { continue };
+            let (span, name) =
+                (d.origins.span(p.specs[*id].node), p.tensor_name(p.buffer_of(t).tensor));
+            let own = match all.iter_mut().find(|(at, ..)| at.is_at(span)) {
+                Some(own) => own,
+                None => {
+                    all.push((span, vec![], (wider.instead_of, wider.bytes), vec![]));
+                    let Some(own) = all.last_mut() else { continue };
+                    own
+                }
+            };
+            if !own.1.contains(&name) {
+                own.1.push(name);
+            }
+            let more = wider.facts.into_iter().filter(|fact| !own.3.contains(fact));
+            own.3.extend(more.collect::<Vec<_>>());
+        }
+    }
+    for (span, names, (now, then), facts) in all {
+        let message = format!("{} {} read {now} bytes at once", names.join(" and "), be(&names));
+        let warning = Diagnostic::warning(Code::Unstated, span, message)
+            .label(format!("vectors of {then} bytes are not known to be aligned and whole"))
+            .help(format!("state {}, if it is so", stated::said(module, &facts)));
+        d.warnings.push(d.tile.noted(warning));
+        d.unstated.push(Unstated { span, facts });
+    }
+    d
+}
+
+fn be(names: &[String]) -> &'static str {
+    if names.len() == 1 { "is" } else { "are" }
 }
 
 fn of_given_up(module: &Module, ranking: &Ranking, given_up: &GivenUp) -> Diagnostic {

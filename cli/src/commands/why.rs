@@ -1,5 +1,7 @@
 //! `carbyne explain FILE`: which instructions were considered, and why they were taken or not.
 
+mod brief;
+
 use super::ranking;
 use crate::args::{Explain, ReportFormat};
 use crate::failure::{Failure, Outcome, Source};
@@ -8,7 +10,7 @@ use crate::{Io, input, json, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_atoms::docs::series_of;
 use carbyne_decompose::explain::{
-    Choice, Considered, Explained, Explanation, Faster, Fix, Question, Wider, explain,
+    Choice, Considered, Explained, Explanation, Faster, Fix, Question, Wider, Width, explain,
 };
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, StmtKind};
@@ -34,7 +36,9 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     {
         return Err(nothing(&question, &found, &source, &spec_lines(&module, &source)));
     }
+    let focused = line.is_some() || args.why.is_some();
     let text = match args.format {
+        ReportFormat::Text if !args.all && !focused => brief::text(&found, &source, &table),
         ReportFormat::Text => text(&found, &source, &table, args.why.is_some()),
         ReportFormat::Json => format!("{}\n", object(&found, &source)),
     };
@@ -114,24 +118,7 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     let lines = LineIndex::new(&source.text);
     let texts = Texts { table, source: &lines, generated: &generated, why, helps: true };
     let line = |span: Span| texts.source.line(span.start);
-    let mut out = String::new();
-    for d in &found.warnings {
-        let said = sanitize(&d.to_string());
-        let _ = writeln!(out, "warning: {said} (line {})", line(d.span));
-        for more in std::iter::once(&d.label).chain(&d.notes).chain(&d.help) {
-            let _ = writeln!(out, "  {}", sanitize(more));
-        }
-    }
-    for d in &found.refused {
-        let _ =
-            writeln!(out, "not decomposed: {} (line {})", sanitize(&d.to_string()), line(d.span));
-        for note in d.notes.iter().chain(&d.help) {
-            let _ = writeln!(out, "  {}", sanitize(note));
-        }
-    }
-    for one in found.faster.iter().filter(|_| !why) {
-        faster(one, line(one.origin), &mut out);
-    }
+    let mut out = head(found, line);
     for one in found.rankings.iter().filter(|_| !why) {
         ranking::explained(one, line(one.span), &mut out);
     }
@@ -158,6 +145,39 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
         let _ = write!(out, "line {at}{generated}: {leaf}\n{answer}");
     }
     out
+}
+
+/// What is said first: warnings, why there is no result, and what would be faster.
+fn head(found: &Explanation, line: impl Fn(Span) -> usize) -> String {
+    let mut out = String::new();
+    for d in &found.warnings {
+        let said = sanitize(&d.to_string());
+        let _ = writeln!(out, "warning: {said} (line {})", line(d.span));
+        for more in std::iter::once(&d.label).chain(&d.notes).chain(&d.help) {
+            let _ = writeln!(out, "  {}", sanitize(more));
+        }
+    }
+    for d in &found.refused {
+        let _ =
+            writeln!(out, "not decomposed: {} (line {})", sanitize(&d.to_string()), line(d.span));
+        for note in d.notes.iter().chain(&d.help) {
+            let _ = writeln!(out, "  {}", sanitize(note));
+        }
+    }
+    for one in &found.faster {
+        faster(one, line(one.origin), &mut out);
+    }
+    out
+}
+
+/// Why a copy does not move more at once.
+fn width(w: &Width) -> String {
+    match w {
+        Width::With(Wider { said, bytes, atom, .. }) => {
+            format!("with {said} this is a {bytes}-byte copy, {atom}")
+        }
+        Width::Not { atom, why } => format!("no {atom}: {}", sanitize(&why.to_string())),
+    }
 }
 
 /// Strategies that have what is asked for, and by what pin they are taken.
@@ -193,7 +213,7 @@ fn choice(c: &Choice, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", sanitize(&c.text));
     let _ = writeln!(out, "  chosen: {}, {:.0} cycles", c.chosen, c.cycles);
     if let Some(w) = &c.wider {
-        let _ = writeln!(out, "  with {} this is a {}-byte copy, {}", w.said, w.bytes, w.atom);
+        let _ = writeln!(out, "  {}", width(w));
     }
     for (other, cycles) in &c.others {
         let _ = writeln!(out, "  or: {other}, {cycles:.0} cycles ({:+.0})", cycles - c.cycles);
@@ -326,8 +346,11 @@ fn facts(all: &[Fact]) -> Vec<String> {
     all.iter().map(ToString::to_string).collect()
 }
 
-fn wider(w: &Wider) -> Value {
-    json!({ "facts": facts(&w.facts), "atom": w.atom, "bytes": w.bytes })
+fn wider(w: &Width) -> Value {
+    match w {
+        Width::With(w) => json!({ "facts": facts(&w.facts), "atom": w.atom, "bytes": w.bytes }),
+        Width::Not { atom, why } => json!({ "atom": atom, "mismatch": why.to_string() }),
+    }
 }
 
 fn fix(f: &Fix) -> Value {

@@ -8,12 +8,12 @@ mod edit;
 mod fix;
 mod site;
 mod ways;
-mod wider;
+pub(crate) mod wider;
 
 pub use crate::leaves::{leaves, of_blocks};
 pub use edit::{Edit, Fix};
 pub use ways::{Way, Without};
-pub use wider::Wider;
+pub use wider::{Wider, Width};
 
 use crate::matching::{self, Mismatch};
 use crate::solve::{Search, copy};
@@ -26,7 +26,7 @@ use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::{LineIndex, Span};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ways::Ways;
 use wider::{Widening, lacking, side};
 
@@ -85,6 +85,8 @@ pub struct Explained {
     pub spec: SpecId,
     /// Its statement: of the module that is explained, or of the decomposed one.
     pub node: NodeId,
+    /// Whether it is a part of what the solver has written for an operation that `choices` are about.
+    pub chosen: bool,
     /// The row that implements it.
     pub atom: Option<String>,
     /// Every row for specs of its kind, those that match first, then the nearest.
@@ -119,8 +121,8 @@ pub struct Choice {
     pub others: Vec<(String, f64)>,
     /// Cycles of the kernel as chosen.
     pub cycles: f64,
-    /// Of a copy, what would move more at once if more were stated of symbols.
-    pub wider: Option<Wider>,
+    /// Of a copy from or to global memory, why it does not move more at once, where something does.
+    pub wider: Option<Width>,
 }
 
 /// Facts about symbols with which a kernel-level spec would be decomposed to less: stated, and tried.
@@ -271,9 +273,14 @@ impl Ask<'_> {
             .collect();
         let written_around: BTreeMap<SpecId, Vec<SpecId>> = leaves(program).into_iter().collect();
         let none = BTreeSet::new();
+        let choices = d.chosen.iter().flat_map(|best| &best.choices);
+        let choices: HashSet<NodeKey> =
+            choices.map(|(id, _)| d.tile.specs[*id].node.key()).collect();
         for (id, around) in leaves(&d.program) {
+            let mut own = around.iter().chain([&id]).map(|id| d.program.specs[*id].node.key());
+            let chosen = own.any(|node| choices.contains(&node));
             let node = d.program.specs[id].node;
-            let origin = d.origins.span(node);
+            let origin = self.origin(d, id, &around);
             if !self.on_line(origin) {
                 continue;
             }
@@ -289,7 +296,7 @@ impl Ask<'_> {
                     self.leaf(&at, id, &around, true, atom)
                 }
             };
-            out.leaves.push(explained);
+            out.leaves.push(Explained { chosen, ..explained });
         }
         self.choices(module, d, out);
     }
@@ -367,6 +374,7 @@ impl Ask<'_> {
             generated,
             spec: id,
             node: spec.node,
+            chosen: false,
             atom,
             considered,
         }
@@ -389,6 +397,13 @@ impl Ask<'_> {
         rejected.map(|(_, m)| lacking(p, (src, dst), row, m))
     }
 
+    /// What a leaf was written or generated for; of one that a stage of the solver has made the operation around it.
+    fn origin(&self, d: &Decomposed, id: SpecId, around: &[SpecId]) -> Span {
+        let own = std::iter::once(&id).chain(around.iter().rev());
+        let mut spans = own.map(|id| d.origins.span(d.program.specs[*id].node));
+        spans.find(|span| !span.is_nowhere()).unwrap_or_default()
+    }
+
     /// What strategies choose where all facts are stated that were found to be missing.
     fn faster(
         &self,
@@ -400,7 +415,10 @@ impl Ask<'_> {
         let own = |span: Span| {
             let narrow = choices.iter().filter(move |c| c.origin.is_at(span));
             let unstated = d.unstated.iter().filter(move |u| u.span.is_at(span));
-            let narrow = narrow.filter_map(|c| c.wider.as_ref()).flat_map(|w| &w.facts);
+            let narrow = narrow.flat_map(|c| match &c.wider {
+                Some(Width::With(wider)) => &wider.facts[..],
+                Some(Width::Not { .. }) | None => &[],
+            });
             let mut all: Vec<Fact> = vec![];
             for fact in unstated.flat_map(|u| &u.facts).chain(narrow) {
                 if !all.contains(fact) {
@@ -420,6 +438,10 @@ impl Ask<'_> {
             let best = |r: &Ranking| r.instances.first().map(|one| (one.by.clone(), one.cycles));
             let other = all.iter().find(|r| r.span.is_at(ranking.span)).and_then(best);
             let (Some(with), Some(without)) = (other, best(ranking)) else { continue };
+            // That they have changed the numbers in the places of symbols is no reason to state them.
+            if !with.1.zip(without.1).is_some_and(|(with, without)| with < without) {
+                continue;
+            }
             let said = stated::said(module, &facts);
             out.push(Faster { origin: ranking.span, facts, said, with, without });
         }
@@ -427,16 +449,16 @@ impl Ask<'_> {
     }
 
     fn choices(&self, module: &Module, d: &Decomposed, out: &mut Explanation) {
-        let Some(best) = d.leaves.first() else { return };
         let spans = d.tile_level_spans();
         let mut widening = Widening::new(module, self.src, d, self.table);
-        for (id, chosen) in &best.choices {
+        let all = d.chosen.iter().flat_map(|best| best.choices.iter().map(move |c| (best, c)));
+        for (best, (id, chosen)) in all {
             let origin = d.origins.span(d.tile.specs[*id].node);
             if !self.on_line(origin) {
                 continue;
             }
             let mut others: Vec<(String, f64)> = vec![];
-            for leaf in &d.leaves[1..] {
+            for leaf in &d.leaves {
                 let Some((_, other)) = leaf.choices.iter().find(|(o, _)| o == id) else { continue };
                 if other != chosen && others.iter().all(|(o, _)| o != other) {
                     others.push((other.clone(), leaf.estimate.cycles));

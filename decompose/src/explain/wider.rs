@@ -21,6 +21,22 @@ pub struct Wider {
     pub atom: String,
     /// Bytes that a thread moves by it.
     pub bytes: i64,
+    /// Those that it moves by the row that is chosen.
+    pub instead_of: i64,
+}
+
+/// Whether a copy could be wider.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Width {
+    /// With more facts about symbols.
+    With(Wider),
+    /// The widest row differs from it in something else.
+    Not {
+        /// The row.
+        atom: String,
+        /// Why it does not match.
+        why: Mismatch,
+    },
 }
 
 /// Facts that are stated one after the other, of one operation.
@@ -29,7 +45,7 @@ const MOST_FACTS: usize = 4;
 const MOST_PROGRAMS: usize = 16;
 
 /// Asks for operations of a decomposed program.
-pub(super) struct Widening<'a> {
+pub(crate) struct Widening<'a> {
     module: &'a Module,
     src: &'a str,
     d: &'a Decomposed,
@@ -39,7 +55,7 @@ pub(super) struct Widening<'a> {
 }
 
 impl<'a> Widening<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         module: &'a Module,
         src: &'a str,
         d: &'a Decomposed,
@@ -48,47 +64,50 @@ impl<'a> Widening<'a> {
         Widening { module, src, d, table, with: BTreeMap::new() }
     }
 
-    /// With which facts an operation would be implemented by a row of more bytes: the widest that there is.
-    pub(super) fn of(&mut self, id: SpecId) -> Option<Wider> {
+    /// Why an operation is not implemented by a row of more bytes: the facts with which it would be, by the widest row that
+    /// there is then, or why the widest row does not match. No answer where it is the widest, or a wider one costs more.
+    pub(crate) fn of(&mut self, id: SpecId) -> Option<Width> {
         let p = &self.d.tile;
-        if p.symbols.is_empty() {
-            return None;
-        }
         let own = self.d.certificates.iter().find(|c| c.spec == id)?.atom;
-        let own = bytes(p, id, self.table.get(own)?)?;
+        let instead_of = bytes(p, id, self.table.get(own)?)?;
         let mut rows: Vec<(i64, &Atom)> = self
             .table
             .implementing(p.specs[id].kind)
             .filter_map(|row| Some((bytes(p, id, row)?, row)))
-            .filter(|(bytes, _)| *bytes > own)
+            .filter(|(bytes, _)| *bytes > instead_of)
             .collect();
         rows.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        let mut widest = None;
         for (bytes, row) in rows {
-            let Some(facts) = self.facts(id, row) else { continue };
-            // What matches as it is was not taken since it costs more.
-            if facts.is_empty() {
-                return None;
+            let atom = row.name.to_owned();
+            match self.facts(id, row)? {
+                // What matches as it is was not taken since it costs more.
+                Ok(facts) if facts.is_empty() => return None,
+                Ok(facts) => {
+                    let said = stated::said(self.module, &facts);
+                    return Some(Width::With(Wider { facts, said, atom, bytes, instead_of }));
+                }
+                Err(why) => drop(widest.get_or_insert(Width::Not { atom, why })),
             }
-            let said = stated::said(self.module, &facts);
-            return Some(Wider { facts, said, atom: row.name.to_owned(), bytes });
         }
-        None
+        widest
     }
 
-    /// Facts with which a row implements an operation, none where it does already; no answer where facts alone do not do.
-    fn facts(&mut self, id: SpecId, row: &Atom) -> Option<Vec<Fact>> {
+    /// Facts with which a row implements an operation, none where it does already; or why facts alone do not do.
+    fn facts(&mut self, id: SpecId, row: &Atom) -> Option<Result<Vec<Fact>, Mismatch>> {
         let table = self.table;
         let mut facts: Vec<Fact> = vec![];
         for _ in 0..=MOST_FACTS {
             let Err(mismatch) = implements(self.program(&facts)?, id, row, table)? else {
-                return Some(facts);
+                return Some(Ok(facts));
             };
             let more = mismatch.facts().iter().filter(|fact| !facts.contains(fact));
             let more: Vec<Fact> = more.cloned().collect();
-            if more.is_empty() {
-                return None;
-            }
+            let may_do = !more.is_empty() && facts.len() + more.len() <= MOST_FACTS;
             facts.extend(more);
+            if !may_do || self.program(&facts).is_none() {
+                return Some(Err(mismatch));
+            }
         }
         None
     }
