@@ -233,7 +233,10 @@ pub fn decompose_by(
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
     let found = attempt(given, module, src, table, options, &[], Staging::ALL);
-    let found = found.map(|d| unstated::with_narrow(module, src, d, table));
+    let found = found.map(|d| {
+        let d = unstated::with_given_up(module, src, d, (table, options));
+        unstated::with_narrow(module, src, d, table)
+    });
     found.map_err(|errors| {
         let errors = pins::blame_each(module, src, table, options, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
@@ -303,7 +306,7 @@ fn attempt(
     let generated = Generated { module, src };
     let (planned, rankings) = plan(&generated, &program, table, options, &mut names, 0)?;
     let made = parents(&planned);
-    let (unstated, lacking) = unstated::of(&generated, &program, &planned, &rankings);
+    let (unstated, lacking) = unstated::of_copied(&generated, &program, &planned);
     // Views that strategies take are of the newest version.
     let version = if planned == *module { module.version } else { FORMAT_VERSION };
     let staged = is_staged(&planned).then(|| Module { version, ..planned.clone() });

@@ -2,6 +2,7 @@
 
 use carbyne_ir::ast::{Compare, Module, Stmt, StmtKind, SymDecl};
 use carbyne_ir::leaf::{Fact, listed};
+use carbyne_ir::span::Span;
 use carbyne_ir::text;
 use num_integer::Integer;
 
@@ -57,6 +58,31 @@ fn parsed(name: &str, fact: &Fact) -> Option<Compare> {
     })
 }
 
+/// Changes of the module's text that state facts; none where one is about a symbol of which no facts are stated there.
+pub(crate) fn edits(module: &Module, facts: &[Fact]) -> Option<Vec<(Span, String)>> {
+    let one = |fact: &Fact| {
+        let name = subject(fact)?;
+        let all = module.items.iter().find_map(|stmt| match &stmt.kind {
+            StmtKind::Symbols(all) if declares(stmt, name) => Some(all),
+            _ => None,
+        })?;
+        let (end, word) = match (all.facts.last(), all.names.last()) {
+            (Some(last), _) => (last.rhs.span.end, ","),
+            (None, last) => (last?.span.end, " where"),
+        };
+        Some((Span { start: end, end }, word))
+    };
+    let mut out: Vec<(Span, String)> = vec![];
+    for fact in facts {
+        let (at, word) = one(fact)?;
+        match out.iter_mut().find(|(span, _)| span.is_at(at)) {
+            Some((_, text)) => text.push_str(&format!(", {fact}")),
+            None => out.push((at, format!("{word} {fact}"))),
+        }
+    }
+    Some(out)
+}
+
 /// Facts in the words of the text that declares their symbols: `where N % 8 == 0`, or `sym N{div=8}`.
 pub(crate) fn said(module: &Module, facts: &[Fact]) -> String {
     let (mut all, mut wheres) = (vec![], vec![]);
@@ -98,5 +124,27 @@ mod tests {
         assert_eq!(with(&module, &[divides(8, "L")]), None);
         let (left, right) = ("M".to_owned(), "N".to_owned());
         assert_eq!(with(&module, &[Fact::Equal { left, right }]), None);
+    }
+
+    #[test]
+    fn facts_are_changes_of_the_text() {
+        let changed = |src: &str, facts: &[Fact]| {
+            let module = text::parse(src).expect("parses");
+            let mut text = src.to_owned();
+            for (span, more) in edits(&module, facts)? {
+                text.insert_str(span.start as usize, &more);
+            }
+            Some(text)
+        };
+        let both = [divides(8, "N"), divides(4, "M")];
+        assert_eq!(
+            changed("carbyne 2\nsym M, N where M > 0 typical M=8\n", &both).as_deref(),
+            Some("carbyne 2\nsym M, N where M > 0, N % 8 == 0, M % 4 == 0 typical M=8\n")
+        );
+        assert_eq!(
+            changed("carbyne 2\nsym M, N typical M=8\n", &both[..1]).as_deref(),
+            Some("carbyne 2\nsym M, N where N % 8 == 0 typical M=8\n")
+        );
+        assert_eq!(changed("carbyne 2\nsym M, N\n", &[divides(8, "L")]), None);
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::explain::Width;
 use crate::explain::wider::Widening;
+use crate::instance::choose::WORSE;
 use crate::stated;
-use crate::{Decomposed, Generated, GivenUp, Ranking};
+use crate::{Decomposed, Generated, GivenUp, Options, Ranking, elaborated, ranked};
 use carbyne_atoms::{AtomTable, missing, tensor_map};
 use carbyne_ir::ast::{FORMAT_VERSION, Module, Spec, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::VarInfo;
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Memory;
@@ -22,27 +24,16 @@ pub struct Unstated {
     pub facts: Vec<Fact>,
 }
 
-/// What a choice of strategies for a module lacks, and the warnings that say so. `planned` is the module with their bodies.
-pub(crate) fn of(
+/// What factors that strategies copy before a product lack, and the warnings that say so. `planned` is the module with the
+/// bodies of its kernels.
+pub(crate) fn of_copied(
     generated: &Generated<'_>,
     program: &Program,
     planned: &Module,
-    rankings: &[Ranking],
 ) -> (Vec<Unstated>, Vec<Diagnostic>) {
-    if program.symbols.is_empty() {
-        return (vec![], vec![]);
-    }
     let (mut all, mut warnings) = (vec![], vec![]);
-    for (i, ranking) in rankings.iter().enumerate() {
-        let Some(given_up) = &ranking.given_up else { continue };
-        // What was looked at for a kernel of a spec is said of the spec once.
-        if rankings[..i].iter().any(|r| r.given_up.is_some() && r.span.is_at(ranking.span)) {
-            continue;
-        }
-        warnings.push(of_given_up(generated.module, ranking, given_up));
-        if !given_up.facts.is_empty() {
-            all.push(Unstated { span: ranking.span, facts: given_up.facts.clone() });
-        }
+    if program.symbols.is_empty() {
+        return (all, warnings);
     }
     for (spec, copied) in copied(generated, planned) {
         let pinned = spec.attrs.iter().any(|a| a.key.text == "by");
@@ -68,6 +59,100 @@ pub(crate) fn of(
         all.push(Unstated { span: spec.span, facts });
     }
     (all, warnings)
+}
+
+/// What symbols would be divided by.
+const DIVISORS: [i64; 3] = [8, 64, 256];
+/// How often strategies are chosen with facts, for the sake of one instance.
+const MOST_CHOSEN: usize = 8;
+
+/// The same program, with a warning for each instance that is better than what is written.
+pub(crate) fn with_given_up(
+    module: &Module,
+    src: &str,
+    mut d: Decomposed,
+    (table, options): (&AtomTable, &Options),
+) -> Decomposed {
+    let mut seen: Vec<Span> = vec![];
+    for i in 0..d.rankings.len() {
+        let ranking = &d.rankings[i];
+        let Some(given_up) = ranking.given_up.clone() else { continue };
+        // What was looked at for a kernel of a spec is said of the spec once.
+        if seen.iter().any(|span| span.is_at(ranking.span)) {
+            continue;
+        }
+        let span = ranking.span;
+        seen.push(span);
+        let facts = match given_up.facts.is_empty() {
+            true => chosen_with(module, src, ranking, (table, options)).unwrap_or_default(),
+            false => given_up.facts.clone(),
+        };
+        let given_up = GivenUp { facts, ..given_up };
+        let warning = of_given_up(module, ranking, &given_up);
+        d.warnings.push(d.tile.noted(warning));
+        if !given_up.facts.is_empty() {
+            d.unstated.push(Unstated { span, facts: given_up.facts.clone() });
+        }
+        d.rankings[i].given_up = Some(given_up);
+    }
+    d
+}
+
+/// Facts about symbols, that they are positive and what divides them, with which a better instance than the one that is written is chosen, and can be written.
+fn chosen_with(
+    module: &Module,
+    src: &str,
+    ranking: &Ranking,
+    (table, options): (&AtomTable, &Options),
+) -> Option<Vec<Fact>> {
+    let p = elaborated(module, src).ok()?;
+    let own = ranking.instances.first()?.cycles?;
+    let mut left = MOST_CHOSEN;
+    let mut does = |facts: &[Fact]| {
+        if left == 0 {
+            return false;
+        }
+        left -= 1;
+        let Some(stated) = stated::with(module, facts) else { return false };
+        let Ok(all) = ranked(&stated, src, table, options) else { return false };
+        let found = all.iter().find(|r| r.span.is_at(ranking.span));
+        let best = found.filter(|r| r.given_up.is_none()).and_then(|r| r.instances.first()?.cycles);
+        best.is_some_and(|cycles| cycles * WORSE < own)
+    };
+    // Other facts, and what a symbol usually is, may not allow it.
+    let allowed = |fact: &Fact| {
+        let stated = stated::with(module, std::slice::from_ref(fact));
+        stated.is_some_and(|module| elaborated(&module, src).is_ok())
+    };
+    let of = |fact: &dyn Fn(VarInfo) -> Option<Fact>| -> Vec<Fact> {
+        let infos = p.symbols.iter().map(|symbol| p.arena.var_info(*symbol));
+        infos.filter_map(fact).filter(&allowed).collect()
+    };
+    let positive = of(&|info| {
+        let (smaller, larger) = ("0".to_owned(), info.name);
+        (info.lo < 1).then_some(Fact::Less { smaller, larger })
+    });
+    let divided = |by: i64| {
+        of(&|info| {
+            let (divisor, value) = (by.to_string(), info.name);
+            (info.div % by != 0).then_some(Fact::Divides { divisor, value })
+        })
+    };
+    let mut sets = vec![positive.clone()];
+    sets.extend(DIVISORS.map(|by| [positive.clone(), divided(by)].concat()));
+    sets.retain(|facts| !facts.is_empty());
+    sets.dedup();
+    let mut facts = sets.into_iter().find(|facts| does(facts))?;
+    let mut at = 0;
+    while at < facts.len() && facts.len() > 1 {
+        let mut less = facts.clone();
+        less.remove(at);
+        match does(&less) {
+            true => facts = less,
+            false => at += 1,
+        }
+    }
+    Some(facts)
 }
 
 /// The same program, with a warning for each place where factors of a product are read a few bytes at once that could be

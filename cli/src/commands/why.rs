@@ -249,9 +249,8 @@ fn explained(leaf: &Explained, texts: &Texts<'_>) -> String {
             let fix = c.fix.as_ref().map_or(String::new(), |f| f.steps.join(", then "));
             let _ = writeln!(out, "      {} would match: {}", c.atom, sanitize(&fix));
         } else if let Some(m) = atoms.first().and_then(|c| c.mismatch.as_ref())
-            && texts.why
-            && texts.helps
-            && Some(m.nearness().0) == nearest
+            && (texts.why && texts.helps && Some(m.nearness().0) == nearest
+                || !m.facts().is_empty())
         {
             let _ = writeln!(out, "      {}", sanitize(&m.help()));
         }

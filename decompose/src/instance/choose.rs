@@ -18,7 +18,6 @@ use crate::names::Names;
 use crate::places;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
-use crate::stated;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, limits};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
@@ -31,7 +30,6 @@ use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{self, Program, SpecId};
 use carbyne_ir::span::Span;
 use carbyne_ir::{ast, resolve};
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Instances of a strategy that are looked at where none has groups of threads that multiply.
@@ -49,9 +47,7 @@ const MOST_SYMBOLIC: usize = 64;
 const MOST_SYMBOLIC_SOLVED: usize = 8;
 
 /// How many times as many cycles are more than what estimates tell apart.
-const WORSE: f64 = 1.02;
-/// How often an instance is tried to be written with more facts.
-const MOST_STATED: usize = 8;
+pub(crate) const WORSE: f64 = 1.02;
 
 /// What all kernels of a module share.
 #[derive(Copy, Clone)]
@@ -124,7 +120,8 @@ pub struct GivenUp {
     pub cycles: f64,
     /// Why it cannot be.
     pub why: String,
-    /// Facts about symbols with which it could be: stated, and tried. None where they are not found.
+    /// Facts about symbols with which one as good is written: stated, and tried. None where they are not found, or not
+    /// looked for.
     pub facts: Vec<Fact>,
 }
 
@@ -334,7 +331,7 @@ impl Choosing<'_> {
             if taken != best {
                 trials.take(taken, &mut ranking, &mut refusals);
                 let refused = refused.unwrap_or_default();
-                ranking.given_up = self.given_up(&over, best, taken, refused, &ranking);
+                ranking.given_up = Self::given_up(&over, best, taken, refused, &ranking);
             }
             Ok((module, more, taken))
         });
@@ -482,7 +479,6 @@ impl Choosing<'_> {
 
     /// What is said of the best instance, where another one is taken that is worse by more than estimates tell apart.
     fn given_up(
-        &self,
         over: &Over<'_>,
         best: usize,
         taken: usize,
@@ -498,29 +494,7 @@ impl Choosing<'_> {
             return None;
         }
         let by = over.candidates[best].by.clone();
-        Some(GivenUp { by, cycles, why, facts: self.lacking(over, best).unwrap_or_default() })
-    }
-
-    /// Facts about symbols with which an instance could be written: the first of a few that do, and none that can be left out.
-    fn lacking(&self, over: &Over<'_>, i: usize) -> Option<Vec<Fact>> {
-        let left = Cell::new(MOST_STATED);
-        let suffices = |facts: &[Fact]| {
-            left.set(left.get().saturating_sub(1));
-            let Some(of) = stated::with(over.of, facts) else { return false };
-            let Ok(module) = self.over_symbols(over, &of, i) else { return false };
-            self.solved_over(over, module, i).is_ok()
-        };
-        let mut facts = over.symbols.candid(over.of, self.src).into_iter().find(|f| suffices(f))?;
-        let mut at = 0;
-        while at < facts.len() && left.get() > 0 && facts.len() > 1 {
-            let mut less = facts.clone();
-            less.remove(at);
-            match suffices(&less) {
-                true => facts = less,
-                false => at += 1,
-            }
-        }
-        Some(facts)
+        Some(GivenUp { by, cycles, why, facts: vec![] })
     }
 
     /// Bounds instances of a match; how many there were.

@@ -11,17 +11,13 @@ use super::write::is_apart;
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Module, Stmt, StmtKind, ViewOp};
 use carbyne_ir::diag::Diagnostics;
-use carbyne_ir::expr::{Dim, VarId, VarInfo};
-use carbyne_ir::leaf::Fact;
+use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{MeansInput, Operand, Program};
-use carbyne_ir::resolve;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest numbers that are tried, one after the other: of large ones a tensor may have more elements than can be
 /// counted, and what is computed of some may be a number that stands for something else.
 const LARGEST: [i64; 6] = [i64::MAX, 1 << 20, 4096, 3000, 1000, 250];
-/// What symbols may be divided by for the sake of an instance.
-const DIVISORS: [i64; 4] = [8, 64, 128, 256];
 /// How many tiles there may be in tests of conditions: they hold for all numbers of tiles, or for few of these.
 const TILES: [i64; 8] = [1, 2, 3, 5, 7, 12, 31, 64];
 
@@ -127,36 +123,6 @@ impl Symbols {
     /// The most that each number that stands for a symbol can be.
     pub(crate) fn bounds(&self) -> BTreeMap<i64, Option<i64>> {
         self.of.iter().map(|(n, (_, most))| (*n, *most)).collect()
-    }
-
-    /// Facts that hold of the numbers and are not known of the symbols: sets of them that are worth trying, the smaller first.
-    pub(super) fn candid(&self, module: &Module, src: &str) -> Vec<Vec<Fact>> {
-        let Ok(p) = resolve::resolve_elaborated(module, src) else { return vec![] };
-        let infos: Vec<VarInfo> = p.symbols.iter().map(|symbol| p.arena.var_info(*symbol)).collect();
-        let of = |fact: &dyn Fn(&VarInfo, i64) -> Option<Fact>| -> Vec<Fact> {
-            infos.iter().filter_map(|info| fact(info, self.number(&info.name)?)).collect()
-        };
-        let positive = of(&|info, n| {
-            let (smaller, larger) = ("0".to_owned(), info.name.clone());
-            (info.lo <= 0 && n > 0).then_some(Fact::Less { smaller, larger })
-        });
-        let divided = |by: i64| {
-            of(&|info, n| {
-                let (divisor, value) = (by.to_string(), info.name.clone());
-                (info.div % by != 0 && n % by == 0).then_some(Fact::Divides { divisor, value })
-            })
-        };
-        let mut all = vec![positive.clone()];
-        all.extend(DIVISORS.map(|by| [positive.clone(), divided(by)].concat()));
-        all.retain(|facts| !facts.is_empty());
-        all.dedup();
-        all
-    }
-
-    /// The number that stands for a symbol.
-    fn number(&self, symbol: &str) -> Option<i64> {
-        let own = |e: &Expr| matches!(&e.kind, ExprKind::Name(name) if name == symbol);
-        self.of.iter().find(|(_, (e, _))| own(e)).map(|(n, _)| *n)
     }
 
     /// Whether a statement has a view whose extents are numbers that stand for symbols.
