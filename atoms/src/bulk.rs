@@ -145,7 +145,9 @@ impl BulkMismatch {
             }
             BulkMismatch::Align { operand, want, facts, .. } => match &facts[..] {
                 [] => {
-                    format!("align operand {operand} to {want} bytes: `align={want}`, and its index")
+                    format!(
+                        "align operand {operand} to {want} bytes: `align={want}`, and its index"
+                    )
                 }
                 facts => format!("state `where {}`, if it is so", listed(facts)),
             },

@@ -31,7 +31,8 @@ pub(crate) fn divided(p: &Program, n: i64, dims: &[Dim]) -> Vec<Fact> {
 /// The same of elements of the view's tensor, which itself and whose swizzle must be aligned so.
 fn in_bytes(p: &Program, t: TensorId, bytes: i64, dims: &[Dim]) -> Vec<Fact> {
     let buffer = p.buffer_of(t);
-    let kept = buffer.swizzle.filter(|s| !s.is_none()).is_none_or(|s| 1 << s.base().min(30) >= bytes);
+    let kept =
+        buffer.swizzle.filter(|s| !s.is_none()).is_none_or(|s| 1 << s.base().min(30) >= bytes);
     let bits = bytes.saturating_mul(8);
     match buffer.align >= bytes && kept && bits % buffer.scalar.bits() == 0 {
         true => divided(p, bits / buffer.scalar.bits(), dims),

@@ -49,11 +49,17 @@ pub(crate) fn of_copied(
         let names: Vec<&str> = copied.iter().map(|(name, _)| name.as_str()).collect();
         let message = match &names[..] {
             [one] => format!("{one} is copied by a kernel of its own before it is multiplied"),
-            all => format!("{} are copied by kernels of their own before they are multiplied", all.join(" and ")),
+            all => format!(
+                "{} are copied by kernels of their own before they are multiplied",
+                all.join(" and ")
+            ),
         };
         let how = stated::said(generated.module, &facts);
         let d = Diagnostic::warning(Code::Unstated, spec.span, message)
-            .label(format!("rows are not known to begin at multiples of {} bytes", tensor_map::UNIT))
+            .label(format!(
+                "rows are not known to begin at multiples of {} bytes",
+                tensor_map::UNIT
+            ))
             .help(format!("state {how}, if it is so: nothing has to be copied then"));
         warnings.push(d);
         all.push(Unstated { span: spec.span, facts });
@@ -261,7 +267,8 @@ fn copied<'m>(
     let ids = program.specs_by_node();
     let mut out: Vec<(&Spec, Vec<(String, Vec<Fact>)>)> = vec![];
     for (node, spec) in made {
-        let Some(t) = ids.get(&node).and_then(|id| program.specs[*id].input_tensors().next()) else {
+        let Some(t) = ids.get(&node).and_then(|id| program.specs[*id].input_tensors().next())
+        else {
             continue;
         };
         let one = (program.tensor_name(t), missing::aligned(&program, t, tensor_map::UNIT));

@@ -191,7 +191,8 @@ pub(super) fn lacking(
     row: &Atom,
     mismatch: Mismatch,
 ) -> Mismatch {
-    let of = |name: &str| if row.operands.first().is_some_and(|s| s.name == name) { from } else { to };
+    let of =
+        |name: &str| if row.operands.first().is_some_and(|s| s.name == name) { from } else { to };
     let (operand, want) = match &mismatch {
         Mismatch::Align { operand, want, .. } => (*operand, *want),
         _ => return mismatch,

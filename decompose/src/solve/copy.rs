@@ -397,7 +397,12 @@ fn memory_run(
         let together = offset::together(&p.arena, p.tensors[t].offset, &steps, &run);
         if together < n {
             let found = (bits(together) / 8).max(1).min(align);
-            return Err(Mismatch::Align { operand: operand.name, want: align, found, facts: vec![] });
+            return Err(Mismatch::Align {
+                operand: operand.name,
+                want: align,
+                found,
+                facts: vec![],
+            });
         }
         return Ok(Some(run));
     }

@@ -56,8 +56,12 @@ pub(super) fn text(found: &Explanation, source: &Source, table: &AtomTable) -> S
 /// Of a leaf its instruction, or why it has none.
 fn of_leaf(leaf: &Explained, table: &AtomTable) -> String {
     let mut out = sanitize(&leaf.text);
-    let row = leaf.atom.as_deref().and_then(|name| table.get(name));
-    let mismatches = leaf.considered.iter().filter_map(|c| Some((c, c.mismatch.as_ref()?)));
+    let mut mismatches = leaf.considered.iter().filter_map(|c| Some((c, c.mismatch.as_ref()?)));
+    // One that is pinned and does not implement it is none that it has.
+    let row =
+        leaf.atom.as_deref().and_then(|name| table.get(name)).filter(|row| {
+            leaf.considered.iter().any(|c| c.atom == row.name && c.mismatch.is_none())
+        });
     if let Some(own) = row {
         // A text that names its instruction says it already.
         let named = leaf.text.contains(&format!("atom={}", own.name));
@@ -66,7 +70,7 @@ fn of_leaf(leaf: &Explained, table: &AtomTable) -> String {
         let wider = |c: &Considered| {
             table.get(c.atom).is_some_and(|row| bytes(row).is_some_and(|n| Some(n) > bytes(own)))
         };
-        let near = mismatches.into_iter().find(|(c, m)| m.nearness().0 >= NEAR && wider(c));
+        let near = mismatches.find(|(c, m)| m.nearness().0 >= NEAR && wider(c));
         if let Some((c, m)) = near.filter(|_| !leaf.generated && bytes(own).is_some()) {
             let _ = writeln!(out, "  no {}: {}", c.atom, sanitize(&m.to_string()));
             if !m.facts().is_empty() {
@@ -78,9 +82,10 @@ fn of_leaf(leaf: &Explained, table: &AtomTable) -> String {
     out.push('\n');
     let mut reasons: IndexSet<String> = IndexSet::new();
     for (c, m) in mismatches {
-        if reasons.len() < REASONS && reasons.insert(m.to_string()) {
-            let _ = writeln!(out, "  no {}: {}", c.atom, sanitize(&m.to_string()));
+        if reasons.len() == REASONS || !reasons.insert(m.to_string()) {
+            continue;
         }
+        let _ = writeln!(out, "  no {}: {}", c.atom, sanitize(&m.to_string()));
         if let Some(fix) = &c.fix {
             let _ = writeln!(out, "    it would match: {}", sanitize(&fix.steps.join(", then ")));
         }
