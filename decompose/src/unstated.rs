@@ -35,32 +35,19 @@ pub(crate) fn of_copied(
     if program.symbols.is_empty() {
         return (all, warnings);
     }
-    for (spec, copied) in copied(generated, planned) {
-        let pinned = spec.attrs.iter().any(|a| a.key.text == "by");
-        let mut facts: Vec<Fact> = vec![];
-        for fact in copied.iter().flat_map(|(_, facts)| facts) {
-            if !facts.contains(fact) {
-                facts.push(fact.clone());
-            }
-        }
-        if facts.is_empty() || pinned {
+    for Copied { spec, names, facts } in copied(generated, planned) {
+        // Who pins a strategy knows what it does.
+        if facts.is_empty() || spec.attrs.iter().any(|a| a.key.text == "by") {
             continue;
         }
-        let names: Vec<&str> = copied.iter().map(|(name, _)| name.as_str()).collect();
         let message = match &names[..] {
-            [one] => format!("{one} is copied by a kernel of its own before it is multiplied"),
-            all => format!(
-                "{} are copied by kernels of their own before they are multiplied",
-                all.join(" and ")
-            ),
+            [one] => format!("{one} is copied first, by a kernel of its own"),
+            all => format!("{} are copied first, by kernels of their own", all.join(" and ")),
         };
-        let how = stated::said(generated.module, &facts);
+        let (unit, how) = (tensor_map::UNIT, stated::said(generated.module, &facts));
         let d = Diagnostic::warning(Code::Unstated, spec.span, message)
-            .label(format!(
-                "rows are not known to begin at multiples of {} bytes",
-                tensor_map::UNIT
-            ))
-            .help(format!("state {how}, if it is so: nothing has to be copied then"));
+            .label(format!("rows are not known to begin at multiples of {unit} bytes"))
+            .help(format!("state {how}, if it is so: then nothing is copied to align rows"));
         warnings.push(d);
         all.push(Unstated { span: spec.span, facts });
     }
@@ -173,8 +160,7 @@ pub(crate) fn with_narrow(
     if p.symbols.is_empty() {
         return d;
     }
-    // Where each stands, what is read, its bytes now and then, and the facts.
-    let mut all: Vec<(Span, Vec<String>, (i64, i64), Vec<Fact>)> = vec![];
+    let mut all: Vec<Narrow> = vec![];
     let mut widening = Widening::new(module, src, &d, table);
     for best in &d.chosen {
         let kind = |(id, _): &(SpecId, String)| p.specs[*id].kind;
@@ -188,25 +174,23 @@ pub(crate) fn with_narrow(
                 continue;
             }
             let Some(Width::With(wider)) = widening.of(*id) else { continue };
-            let (span, name) =
-                (d.origins.span(p.specs[*id].node), p.tensor_name(p.buffer_of(t).tensor));
-            let own = match all.iter_mut().find(|(at, ..)| at.is_at(span)) {
-                Some(own) => own,
-                None => {
-                    all.push((span, vec![], (wider.instead_of, wider.bytes), vec![]));
-                    let Some(own) = all.last_mut() else { continue };
-                    own
+            let span = d.origins.span(p.specs[*id].node);
+            let name = p.tensor_name(p.buffer_of(t).tensor);
+            match all.iter_mut().find(|narrow| narrow.span.is_at(span)) {
+                Some(narrow) => {
+                    add(&mut narrow.names, [name]);
+                    add(&mut narrow.facts, wider.facts);
                 }
-            };
-            if !own.1.contains(&name) {
-                own.1.push(name);
+                None => {
+                    let (bytes, facts) = ((wider.instead_of, wider.bytes), wider.facts);
+                    all.push(Narrow { span, names: vec![name], bytes, facts });
+                }
             }
-            let more = wider.facts.into_iter().filter(|fact| !own.3.contains(fact));
-            own.3.extend(more.collect::<Vec<_>>());
         }
     }
-    for (span, names, (now, then), facts) in all {
-        let message = format!("{} {} read {now} bytes at once", names.join(" and "), be(&names));
+    for Narrow { span, names, bytes: (now, then), facts } in all {
+        let be = if names.len() == 1 { "is" } else { "are" };
+        let message = format!("{} {be} read {now} bytes at once", names.join(" and "));
         let warning = Diagnostic::warning(Code::Unstated, span, message)
             .label(format!("vectors of {then} bytes are not known to be aligned and whole"))
             .help(format!("state {}, if it is so", stated::said(module, &facts)));
@@ -216,8 +200,22 @@ pub(crate) fn with_narrow(
     d
 }
 
-fn be(names: &[String]) -> &'static str {
-    if names.len() == 1 { "is" } else { "are" }
+/// Factors that are read a few bytes at once, by what stands in one place.
+struct Narrow {
+    span: Span,
+    names: Vec<String>,
+    /// How many at once, and how many could be.
+    bytes: (i64, i64),
+    facts: Vec<Fact>,
+}
+
+/// Adds what is not there yet.
+fn add<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+    for one in more {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
 }
 
 fn of_given_up(module: &Module, ranking: &Ranking, given_up: &GivenUp) -> Diagnostic {
@@ -239,12 +237,15 @@ fn of_given_up(module: &Module, ranking: &Ranking, given_up: &GivenUp) -> Diagno
     })
 }
 
-/// Factors that strategies copy by a kernel before that of the product, of each spec of the module: the name, and what would
-/// have to be stated of symbols for the copy engine to read it as it lies.
-fn copied<'m>(
-    generated: &Generated<'m>,
-    planned: &Module,
-) -> Vec<(&'m Spec, Vec<(String, Vec<Fact>)>)> {
+/// Tensors that strategies copy by a kernel of its own, for a spec of the module.
+struct Copied<'m> {
+    spec: &'m Spec,
+    names: Vec<String>,
+    /// What would have to be stated of symbols for the copy engine to read all of them as they lie.
+    facts: Vec<Fact>,
+}
+
+fn copied<'m>(generated: &Generated<'m>, planned: &Module) -> Vec<Copied<'m>> {
     let mut specs = BTreeMap::new();
     for stmt in &generated.module.items {
         if let StmtKind::Spec(spec) = &stmt.kind {
@@ -265,16 +266,22 @@ fn copied<'m>(
     let planned = Module { version: FORMAT_VERSION, ..planned.clone() };
     let Ok(program) = generated.checked(&planned) else { return vec![] };
     let ids = program.specs_by_node();
-    let mut out: Vec<(&Spec, Vec<(String, Vec<Fact>)>)> = vec![];
+    let mut out: Vec<Copied<'_>> = vec![];
     for (node, spec) in made {
-        let Some(t) = ids.get(&node).and_then(|id| program.specs[*id].input_tensors().next())
-        else {
+        let input = ids.get(&node).and_then(|id| program.specs[*id].input_tensors().next());
+        let Some(t) = input else { continue };
+        let facts = missing::aligned(&program, t, tensor_map::UNIT);
+        // One that no fact would align, or that is copied for another reason, is not spoken of.
+        if facts.is_empty() {
             continue;
-        };
-        let one = (program.tensor_name(t), missing::aligned(&program, t, tensor_map::UNIT));
-        match out.iter_mut().find(|(of, _)| of.span.is_at(spec.span)) {
-            Some((_, all)) => all.push(one),
-            None => out.push((spec, vec![one])),
+        }
+        let name = program.tensor_name(t);
+        match out.iter_mut().find(|of| of.spec.span.is_at(spec.span)) {
+            Some(of) => {
+                add(&mut of.names, [name]);
+                add(&mut of.facts, facts);
+            }
+            None => out.push(Copied { spec, names: vec![name], facts }),
         }
     }
     out

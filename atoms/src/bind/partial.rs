@@ -257,5 +257,5 @@ fn fact(p: &Program, t: TensorId, n: i64) -> Option<Fact> {
     let aligned = cx.rem(cut.offset, Dim::Const(g)).ok()? == Dim::Const(0);
     let symbolic = cut.extent.as_const().is_none();
     let (divisor, value) = (g.to_string(), cx.display(cut.extent));
-    (aligned && symbolic).then(|| Fact::Divides { divisor, value })
+    (aligned && symbolic).then_some(Fact::Divides { divisor, value })
 }
