@@ -56,8 +56,8 @@ pub(crate) fn of_copied(
 
 /// What symbols would be divided by.
 const DIVISORS: [i64; 3] = [8, 64, 256];
-/// How often strategies are chosen with facts, for the sake of one instance.
-const MOST_CHOSEN: usize = 8;
+/// How often strategies are chosen with facts, for the sake of all instances.
+const MOST_CHOSEN: usize = 12;
 
 /// The same program, with a warning for each instance that is better than what is written.
 pub(crate) fn with_given_up(
@@ -66,7 +66,7 @@ pub(crate) fn with_given_up(
     mut d: Decomposed,
     (table, options): (&AtomTable, &Options),
 ) -> Decomposed {
-    let mut seen: Vec<Span> = vec![];
+    let (mut seen, mut left): (Vec<Span>, usize) = (vec![], MOST_CHOSEN);
     for i in 0..d.rankings.len() {
         let ranking = &d.rankings[i];
         let Some(given_up) = ranking.given_up.clone() else { continue };
@@ -76,11 +76,8 @@ pub(crate) fn with_given_up(
         }
         let span = ranking.span;
         seen.push(span);
-        let facts = match given_up.facts.is_empty() {
-            true => chosen_with(module, src, ranking, (table, options)).unwrap_or_default(),
-            false => given_up.facts.clone(),
-        };
-        let given_up = GivenUp { facts, ..given_up };
+        let facts = chosen_with(module, src, ranking, (table, options), &mut left);
+        let given_up = GivenUp { facts: facts.unwrap_or_default(), ..given_up };
         let warning = of_given_up(module, ranking, &given_up);
         d.warnings.push(d.tile.noted(warning));
         if !given_up.facts.is_empty() {
@@ -97,18 +94,19 @@ fn chosen_with(
     src: &str,
     ranking: &Ranking,
     (table, options): (&AtomTable, &Options),
+    left: &mut usize,
 ) -> Option<Vec<Fact>> {
     let p = elaborated(module, src).ok()?;
     let own = ranking.instances.first()?.cycles?;
-    let mut left = MOST_CHOSEN;
     let mut does = |facts: &[Fact]| {
-        if left == 0 {
+        if *left == 0 {
             return false;
         }
-        left -= 1;
+        *left -= 1;
         let Some(stated) = stated::with(module, facts) else { return false };
         let Ok(all) = ranked(&stated, src, table, options) else { return false };
-        let found = all.iter().find(|r| r.span.is_at(ranking.span));
+        let own_kernel = |r: &&Ranking| r.span.is_at(ranking.span) && r.kernel == ranking.kernel;
+        let found = all.iter().find(own_kernel);
         let best = found.filter(|r| r.given_up.is_none()).and_then(|r| r.instances.first()?.cycles);
         best.is_some_and(|cycles| cycles * WORSE < own)
     };

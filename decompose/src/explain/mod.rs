@@ -22,7 +22,7 @@ use carbyne_atoms::bind;
 use carbyne_atoms::{Arch, Atom, AtomTable};
 use carbyne_ir::ast::{Module, NodeId, NodeKey, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
-use carbyne_ir::leaf::Fact;
+use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::{LineIndex, Span};
 use std::cell::Cell;
@@ -149,6 +149,9 @@ const FIXES: usize = 4;
 /// Texts that are tried for all fixes together, and their bytes.
 const TRIES: usize = 4_000;
 const TRIED_BYTES: usize = 8 << 20;
+
+/// How often strategies are chosen with more facts.
+const MOST_CHOSEN: usize = 4;
 
 /// Explains a well-formed program.
 ///
@@ -428,13 +431,22 @@ impl Ask<'_> {
             all
         };
         let mut out: Vec<Faster> = vec![];
+        // Choices with facts, by these.
+        let mut with: BTreeMap<String, Option<Vec<Ranking>>> = BTreeMap::new();
         for ranking in d.rankings.iter().filter(|r| self.on_line(r.span)) {
             let facts = own(ranking.span);
             if facts.is_empty() || out.iter().any(|f| f.origin.is_at(ranking.span)) {
                 continue;
             }
-            let Some(stated) = stated::with(module, &facts) else { continue };
-            let Ok(all) = ranked(&stated, self.src, self.table, options) else { continue };
+            let key = listed(&facts);
+            if with.len() == MOST_CHOSEN && !with.contains_key(&key) {
+                break;
+            }
+            let all = with.entry(key).or_insert_with(|| {
+                let stated = stated::with(module, &facts)?;
+                ranked(&stated, self.src, self.table, options).ok()
+            });
+            let Some(all) = all else { continue };
             let best = |r: &Ranking| r.instances.first().map(|one| (one.by.clone(), one.cycles));
             let other = all.iter().find(|r| r.span.is_at(ranking.span)).and_then(best);
             let (Some(with), Some(without)) = (other, best(ranking)) else { continue };
