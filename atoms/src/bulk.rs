@@ -6,10 +6,12 @@
 //! number of the atom.
 
 use crate::atom::{Atom, Extent, OperandAccess, Visibility};
+use crate::missing;
 use crate::tensor_map::{NoMap, describe};
 use carbyne_ir::ast::CacheHint;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};
+use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::program::{MapId, Operand, Program, Spec, TensorId, TensorMap};
 use carbyne_ir::scalar::Memory;
 use std::fmt;
@@ -98,6 +100,8 @@ pub enum BulkMismatch {
         want: i64,
         /// Bytes that are known.
         found: i64,
+        /// What would have to be stated of symbols for it to be aligned, where that would do.
+        facts: Vec<Fact>,
     },
 }
 
@@ -139,9 +143,14 @@ impl BulkMismatch {
             BulkMismatch::Swizzle { want, .. } => {
                 format!("allocate the tensor in SH with {}", swizzle_text(want))
             }
-            BulkMismatch::Align { operand, want, .. } => {
-                format!("align operand {operand} to {want} bytes: `align={want}`, and its index")
-            }
+            BulkMismatch::Align { operand, want, facts, .. } => match &facts[..] {
+                [] => {
+                    format!(
+                        "align operand {operand} to {want} bytes: `align={want}`, and its index"
+                    )
+                }
+                facts => format!("state `where {}`, if it is so", listed(facts)),
+            },
         }
     }
 }
@@ -178,7 +187,7 @@ impl fmt::Display for BulkMismatch {
                 swizzle_text(want),
                 swizzle_text(found)
             ),
-            BulkMismatch::Align { operand, want, found } => {
+            BulkMismatch::Align { operand, want, found, .. } => {
                 write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
             }
         }
@@ -324,5 +333,9 @@ fn aligned(
         0 => buffer.align,
         n => buffer.align.min(1 << n.trailing_zeros().min(30)),
     };
-    if found >= want { Ok(()) } else { Err(BulkMismatch::Align { operand, want, found }) }
+    if found >= want {
+        return Ok(());
+    }
+    let facts = missing::begins_aligned(p, t, want);
+    Err(BulkMismatch::Align { operand, want, found, facts })
 }

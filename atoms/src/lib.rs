@@ -33,6 +33,7 @@ mod global;
 mod ldmatrix;
 pub mod limits;
 pub mod machine;
+pub mod missing;
 mod mma;
 mod number;
 pub mod operand;

@@ -3,8 +3,10 @@
 //! Rules and numbers are those of `cuTensorMapEncodeTiled` (CUDA Driver API, Tensor Map Object
 //! Management) without interleaving.
 
+use crate::missing;
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::layout::Swizzle;
+use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::program::{Program, TensorMap};
 use carbyne_ir::scalar::Scalar;
 use std::fmt;
@@ -111,6 +113,8 @@ pub enum NoMap {
         mode: Option<usize>,
         /// Bytes, as far as they are known.
         bytes: String,
+        /// What would have to be stated of symbols for it to be one, where that would do.
+        facts: Vec<Fact>,
     },
     /// A box is too long.
     Box {
@@ -140,6 +144,9 @@ impl NoMap {
         match self {
             NoMap::Modes(_) => format!("make a map of 1 to {MOST_MODES} modes"),
             NoMap::Scalar(_) => "move it as a tensor of bytes".to_owned(),
+            NoMap::Unaligned { facts, .. } if !facts.is_empty() => {
+                format!("state `where {}`, if it is so", listed(facts))
+            }
             NoMap::Unaligned { mode: None, .. } => {
                 format!("begin the map at a multiple of {UNIT} bytes")
             }
@@ -170,10 +177,10 @@ impl fmt::Display for NoMap {
         match self {
             NoMap::Modes(n) => write!(f, "a tensor map has from 1 to {MOST_MODES} modes, not {n}"),
             NoMap::Scalar(s) => write!(f, "no tensor map holds {s}"),
-            NoMap::Unaligned { mode: None, bytes } => {
+            NoMap::Unaligned { mode: None, bytes, .. } => {
                 write!(f, "the tensor begins at byte {bytes}, no multiple of {UNIT}")
             }
-            NoMap::Unaligned { mode: Some(m), bytes } => {
+            NoMap::Unaligned { mode: Some(m), bytes, .. } => {
                 write!(
                     f,
                     "the stride of mode {m} is {bytes} bytes, not known to be a multiple of {UNIT}"
@@ -209,7 +216,10 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     let bytes = |d: Dim| cx.mul(d, Dim::Const(scalar.bits() / 8)).map_err(|_| NoMap::Overflow);
     let aligned = |mode: Option<usize>, d: Dim| match cx.divisor(d) % UNIT {
         0 => Ok(()),
-        _ => Err(NoMap::Unaligned { mode, bytes: cx.display(d).to_string() }),
+        _ => {
+            let (bytes, facts) = (cx.display(d).to_string(), missing::divided(p, UNIT, &[d]));
+            Err(NoMap::Unaligned { mode, bytes, facts })
+        }
     };
     let offset = bytes(map.offset)?;
     aligned(None, offset)?;

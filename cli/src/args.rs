@@ -496,6 +496,9 @@ pub(crate) struct Explain {
     /// Only instructions whose names hold this, `*` for anything: why not these?
     #[arg(long, value_name = "PATTERN", requires = "arch")]
     pub(crate) why: Option<String>,
+    /// All that was compared: other choices, and every instruction with the reason why it does not match.
+    #[arg(long, requires = "arch")]
+    pub(crate) all: bool,
     /// Multiprocessors of the machine; those of the architecture's usual card without.
     #[arg(long, value_name = "N", requires = "arch", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) sms: Option<u32>,

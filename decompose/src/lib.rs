@@ -28,9 +28,11 @@ mod rest;
 mod rewrite;
 mod schedule;
 mod solve;
+mod stated;
+mod unstated;
 
 pub use carbyne_atoms::bind::Mismatch;
-pub use instance::choose::{Ranked, Ranking};
+pub use instance::choose::{GivenUp, Ranked, Ranking};
 pub use instance::{Sample, Strategies, own_texts};
 pub use model::{Estimate, Resource, Use};
 pub use named::check as check_named;
@@ -39,6 +41,7 @@ pub use schedule::modulo::problem::Unsolvable;
 pub use schedule::modulo::report::{InFlight, LoopSchedule, RingDepth, Steady, Timed};
 pub use schedule::modulo::schedule::Proof;
 pub use solve::{Leaf, Search, Searched};
+pub use unstated::Unstated;
 
 /// What the tests of this package look at. No part of the interface: it changes without notice.
 #[doc(hidden)]
@@ -84,6 +87,8 @@ pub struct Decomposed {
     pub certificates: Vec<Certificate>,
     /// The best choices that were found, best first. Spec ids are those of `tile`.
     pub leaves: Vec<Leaf>,
+    /// The best choices for each kernel that has operations on tiles. Spec ids are those of `tile`.
+    pub chosen: Vec<Leaf>,
     /// What each kernel takes, in text order. Spec ids are those of `tile`.
     pub estimates: Vec<(SpecId, Estimate)>,
     /// How far the search went.
@@ -95,6 +100,8 @@ pub struct Decomposed {
     pub origins: Origins,
     /// What was looked at for each kernel that a strategy has decomposed.
     pub rankings: Vec<Ranking>,
+    /// Facts about symbols with which kernels that strategies write would be faster.
+    pub unstated: Vec<Unstated>,
     /// The tree that `tile_level` was printed from; none where that is the text that was decomposed.
     printed: Option<Module>,
     /// The tree before loops got their stages, where some have any.
@@ -154,6 +161,8 @@ fn is_staged(module: &Module) -> bool {
 pub struct Options {
     /// How long layouts are searched for.
     pub search: Search,
+    /// The same while instances of strategies are compared, where that is not as long.
+    pub choosing: Option<Search>,
     /// Where kernel-level specs get their dataflow from.
     pub strategies: Strategies,
     /// Whether operations of loops stay in the order of the text, as they do where no modulo schedule is found. For tests.
@@ -223,7 +232,12 @@ pub fn decompose_by(
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    attempt(given, module, src, table, options, &[], Staging::ALL).map_err(|errors| {
+    let found = attempt(given, module, src, table, options, &[], Staging::ALL);
+    let found = found.map(|d| {
+        let d = unstated::with_given_up(module, src, d, (table, options));
+        unstated::with_narrow(module, src, d, table)
+    });
+    found.map_err(|errors| {
         let errors = pins::blame_each(module, src, table, options, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
@@ -292,6 +306,7 @@ fn attempt(
     let generated = Generated { module, src };
     let (planned, rankings) = plan(&generated, &program, table, options, &mut names, 0)?;
     let made = parents(&planned);
+    let (unstated, lacking) = unstated::of_copied(&generated, &program, &planned);
     // Views that strategies take are of the newest version.
     let version = if planned == *module { module.version } else { FORMAT_VERSION };
     let staged = is_staged(&planned).then(|| Module { version, ..planned.clone() });
@@ -345,7 +360,7 @@ fn attempt(
     let tile_level = printed.as_ref().map_or_else(|| src.to_owned(), text::print);
     let said = Said::of(module);
     warnings.extend(solution.warnings.drain(..).filter(|d| said.concerns(d)));
-    let warnings = warnings.into_iter().map(|d| program.noted(d)).collect();
+    let warnings = lacking.into_iter().chain(warnings).map(|d| program.noted(d)).collect();
     written.inherit_executors();
     let (module, text, atomic) = generated.read_again(&written)?;
     Ok(Decomposed {
@@ -356,11 +371,13 @@ fn attempt(
         tile: program,
         certificates: solution.certificates,
         leaves: solution.leaves,
+        chosen: solution.chosen,
         estimates: solution.estimates,
         searched: solution.searched,
         warnings,
         origins,
         rankings,
+        unstated,
         printed,
         staged,
     })
@@ -903,9 +920,13 @@ fn planned_once(
 ) -> Result<WithBodies, Diagnostics> {
     let machine = options.machine(table);
     let model = model::Model::new(table, &machine);
+    let search = options.choosing.unwrap_or(options.search);
     let solve = |module: &Module, ordered: bool| {
-        let tried = |budget| trial(module, generated.src, table, (options, budget), ordered);
-        let all = options.search.budget;
+        let tried = |budget| {
+            let search = Search { budget, ..search };
+            trial(module, generated.src, table, (options, search), ordered)
+        };
+        let all = search.budget;
         let few = tried(all.min(TRIAL_BUDGET));
         // Where there is nothing yet to compare it with, it is worth the whole search.
         let ended = |e: &Diagnostics| e.iter().any(|d| d.code == Code::Budget);
@@ -987,7 +1008,7 @@ fn trial(
     module: &Module,
     src: &str,
     table: &AtomTable,
-    (options, budget): (&Options, u64),
+    (options, search): (&Options, Search),
     ordered: bool,
 ) -> Result<instance::choose::Trial, Diagnostics> {
     let bodies = |s: &Stmt| !matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_none());
@@ -999,7 +1020,6 @@ fn trial(
     let planned = (module.clone().into_owned(), vec![]);
     let by = (options, &[][..], Staging::ALL);
     let tiles = tiles(&generated, planned, program, table, &mut names, by)?;
-    let search = Search { budget, ..options.search };
     let (_, solution) = solved(&generated, tiles, table, search, ordered, &mut names)?;
     // Of each kernel's own grid; what is written by hand is in it.
     let all = || solution.estimates.iter().map(|(_, estimate)| estimate);

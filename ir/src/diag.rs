@@ -210,6 +210,7 @@ codes! {
     Unused = "D0311" "Nobody uses a tensor whose layout is open.",
     Stages = "D0312" "Copies of a loop with `stages=` do not run ahead, or not as far as it says.",
     Role = "D0313" "A role of a loop waits for what nobody fills, fills what nobody reads, or uses what another holds.",
+    Unstated = "D0314" "A faster kernel is not written, since a fact about symbols is not stated.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",

@@ -125,11 +125,21 @@ impl fmt::Display for Fact {
                 let value = within(value, &[' ']);
                 write!(f, "{value} % {} == 0", within(divisor, &[' ', '*', '/', '%']))
             }
+            // Of one number alone it is said what it is above.
+            Fact::Less { smaller, larger } if smaller.parse::<i64>().is_ok() => {
+                write!(f, "{larger} > {smaller}")
+            }
             Fact::Less { smaller, larger } => write!(f, "{smaller} < {larger}"),
             Fact::AtMost { smaller, larger } => write!(f, "{smaller} <= {larger}"),
             Fact::Equal { left, right } => write!(f, "{left} == {right}"),
         }
     }
+}
+
+/// Facts as they stand behind `where`: `N % 8 == 0, K % 8 == 0`.
+#[must_use]
+pub fn listed(facts: &[Fact]) -> String {
+    facts.iter().map(Fact::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl Leaf for i64 {

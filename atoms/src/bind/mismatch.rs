@@ -5,7 +5,9 @@ use crate::Atom;
 use crate::bulk::BulkMismatch;
 use crate::descriptor::DescriptorMismatch;
 use crate::operand::places;
+use crate::tensor_map::NoMap;
 use crate::threads::ThreadsMismatch;
+use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
@@ -109,6 +111,8 @@ pub enum Mismatch {
         want: i64,
         /// Bytes that are known.
         found: i64,
+        /// What would have to be stated of symbols for it to be aligned, where that would do and was looked for.
+        facts: Vec<Fact>,
     },
     /// Tiles reach over the end of a mode, and the row does not access what is inside alone.
     Partial {
@@ -135,6 +139,30 @@ impl Mismatch {
         let operand = atom.operands.iter().find(|o| !o.allows(Memory::Rf))?;
         let (want, threads) = (places(operand.memory), atom.group);
         Some(Mismatch::FromMemory { operand: operand.name, want, threads })
+    }
+
+    /// With the facts that would make it match, where they are about alignment and not known yet.
+    #[must_use]
+    pub fn lacking(mut self, missing: impl FnOnce() -> Vec<Fact>) -> Self {
+        if let Mismatch::Align { facts, .. } = &mut self
+            && facts.is_empty()
+        {
+            *facts = missing();
+        }
+        self
+    }
+
+    /// Facts about symbols that are not stated, and that stand between the atom and the spec.
+    pub fn facts(&self) -> &[Fact] {
+        match self {
+            Mismatch::Align { facts, .. }
+            | Mismatch::Bulk(
+                BulkMismatch::Align { facts, .. }
+                | BulkMismatch::Map(NoMap::Unaligned { facts, .. }),
+            ) => facts,
+            Mismatch::Partial { why: Why::Cut { fact, .. }, .. } => fact.as_slice(),
+            _ => &[],
+        }
     }
 
     /// Larger came nearer.
@@ -195,9 +223,10 @@ impl Mismatch {
             Mismatch::Uniform { operand, .. } => {
                 format!("give all threads of a group the same view of operand {operand}")
             }
-            Mismatch::Align { operand, want, .. } => {
-                format!("align operand {operand} to {want} bytes: base, strides and index")
-            }
+            Mismatch::Align { operand, want, facts, .. } => match &facts[..] {
+                [] => format!("align operand {operand} to {want} bytes: base, strides and index"),
+                facts => format!("state `where {}`, if it is so", listed(facts)),
+            },
             Mismatch::Partial { why, .. } => match why {
                 Why::Cut { n: ..=1, .. } => "give the tensor extents that are known".to_owned(),
                 Why::Cut { n, fact: None } => {
@@ -258,7 +287,7 @@ impl fmt::Display for Mismatch {
             Mismatch::Uniform { operand, thread } => {
                 write!(f, "operand {operand} begins elsewhere for thread {thread} of its group")
             }
-            Mismatch::Align { operand, want, found } => {
+            Mismatch::Align { operand, want, found, .. } => {
                 write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
             }
             Mismatch::Partial { tensor, why } => match why {

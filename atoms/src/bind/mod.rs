@@ -212,7 +212,10 @@ pub fn groups(threads: i64, atom: &Atom) -> Result<(), Mismatch> {
 pub fn aligned(found: i64, operand: &AtomOperand) -> Result<(), Mismatch> {
     match found >= operand.align {
         true => Ok(()),
-        false => Err(Mismatch::Align { operand: operand.name, want: operand.align, found }),
+        false => {
+            let (operand, want) = (operand.name, operand.align);
+            Err(Mismatch::Align { operand, want, found, facts: vec![] })
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Facts, Mismatch, aligned};
 use crate::atom::Atom;
 use crate::descriptor;
+use crate::missing;
 use crate::operand::AtomOperand;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
@@ -95,7 +96,7 @@ pub(super) fn alignment(
     if let Some(swizzle) = buffer.swizzle {
         found = found.min(1 << swizzle.base().min(30));
     }
-    aligned(found, operand)
+    aligned(found, operand).map_err(|m| m.lacking(|| missing::begins_aligned(p, t, operand.align)))
 }
 
 /// A descriptor names the operand, the same one for every thread of a group.

@@ -235,7 +235,7 @@ pub enum Why {
         /// How many there are.
         n: i64,
         /// What would keep them together.
-        fact: Option<String>,
+        fact: Option<Fact>,
     },
     /// Zeros are written for elements that are not there, and only to registers.
     Registers,
@@ -246,7 +246,7 @@ pub enum Why {
 }
 
 /// What would keep `n` values together.
-fn fact(p: &Program, t: TensorId, n: i64) -> Option<String> {
+fn fact(p: &Program, t: TensorId, n: i64) -> Option<Fact> {
     let cx = &p.arena;
     let g = i64::try_from(u64::try_from(n).ok()?.checked_next_power_of_two()?).ok()?;
     let cut = p.tensors[t].bounds.iter().find(|bound| {
@@ -257,5 +257,5 @@ fn fact(p: &Program, t: TensorId, n: i64) -> Option<String> {
     let aligned = cx.rem(cut.offset, Dim::Const(g)).ok()? == Dim::Const(0);
     let symbolic = cut.extent.as_const().is_none();
     let (divisor, value) = (g.to_string(), cx.display(cut.extent));
-    (aligned && symbolic).then(|| Fact::Divides { divisor, value }.to_string())
+    (aligned && symbolic).then_some(Fact::Divides { divisor, value })
 }

@@ -46,9 +46,24 @@ fn others(ranking: &Ranking, out: &mut String) {
     }
 }
 
+/// What was chosen, and the best of a few other strategies.
+pub(super) fn brief(ranking: &Ranking, at: usize, most: usize, out: &mut String) {
+    let _ = writeln!(out, "line {at}: {}", counted(ranking));
+    strategies(ranking, most, out);
+}
+
 /// Why what was chosen was: the best of each strategy, larger tiles, and strategies that have no instance.
 pub(super) fn explained(ranking: &Ranking, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", counted(ranking));
+    strategies(ranking, usize::MAX, out);
+    for (tile, why) in &ranking.larger {
+        let _ = writeln!(out, "  tile {tile}: {}", sanitize(why));
+    }
+    others(ranking, out);
+}
+
+/// What was chosen, and the best of so many other strategies.
+fn strategies(ranking: &Ranking, most: usize, out: &mut String) {
     let mut seen = BTreeSet::new();
     for (i, one) in ranking.instances.iter().enumerate() {
         let name = one.by.split('[').next().unwrap_or_default();
@@ -61,6 +76,9 @@ pub(super) fn explained(ranking: &Ranking, at: usize, out: &mut String) {
         if !seen.insert(name) {
             continue;
         }
+        if seen.len() > most.saturating_add(1) {
+            break;
+        }
         let word = if i == 0 { "chosen" } else { "or" };
         let more = match (ranking.instances[0].cycles, one.cycles.or(one.bound)) {
             (Some(best), Some(own)) if i > 0 && one.refused.is_none() => {
@@ -70,10 +88,6 @@ pub(super) fn explained(ranking: &Ranking, at: usize, out: &mut String) {
         };
         let _ = writeln!(out, "  {word}: {}: {}{more}", one.by, cost(one));
     }
-    for (tile, why) in &ranking.larger {
-        let _ = writeln!(out, "  tile {tile}: {}", sanitize(why));
-    }
-    others(ranking, out);
 }
 
 /// The same as an object.

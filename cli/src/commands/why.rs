@@ -1,5 +1,7 @@
 //! `carbyne explain FILE`: which instructions were considered, and why they were taken or not.
 
+mod brief;
+
 use super::ranking;
 use crate::args::{Explain, ReportFormat};
 use crate::failure::{Failure, Outcome, Source};
@@ -8,10 +10,11 @@ use crate::{Io, input, json, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_atoms::docs::series_of;
 use carbyne_decompose::explain::{
-    Choice, Considered, Explained, Explanation, Fix, Question, explain,
+    Choice, Considered, Explained, Explanation, Faster, Fix, Question, Wider, Width, explain,
 };
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, StmtKind};
+use carbyne_ir::leaf::Fact;
 use carbyne_ir::span::{LineIndex, Span};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -33,7 +36,9 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     {
         return Err(nothing(&question, &found, &source, &spec_lines(&module, &source)));
     }
+    let focused = line.is_some() || args.why.is_some();
     let text = match args.format {
+        ReportFormat::Text if !args.all && !focused => brief::text(&found, &source, &table),
         ReportFormat::Text => text(&found, &source, &table, args.why.is_some()),
         ReportFormat::Json => format!("{}\n", object(&found, &source)),
     };
@@ -113,21 +118,7 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     let lines = LineIndex::new(&source.text);
     let texts = Texts { table, source: &lines, generated: &generated, why, helps: true };
     let line = |span: Span| texts.source.line(span.start);
-    let mut out = String::new();
-    for d in &found.warnings {
-        let said = sanitize(&d.to_string());
-        let _ = writeln!(out, "warning: {said} (line {})", line(d.span));
-        for more in std::iter::once(&d.label).chain(&d.notes).chain(&d.help) {
-            let _ = writeln!(out, "  {}", sanitize(more));
-        }
-    }
-    for d in &found.refused {
-        let _ =
-            writeln!(out, "not decomposed: {} (line {})", sanitize(&d.to_string()), line(d.span));
-        for note in d.notes.iter().chain(&d.help) {
-            let _ = writeln!(out, "  {}", sanitize(note));
-        }
-    }
+    let mut out = head(found, line);
     for one in found.rankings.iter().filter(|_| !why) {
         ranking::explained(one, line(one.span), &mut out);
     }
@@ -156,6 +147,39 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     out
 }
 
+/// What is said first: warnings, why there is no result, and what would be faster.
+fn head(found: &Explanation, line: impl Fn(Span) -> usize) -> String {
+    let mut out = String::new();
+    for d in &found.warnings {
+        let said = sanitize(&d.to_string());
+        let _ = writeln!(out, "warning: {said} (line {})", line(d.span));
+        for more in std::iter::once(&d.label).chain(&d.notes).chain(&d.help) {
+            let _ = writeln!(out, "  {}", sanitize(more));
+        }
+    }
+    for d in &found.refused {
+        let _ =
+            writeln!(out, "not decomposed: {} (line {})", sanitize(&d.to_string()), line(d.span));
+        for note in d.notes.iter().chain(&d.help) {
+            let _ = writeln!(out, "  {}", sanitize(note));
+        }
+    }
+    for one in &found.faster {
+        faster(one, line(one.origin), &mut out);
+    }
+    out
+}
+
+/// Why a copy does not move more at once.
+fn width(w: &Width) -> String {
+    match w {
+        Width::With(Wider { said, bytes, atom, .. }) => {
+            format!("with {said} this is a {bytes}-byte copy, {atom}")
+        }
+        Width::Not { atom, why } => format!("no {atom}: {}", sanitize(&why.to_string())),
+    }
+}
+
 /// Strategies that have what is asked for, and by what pin they are taken.
 fn ways(found: &Explanation, line: impl Fn(Span) -> usize, out: &mut String) {
     let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
@@ -177,9 +201,20 @@ fn ways(found: &Explanation, line: impl Fn(Span) -> usize, out: &mut String) {
     }
 }
 
+/// What would be chosen if more were stated of symbols.
+fn faster(one: &Faster, at: usize, out: &mut String) {
+    let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
+    let ((by, own), (instead, others)) = (&one.with, &one.without);
+    let _ = writeln!(out, "line {at}: with {}: {by}{}", one.said, cycles(*own));
+    let _ = writeln!(out, "  instead of {instead}{}", cycles(*others));
+}
+
 fn choice(c: &Choice, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", sanitize(&c.text));
     let _ = writeln!(out, "  chosen: {}, {:.0} cycles", c.chosen, c.cycles);
+    if let Some(w) = &c.wider {
+        let _ = writeln!(out, "  {}", width(w));
+    }
     for (other, cycles) in &c.others {
         let _ = writeln!(out, "  or: {other}, {cycles:.0} cycles ({:+.0})", cycles - c.cycles);
     }
@@ -214,9 +249,8 @@ fn explained(leaf: &Explained, texts: &Texts<'_>) -> String {
             let fix = c.fix.as_ref().map_or(String::new(), |f| f.steps.join(", then "));
             let _ = writeln!(out, "      {} would match: {}", c.atom, sanitize(&fix));
         } else if let Some(m) = atoms.first().and_then(|c| c.mismatch.as_ref())
-            && texts.why
-            && texts.helps
-            && Some(m.nearness().0) == nearest
+            && (texts.why && texts.helps && Some(m.nearness().0) == nearest
+                || !m.facts().is_empty())
         {
             let _ = writeln!(out, "      {}", sanitize(&m.help()));
         }
@@ -250,6 +284,14 @@ fn object(found: &Explanation, source: &Source) -> Value {
         "refused": found.refused.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "warnings": found.warnings.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "decomposed": found.decomposed,
+        "faster": found.faster.iter().map(|f| json!({
+            "line": line(f.origin),
+            "facts": facts(&f.facts),
+            "by": f.with.0,
+            "cycles": f.with.1,
+            "instead_of": f.without.0,
+            "instead_of_cycles": f.without.1,
+        })).collect::<Vec<_>>(),
         "rankings": found.rankings.iter().map(ranking::object).collect::<Vec<_>>(),
         "ways": found.ways.iter().map(|w| json!({
             "line": line(w.origin),
@@ -271,6 +313,7 @@ fn object(found: &Explanation, source: &Source) -> Value {
             "spec": c.text,
             "chosen": c.chosen,
             "cycles": c.cycles,
+            "wider": c.wider.as_ref().map(wider),
             "others": c.others.iter().map(|(o, n)| json!({"choice": o, "cycles": n})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "leaves": found.leaves.iter().map(|l| json!({
@@ -293,8 +336,20 @@ fn atom(c: &Considered) -> Value {
         "matches": c.mismatch.is_none(),
         "mismatch": c.mismatch.as_ref().map(ToString::to_string),
         "help": c.mismatch.as_ref().map(carbyne_decompose::Mismatch::help),
+        "facts": c.mismatch.as_ref().map(|m| facts(m.facts())).unwrap_or_default(),
         "fix": c.fix.as_ref().map(fix),
     })
+}
+
+fn facts(all: &[Fact]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+fn wider(w: &Width) -> Value {
+    match w {
+        Width::With(w) => json!({ "facts": facts(&w.facts), "atom": w.atom, "bytes": w.bytes }),
+        Width::Not { atom, why } => json!({ "atom": atom, "mismatch": why.to_string() }),
+    }
 }
 
 fn fix(f: &Fix) -> Value {

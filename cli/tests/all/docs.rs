@@ -52,8 +52,8 @@ fn the_readme_shows_what_happens() {
 #[test]
 fn the_page_about_strategies_shows_what_is_explained() {
     let example = root().join("examples/gemm.cby").display().to_string();
-    let said = carbyne(&["explain", &example, "--arch", "sm_80"], "").ok();
-    let command = "$ carbyne explain examples/gemm.cby --arch sm_80";
+    let said = carbyne(&["explain", &example, "--arch", "sm_80", "--all"], "").ok();
+    let command = "$ carbyne explain examples/gemm.cby --arch sm_80 --all";
     // Up to the strategies that have no instance.
     let lines = said.text().lines().take_while(|l| !l.starts_with("  no "));
     let quoted: Vec<&str> = std::iter::once(command).chain(lines).collect();

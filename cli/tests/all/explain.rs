@@ -343,3 +343,103 @@ fn a_search_that_ended_early_is_told_of() {
     let complete = carbyne(&["decompose", "-", "--arch", "sm_80", "--stats"], COPY).ok();
     assert!(!complete.stderr.contains("budget"), "{}", complete.stderr);
 }
+
+/// Sizes that are known at launch, and of which nothing is said that makes vectors whole.
+const ANY: &str = "carbyne 2\nsym M, N where M > 0, M <= 8192, N > 0, N <= 8192\n%A:[M,N].f16.GL\n%B:[M,N].f16.GL\n\
+                   Spec @f (%A) -> (%B) means {\n  %B = relu(%A)\n}\n";
+
+#[test]
+fn the_fact_with_which_a_copy_is_wider_is_named_and_makes_it_so() {
+    let ran = carbyne(&["explain", "-", "--arch", "sm_90a"], ANY).ok();
+    for row in ["ld.global.b128", "st.global.b128"] {
+        let words = format!("with `where N % 8 == 0` this is a 16-byte copy, {row}");
+        assert!(ran.text().contains(&words), "{}", ran.text());
+    }
+    assert!(ran.text().starts_with("line 5: with `where N % 8 == 0`: @"), "{}", ran.text());
+    let stated = ANY.replace("N <= 8192", "N <= 8192, N % 8 == 0");
+    for (src, wide) in [(ANY, false), (&stated, true)] {
+        let said = carbyne(&["decompose", "-", "--arch", "sm_90a"], src).ok();
+        assert_eq!(said.text().contains("atom=ld.global.b128"), wide, "{}", said.text());
+    }
+    // What is known is not asked for.
+    let ran = carbyne(&["explain", "-", "--arch", "sm_90a"], &stated).ok();
+    assert!(!ran.text().contains("% 8 == 0"), "{}", ran.text());
+    let answer = explained_text(ANY, "sm_90a");
+    let wider = |c: &Value| c["wider"]["facts"] == serde_json::json!(["N % 8 == 0"]);
+    assert_eq!(
+        answer["choices"].as_array().map(|all| all.iter().filter(|c| wider(c)).count()),
+        Some(2)
+    );
+    let faster = &answer["faster"][0];
+    assert!(faster["cycles"].as_f64() < faster["instead_of_cycles"].as_f64(), "{faster}");
+}
+
+fn explained_text(src: &str, arch: &str) -> Value {
+    let ran = carbyne(&["explain", "-", "--arch", arch, "--format", "json"], src).ok();
+    serde_json::from_str(ran.text()).expect("an object")
+}
+
+#[test]
+fn a_leaf_that_lacks_a_fact_names_it_as_its_fix() {
+    let src = "carbyne 2\nsym N where N >= 256, N <= 4096\n%A:[8,N].f16.GL\n%B:[8,N].f16.GL\n\
+               Spec @f <<<#grid:[@b < 8], #cta:[32]>>> (%A) -> (%B) {\n  @t = #cta.indices()\n  \
+               Allocate %x:[8].f16.RF\n  Move <<<#cta.scalar()>>> (%A[@b, _].tile([8])[@t]) -> (%x)\n  \
+               Move <<<#cta.scalar()>>> (%x) -> (%B[@b, _].tile([8])[@t])\n}\n";
+    let answer = explained_text(src, "sm_80");
+    let leaf = &answer["leaves"][0]["considered"][0];
+    assert_eq!(leaf["atom"], "ld.global.b128", "{leaf}");
+    assert_eq!(leaf["facts"], serde_json::json!(["N % 8 == 0"]), "{leaf}");
+    assert_eq!(leaf["fix"]["steps"], serde_json::json!(["state `where N % 8 == 0`"]), "{leaf}");
+    let edit = &leaf["fix"]["edits"][0];
+    let at = usize::try_from(edit["byte_start"].as_u64().expect("a place")).expect("small");
+    let mut fixed = src.to_owned();
+    fixed.insert_str(at, edit["text"].as_str().expect("a text"));
+    let said = carbyne(&["decompose", "-", "--arch", "sm_80"], &fixed).ok();
+    assert!(said.text().contains("atom=ld.global.b128"), "{}", said.text());
+    let refused = carbyne(&["decompose", "-", "--arch", "sm_80"], src);
+    assert!(refused.stderr.contains("state `where N % 8 == 0`, if it is so"), "{}", refused.stderr);
+}
+
+/// What is explained is what is written, also where the best instance cannot be for all sizes.
+#[test]
+fn the_choice_that_is_explained_is_that_which_decompose_writes() {
+    let files = root().join("cli/tests/filetests/decompose");
+    for name in ["d0314_given_up", "d0314_copied_first"] {
+        let file = files.join(format!("{name}.cby")).display().to_string();
+        let said = explained(&file, "sm_90a", &[]);
+        let by =
+            said["rankings"].as_array().expect("rankings").iter().map(|r| &r["ranked"][0]["by"]);
+        let written = carbyne(&["decompose", &file, "--arch", "sm_90a"], "").ok();
+        let all: Vec<&str> = by.filter_map(Value::as_str).collect();
+        // Those that leave all kernels to others stand in no text.
+        let apart = |by: &&str| by.starts_with("@wgmma_padded");
+        let own: Vec<&&str> = all.iter().filter(|by| !apart(by)).collect();
+        assert!(!own.is_empty(), "{said}");
+        for by in own {
+            assert!(
+                written.text().contains(&format!("by={by}")),
+                "{name}: {by}\n{}",
+                written.text()
+            );
+        }
+        assert_eq!(said["warnings"][0]["code"], "D0314", "{said}");
+    }
+}
+
+#[test]
+fn an_explanation_is_a_page() {
+    for (name, arch) in [
+        ("gemm", "sm_80"),
+        ("gemm_any", "sm_90a"),
+        ("softmax_any", "sm_80"),
+        ("attention_causal", "sm_90a"),
+    ] {
+        let file = root().join(format!("examples/{name}.cby")).display().to_string();
+        let page = carbyne(&["explain", &file, "--arch", arch], "").ok();
+        let all = carbyne(&["explain", &file, "--arch", arch, "--all"], "").ok();
+        let lines = |text: &str| text.lines().count();
+        assert!(lines(page.text()) < 60, "{name}: {}", page.text());
+        assert!(lines(all.text()) > 2 * lines(page.text()), "{name}");
+        assert!(page.text().ends_with("why not that one\n"), "{}", page.text());
+    }
+}

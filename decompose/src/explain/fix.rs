@@ -9,11 +9,13 @@ use super::site::Site;
 use crate::checked;
 use crate::leaves::{around, leaves};
 use crate::matching::{self, Mismatch};
+use crate::stated;
 use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Atom, AtomTable, OperandAccess};
 use carbyne_ir::ast::{
-    AttrValue, Dims, Expr, ExprKind, Operand, TensorType, TupleExpr, TypeAttr, View,
+    AttrValue, Dims, Expr, ExprKind, Module, Operand, TensorType, TupleExpr, TypeAttr, View,
 };
+use carbyne_ir::leaf::listed;
 use carbyne_ir::program::SpecId;
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -105,7 +107,7 @@ fn search(asked: &Asked<'_>, wrong: &Mismatch, fix: &Fix, tries: &mut usize) -> 
     let now = fix.apply(src)?;
     let module = text::parse(&now).ok()?;
     let site = Site::find(&module, id)?;
-    let changes = changes(&site, &now, atom, wrong);
+    let changes = changes((&module, &site), &now, atom, wrong);
     let mut nearer = vec![];
     for (step, edits) in changes {
         if *tries == 0 {
@@ -144,7 +146,26 @@ fn outcome(src: &str, id: SpecId, atom: &Atom) -> Option<Result<(), Mismatch>> {
 }
 
 /// Changes that a mismatch suggests.
-fn changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> Vec<Change> {
+fn changes(
+    (module, site): (&Module, &Site<'_>),
+    src: &str,
+    atom: &Atom,
+    wrong: &Mismatch,
+) -> Vec<Change> {
+    let mut all: Vec<Change> = stated(module, wrong).into_iter().collect();
+    all.extend(other_changes(site, src, atom, wrong));
+    all
+}
+
+/// The facts about symbols that a mismatch lacks.
+fn stated(module: &Module, wrong: &Mismatch) -> Option<Change> {
+    let facts = wrong.facts();
+    let edits = stated::edits(module, facts).filter(|edits| !edits.is_empty())?;
+    let edits = edits.into_iter().map(|(span, text)| Edit::new(span, text)).collect();
+    Some((format!("state `where {}`", listed(facts)), edits))
+}
+
+fn other_changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> Vec<Change> {
     match wrong {
         Mismatch::Scalar { operand, want, found, .. } => {
             scalar(site, src, view_of(site, atom, operand), want, found)

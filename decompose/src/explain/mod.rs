@@ -8,24 +8,27 @@ mod edit;
 mod fix;
 mod site;
 mod ways;
+pub(crate) mod wider;
 
 pub use crate::leaves::{leaves, of_blocks};
 pub use edit::{Edit, Fix};
 pub use ways::{Way, Without};
+pub use wider::{Wider, Width};
 
 use crate::matching::{self, Mismatch};
 use crate::solve::{Search, copy};
-use crate::{Decomposed, Options, Ranking, Strategies, decompose_by, separated};
+use crate::{Decomposed, Options, Ranking, Strategies, decompose_by, ranked, separated, stated};
 use carbyne_atoms::bind;
 use carbyne_atoms::{Arch, Atom, AtomTable};
 use carbyne_ir::ast::{Module, NodeId, NodeKey, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::program::{Program, SpecId};
-use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::{LineIndex, Span};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ways::Ways;
+use wider::{Widening, lacking, side};
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +52,8 @@ pub struct Explanation {
     pub leaves: Vec<Explained>,
     /// What the solver chose, and what it could have.
     pub choices: Vec<Choice>,
+    /// What would be faster if more were stated of symbols.
+    pub faster: Vec<Faster>,
     /// By which strategies kernels could get their dataflow, and why others were not taken.
     pub rankings: Vec<Ranking>,
     /// Strategies that have an instruction which is asked for and was not chosen.
@@ -80,6 +85,8 @@ pub struct Explained {
     pub spec: SpecId,
     /// Its statement: of the module that is explained, or of the decomposed one.
     pub node: NodeId,
+    /// Whether it is a part of what the solver has written for an operation that `choices` are about.
+    pub chosen: bool,
     /// The row that implements it.
     pub atom: Option<String>,
     /// Every row for specs of its kind, those that match first, then the nearest.
@@ -114,6 +121,23 @@ pub struct Choice {
     pub others: Vec<(String, f64)>,
     /// Cycles of the kernel as chosen.
     pub cycles: f64,
+    /// Of a copy from or to global memory, why it does not move more at once, where something does.
+    pub wider: Option<Width>,
+}
+
+/// Facts about symbols with which a kernel-level spec would be decomposed to less: stated, and tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Faster {
+    /// The spec.
+    pub origin: Span,
+    /// The facts.
+    pub facts: Vec<Fact>,
+    /// The same in the words of the text: `where N % 8 == 0`.
+    pub said: String,
+    /// What is chosen with them, and the cycles that it takes.
+    pub with: (String, Option<f64>),
+    /// What is chosen without.
+    pub without: (String, Option<f64>),
 }
 
 /// Leaves of the search that choices are taken from.
@@ -125,6 +149,9 @@ const FIXES: usize = 4;
 /// Texts that are tried for all fixes together, and their bytes.
 const TRIES: usize = 4_000;
 const TRIED_BYTES: usize = 8 << 20;
+
+/// How often strategies are chosen with more facts.
+const MOST_CHOSEN: usize = 4;
 
 /// Explains a well-formed program.
 ///
@@ -143,6 +170,7 @@ pub fn explain(
         arch: table.arch,
         leaves: vec![],
         choices: vec![],
+        faster: vec![],
         rankings: vec![],
         ways: vec![],
         without: vec![],
@@ -154,10 +182,13 @@ pub fn explain(
     let tries = Cell::new((TRIED_BYTES / src.len().max(1)).clamp(8, TRIES));
     let ask = Ask { table, question, src, lines: LineIndex::new(src), tries };
     let strategies = question.strategies.clone();
-    let options = Options { search, strategies, ..Options::default() };
+    // What is explained is what `decompose` chooses.
+    let choosing = Some(Search { sms: question.sms, ..Search::default() });
+    let options = Options { search, choosing, strategies, ..Options::default() };
     match decompose_by(module, src, table, &options) {
         Ok(d) => {
-            ask.decomposed(&program, &d, &mut out);
+            ask.decomposed((module, &program), &d, &mut out);
+            out.faster = ask.faster(module, &d, &out.choices, &options);
             out.rankings = d.rankings.iter().filter(|r| ask.on_line(r.span)).cloned().collect();
             out.warnings = d.warnings.into_iter().map(shorter).collect();
             out.decomposed = Some(d.text);
@@ -230,7 +261,12 @@ impl Ask<'_> {
         (first..=last).contains(&line)
     }
 
-    fn decomposed(&self, program: &Program, d: &Decomposed, out: &mut Explanation) {
+    fn decomposed(
+        &self,
+        (module, program): (&Module, &Program),
+        d: &Decomposed,
+        out: &mut Explanation,
+    ) {
         // A leaf that stands in the person's text as it is.
         let solved = of_blocks(program);
         let written: HashMap<NodeKey, SpecId> = leaves(program)
@@ -240,9 +276,14 @@ impl Ask<'_> {
             .collect();
         let written_around: BTreeMap<SpecId, Vec<SpecId>> = leaves(program).into_iter().collect();
         let none = BTreeSet::new();
+        let choices = d.chosen.iter().flat_map(|best| &best.choices);
+        let choices: HashSet<NodeKey> =
+            choices.map(|(id, _)| d.tile.specs[*id].node.key()).collect();
         for (id, around) in leaves(&d.program) {
+            let mut own = around.iter().chain([&id]).map(|id| d.program.specs[*id].node.key());
+            let chosen = own.any(|node| choices.contains(&node));
             let node = d.program.specs[id].node;
-            let origin = d.origins.span(node);
+            let origin = self.origin(d, id, &around);
             if !self.on_line(origin) {
                 continue;
             }
@@ -258,9 +299,9 @@ impl Ask<'_> {
                     self.leaf(&at, id, &around, true, atom)
                 }
             };
-            out.leaves.push(explained);
+            out.leaves.push(Explained { chosen, ..explained });
         }
-        self.choices(d, out);
+        self.choices(module, d, out);
     }
 
     /// The leaves as they are written, where nothing could be decomposed.
@@ -336,6 +377,7 @@ impl Ask<'_> {
             generated,
             spec: id,
             node: spec.node,
+            chosen: false,
             atom,
             considered,
         }
@@ -344,15 +386,6 @@ impl Ask<'_> {
     /// Why a row is no candidate for an operation of the whole block.
     fn tile_level(&self, p: &Program, id: SpecId, row: &Atom) -> Option<Mismatch> {
         let spec = &p.specs[id];
-        let side = |t| {
-            let tensor: &carbyne_ir::program::Tensor = &p.tensors[t];
-            let pinned = tensor.dist.as_ref().and_then(|d| d.tv.as_ref()?.to_fixed());
-            match (p.buffer_of(t).memory, pinned) {
-                (Some(Memory::Rf), Some(tv)) => copy::Side::Registers(tv),
-                (Some(Memory::Rf), None) => copy::Side::Open,
-                _ => copy::Side::Memory,
-            }
-        };
         let threads = spec
             .exec
             .and_then(|e| p.threads[e.threads].concat().to_fixed())
@@ -362,20 +395,82 @@ impl Ask<'_> {
             return matching::match_atom(p, id, &[], row).err();
         };
         let only = self.table.filtered(|r| r.name == row.name);
-        let found = copy::candidates(p, id, side(src), side(dst), &only, threads);
-        found.err().and_then(|rejected| rejected.into_iter().next().map(|(_, m)| m))
+        let found = copy::candidates(p, id, side(p, src), side(p, dst), &only, threads);
+        let rejected = found.err().and_then(|rejected| rejected.into_iter().next());
+        rejected.map(|(_, m)| lacking(p, (src, dst), row, m))
     }
 
-    fn choices(&self, d: &Decomposed, out: &mut Explanation) {
-        let Some(best) = d.leaves.first() else { return };
+    /// What a leaf was written or generated for; of one that a stage of the solver has made the operation around it.
+    fn origin(&self, d: &Decomposed, id: SpecId, around: &[SpecId]) -> Span {
+        let own = std::iter::once(&id).chain(around.iter().rev());
+        let mut spans = own.map(|id| d.origins.span(d.program.specs[*id].node));
+        spans.find(|span| !span.is_nowhere()).unwrap_or_default()
+    }
+
+    /// What strategies choose where all facts are stated that were found to be missing.
+    fn faster(
+        &self,
+        module: &Module,
+        d: &Decomposed,
+        choices: &[Choice],
+        options: &Options,
+    ) -> Vec<Faster> {
+        let own = |span: Span| {
+            let narrow = choices.iter().filter(move |c| c.origin.is_at(span));
+            let unstated = d.unstated.iter().filter(move |u| u.span.is_at(span));
+            let narrow = narrow.flat_map(|c| match &c.wider {
+                Some(Width::With(wider)) => &wider.facts[..],
+                Some(Width::Not { .. }) | None => &[],
+            });
+            let mut all: Vec<Fact> = vec![];
+            for fact in unstated.flat_map(|u| &u.facts).chain(narrow) {
+                if !all.contains(fact) {
+                    all.push(fact.clone());
+                }
+            }
+            all
+        };
+        let mut out: Vec<Faster> = vec![];
+        // Choices with facts, by these.
+        let mut with: BTreeMap<String, Option<Vec<Ranking>>> = BTreeMap::new();
+        for ranking in d.rankings.iter().filter(|r| self.on_line(r.span)) {
+            let facts = own(ranking.span);
+            if facts.is_empty() || out.iter().any(|f| f.origin.is_at(ranking.span)) {
+                continue;
+            }
+            let key = listed(&facts);
+            if with.len() == MOST_CHOSEN && !with.contains_key(&key) {
+                break;
+            }
+            let all = with.entry(key).or_insert_with(|| {
+                let stated = stated::with(module, &facts)?;
+                ranked(&stated, self.src, self.table, options).ok()
+            });
+            let Some(all) = all else { continue };
+            let best = |r: &Ranking| r.instances.first().map(|one| (one.by.clone(), one.cycles));
+            let other = all.iter().find(|r| r.span.is_at(ranking.span)).and_then(best);
+            let (Some(with), Some(without)) = (other, best(ranking)) else { continue };
+            // That they have changed the numbers in the places of symbols is no reason to state them.
+            if !with.1.zip(without.1).is_some_and(|(with, without)| with < without) {
+                continue;
+            }
+            let said = stated::said(module, &facts);
+            out.push(Faster { origin: ranking.span, facts, said, with, without });
+        }
+        out
+    }
+
+    fn choices(&self, module: &Module, d: &Decomposed, out: &mut Explanation) {
         let spans = d.tile_level_spans();
-        for (id, chosen) in &best.choices {
+        let mut widening = Widening::new(module, self.src, d, self.table);
+        let all = d.chosen.iter().flat_map(|best| best.choices.iter().map(move |c| (best, c)));
+        for (best, (id, chosen)) in all {
             let origin = d.origins.span(d.tile.specs[*id].node);
             if !self.on_line(origin) {
                 continue;
             }
             let mut others: Vec<(String, f64)> = vec![];
-            for leaf in &d.leaves[1..] {
+            for leaf in &d.leaves {
                 let Some((_, other)) = leaf.choices.iter().find(|(o, _)| o == id) else { continue };
                 if other != chosen && others.iter().all(|(o, _)| o != other) {
                     others.push((other.clone(), leaf.estimate.cycles));
@@ -393,6 +488,7 @@ impl Ask<'_> {
                 chosen: chosen.clone(),
                 others,
                 cycles: best.estimate.cycles,
+                wider: widening.of(*id),
             });
         }
     }

@@ -460,9 +460,10 @@ impl Writing<'_> {
             !(tiles.contains(&&graph.values[*v].extents) && (computed || given.contains_key(v)))
         });
         self.known.extend(
-            given.iter().filter(|(v, _)| tiles.contains(&&graph.values[**v].extents)).map(
-                |(v, known)| (*v, known.clone()),
-            ),
+            given
+                .iter()
+                .filter(|(v, _)| tiles.contains(&&graph.values[**v].extents))
+                .map(|(v, known)| (*v, known.clone())),
         );
     }
 

@@ -25,11 +25,12 @@ use carbyne_ir::ast::{
 };
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
+use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{self, Program, SpecId};
 use carbyne_ir::span::Span;
 use carbyne_ir::{ast, resolve};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Instances of a strategy that are looked at where none has groups of threads that multiply.
 const HOPELESS: usize = 8;
@@ -44,6 +45,9 @@ const MOST_SLICES: usize = 12;
 /// How many instances are tried to be written of symbols, and how many that can be are solved then.
 const MOST_SYMBOLIC: usize = 64;
 const MOST_SYMBOLIC_SOLVED: usize = 8;
+
+/// How many times as many cycles are more than what estimates tell apart.
+pub(crate) const WORSE: f64 = 1.02;
 
 /// What all kernels of a module share.
 #[derive(Copy, Clone)]
@@ -103,6 +107,22 @@ pub struct Ranking {
     pub counts: (usize, usize),
     /// Where the spec stands.
     pub span: Span,
+    /// A better one, which is not written since it cannot be for all sizes that symbols may have.
+    pub given_up: Option<GivenUp>,
+}
+
+/// An instance that would be better than what is written, and cannot be for all sizes that symbols may have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenUp {
+    /// The strategy and its parameters.
+    pub by: String,
+    /// Estimated cycles, with numbers in the places of the symbols.
+    pub cycles: f64,
+    /// Why it cannot be.
+    pub why: String,
+    /// Facts about symbols with which one as good is written: stated, and tried. None where they are not found, or not
+    /// looked for.
+    pub facts: Vec<Fact>,
 }
 
 /// An instance of a strategy.
@@ -138,6 +158,55 @@ pub(super) struct Candidate {
     /// Whether all of its kernels are left to other strategies, so that little is known of what they take. Those of which one moves
     /// a factor before are planned to know it.
     pub unknown: bool,
+}
+
+/// What instances are written of symbols from.
+struct Over<'a> {
+    /// The module as it is, with symbols.
+    of: &'a Module,
+    symbols: &'a Symbols,
+    wanted: Wanted<'a>,
+    matches: &'a [Match<'a>],
+    candidates: &'a [Candidate],
+}
+
+impl Over<'_> {
+    /// All instances in the order in which they are taken: the best, those of which most is known, by what they take, then
+    /// the others.
+    fn ranked(&self, best: usize, ranking: &Ranking) -> Vec<usize> {
+        let cycles: HashMap<&str, f64> = ranking
+            .instances
+            .iter()
+            .filter(|r| r.refused.is_none())
+            .filter_map(|r| Some((r.by.as_str(), r.cycles?)))
+            .collect();
+        let mut all: Vec<usize> = (0..self.candidates.len()).collect();
+        let key = |i: &usize| {
+            let c = &self.candidates[*i];
+            let own = cycles.get(c.by.as_str()).copied();
+            (*i != best, own.is_none(), own.map_or(0, f64::to_bits))
+        };
+        all.sort_by_key(key);
+        all
+    }
+}
+
+/// An instance that is written of symbols.
+struct Written {
+    module: Module,
+    /// What was looked at for kernels that it leaves to others.
+    more: Vec<Ranking>,
+    /// Which it is.
+    taken: usize,
+    /// Why it is not the best one, where it is another.
+    refused: Option<String>,
+}
+
+/// Why no layouts are found of an instance that is written of symbols.
+enum Unsolved {
+    /// A block has less shared memory.
+    Shared,
+    Errors(Diagnostics),
 }
 
 /// What was looked at.
@@ -255,8 +324,19 @@ impl Choosing<'_> {
             Wanted { stmt, executors: executors.as_ref(), names: &names.clone(), pins: &pins };
         let mut trials = Trials::new(self, wanted, &matches, &candidates);
         let best = trials.best(&mut ranking, &mut refusals);
+        let made = best.map(|(module, more, best)| {
+            let Some((of, symbols)) = self.symbols else { return Ok((module, more, best)) };
+            let over = Over { of, symbols, wanted, matches: &matches, candidates: &candidates };
+            let Written { module, more, taken, refused } = self.symbolic(&over, best, &ranking)?;
+            if taken != best {
+                trials.take(taken, &mut ranking, &mut refusals);
+                let refused = refused.unwrap_or_default();
+                ranking.given_up = Self::given_up(&over, best, taken, refused, &ranking);
+            }
+            Ok((module, more, taken))
+        });
         let errors = trials.errors.take();
-        if let Some((_, _, i)) = best {
+        if let Some(Ok((_, _, i))) = made {
             let m = &matches[candidates[i].of];
             let (candidates, refused, ranked, pins) = (&candidates[..], &tiles, &ranking, &pins);
             let all = Larger { m, candidates, best: i, refused, ranking: ranked, pins };
@@ -268,14 +348,10 @@ impl Choosing<'_> {
             .filter(|(name, _)| !candidates.iter().any(|c| matches[c.of].def.name.text == **name))
             .map(|(name, why)| (name.clone(), why.clone()))
             .collect();
-        let Some((module, more, best)) = best else {
-            return Err(self.nothing(id, &pins, &refusals, errors, &matches));
-        };
-        let module = match self.symbols {
-            None => module,
-            Some((of, symbols)) => {
-                self.symbolic(of, symbols, wanted, &matches, &candidates, best)?
-            }
+        let (module, mut more) = match made {
+            Some(Ok((module, more, _))) => (module, more),
+            Some(Err(d)) => return Err(d),
+            None => return Err(self.nothing(id, &pins, &refusals, errors, &matches)),
         };
         let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
         let mut stmts: Vec<Stmt> = module
@@ -302,48 +378,33 @@ impl Choosing<'_> {
             todo.extend(own.kind.blocks_mut().flat_map(|b| &mut b.stmts));
         }
         places::inherit(&mut stmts, stmt.id, written.span);
+        more.iter_mut().filter(|r| r.span.is_nowhere()).for_each(|r| r.span = span);
         Ok(Planned { stmts, ranking, more })
     }
 
-    /// The module of the best instance, or of the first of the others, that can be written of symbols, and whose layouts are
-    /// found then: what a block holds may be other things than with numbers.
+    /// The best instance, or the best of the others, that can be written of symbols, and whose layouts are found then: what a
+    /// block holds may be other things than with numbers.
     fn symbolic(
         &self,
-        of: &Module,
-        symbols: &Symbols,
-        wanted: Wanted<'_>,
-        matches: &[Match<'_>],
-        candidates: &[Candidate],
+        over: &Over<'_>,
         best: usize,
-    ) -> Result<Module, Box<Diagnostic>> {
+        ranking: &Ranking,
+    ) -> Result<Written, Box<Diagnostic>> {
         let (mut refused, mut unsolved, mut solved) = (None, None, 0);
         let mut missing: Option<String> = None;
-        let others = (0..candidates.len()).filter(|i| *i != best);
-        for i in std::iter::once(best).chain(others).take(MOST_SYMBOLIC) {
-            let c = &candidates[i];
-            let m = &matches[c.of];
-            let whole = "its tiles would not be whole for all sizes".to_owned();
-            let written = symbols.written(m, &c.numbers).ok_or(whole);
-            let made = written.and_then(|written| {
-                let of_numbers = Instance::of(m, &c.numbers);
-                let instance = Instance { symbols: written, sizes: Some(symbols), ..of_numbers };
-                let choosing = Choosing { module: of, symbols: None, ..*self };
-                let module = choosing.module_of(&instance, wanted)?;
-                resolve::resolve_elaborated(&module, self.src).map_err(|e| {
-                    missing = missing.take().or_else(|| e.iter().find_map(fact_wanted));
-                    first(&e)
-                })?;
-                let mut kernels =
-                    module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
-                match kernels.any(|s| symbols.are_in(s)) {
-                    true => Err("a size that it computes depends on symbols".to_owned()),
-                    false => Ok(module),
-                }
-            });
-            let module = match made {
+        // Why the best one is not taken.
+        let mut given_up = None;
+        for i in over.ranked(best, ranking).into_iter().take(MOST_SYMBOLIC) {
+            let by = &over.candidates[i].by;
+            let mut keep = |why: String| {
+                given_up.get_or_insert_with(|| why.clone());
+                refused.get_or_insert(format!("{by}: {why}"));
+            };
+            let module = match self.over_symbols(over, over.of, i) {
                 Ok(module) => module,
-                Err(why) => {
-                    refused.get_or_insert(format!("{}: {why}", c.by));
+                Err((why, fact)) => {
+                    missing = missing.or(fact);
+                    keep(why);
                     continue;
                 }
             };
@@ -351,23 +412,15 @@ impl Choosing<'_> {
                 break;
             }
             solved += 1;
-            if !c.unknown && write::is_apart(m.def) {
-                // Its kernels are looked at one by one.
-                match (self.plan)(&module, wanted.names) {
-                    Ok((module, _)) => return Ok(module),
-                    Err(errors) => {
-                        unsolved.get_or_insert(errors);
-                        continue;
-                    }
+            match self.solved_over(over, module, i) {
+                Ok((module, more)) => {
+                    return Ok(Written { module, more, taken: i, refused: given_up });
                 }
-            }
-            match (self.solve)(&module, true) {
-                Ok(trial) if self.fits(trial.shared) => return Ok(module),
-                Ok(_) => {
-                    let why = "over symbols a block needs more shared memory than it has";
-                    refused.get_or_insert(format!("{}: {why}", c.by));
+                Err(Unsolved::Shared) => {
+                    keep("over symbols a block needs more shared memory than it has".to_owned());
                 }
-                Err(errors) => {
+                Err(Unsolved::Errors(errors)) => {
+                    given_up.get_or_insert_with(|| first(&errors));
                     unsolved.get_or_insert(errors);
                 }
             }
@@ -375,17 +428,18 @@ impl Choosing<'_> {
         if let Some(d) = unsolved.and_then(|errors| errors.into_iter().next()) {
             return Err(Box::new(d));
         }
-        let spec = match &wanted.stmt.kind {
+        let stmt = over.wanted.stmt;
+        let spec = match &stmt.kind {
             StmtKind::Spec(spec) => spec.span,
-            _ => wanted.stmt.span,
+            _ => stmt.span,
         };
         let why = refused.unwrap_or_default();
-        let all = matches.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
+        let all = over.matches.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
         let bounds = all.map(|all| all.join(", "));
         let message = "no strategy can be written for all sizes that the symbols may have";
         Err(Box::new(
             Diagnostic::new(Code::NoStrategy, spec, message).label(why).help(
-                match (missing.or(bounds), symbols.unbounded()) {
+                match (missing.or(bounds), over.symbols.unbounded()) {
                     (Some(fact), _) => format!("state `where {fact}`, or write the body"),
                     (None, Some((of, true))) => format!(
                         "state how large it is at most, `where {of} <= 65536`, or write the body"
@@ -397,6 +451,69 @@ impl Choosing<'_> {
                 },
             ),
         ))
+    }
+
+    /// The module of an instance, written of the symbols of that module; or why there is none, and a fact that is missing.
+    fn over_symbols(
+        &self,
+        over: &Over<'_>,
+        of: &Module,
+        i: usize,
+    ) -> Result<Module, (String, Option<String>)> {
+        let c = &over.candidates[i];
+        let m = &over.matches[c.of];
+        let whole = "its tiles would not be whole for all sizes".to_owned();
+        let written = over.symbols.written(m, &c.numbers).ok_or((whole, None))?;
+        let of_numbers = Instance::of(m, &c.numbers);
+        let instance = Instance { symbols: written, sizes: Some(over.symbols), ..of_numbers };
+        let choosing = Choosing { module: of, symbols: None, ..*self };
+        let module = choosing.module_of(&instance, over.wanted).map_err(|why| (why, None))?;
+        resolve::resolve_elaborated(&module, self.src)
+            .map_err(|e| (first(&e), e.iter().find_map(fact_wanted)))?;
+        let mut kernels = module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
+        match kernels.any(|s| over.symbols.are_in(s)) {
+            true => Err(("a size that it computes depends on symbols".to_owned(), None)),
+            false => Ok(module),
+        }
+    }
+
+    /// The same with the bodies of its kernels, where their layouts are found.
+    fn solved_over(
+        &self,
+        over: &Over<'_>,
+        module: Module,
+        i: usize,
+    ) -> Result<WithBodies, Unsolved> {
+        let c = &over.candidates[i];
+        if !c.unknown && write::is_apart(over.matches[c.of].def) {
+            // Its kernels are looked at one by one.
+            return (self.plan)(&module, over.wanted.names).map_err(Unsolved::Errors);
+        }
+        match (self.solve)(&module, true) {
+            Ok(trial) if self.fits(trial.shared) => Ok((module, vec![])),
+            Ok(_) => Err(Unsolved::Shared),
+            Err(errors) => Err(Unsolved::Errors(errors)),
+        }
+    }
+
+    /// What is said of the best instance, where another one is taken that is worse by more than estimates tell apart.
+    fn given_up(
+        over: &Over<'_>,
+        best: usize,
+        taken: usize,
+        why: String,
+        ranking: &Ranking,
+    ) -> Option<GivenUp> {
+        let of = |i: usize| {
+            let ranked = ranking.instances.iter().find(|r| r.by == over.candidates[i].by)?;
+            ranked.cycles.or(ranked.bound)
+        };
+        let (cycles, own) = (of(best)?, of(taken)?);
+        if own <= cycles * WORSE {
+            return None;
+        }
+        let by = over.candidates[best].by.clone();
+        Some(GivenUp { by, cycles, why, facts: vec![] })
     }
 
     /// Bounds instances of a match; how many there were.

@@ -225,6 +225,23 @@ impl<'a> Trials<'a> {
         }
     }
 
+    /// Puts a candidate first, as the chosen one, with what it takes.
+    pub(super) fn take(
+        &mut self,
+        i: usize,
+        ranking: &mut Ranking,
+        refusals: &mut BTreeMap<String, String>,
+    ) {
+        let c = &self.candidates[i];
+        let found = ranking.instances.iter().position(|r| r.by == c.by);
+        let fresh = Ranked { by: c.by.clone(), bound: Some(c.bound), cycles: None, refused: None };
+        let mut ranked = found.map_or(fresh, |at| ranking.instances.remove(at));
+        if ranked.cycles.is_none() && ranked.refused.is_none() {
+            self.solve(i, &mut ranked, ranking, refusals);
+        }
+        ranking.instances.insert(0, ranked);
+    }
+
     fn refuse(&mut self, errors: Diagnostics, ranked: &mut Ranked) {
         ranked.refused = errors.iter().next().map(|d| format!("{}: {}", d.code, d.message));
         self.errors.get_or_insert(errors);

@@ -13,7 +13,8 @@ use crate::schedule::clusters;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
     Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch,
-    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View, ViewOp,
+    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
+    ViewOp,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -177,12 +178,8 @@ impl Instance<'_> {
             }
             return self.several(stmt, spec, body, views, names);
         }
-        body.stmts = self.chains(
-            std::mem::take(&mut body.stmts),
-            &types,
-            (&[], recomputes),
-            names,
-        )?;
+        body.stmts =
+            self.chains(std::mem::take(&mut body.stmts), &types, (&[], recomputes), names)?;
         let Some(exec) = exec else { return Err(Refused::Several) };
         let exec = self.launched(exec, executors, &mut body, names)?;
         let mut kernel = stmt.clone();

@@ -105,7 +105,8 @@ pub fn candidates(
     // A register tensor that follows from the copy may be spread in several ways.
     let anchors = matches!((&src, &dst), (Side::Open, _) | (_, Side::Open));
     let most: &[i64] = if anchors { &[i64::MAX, 32, 8] } else { &[i64::MAX] };
-    let ways = |by_modes: bool| most.iter().map(move |most| Way { most: *most, by_modes, values: 1 });
+    let ways =
+        |by_modes: bool| most.iter().map(move |most| Way { most: *most, by_modes, values: 1 });
     let pinned = p.specs[id].atom.as_deref();
     let is_partial = p.specs[id].input_tensors().any(|t| !p.tensors[t].bounds.is_empty());
     for atom in table.implementing(p.specs[id].kind) {
@@ -417,7 +418,12 @@ fn memory_run(
         let together = offset::together(&p.arena, p.tensors[t].offset, &steps, &run);
         if together < n {
             let found = (bits(together) / 8).max(1).min(align);
-            return Err(Mismatch::Align { operand: operand.name, want: align, found });
+            return Err(Mismatch::Align {
+                operand: operand.name,
+                want: align,
+                found,
+                facts: vec![],
+            });
         }
         return Ok(Some(run));
     }
@@ -435,7 +441,9 @@ fn memory_run(
         found = found.min(8 << sw.base().min(30));
     }
     if found % (8 * align) != 0 {
-        return Err(Mismatch::Align { operand: operand.name, want: align, found: found / 8 });
+        // Searches reject many, and explain few: which facts are missing is looked for by who says so.
+        let (operand, want, found) = (operand.name, align, found / 8);
+        return Err(Mismatch::Align { operand, want, found, facts: vec![] });
     }
     Ok(None)
 }

@@ -57,7 +57,8 @@ pub(crate) fn collect(p: &Program, kernel: SpecId) -> Vec<Op> {
             }
             StmtKind::For { start, end, step, .. } if entered => {
                 let around = trips.last().copied().unwrap_or(1);
-                trips.push(around.saturating_mul(about(p, *start, *end, *step).unwrap_or(1).max(1)));
+                trips
+                    .push(around.saturating_mul(about(p, *start, *end, *step).unwrap_or(1).max(1)));
             }
             StmtKind::For { .. } => drop(trips.pop()),
             _ => {}

@@ -63,9 +63,9 @@ pub(super) fn cut(p: &Program, t: TensorId, n: i64) -> Mismatch {
     Mismatch::Partial { tensor: p.tensor_name(t), why }
 }
 
-fn fact(cx: &ExprArena, bound: &Bound, n: i64) -> Option<String> {
+fn fact(cx: &ExprArena, bound: &Bound, n: i64) -> Option<Fact> {
     let power = u64::try_from(n).ok().filter(|n| n.is_power_of_two());
     let symbolic = bound.extent.as_const().is_none() && cx.divisor(bound.extent) % n != 0;
     let value = cx.display(bound.extent);
-    power.filter(|_| symbolic).map(|n| Fact::Divides { divisor: n.to_string(), value }.to_string())
+    power.filter(|_| symbolic).map(|n| Fact::Divides { divisor: n.to_string(), value })
 }

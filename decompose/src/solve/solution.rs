@@ -33,6 +33,8 @@ pub(crate) struct Solution {
     pub estimates: Vec<(SpecId, Estimate)>,
     /// The best leaves, best first: what was chosen, and its cost.
     pub leaves: Vec<Leaf>,
+    /// Of several kernels the best leaf of each.
+    pub chosen: Vec<Leaf>,
     /// How far the search went.
     pub searched: Searched,
     /// What may not be as wanted.
@@ -122,6 +124,7 @@ impl Solution {
         self.before.extend(other.before);
         self.certificates.extend(other.certificates);
         self.warnings.extend(other.warnings);
+        self.chosen.extend(other.leaves.first().cloned());
         if self.leaves.is_empty() {
             (self.leaves, self.estimate) = (other.leaves, other.estimate);
         }

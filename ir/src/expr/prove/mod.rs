@@ -212,6 +212,67 @@ pub fn divides(cx: &ExprArena, n: i64, dim: Dim, assumptions: &Assumptions) -> D
     value(dim)
 }
 
+/// Facts about symbols, no more than are needed, with which all these expressions would be multiples of a positive number:
+/// none where they are already, and no answer where no divisors of symbols would do.
+#[must_use]
+pub fn divisors_missing(
+    cx: &ExprArena,
+    n: i64,
+    dims: &[Dim],
+    assumptions: &Assumptions,
+) -> Option<Vec<Fact>> {
+    let mut open = vec![];
+    for dim in dims {
+        match divides(cx, n, *dim, assumptions) {
+            Decision::Known(true) => {}
+            Decision::Known(false) => return None,
+            Decision::Needs(_) => open.push(*dim),
+        }
+    }
+    let mut budget = Budget::new(MAX_STEPS);
+    let question = Question { cx, holds: assumptions.relevant(cx, &open, &mut budget) };
+    let known = question.divisors();
+    let mut suffices = |divided: &[(ExprId, i64)]| {
+        let with = divided.iter().fold(known.clone(), |all, (symbol, by)| also(&all, *symbol, *by));
+        open.iter().all(|dim| {
+            let mut system = System::new(cx, &with);
+            let sum = system.sum(*dim, &mut budget);
+            sum.is_some_and(|sum| system.remainder(&sum, n.into()) == (n.into(), 0))
+        })
+    };
+    let vars: Vec<VarId> = open.iter().flat_map(|dim| cx.vars_of(*dim)).collect();
+    let own = assumptions.symbols.iter().filter(|v| vars.contains(v)).take(MAX_TRIED);
+    let mut divided: Vec<(ExprId, i64)> = own.filter_map(|v| Some((cx.expr_of(*v)?, n))).collect();
+    if !suffices(&divided) {
+        return None;
+    }
+    // Of the factors of a product the last is kept, which is most often the extent of the consecutive mode.
+    let mut at = 0;
+    while at < divided.len() {
+        let mut less = divided.clone();
+        let (_, by) = less.remove(at);
+        if suffices(&less) {
+            divided = less;
+            continue;
+        }
+        let halves = std::iter::successors(Some(by), |by| (by % 2 == 0).then_some(by / 2));
+        for by in halves.skip(1).take_while(|by| *by > 1) {
+            let mut less = divided.clone();
+            less[at].1 = by;
+            if !suffices(&less) {
+                break;
+            }
+            divided = less;
+        }
+        at += 1;
+    }
+    let fact = |(symbol, by): (ExprId, i64)| {
+        let (divisor, value) = (by.to_string(), cx.display(Dim::Expr(symbol)));
+        Fact::Divides { divisor, value }
+    };
+    Some(divided.into_iter().map(fact).collect())
+}
+
 /// Whether `a + by <= b` is proven within a budget.
 #[cfg(feature = "text")]
 pub(crate) fn proves(

@@ -129,6 +129,32 @@ fn divisors_that_are_assumed_divide() {
 }
 
 #[test]
+fn divisors_that_are_missing_are_named_together() {
+    let cx = ExprArena::new();
+    let (m, n, k) = (size(&cx, "M"), size(&cx, "N"), size(&cx, "K"));
+    let i = size(&cx, "i");
+    let known = assumed(&cx, &[], &[m, n, k]);
+    let times = |a, b| cx.mul(a, b).unwrap();
+    let missing = |dims: &[Dim]| {
+        let facts = divisors_missing(&cx, 8, dims, &known)?;
+        Some(facts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+    };
+    let said = |text: &str| Some(text.to_owned());
+    assert_eq!(missing(&[c(16), times(i, c(8))]), said(""));
+    assert_eq!(missing(&[times(i, n)]), said("N % 8 == 0"));
+    assert_eq!(missing(&[n, times(i, k), times(n, c(2))]), said("N % 8 == 0, K % 8 == 0"));
+    // Of a product one factor is enough.
+    assert_eq!(missing(&[times(m, n)]), said("N % 8 == 0"));
+    // No more is asked for than is needed.
+    assert_eq!(missing(&[times(n, c(2)), times(k, c(4))]), said("N % 4 == 0, K % 2 == 0"));
+    assert_eq!(missing(&[times(m, n), times(m, k)]), said("N % 8 == 0, K % 8 == 0"));
+    // No divisor of a symbol makes these multiples of 8.
+    assert_eq!(missing(&[n, c(4)]), None);
+    assert_eq!(missing(&[n, i]), None);
+    assert_eq!(missing(&[cx.add(n, c(1)).unwrap()]), None);
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let cx = ExprArena::new();
     let (m, b) = (size(&cx, "M"), size(&cx, "b"));
