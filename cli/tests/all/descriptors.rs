@@ -134,7 +134,7 @@ fn every_layout_with_a_descriptor_is_multiplied() {
         let file = file.display().to_string();
         for inputs in testing::one_of(&name, &["--seed=7", "--ints=7"]) {
             let ran = carbyne(&["simulate", &file, "--arch", "sm_90a", inputs], "");
-            if ran.code != 0 || !ran.stderr.contains("the kernel and") {
+            if ran.code != 0 || !ran.stderr.contains("what the block wrote, and") {
                 return Err(format!("{name} {inputs}\n{}", ran.stderr));
             }
         }

@@ -143,7 +143,8 @@ pub fn candidates(
     // What comes in narrow instructions may be spread as what goes with it, which comes in wide ones.
     let bits = p.specs[id].outputs.first().map_or(VECTOR_BITS, |t| p.scalar_of(*t).bits());
     let widest = found.iter().map(|c| c.n).max().unwrap_or(0);
-    if anchors && (1..VECTOR_BITS / bits.max(1)).contains(&widest) {
+    let narrow = (1..VECTOR_BITS / bits.max(1)).contains(&widest);
+    if matches!(&dst, Side::Open) && narrow && computes_with(p, id) {
         let way = Way { most: i64::MAX, by_modes: false, values: VECTOR_BITS / bits };
         let alike: Vec<&str> = found.iter().filter(|c| c.n == widest).map(|c| c.atom).collect();
         let rows = table.implementing(p.specs[id].kind).filter(|a| alike.contains(&a.name));
@@ -158,6 +159,13 @@ pub fn candidates(
     // Fewer cycles first, then wider instructions; the table's order breaks ties.
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.n.cmp(&a.n)));
     if found.is_empty() { Err(rejected) } else { Ok(found) }
+}
+
+/// Whether something else than a copy reads what a copy writes.
+fn computes_with(p: &Program, id: SpecId) -> bool {
+    let to = p.specs[id].outputs.first().map(|t| p.tensors[*t].buffer);
+    let reads = |t: TensorId| Some(p.tensors[t].buffer) == to;
+    p.specs.iter().any(|(_, s)| s.kind != SpecKind::Move && s.input_tensors().any(reads))
 }
 
 /// Bits of the widest access of a thread.

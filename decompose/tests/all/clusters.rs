@@ -206,6 +206,17 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32
 }
 
 #[test]
+fn small_products_whose_rows_begin_anywhere_in_lines_are_of_clusters_of_four() {
+    let src = odd([1000, 1000, 1000], [false, true], "");
+    let d = decomposed(&src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+    assert!(d.text.contains("by=@wgmma_tile_clusters[W=1, BM=64, BN=160,"), "{}", d.text);
+    assert!(d.text.contains("CL=4] {"), "{}", d.text);
+    // One cluster: each block copies a quarter of the tile of B for all.
+    let text = right(&product([250, 155, 72], "@wgmma_tile_clusters[BM=64,BN=160,CL=4]"));
+    assert!(text.contains("multicast=15"), "{text}");
+}
+
+#[test]
 fn copies_of_factors_may_have_sizes_that_are_known_at_launch() {
     let src = "carbyne 2
 sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0 typical M=4095, N=4097, K=4104

@@ -144,3 +144,29 @@ fn pinning_all_that_was_chosen_changes_nothing() {
         assert_eq!(pinned.text, free.text);
     }
 }
+
+#[test]
+fn what_registers_would_not_hold_of_long_rows_is_computed_again() {
+    let table = AtomTable::new("sm_90a".parse().expect("an architecture"));
+    let of = |n: i64, by: &str| {
+        let src = format!(
+            "carbyne 2
+%X:[3,{n}].f16.GL
+%w:[1,{n}].f16.GL
+%Y:[3,{n}].f16.GL
+Spec @norm (%X, %w) -> (%Y) {by} means {{
+  %d = %X - sum(%X, axis=1) / {n}
+  %Y = %d * rsqrt(sum(%d * %d, axis=1) / {n} + 1e-5) * %w
+}}
+"
+        );
+        let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+        run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+        d.text.matches("UnaryPointwise.cast (%s").count()
+    };
+    // Rows that begin anywhere, and at vectors.
+    for n in [33001, 33008] {
+        assert_eq!(of(n, "by=@map_ahead[T=1024,R=0]"), 1);
+        assert_eq!(of(n, "by=@map_ahead[T=1024,R=1]"), 3);
+    }
+}

@@ -136,3 +136,21 @@ fn kernels_choose_numbers_of_threads_that_divide() {
         assert!(!d.text.contains("):((0") && !d.text.contains(",0),"), "{}", d.text);
     }
 }
+
+#[test]
+fn what_is_read_element_by_element_may_be_spread_as_what_comes_in_vectors() {
+    let src = "carbyne 2
+%X:[4,2048].f16.GL
+%w:[1,2047].f16.GL
+%Y:[4,2048].f16.GL
+Spec @sum <<<#grid:[@b < 4], #cta:[256]>>> (%X, %w) -> (%Y) {
+  Move (%w.pad([0,1]).tile([1,2048])[0, 0]) -> (%r:RF)
+  Move (%X.tile([1,_])[@b, 0]) -> (%x:RF)
+  %y = %x + %r
+  Move (%y) -> (%Y.tile([1,_])[@b, 0]) atom=st.global.b128
+}
+";
+    let d = computes(src);
+    assert!(d.text.contains("atom=ld.global.b16\n"), "{}", d.text);
+    assert!(d.text.contains("atom=ld.global.b128\n"), "{}", d.text);
+}
