@@ -14,7 +14,7 @@ const UNITS: [i64; 3] = [64, 128, 256];
 /// The same of short modes of constant extents, of which few tiles would leave multiprocessors idle.
 const SHORT_UNITS: [i64; 5] = [64, 128, 160, 192, 256];
 /// What is short in this sense.
-const SHORT: i64 = 2048;
+const SHORT: i64 = 1536;
 /// The same where rows may be spread over many threads.
 const WIDE: [i64; 3] = [64, 256, 1024];
 /// Longer rows are rounded up to multiples of this, too, even where tiles divide them.
