@@ -492,6 +492,27 @@ fn many_sizes_of_which_nothing_is_said_are_found() {
 }
 
 #[test]
+fn long_rows_need_no_typical_size() {
+    for most in [9001, 33000, 50257] {
+        let text = format!(
+            "carbyne 2
+sym M, N where M <= 100000, N > 0, N <= {most}
+%X:[M,N].f16.GL
+%Y:[M,N].f16.GL
+Spec @softmax (%X) -> (%Y) means {{
+  %e = exp(%X - max(%X, axis=1))
+  %Y = %e / sum(%e, axis=1)
+}}
+"
+        );
+        for arch in ["sm_80", "sm_90a"] {
+            let path = decomposed("long_rows", &text, arch);
+            simulates(&path, &[("M", 2), ("N", 1001)]).unwrap_or_else(|e| panic!("{most}: {e}"));
+        }
+    }
+}
+
+#[test]
 fn what_is_computed_of_symbols_is_a_size() {
     let text = "carbyne 2\nsym M, N where M <= 65536, N <= 4096\n\
                 %A:[M,2 * N].f32.GL\n%B:[M,1].f32.GL\n\

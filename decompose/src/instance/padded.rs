@@ -57,12 +57,10 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
         let mut values = match symbols.and_then(|s| s.expression(*n)) {
             Some(_) => {
                 let mut all = multiples(*n, units);
-                // Tiles of whole rows hold the longest.
+                // Tiles of whole rows hold the longest, spread over threads of which not all divide it.
                 let most = symbols.and_then(|s| s.bounds().get(n).copied().flatten());
-                all.extend(
-                    most.filter(|m| !multiplies && *m > *n && *m <= LONGEST)
-                        .map(|m| (m + 63) / 64 * 64),
-                );
+                let longest = most.filter(|m| !multiplies && *m > *n && *m <= LONGEST);
+                all.extend(longest.into_iter().flat_map(|m| multiples(m, units)));
                 all
             }
             None if units == UNITS && *n <= SHORT => rounded(*n, &SHORT_UNITS, multiplies),

@@ -181,6 +181,10 @@ fn form(step: &str, at: usize) -> String {
         "sym" => {
             written("a symbol", "sym K{min=64, max=4096, div=64}` or `sym M, N where M % 8 == 0")
         }
+        "where" | "typical" => written(
+            "facts of symbols",
+            "sym M, N where M % 8 == 0, M > 0, N <= 4096 typical M=4096, N=1000",
+        ),
         "for" => written("a loop", "for (k = 0; k < 8; k += 1) {"),
         "if" => written("a condition", "if (k < 8 && @t == 0) {"),
         "else" => written("the other branch", "} else {"),
