@@ -16,10 +16,16 @@ fn cost(one: &Ranked) -> String {
     }
 }
 
+/// Why an instance that may take fewer cycles comes behind the first.
+fn behind(ranking: &Ranking, one: &Ranked) -> &'static str {
+    let first = ranking.instances.first().is_some_and(|first| first.spills);
+    if one.spills && !first { ", its threads hold more than their registers" } else { "" }
+}
+
 /// The best instances, and why strategies have none.
 pub(super) fn top(ranking: &Ranking, most: usize, out: &mut String) {
     for (i, one) in ranking.instances.iter().take(most).enumerate() {
-        let _ = writeln!(out, "  {}: {}: {}", i + 1, one.by, cost(one));
+        let _ = writeln!(out, "  {}: {}: {}{}", i + 1, one.by, cost(one), behind(ranking, one));
     }
     others(ranking, out);
 }
@@ -86,13 +92,14 @@ fn strategies(ranking: &Ranking, most: usize, out: &mut String) {
             }
             _ => String::new(),
         };
-        let _ = writeln!(out, "  {word}: {}: {}{more}", one.by, cost(one));
+        let behind = behind(ranking, one);
+        let _ = writeln!(out, "  {word}: {}: {}{more}{behind}", one.by, cost(one));
     }
 }
 
 /// The same as an object.
 pub(super) fn object(ranking: &Ranking) -> Value {
-    let instance = |one: &Ranked| json!({"by": one.by, "at_least_cycles": one.bound, "cycles": one.cycles, "refused": one.refused});
+    let instance = |one: &Ranked| json!({"by": one.by, "at_least_cycles": one.bound, "cycles": one.cycles, "spills": one.spills, "refused": one.refused});
     let refused = |(name, why): &(String, String)| json!({"strategy": name, "refused": why});
     let tile = |(tile, why): &(String, String)| json!({"tile": tile, "why_not": why});
     json!({

@@ -134,6 +134,8 @@ pub struct Ranked {
     pub bound: Option<f64>,
     /// Estimated cycles, where its layouts were solved.
     pub cycles: Option<f64>,
+    /// Whether a thread holds more at once than it has registers: all that does not comes first.
+    pub spills: bool,
     /// Why it cannot be.
     pub refused: Option<String>,
 }
@@ -550,7 +552,8 @@ impl Choosing<'_> {
                     if looked.refused.len() < MOST_LISTED {
                         let (by, bound, cycles, refused) =
                             (shown(&instance), None, None, Some(why));
-                        looked.refused.push(Ranked { by, bound, cycles, refused });
+                        let spills = false;
+                        looked.refused.push(Ranked { by, bound, cycles, spills, refused });
                     }
                 }
             }

@@ -28,6 +28,14 @@ pub(super) struct Wanted<'a> {
     pub(super) pins: &'a Pins,
 }
 
+impl Ranked {
+    /// A candidate that is not solved yet.
+    fn of(c: &Candidate) -> Self {
+        let (by, bound) = (c.by.clone(), Some(c.bound));
+        Ranked { by, bound, cycles: None, spills: false, refused: None }
+    }
+}
+
 /// An instance that is solved.
 struct Solved {
     /// Which candidate.
@@ -108,8 +116,7 @@ impl<'a> Trials<'a> {
             if self.hopeless.contains(&c.of) {
                 continue;
             }
-            let by = c.by.clone();
-            let mut ranked = Ranked { by, bound: Some(c.bound), cycles: None, refused: None };
+            let mut ranked = Ranked::of(c);
             if self.is_beaten(c, ranking) {
                 unsolved.push(i);
                 // The best of each strategy, whatever there is of others.
@@ -126,8 +133,7 @@ impl<'a> Trials<'a> {
         if let Some(by) = self.first().map(|i| &self.candidates[self.solved[i].of].by) {
             for i in unsolved.into_iter().filter(|i| self.candidates[*i].by == *by) {
                 let c = &self.candidates[i];
-                let (by, bound) = (c.by.clone(), Some(c.bound));
-                let mut ranked = Ranked { by, bound, cycles: None, refused: None };
+                let mut ranked = Ranked::of(c);
                 self.solve(i, &mut ranked, ranking, refusals);
                 ranking.instances.push(ranked);
             }
@@ -213,7 +219,7 @@ impl<'a> Trials<'a> {
                 let cycles = cycles + launches;
                 // What is written by hand is costed by the bound alone.
                 let cycles = cycles.max(c.bound);
-                ranked.cycles = Some(cycles);
+                (ranked.cycles, ranked.spills) = (Some(cycles), spills);
                 let own = cycles / c.bound.max(1.0);
                 self.over[c.of] = Some(self.over[c.of].map_or(own, |o| o.min(own)));
                 let of_tile = &mut self.over_tile[self.tiles[i]];
@@ -234,7 +240,7 @@ impl<'a> Trials<'a> {
     ) {
         let c = &self.candidates[i];
         let found = ranking.instances.iter().position(|r| r.by == c.by);
-        let fresh = Ranked { by: c.by.clone(), bound: Some(c.bound), cycles: None, refused: None };
+        let fresh = Ranked::of(c);
         let mut ranked = found.map_or(fresh, |at| ranking.instances.remove(at));
         if ranked.cycles.is_none() && ranked.refused.is_none() {
             self.solve(i, &mut ranked, ranking, refusals);
