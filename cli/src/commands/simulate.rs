@@ -181,6 +181,7 @@ fn human(k: &KernelReport, options: &Options) -> String {
             };
             let of_kernel = match (k.complete, n) {
                 _ if !k.checked => None,
+                (_, 0) => Some("the tensors as they were".to_owned()),
                 (_, 1) => Some("what the block wrote".to_owned()),
                 (true, _) => Some("what the blocks wrote".to_owned()),
                 (false, _) => Some("what these blocks wrote".to_owned()),

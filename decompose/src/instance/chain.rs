@@ -17,6 +17,9 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// Of how many Reductions of tiles what they read is computed again, at most: each has a copy of what is before it.
+const MOST_RECOMPUTED: usize = 3;
+
 /// Why a chain cannot be written where the strategy uses it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unwritten {
@@ -191,10 +194,21 @@ impl Chains<'_> {
         let given = if self.recomputes { known.clone() } else { BTreeMap::new() };
         let mut w =
             Writing { graph, place: &place, out, known, given, same, names: self.names, sizes };
+        // What is computed of the tile is computed where something reads it.
+        let reduced = steps.iter().filter(|s| graph.steps[**s].reduces().is_some());
+        let reduced: Vec<&Vec<i64>> = reduced
+            .flat_map(|s| read(&graph.steps[*s]))
+            .map(|v| &graph.values[v].extents)
+            .collect();
+        let recomputes = self.recomputes && reduced.len() <= MOST_RECOMPUTED;
         for step in steps {
             let step = &graph.steps[*step];
+            let is_tile = reduced.contains(&&graph.values[step.output].extents);
+            if recomputes && is_tile && step.reduces().is_none() {
+                continue;
+            }
             w.step(step)?;
-            if self.recomputes && step.reduces().is_some() {
+            if recomputes && step.reduces().is_some() {
                 w.forget(step);
             }
         }
@@ -412,8 +426,12 @@ impl Writing<'_> {
             None => {
                 let of = &self.graph.values[v];
                 let Some(source) = &of.source else {
-                    let name = self.again(v)?;
-                    return Ok(TensorExpr::View(View::of(name)));
+                    self.again(v)?;
+                    let first = self.first(v);
+                    return match first != v || self.known.contains_key(&v) {
+                        true => self.value(first),
+                        false => Err(Unwritten::Modes),
+                    };
                 };
                 let view = self.place.view(source, &of.extents)?;
                 if of.extents.is_empty() || source.counts {
@@ -449,11 +467,7 @@ impl Writing<'_> {
     /// until something else reads them.
     fn forget(&mut self, step: &Step) {
         let graph = self.graph;
-        let tiles = step.inputs.iter().filter_map(|i| match i {
-            Input::Value(v) => Some(&graph.values[*v].extents),
-            Input::Number(_) => None,
-        });
-        let tiles: Vec<&Vec<i64>> = tiles.collect();
+        let tiles: Vec<&Vec<i64>> = read(step).map(|v| &graph.values[v].extents).collect();
         let given = &self.given;
         self.known.retain(|v, _| {
             let computed = graph.maker(*v).is_some_and(|s| graph.steps[s].reduces().is_none());
@@ -467,8 +481,8 @@ impl Writing<'_> {
         );
     }
 
-    /// Computes a value again, and what it is computed of.
-    fn again(&mut self, v: usize) -> Result<String, Unwritten> {
+    /// Computes a value, and what it is computed of, where these are not known or are known no more.
+    fn again(&mut self, v: usize) -> Result<(), Unwritten> {
         let graph = self.graph;
         let (mut steps, mut todo) = (BTreeSet::new(), vec![v]);
         while let Some(v) = todo.pop() {
@@ -478,19 +492,13 @@ impl Writing<'_> {
             }
             let maker = graph.maker(v).ok_or(Unwritten::Modes)?;
             if steps.insert(maker) {
-                todo.extend(graph.steps[maker].inputs.iter().filter_map(|i| match i {
-                    Input::Value(v) => Some(*v),
-                    Input::Number(_) => None,
-                }));
+                todo.extend(read(&graph.steps[maker]));
             }
         }
         for step in steps {
             self.step(&graph.steps[step])?;
         }
-        match self.known.get(&v) {
-            Some(Known::Ready(name)) => Ok(name.clone()),
-            _ => Err(Unwritten::Modes),
-        }
+        Ok(())
     }
 
     /// The value that this one is the same as.
@@ -647,6 +655,14 @@ impl Writing<'_> {
         self.assign(target, ty, value);
         Ok(())
     }
+}
+
+/// The values that a step reads.
+fn read(step: &Step) -> impl Iterator<Item = usize> {
+    step.inputs.iter().filter_map(|i| match i {
+        Input::Value(v) => Some(*v),
+        Input::Number(_) => None,
+    })
 }
 
 fn to(scalar: Scalar) -> Attr {

@@ -214,6 +214,9 @@ fn small_products_whose_rows_begin_anywhere_in_lines_are_of_clusters_of_four() {
     // One cluster: each block copies a quarter of the tile of B for all.
     let text = right(&product([250, 155, 72], "@wgmma_tile_clusters[BM=64,BN=160,CL=4]"));
     assert!(text.contains("multicast=15"), "{text}");
+    // A result whose rows no box stores takes shared memory of its own.
+    let text = right(&product([240, 354, 912], "@wgmma_tile_clusters[CL=4]"));
+    assert!(text.contains("multicast=15"), "{text}");
 }
 
 #[test]

@@ -164,6 +164,18 @@ Spec @norm (%X, %w) -> (%Y) {by} means {{
         run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
         d.text.matches("UnaryPointwise.cast (%s").count()
     };
+    // What is written before a Reduction and read behind it alone is computed there.
+    let src = "carbyne 2
+%X:[3,33001].f16.GL
+%Y:[3,33001].f16.GL
+Spec @gated (%X) -> (%Y) by=@map_ahead[T=1024,R=1] means {
+  %t = tanh(%X)
+  %s = sum(%X, axis=1)
+  %Y = %t * %s
+}
+";
+    let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+    run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
     // Rows that begin anywhere, and at vectors.
     for n in [33001, 33008] {
         assert_eq!(of(n, "by=@map_ahead[T=1024,R=0]"), 1);
