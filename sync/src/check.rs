@@ -435,7 +435,7 @@ fn values(p: &Program) -> Vec<HashMap<VarId, i64>> {
     for (var, _) in p.vars.iter().filter(|(_, kind)| matches!(kind, VarKind::Symbol)) {
         let info = p.arena.var_info(*var);
         let (div, Some(hi)) = (info.div.max(1), info.hi) else { return vec![] };
-        let Some(first) = info.lo.checked_add((-info.lo).rem_euclid(div)) else { return vec![] };
+        let Some(first) = info.multiple_from(info.lo) else { return vec![] };
         let n = hi.saturating_sub(first).div_euclid(div).saturating_add(1).max(0);
         if n > FEW as i64 || n as usize * all.len() > FEW {
             return vec![];

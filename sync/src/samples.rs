@@ -1,6 +1,6 @@
 //! Values of symbols to try a kernel with: small ones, and some that tiles do not divide.
 
-use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
+use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -72,9 +72,9 @@ impl Search<'_> {
         const OF_BATCHES: i64 = 2;
         /// Small ones that are tried.
         const FEW: i64 = 16;
-        let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(symbol);
-        let div = div.max(1);
-        let up = |v: i64| v.checked_add((v.checked_neg()?).rem_euclid(div));
+        let info = self.p.arena.var_info(symbol);
+        let (lo, hi, div) = (info.lo, info.hi, info.div.max(1));
+        let up = |v: i64| info.multiple_from(v);
         let tile = self.tiles.get(&symbol).copied();
         let partial = tile.and_then(|tile| up(2 * tile + 1));
         let multiple = if self.batches.contains(&symbol) { OF_BATCHES } else { MULTIPLE };
@@ -95,13 +95,7 @@ impl Search<'_> {
         all.extend(partial);
         all.extend(fitting);
         all.extend(most);
-        let mut seen = vec![];
-        all.retain(|v| {
-            let fits = *v >= lo && hi.is_none_or(|hi| *v <= hi) && !seen.contains(v);
-            seen.push(*v);
-            fits
-        });
-        all
+        info.in_range(all)
     }
 }
 

@@ -402,7 +402,7 @@ impl Choosing<'_> {
                 given_up.get_or_insert_with(|| why.clone());
                 refused.get_or_insert(format!("{by}: {why}"));
             };
-            let module = match self.over_symbols(over, over.of, i) {
+            let module = match self.over_symbols(over, i) {
                 Ok(module) => module,
                 Err((why, fact)) => {
                     missing = missing.or(fact);
@@ -455,20 +455,15 @@ impl Choosing<'_> {
         ))
     }
 
-    /// The module of an instance, written of the symbols of that module; or why there is none, and a fact that is missing.
-    fn over_symbols(
-        &self,
-        over: &Over<'_>,
-        of: &Module,
-        i: usize,
-    ) -> Result<Module, (String, Option<String>)> {
+    /// The module of an instance, written of symbols; or why there is none, and a fact that is missing.
+    fn over_symbols(&self, over: &Over<'_>, i: usize) -> Result<Module, (String, Option<String>)> {
         let c = &over.candidates[i];
         let m = &over.matches[c.of];
         let whole = "its tiles would not be whole for all sizes".to_owned();
         let written = over.symbols.written(m, &c.numbers).ok_or((whole, None))?;
         let of_numbers = Instance::of(m, &c.numbers);
         let instance = Instance { symbols: written, sizes: Some(over.symbols), ..of_numbers };
-        let choosing = Choosing { module: of, symbols: None, ..*self };
+        let choosing = Choosing { module: over.of, symbols: None, ..*self };
         let module = choosing.module_of(&instance, over.wanted).map_err(|why| (why, None))?;
         resolve::resolve_elaborated(&module, self.src)
             .map_err(|e| (first(&e), e.iter().find_map(fact_wanted)))?;

@@ -53,6 +53,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Whether another one is the same row with the same layouts.
+    fn is_same(&self, other: &Candidate) -> bool {
+        self.atom == other.atom && self.f == other.f && self.g == other.g
+    }
+
     /// Whether another one moves the same elements with the same instruction.
     pub(super) fn moves_like(&self, other: &Candidate) -> bool {
         self.atom == other.atom
@@ -130,8 +135,7 @@ pub fn candidates(
             match candidate(p, id, (&src, &dst), atom, threads, way) {
                 Ok(c) => {
                     crosses |= anchors && c.crosses;
-                    let same = |o: &Candidate| o.atom == c.atom && o.f == c.f && o.g == c.g;
-                    if !found.iter().any(same) {
+                    if !found.iter().any(|o| o.is_same(&c)) {
                         found.push(c);
                     }
                 }
@@ -146,14 +150,11 @@ pub fn candidates(
     let narrow = (1..VECTOR_BITS / bits.max(1)).contains(&widest);
     if matches!(&dst, Side::Open) && narrow && computes_with(p, id) {
         let way = Way { most: i64::MAX, by_modes: false, values: VECTOR_BITS / bits };
-        let alike: Vec<&str> = found.iter().filter(|c| c.n == widest).map(|c| c.atom).collect();
-        let rows = table.implementing(p.specs[id].kind).filter(|a| alike.contains(&a.name));
+        let rows: Vec<&Atom> =
+            found.iter().filter(|c| c.n == widest).filter_map(|c| table.get(c.atom)).collect();
         for atom in rows {
-            if let Ok(c) = candidate(p, id, (&src, &dst), atom, threads, way)
-                && !found.iter().any(|o| o.atom == c.atom && o.f == c.f && o.g == c.g)
-            {
-                found.push(c);
-            }
+            let other = candidate(p, id, (&src, &dst), atom, threads, way);
+            found.extend(other.ok().filter(|c| !found.iter().any(|o| o.is_same(c))));
         }
     }
     // Fewer cycles first, then wider instructions; the table's order breaks ties.

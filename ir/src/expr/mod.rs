@@ -82,6 +82,24 @@ impl VarInfo {
     pub fn index(name: impl Into<String>, extent: i64) -> Self {
         VarInfo { name: name.into(), lo: 0, hi: Some(extent.saturating_sub(1)), div: 1 }
     }
+
+    /// The least multiple of its divisor from `n` on; none outside of 64 bits.
+    #[must_use]
+    pub fn multiple_from(&self, n: i64) -> Option<i64> {
+        n.checked_add(n.checked_neg()?.rem_euclid(self.div.max(1)))
+    }
+
+    /// Those of these values that lie in its range, each once, in their order.
+    #[must_use]
+    pub fn in_range(&self, mut values: Vec<i64>) -> Vec<i64> {
+        let mut seen = vec![];
+        values.retain(|v| {
+            let fits = *v >= self.lo && self.hi.is_none_or(|hi| *v <= hi) && !seen.contains(v);
+            seen.push(*v);
+            fits
+        });
+        values
+    }
 }
 
 /// One expression; its operands are constants or older expressions.

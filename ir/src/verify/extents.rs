@@ -7,7 +7,7 @@
 use super::Verifier;
 use crate::ast::CmpOp;
 use crate::expr::prove::{self, Assumptions, Budget};
-use crate::expr::{Dim, VarId, VarInfo};
+use crate::expr::{Dim, VarId};
 use crate::program::{Fact, Program, differences};
 use std::collections::HashMap;
 
@@ -248,9 +248,9 @@ impl Search<'_> {
         const SOME: [i64; 12] = [5, 7, 11, 13, 17, 64, 100, 128, 1000, 1024, 4096, 65536];
         /// How many of the least are tried.
         const FEW: i64 = 8;
-        let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(symbol);
-        let div = div.max(1);
-        let up = |v: i64| v.checked_add(v.checked_neg()?.rem_euclid(div));
+        let info = self.p.arena.var_info(symbol);
+        let (lo, hi, div) = (info.lo, info.hi, info.div.max(1));
+        let up = |v: i64| info.multiple_from(v);
         let mut near: Vec<i64> = self.values.iter().rev().map(|(_, n)| *n).collect();
         // What facts compare it with.
         let value = |v| of(&self.values, v);
@@ -271,13 +271,6 @@ impl Search<'_> {
         all.extend(hi.map(|hi| hi - hi.rem_euclid(div)));
         let (new, used): (Vec<i64>, Vec<i64>) =
             all.into_iter().partition(|n| !self.values.iter().any(|(_, other)| other == n));
-        let mut all = [new, used].concat();
-        let mut seen = vec![];
-        all.retain(|v| {
-            let fits = *v >= lo && hi.is_none_or(|hi| *v <= hi) && !seen.contains(v);
-            seen.push(*v);
-            fits
-        });
-        all
+        info.in_range([new, used].concat())
     }
 }
