@@ -105,6 +105,8 @@ pub struct Stmt {
     pub kind: StmtKind,
     /// Without `//`.
     pub comment: Option<String>,
+    /// Whether each thread does it alone, at once, and orders nothing but what its operands are.
+    pub alone: bool,
 }
 
 /// Kinds of statements.
@@ -300,7 +302,7 @@ impl Type {
 impl Stmt {
     /// A statement without a comment.
     pub fn new(kind: StmtKind) -> Stmt {
-        Stmt { kind, comment: None }
+        Stmt { kind, comment: None, alone: false }
     }
     /// The same with a comment at its end.
     #[must_use]

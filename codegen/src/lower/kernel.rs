@@ -3,14 +3,14 @@
 use super::Lowering;
 use super::stmts::{NOT_UNROLLED, line_comment};
 use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
-use crate::cpp::{print, prune};
+use crate::cpp::{fuse, print, prune};
 use crate::index::Indices;
 use crate::namer::Namer;
 use crate::{Fallible, errors};
 use carbyne_atoms::smem::{self, Arena};
 use carbyne_atoms::tensor_map::{MapDescription, describe};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::ast::SyncOp;
+use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -330,6 +330,11 @@ impl Lowering<'_> {
             self.clock(&mut body, buffer, block);
         }
         prune::prune(&mut body);
+        // Where there are products most registers hold them, in the order that their atoms want.
+        let mut specs = self.p.walk(self.p.specs[id].body.as_deref().unwrap_or_default()).specs();
+        if !specs.any(|s| matches!(self.p.specs[s].kind, SpecKind::MatMul | SpecKind::MatMulSet)) {
+            fuse::fuse(&mut body);
+        }
         if self.indices.floors || self.definitions.floors {
             self.helpers.insert(Helper::FloorDivision);
         }

@@ -8,7 +8,7 @@ use crate::cpp::ast::{Assign, Binary, Declare, Expr, Piece, Stmt, StmtKind, Type
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
 use carbyne_atoms::bind::{self, Accesses, Parts};
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Part, Template};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Part, Template, Visibility};
 use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
@@ -62,7 +62,9 @@ impl Lowering<'_> {
         // Inline PTX takes several lines; its comment says what they are.
         let what = if atom.template.is_ptx() { atom.name } else { "" };
         stmt.comment = line_comment(spec.line, what);
-        self.where_inside(spec, atom, stmt, &accesses).map_err(errors::at(spec.span))
+        let stmt = self.where_inside(spec, atom, stmt, &accesses).map_err(errors::at(spec.span))?;
+        let alone = atom.group == 1 && atom.visibility == Visibility::Immediate;
+        Ok(Stmt { alone, ..stmt })
     }
 
     /// The statement of an atom for the elements that there are, where tiles reach over the end of a mode.

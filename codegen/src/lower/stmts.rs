@@ -46,7 +46,7 @@ impl Lowering<'_> {
     fn stmt(&mut self, stmt: &program::Stmt, who: &Who) -> Fallible<Vec<Stmt>> {
         use program::StmtKind as K;
         let line = stmt.line;
-        let one = |s: StmtKind| Ok(vec![Stmt { kind: s, comment: line_comment(line, "") }]);
+        let one = |s: StmtKind| Ok(vec![commented(s, line_comment(line, ""))]);
         match &stmt.kind {
             K::Spec(id) => self.spec(*id, who),
             K::Allocate(t) => self.allocate(*t, line),
@@ -106,7 +106,7 @@ impl Lowering<'_> {
                     step: *step,
                     body,
                 });
-                out.push(Stmt { kind, comment: line_comment(line, "") });
+                out.push(commented(kind, line_comment(line, "")));
                 Ok(out)
             }
             K::If { cond, then, otherwise } => {
@@ -178,9 +178,9 @@ impl Lowering<'_> {
         let declares = body.iter().any(|s| matches!(s.kind, StmtKind::Declare(_)));
         Ok(match guard {
             Some(cond) => {
-                vec![Stmt { kind: StmtKind::If { cond, then: body, otherwise: vec![] }, comment }]
+                vec![commented(StmtKind::If { cond, then: body, otherwise: vec![] }, comment)]
             }
-            None if declares => vec![Stmt { kind: StmtKind::Block(body), comment }],
+            None if declares => vec![commented(StmtKind::Block(body), comment)],
             None => {
                 let head = comment.map(|c| Stmt::new(StmtKind::Comment(c)));
                 head.into_iter().chain(body).collect()
@@ -239,6 +239,11 @@ impl Lowering<'_> {
         let outputs: Vec<String> = spec.outputs.iter().map(|t| self.p.tensor_name(*t)).collect();
         format!("{} ({}) -> ({})", spec.kind, inputs.join(", "), outputs.join(", "))
     }
+}
+
+/// A statement with a comment, if there is one.
+fn commented(kind: StmtKind, comment: Option<String>) -> Stmt {
+    Stmt { comment, ..Stmt::new(kind) }
 }
 
 /// `line 42: what`; nothing where the program has no text.

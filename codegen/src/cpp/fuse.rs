@@ -1,0 +1,728 @@
+//! Puts together loops over the values of a thread that are written out.
+//!
+//! Lowering prints a spec at a time: all values are converted, then all are scaled, then all are stored. A compiler that
+//! schedules so many statements keeps too many values at once, and spills. Here such loops go together part by part, each part as
+//! many values as the widest access has: a vector is loaded, converted, scaled and stored, then the next one.
+//!
+//! The order of two statements changes only if they have no register and no memory in common that one of them writes, which is
+//! judged of every iteration with its indices.
+
+use super::ast::{Binary, Declare, Expr, For, Piece, Pointer, Stmt, StmtKind, Type, Unary, Word};
+use super::prune::{each_expr, names};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+/// Threads of fewer values do not run out of registers.
+const FEW: i64 = 16;
+/// Values of a part where each is accessed alone.
+const PART: i64 = 4;
+/// Arrays of no more elements are results and counters, not values that loops go through.
+const SMALL: i64 = 4;
+/// Most iterations of loops that go together, written out.
+const MOST: usize = 1 << 13;
+/// Before loops that are written out.
+const UNROLL: &str = "pragma unroll";
+
+/// Puts loops together, in these statements and in those within.
+pub fn fuse(stmts: &mut Vec<Stmt>) {
+    let mut taken = HashSet::new();
+    each_expr(stmts, &mut |e| names(e, &mut taken));
+    let numbered = (2..).map(|n| format!("part_{n}"));
+    let free = std::iter::once("part".to_owned()).chain(numbered).find(|n| !taken.contains(n));
+    statements(stmts, &Scope::default(), &free.unwrap_or_default().into());
+}
+
+/// What names stand for.
+#[derive(Clone, Default)]
+struct Scope {
+    /// Arrays of registers: bytes of an element, elements.
+    arrays: HashMap<String, (i64, i64)>,
+    /// The elements of such an array as another type: the array, bytes.
+    aliases: HashMap<String, (String, i64)>,
+    /// Pointers to shared memory, whose buffers may lie over each other.
+    shared: HashSet<String>,
+}
+
+/// What is accessed.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Place {
+    /// An element of an array that loops go through.
+    Value(String, i64),
+    /// An element of a small array.
+    Single(String, i64),
+    /// Anything that a pointer leads to.
+    Memory(String),
+}
+
+/// One iteration of a loop, or a statement.
+#[derive(Clone, Default)]
+struct Turn {
+    /// The loop's variable.
+    at: i64,
+    /// Places, and whether they are written.
+    accesses: Vec<(Place, bool)>,
+    /// Elements of the arrays that loops go through.
+    values: Option<i64>,
+    /// Most values of one access.
+    width: i64,
+}
+
+/// A loop or a statement.
+#[derive(Clone)]
+struct Item {
+    /// Comments before it.
+    head: Vec<Stmt>,
+    stmt: Stmt,
+    turns: Vec<Turn>,
+}
+
+/// Loops that follow each other, and what stands between them.
+#[derive(Default)]
+struct Run {
+    original: Vec<Stmt>,
+    declared: Vec<Stmt>,
+    items: Vec<Item>,
+}
+
+fn statements(stmts: &mut Vec<Stmt>, outer: &Scope, var: &Word) {
+    let mut scope = outer.clone();
+    let (mut out, mut run, mut head) = (vec![], Run::default(), vec![]);
+    for mut stmt in std::mem::take(stmts) {
+        scope.declare(&stmt);
+        let taken = match &stmt.kind {
+            StmtKind::Comment(_) => {
+                head.push(stmt);
+                continue;
+            }
+            StmtKind::Declare(d) if is_storage(d) => {
+                run.original.extend(head.drain(..).chain([stmt.clone()]));
+                run.declared.push(stmt);
+                continue;
+            }
+            StmtKind::Block(body) => run.open(&scope, &head, &stmt, body),
+            _ => run.take(&scope, &head, &stmt),
+        };
+        if taken {
+            head.clear();
+            continue;
+        }
+        let first = match &stmt.kind {
+            StmtKind::Block(body) => run.first_of(&scope, body),
+            _ => None,
+        };
+        match first {
+            Some((items, mut rest)) => {
+                // What stands before the block goes with its first loops, if any go together.
+                let alone = std::mem::replace(&mut run.items, items);
+                if run.fused(&mut out, var) {
+                    statements(&mut rest, &scope, var);
+                    stmt.kind = StmtKind::Block(rest);
+                } else {
+                    run.items = alone;
+                    run.end(&mut out, var);
+                    within(&mut stmt, &scope, var);
+                }
+            }
+            None => {
+                run.end(&mut out, var);
+                if !matches!(stmt.kind, StmtKind::Block(_)) && run.take(&scope, &head, &stmt) {
+                    head.clear();
+                    continue;
+                }
+                within(&mut stmt, &scope, var);
+            }
+        }
+        run = Run::default();
+        out.extend(head.drain(..).chain([stmt]));
+    }
+    run.end(&mut out, var);
+    out.append(&mut head);
+    *stmts = out;
+}
+
+/// The statements within one that is in no run.
+fn within(stmt: &mut Stmt, scope: &Scope, var: &Word) {
+    match &mut stmt.kind {
+        StmtKind::For(f) if f.pragma != Some(UNROLL) => statements(&mut f.body, scope, var),
+        StmtKind::If { then, otherwise, .. } if !stmt.alone => {
+            statements(then, scope, var);
+            statements(otherwise, scope, var);
+        }
+        StmtKind::Block(body) => statements(body, scope, var),
+        _ => {}
+    }
+}
+
+/// Whether it declares registers, or a view of them as words.
+fn is_storage(d: &Declare) -> bool {
+    match &d.init {
+        None => true,
+        Some(Expr::Reinterpret(_, of)) => matches!(**of, Expr::Name(_)) && d.array.is_none(),
+        Some(_) => false,
+    }
+}
+
+impl Run {
+    /// Takes a statement, if that keeps what is computed.
+    fn take(&mut self, scope: &Scope, head: &[Stmt], stmt: &Stmt) -> bool {
+        let Some(item) = Item::new(scope, head, stmt) else { return false };
+        self.items.push(item);
+        if order(&self.items).is_none() {
+            self.items.pop();
+            return false;
+        }
+        self.original.extend(head.iter().chain([stmt]).cloned());
+        true
+    }
+
+    /// Takes all statements of a block. What it declares is declared before the run then, and must have names of its own.
+    fn open(&mut self, scope: &Scope, head: &[Stmt], block: &Stmt, body: &[Stmt]) -> bool {
+        let mut scope = scope.clone();
+        let (n_items, n_declared) = (self.items.len(), self.declared.len());
+        let mut comments = head.to_vec();
+        comments.extend(block.comment.clone().map(|c| Stmt::new(StmtKind::Comment(c))));
+        let taken = body.iter().all(|stmt| match &stmt.kind {
+            StmtKind::Comment(_) => {
+                comments.push(stmt.clone());
+                true
+            }
+            StmtKind::Declare(d) => {
+                let fresh = !scope.knows(&d.name) && !self.mentions(&d.name);
+                scope.declare(stmt);
+                self.declared.push(stmt.clone());
+                fresh && is_storage(d)
+            }
+            _ => {
+                let item = Item::new(&scope, &std::mem::take(&mut comments), stmt);
+                item.is_some_and(|item| {
+                    self.items.push(item);
+                    true
+                })
+            }
+        });
+        if taken && order(&self.items).is_some() {
+            self.original.extend(head.iter().chain([block]).cloned());
+            return true;
+        }
+        self.items.truncate(n_items);
+        self.declared.truncate(n_declared);
+        false
+    }
+
+    /// The run with the first statements of a block, which use nothing that it declares, and the rest of the block; none where
+    /// there is no loop among the first.
+    fn first_of(&self, scope: &Scope, body: &[Stmt]) -> Option<(Vec<Item>, Vec<Stmt>)> {
+        let mut items = self.items.clone();
+        let (mut own, mut rest, mut comments) = (HashSet::new(), vec![], vec![]);
+        let mut left = body.len();
+        for (n, stmt) in body.iter().enumerate() {
+            match &stmt.kind {
+                StmtKind::Comment(_) => comments.push(stmt.clone()),
+                StmtKind::Declare(d) => {
+                    own.insert(d.name.to_string());
+                    rest.push(stmt.clone());
+                }
+                _ => {
+                    let mut used = HashSet::new();
+                    each_expr(std::slice::from_ref(stmt), &mut |e| names(e, &mut used));
+                    let item = Item::new(scope, &comments, stmt);
+                    let n_items = items.len();
+                    items.extend(item.filter(|_| used.is_disjoint(&own)));
+                    if items.len() == n_items || order(&items).is_none() {
+                        items.truncate(n_items);
+                        left = n;
+                        break;
+                    }
+                    comments.clear();
+                }
+            }
+        }
+        rest.append(&mut comments);
+        rest.extend_from_slice(&body[left..]);
+        let is_loop = |item: &Item| matches!(item.stmt.kind, StmtKind::For(_));
+        items[self.items.len()..].iter().any(is_loop).then_some((items, rest))
+    }
+
+    /// Whether a name is that of something in the run.
+    fn mentions(&self, name: &str) -> bool {
+        let of = |place: &Place| match place {
+            Place::Value(n, _) | Place::Single(n, _) | Place::Memory(n) => n == name,
+        };
+        let mut accesses = self.items.iter().flat_map(|i| &i.turns).flat_map(|t| &t.accesses);
+        accesses.any(|(place, _)| of(place))
+            || self.declared.iter().any(|s| matches!(&s.kind, StmtKind::Declare(d) if d.name == name))
+    }
+
+    /// Ends the run: its loops together, or as they stood.
+    fn end(&mut self, out: &mut Vec<Stmt>, var: &Word) {
+        if !self.fused(out, var) {
+            out.append(&mut self.original);
+        }
+        *self = Run::default();
+    }
+
+    /// The loops together, where there are some.
+    fn fused(&mut self, out: &mut Vec<Stmt>, var: &Word) -> bool {
+        let is_loop = |item: &&Item| matches!(item.stmt.kind, StmtKind::For(_));
+        let Some(part) = order(&self.items) else { return false };
+        let n_parts = self.items.iter().filter_map(|i| i.parts(part).last()?.0).max();
+        let Some(last) = n_parts.filter(|_| self.items.iter().filter(is_loop).count() > 1) else {
+            return false;
+        };
+        out.append(&mut self.declared);
+        let parts: Vec<_> = self.items.iter().map(|item| item.parts(part)).collect();
+        for (item, _) in self.items.iter().zip(&parts).filter(|(_, p)| p[0].0.is_none()) {
+            out.extend(item.head.iter().chain([&item.stmt]).cloned());
+        }
+        let turns_in = |k: usize, c: i64| -> Option<Range<usize>> {
+            let parts: &Vec<(Option<i64>, Range<usize>)> = &parts[k];
+            parts.iter().find(|(of, _)| *of == Some(c)).map(|(_, turns)| turns.clone())
+        };
+        let mut told = vec![false; self.items.len()];
+        let mut first = 0;
+        while first <= last {
+            // As many parts as are the same but for where they are.
+            let follows = |c: i64| {
+                self.items.iter().enumerate().all(|(k, item)| match (turns_in(k, c - 1), turns_in(k, c)) {
+                    (None, None) => true,
+                    (Some(a), Some(b)) => {
+                        matches!(item.stmt.kind, StmtKind::For(_)) && a.len() == b.len()
+                    }
+                    _ => false,
+                })
+            };
+            let mut end = first + 1;
+            while end <= last && follows(end) {
+                end += 1;
+            }
+            let mut body = vec![];
+            for (k, item) in self.items.iter().enumerate() {
+                let Some(turns) = turns_in(k, first) else { continue };
+                if !std::mem::replace(&mut told[k], true) {
+                    body.extend(item.head.iter().cloned());
+                }
+                body.extend(item.part(turns, first..end, var));
+            }
+            if end - first == 1 {
+                out.append(&mut body);
+            } else {
+                out.push(Stmt::new(StmtKind::For(For {
+                    pragma: Some(UNROLL),
+                    ty: Type::named("int"),
+                    var: var.clone(),
+                    start: Expr::Int(first),
+                    end: Expr::Int(end),
+                    step: 1,
+                    body,
+                })));
+            }
+            first = end;
+        }
+        true
+    }
+}
+
+/// Values of a part, if all loops may go through them part by part.
+fn order(items: &[Item]) -> Option<i64> {
+    let turns = || items.iter().flat_map(|i| &i.turns);
+    let mut counts = turns().filter_map(|t| t.values);
+    let values = counts.next();
+    if counts.any(|n| Some(n) != values) || turns().count() > MOST {
+        return None;
+    }
+    let widest = turns().map(|t| t.width).max().unwrap_or(1).max(PART);
+    let part = if values.unwrap_or(0) % widest == 0 { widest } else { 1 };
+    // Before: the order in which they stand. After: by part, then as they stand.
+    let mut after = vec![];
+    for (k, item) in items.iter().enumerate() {
+        let mut before = None;
+        for (t, turn) in item.turns.iter().enumerate() {
+            let mut parts = turn.accesses.iter().filter_map(|(place, _)| match place {
+                Place::Value(_, at) => Some(at / part),
+                _ => None,
+            });
+            let of = parts.next();
+            if parts.any(|p| Some(p) != of) || of < before {
+                return None;
+            }
+            before = of;
+            after.push((of, k, t));
+        }
+    }
+    let mut sorted: Vec<usize> = (0..after.len()).collect();
+    sorted.sort_by_key(|n| after[*n]);
+    let mut position = vec![0; after.len()];
+    for (to, from) in sorted.into_iter().enumerate() {
+        position[from] = to;
+    }
+    // Of each place: the last position that writes it, and that accesses it, of the turns so far.
+    let mut last: HashMap<&Place, (Option<usize>, Option<usize>)> = HashMap::new();
+    for (turn, at) in turns().zip(position) {
+        for (place, writes) in &turn.accesses {
+            let (written, accessed) = last.entry(place).or_default();
+            if (if *writes { *accessed } else { *written }) > Some(at) {
+                return None;
+            }
+            if *writes {
+                *written = (*written).max(Some(at));
+            }
+            *accessed = (*accessed).max(Some(at));
+        }
+    }
+    Some(part)
+}
+
+impl Item {
+    /// A statement with what it accesses, where that is known.
+    fn new(scope: &Scope, head: &[Stmt], stmt: &Stmt) -> Option<Item> {
+        let mut turns = vec![];
+        match &stmt.kind {
+            StmtKind::For(f) => {
+                let (Expr::Int(start), Expr::Int(end)) = (&f.start, &f.end) else { return None };
+                let n = (end - start).checked_div(f.step)?;
+                if f.pragma != Some(UNROLL) || n <= 0 || n as usize > MOST {
+                    return None;
+                }
+                for at in (*start..*end).step_by(usize::try_from(f.step).ok()?) {
+                    let mut turn = Turn { at, ..Turn::default() };
+                    let stmts = f.body.iter().filter(|s| !matches!(s.kind, StmtKind::Comment(_)));
+                    for stmt in stmts {
+                        scope.statement(stmt, Some((&f.var, at)), &mut turn)?;
+                    }
+                    // A loop over single values goes through nothing.
+                    turn.values?;
+                    turns.push(turn);
+                }
+            }
+            _ => {
+                let mut turn = Turn::default();
+                scope.statement(stmt, None, &mut turn)?;
+                turns.push(turn);
+            }
+        }
+        Some(Item { head: head.to_vec(), stmt: stmt.clone(), turns })
+    }
+
+    /// Which of its turns are in which part, in order; of single values none.
+    fn parts(&self, part: i64) -> Vec<(Option<i64>, Range<usize>)> {
+        let mut all: Vec<(Option<i64>, Range<usize>)> = vec![];
+        for (n, turn) in self.turns.iter().enumerate() {
+            let of = turn.accesses.iter().find_map(|(place, _)| match place {
+                Place::Value(_, at) => Some(at / part),
+                _ => None,
+            });
+            match all.last_mut() {
+                Some((last, turns)) if *last == of => turns.end = n + 1,
+                _ => all.push((of, n..n + 1)),
+            }
+        }
+        all
+    }
+
+    /// Its statements of parts that are alike, of which the first has these turns.
+    fn part(&self, turns: Range<usize>, parts: Range<i64>, var: &Word) -> Vec<Stmt> {
+        let StmtKind::For(f) = &self.stmt.kind else { return vec![self.stmt.clone()] };
+        let n = turns.len() as i64;
+        let first = self.turns[turns.start].at;
+        // The loop's variable at the part's first turn.
+        let per = n * f.step;
+        let at = if parts.end - parts.start == 1 {
+            Expr::Int(first)
+        } else {
+            plus(times(Expr::name(var.clone()), per), first - parts.start * per)
+        };
+        if n == 1 {
+            let mut body = f.body.clone();
+            body.iter_mut().for_each(|s| each_mut(s, &mut |e| substitute(e, &f.var, &at)));
+            return body;
+        }
+        let end = plus(at.clone(), per);
+        let kind = StmtKind::For(For { start: at, end, ..f.clone() });
+        vec![Stmt { kind, ..self.stmt.clone() }]
+    }
+}
+
+impl Scope {
+    fn knows(&self, name: &str) -> bool {
+        self.arrays.contains_key(name) || self.aliases.contains_key(name)
+    }
+
+    fn declare(&mut self, stmt: &Stmt) {
+        let StmtKind::Declare(d) = &stmt.kind else { return };
+        let name = d.name.to_string();
+        self.arrays.remove(&name);
+        self.aliases.remove(&name);
+        self.shared.remove(&name);
+        match (&d.init, d.array, bytes(&d.ty.name)) {
+            (None, Some(n), Some(bytes)) => drop(self.arrays.insert(name, (bytes, n))),
+            (Some(Expr::Reinterpret(_, of)), None, Some(bytes)) => {
+                if let Expr::Name(of) = &**of
+                    && self.arrays.contains_key(of.as_ref())
+                {
+                    self.aliases.insert(name, (of.to_string(), bytes));
+                } else {
+                    self.shared.insert(name);
+                }
+            }
+            (Some(_), ..) if d.ty.pointer != Pointer::None => drop(self.shared.insert(name)),
+            _ => {}
+        }
+    }
+
+    /// What a statement of one thread accesses.
+    fn statement(&self, stmt: &Stmt, at: Option<(&Word, i64)>, turn: &mut Turn) -> Option<()> {
+        if !stmt.alone {
+            return None;
+        }
+        self.alone(stmt, at, turn)
+    }
+
+    fn alone(&self, stmt: &Stmt, at: Option<(&Word, i64)>, turn: &mut Turn) -> Option<()> {
+        match &stmt.kind {
+            StmtKind::Filled(pieces) => {
+                let mut any = false;
+                for (n, piece) in pieces.iter().enumerate() {
+                    let Piece::Operand(e) = piece else { continue };
+                    let written = matches!(pieces.get(n + 1), Some(Piece::Text(t)) if t.starts_with(" = "));
+                    any |= written;
+                    self.operand(e, written, at, turn)?;
+                }
+                any.then_some(())
+            }
+            StmtKind::Assign { to, op: super::ast::Assign::Set, value } => {
+                self.operand(to, true, at, turn)?;
+                self.operand(value, false, at, turn)
+            }
+            StmtKind::Asm(x) if !x.memory => {
+                for (constraint, e) in &x.outputs {
+                    if constraint.starts_with('+') {
+                        self.operand(e, false, at, turn)?;
+                    }
+                    self.operand(e, true, at, turn)?;
+                }
+                x.inputs.iter().try_for_each(|(_, e)| self.operand(e, false, at, turn))
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                self.operand(cond, false, at, turn)?;
+                then.iter().chain(otherwise).try_for_each(|s| self.alone(s, at, turn))
+            }
+            StmtKind::Comment(_) => Some(()),
+            StmtKind::Assign { .. }
+            | StmtKind::Asm(_)
+            | StmtKind::Declare(_)
+            | StmtKind::Expr(_)
+            | StmtKind::For(_)
+            | StmtKind::Block(_) => None,
+        }
+    }
+
+    /// What an expression accesses, of which the outermost may be written.
+    fn operand(&self, e: &Expr, written: bool, at: Option<(&Word, i64)>, turn: &mut Turn) -> Option<()> {
+        match e {
+            Expr::Index(of, index) => {
+                let Expr::Name(name) = &**of else { return None };
+                self.operand(index, false, at, turn)?;
+                match self.elements(name, 1) {
+                    Some((array, bytes)) => self.registers(&array, value(index, at)? * bytes, bytes, written, turn),
+                    None => {
+                        turn.accesses.push((self.memory(name), written));
+                        Some(())
+                    }
+                }
+            }
+            Expr::Unary(Unary::Deref, pointer) => {
+                let Expr::Reinterpret(ty, of) = &**pointer else { return None };
+                if ty.pointer == Pointer::None {
+                    return None;
+                }
+                let zero = Expr::Int(0);
+                let (name, index) = match &**of {
+                    Expr::Name(name) => (name, &zero),
+                    Expr::Unary(Unary::Address, of) => match &**of {
+                        Expr::Index(of, index) => match &**of {
+                            Expr::Name(name) => (name, &**index),
+                            _ => return None,
+                        },
+                        _ => return None,
+                    },
+                    _ => return None,
+                };
+                self.operand(index, false, at, turn)?;
+                match self.elements(name, 1) {
+                    Some((array, unit)) => {
+                        let n = bytes(&ty.name)?;
+                        self.registers(&array, value(index, at)? * unit, n, written, turn)
+                    }
+                    None => {
+                        turn.accesses.push((self.memory(name), written));
+                        Some(())
+                    }
+                }
+            }
+            // A whole array, or a pointer, is anything.
+            Expr::Name(name) => (!self.knows(name) && !written).then_some(()),
+            Expr::Int(_) | Expr::Literal(_) => Some(()),
+            Expr::Call(_, args) => args.iter().try_for_each(|e| self.operand(e, false, at, turn)),
+            Expr::Binary(_, a, b) => {
+                self.operand(a, false, at, turn)?;
+                self.operand(b, false, at, turn)
+            }
+            Expr::Choose(a, b, c) => {
+                [a, b, c].into_iter().try_for_each(|e| self.operand(e, false, at, turn))
+            }
+            Expr::Cast(_, e) | Expr::Unary(Unary::Neg, e) => self.operand(e, false, at, turn),
+            Expr::Unary(Unary::Address, _) | Expr::Reinterpret(..) => None,
+        }
+    }
+
+    /// The array of registers that a name is or leads to, and the bytes of `n` of the name's elements.
+    fn elements(&self, name: &str, n: i64) -> Option<(String, i64)> {
+        match (self.arrays.get(name), self.aliases.get(name)) {
+            (Some((bytes, _)), _) => Some((name.to_owned(), n * bytes)),
+            (None, Some((array, bytes))) => Some((array.clone(), n * bytes)),
+            (None, None) => None,
+        }
+    }
+
+    fn memory(&self, name: &str) -> Place {
+        Place::Memory(if self.shared.contains(name) { String::new() } else { name.to_owned() })
+    }
+
+    /// Bytes of an array of registers are accessed.
+    fn registers(&self, array: &str, from: i64, n: i64, written: bool, turn: &mut Turn) -> Option<()> {
+        let (unit, elements) = *self.arrays.get(array)?;
+        let (first, end) = (from / unit, (from + n + unit - 1) / unit);
+        if from < 0 || end > elements {
+            return None;
+        }
+        for at in first..end {
+            let place = if elements <= SMALL {
+                Place::Single(array.to_owned(), at)
+            } else {
+                Place::Value(array.to_owned(), at)
+            };
+            turn.accesses.push((place, written));
+        }
+        if elements > SMALL {
+            turn.width = turn.width.max(end - first);
+            if elements < FEW || turn.values.is_some_and(|n| n != elements) {
+                return None;
+            }
+            turn.values = Some(elements);
+        }
+        Some(())
+    }
+}
+
+/// Bytes of a value of a C++ type.
+fn bytes(cxx: &str) -> Option<i64> {
+    Some(match cxx {
+        "bool" | "signed char" | "unsigned char" | "__nv_fp8_e4m3" | "__nv_fp8_e5m2" => 1,
+        "__half" | "__nv_bfloat16" | "short" | "unsigned short" => 2,
+        "float" | "int" | "unsigned" | "__half2" | "__nv_bfloat162" => 4,
+        "double" | "long long" | "unsigned long long" | "float2" | "uint2" => 8,
+        "uint4" => 16,
+        _ => return None,
+    })
+}
+
+/// An index where the loop's variable is known.
+fn value(e: &Expr, at: Option<(&Word, i64)>) -> Option<i64> {
+    match e {
+        Expr::Int(n) => Some(*n),
+        Expr::Name(name) => at.filter(|(var, _)| *var == name).map(|(_, n)| n),
+        Expr::Unary(Unary::Neg, e) => value(e, at)?.checked_neg(),
+        Expr::Binary(op, a, b) => {
+            let (a, b) = (value(a, at)?, value(b, at)?);
+            match op {
+                Binary::Add => a.checked_add(b),
+                Binary::Sub => a.checked_sub(b),
+                Binary::Mul => a.checked_mul(b),
+                Binary::Div => a.checked_div(b),
+                Binary::Rem => a.checked_rem(b),
+                Binary::Shl
+                | Binary::Lt
+                | Binary::Le
+                | Binary::Gt
+                | Binary::Ge
+                | Binary::Eq
+                | Binary::Ne
+                | Binary::And => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// `e * n`
+fn times(e: Expr, n: i64) -> Expr {
+    if n == 1 { e } else { e.binary(Binary::Mul, Expr::Int(n)) }
+}
+
+/// `e + n`
+fn plus(e: Expr, n: i64) -> Expr {
+    match (e, n) {
+        (e, 0) => e,
+        (Expr::Int(m), n) => Expr::Int(m + n),
+        (e, n) if n < 0 => e.binary(Binary::Sub, Expr::Int(-n)),
+        (e, n) => e.binary(Binary::Add, Expr::Int(n)),
+    }
+}
+
+/// Puts an expression in place of a variable, and counts together what is known then.
+fn substitute(e: &mut Expr, var: &Word, by: &Expr) {
+    match e {
+        Expr::Name(name) if name == var => *e = by.clone(),
+        Expr::Name(_) | Expr::Int(_) | Expr::Literal(_) => {}
+        Expr::Call(_, args) => args.iter_mut().for_each(|e| substitute(e, var, by)),
+        Expr::Index(a, b) => {
+            substitute(a, var, by);
+            substitute(b, var, by);
+        }
+        Expr::Binary(_, a, b) => {
+            substitute(a, var, by);
+            substitute(b, var, by);
+            if let Some(n) = value(e, None) {
+                *e = Expr::Int(n);
+            }
+            match e {
+                Expr::Binary(Binary::Add, a, b) if **a == Expr::Int(0) => *e = (**b).clone(),
+                Expr::Binary(Binary::Add | Binary::Sub, a, b) if **b == Expr::Int(0) => {
+                    *e = (**a).clone();
+                }
+                _ => {}
+            }
+        }
+        Expr::Choose(a, b, c) => [a, b, c].into_iter().for_each(|e| substitute(e, var, by)),
+        Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Reinterpret(_, e) => substitute(e, var, by),
+    }
+}
+
+/// Calls `f` on every outermost expression of a statement of one thread.
+fn each_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
+    match &mut stmt.kind {
+        StmtKind::Filled(pieces) => {
+            for piece in pieces {
+                if let Piece::Operand(e) = piece {
+                    f(e);
+                }
+            }
+        }
+        StmtKind::Assign { to, value, .. } => {
+            f(to);
+            f(value);
+        }
+        StmtKind::Asm(x) => {
+            x.outputs.iter_mut().chain(&mut x.inputs).for_each(|(_, e)| f(e));
+        }
+        StmtKind::If { cond, then, otherwise } => {
+            f(cond);
+            then.iter_mut().chain(otherwise).for_each(|s| each_mut(s, f));
+        }
+        StmtKind::Comment(_)
+        | StmtKind::Declare(_)
+        | StmtKind::Expr(_)
+        | StmtKind::For(_)
+        | StmtKind::Block(_) => {}
+    }
+}
