@@ -47,6 +47,11 @@ impl<'p> Indices<'p> {
         self.variables.insert(var, Printed { expr: Expr::name(name), wide });
     }
 
+    /// The variable as it prints.
+    pub(crate) fn variable(&self, var: VarId) -> Option<Expr> {
+        self.variables.get(&var).map(|printed| printed.expr.clone())
+    }
+
     /// Whether the variable has a name.
     pub(crate) fn is_bound(&self, var: VarId) -> bool {
         self.variables.contains_key(&var)
@@ -105,7 +110,11 @@ impl<'p> Indices<'p> {
             Node::Linear { terms, constant } => self.sum(&terms, constant),
             Node::Mul(a, b) => self.product(a, b),
             Node::Div(a, b) => self.quotient(Binary::Div, "floor_div", a, b),
-            Node::Mod(a, b) => self.quotient(Binary::Rem, "floor_mod", a, b),
+            Node::Mod(a, b) => {
+                let printed = self.quotient(Binary::Rem, "floor_mod", a, b)?;
+                // A rest of a large number is small.
+                Ok(if printed.wide && fits(self.range(dim)) { narrowed(printed) } else { printed })
+            }
             Node::CeilDiv(a, b) => {
                 let one_less = self.arena.sub(b, Dim::Const(1)).map_err(errors::layout)?;
                 let above = self.arena.add(a, one_less).map_err(errors::layout)?;
@@ -250,6 +259,10 @@ fn widened(p: Printed) -> Printed {
         e => Expr::Cast(Type::named(WIDE), Box::new(e)),
     };
     Printed { expr, wide: true }
+}
+
+fn narrowed(p: Printed) -> Printed {
+    Printed { expr: Expr::Cast(Type::named("int"), Box::new(p.expr)), wide: false }
 }
 
 fn fits((lo, hi): Range) -> bool {

@@ -28,8 +28,10 @@ pub(crate) fn run(e: &Expr, variables: &HashMap<String, Value>) -> Value {
         Expr::Int(v) => checked((*v).into(), i32::try_from(*v).is_err()),
         Expr::Literal(t) => checked(t.strip_suffix("LL").unwrap().parse().unwrap(), true),
         Expr::Cast(ty, e) => {
-            assert_eq!(ty.name, "long long");
-            Value { wide: true, ..run(e, variables) }
+            // What is narrowed fits.
+            let wide = ty.name == "long long";
+            assert!(wide || ty.name == "int", "{ty:?}");
+            checked(run(e, variables).v, wide)
         }
         Expr::Unary(Unary::Neg, e) => {
             let e = run(e, variables);

@@ -74,6 +74,8 @@ pub enum Binary {
     Ne,
     /// `&&`
     And,
+    /// `||`
+    Or,
 }
 
 /// A type: a name, perhaps const, perhaps pointed to.

@@ -18,6 +18,10 @@ const FEW: i64 = 16;
 const PART: i64 = 4;
 /// Arrays of no more elements are results and counters, not values that loops go through.
 const SMALL: i64 = 4;
+/// So few loops stay apart: a copy by way of registers, all of which is best loaded before the first is stored.
+const LOOPS: usize = 3;
+/// Arrays that a run alone uses, from which on it pays to put it together though something else reads a result of it.
+const PASSING: usize = 2;
 /// Most iterations of loops that go together, written out.
 const MOST: usize = 1 << 13;
 /// Before loops that are written out.
@@ -29,7 +33,60 @@ pub fn fuse(stmts: &mut Vec<Stmt>) {
     each_expr(stmts, &mut |e| names(e, &mut taken));
     let numbered = (2..).map(|n| format!("part_{n}"));
     let free = std::iter::once("part".to_owned()).chain(numbered).find(|n| !taken.contains(n));
-    statements(stmts, &Scope::default(), &free.unwrap_or_default().into());
+    let whole = Whole { var: free.unwrap_or_default().into(), leaves: false };
+    statements(stmts, &Scope::default(), &whole);
+}
+
+/// What is the same for all statements.
+struct Whole {
+    /// A name for the variable of loops over parts.
+    var: Word,
+    /// Whether loops go together of which something else reads values, too.
+    leaves: bool,
+}
+
+/// How often each name stands in statements for what it stands for around them: not where it is declared anew, and not in
+/// declarations of registers.
+fn uses_of(stmts: &[Stmt]) -> HashMap<String, usize> {
+    let mut uses = HashMap::new();
+    for stmt in stmts {
+        let mut within = |body: &[Stmt]| {
+            let mut own = uses_of(body);
+            for name in body.iter().filter_map(declared) {
+                own.remove(&name);
+            }
+            own.into_iter().for_each(|(name, n)| *uses.entry(name).or_default() += n);
+        };
+        match &stmt.kind {
+            StmtKind::Declare(d) if is_storage(d) => {}
+            StmtKind::For(f) => {
+                within(&f.body);
+                [&f.start, &f.end].into_iter().for_each(|e| count_in(e, &mut uses));
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                within(then);
+                within(otherwise);
+                count_in(cond, &mut uses);
+            }
+            StmtKind::Block(body) => within(body),
+            _ => each_expr(std::slice::from_ref(stmt), &mut |e| count_in(e, &mut uses)),
+        }
+    }
+    uses
+}
+
+fn count_in(e: &Expr, uses: &mut HashMap<String, usize>) {
+    match e {
+        Expr::Name(name) => *uses.entry(name.to_string()).or_default() += 1,
+        Expr::Int(_) | Expr::Literal(_) => {}
+        Expr::Call(_, args) => args.iter().for_each(|e| count_in(e, uses)),
+        Expr::Index(a, b) | Expr::Binary(_, a, b) => {
+            count_in(a, uses);
+            count_in(b, uses);
+        }
+        Expr::Choose(a, b, c) => [a, b, c].into_iter().for_each(|e| count_in(e, uses)),
+        Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Reinterpret(_, e) => count_in(e, uses),
+    }
 }
 
 /// What names stand for.
@@ -76,33 +133,44 @@ struct Item {
     turns: Vec<Turn>,
 }
 
+/// What names stand for, and how often those declared here are used.
+type Names<'a> = (&'a Scope, &'a HashMap<String, usize>);
+
 /// Loops that follow each other, and what stands between them.
 #[derive(Default)]
 struct Run {
     original: Vec<Stmt>,
     declared: Vec<Stmt>,
+    /// What blocks declare of which all statements are taken.
+    inner: HashSet<String>,
+    /// Arrays of coordinates and conditions.
+    conditions: HashSet<String>,
     items: Vec<Item>,
 }
 
-fn statements(stmts: &mut Vec<Stmt>, outer: &Scope, var: &Word) {
+fn statements(stmts: &mut Vec<Stmt>, outer: &Scope, whole: &Whole) {
     let mut scope = outer.clone();
     let (mut out, mut run, mut head) = (vec![], Run::default(), vec![]);
+    // What is declared here, and by blocks that are taken apart.
+    let mut taken: HashSet<String> = stmts.iter().filter_map(declared).collect();
+    let mut uses = uses_of(stmts);
+    uses.retain(|name, _| taken.contains(name));
     for mut stmt in std::mem::take(stmts) {
         scope.declare(&stmt);
-        let taken = match &stmt.kind {
+        let joined = match &stmt.kind {
             StmtKind::Comment(_) => {
                 head.push(stmt);
                 continue;
             }
             StmtKind::Declare(d) if is_storage(d) => {
                 run.original.extend(head.drain(..).chain([stmt.clone()]));
-                run.declared.push(stmt);
+                run.declares(stmt);
                 continue;
             }
-            StmtKind::Block(body) => run.open(&scope, &head, &stmt, body),
+            StmtKind::Block(body) => run.open(&scope, &mut taken, &head, &stmt, body),
             _ => run.take(&scope, &head, &stmt),
         };
-        if taken {
+        if joined {
             head.clear();
             continue;
         }
@@ -114,42 +182,50 @@ fn statements(stmts: &mut Vec<Stmt>, outer: &Scope, var: &Word) {
             Some((items, mut rest)) => {
                 // What stands before the block goes with its first loops, if any go together.
                 let alone = std::mem::replace(&mut run.items, items);
-                if run.fused(&mut out, var) {
-                    statements(&mut rest, &scope, var);
+                if run.fused(&mut out, (&scope, &uses), whole) {
+                    statements(&mut rest, &scope, whole);
                     stmt.kind = StmtKind::Block(rest);
                 } else {
                     run.items = alone;
-                    run.end(&mut out, var);
-                    within(&mut stmt, &scope, var);
+                    run.end(&mut out, (&scope, &uses), whole);
+                    within(&mut stmt, &scope, whole);
                 }
             }
             None => {
-                run.end(&mut out, var);
+                run.end(&mut out, (&scope, &uses), whole);
                 if !matches!(stmt.kind, StmtKind::Block(_)) && run.take(&scope, &head, &stmt) {
                     head.clear();
                     continue;
                 }
-                within(&mut stmt, &scope, var);
+                within(&mut stmt, &scope, whole);
             }
         }
         run = Run::default();
         out.extend(head.drain(..).chain([stmt]));
     }
-    run.end(&mut out, var);
+    run.end(&mut out, (&scope, &uses), whole);
     out.append(&mut head);
     *stmts = out;
 }
 
 /// The statements within one that is in no run.
-fn within(stmt: &mut Stmt, scope: &Scope, var: &Word) {
+fn within(stmt: &mut Stmt, scope: &Scope, whole: &Whole) {
     match &mut stmt.kind {
-        StmtKind::For(f) if f.pragma != Some(UNROLL) => statements(&mut f.body, scope, var),
+        StmtKind::For(f) if f.pragma != Some(UNROLL) => statements(&mut f.body, scope, whole),
         StmtKind::If { then, otherwise, .. } if !stmt.alone => {
-            statements(then, scope, var);
-            statements(otherwise, scope, var);
+            statements(then, scope, whole);
+            statements(otherwise, scope, whole);
         }
-        StmtKind::Block(body) => statements(body, scope, var),
+        StmtKind::Block(body) => statements(body, scope, whole),
         _ => {}
+    }
+}
+
+/// The name that a statement declares.
+fn declared(stmt: &Stmt) -> Option<String> {
+    match &stmt.kind {
+        StmtKind::Declare(d) => Some(d.name.to_string()),
+        _ => None,
     }
 }
 
@@ -163,6 +239,15 @@ fn is_storage(d: &Declare) -> bool {
 }
 
 impl Run {
+    fn declares(&mut self, stmt: Stmt) {
+        if let StmtKind::Declare(d) = &stmt.kind
+            && matches!(d.ty.name.as_ref(), "int" | "bool")
+        {
+            self.conditions.insert(d.name.to_string());
+        }
+        self.declared.push(stmt);
+    }
+
     /// Takes a statement, if that keeps what is computed.
     fn take(&mut self, scope: &Scope, head: &[Stmt], stmt: &Stmt) -> bool {
         let Some(item) = Item::new(scope, head, stmt) else { return false };
@@ -176,12 +261,23 @@ impl Run {
     }
 
     /// Takes all statements of a block. What it declares is declared before the run then, and must have names of its own.
-    fn open(&mut self, scope: &Scope, head: &[Stmt], block: &Stmt, body: &[Stmt]) -> bool {
+    fn open(
+        &mut self,
+        scope: &Scope,
+        taken: &mut HashSet<String>,
+        head: &[Stmt],
+        block: &Stmt,
+        body: &[Stmt],
+    ) -> bool {
+        let own: Vec<String> = body.iter().filter_map(declared).collect();
+        if own.iter().any(|name| taken.contains(name)) {
+            return false;
+        }
         let mut scope = scope.clone();
         let (n_items, n_declared) = (self.items.len(), self.declared.len());
         let mut comments = head.to_vec();
         comments.extend(block.comment.clone().map(|c| Stmt::new(StmtKind::Comment(c))));
-        let taken = body.iter().all(|stmt| match &stmt.kind {
+        let joined = body.iter().all(|stmt| match &stmt.kind {
             StmtKind::Comment(_) => {
                 comments.push(stmt.clone());
                 true
@@ -189,7 +285,7 @@ impl Run {
             StmtKind::Declare(d) => {
                 let fresh = !scope.knows(&d.name) && !self.mentions(&d.name);
                 scope.declare(stmt);
-                self.declared.push(stmt.clone());
+                self.declares(stmt.clone());
                 fresh && is_storage(d)
             }
             _ => {
@@ -200,7 +296,9 @@ impl Run {
                 })
             }
         });
-        if taken && order(&self.items).is_some() {
+        if joined && order(&self.items).is_some() {
+            taken.extend(own.iter().cloned());
+            self.inner.extend(own);
             self.original.extend(head.iter().chain([block]).cloned());
             return true;
         }
@@ -250,25 +348,58 @@ impl Run {
         };
         let mut accesses = self.items.iter().flat_map(|i| &i.turns).flat_map(|t| &t.accesses);
         accesses.any(|(place, _)| of(place))
-            || self.declared.iter().any(|s| matches!(&s.kind, StmtKind::Declare(d) if d.name == name))
+            || self
+                .declared
+                .iter()
+                .any(|s| matches!(&s.kind, StmtKind::Declare(d) if d.name == name))
+    }
+
+    /// Whether something else reads values that the run computes, and few are computed that it does not: those are kept anyway,
+    /// and little is gained.
+    fn leaves_values(&self, (scope, uses): Names<'_>) -> bool {
+        let stmts: Vec<Stmt> = self.items.iter().map(|item| item.stmt.clone()).collect();
+        let own = uses_of(&stmts);
+        let turns = self.items.iter().flat_map(|i| &i.turns).flat_map(|t| &t.accesses);
+        let written: HashSet<&String> = turns
+            .filter_map(|(place, writes)| match place {
+                Place::Value(name, _) if *writes => Some(name),
+                _ => None,
+            })
+            .collect();
+        let is_left = |array: &&&String| {
+            let aliases = scope.aliases.iter().filter(|(_, (of, _))| of == **array);
+            let mut names = aliases.map(|(name, _)| name).chain([**array]);
+            let of = |uses: &HashMap<String, usize>, n| uses.get(n).copied().unwrap_or_default();
+            let known = self.inner.contains(**array);
+            !known && (!uses.contains_key(**array) || names.any(|n| of(&own, n) != of(uses, n)))
+        };
+        let left = written.iter().filter(is_left).count();
+        // Coordinates and conditions are computed where they are needed.
+        let is_value = |array: &&&String| !self.conditions.contains(**array);
+        let passing = written.iter().filter(|a| !is_left(a)).filter(is_value).count();
+        left > 0 && passing < PASSING
     }
 
     /// Ends the run: its loops together, or as they stood.
-    fn end(&mut self, out: &mut Vec<Stmt>, var: &Word) {
-        if !self.fused(out, var) {
+    fn end(&mut self, out: &mut Vec<Stmt>, names: Names<'_>, whole: &Whole) {
+        if !self.fused(out, names, whole) {
             out.append(&mut self.original);
         }
         *self = Run::default();
     }
 
     /// The loops together, where there are some.
-    fn fused(&mut self, out: &mut Vec<Stmt>, var: &Word) -> bool {
+    fn fused(&mut self, out: &mut Vec<Stmt>, names: Names<'_>, whole: &Whole) -> bool {
         let is_loop = |item: &&Item| matches!(item.stmt.kind, StmtKind::For(_));
         let Some(part) = order(&self.items) else { return false };
         let n_parts = self.items.iter().filter_map(|i| i.parts(part).last()?.0).max();
-        let Some(last) = n_parts.filter(|_| self.items.iter().filter(is_loop).count() > 1) else {
+        let Some(last) = n_parts.filter(|_| self.items.iter().filter(is_loop).count() >= LOOPS)
+        else {
             return false;
         };
+        if !whole.leaves && self.leaves_values(names) {
+            return false;
+        }
         out.append(&mut self.declared);
         let parts: Vec<_> = self.items.iter().map(|item| item.parts(part)).collect();
         for (item, _) in self.items.iter().zip(&parts).filter(|(_, p)| p[0].0.is_none()) {
@@ -283,12 +414,14 @@ impl Run {
         while first <= last {
             // As many parts as are the same but for where they are.
             let follows = |c: i64| {
-                self.items.iter().enumerate().all(|(k, item)| match (turns_in(k, c - 1), turns_in(k, c)) {
-                    (None, None) => true,
-                    (Some(a), Some(b)) => {
-                        matches!(item.stmt.kind, StmtKind::For(_)) && a.len() == b.len()
+                self.items.iter().enumerate().all(|(k, item)| {
+                    match (turns_in(k, c - 1), turns_in(k, c)) {
+                        (None, None) => true,
+                        (Some(a), Some(b)) => {
+                            matches!(item.stmt.kind, StmtKind::For(_)) && a.len() == b.len()
+                        }
+                        _ => false,
                     }
-                    _ => false,
                 })
             };
             let mut end = first + 1;
@@ -301,7 +434,7 @@ impl Run {
                 if !std::mem::replace(&mut told[k], true) {
                     body.extend(item.head.iter().cloned());
                 }
-                body.extend(item.part(turns, first..end, var));
+                body.extend(item.part(turns, first..end, &whole.var));
             }
             if end - first == 1 {
                 out.append(&mut body);
@@ -309,7 +442,7 @@ impl Run {
                 out.push(Stmt::new(StmtKind::For(For {
                     pragma: Some(UNROLL),
                     ty: Type::named("int"),
-                    var: var.clone(),
+                    var: whole.var.clone(),
                     start: Expr::Int(first),
                     end: Expr::Int(end),
                     step: 1,
@@ -483,7 +616,8 @@ impl Scope {
                 let mut any = false;
                 for (n, piece) in pieces.iter().enumerate() {
                     let Piece::Operand(e) = piece else { continue };
-                    let written = matches!(pieces.get(n + 1), Some(Piece::Text(t)) if t.starts_with(" = "));
+                    let written =
+                        matches!(pieces.get(n + 1), Some(Piece::Text(t)) if t.starts_with(" = "));
                     any |= written;
                     self.operand(e, written, at, turn)?;
                 }
@@ -517,13 +651,21 @@ impl Scope {
     }
 
     /// What an expression accesses, of which the outermost may be written.
-    fn operand(&self, e: &Expr, written: bool, at: Option<(&Word, i64)>, turn: &mut Turn) -> Option<()> {
+    fn operand(
+        &self,
+        e: &Expr,
+        written: bool,
+        at: Option<(&Word, i64)>,
+        turn: &mut Turn,
+    ) -> Option<()> {
         match e {
             Expr::Index(of, index) => {
                 let Expr::Name(name) = &**of else { return None };
                 self.operand(index, false, at, turn)?;
                 match self.elements(name, 1) {
-                    Some((array, bytes)) => self.registers(&array, value(index, at)? * bytes, bytes, written, turn),
+                    Some((array, bytes)) => {
+                        self.registers(&array, value(index, at)? * bytes, bytes, written, turn)
+                    }
                     None => {
                         turn.accesses.push((self.memory(name), written));
                         Some(())
@@ -589,7 +731,14 @@ impl Scope {
     }
 
     /// Bytes of an array of registers are accessed.
-    fn registers(&self, array: &str, from: i64, n: i64, written: bool, turn: &mut Turn) -> Option<()> {
+    fn registers(
+        &self,
+        array: &str,
+        from: i64,
+        n: i64,
+        written: bool,
+        turn: &mut Turn,
+    ) -> Option<()> {
         let (unit, elements) = *self.arrays.get(array)?;
         let (first, end) = (from / unit, (from + n + unit - 1) / unit);
         if from < 0 || end > elements {
@@ -647,7 +796,8 @@ fn value(e: &Expr, at: Option<(&Word, i64)>) -> Option<i64> {
                 | Binary::Ge
                 | Binary::Eq
                 | Binary::Ne
-                | Binary::And => None,
+                | Binary::And
+                | Binary::Or => None,
             }
         }
         _ => None,
@@ -726,3 +876,6 @@ fn each_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
         | StmtKind::Block(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ pub(super) enum Level {
     /// Anything may stand here.
     Any,
     Choose,
+    Or,
     And,
     Equality,
     Relation,
@@ -53,6 +54,7 @@ fn operator(op: Binary) -> (&'static str, Level) {
         Binary::Eq => ("==", Level::Equality),
         Binary::Ne => ("!=", Level::Equality),
         Binary::And => ("&&", Level::And),
+        Binary::Or => ("||", Level::Or),
     }
 }
 
@@ -138,7 +140,8 @@ pub(super) fn separated<'a>(a: &'a Arena<'a>, items: impl IntoIterator<Item = Do
 fn tighter(level: Level) -> Level {
     match level {
         Level::Any => Level::Choose,
-        Level::Choose => Level::And,
+        Level::Choose => Level::Or,
+        Level::Or => Level::And,
         Level::And => Level::Equality,
         Level::Equality => Level::Relation,
         Level::Relation => Level::Shift,

@@ -266,6 +266,9 @@ fn lowered(
         in_flight: vec![],
         advances: vec![],
         outers: vec![],
+        written_out_loops: vec![],
+        coordinates: HashMap::new(),
+        written_once: HashSet::new(),
         bases: super::advance::Bases::default(),
         maps: HashMap::new(),
         arena: Arena::default(),
@@ -317,6 +320,10 @@ impl Lowering<'_> {
         content.written.extend(clocks);
         self.asynchronous =
             content.leaves.iter().flat_map(|leaf| self.asynchronous_of(*leaf)).collect();
+        let mut writers: HashMap<BufferId, usize> = HashMap::new();
+        let outputs = content.leaves.iter().flat_map(|leaf| &self.p.specs[*leaf].outputs);
+        outputs.for_each(|t| *writers.entry(self.p.tensors[*t].buffer).or_default() += 1);
+        self.written_once = writers.into_iter().filter(|(_, n)| *n == 1).map(|(b, _)| b).collect();
         self.arena = Arena::place(self.p, &smem::buffers(self.p, id), self.atoms)?;
         let (signature, params) = self.params(id, &content)?;
         let mut body = self.prologue(exec);
@@ -331,8 +338,9 @@ impl Lowering<'_> {
         }
         prune::prune(&mut body);
         // Where there are products most registers hold them, in the order that their atoms want.
-        let mut specs = self.p.walk(self.p.specs[id].body.as_deref().unwrap_or_default()).specs();
-        if !specs.any(|s| matches!(self.p.specs[s].kind, SpecKind::MatMul | SpecKind::MatMulSet)) {
+        let is_product =
+            |s: &SpecId| matches!(self.p.specs[*s].kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        if !content.leaves.iter().any(is_product) {
             fuse::fuse(&mut body);
         }
         if self.indices.floors || self.definitions.floors {

@@ -3,6 +3,7 @@
 use super::Lowering;
 use super::access::Values;
 use super::descriptor::Described;
+use super::known::Known;
 use super::stmts::line_comment;
 use crate::cpp::ast::{Assign, Binary, Declare, Expr, Piece, Stmt, StmtKind, Type};
 use crate::scalars::{BF16, FP16, literal, storage};
@@ -62,6 +63,8 @@ impl Lowering<'_> {
         // Inline PTX takes several lines; its comment says what they are.
         let what = if atom.template.is_ptx() { atom.name } else { "" };
         stmt.comment = line_comment(spec.line, what);
+        let stmt = self.compared(spec, stmt).map_err(errors::at(spec.span))?;
+        self.note_coordinates(spec);
         let stmt = self.where_inside(spec, atom, stmt, &accesses).map_err(errors::at(spec.span))?;
         let alone = atom.group == 1 && atom.visibility == Visibility::Immediate;
         Ok(Stmt { alone, ..stmt })
@@ -75,10 +78,10 @@ impl Lowering<'_> {
         stmt: Stmt,
         accesses: &Accesses,
     ) -> Fallible<Stmt> {
-        let source = if atom.counts() { None } else { self.all_less(&accesses.source)? };
+        let source = if atom.counts() { None } else { self.all_less_but_known(&accesses.source)? };
         let mut stmt = stmt;
         if let Some(parts) = &accesses.parts
-            && let Some(cond) = self.all_less(&parts.whole)?
+            && let Some(cond) = self.all_less_but_known(&parts.whole)?
         {
             // What counts is told of other bounds by its number, the copy of an element is not.
             let around = if atom.counts() { &accesses.source[..] } else { &[] };
@@ -92,7 +95,7 @@ impl Lowering<'_> {
             }
             stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise: zeros });
         }
-        if let Some(cond) = self.all_less(&accesses.executed)? {
+        if let Some(cond) = self.all_less_but_known(&accesses.executed)? {
             stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise: vec![] });
         }
         Ok(stmt)
@@ -157,6 +160,25 @@ impl Lowering<'_> {
         let mut all: Option<Expr> = None;
         for &(coordinate, extent) in pairs {
             let one = self.compare(coordinate, CmpOp::Lt, extent)?;
+            all = Some(match all {
+                Some(all) => all.binary(Binary::And, one),
+                None => one,
+            });
+        }
+        Ok(all)
+    }
+
+    /// The same, but for the iterations in which it is known.
+    fn all_less_but_known(&mut self, pairs: &[(Dim, Dim)]) -> Fallible<Option<Expr>> {
+        let mut all: Option<Expr> = None;
+        for &(coordinate, extent) in pairs {
+            let known = self.known_less(coordinate, extent);
+            let one = self.compare(coordinate, CmpOp::Lt, extent)?;
+            let one = match known {
+                Known::Always => continue,
+                Known::Where(known) => known.binary(Binary::Or, one),
+                Known::Nothing => one,
+            };
             all = Some(match all {
                 Some(all) => all.binary(Binary::And, one),
                 None => one,

@@ -17,6 +17,7 @@ mod descriptor;
 mod flight;
 mod indices;
 mod kernel;
+mod known;
 mod leaf;
 mod ptx;
 mod stmts;
@@ -49,6 +50,12 @@ struct Lowering<'p> {
     in_flight: Vec<BufferId>,
     /// Loops that are being lowered and are not unrolled, outermost first.
     advances: Vec<advance::Advance>,
+    /// Loops that are being lowered and are written out, outermost first.
+    written_out_loops: Vec<known::WrittenOut>,
+    /// Registers that hold coordinates.
+    coordinates: known::Coordinates,
+    /// Buffers that one leaf alone writes.
+    written_once: HashSet<BufferId>,
     /// Loops that are being lowered, outermost first.
     outers: Vec<carried::Outer>,
     /// Pointers before loops that are written out.

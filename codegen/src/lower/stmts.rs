@@ -2,6 +2,7 @@
 
 use super::Lowering;
 use super::carried::Carried;
+use super::known::WrittenOut;
 use super::who::Who;
 use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
@@ -74,7 +75,17 @@ impl Lowering<'_> {
                 self.bind(*var, &name, wide);
                 let stmts = body;
                 let places = if written_out { vec![] } else { self.fix(&[*var], body) };
+                let counted = match (first, *end) {
+                    (Dim::Const(start), Dim::Const(end)) if written_out => {
+                        Some(WrittenOut { var: *var, start, end, step: *step })
+                    }
+                    _ => None,
+                };
+                self.written_out_loops.extend(counted);
                 let mut lines = self.stmts(body, who);
+                if counted.is_some() {
+                    self.written_out_loops.pop();
+                }
                 let mut body = self.fixed(places)?;
                 body.append(&mut lines);
                 self.namer.close();

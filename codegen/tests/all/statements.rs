@@ -288,3 +288,45 @@ fn groups_that_wait_each_for_itself() {
         "#]],
     );
 }
+
+/// Of the vectors of a row that begins anywhere only the first and the last may reach over its ends.
+#[test]
+fn conditions_are_those_of_iterations_in_which_they_may_not_hold() {
+    let row = |t: &str| {
+        format!(
+            "%{t}.tile([1,_])[@i, 0].pad([0,@i * 1003 % 8]).tile([1,1024])[0, 0].tv((32,(8,4)):(8,(1,256)) over #cta)"
+        )
+    };
+    let text = format!(
+        "carbyne 2
+%X:[64,1003].f16.GL
+%Y:[64,1003].f16.GL
+
+#grid:[64].block
+#cta:[32].thread
+Move @k <<<#grid, #cta>>> (%X) -> (%Y) {{
+  @i = #grid.indices()
+  Allocate %x:[1,1024].f16.RF{{tv=(32,(8,4)):(8,(1,256)) over #cta}}
+  %s = {}
+  %m = %x.mine.reshape([8,4]:[1,8])
+  for (v = 0; v < 4; v += 1) unroll {{
+    Move <<<#cta.scalar()>>> (%s[_, v]) -> (%m[_, v]) atom=ld.global.b128
+  }}
+  %d = {}
+  for (v = 0; v < 4; v += 1) unroll {{
+    Move <<<#cta.scalar()>>> (%m[_, v]) -> (%d[_, v]) atom=st.global.b128
+  }}
+}}
+",
+        row("X"),
+        row("Y"),
+    );
+    let source = support::kernel(&text, Arch::Sm80).source;
+    let conditions: Vec<&str> =
+        source.lines().filter(|l| l.contains("||")).map(str::trim).collect();
+    assert_eq!(conditions.len(), 2, "{source}");
+    for condition in conditions {
+        assert!(condition.contains("(v >= 1 || "), "{condition}");
+        assert!(condition.contains("(v < 3 || "), "{condition}");
+    }
+}

@@ -21,14 +21,18 @@ pub(crate) fn most(
     memory: Memory,
     size: &BTreeMap<BufferId, i64>,
 ) -> i64 {
+    let is_product =
+        |s: &SpecId| matches!(p.specs[*s].kind, SpecKind::MatMul | SpecKind::MatMulSet);
     let mut walk = Walk {
         p,
         memory,
+        multiplies: p.walk_body(kernel).specs().any(|s| is_product(&s)),
         at: 0,
         accesses: BTreeMap::new(),
         fragments: BTreeMap::new(),
         computed: BTreeMap::new(),
         pointwise: vec![],
+        computes: vec![],
         loops: vec![],
     };
     walk.body(kernel);
@@ -70,6 +74,8 @@ pub(crate) fn most(
 struct Walk<'p> {
     p: &'p Program,
     memory: Memory,
+    /// Whether there are products, which keep the order in which operations stand.
+    multiplies: bool,
     /// Operations so far.
     at: usize,
     /// When each tensor is accessed, and whether all of it is written without being read.
@@ -80,6 +86,8 @@ struct Walk<'p> {
     computed: BTreeMap<BufferId, bool>,
     /// Whether each operation is pointwise.
     pointwise: Vec<bool>,
+    /// Whether each operation computes; what is copied alone is all loaded before it is stored.
+    computes: Vec<bool>,
     /// First and last operation of each, inner ones first.
     loops: Vec<(usize, usize)>,
 }
@@ -117,14 +125,20 @@ impl Walk<'_> {
         let from = spec.input_tensors().next().and_then(|t| p.buffer_of(t).memory);
         let loads = spec.kind == SpecKind::Move && from == Some(Memory::Sh);
         let in_registers = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Rf);
+        let in_shared = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Sh);
+        let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
         let pointwise = match spec.kind {
             SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => true,
             // From registers to registers nothing is copied in the end.
-            SpecKind::Move => {
-                spec.input_tensors().chain(spec.outputs.iter().copied()).all(in_registers)
-            }
+            SpecKind::Move if self.multiplies => tensors.all(in_registers),
+            // Loads, what is computed of them and stores go together a vector at a time.
+            SpecKind::Move => !tensors.any(in_shared),
+            SpecKind::Init => !self.multiplies && tensors.all(in_registers),
             _ => false,
         };
+        let computes =
+            matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select);
+        self.computes.push(computes || self.multiplies);
         self.pointwise.push(pointwise);
         for (i, (t, sets)) in reads.chain(writes).enumerate() {
             let buffer = p.tensors[t].buffer;
@@ -149,7 +163,10 @@ impl Walk<'_> {
             return false;
         };
         let between = self.pointwise.get(*first..=*last).unwrap_or_default();
-        self.computed.get(&buffer) == Some(&true) && between.iter().all(|p| *p)
+        let computes = self.computes.get(*first..=*last).unwrap_or_default();
+        self.computed.get(&buffer) == Some(&true)
+            && between.iter().all(|p| *p)
+            && computes.contains(&true)
     }
 
     fn range(&self, accesses: &[(usize, bool)]) -> (usize, usize) {

@@ -206,11 +206,13 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32
 }
 
 #[test]
-fn small_products_whose_rows_begin_anywhere_in_lines_are_of_clusters_of_four() {
+fn small_products_whose_rows_begin_anywhere_in_lines_are_of_large_clusters() {
     let src = odd([1000, 1000, 1000], [false, true], "");
     let d = decomposed(&src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
-    assert!(d.text.contains("by=@wgmma_tile_clusters[W=1, BM=64, BN=160,"), "{}", d.text);
-    assert!(d.text.contains("CL=4] {"), "{}", d.text);
+    assert!(d.text.contains("by=@wgmma_tile_clusters[W=1, BM=64, BN=192,"), "{}", d.text);
+    assert!(d.text.contains("CL=8] {"), "{}", d.text);
+    let text = right(&product([500, 380, 72], "@wgmma_tile_clusters[BM=64,BN=192,CL=8]"));
+    assert!(text.contains("multicast=255"), "{text}");
     // One cluster: each block copies a quarter of the tile of B for all.
     let text = right(&product([250, 155, 72], "@wgmma_tile_clusters[BM=64,BN=160,CL=4]"));
     assert!(text.contains("multicast=15"), "{text}");

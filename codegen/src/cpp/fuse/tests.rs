@@ -1,0 +1,244 @@
+//! Laws of loops that go together: statements compute what they compute one after the other.
+
+use super::*;
+use crate::cpp::ast::Assign;
+use crate::cpp::print;
+use proptest::prelude::*;
+
+fn array(name: &str, ty: &'static str, n: i64) -> Stmt {
+    Stmt::new(StmtKind::Declare(Declare {
+        align: None,
+        ty: Type::named(ty),
+        name: name.to_owned().into(),
+        array: Some(n),
+        init: None,
+        droppable: false,
+    }))
+}
+
+fn name(text: &str) -> Expr {
+    Expr::name(text.to_owned())
+}
+
+fn element(of: &str, i: Expr) -> Expr {
+    name(of).at(i)
+}
+
+/// `to = a + b;`
+fn sum(to: Expr, a: Expr, b: Expr) -> Stmt {
+    let pieces = vec![
+        Piece::Operand(to),
+        Piece::Text(" = "),
+        Piece::Operand(a),
+        Piece::Text(" + "),
+        Piece::Operand(b),
+        Piece::Text(";"),
+    ];
+    Stmt { alone: true, ..Stmt::new(StmtKind::Filled(pieces)) }
+}
+
+fn unrolled(from: i64, to: i64, body: Vec<Stmt>) -> Stmt {
+    Stmt::new(StmtKind::For(For {
+        pragma: Some(UNROLL),
+        ty: Type::named("int"),
+        var: "i".into(),
+        start: Expr::Int(from),
+        end: Expr::Int(to),
+        step: 1,
+        body,
+    }))
+}
+
+/// Executes statements over numbers.
+#[derive(Default, Clone, PartialEq, Debug)]
+struct Machine {
+    values: HashMap<(String, i64), i64>,
+    vars: HashMap<String, i64>,
+}
+
+impl Machine {
+    fn eval(&self, e: &Expr) -> i64 {
+        match e {
+            Expr::Int(n) => *n,
+            Expr::Name(n) => self.vars[n.as_ref()],
+            Expr::Index(of, i) => {
+                let Expr::Name(of) = &**of else { panic!("{of:?}") };
+                self.values.get(&(of.to_string(), self.eval(i))).copied().unwrap_or(7)
+            }
+            Expr::Binary(op, a, b) => {
+                let (a, b) = (self.eval(a), self.eval(b));
+                match op {
+                    Binary::Add => a + b,
+                    Binary::Sub => a - b,
+                    Binary::Mul => a * b,
+                    Binary::Div => a / b,
+                    Binary::Rem => a % b,
+                    Binary::Lt => i64::from(a < b),
+                    _ => panic!("{op:?}"),
+                }
+            }
+            _ => panic!("{e:?}"),
+        }
+    }
+
+    fn set(&mut self, to: &Expr, value: i64) {
+        let Expr::Index(of, i) = to else { panic!("{to:?}") };
+        let Expr::Name(of) = &**of else { panic!("{of:?}") };
+        self.values.insert((of.to_string(), self.eval(i)), value);
+    }
+
+    fn run(&mut self, stmts: &[Stmt]) {
+        for s in stmts {
+            match &s.kind {
+                StmtKind::Filled(p) => {
+                    let [Piece::Operand(to), _, Piece::Operand(a), _, Piece::Operand(b), _] =
+                        &p[..]
+                    else {
+                        panic!("{p:?}")
+                    };
+                    // No sum: the order of accumulation shows.
+                    let value = (self.eval(a) * 31 + self.eval(b)) % 1_000_003;
+                    self.set(to, value);
+                }
+                StmtKind::For(f) => {
+                    let (mut i, end) = (self.eval(&f.start), self.eval(&f.end));
+                    while i < end {
+                        self.vars.insert(f.var.to_string(), i);
+                        self.run(&f.body);
+                        i += f.step;
+                    }
+                    self.vars.remove(f.var.as_ref());
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let taken = if self.eval(cond) != 0 { then } else { otherwise };
+                    self.run(taken);
+                }
+                StmtKind::Block(b) => self.run(b),
+                StmtKind::Assign { to, op: Assign::Set, value } => {
+                    let value = self.eval(value);
+                    self.set(to, value);
+                }
+                StmtKind::Declare(_) | StmtKind::Comment(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// What a drawn statement accesses: an array and where, as a multiple of the loop's variable and an offset.
+fn operand() -> impl Strategy<Value = (usize, i64, i64)> {
+    (0usize..6, prop_oneof![Just(1i64), Just(1), Just(1), Just(-1), Just(0)], 0i64..2)
+}
+
+const ARRAYS: [&str; 6] = ["a", "b", "c", "s", "t", "G"];
+
+fn place((array, factor, offset): (usize, i64, i64), n: i64) -> Expr {
+    let i = || name("i");
+    let at = match (array, factor) {
+        // Small arrays have two elements.
+        (3 | 4, _) => Expr::Int(offset),
+        (_, 1) => i().binary(Binary::Add, Expr::Int(offset)),
+        (_, -1) => Expr::Int(n - 1).binary(Binary::Sub, i()),
+        _ => Expr::Int(offset),
+    };
+    element(ARRAYS[array], at)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    /// Loops that go together compute what they compute one after the other.
+    #[test]
+    fn the_order_of_dependent_statements_is_kept(
+        all in prop::collection::vec(((operand(), operand(), operand()), 0u8..8, 0i64..2), 2..9),
+        halves in any::<bool>(),
+    ) {
+        const N: i64 = 32;
+        let mut stmts: Vec<Stmt> =
+            ARRAYS[..3].iter().map(|a| array(a, "float", N + 1)).collect();
+        stmts.extend([array("s", "float", 2), array("t", "float", 2)]);
+        for ((to, a, b), kind, from) in all {
+            let one = sum(place(to, N), place(a, N), place(b, N));
+            let fixed = |s: &Stmt| {
+                let mut s = s.clone();
+                each_mut(&mut s, &mut |e| substitute(e, &"i".into(), &Expr::Int(from)));
+                s
+            };
+            stmts.push(match kind {
+                0 => fixed(&one),
+                1 => Stmt::new(StmtKind::Block(vec![unrolled(from, N, vec![one])])),
+                2 => Stmt::new(StmtKind::Block(vec![
+                    array("o", "float", 1),
+                    unrolled(from, N, vec![one.clone()]),
+                    sum(element("o", Expr::Int(0)), element("s", Expr::Int(0)), element("a", Expr::Int(1))),
+                    sum(element("t", Expr::Int(0)), element("o", Expr::Int(0)), element("s", Expr::Int(1))),
+                ])),
+                3 => {
+                    let cond = name("i").binary(Binary::Lt, Expr::Int(N - 3));
+                    let kept = StmtKind::If { cond, then: vec![one], otherwise: vec![] };
+                    unrolled(from, N, vec![Stmt { alone: true, ..Stmt::new(kept) }])
+                }
+                4 if halves => unrolled(from, N / 2, vec![one]),
+                _ => unrolled(from, N, vec![one]),
+            });
+        }
+        let mut together = stmts.clone();
+        let whole = Whole { var: "part".into(), leaves: true };
+        statements(&mut together, &Scope::default(), &whole);
+        let (mut apart, mut after) = (Machine::default(), Machine::default());
+        apart.run(&stmts);
+        after.run(&together);
+        prop_assert_eq!(&apart.values, &after.values, "{}", print::statements(&together));
+    }
+}
+
+fn printed(mut stmts: Vec<Stmt>) -> String {
+    fuse(&mut stmts);
+    print::statements(&stmts)
+}
+
+#[test]
+fn loops_go_together_part_by_part() {
+    let i = || name("i");
+    let text = printed(vec![
+        array("a", "float", 16),
+        array("s", "float", 1),
+        unrolled(0, 16, vec![sum(element("a", i()), element("X", i()), Expr::Int(1))]),
+        sum(element("s", Expr::Int(0)), element("a", Expr::Int(0)), Expr::Int(0)),
+        unrolled(
+            1,
+            16,
+            vec![sum(element("s", Expr::Int(0)), element("s", Expr::Int(0)), element("a", i()))],
+        ),
+        unrolled(0, 16, vec![sum(element("Y", i()), element("a", i()), Expr::Int(2))]),
+    ]);
+    same(
+        &text,
+        "float a[16];\nfloat s[1];\n\
+         #pragma unroll\nfor (int i = 0; i < 4; i += 1) {\n  a[i] = X[i] + 1;\n}\n\
+         s[0] = a[0] + 0;\n\
+         #pragma unroll\nfor (int i = 1; i < 4; i += 1) {\n  s[0] = s[0] + a[i];\n}\n\
+         #pragma unroll\nfor (int i = 0; i < 4; i += 1) {\n  Y[i] = a[i] + 2;\n}\n\
+         #pragma unroll\nfor (int part = 1; part < 4; part += 1) {\n  \
+         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    a[i] = X[i] + 1;\n  }\n  \
+         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    s[0] = s[0] + a[i];\n  }\n  \
+         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    Y[i] = a[i] + 2;\n  }\n}",
+    );
+}
+
+fn same(text: &str, wanted: &str) {
+    assert_eq!(text.trim(), wanted.trim(), "{text}");
+}
+
+#[test]
+fn what_is_read_across_parts_stays_behind() {
+    let i = || name("i");
+    let back = Expr::Int(15).binary(Binary::Sub, i());
+    let stmts = vec![
+        array("a", "float", 16),
+        array("b", "float", 16),
+        unrolled(0, 16, vec![sum(element("a", i()), element("X", i()), Expr::Int(1))]),
+        unrolled(0, 16, vec![sum(element("b", i()), element("a", back), Expr::Int(1))]),
+    ];
+    assert_eq!(printed(stmts.clone()), print::statements(&stmts));
+}
