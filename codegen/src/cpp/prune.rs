@@ -39,7 +39,7 @@ fn remove(stmts: &mut Vec<Stmt>, used: &HashSet<String>) -> bool {
 }
 
 /// Calls `f` on every outermost expression.
-pub(super) fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
+pub(crate) fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
     for s in stmts {
         match &s.kind {
             StmtKind::Comment(_) => {}
@@ -73,7 +73,7 @@ pub(super) fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
 }
 
 /// The names in an expression.
-pub(super) fn names(e: &Expr, used: &mut HashSet<String>) {
+pub(crate) fn names(e: &Expr, used: &mut HashSet<String>) {
     match e {
         Expr::Name(n) => drop(used.insert(n.to_string())),
         Expr::Int(_) | Expr::Literal(_) => {}

@@ -134,7 +134,11 @@ impl Lowering<'_> {
         else {
             return Ok(stmt);
         };
-        let n = *n as i64;
+        let number = *n;
+        let n = number as i64;
+        if n as f64 != number {
+            return Ok(stmt);
+        }
         let (from, at) = (&self.p.tensors[*a], self.p.tensors[*a].offset);
         let buffer = from.buffer;
         let holds = |known: &[Dim]| {

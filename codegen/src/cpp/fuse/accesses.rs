@@ -1,0 +1,274 @@
+//! What statements of one thread access: elements of its registers, and memory by name.
+
+use super::{FEW, SMALL};
+use crate::cpp::ast::{Assign, Binary, Expr, Piece, Pointer, Stmt, StmtKind, Unary, Word};
+use std::collections::{HashMap, HashSet};
+
+/// What names stand for.
+#[derive(Clone, Default)]
+pub(super) struct Scope {
+    /// Arrays of registers: bytes of an element, elements.
+    arrays: HashMap<String, (i64, i64)>,
+    /// The elements of such an array as another type: the array, bytes.
+    pub(super) aliases: HashMap<String, (String, i64)>,
+    /// Pointers to shared memory, whose buffers may lie over each other.
+    shared: HashSet<String>,
+}
+
+/// What is accessed.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// An element of an array that loops go through.
+    Value(String, i64),
+    /// An element of a small array.
+    Single(String, i64),
+    /// Anything that a pointer leads to.
+    Memory(String),
+}
+
+/// One iteration of a loop, or a statement.
+#[derive(Clone, Default)]
+pub(super) struct Turn {
+    /// The loop's variable.
+    pub(super) at: i64,
+    /// Places, and whether they are written.
+    pub(super) accesses: Vec<(Place, bool)>,
+    /// Elements of the arrays that loops go through.
+    pub(super) values: Option<i64>,
+    /// Most values of one access.
+    pub(super) width: i64,
+}
+
+impl Scope {
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.arrays.contains_key(name) || self.aliases.contains_key(name)
+    }
+
+    pub(super) fn declare(&mut self, stmt: &Stmt) {
+        let StmtKind::Declare(d) = &stmt.kind else { return };
+        let name = d.name.to_string();
+        self.arrays.remove(&name);
+        self.aliases.remove(&name);
+        self.shared.remove(&name);
+        match (&d.init, d.array, bytes(&d.ty.name)) {
+            (None, Some(n), Some(bytes)) => drop(self.arrays.insert(name, (bytes, n))),
+            (Some(Expr::Reinterpret(_, of)), None, Some(bytes)) => {
+                if let Expr::Name(of) = &**of
+                    && self.arrays.contains_key(of.as_ref())
+                {
+                    self.aliases.insert(name, (of.to_string(), bytes));
+                } else {
+                    self.shared.insert(name);
+                }
+            }
+            (Some(_), ..) if d.ty.pointer != Pointer::None => drop(self.shared.insert(name)),
+            _ => {}
+        }
+    }
+
+    /// What a statement of one thread accesses.
+    pub(super) fn statement(
+        &self,
+        stmt: &Stmt,
+        at: Option<(&Word, i64)>,
+        turn: &mut Turn,
+    ) -> Option<()> {
+        if !stmt.alone {
+            return None;
+        }
+        self.alone(stmt, at, turn)
+    }
+
+    fn alone(&self, stmt: &Stmt, at: Option<(&Word, i64)>, turn: &mut Turn) -> Option<()> {
+        match &stmt.kind {
+            StmtKind::Filled(pieces) => {
+                let mut any = false;
+                for (n, piece) in pieces.iter().enumerate() {
+                    let Piece::Operand(e) = piece else { continue };
+                    let written =
+                        matches!(pieces.get(n + 1), Some(Piece::Text(t)) if t.starts_with(" = "));
+                    any |= written;
+                    self.operand(e, written, at, turn)?;
+                }
+                any.then_some(())
+            }
+            StmtKind::Assign { to, op: Assign::Set, value } => {
+                self.operand(to, true, at, turn)?;
+                self.operand(value, false, at, turn)
+            }
+            StmtKind::Asm(x) if !x.memory => {
+                for (constraint, e) in &x.outputs {
+                    if constraint.starts_with('+') {
+                        self.operand(e, false, at, turn)?;
+                    }
+                    self.operand(e, true, at, turn)?;
+                }
+                x.inputs.iter().try_for_each(|(_, e)| self.operand(e, false, at, turn))
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                self.operand(cond, false, at, turn)?;
+                then.iter().chain(otherwise).try_for_each(|s| self.alone(s, at, turn))
+            }
+            StmtKind::Comment(_) => Some(()),
+            StmtKind::Assign { .. }
+            | StmtKind::Asm(_)
+            | StmtKind::Declare(_)
+            | StmtKind::Expr(_)
+            | StmtKind::For(_)
+            | StmtKind::Block(_) => None,
+        }
+    }
+
+    /// What an expression accesses, of which the outermost may be written.
+    fn operand(
+        &self,
+        e: &Expr,
+        written: bool,
+        at: Option<(&Word, i64)>,
+        turn: &mut Turn,
+    ) -> Option<()> {
+        match e {
+            Expr::Index(of, index) => {
+                let Expr::Name(name) = &**of else { return None };
+                self.operand(index, false, at, turn)?;
+                match self.elements(name, 1) {
+                    Some((array, bytes)) => {
+                        self.registers(&array, value(index, at)? * bytes, bytes, written, turn)
+                    }
+                    None => {
+                        turn.accesses.push((self.memory(name), written));
+                        Some(())
+                    }
+                }
+            }
+            Expr::Unary(Unary::Deref, pointer) => {
+                let Expr::Reinterpret(ty, of) = &**pointer else { return None };
+                if ty.pointer == Pointer::None {
+                    return None;
+                }
+                let zero = Expr::Int(0);
+                let (name, index) = match &**of {
+                    Expr::Name(name) => (name, &zero),
+                    Expr::Unary(Unary::Address, of) => match &**of {
+                        Expr::Index(of, index) => match &**of {
+                            Expr::Name(name) => (name, &**index),
+                            _ => return None,
+                        },
+                        _ => return None,
+                    },
+                    _ => return None,
+                };
+                self.operand(index, false, at, turn)?;
+                match self.elements(name, 1) {
+                    Some((array, unit)) => {
+                        let n = bytes(&ty.name)?;
+                        self.registers(&array, value(index, at)? * unit, n, written, turn)
+                    }
+                    None => {
+                        turn.accesses.push((self.memory(name), written));
+                        Some(())
+                    }
+                }
+            }
+            // A whole array, or a pointer, is anything.
+            Expr::Name(name) => (!self.knows(name) && !written).then_some(()),
+            Expr::Int(_) | Expr::Literal(_) => Some(()),
+            Expr::Call(_, args) => args.iter().try_for_each(|e| self.operand(e, false, at, turn)),
+            Expr::Binary(_, a, b) => {
+                self.operand(a, false, at, turn)?;
+                self.operand(b, false, at, turn)
+            }
+            Expr::Choose(a, b, c) => {
+                [a, b, c].into_iter().try_for_each(|e| self.operand(e, false, at, turn))
+            }
+            Expr::Cast(_, e) | Expr::Unary(Unary::Neg, e) => self.operand(e, false, at, turn),
+            Expr::Unary(Unary::Address, _) | Expr::Reinterpret(..) => None,
+        }
+    }
+
+    /// The array of registers that a name is or leads to, and the bytes of `n` of the name's elements.
+    fn elements(&self, name: &str, n: i64) -> Option<(String, i64)> {
+        match (self.arrays.get(name), self.aliases.get(name)) {
+            (Some((bytes, _)), _) => Some((name.to_owned(), n * bytes)),
+            (None, Some((array, bytes))) => Some((array.clone(), n * bytes)),
+            (None, None) => None,
+        }
+    }
+
+    fn memory(&self, name: &str) -> Place {
+        Place::Memory(if self.shared.contains(name) { String::new() } else { name.to_owned() })
+    }
+
+    /// Bytes of an array of registers are accessed.
+    fn registers(
+        &self,
+        array: &str,
+        from: i64,
+        n: i64,
+        written: bool,
+        turn: &mut Turn,
+    ) -> Option<()> {
+        let (unit, elements) = *self.arrays.get(array)?;
+        let (first, end) = (from / unit, (from + n + unit - 1) / unit);
+        if from < 0 || end > elements {
+            return None;
+        }
+        for at in first..end {
+            let place = if elements <= SMALL {
+                Place::Single(array.to_owned(), at)
+            } else {
+                Place::Value(array.to_owned(), at)
+            };
+            turn.accesses.push((place, written));
+        }
+        if elements > SMALL {
+            turn.width = turn.width.max(end - first);
+            if elements < FEW || turn.values.is_some_and(|n| n != elements) {
+                return None;
+            }
+            turn.values = Some(elements);
+        }
+        Some(())
+    }
+}
+
+/// Bytes of a value of a C++ type.
+pub(super) fn bytes(cxx: &str) -> Option<i64> {
+    Some(match cxx {
+        "bool" | "signed char" | "unsigned char" | "__nv_fp8_e4m3" | "__nv_fp8_e5m2" => 1,
+        "__half" | "__nv_bfloat16" | "short" | "unsigned short" => 2,
+        "float" | "int" | "unsigned" | "__half2" | "__nv_bfloat162" => 4,
+        "double" | "long long" | "unsigned long long" | "float2" | "uint2" => 8,
+        "uint4" => 16,
+        _ => return None,
+    })
+}
+
+/// An index where the loop's variable is known.
+pub(super) fn value(e: &Expr, at: Option<(&Word, i64)>) -> Option<i64> {
+    match e {
+        Expr::Int(n) => Some(*n),
+        Expr::Name(name) => at.filter(|(var, _)| *var == name).map(|(_, n)| n),
+        Expr::Unary(Unary::Neg, e) => value(e, at)?.checked_neg(),
+        Expr::Binary(op, a, b) => {
+            let (a, b) = (value(a, at)?, value(b, at)?);
+            match op {
+                Binary::Add => a.checked_add(b),
+                Binary::Sub => a.checked_sub(b),
+                Binary::Mul => a.checked_mul(b),
+                Binary::Div => a.checked_div(b),
+                Binary::Rem => a.checked_rem(b),
+                Binary::Shl
+                | Binary::Lt
+                | Binary::Le
+                | Binary::Gt
+                | Binary::Ge
+                | Binary::Eq
+                | Binary::Ne
+                | Binary::And
+                | Binary::Or => None,
+            }
+        }
+        _ => None,
+    }
+}
