@@ -29,6 +29,8 @@ const LOOPS: usize = 3;
 const PASSING: usize = 2;
 /// Most iterations of loops that go together, written out.
 const MOST: usize = 1 << 13;
+/// Most loops and statements that go together.
+const ITEMS: usize = 256;
 /// Before loops that are written out.
 const UNROLL: &str = "pragma unroll";
 
@@ -386,7 +388,7 @@ fn order(items: &[Item]) -> Option<i64> {
     let turns = || items.iter().flat_map(|i| &i.turns);
     let mut counts = turns().filter_map(|t| t.values);
     let values = counts.next();
-    if counts.any(|n| Some(n) != values) || turns().count() > MOST {
+    if items.len() > ITEMS || counts.any(|n| Some(n) != values) || turns().count() > MOST {
         return None;
     }
     let widest = turns().map(|t| t.width).max().unwrap_or(1).max(PART);
