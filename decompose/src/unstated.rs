@@ -162,7 +162,7 @@ pub(crate) fn with_narrow(
     let mut widening = Widening::new(module, src, &d, table);
     for best in &d.chosen {
         let kind = |(id, _): &(SpecId, String)| p.specs[*id].kind;
-        let multiplies = |kind| matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let multiplies = |kind: SpecKind| kind.is_product();
         if !best.choices.iter().map(kind).any(multiplies) {
             continue;
         }

@@ -1117,6 +1117,14 @@ impl ReduceOp {
     }
 }
 
+impl SpecKind {
+    /// Whether it is a product of matrices, with or without what is there added.
+    #[must_use]
+    pub fn is_product(self) -> bool {
+        matches!(self, SpecKind::MatMul | SpecKind::MatMulSet)
+    }
+}
+
 impl std::fmt::Display for SpecKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -320,16 +320,14 @@ impl Run {
     fn fused(&mut self, out: &mut Vec<Stmt>, names: Names<'_>, whole: &Whole) -> bool {
         let is_loop = |item: &&Item| matches!(item.stmt.kind, StmtKind::For(_));
         let Some(part) = order(&self.items) else { return false };
-        let n_parts = self.items.iter().filter_map(|i| i.parts(part).last()?.0).max();
-        let Some(last) = n_parts.filter(|_| self.items.iter().filter(is_loop).count() >= LOOPS)
-        else {
-            return false;
-        };
-        if !whole.leaves && self.leaves_values(names) {
+        let parts: Vec<_> = self.items.iter().map(|item| item.parts(part)).collect();
+        let Some(last) = parts.iter().filter_map(|p| p.last()?.0).max() else { return false };
+        if self.items.iter().filter(is_loop).count() < LOOPS
+            || !whole.leaves && self.leaves_values(names)
+        {
             return false;
         }
         out.append(&mut self.declared);
-        let parts: Vec<_> = self.items.iter().map(|item| item.parts(part)).collect();
         for (item, _) in self.items.iter().zip(&parts).filter(|(_, p)| p[0].0.is_none()) {
             out.extend(item.head.iter().chain([&item.stmt]).cloned());
         }

@@ -74,15 +74,22 @@ pub(crate) fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
 
 /// The names in an expression.
 pub(crate) fn names(e: &Expr, used: &mut HashSet<String>) {
+    each_name(e, &mut |name| {
+        used.insert(name.to_owned());
+    });
+}
+
+/// Calls `f` on every name in an expression, as often as it stands there.
+pub(crate) fn each_name(e: &Expr, f: &mut impl FnMut(&str)) {
     match e {
-        Expr::Name(n) => drop(used.insert(n.to_string())),
+        Expr::Name(n) => f(n),
         Expr::Int(_) | Expr::Literal(_) => {}
-        Expr::Call(_, args) => args.iter().for_each(|e| names(e, used)),
+        Expr::Call(_, args) => args.iter().for_each(|e| each_name(e, f)),
         Expr::Index(a, b) | Expr::Binary(_, a, b) => {
-            names(a, used);
-            names(b, used);
+            each_name(a, f);
+            each_name(b, f);
         }
-        Expr::Choose(cond, a, b) => [cond, a, b].into_iter().for_each(|e| names(e, used)),
-        Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Reinterpret(_, e) => names(e, used),
+        Expr::Choose(cond, a, b) => [cond, a, b].into_iter().for_each(|e| each_name(e, f)),
+        Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Reinterpret(_, e) => each_name(e, f),
     }
 }

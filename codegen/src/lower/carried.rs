@@ -21,6 +21,8 @@ use crate::{Fallible, errors};
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::program::{self, TensorId};
 use std::collections::HashSet;
+use std::iter::StepBy;
+use std::ops::Range;
 
 /// A ring that a loop goes around: `x % size`.
 struct Ring {
@@ -54,9 +56,11 @@ enum TurnKind {
 
 /// A loop whose body is lowered, for loops that stand in it.
 pub(super) struct Outer {
-    var: VarId,
+    pub(super) var: VarId,
     start: Dim,
     step: i64,
+    /// The values of its variable, where it is written out and they are known.
+    pub(super) turns: Option<StepBy<Range<i64>>>,
     /// What is known before it.
     known: HashSet<VarId>,
     /// The scope of names around it.
@@ -154,14 +158,21 @@ impl Lowering<'_> {
     }
 
     /// Begins a loop around others, in the scope around it.
-    pub(super) fn enter(&mut self, var: VarId, start: Dim, step: i64, body: &[program::Stmt]) {
+    pub(super) fn enter(
+        &mut self,
+        var: VarId,
+        (start, step): (Dim, i64),
+        turns: Option<StepBy<Range<i64>>>,
+        body: &[program::Stmt],
+    ) {
         let loops = body.iter().filter_map(|s| match &s.kind {
             program::StmtKind::For { var, .. } => Some(*var),
             _ => None,
         });
         let (known, scope) = (self.indices.bound(), self.namer.depth());
         let loops = loops.collect();
-        self.outers.push(Outer { var, start, step, known, scope, loops, before: vec![] });
+        let before = vec![];
+        self.outers.push(Outer { var, start, step, turns, known, scope, loops, before });
     }
 
     /// Ends it: the statements before it.

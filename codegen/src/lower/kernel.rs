@@ -10,7 +10,7 @@ use crate::{Fallible, errors};
 use carbyne_atoms::smem::{self, Arena};
 use carbyne_atoms::tensor_map::{MapDescription, describe};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::ast::{SpecKind, SyncOp};
+use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -266,7 +266,6 @@ fn lowered(
         in_flight: vec![],
         advances: vec![],
         outers: vec![],
-        written_out_loops: vec![],
         coordinates: HashMap::new(),
         written_once: HashSet::new(),
         bases: super::advance::Bases::default(),
@@ -338,9 +337,7 @@ impl Lowering<'_> {
         }
         prune::prune(&mut body);
         // Where there are products most registers hold them, in the order that their atoms want.
-        let is_product =
-            |s: &SpecId| matches!(self.p.specs[*s].kind, SpecKind::MatMul | SpecKind::MatMulSet);
-        if !content.leaves.iter().any(is_product) {
+        if !content.leaves.iter().any(|s| self.p.specs[*s].kind.is_product()) {
             fuse::fuse(&mut body);
         }
         if self.indices.floors || self.definitions.floors {

@@ -157,34 +157,24 @@ impl Lowering<'_> {
 
     /// `i < M && j < N`; none of no pairs.
     fn all_less(&mut self, pairs: &[(Dim, Dim)]) -> Fallible<Option<Expr>> {
-        let mut all: Option<Expr> = None;
-        for &(coordinate, extent) in pairs {
-            let one = self.compare(coordinate, CmpOp::Lt, extent)?;
-            all = Some(match all {
-                Some(all) => all.binary(Binary::And, one),
-                None => one,
-            });
-        }
-        Ok(all)
+        let all: Vec<Expr> =
+            pairs.iter().map(|(a, b)| self.compare(*a, CmpOp::Lt, *b)).collect::<Result<_, _>>()?;
+        Ok(all.into_iter().reduce(|a, b| a.binary(Binary::And, b)))
     }
 
     /// The same, but for the iterations in which it is known.
     fn all_less_but_known(&mut self, pairs: &[(Dim, Dim)]) -> Fallible<Option<Expr>> {
-        let mut all: Option<Expr> = None;
+        let mut all = vec![];
         for &(coordinate, extent) in pairs {
-            let known = self.known_less(coordinate, extent);
-            let one = self.compare(coordinate, CmpOp::Lt, extent)?;
-            let one = match known {
+            let known = match self.known_less(coordinate, extent) {
                 Known::Always => continue,
-                Known::Where(known) => known.binary(Binary::Or, one),
-                Known::Nothing => one,
+                Known::Where(known) => Some(known),
+                Known::Nothing => None,
             };
-            all = Some(match all {
-                Some(all) => all.binary(Binary::And, one),
-                None => one,
-            });
+            let one = self.compare(coordinate, CmpOp::Lt, extent)?;
+            all.extend(known.into_iter().chain([one]).reduce(|a, b| a.binary(Binary::Or, b)));
         }
-        Ok(all)
+        Ok(all.into_iter().reduce(|a, b| a.binary(Binary::And, b)))
     }
 
     /// Sets all registers of a tensor to zero.

@@ -50,8 +50,6 @@ struct Lowering<'p> {
     in_flight: Vec<BufferId>,
     /// Loops that are being lowered and are not unrolled, outermost first.
     advances: Vec<advance::Advance>,
-    /// Loops that are being lowered and are written out, outermost first.
-    written_out_loops: Vec<known::WrittenOut>,
     /// Registers that hold coordinates.
     coordinates: known::Coordinates,
     /// Buffers that one leaf alone writes.

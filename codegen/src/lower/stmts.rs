@@ -2,7 +2,6 @@
 
 use super::Lowering;
 use super::carried::Carried;
-use super::known::WrittenOut;
 use super::who::Who;
 use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
@@ -69,23 +68,19 @@ impl Lowering<'_> {
                 } else {
                     self.advance(*var, body);
                 }
-                self.enter(*var, first, *step, body);
+                let turns = match (first, *end, usize::try_from(*step)) {
+                    (Dim::Const(start), Dim::Const(end), Ok(step)) if written_out && step > 0 => {
+                        Some((start..end).step_by(step))
+                    }
+                    _ => None,
+                };
+                self.enter(*var, (first, *step), turns, body);
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
                 let stmts = body;
                 let places = if written_out { vec![] } else { self.fix(&[*var], body) };
-                let counted = match (first, *end) {
-                    (Dim::Const(start), Dim::Const(end)) if written_out => {
-                        Some(WrittenOut { var: *var, start, end, step: *step })
-                    }
-                    _ => None,
-                };
-                self.written_out_loops.extend(counted);
                 let mut lines = self.stmts(body, who);
-                if counted.is_some() {
-                    self.written_out_loops.pop();
-                }
                 let mut body = self.fixed(places)?;
                 body.append(&mut lines);
                 self.namer.close();

@@ -330,3 +330,34 @@ Move @k <<<#grid, #cta>>> (%X) -> (%Y) {{
         assert!(condition.contains("(v < 3 || "), "{condition}");
     }
 }
+
+/// Registers that hold several coordinates one after the other say nothing of each.
+#[test]
+fn coordinates_that_others_follow_are_compared() {
+    let text = |at: &str| {
+        format!(
+            "carbyne 2
+%Y:[8].i32.GL
+
+#grid:[1].block
+#cta:[1].thread
+Spec @k <<<#grid, #cta>>> () -> (%Y) {{
+  Allocate %r:[8].i32.RF
+  Allocate %t:[8].bool.RF
+  Allocate %z:[8].i32.RF
+  for (i = 0; i < 8; i += 1) unroll {{
+    Move <<<#cta.scalar()>>> (%Y.iota(0)[i]) -> (%r[{at}]) atom=index.i32
+    BinaryPointwise.ge <<<#cta.scalar()>>> (%r[{at}], 5) -> (%t[i]) atom=setp.ge.s32
+    Init <<<#cta.scalar()>>> (1) -> (%z[i]) atom=init.i32
+    Select <<<#cta.scalar()>>> (%t[i], %z[i], %r[{at}]) -> (%z[i]) atom=selp.s32
+    Move <<<#cta.scalar()>>> (%z[i]) -> (%Y[i]) atom=st.global.b32
+  }}
+}}
+"
+        )
+    };
+    let known = support::kernel(&text("i"), Arch::Sm80).source;
+    assert!(known.contains("t[i] = i >= 5 || r[i] >= 5;"), "{known}");
+    let unknown = support::kernel(&text("i % 2"), Arch::Sm80).source;
+    assert!(unknown.contains("t[i] = r[i % 2] >= 5;"), "{unknown}");
+}

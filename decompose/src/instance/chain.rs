@@ -703,11 +703,7 @@ fn decimal(a: f64) -> String {
 /// The type that a product is summed up in, where it says so.
 fn summed(value: &TensorExpr) -> Option<Scalar> {
     match value {
-        TensorExpr::Apply(apply)
-            if matches!(apply.kind, SpecKind::MatMul | SpecKind::MatMulSet) =>
-        {
-            acc(&apply.attrs)
-        }
+        TensorExpr::Apply(apply) if apply.kind.is_product() => acc(&apply.attrs),
         _ => None,
     }
 }

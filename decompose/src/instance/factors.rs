@@ -91,7 +91,7 @@ impl Choosing<'_> {
 impl Choosing<'_> {
     /// The same of a product among other steps.
     pub(super) fn unmultiplied(&self, graph: &Graph) -> Option<String> {
-        let product = |s: &&Step| matches!(s.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let product = |s: &&Step| s.kind.is_product();
         graph.steps.iter().filter(product).find_map(|step| {
             let [Input::Value(a), Input::Value(b)] = step.inputs[..] else { return None };
             let [sa, sb] = [a, b].map(|v| chain::scalar_of(graph, v));

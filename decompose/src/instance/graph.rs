@@ -322,9 +322,7 @@ impl Graph {
             if step.axes.iter().any(|a| modes.contains(a)) {
                 return None;
             }
-            if matches!(step.kind, SpecKind::MatMul | SpecKind::MatMulSet)
-                && modes.iter().any(|m| m + 2 >= extents.len())
-            {
+            if step.kind.is_product() && modes.iter().any(|m| m + 2 >= extents.len()) {
                 return None;
             }
             for axis in &mut step.axes {
@@ -338,7 +336,7 @@ impl Graph {
     /// The same with modes in the order of the first output's strides, the largest first, and those put together that follow
     /// one another in all operands. None where nothing changes.
     pub(crate) fn joined(&self) -> Option<Self> {
-        let matmul = |s: &Step| matches!(s.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let matmul = |s: &Step| s.kind.is_product();
         if self.steps.iter().any(matmul) {
             return None;
         }

@@ -5,7 +5,7 @@ use super::choose::Match;
 use super::params::{Enumerated, Numbers, leaves};
 use super::symbols::Symbols;
 use carbyne_ir::ast::{
-    Choices, CmpOp, Def, Expr, ExprKind, ResultType, SpecKind, StmtKind, TensorExpr, TupleExpr,
+    Choices, CmpOp, Def, Expr, ExprKind, ResultType, StmtKind, TensorExpr, TupleExpr,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -128,8 +128,8 @@ pub(super) fn least(def: &Def, variants: &[(Numbers, Enumerated)]) -> Vec<Vec<Nu
 
 fn multiplies(def: &Def) -> bool {
     def.means.iter().flat_map(|block| &block.stmts).any(|s| match &s.kind {
-        StmtKind::Assign { value: TensorExpr::Apply(a), .. } => is_product(a.kind),
-        StmtKind::Spec(spec) => is_product(spec.kind),
+        StmtKind::Assign { value: TensorExpr::Apply(a), .. } => a.kind.is_product(),
+        StmtKind::Spec(spec) => spec.kind.is_product(),
         _ => false,
     })
 }
@@ -140,10 +140,6 @@ pub(super) fn is_tiled(def: &Def, name: &str) -> bool {
     conditions
         .filter(|c| c.op == CmpOp::Eq)
         .any(|c| super::params::names(&c.lhs, name) || super::params::names(&c.rhs, name))
-}
-
-fn is_product(kind: SpecKind) -> bool {
-    matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet)
 }
 
 /// The names of the extents of a strategy.

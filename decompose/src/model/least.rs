@@ -54,7 +54,7 @@ impl<'a> Least<'a> {
         let mut out = Least { p, rates, products: Products::default() };
         for leaf in &outline.leaves {
             let spec = &p.specs[leaf.spec];
-            if !matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet) {
+            if !spec.kind.is_product() {
                 continue;
             }
             let Some(spread) = out.spread(spec, leaf.by) else { continue };
@@ -165,7 +165,7 @@ impl<'a> Least<'a> {
     /// The same by all who execute it, where each block copies for itself.
     pub(super) fn work(&self, id: SpecId, by: Executors) -> Work {
         let spec = &self.p.specs[id];
-        let multiplies = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let multiplies = spec.kind.is_product();
         let row = match self.products.spreads.get(&id) {
             Some(spread) => Some(spread.row.group),
             None if multiplies => self.whole(id).map(|row| row.group),

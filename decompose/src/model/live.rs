@@ -21,12 +21,10 @@ pub(crate) fn most(
     memory: Memory,
     size: &BTreeMap<BufferId, i64>,
 ) -> i64 {
-    let is_product =
-        |s: &SpecId| matches!(p.specs[*s].kind, SpecKind::MatMul | SpecKind::MatMulSet);
     let mut walk = Walk {
         p,
         memory,
-        multiplies: p.walk_body(kernel).specs().any(|s| is_product(&s)),
+        multiplies: p.walk_body(kernel).specs().any(|s| p.specs[s].kind.is_product()),
         at: 0,
         accesses: BTreeMap::new(),
         fragments: BTreeMap::new(),
@@ -127,8 +125,10 @@ impl Walk<'_> {
         let in_registers = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Rf);
         let in_shared = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Sh);
         let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let computes =
+            matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select);
         let pointwise = match spec.kind {
-            SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => true,
+            _ if computes => true,
             // From registers to registers nothing is copied in the end.
             SpecKind::Move if self.multiplies => tensors.all(in_registers),
             // Loads, what is computed of them and stores go together a vector at a time.
@@ -136,8 +136,6 @@ impl Walk<'_> {
             SpecKind::Init => !self.multiplies && tensors.all(in_registers),
             _ => false,
         };
-        let computes =
-            matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select);
         self.computes.push(computes || self.multiplies);
         self.pointwise.push(pointwise);
         for (i, (t, sets)) in reads.chain(writes).enumerate() {

@@ -131,7 +131,7 @@ impl Kernel<'_> {
         };
         visit::each_mut(stmts, &mut |stmt| {
             let StmtKind::Spec(spec) = &mut stmt.kind else { return };
-            let multiplies = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+            let multiplies = spec.kind.is_product();
             let Some(body) = spec.body.as_mut().filter(|_| multiplies) else { return };
             let Some([first, second]) = body.stmts.get(..2) else { return };
             let again = threads_defined(first).filter(|(_, view)| **view == groups);

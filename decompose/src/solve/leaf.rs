@@ -307,8 +307,7 @@ impl Solver<'_> {
 
     /// Whether instructions of whole warps may be needed.
     fn warps(&self) -> bool {
-        let matmul =
-            |op: &Op| matches!(self.p.specs[op.spec].kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let matmul = |op: &Op| self.p.specs[op.spec].kind.is_product();
         self.ops.iter().any(matmul)
     }
 

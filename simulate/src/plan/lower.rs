@@ -160,7 +160,7 @@ pub(crate) fn not_decomposed(span: Span) -> Box<Diagnostic> {
 
 /// Whether a leaf of that kind computes what a body around it is to compute.
 fn computes(leaf: SpecKind, body: SpecKind) -> bool {
-    let sums = |kind| matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet);
+    let sums = |kind: SpecKind| kind.is_product();
     leaf == body || sums(leaf) && sums(body)
 }
 

@@ -3,7 +3,7 @@
 use super::accesses::value;
 use super::{declared, is_storage};
 use crate::cpp::ast::{Binary, Expr, Piece, Stmt, StmtKind, Word};
-use crate::cpp::prune::each_expr;
+use crate::cpp::prune::{each_expr, each_name};
 use std::collections::HashMap;
 
 /// How often each name stands in statements for what it stands for around them: not where it is declared anew, and not in
@@ -37,17 +37,7 @@ pub(super) fn uses_of(stmts: &[Stmt]) -> HashMap<String, usize> {
 }
 
 fn count_in(e: &Expr, uses: &mut HashMap<String, usize>) {
-    match e {
-        Expr::Name(name) => *uses.entry(name.to_string()).or_default() += 1,
-        Expr::Int(_) | Expr::Literal(_) => {}
-        Expr::Call(_, args) => args.iter().for_each(|e| count_in(e, uses)),
-        Expr::Index(a, b) | Expr::Binary(_, a, b) => {
-            count_in(a, uses);
-            count_in(b, uses);
-        }
-        Expr::Choose(a, b, c) => [a, b, c].into_iter().for_each(|e| count_in(e, uses)),
-        Expr::Unary(_, e) | Expr::Cast(_, e) | Expr::Reinterpret(_, e) => count_in(e, uses),
-    }
+    each_name(e, &mut |name| *uses.entry(name.to_owned()).or_default() += 1);
 }
 
 /// `e * n`

@@ -212,8 +212,8 @@ fn loops_go_together_part_by_part() {
         ),
         unrolled(0, 16, vec![sum(element("Y", i()), element("a", i()), Expr::Int(2))]),
     ]);
-    same(
-        &text,
+    assert_eq!(
+        text.trim(),
         "float a[16];\nfloat s[1];\n\
          #pragma unroll\nfor (int i = 0; i < 4; i += 1) {\n  a[i] = X[i] + 1;\n}\n\
          s[0] = a[0] + 0;\n\
@@ -224,10 +224,6 @@ fn loops_go_together_part_by_part() {
          #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    s[0] = s[0] + a[i];\n  }\n  \
          #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    Y[i] = a[i] + 2;\n  }\n}",
     );
-}
-
-fn same(text: &str, wanted: &str) {
-    assert_eq!(text.trim(), wanted.trim(), "{text}");
 }
 
 #[test]

@@ -384,7 +384,7 @@ fn demands<'o>(
         let Some(id) = touching.next() else { continue };
         let is_top = matches!(stmt.kind, program::StmtKind::Spec(top) if top == id);
         let (spec, op) = (&p.specs[id], op(id)?);
-        let multiplies = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let multiplies = spec.kind.is_product();
         if !is_top || !multiplies || spec.outputs.iter().any(|t| of(*t)) {
             return None;
         }

@@ -305,7 +305,7 @@ impl<'p> Build<'p> {
     fn is_product(&self, s: &Statement<'p>) -> bool {
         let StmtKind::Spec(id) = s.stmt.kind else { return false };
         let spec = &self.p.specs[id];
-        let multiplies = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+        let multiplies = spec.kind.is_product();
         let op = self.ops.iter().find(|op| op.spec == id);
         multiplies
             && spec.body.is_none()
