@@ -82,18 +82,19 @@ impl Lowering<'_> {
         {
             return;
         }
-        let found: Vec<(Dim, Dim)> = match self.turns_of(to.offset) {
+        let place = |at: Dim, is| Some((at.as_const()?, is));
+        let found: Option<Vec<(i64, Dim)>> = match self.turns_of(to.offset) {
             Some((var, turns)) => turns
-                .filter_map(|at| {
+                .map(|at| {
                     let turn = (var, at);
-                    Some((self.at_turn(to.offset, turn)?, self.at_turn(from.offset, turn)?))
+                    place(self.at_turn(to.offset, turn)?, self.at_turn(from.offset, turn)?)
                 })
                 .collect(),
-            None => vec![(to.offset, from.offset)],
+            None => place(to.offset, from.offset).map(|one| vec![one]),
         };
+        // What may be written anywhere may be any element.
         let all = self.coordinates.entry(to.buffer).or_default();
-        for (at, is) in found {
-            let Some(at) = at.as_const() else { continue };
+        for (at, is) in found.unwrap_or_default() {
             let same = all.entry(at).or_insert(Some(is));
             *same = same.filter(|other| *other == is);
         }

@@ -2,7 +2,7 @@
 
 use super::{FEW, SMALL};
 use crate::cpp::ast::{Assign, Binary, Expr, Piece, Pointer, Stmt, StmtKind, Unary, Word};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// What names stand for.
 #[derive(Clone, Default)]
@@ -11,8 +11,8 @@ pub(super) struct Scope {
     arrays: HashMap<String, (i64, i64)>,
     /// The elements of such an array as another type: the array, bytes.
     pub(super) aliases: HashMap<String, (String, i64)>,
-    /// Pointers to shared memory, whose buffers may lie over each other.
-    shared: HashSet<String>,
+    /// Where pointers lead: all of shared memory, whose buffers may lie over each other, or a parameter; none where nothing is known.
+    pointers: HashMap<String, Option<Place>>,
 }
 
 /// What is accessed.
@@ -49,20 +49,37 @@ impl Scope {
         let name = d.name.to_string();
         self.arrays.remove(&name);
         self.aliases.remove(&name);
-        self.shared.remove(&name);
+        self.pointers.remove(&name);
         match (&d.init, d.array, bytes(&d.ty.name)) {
-            (None, Some(n), Some(bytes)) => drop(self.arrays.insert(name, (bytes, n))),
-            (Some(Expr::Reinterpret(_, of)), None, Some(bytes)) => {
-                if let Expr::Name(of) = &**of
-                    && self.arrays.contains_key(of.as_ref())
-                {
-                    self.aliases.insert(name, (of.to_string(), bytes));
-                } else {
-                    self.shared.insert(name);
-                }
+            (None, Some(n), Some(bytes)) => {
+                self.arrays.insert(name, (bytes, n));
             }
-            (Some(_), ..) if d.ty.pointer != Pointer::None => drop(self.shared.insert(name)),
+            (Some(Expr::Reinterpret(_, of)), None, Some(bytes))
+                if let Expr::Name(of) = &**of
+                    && self.arrays.contains_key(of.as_ref()) =>
+            {
+                self.aliases.insert(name, (of.to_string(), bytes));
+            }
+            (Some(init), ..) if d.ty.pointer != Pointer::None => {
+                let to = self.leads_to(init);
+                self.pointers.insert(name, to);
+            }
             _ => {}
+        }
+    }
+
+    /// Where a pointer leads that is computed so, if that is known.
+    fn leads_to(&self, init: &Expr) -> Option<Place> {
+        match init {
+            Expr::Name(name) if name == "smem" => Some(Place::Memory(String::new())),
+            Expr::Name(name) => self.memory(name),
+            Expr::Index(of, _) | Expr::Binary(_, of, _) => self.leads_to(of),
+            Expr::Unary(_, of) | Expr::Cast(_, of) | Expr::Reinterpret(_, of) => self.leads_to(of),
+            Expr::Call(_, args) => match &args[..] {
+                [one] => self.leads_to(one),
+                _ => None,
+            },
+            Expr::Int(_) | Expr::Literal(_) | Expr::Choose(..) => None,
         }
     }
 
@@ -136,7 +153,7 @@ impl Scope {
                         self.registers(&array, value(index, at)? * bytes, bytes, written, turn)
                     }
                     None => {
-                        turn.accesses.push((self.memory(name), written));
+                        turn.accesses.push((self.memory(name)?, written));
                         Some(())
                     }
                 }
@@ -165,7 +182,7 @@ impl Scope {
                         self.registers(&array, value(index, at)? * unit, n, written, turn)
                     }
                     None => {
-                        turn.accesses.push((self.memory(name), written));
+                        turn.accesses.push((self.memory(name)?, written));
                         Some(())
                     }
                 }
@@ -195,8 +212,9 @@ impl Scope {
         }
     }
 
-    fn memory(&self, name: &str) -> Place {
-        Place::Memory(if self.shared.contains(name) { String::new() } else { name.to_owned() })
+    /// The memory that a pointer leads to; of a parameter its own.
+    fn memory(&self, name: &str) -> Option<Place> {
+        self.pointers.get(name).cloned().unwrap_or_else(|| Some(Place::Memory(name.to_owned())))
     }
 
     /// Bytes of an array of registers are accessed.

@@ -238,3 +238,24 @@ fn what_is_read_across_parts_stays_behind() {
     ];
     assert_eq!(printed(stmts.clone()), print::statements(&stmts));
 }
+
+/// A pointer into a tensor leads to the tensor.
+#[test]
+fn what_pointers_lead_to_is_accessed() {
+    let (i, zero) = (|| name("i"), || Expr::Int(0));
+    let address = Expr::call("computed", [element("Y", name("l")).address()]);
+    let mut stmts = vec![
+        array("r", "float", 16),
+        array("q", "float", 16),
+        array("s", "float", 1),
+        Stmt::variable(Type::pointer("float", false), "Y_at", address),
+        unrolled(0, 16, vec![sum(element("r", i()), element("X", i()), zero())]),
+        unrolled(0, 16, vec![sum(element("Y_at", i()), element("r", i()), zero())]),
+        sum(element("s", zero()), element("Y", Expr::Int(3)), zero()),
+        unrolled(0, 16, vec![sum(element("q", i()), element("s", zero()), element("r", i()))]),
+        unrolled(0, 16, vec![sum(element("Z", i()), element("q", i()), zero())]),
+    ];
+    statements(&mut stmts, &Scope::default(), &Whole { var: "part".into(), leaves: true });
+    let text = print::statements(&stmts);
+    assert!(text.find("Y_at[i] =") < text.find("s[0] = Y[3]"), "{text}");
+}
