@@ -171,6 +171,13 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
         all.extend(multiples(n, units).into_iter().filter(|up| *up > n));
         return all;
     }
+    // What products sum up and compute is rounded up to larger tiles, too, where only small ones divide it.
+    let largest = units.iter().copied().max().unwrap_or(1).min(256);
+    if multiplied && n % 32 == 0 && n > 64 && n % largest != 0 {
+        let mut all = vec![n];
+        all.extend(multiples(n, units).into_iter().filter(|up| *up > n));
+        return all;
+    }
     // What tiles divide well stays as it is.
     if n < 1 || n % 32 == 0 || n & (n - 1) == 0 || n < 64 && n % 16 == 0 {
         return vec![n];
@@ -212,7 +219,9 @@ mod tests {
         assert_eq!(rounded(50257, &WIDE, true), [50304, 50432, 51200]);
         assert_eq!(rounded(20000, &WIDE, false), [20000, 20032, 20224, 20480]);
         assert_eq!(rounded(5120, &WIDE, false), [5120]);
-        assert_eq!(rounded(20000, &UNITS, true), [20000]);
+        assert_eq!(rounded(20000, &UNITS, true), [20000, 20032, 20096, 20224]);
+        assert_eq!(rounded(992, &SUMMED, true), [992, 1024]);
+        assert_eq!(rounded(960, &SUMMED, true), [960]);
         assert_eq!(rounded(257, &SUMMED, true), [288, 320]);
         assert_eq!(rounded(1000, &SUMMED, true), [1024]);
         assert_eq!(rounded(i64::MAX, &UNITS, true), [i64::MAX; 0]);

@@ -14,7 +14,7 @@ use carbyne_ir::ast::{ReduceOp, SpecKind};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{BufferId, Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bits of the widest access of a thread.
 const WIDEST: i64 = 128;
@@ -41,6 +41,8 @@ pub(super) struct Products {
     repeats: BTreeMap<BufferId, i64>,
     /// The mode along which a tensor in shared memory must lie, where descriptors name no other.
     along: BTreeMap<BufferId, usize>,
+    /// The factors that groups of warps read from shared memory, which are copied as boxes.
+    boxed: BTreeSet<BufferId>,
 }
 
 pub(super) struct Least<'a> {
@@ -66,6 +68,9 @@ impl<'a> Least<'a> {
             }
             for (t, along) in spec.input_tensors().zip(spread.row.along) {
                 let (id, buffer) = (p.tensors[t].buffer, p.buffer_of(t));
+                if spread.row.group > 32 && buffer.memory == Some(Memory::Sh) {
+                    out.products.boxed.insert(id);
+                }
                 if let Some(mode) = along.filter(|_| buffer.open && buffer.tensor == t) {
                     out.products.along.insert(id, mode);
                 }
@@ -224,7 +229,7 @@ impl<'a> Least<'a> {
                 (all.instructions, all.issue) = (read.instructions, read.issue);
                 all.wavefronts -= read.wavefronts;
             }
-            all.sectors *= self.lines(from);
+            all.sectors *= self.lines(from, to);
             if self.turns(from, to) {
                 all = self.by_elements(from, to, all, by);
             }
@@ -301,25 +306,30 @@ impl<'a> Least<'a> {
         }
     }
 
-    /// How much longer rows take that do not begin at lines of the second-level cache, as an average over those of a tile.
-    fn lines(&self, t: TensorId) -> f64 {
+    /// How much longer rows take than whole lines of the second-level cache, as an average over those of a tile: rows that do not
+    /// begin at lines, and boxes that are narrower, as where rows are no multiple of a line.
+    fn lines(&self, from: TensorId, to: TensorId) -> f64 {
         let line = limits(self.rates.table.arch).timing.line_bytes;
-        let bits = self.p.scalar_of(t).bits();
-        let run = contiguous(self.p, t, WIDEST).run.saturating_mul(bits) / 8;
+        let bits = self.p.scalar_of(from).bits();
+        let run = contiguous(self.p, from, WIDEST).run.saturating_mul(bits) / 8;
         if line == 0 || run < SECTOR {
             return 1.0;
         }
-        let leaves = self.p.tensors[t].levels.iter().flat_map(|l| l.leaves());
+        let leaves = self.p.tensors[from].levels.iter().flat_map(|l| l.leaves());
         let known = leaves.filter_map(|(n, s)| Some((n.as_const()?, s.as_const()?)));
         let apart = known.filter(|(n, s)| *n > 1 && s.saturating_mul(bits) / 8 >= run);
         let pitch =
             apart.fold(line, |all, (_, s)| num_integer::gcd(all, s.saturating_mul(bits) / 8));
-        let taken = |at: i64| ceil(at + run, line) * if at % SECTOR == 0 { 1 } else { 2 };
+        let narrow = num_integer::gcd(run, line);
+        let is_boxed = self.products.boxed.contains(&self.p.tensors[to].buffer) && narrow < line;
+        let piece = if is_boxed { narrow } else { run };
+        let taken = |at: i64| ceil(at % line + piece, line) * if at % SECTOR == 0 { 1 } else { 2 };
         let starts = (line / pitch.max(1)).max(1);
-        if (0..starts).all(|i| taken(i * pitch) == taken(0)) {
+        let row = |at: i64| (0..run / piece).map(|j| taken(at + j * piece)).sum::<i64>();
+        if !is_boxed && (0..starts).all(|i| row(i * pitch) == row(0)) {
             return 1.0;
         }
-        let all: i64 = (0..starts).map(|i| taken(i * pitch)).sum();
+        let all: i64 = (0..starts).map(|i| row(i * pitch)).sum();
         (all * line) as f64 / (starts * run) as f64
     }
 
