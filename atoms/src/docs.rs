@@ -229,6 +229,15 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     }
     let gap = if atom.operands.is_empty() { "" } else { "\n" };
     page.push_str(gap);
+    for operand in atom.operands.iter().filter(|o| o.around > 0) {
+        let (name, n) = (operand.name, operand.around);
+        let _ = writeln!(
+            page,
+            "{name} begins anywhere: the one or two aligned vectors of {n} bytes that hold it are read, and where these reach over the \
+             end of the tensor its elements one by one. `{{{name}.array}}` is the array that holds it, `{{{name}.at}}` its index there, and \
+             `{{{name}.before}}` how many elements before it the first vector begins.\n"
+        );
+    }
     page.push_str("| architecture | issue | completion | rate per SM and cycle | source |\n");
     page.push_str("| --- | --- | --- | --- | --- |\n");
     let mut rest = atoms.as_slice();

@@ -195,6 +195,7 @@ fn operand(access: OperandAccess, (name, elem, memory, tile, tv): OperandParts<'
         tile: tile.to_vec(),
         addressing: Addressing::Thread,
         align: 1,
+        around: 0,
         register_bits: 1,
         cxx: None,
     };
@@ -235,6 +236,13 @@ impl AtomOperand {
 
     pub(crate) fn through(mut self, cxx: &'static str) -> Self {
         self.cxx = Some(cxx);
+        self
+    }
+
+    /// Begins anywhere, and is read as the aligned vectors that hold it.
+    pub(crate) fn anywhere(mut self) -> Self {
+        self.around = self.bytes_per_thread();
+        self.align = 1;
         self
     }
 }
@@ -309,6 +317,20 @@ impl Timing {
     /// A warp's access to global memory, `bytes` per thread.
     pub(crate) fn global(&self, bytes: i64) -> Cost {
         self.memory(32 * bytes, self.global_bytes, self.global_cycles)
+    }
+
+    /// The same of vectors that begin anywhere: two that are aligned, and as many instructions as take theirs from both.
+    pub(crate) fn global_unaligned(&self, bytes: i64) -> Cost {
+        /// Selects and shifts, and what computes addresses, in cycles of a scheduler.
+        const TAKEN: f64 = 12.0;
+        let cost = self.global(2 * bytes);
+        let completion_cycles = cost.completion_cycles + TAKEN;
+        Cost {
+            issue_cycles: cost.issue_cycles + TAKEN,
+            completion_cycles,
+            source: EMULATED,
+            ..cost
+        }
     }
 
     /// What a warp adds to global memory, `bytes` per thread.

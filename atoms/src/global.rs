@@ -3,12 +3,35 @@
 //! Written as C++ through a vector type, which the CUDA compiler turns into one instruction.
 
 use crate::arch::{Arch, ArchReq};
-use crate::atom::{Atom, AtomOp};
-use crate::dsl::{GL, RF, atom, vector_move};
+use crate::atom::{Atom, AtomOp, Elem};
+use crate::dsl::{GL, ONE, RF, atom, r, vector_move, w};
 use crate::limits::limits;
 
 const LOAD: &str = "PTX ISA, Data Movement and Conversion Instructions: ld";
 const STORE: &str = "PTX ISA, Data Movement and Conversion Instructions: st";
+
+/// The function that loads 16 bytes that begin anywhere, in CUDA C++: of an array that begins at a multiple of 16 bytes, the index
+/// of the first element, and how many elements before it the aligned vector begins that holds it. Both aligned vectors that hold them are read whole.
+pub const CUDA_FUNCTION: &str = "\
+// The 16 bytes of an array that begin at element i, of the one or two aligned vectors that hold them; the first one begins `before`
+// elements before.
+template <typename T, typename I>
+__device__ __forceinline__ uint4 load_unaligned(const T* array, I i, int before) {
+  constexpr int n = 16 / sizeof(T);
+  const T* first = array + (i - before);
+  const uint4 low = *reinterpret_cast<const uint4*>(first);
+  const uint4 high = *reinterpret_cast<const uint4*>(first + (before == 0 ? 0 : n));
+  const unsigned at = static_cast<unsigned>(before) * sizeof(T);
+  const bool by_two = at & 8, by_one = at & 4;
+  const unsigned a0 = by_two ? low.z : low.x, a1 = by_two ? low.w : low.y;
+  const unsigned a2 = by_two ? high.x : low.z, a3 = by_two ? high.y : low.w;
+  const unsigned a4 = by_two ? high.z : high.x, a5 = by_two ? high.w : high.y;
+  const unsigned b0 = by_one ? a1 : a0, b1 = by_one ? a2 : a1, b2 = by_one ? a3 : a2;
+  const unsigned b3 = by_one ? a4 : a3, b4 = by_one ? a5 : a4;
+  const unsigned bits = at % 4 * 8;
+  return make_uint4(__funnelshift_r(b0, b1, bits), __funnelshift_r(b1, b2, bits),
+                    __funnelshift_r(b2, b3, bits), __funnelshift_r(b3, b4, bits));
+}";
 
 #[rustfmt::skip] // One atom a line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
@@ -25,6 +48,13 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("st.global.b128", RF, GL, 128, "uint4",          STORE),
     ];
     let timing = &limits(arch).timing;
+    let unaligned = atom("ld.global.b128.unaligned", ArchReq::Since(Arch::Sm70), AtomOp::Move, timing.global_unaligned(16))
+        .operands([
+            r(("S", Elem::Bits(128), GL, &[1], ONE)).through("uint4").anywhere(),
+            w(("D", Elem::Bits(128), RF, &[1], ONE)).through("uint4"),
+        ])
+        .cuda("{D} = load_unaligned({S.array}, {S.at}, {S.before});")
+        .cite(LOAD);
     atoms.into_iter()
         .map(|(name, from, to, bits, cxx, cite)| {
             atom(name, ArchReq::Since(Arch::Sm70), AtomOp::Move, timing.global(bits / 8))
@@ -32,5 +62,6 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 .cuda("{D} = {S};")
                 .cite(cite)
         })
+        .chain([unaligned])
         .collect()
 }

@@ -27,6 +27,9 @@ pub struct AtomOperand {
     /// Alignment in bytes of the address that each thread gives; 1 for operands that are always
     /// registers. Operands that may be either have to keep it where they lie in memory.
     pub align: i64,
+    /// Of an operand that begins anywhere, bytes of the aligned vectors that hold its values, which are read whole where they lie
+    /// within the tensor; where they do not, its elements are copied one by one. 0 of others.
+    pub around: i64,
     /// Bits of a thread's values that lie side by side where the operand is in registers: those of one register,
     /// or all that are accessed as one value.
     pub register_bits: i64,
@@ -54,6 +57,12 @@ impl AtomOperand {
     /// Bytes that one thread holds or addresses.
     pub fn bytes_per_thread(&self) -> i64 {
         (self.bits_per_thread() + 7) / 8
+    }
+
+    /// How many scalars behind the last value of a thread an access may read, of scalars of so many bits.
+    pub fn reach(&self, bits: i64) -> i64 {
+        let scalars = |bytes: i64| bytes.saturating_mul(8) / bits.max(1);
+        (scalars(self.around) - 1).max(0)
     }
 
     /// Units of the whole tile.

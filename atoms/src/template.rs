@@ -1,7 +1,9 @@
 //! How an atom is written: text with a placeholder `{name}` for each operand and number.
 //!
 //! Besides operands there are `{D.2}`, register 2 of operand D (the first is 0), `{A.major}`, the immediate of
-//! the major that operand A has (0 where it is K-major, 1 where it is MN-major), and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
+//! the major that operand A has (0 where it is K-major, 1 where it is MN-major), `{S.array}`, `{S.at}` and `{S.before}`, the array of an
+//! operand in memory, where in it the executing thread's first element is, and how far behind a multiple of as many bytes as are
+//! read around it ([`crate::AtomOperand::around`]), in elements of the operand's type, and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
 //!
 //! Invariant: single braces in a template delimit placeholders and nothing else; `{{` and `}}` are
 //! braces of the instruction text. A line break stands between instructions of a sequence.
@@ -34,6 +36,12 @@ pub enum Part<'a> {
     Register(&'a str, usize),
     /// The immediate of that operand's major.
     Major(&'a str),
+    /// The array that holds that operand.
+    Array(&'a str),
+    /// The index of its first element in the array.
+    At(&'a str),
+    /// How many elements the aligned vector that holds it begins before it.
+    Before(&'a str),
     /// 1 where the products are added to D, 0 where they replace it.
     Accumulate,
 }
@@ -43,6 +51,9 @@ impl<'a> Part<'a> {
     fn named(name: &'a str) -> Self {
         match name.rsplit_once('.') {
             Some((operand, "major")) => Part::Major(operand),
+            Some((operand, "array")) => Part::Array(operand),
+            Some((operand, "at")) => Part::At(operand),
+            Some((operand, "before")) => Part::Before(operand),
             Some((operand, number)) => match number.parse() {
                 Ok(i) => Part::Register(operand, i),
                 Err(_) => Part::Operand(name),
@@ -95,7 +106,7 @@ impl Template {
     pub fn placeholders(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for part in self.parts() {
-            if let Part::Operand(name) | Part::Register(name, _) = part
+            if let Part::Operand(name) | Part::Register(name, _) | Part::Array(name) = part
                 && !names.contains(&name)
             {
                 names.push(name);
@@ -113,6 +124,9 @@ impl Template {
                 Part::Operand(name) => out.push_str(&operand(name)),
                 Part::Register(name, i) => out.push_str(&operand(&format!("{name}.{i}"))),
                 Part::Major(name) => out.push_str(&operand(&format!("{name}.major"))),
+                Part::Array(name) => out.push_str(&operand(&format!("{name}.array"))),
+                Part::At(name) => out.push_str(&operand(&format!("{name}.at"))),
+                Part::Before(name) => out.push_str(&operand(&format!("{name}.before"))),
                 Part::Accumulate => out.push_str(&operand("accumulate")),
             }
         }

@@ -60,7 +60,8 @@ const CUDA: &[&str] = &[
 ];
 
 /// Names that this crate prints itself.
-const OURS: &[&str] = &["floor_div", "floor_mod", "shared_address", "smem", "swizzle"];
+const OURS: &[&str] =
+    &["floor_div", "floor_mod", "load_unaligned", "shared_address", "smem", "swizzle"];
 
 /// Whether a printed name must not be `word`.
 pub(crate) fn is_reserved(word: &str) -> bool {

@@ -17,6 +17,7 @@ mod partial;
 mod refusal;
 
 pub use mismatch::Mismatch;
+pub use operand::around;
 pub use partial::{Accesses, Parts, Why, accesses, keeps_together, may_split};
 pub use refusal::{no_atom, not_by};
 

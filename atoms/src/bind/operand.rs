@@ -77,6 +77,24 @@ fn places(p: &Program, layout: &Layout<Dim>, n: i64) -> Option<Vec<i64>> {
     (0..n).map(|i| layout.at_in(&p.arena, Dim::Const(i)).ok()?.as_const()).collect()
 }
 
+/// That an operand that is read with what lies around it is in memory whose aligned vectors are the tensor's own.
+///
+/// # Errors
+/// [`Mismatch::Align`], [`Mismatch::Memory`]
+pub fn around(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {
+    let buffer = p.buffer_of(t);
+    if operand.around > 0 && buffer.gather.is_some() {
+        let (operand, want) =
+            (operand.name, format!("{}, side by side", crate::operand::places(operand.memory)));
+        return Err(Mismatch::Memory { operand, want, found: "gathered".to_owned() });
+    }
+    if operand.around > buffer.align {
+        let (operand, want, found) = (operand.name, operand.around, buffer.align);
+        return Err(Mismatch::Align { operand, want, found, facts: vec![] });
+    }
+    Ok(())
+}
+
 /// The first address of a thread is aligned as the atom demands, and a swizzle keeps together what it covers.
 pub(super) fn alignment(
     p: &Program,
@@ -85,6 +103,7 @@ pub(super) fn alignment(
     facts: &impl Facts,
 ) -> Result<(), Mismatch> {
     let buffer = p.buffer_of(t);
+    around(p, t, operand)?;
     if operand.align <= 1 || buffer.memory == Some(Memory::Rf) {
         return Ok(());
     }

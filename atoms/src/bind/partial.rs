@@ -5,7 +5,7 @@
 //! copy whose values may end between each other is made of each of them alone where they do not all exist.
 
 use super::Mismatch;
-use crate::atom::Atom;
+use crate::atom::{Atom, OperandAccess};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::leaf::Fact;
@@ -104,15 +104,33 @@ pub fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64, steps: &[(i64, i
 /// # Errors
 /// [`Mismatch::Partial`]
 pub(super) fn check(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
-    if !reads_or_writes_partly(p, spec) {
-        return Ok(());
-    }
     accesses(p, spec, atom).map(drop)
 }
 
 fn reads_or_writes_partly(p: &Program, spec: &Spec) -> bool {
     let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
     tensors.any(|t| !p.tensors[t].bounds.is_empty())
+}
+
+/// What must hold for all that is read around the values of an operand to lie within its buffer; none where nothing is read around
+/// them.
+fn around(p: &Program, spec: &Spec, atom: &Atom) -> Option<Result<Pair, Mismatch>> {
+    let read = atom.operands.iter().filter(|o| o.access == OperandAccess::Read);
+    let (operand, t) = read.zip(spec.input_tensors()).find(|(o, _)| o.around > 0)?;
+    let cx = &p.arena;
+    let (tensor, buffer) = (&p.tensors[t], p.buffer_of(t));
+    let ends = || {
+        let n = tensor.concat().cosize_in(cx).ok()?;
+        let reach = Dim::Const(operand.reach(buffer.scalar.bits()) - 1);
+        let last = cx.add(cx.add(tensor.offset, n).ok()?, reach).ok()?;
+        Some((last, p.tensors[buffer.tensor].concat().cosize_in(cx).ok()?))
+    };
+    let refused =
+        || Mismatch::Partial { tensor: p.tensor_name(t), why: Why::Cut { n: 0, fact: None } };
+    Some(match may_split(p, spec, atom) {
+        true => ends().ok_or_else(refused),
+        false => Err(refused()),
+    })
 }
 
 /// When a leaf accesses what.
@@ -146,7 +164,9 @@ pub struct Parts {
 /// [`Mismatch::Partial`] where not all values of an operand are inside or outside together.
 pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Mismatch> {
     let mut all = Accesses::default();
+    let around = around(p, spec, atom).transpose()?;
     if !reads_or_writes_partly(p, spec) {
+        all.parts = around.map(|pair| Parts { whole: vec![pair], ..Parts::default() });
         return Ok(all);
     }
     let cx = &p.arena;
@@ -186,6 +206,7 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
             parts.source = each;
         }
     }
+    parts.whole.extend(around);
     if parts != Parts::default() {
         all.parts = Some(parts);
     }

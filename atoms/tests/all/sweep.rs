@@ -205,7 +205,11 @@ fn operand_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)
         say("written, and not injective");
     }
     let in_memory = operand.memory.iter().any(|m| *m != Memory::Rf);
-    let align = if in_memory { operand.bytes_per_thread() } else { 1 };
+    let anywhere = operand.around > 0;
+    if anywhere && (operand.around != operand.bytes_per_thread() || operand.align != 1) {
+        say("begins anywhere, and is aligned or not one of the vectors that are read around it");
+    }
+    let align = if in_memory && !anywhere { operand.bytes_per_thread() } else { 1 };
     let least = atom.extent != Extent::Tile && operand.align >= align;
     if !(operand.align == align || least) || operand.align.count_ones() != 1 {
         say("the alignment is not what a thread accesses");

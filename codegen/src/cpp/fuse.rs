@@ -10,7 +10,7 @@
 mod accesses;
 mod expressions;
 
-use super::ast::{Declare, Expr, For, Stmt, StmtKind, Type, Word};
+use super::ast::{Binary, Declare, Expr, For, Stmt, StmtKind, Type, Word};
 use super::prune::{each_expr, names};
 use accesses::{Place, Scope, Turn};
 use expressions::{each_mut, plus, substitute, times, uses_of};
@@ -335,6 +335,7 @@ impl Run {
             let parts: &Vec<(Option<i64>, Range<usize>)> = &parts[k];
             parts.iter().find(|(of, _)| *of == Some(c)).map(|(_, turns)| turns.clone())
         };
+        let ahead = self.ahead();
         let mut told = vec![false; self.items.len()];
         let mut first = 0;
         while first <= last {
@@ -354,17 +355,30 @@ impl Run {
             while end <= last && follows(end) {
                 end += 1;
             }
-            let mut body = vec![];
+            let (mut loads, mut next, mut body) = (vec![], vec![], vec![]);
             for (k, item) in self.items.iter().enumerate() {
                 let Some(turns) = turns_in(k, first) else { continue };
+                let to = if ahead.contains(&k) { &mut loads } else { &mut body };
                 if !std::mem::replace(&mut told[k], true) {
-                    body.extend(item.head.iter().cloned());
+                    to.extend(item.head.iter().cloned());
                 }
-                body.extend(item.part(turns, first..end, &whole.var));
+                if ahead.contains(&k) && end - first > 1 {
+                    to.extend(item.part(turns.clone(), (first, first + 1), &whole.var));
+                    next.extend(item.part(turns, (first - 1, end - 1), &whole.var));
+                } else {
+                    to.extend(item.part(turns, (first, end), &whole.var));
+                }
             }
+            out.append(&mut loads);
             if end - first == 1 {
                 out.append(&mut body);
             } else {
+                if !next.is_empty() {
+                    let after = plus(Expr::name(whole.var.clone()), 1);
+                    let cond = after.binary(Binary::Lt, Expr::Int(end));
+                    let kind = StmtKind::If { cond, then: next, otherwise: vec![] };
+                    body.insert(0, Stmt::new(kind));
+                }
                 out.push(Stmt::new(StmtKind::For(For {
                     pragma: Some(UNROLL),
                     ty: Type::named("int"),
@@ -378,6 +392,49 @@ impl Run {
             first = end;
         }
         true
+    }
+}
+
+impl Run {
+    /// Loops of which each part may come before all that other loops do with the part before it: loads of what nothing here
+    /// writes. None where all memory that is read is shared, which is near.
+    fn ahead(&self) -> HashSet<usize> {
+        let accesses = |item: &Item| -> Vec<(Place, bool)> {
+            item.turns.iter().flat_map(|t| t.accesses.iter().cloned()).collect()
+        };
+        let all: Vec<Vec<(Place, bool)>> = self.items.iter().map(accesses).collect();
+        let written: HashSet<&Place> =
+            all.iter().flatten().filter(|(_, writes)| *writes).map(|(place, _)| place).collect();
+        let (mut ahead, mut touched, mut far) = (HashSet::new(), HashSet::new(), false);
+        for (k, (item, own)) in self.items.iter().zip(&all).enumerate() {
+            let arrays: HashSet<&String> =
+                own.iter().filter_map(|(place, _)| array(place)).collect();
+            let is_load = own.iter().all(|(place, writes)| match place {
+                Place::Value(..) => *writes,
+                Place::Single(..) | Place::Memory(_) => !written.contains(place),
+            });
+            let mut memory = own.iter().filter_map(|(place, _)| match place {
+                Place::Memory(name) => Some(name),
+                _ => None,
+            });
+            let is_loop = matches!(item.stmt.kind, StmtKind::For(_));
+            if is_loop && is_load && arrays.is_disjoint(&touched) && memory.clone().next().is_some()
+            {
+                far |= memory.any(|name| !name.is_empty());
+                ahead.insert(k);
+            } else {
+                touched.extend(arrays);
+            }
+        }
+        if far { ahead } else { HashSet::new() }
+    }
+}
+
+/// The array of registers that loops go through.
+fn array(place: &Place) -> Option<&String> {
+    match place {
+        Place::Value(name, _) => Some(name),
+        Place::Single(..) | Place::Memory(_) => None,
     }
 }
 
@@ -478,17 +535,18 @@ impl Item {
         all
     }
 
-    /// Its statements of parts that are alike, of which the first has these turns.
-    fn part(&self, turns: Range<usize>, parts: Range<i64>, var: &Word) -> Vec<Stmt> {
+    /// Its statements of parts that are alike, of which the first has these turns: from the first part to before the last, as the
+    /// loop over them counts.
+    fn part(&self, turns: Range<usize>, parts: (i64, i64), var: &Word) -> Vec<Stmt> {
         let StmtKind::For(f) = &self.stmt.kind else { return vec![self.stmt.clone()] };
         let n = turns.len() as i64;
         let first = self.turns[turns.start].at;
         // The loop's variable at the part's first turn.
         let per = n * f.step;
-        let at = if parts.end - parts.start == 1 {
+        let at = if parts.1 - parts.0 == 1 {
             Expr::Int(first)
         } else {
-            plus(times(Expr::name(var.clone()), per), first - parts.start * per)
+            plus(times(Expr::name(var.clone()), per), first - parts.0 * per)
         };
         if n == 1 {
             let mut body = f.body.clone();

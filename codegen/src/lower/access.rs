@@ -105,7 +105,7 @@ impl Lowering<'_> {
     }
 
     /// The index in the array of the scalar at `offset`.
-    fn position(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
+    pub(super) fn position(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         let packed = Dim::Const(s.storage.packed);
         if !self.p.arena.rem(offset, packed).is_ok_and(|r| r == Dim::Const(0)) {
             return Err(errors::unprintable(

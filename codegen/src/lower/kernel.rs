@@ -91,6 +91,7 @@ pub(super) enum Helper {
     FloorDivision,
     SharedAddress,
     MatrixDescriptor,
+    LoadUnaligned,
     FenceRegisters,
     Swizzle,
     TensorMap,
@@ -120,6 +121,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 }"
             }
             Helper::MatrixDescriptor => carbyne_atoms::descriptor::CUDA_FUNCTION,
+            Helper::LoadUnaligned => carbyne_atoms::LOAD_UNALIGNED,
             Helper::FenceRegisters => {
                 "\
 // Keeps accesses to registers on their side of it; no instruction.

@@ -3,6 +3,7 @@
 use super::Lowering;
 use super::access::Values;
 use super::descriptor::Described;
+use super::kernel::Helper;
 use super::known::Known;
 use super::stmts::line_comment;
 use crate::cpp::ast::{Assign, Binary, Declare, Expr, Piece, Stmt, StmtKind, Type};
@@ -225,10 +226,18 @@ impl Lowering<'_> {
         }
         let bytes = cx.mul(count, Dim::Const(bits / 8)).map_err(errors::layout)?;
         let printed = self.indices.print(bytes)?;
-        let bytes = match printed.wide {
+        let mut bytes = match printed.wide {
             true => Expr::Cast(Type::named("int"), Box::new(printed.expr)),
             false => printed.expr,
         };
+        // In most iterations of a loop that is written out all are there.
+        if let ([left], None, Some(n)) = (&accesses.leading[..], spec.valid, all.as_const()) {
+            match self.known_less(Dim::Const(n - 1), *left) {
+                Known::Always => bytes = Expr::Int(n * bits / 8),
+                Known::Where(cond) => bytes = cond.choose(Expr::Int(n * bits / 8), bytes),
+                Known::Nothing => {}
+            }
+        }
         Ok(Some(match self.all_less(&accesses.source)? {
             Some(cond) => cond.choose(bytes, Expr::Int(0)),
             None => bytes,
@@ -249,6 +258,9 @@ impl Lowering<'_> {
 
     /// `{D} = {S};`
     fn cuda(&mut self, atom: &Atom, filled: &[Filled], lane: Option<i64>) -> Fallible<Stmt> {
+        if atom.operands.iter().any(|o| o.around > 0) {
+            self.helpers.insert(Helper::LoadUnaligned);
+        }
         let plain = is_plain(atom, filled);
         let mut pieces = vec![];
         for part in atom.template.parts() {
@@ -269,6 +281,21 @@ impl Lowering<'_> {
                         Filled::Values(v) => self.lvalue(v, operand)?,
                         Filled::Number(n) => number(*n, operand)?,
                         Filled::Described(_) => return Err(not_cuda(atom)),
+                    })
+                }
+                Part::Array(name) | Part::At(name) | Part::Before(name) => {
+                    let (operand, Filled::Values(v)) = named(atom, filled, name)? else {
+                        return Err(not_cuda(atom));
+                    };
+                    let &first = v.at.first().ok_or_else(|| errors::valueless(&v.text))?;
+                    Piece::Operand(match part {
+                        Part::Array(_) => Expr::name(v.stored.name.clone()),
+                        Part::At(_) => self.position(&v.stored, first)?,
+                        _ => {
+                            let n = operand.around * 8 / v.stored.scalar.bits().max(1);
+                            let rest = self.p.arena.rem(first, Dim::Const(n.max(1)));
+                            self.index(rest.map_err(errors::layout)?)?
+                        }
                     })
                 }
                 Part::Register(..) | Part::Major(_) | Part::Accumulate => {

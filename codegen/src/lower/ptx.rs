@@ -135,6 +135,12 @@ impl Lowering<'_> {
                         ));
                     }
                 },
+                Part::Array(name) | Part::At(name) | Part::Before(name) => {
+                    return Err(errors::unprintable(
+                        format!("the text of `{}` is PTX and takes an index of {name}", atom.name),
+                        "correct the template of the atom",
+                    ));
+                }
                 Part::Accumulate => asm.text.push(if accumulates { '1' } else { '0' }),
                 Part::Major(name) => {
                     let (_, Filled::Described(d)) = named(atom, filled, name)? else {

@@ -175,7 +175,12 @@ fn filled(atom: &Atom, numbers: &[(&str, Expr)]) -> StmtKind {
             let found = numbers.iter().find(|(n, _)| *n == name);
             found.map(|(_, e)| Piece::Operand(e.clone()))
         }
-        Part::Register(..) | Part::Major(_) | Part::Accumulate => None,
+        Part::Register(..)
+        | Part::Major(_)
+        | Part::Array(_)
+        | Part::At(_)
+        | Part::Before(_)
+        | Part::Accumulate => None,
     });
     StmtKind::Filled(pieces.collect())
 }

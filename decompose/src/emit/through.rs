@@ -2,7 +2,7 @@
 //! done, and partial sums of a MatMul whose K is spread over warps.
 
 use super::{Emit, Nest, at, unrolled};
-use crate::build::{barrier, define, layout_expr, leaf, plain, reshape, spec, zero};
+use crate::build::{barrier, define, layout_expr, leaf, number, plain, reshape, spec, zero};
 use crate::solve::matmul;
 use crate::solve::reduce::Through;
 use crate::solve::tv::mode;
@@ -94,6 +94,13 @@ impl Emit<'_> {
         let mut next = vec![leaf(SpecKind::Move, &v.each, vec![from], other(), vec![])];
         next.extend(self.combined(v.op, &v.each, (v.own)(), other()));
         steps.push(unrolled(j, (1, through.others.size()), next));
+        let warp = (v.each.0.clone(), self.group(all, 32));
+        for mask in &through.masks {
+            let lane = vec![number("lane", *mask)];
+            let exchange = SpecKind::Shfl(ShflOp::Bfly);
+            steps.push(leaf(exchange, &warp, vec![(v.own)()], other(), lane));
+            steps.extend(self.combined(v.op, &v.each, (v.own)(), other()));
+        }
         body.extend(nest.around(steps));
     }
 
@@ -121,7 +128,8 @@ impl Emit<'_> {
             to.clone().then(ViewOp::Mine).then(reshape(&[mode(n, 1)])),
         ));
         let first = Layout::concat(&[mode(held, 1), mode(gk, 0)]).ok()?;
-        let through = Through { threads: held * gk, first, others: mode(gk, held), then: None };
+        let (threads, others) = (held * gk, mode(gk, held));
+        let through = Through { threads, first, others, masks: vec![], then: None };
         let each = (blocks.clone(), self.group(all, 1));
         Some(Partial { name, each, all: all.to_owned(), n, scalar, through })
     }

@@ -442,7 +442,9 @@ impl<'a> Least<'a> {
             ..Work::default()
         };
         if along > 32 {
-            let warps = (along / 32) as f64;
+            let lanes = crate::solve::reduce::lanes_of(along / 32);
+            let exchanges = 2.0 * f64::from(lanes.ilog2());
+            let warps = (along / 32 / lanes) as f64 + exchanges;
             let read = values * by.warps() * (1.0 + warps);
             work = work.and(Work {
                 instructions: read,

@@ -113,14 +113,18 @@ fn pointwise(
 
 fn reduction(p: &Program, spec: SpecId, c: &reduce::Choice) -> Option<Relation> {
     let s = &p.specs[spec];
-    let through = c.shared.iter().flat_map(reduce::Through::steps);
+    let mut through = vec![];
+    for step in c.shared.iter().flat_map(reduce::Through::steps) {
+        through.push([step.first.clone(), step.others.clone()]);
+        through.extend(step.lanes().ok()?);
+    }
     Some(Relation::Reduction {
         extents: s.input_tensors().next().and_then(|t| extents(p, t))?,
         axes: s.axes().unwrap_or_default(),
         layouts: [c.input.clone(), c.output.clone()],
         values: [c.values.0.clone(), c.values.1.clone()],
         masks: c.masks.clone(),
-        through: through.map(|t| [t.first.clone(), t.others.clone()]).collect(),
+        through,
     })
 }
 

@@ -307,7 +307,11 @@ fn candidate(
     let counts = atom.counts();
     // Elements that may end between each other are moved by one instruction where they do not.
     let may_split = bind::may_split(p, spec, atom);
-    let mut is_split = false;
+    let is_around = atom.operands.iter().any(|o| o.around > 0);
+    if is_around && !may_split {
+        return Err(partial::cut(p, from, lanes_p.size()));
+    }
+    let mut is_split = is_around;
     if !p.tensors[from].bounds.is_empty() {
         let ends = partial::ends(p, from, &lanes_p, &f)?;
         let is_apart = ends == Ends::Apart || ends == Ends::Counted && !counts;
@@ -399,6 +403,7 @@ fn memory_run(
 ) -> Result<Option<Run>, Mismatch> {
     let align = operand.align;
     let buffer = p.buffer_of(t);
+    bind::around(p, t, operand)?;
     if buffer.memory == Some(Memory::Rf) {
         return Ok(None);
     }

@@ -112,6 +112,11 @@ pub(super) fn reduction(table: &AtomTable, c: &reduce::Choice) -> Work {
         work.wavefronts += warps * n * (1.0 + others);
         work.issue += warps * n * (1.0 + others + others * op);
         work.completion += t.shared_store_cycles + t.shared_load_cycles + others * op_latency;
+        let masks = s.masks.len() as f64;
+        work.instructions += warps * n * masks * 2.0;
+        work.wavefronts += warps * n * masks * exchange / t.schedulers;
+        work.issue += warps * n * masks * (1.0 + op);
+        work.completion += masks * (latency + op_latency);
         work.space += s.threads.saturating_mul(c.n()).saturating_mul(c.scalar.bits()) / 8;
         // All of them are there before one is read, and read before their place is used again.
         work.barriers += 2.0;

@@ -37,11 +37,41 @@ pub(crate) struct Through {
     pub first: Layout,
     /// From there to the others.
     pub others: Layout,
+    /// Masks of the lanes that exchange what they read so, one exchange each.
+    pub masks: Vec<i64>,
     /// Another exchange, of what is left after this one.
     pub then: Option<Box<Through>>,
 }
 
 impl Through {
+    /// Where all lanes of a warp hold its value, and warps are left: lanes read those of different warps, and exchange what they
+    /// have read, if that is faster than if each reads all.
+    fn by_lanes(&mut self) -> Result<(), Unfit> {
+        let warps = self.threads / 32;
+        if self.then.is_some() || self.others.coalesce() != mode(warps, 32) {
+            return Ok(());
+        }
+        let lanes = lanes_of(warps);
+        if lanes > 1 {
+            // A lane reads its own slot, so that all of them are in different banks.
+            let lane = join(&[mode(lanes, 33), mode(32 / lanes, lanes)])?;
+            self.first = join(&[lane, mode(warps, 0)])?;
+            self.others = mode(warps / lanes, 32 * lanes);
+            self.masks = (0..lanes.ilog2()).map(|i| 1 << i).collect();
+        }
+        Ok(())
+    }
+
+    /// Of a thread the one that is first of those that exchange by lanes, and from there to the others.
+    pub(super) fn lanes(&self) -> Result<Option<[Layout; 2]>, Unfit> {
+        let lanes = 1i64 << self.masks.len();
+        if lanes == 1 {
+            return Ok(None);
+        }
+        let first = join(&[mode(lanes, 0), mode(self.threads / lanes, lanes)])?;
+        Ok(Some([first, mode(lanes, 1)]))
+    }
+
     /// The exchanges one after the other.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Through> {
         std::iter::successors(Some(self), |t| t.then.as_deref())
@@ -97,7 +127,11 @@ pub(super) fn plan(
             .collect();
         let others: Vec<Layout> = group.iter().map(|d| mode(d.extent, d.step)).collect();
         let (first, others) = (join(&first)?, join(&others)?);
-        shared = Some(Through { threads, first, others, then: shared.map(Box::new) });
+        let then = shared.map(Box::new);
+        shared = Some(Through { threads, first, others, masks: vec![], then });
+    }
+    if let Some(of) = shared.as_mut().filter(|_| masks.iter().sum::<i64>() == 31) {
+        of.by_lanes()?;
     }
     Ok(Choice {
         op: combining(table, op, scalar).ok_or(Unfit::Bits)?,
@@ -108,6 +142,14 @@ pub(super) fn plan(
         input: input.clone(),
         output: projection.tv.clone(),
     })
+}
+
+/// Fewer warps read all values of each other.
+const MANY: i64 = 12;
+
+/// How many lanes of a warp read values of different warps, of so many warps that exchange one value.
+pub(crate) fn lanes_of(warps: i64) -> i64 {
+    if (MANY..=32).contains(&warps) { 1 << warps.trailing_zeros() } else { 1 }
 }
 
 /// What makes one of two values of one thread: a function of two operands, or a Reduction of a pair.

@@ -105,6 +105,13 @@ impl Scope {
                     let written =
                         matches!(pieces.get(n + 1), Some(Piece::Text(t)) if t.starts_with(" = "));
                     any |= written;
+                    // What is done with a pointer is not said: it is read through.
+                    if let Expr::Name(name) = e
+                        && !written
+                        && !self.knows(name)
+                    {
+                        turn.accesses.push((self.memory(name)?, false));
+                    }
                     self.operand(e, written, at, turn)?;
                 }
                 any.then_some(())
