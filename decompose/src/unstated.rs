@@ -188,7 +188,11 @@ pub(crate) fn with_narrow(
     }
     for Narrow { span, names, bytes: (now, then), facts } in all {
         let be = if names.len() == 1 { "is" } else { "are" };
-        let message = format!("{} {be} read {now} bytes at once", names.join(" and "));
+        let names = names.join(" and ");
+        let message = match now == then {
+            true => format!("vectors of {names} are read by two loads each"),
+            false => format!("{names} {be} read {now} bytes at once"),
+        };
         let warning = Diagnostic::warning(Code::Unstated, span, message)
             .label(format!("vectors of {then} bytes are not known to be aligned and whole"))
             .help(format!("state {}, if it is so", stated::said(module, &facts)));

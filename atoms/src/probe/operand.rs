@@ -7,6 +7,7 @@ use carbyne_ir::ast::Stmt;
 use carbyne_ir::build::statements::tensor;
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::tuple::IntTuple;
 use std::fmt;
 
 /// An operand of a probe.
@@ -111,6 +112,18 @@ impl fmt::Display for Element {
     }
 }
 
+/// The same with a scalar between any two runs of `n` scalars side by side, so that they begin anywhere.
+fn apart(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
+    fn steps(stride: IntTuple<i64>, n: i64) -> IntTuple<i64> {
+        match stride {
+            IntTuple::Leaf(s) if s < n => IntTuple::Leaf(s),
+            IntTuple::Leaf(s) => IntTuple::Leaf(s / n * (n + 1)),
+            IntTuple::Tuple(all) => IntTuple::Tuple(all.into_iter().map(|s| steps(s, n)).collect()),
+        }
+    }
+    Layout::new(layout.shape(), steps(layout.stride(), n))
+}
+
 impl ProbeOperand {
     pub(super) fn new(
         atom: &Atom,
@@ -153,7 +166,10 @@ impl ProbeOperand {
                 let Canonical { layout, mode: swizzle } = named[last(named.len())].clone();
                 Passing::Described { layout, swizzle }
             }
-            memory @ (Memory::Gl | Memory::Sh) => Passing::Memory { memory, layout: modes },
+            memory @ (Memory::Gl | Memory::Sh) => {
+                let layout = if o.around > 0 { apart(&modes, per)? } else { modes };
+                Passing::Memory { memory, layout }
+            }
         };
         // One tensor for both, where the atom itself accesses the caller's memory.
         let in_place = memory == Memory::Gl && o.access == OperandAccess::ReadWrite && !choice.set;
@@ -183,6 +199,17 @@ impl ProbeOperand {
         self.tile.iter().product()
     }
 
+    /// Scalars of a block's part of the caller's tensor: of a tile in memory also what lies between its elements.
+    #[must_use]
+    pub fn span(&self) -> i64 {
+        match &self.passing {
+            Passing::Memory { layout, .. } if layout.cosize() > layout.size() => {
+                self.tile_size() / self.n_values() * (self.n_values() + 1)
+            }
+            _ => self.tile_size(),
+        }
+    }
+
     /// Scalars that one thread holds or addresses.
     #[must_use]
     pub fn n_values(&self) -> i64 {
@@ -196,9 +223,7 @@ impl ProbeOperand {
             Passing::Registers { threads } => vec![self.blocks, threads, self.n_values()],
             Passing::Whole => self.tile.clone(),
             Passing::Number | Passing::Coordinate { .. } => vec![],
-            Passing::Memory { .. } | Passing::Described { .. } => {
-                vec![self.blocks * self.tile_size()]
-            }
+            Passing::Memory { .. } | Passing::Described { .. } => vec![self.blocks * self.span()],
         }
     }
 
@@ -214,7 +239,8 @@ impl ProbeOperand {
                     .collect()
             }
             Passing::Memory { layout, .. } => {
-                let mut indices = vec![0; usize::try_from(layout.size()).unwrap_or(0)];
+                // What lies between elements is read and left out, and may be as the first one.
+                let mut indices = vec![0; usize::try_from(self.span()).unwrap_or(0)];
                 for index in 0..layout.size() {
                     let at = usize::try_from(layout.at(index)).unwrap_or(usize::MAX);
                     if let Some(place) = indices.get_mut(at) {

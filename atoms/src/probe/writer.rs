@@ -8,6 +8,7 @@ use crate::table::AtomTable;
 use carbyne_ir::ast::*;
 use carbyne_ir::build::statements::*;
 use carbyne_ir::build::{Num, Tensor};
+use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::text;
 
@@ -69,8 +70,12 @@ impl Writer<'_> {
         head: Spec,
         body: Vec<Stmt>,
     ) -> String {
-        let newer =
-            |o: &ProbeOperand| matches!(o.passing, Passing::Number | Passing::Coordinate { .. });
+        let newer = |o: &ProbeOperand| match &o.passing {
+            Passing::Number | Passing::Coordinate { .. } => true,
+            // Tiles that do not divide.
+            Passing::Memory { layout, .. } => layout.cosize() > layout.size(),
+            _ => false,
+        };
         let version = if operands.iter().any(newer) { 2 } else { 1 };
         let mut items: Vec<Stmt> = operands.iter().flat_map(ProbeOperand::declarations).collect();
         items.extend(more);
@@ -308,7 +313,19 @@ fn allocated(o: &ProbeOperand) -> Vec<Stmt> {
         }
         Passing::Memory { layout, .. } => {
             let from = o.output.as_ref().or(o.input.as_ref()).map_or("", String::as_str);
-            vec![define(o.name, tile(from, o).then(reshape(&layout.modes())).into())]
+            let mut modes = layout.modes();
+            let apart = layout.cosize() > layout.size();
+            if let Some(run) = modes.last_mut().filter(|_| apart) {
+                *run = Layout::new(o.n_values() + 1, 1).unwrap_or_else(|_| run.clone());
+            }
+            let mut view = tile(from, o).then(reshape(&modes));
+            if apart {
+                let extents: Vec<i64> = layout.modes().iter().map(Layout::size).collect();
+                let extents: Vec<Num> = extents.into_iter().map(Num::from).collect();
+                let first = index(&vec![Some("0"); extents.len()]);
+                view = view.tile(extents).then(first);
+            }
+            vec![define(o.name, view.into())]
         }
     }
 }
@@ -320,7 +337,7 @@ fn all(o: &ProbeOperand) -> String {
 
 /// The block's part of a tensor of the caller.
 fn tile(of: &str, o: &ProbeOperand) -> Tensor {
-    Tensor::of(of).tile([o.tile_size()]).at([Num::of("@b")])
+    Tensor::of(of).tile([o.span()]).at([Num::of("@b")])
 }
 
 /// `%D.mine`

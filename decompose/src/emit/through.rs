@@ -93,7 +93,9 @@ impl Emit<'_> {
         let other = || at(v.other, vec![Expr::int(0)]);
         let mut next = vec![leaf(SpecKind::Move, &v.each, vec![from], other(), vec![])];
         next.extend(self.combined(v.op, &v.each, (v.own)(), other()));
-        steps.push(unrolled(j, (1, through.others.size()), next));
+        if through.others.size() > 1 {
+            steps.push(unrolled(j, (1, through.others.size()), next));
+        }
         let warp = (v.each.0.clone(), self.group(all, 32));
         for mask in &through.masks {
             let lane = vec![number("lane", *mask)];

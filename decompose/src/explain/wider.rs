@@ -69,12 +69,16 @@ impl<'a> Widening<'a> {
     pub(crate) fn of(&mut self, id: SpecId) -> Option<Width> {
         let p = &self.d.tile;
         let own = self.d.certificates.iter().find(|c| c.spec == id)?.atom;
-        let instead_of = bytes(p, id, self.table.get(own)?)?;
+        let own = self.table.get(own)?;
+        let instead_of = bytes(p, id, own)?;
+        // What begins anywhere takes two accesses.
+        let anywhere = |row: &Atom| row.operands.iter().any(|o| o.around > 0);
+        let least = if anywhere(own) { instead_of } else { instead_of + 1 };
         let mut rows: Vec<(i64, &Atom)> = self
             .table
             .implementing(p.specs[id].kind)
             .filter_map(|row| Some((bytes(p, id, row)?, row)))
-            .filter(|(bytes, _)| *bytes > instead_of)
+            .filter(|(bytes, row)| *bytes >= least && !anywhere(row))
             .collect();
         rows.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         let mut widest = None;

@@ -323,7 +323,9 @@ impl<'a> Least<'a> {
         let narrow = num_integer::gcd(run, line);
         let is_boxed = self.products.boxed.contains(&self.p.tensors[to].buffer) && narrow < line;
         let piece = if is_boxed { narrow } else { run };
-        let taken = |at: i64| ceil(at % line + piece, line) * if at % SECTOR == 0 { 1 } else { 2 };
+        // A narrow row that begins within a sector takes no second line by that.
+        let whole = |at: i64| is_boxed || at % SECTOR == 0;
+        let taken = |at: i64| ceil(at % line + piece, line) * if whole(at) { 1 } else { 2 };
         let starts = (line / pitch.max(1)).max(1);
         let row = |at: i64| (0..run / piece).map(|j| taken(at + j * piece)).sum::<i64>();
         if !is_boxed && (0..starts).all(|i| row(i * pitch) == row(0)) {

@@ -113,8 +113,25 @@ pub fn candidates(
     let ways =
         |by_modes: bool| most.iter().map(move |most| Way { most: *most, by_modes, values: 1 });
     let pinned = p.specs[id].atom.as_deref();
+    // Where vectors begin anywhere, of how many bits: narrower rows are not spread in several ways then.
+    let begins = |around: bool| {
+        let rows = table.implementing(p.specs[id].kind).filter(|atom| {
+            atom.extent == Extent::Tile && around == atom.operands.iter().any(|o| o.around > 0)
+        });
+        let first = Way { most: i64::MAX, by_modes: false, values: 1 };
+        let fits = |a: &&Atom| candidate(p, id, (&src, &dst), a, threads, first).is_ok();
+        rows.filter(fits).filter_map(|a| a.operands.first().map(AtomOperand::bits_per_thread)).max()
+    };
+    let may_begin = pinned.is_none() && !is_copied_to_shared(p, id);
+    let anywhere = if may_begin { begins(true) } else { None };
+    let anywhere = anywhere.filter(|n| begins(false) < Some(*n));
     let is_partial = p.specs[id].input_tensors().any(|t| !p.tensors[t].bounds.is_empty());
+    let to_shared = pinned.is_none() && is_copied_to_shared(p, id);
     for atom in table.implementing(p.specs[id].kind) {
+        // On the way to shared memory single elements are as near, and keep threads side by side.
+        if to_shared && atom.operands.iter().any(|o| o.around > 0) {
+            continue;
+        }
         // A bulk copy is one thread's; the block's threads share the tensor here.
         if pinned.is_some_and(|name| name != atom.name) || atom.extent != Extent::Tile {
             continue;
@@ -127,7 +144,9 @@ pub fn candidates(
             continue;
         }
         let mut crosses = false;
-        for (i, way) in ways(false).chain(ways(true)).enumerate() {
+        let is_narrow = |n: i64| atom.operands.iter().all(|o| o.bits_per_thread() < n);
+        let looked_at = if anywhere.is_some_and(is_narrow) { 1 } else { usize::MAX };
+        for (i, way) in ways(false).chain(ways(true)).take(looked_at).enumerate() {
             // Of a layout that crosses modes unevenly nothing can be reduced or repeated.
             if way.by_modes && !crosses {
                 break;
@@ -157,9 +176,35 @@ pub fn candidates(
             found.extend(other.ok().filter(|c| !found.iter().any(|o| o.is_same(c))));
         }
     }
+    // Of instructions that move the same elements the cheapest is enough.
+    let dear = |c: &Candidate| {
+        let same = |o: &&Candidate| {
+            (o.n, o.group, &o.part) == (c.n, c.group, &c.part) && (&o.f, &o.g) == (&c.f, &c.g)
+        };
+        let runs = |o: &&Candidate| (&o.src_run, &o.dst_run) == (&c.src_run, &c.dst_run);
+        found.iter().filter(same).filter(runs).any(|o| o.cost < c.cost && alike(table, o, c))
+    };
+    let dear: Vec<bool> = found.iter().map(dear).collect();
+    let mut dear = dear.into_iter();
+    found.retain(|_| !dear.next().unwrap_or(false));
     // Fewer cycles first, then wider instructions; the table's order breaks ties.
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.n.cmp(&a.n)));
     if found.is_empty() { Err(rejected) } else { Ok(found) }
+}
+
+/// Whether outputs of two rows are there at the same time.
+fn alike(table: &AtomTable, a: &Candidate, b: &Candidate) -> bool {
+    let of = |c: &Candidate| table.get(c.atom).map(|atom| atom.visibility);
+    of(a) == of(b)
+}
+
+/// Whether what a copy writes is copied on to shared memory.
+fn is_copied_to_shared(p: &Program, id: SpecId) -> bool {
+    let to = p.specs[id].outputs.first().map(|t| p.tensors[*t].buffer);
+    let reads = |t: TensorId| Some(p.tensors[t].buffer) == to;
+    let shared = |t: &TensorId| p.buffer_of(*t).memory == Some(Memory::Sh);
+    let copies = p.specs.iter().filter(|(_, s)| s.kind == SpecKind::Move);
+    copies.filter(|(_, s)| s.outputs.iter().any(shared)).any(|(_, s)| s.input_tensors().any(reads))
 }
 
 /// Whether something else than a copy reads what a copy writes.

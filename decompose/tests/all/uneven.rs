@@ -144,7 +144,7 @@ fn what_is_read_element_by_element_may_be_spread_as_what_comes_in_vectors() {
 %w:[1,2047].f16.GL
 %Y:[4,2048].f16.GL
 Spec @sum <<<#grid:[@b < 4], #cta:[256]>>> (%X, %w) -> (%Y) {
-  Move (%w.pad([0,1]).tile([1,2048])[0, 0]) -> (%r:RF)
+  Move (%w.pad([0,1]).tile([1,2048])[0, 0]) -> (%r:RF) atom=ld.global.b16
   Move (%X.tile([1,_])[@b, 0]) -> (%x:RF)
   %y = %x + %r
   Move (%y) -> (%Y.tile([1,_])[@b, 0]) atom=st.global.b128
@@ -153,4 +153,53 @@ Spec @sum <<<#grid:[@b < 4], #cta:[256]>>> (%X, %w) -> (%Y) {
     let d = computes(src);
     assert!(d.text.contains("atom=ld.global.b16\n"), "{}", d.text);
     assert!(d.text.contains("atom=ld.global.b128\n"), "{}", d.text);
+}
+
+#[test]
+fn vectors_that_begin_anywhere_are_loaded_with_what_lies_around_them() {
+    for (scalar, n) in [("f16", 1001), ("bf16", 1023), ("i8", 997), ("f32", 1021), ("f64", 511)] {
+        let src = format!(
+            "carbyne 2
+%X:[3,{n}].{scalar}.GL
+%Y:[3,1024].{scalar}.GL
+Spec @k <<<#grid:[@b < 3], #cta:[64]>>> (%X) -> (%Y) {{
+  Move (%X.tile([1,1024])[@b, 0]) -> (%x:RF)
+  Move (%x) -> (%Y.tile([1,1024])[@b, 0])
+}}
+"
+        );
+        let d = computes(&src);
+        assert!(d.text.contains("atom=ld.global.b128.unaligned\n"), "{}", d.text);
+    }
+    // Where vectors begin at multiples of 16 bytes one load is enough; elements of half a byte are not copied one by one, and
+    // rows that an index names do not lie side by side.
+    let aligned = "carbyne 2
+%X:[3,1000].f16.GL
+%Y:[3,1024].f16.GL
+Spec @k <<<#grid:[@b < 3], #cta:[64]>>> (%X) -> (%Y) {
+  Move (%X.tile([1,1024])[@b, 0]) -> (%x:RF)
+  Move (%x) -> (%Y.tile([1,1024])[@b, 0])
+}
+";
+    let halves = "carbyne 2
+%X:[3,2051].i4.GL
+%Y:[3,2050].i4.GL
+Move @k (%X.tile([3,2050])[0, 0]) -> (%Y)
+";
+    let gathered = "carbyne 2
+%A:[64,999].f16.GL
+%rows:[32].i32.GL in 0..64
+%Y:[32,999].f16.GL
+Spec @k (%A, %rows) -> (%Y) means {
+  %Y = move(%A[%rows, _])
+}
+";
+    let table = sm_80();
+    for src in [aligned, halves, gathered] {
+        if let Ok(d) = decomposed(src, &table) {
+            assert!(!d.text.contains("b128.unaligned"), "{}", d.text);
+        }
+    }
+    computes(aligned);
+    computes(gathered);
 }
