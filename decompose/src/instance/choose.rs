@@ -437,7 +437,8 @@ impl Choosing<'_> {
         };
         let why = refused.unwrap_or_default();
         let all = over.matches.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
-        let bounds = all.map(|all| all.join(", "));
+        let empty = over.matches.iter().map(|m| self.maybe_empty(&m.graph));
+        let bounds = empty.chain(all).find(|all| !all.is_empty()).map(|all| all.join(", "));
         let message = "no strategy can be written for all sizes that the symbols may have";
         Err(Box::new(
             Diagnostic::new(Code::NoStrategy, spec, message).label(why).help(

@@ -21,6 +21,8 @@ const WIDE: [i64; 3] = [64, 256, 1024];
 const SPREAD: i64 = 1024;
 /// Of what a product sums up; instructions of few threads have tiles of no more.
 const SUMMED: [i64; 2] = [32, 64];
+/// The same of factors of more than 16 bits, which threads multiply one by one: their tiles are less deep.
+const SUMMED_WIDE: [i64; 5] = [4, 8, 16, 32, 64];
 /// Rows that one block may hold.
 pub(super) const LONGEST: i64 = 1 << 16;
 /// What is rounded up by more than one in so many, and by more than the least, is not looked at.
@@ -51,6 +53,7 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
         }
         let units: &[i64] = match (multiplies, outputs.contains(name)) {
             (true, true) => &UNITS,
+            (true, false) if given.get("E").is_some_and(|bits| *bits > 16) => &SUMMED_WIDE,
             (true, false) => &SUMMED,
             (false, _) => &WIDE,
         };
@@ -67,7 +70,7 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             None => rounded(*n, units, multiplies),
         };
         // Deep tiles first: what stands in their way is what is said.
-        if units == SUMMED {
+        if is_summed(units) {
             values.reverse();
         }
         all = all
@@ -178,6 +181,9 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
         all.extend(multiples(n, units).into_iter().filter(|up| *up > n));
         return all;
     }
+    if multiplied && units == SUMMED_WIDE && n > 1 && n % 16 != 0 {
+        return multiples(n, units);
+    }
     // What tiles divide well stays as it is.
     if n < 1 || n % 32 == 0 || n & (n - 1) == 0 || n < 64 && n % 16 == 0 {
         return vec![n];
@@ -189,13 +195,17 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
     multiples(n, units)
 }
 
+fn is_summed(units: &[i64]) -> bool {
+    units == SUMMED || units == SUMMED_WIDE
+}
+
 /// The same of what may be any number.
 fn multiples(n: i64, units: &[i64]) -> Vec<i64> {
     let mut all: Vec<i64> =
         units.iter().filter_map(|u| n.checked_add(u - 1).map(|up| up / u * u)).collect();
     all.sort_unstable();
     all.dedup();
-    let least = if units == SUMMED { 64 } else { units.iter().copied().min().unwrap_or(1) };
+    let least = if is_summed(units) { 64 } else { units.iter().copied().min().unwrap_or(1) };
     all.retain(|up| up - n < least || (up - n).saturating_mul(WASTE) <= n);
     all
 }
@@ -222,6 +232,8 @@ mod tests {
         assert_eq!(rounded(20000, &UNITS, true), [20000, 20032, 20096, 20224]);
         assert_eq!(rounded(992, &SUMMED, true), [992, 1024]);
         assert_eq!(rounded(960, &SUMMED, true), [960]);
+        assert_eq!(rounded(1002, &SUMMED_WIDE, true), [1004, 1008, 1024]);
+        assert_eq!(rounded(36, &SUMMED_WIDE, true), [36, 40, 48, 64]);
         assert_eq!(rounded(257, &SUMMED, true), [288, 320]);
         assert_eq!(rounded(1000, &SUMMED, true), [1024]);
         assert_eq!(rounded(i64::MAX, &UNITS, true), [i64::MAX; 0]);

@@ -227,6 +227,27 @@ impl Choosing<'_> {
         names
     }
 
+    /// What would have to be positive along which something is reduced, of what a block can hold.
+    pub(super) fn maybe_empty(&self, graph: &graph::Graph) -> Vec<String> {
+        let Some((_, symbols)) = self.symbols else { return vec![] };
+        let reduced = graph.steps.iter().filter(|step| step.reduces().is_some());
+        let extents = reduced.flat_map(|step| {
+            let value = match step.inputs.first() {
+                Some(graph::Input::Value(v)) => Some(&graph.values[*v]),
+                _ => None,
+            };
+            step.axes.iter().filter_map(move |axis| value?.extents.get(*axis).copied())
+        });
+        let is_held = |n: &i64| graph.most(*n).is_some_and(|most| most <= MOST_HELD);
+        let empty = extents.filter(is_held).filter(|n| symbols.least(*n).unwrap_or(0) < 1);
+        let mut names: Vec<String> = empty
+            .filter_map(|n| Some(format!("{} > 0", print_number(symbols.expression(n)?))))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// Which extents would have to be how large for a strategy that means the same: those that take the least.
     fn padded(&self, matched: &[Match<'_>]) -> Option<String> {
         let all = matched.iter().filter_map(|m| Some((m, self.padded_for(m)?)));
@@ -283,7 +304,7 @@ impl Choosing<'_> {
             let more: Vec<(String, i64)> =
                 more.map(|n| (format!("{n} from {}", given[*n]), sizes[*n])).collect();
             let size = names.iter().map(|n| sizes[*n] as f64 / given[*n].max(1) as f64).product();
-            return Some((size, more));
+            return Some((size, more)).filter(|(_, more)| !more.is_empty());
         }
         None
     }

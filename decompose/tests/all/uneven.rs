@@ -2,6 +2,7 @@
 //! right.
 
 use crate::support::{decomposed, run, run_random, sm_80};
+use carbyne_atoms::{Arch, AtomTable};
 use carbyne_decompose::Decomposed;
 use carbyne_ir::diag::Code;
 
@@ -202,4 +203,33 @@ Spec @k (%A, %rows) -> (%Y) means {
     }
     computes(aligned);
     computes(gathered);
+}
+
+#[test]
+fn factors_of_32_bits_are_summed_up_to_any_depth() {
+    let product = |(m, n, k): (i64, i64, i64), scalar: &str, result: &str| {
+        format!(
+            "carbyne 2
+%A:[{m},{k}].{scalar}.GL
+%B:[{k},{n}].{scalar}.GL
+%C:[{m},{n}].{result}.GL
+MatMul.set @g (%A, %B) -> (%C) acc=f32
+"
+        )
+    };
+    for sizes in [(33, 70, 100), (65, 31, 1002), (40, 40, 36)] {
+        computes(&product(sizes, "f32", "f32"));
+    }
+    let table = AtomTable::new(Arch::Sm90a);
+    let chosen = |src: &str| {
+        let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+        d.text.matches("by=@wgmma").count()
+    };
+    assert_eq!(chosen(&product((1000, 1000, 1000), "f32", "f32")), 0);
+    // Sizes that 32 divides are rounded up to tiles of warp groups; a result of 32 bits whose rows begin anywhere has room to
+    // be staged.
+    for sizes in [(992, 992, 992), (4064, 4064, 4064), (1000, 8191, 1000)] {
+        let result = if sizes.1 == 8191 { "f32" } else { "f16" };
+        assert!(chosen(&product(sizes, "f16", result)) > 0, "{sizes:?}");
+    }
 }
