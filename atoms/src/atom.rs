@@ -93,6 +93,11 @@ impl Atom {
         self.op == AtomOp::Move && self.group == 1 && self.operands.len() == 2
     }
 
+    /// Whether an operand begins anywhere, and is read as the aligned vectors that hold it ([`AtomOperand::around`]).
+    pub fn begins_anywhere(&self) -> bool {
+        self.operands.iter().any(|o| o.around > 0)
+    }
+
     /// Whether it implements specs of that kind.
     pub fn implements(&self, kind: SpecKind) -> bool {
         self.kinds().any(|own| own == kind)

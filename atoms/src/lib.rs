@@ -64,7 +64,7 @@ pub use atom::{
 pub use banks::{BANKS, Banks, SECTOR_BYTES};
 pub use costs::{CostError, Costs};
 pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
-pub use global::CUDA_FUNCTION as LOAD_UNALIGNED;
+pub use global::LOAD_UNALIGNED;
 pub use limits::{ArchLimits, limits};
 pub use machine::{Machine, machine};
 pub use table::{AtomTable, NoAtom, NoSync};

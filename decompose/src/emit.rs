@@ -487,26 +487,13 @@ impl<'a> Emit<'a> {
             let next = self.combined(c.op, &each, own(), value);
             steps.push(unrolled(j, (1, c.values.1.size()), next));
         }
-        // Lanes.
-        if !c.masks.is_empty() {
-            let warp = (blocks.clone(), self.group(&all, 32));
-            for mask in &c.masks {
-                steps.push(leaf(
-                    SpecKind::Shfl(ShflOp::Bfly),
-                    &warp,
-                    vec![own()],
-                    at(&o, vec![zero()]),
-                    vec![number("lane", *mask)],
-                ));
-                steps.extend(self.combined(c.op, &each, own(), at(&o, vec![zero()])));
-            }
-        }
+        let part = self.of_part.contains(&id);
+        let values = Values { each, part, own: &own, other: &o, n, op: c.op, scalar: c.scalar };
+        steps.extend(self.by_lanes(&values, &c.masks, &all));
         let Some(through) = &c.shared else {
             body.extend(nest.around(steps));
             return Ok(Block { stmts: body, footer: vec![] });
         };
-        let part = self.of_part.contains(&id);
-        let values = Values { each, part, own: &own, other: &o, n, op: c.op, scalar: c.scalar };
         self.through(&values, through, steps, &all, &mut body);
         Ok(Block { stmts: body, footer: vec![] })
     }

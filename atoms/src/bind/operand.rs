@@ -84,8 +84,8 @@ fn places(p: &Program, layout: &Layout<Dim>, n: i64) -> Option<Vec<i64>> {
 pub fn around(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {
     let buffer = p.buffer_of(t);
     if operand.around > 0 && buffer.gather.is_some() {
-        let (operand, want) =
-            (operand.name, format!("{}, side by side", crate::operand::places(operand.memory)));
+        let want = format!("{}, side by side", crate::operand::places(operand.memory));
+        let operand = operand.name;
         return Err(Mismatch::Memory { operand, want, found: "gathered".to_owned() });
     }
     if operand.around > buffer.align {

@@ -202,12 +202,15 @@ impl ProbeOperand {
     /// Scalars of a block's part of the caller's tensor: of a tile in memory also what lies between its elements.
     #[must_use]
     pub fn span(&self) -> i64 {
-        match &self.passing {
-            Passing::Memory { layout, .. } if layout.cosize() > layout.size() => {
-                self.tile_size() / self.n_values() * (self.n_values() + 1)
-            }
-            _ => self.tile_size(),
+        match self.is_apart() {
+            true => self.tile_size() / self.n_values() * (self.n_values() + 1),
+            false => self.tile_size(),
         }
+    }
+
+    /// Whether there is a scalar between what threads address, so that it begins anywhere.
+    pub(super) fn is_apart(&self) -> bool {
+        matches!(&self.passing, Passing::Memory { layout, .. } if layout.cosize() > layout.size())
     }
 
     /// Scalars that one thread holds or addresses.

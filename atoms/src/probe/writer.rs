@@ -70,11 +70,9 @@ impl Writer<'_> {
         head: Spec,
         body: Vec<Stmt>,
     ) -> String {
-        let newer = |o: &ProbeOperand| match &o.passing {
-            Passing::Number | Passing::Coordinate { .. } => true,
-            // Tiles that do not divide.
-            Passing::Memory { layout, .. } => layout.cosize() > layout.size(),
-            _ => false,
+        // Numbers and coordinates, and tiles that do not divide.
+        let newer = |o: &ProbeOperand| {
+            matches!(o.passing, Passing::Number | Passing::Coordinate { .. }) || o.is_apart()
         };
         let version = if operands.iter().any(newer) { 2 } else { 1 };
         let mut items: Vec<Stmt> = operands.iter().flat_map(ProbeOperand::declarations).collect();
@@ -314,17 +312,16 @@ fn allocated(o: &ProbeOperand) -> Vec<Stmt> {
         Passing::Memory { layout, .. } => {
             let from = o.output.as_ref().or(o.input.as_ref()).map_or("", String::as_str);
             let mut modes = layout.modes();
-            let apart = layout.cosize() > layout.size();
-            if let Some(run) = modes.last_mut().filter(|_| apart) {
+            if !o.is_apart() {
+                return vec![define(o.name, tile(from, o).then(reshape(&modes)).into())];
+            }
+            // Each thread's run with the scalar behind it, and of that the run.
+            let extents: Vec<Num> = modes.iter().map(|m| Num::from(m.size())).collect();
+            if let Some(run) = modes.last_mut() {
                 *run = Layout::new(o.n_values() + 1, 1).unwrap_or_else(|_| run.clone());
             }
-            let mut view = tile(from, o).then(reshape(&modes));
-            if apart {
-                let extents: Vec<i64> = layout.modes().iter().map(Layout::size).collect();
-                let extents: Vec<Num> = extents.into_iter().map(Num::from).collect();
-                let first = index(&vec![Some("0"); extents.len()]);
-                view = view.tile(extents).then(first);
-            }
+            let first = index(&vec![Some("0"); extents.len()]);
+            let view = tile(from, o).then(reshape(&modes)).tile(extents).then(first);
             vec![define(o.name, view.into())]
         }
     }

@@ -316,6 +316,39 @@ impl Run {
         *self = Run::default();
     }
 
+    /// Loops of which each part may come before all that other loops do with the part before it: loads of what nothing here
+    /// writes. None where all memory that is read is shared, which is near.
+    fn ahead(&self) -> HashSet<usize> {
+        let accesses = |item: &Item| -> Vec<(Place, bool)> {
+            item.turns.iter().flat_map(|t| t.accesses.iter().cloned()).collect()
+        };
+        let all: Vec<Vec<(Place, bool)>> = self.items.iter().map(accesses).collect();
+        let written: HashSet<&Place> =
+            all.iter().flatten().filter(|(_, writes)| *writes).map(|(place, _)| place).collect();
+        let (mut ahead, mut touched, mut far) = (HashSet::new(), HashSet::new(), false);
+        for (k, (item, own)) in self.items.iter().zip(&all).enumerate() {
+            let arrays: HashSet<&String> =
+                own.iter().filter_map(|(place, _)| array(place)).collect();
+            let is_load = own.iter().all(|(place, writes)| match place {
+                Place::Value(..) => *writes,
+                Place::Single(..) | Place::Memory(_) => !written.contains(place),
+            });
+            let mut memory = own.iter().filter_map(|(place, _)| match place {
+                Place::Memory(name) => Some(name),
+                _ => None,
+            });
+            let is_loop = matches!(item.stmt.kind, StmtKind::For(_));
+            if is_loop && is_load && arrays.is_disjoint(&touched) && memory.clone().next().is_some()
+            {
+                far |= memory.any(|name| !name.is_empty());
+                ahead.insert(k);
+            } else {
+                touched.extend(arrays);
+            }
+        }
+        if far { ahead } else { HashSet::new() }
+    }
+
     /// The loops together, where there are some.
     fn fused(&mut self, out: &mut Vec<Stmt>, names: Names<'_>, whole: &Whole) -> bool {
         let is_loop = |item: &&Item| matches!(item.stmt.kind, StmtKind::For(_));
@@ -392,41 +425,6 @@ impl Run {
             first = end;
         }
         true
-    }
-}
-
-impl Run {
-    /// Loops of which each part may come before all that other loops do with the part before it: loads of what nothing here
-    /// writes. None where all memory that is read is shared, which is near.
-    fn ahead(&self) -> HashSet<usize> {
-        let accesses = |item: &Item| -> Vec<(Place, bool)> {
-            item.turns.iter().flat_map(|t| t.accesses.iter().cloned()).collect()
-        };
-        let all: Vec<Vec<(Place, bool)>> = self.items.iter().map(accesses).collect();
-        let written: HashSet<&Place> =
-            all.iter().flatten().filter(|(_, writes)| *writes).map(|(place, _)| place).collect();
-        let (mut ahead, mut touched, mut far) = (HashSet::new(), HashSet::new(), false);
-        for (k, (item, own)) in self.items.iter().zip(&all).enumerate() {
-            let arrays: HashSet<&String> =
-                own.iter().filter_map(|(place, _)| array(place)).collect();
-            let is_load = own.iter().all(|(place, writes)| match place {
-                Place::Value(..) => *writes,
-                Place::Single(..) | Place::Memory(_) => !written.contains(place),
-            });
-            let mut memory = own.iter().filter_map(|(place, _)| match place {
-                Place::Memory(name) => Some(name),
-                _ => None,
-            });
-            let is_loop = matches!(item.stmt.kind, StmtKind::For(_));
-            if is_loop && is_load && arrays.is_disjoint(&touched) && memory.clone().next().is_some()
-            {
-                far |= memory.any(|name| !name.is_empty());
-                ahead.insert(k);
-            } else {
-                touched.extend(arrays);
-            }
-        }
-        if far { ahead } else { HashSet::new() }
     }
 }
 

@@ -258,7 +258,7 @@ impl Lowering<'_> {
 
     /// `{D} = {S};`
     fn cuda(&mut self, atom: &Atom, filled: &[Filled], lane: Option<i64>) -> Fallible<Stmt> {
-        if atom.operands.iter().any(|o| o.around > 0) {
+        if atom.begins_anywhere() {
             self.helpers.insert(Helper::LoadUnaligned);
         }
         let plain = is_plain(atom, filled);

@@ -96,14 +96,21 @@ impl Emit<'_> {
         if through.others.size() > 1 {
             steps.push(unrolled(j, (1, through.others.size()), next));
         }
-        let warp = (v.each.0.clone(), self.group(all, 32));
-        for mask in &through.masks {
-            let lane = vec![number("lane", *mask)];
-            let exchange = SpecKind::Shfl(ShflOp::Bfly);
-            steps.push(leaf(exchange, &warp, vec![(v.own)()], other(), lane));
-            steps.extend(self.combined(v.op, &v.each, (v.own)(), other()));
-        }
+        steps.extend(self.by_lanes(v, &through.masks, all));
         body.extend(nest.around(steps));
+    }
+
+    /// Lanes of a warp combine their values, one exchange for each mask.
+    pub(super) fn by_lanes(&self, v: &Values<'_>, masks: &[i64], all: &str) -> Vec<Stmt> {
+        let warp = (v.each.0.clone(), self.group(all, 32));
+        let other = || at(v.other, vec![Expr::int(0)]);
+        let one = |mask: &i64| {
+            let (exchange, lane) = (SpecKind::Shfl(ShflOp::Bfly), vec![number("lane", *mask)]);
+            let mut steps = vec![leaf(exchange, &warp, vec![(v.own)()], other(), lane)];
+            steps.extend(self.combined(v.op, &v.each, (v.own)(), other()));
+            steps
+        };
+        masks.iter().flat_map(one).collect()
     }
 
     /// Registers for the partial sums of a MatMul, where groups of threads share K.

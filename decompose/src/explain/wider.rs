@@ -72,13 +72,12 @@ impl<'a> Widening<'a> {
         let own = self.table.get(own)?;
         let instead_of = bytes(p, id, own)?;
         // What begins anywhere takes two accesses.
-        let anywhere = |row: &Atom| row.operands.iter().any(|o| o.around > 0);
-        let least = if anywhere(own) { instead_of } else { instead_of + 1 };
+        let least = if own.begins_anywhere() { instead_of } else { instead_of + 1 };
         let mut rows: Vec<(i64, &Atom)> = self
             .table
             .implementing(p.specs[id].kind)
             .filter_map(|row| Some((bytes(p, id, row)?, row)))
-            .filter(|(bytes, row)| *bytes >= least && !anywhere(row))
+            .filter(|(bytes, row)| *bytes >= least && !row.begins_anywhere())
             .collect();
         rows.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         let mut widest = None;

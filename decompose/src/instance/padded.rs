@@ -170,16 +170,12 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
     }
     // Long rows are spread over threads of which not all divide them.
     if n % 32 == 0 && n > SPREAD && n % SPREAD != 0 && units == WIDE {
-        let mut all = vec![n];
-        all.extend(multiples(n, units).into_iter().filter(|up| *up > n));
-        return all;
+        return as_it_is_and_larger(n, units);
     }
     // What products sum up and compute is rounded up to larger tiles, too, where only small ones divide it.
     let largest = units.iter().copied().max().unwrap_or(1).min(256);
     if multiplied && n % 32 == 0 && n > 64 && n % largest != 0 {
-        let mut all = vec![n];
-        all.extend(multiples(n, units).into_iter().filter(|up| *up > n));
-        return all;
+        return as_it_is_and_larger(n, units);
     }
     if multiplied && units == SUMMED_WIDE && n > 1 && n % 16 != 0 {
         return multiples(n, units);
@@ -195,6 +191,12 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
     multiples(n, units)
 }
 
+/// An extent, and the larger ones.
+fn as_it_is_and_larger(n: i64, units: &[i64]) -> Vec<i64> {
+    std::iter::once(n).chain(multiples(n, units).into_iter().filter(|up| *up > n)).collect()
+}
+
+/// Whether extents are those of what a product sums up.
 fn is_summed(units: &[i64]) -> bool {
     units == SUMMED || units == SUMMED_WIDE
 }

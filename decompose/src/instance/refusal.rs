@@ -198,54 +198,35 @@ impl Choosing<'_> {
     /// that threads do not share.
     pub(super) fn unbounded(&self, graph: &graph::Graph) -> Vec<String> {
         let Some((_, symbols)) = self.symbols else { return vec![] };
-        let mut names = vec![];
-        for step in &graph.steps {
-            let (Some(_), Some(graph::Input::Value(v))) = (step.reduces(), step.inputs.first())
-            else {
-                continue;
+        let bounds = reduced(graph).into_iter().filter_map(|extent| {
+            let name = symbols.expression(extent).map(print_number)?;
+            let least = symbols.least(extent).unwrap_or(0);
+            let bound = match graph.most(extent) {
+                Some(most)
+                    if most <= 2 * SHARED_BY || most % SHARED_BY == 0 && most <= MOST_HELD =>
+                {
+                    None
+                }
+                Some(most) if most <= MOST_HELD => {
+                    Some(most.div_euclid(SHARED_BY) * SHARED_BY + SHARED_BY)
+                }
+                _ => [HELD, MOST_HELD].into_iter().find(|bound| least <= *bound),
             };
-            for axis in &step.axes {
-                let extent = graph.values[*v].extents[*axis];
-                let Some(name) = symbols.expression(extent).map(print_number) else { continue };
-                let least = symbols.least(extent).unwrap_or(0);
-                let bound = match graph.most(extent) {
-                    Some(most)
-                        if most <= 2 * SHARED_BY || most % SHARED_BY == 0 && most <= MOST_HELD =>
-                    {
-                        None
-                    }
-                    Some(most) if most <= MOST_HELD => {
-                        Some(most.div_euclid(SHARED_BY) * SHARED_BY + SHARED_BY)
-                    }
-                    _ => [HELD, MOST_HELD].into_iter().find(|bound| least <= *bound),
-                };
-                names.extend(bound.map(|bound| format!("{name} <= {bound}")));
-            }
-        }
-        names.sort();
-        names.dedup();
-        names
+            Some(format!("{name} <= {}", bound?))
+        });
+        // Each once.
+        bounds.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// What would have to be positive along which something is reduced, of what a block can hold.
     pub(super) fn maybe_empty(&self, graph: &graph::Graph) -> Vec<String> {
         let Some((_, symbols)) = self.symbols else { return vec![] };
-        let reduced = graph.steps.iter().filter(|step| step.reduces().is_some());
-        let extents = reduced.flat_map(|step| {
-            let value = match step.inputs.first() {
-                Some(graph::Input::Value(v)) => Some(&graph.values[*v]),
-                _ => None,
-            };
-            step.axes.iter().filter_map(move |axis| value?.extents.get(*axis).copied())
-        });
         let is_held = |n: &i64| graph.most(*n).is_some_and(|most| most <= MOST_HELD);
-        let empty = extents.filter(is_held).filter(|n| symbols.least(*n).unwrap_or(0) < 1);
-        let mut names: Vec<String> = empty
-            .filter_map(|n| Some(format!("{} > 0", print_number(symbols.expression(n)?))))
-            .collect();
-        names.sort();
-        names.dedup();
-        names
+        let is_empty = |n: &i64| symbols.least(*n).unwrap_or(0) < 1;
+        let empty = reduced(graph).into_iter().filter(is_held).filter(is_empty);
+        let names = empty.filter_map(|n| symbols.expression(n).map(print_number));
+        // Each once.
+        names.map(|n| format!("{n} > 0")).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Which extents would have to be how large for a strategy that means the same: those that take the least.
@@ -335,4 +316,15 @@ impl Choosing<'_> {
         // One thread alone multiplies numbers, not tiles: its groups are the threads along both modes.
         rows.iter().any(|r| r.group == threads / groups.max(1))
     }
+}
+
+/// The extents along which something is reduced.
+fn reduced(graph: &graph::Graph) -> Vec<i64> {
+    let of = |step: &graph::Step| match (step.reduces(), step.inputs.first()) {
+        (Some(_), Some(graph::Input::Value(v))) => {
+            step.axes.iter().map(|axis| graph.values[*v].extents[*axis]).collect()
+        }
+        _ => vec![],
+    };
+    graph.steps.iter().flat_map(of).collect()
 }

@@ -60,8 +60,12 @@ impl Candidate {
 
     /// Whether another one moves the same elements with the same instruction.
     pub(super) fn moves_like(&self, other: &Candidate) -> bool {
-        self.atom == other.atom
-            && self.part == other.part
+        self.atom == other.atom && self.moves_same(other)
+    }
+
+    /// Whether another one moves the same elements.
+    fn moves_same(&self, other: &Candidate) -> bool {
+        self.part == other.part
             && (&self.f, &self.g) == (&other.f, &other.g)
             && (&self.src_run, &self.dst_run) == (&other.src_run, &other.dst_run)
     }
@@ -113,23 +117,15 @@ pub fn candidates(
     let ways =
         |by_modes: bool| most.iter().map(move |most| Way { most: *most, by_modes, values: 1 });
     let pinned = p.specs[id].atom.as_deref();
-    // Where vectors begin anywhere, of how many bits: narrower rows are not spread in several ways then.
-    let begins = |around: bool| {
-        let rows = table.implementing(p.specs[id].kind).filter(|atom| {
-            atom.extent == Extent::Tile && around == atom.operands.iter().any(|o| o.around > 0)
-        });
-        let first = Way { most: i64::MAX, by_modes: false, values: 1 };
-        let fits = |a: &&Atom| candidate(p, id, (&src, &dst), a, threads, first).is_ok();
-        rows.filter(fits).filter_map(|a| a.operands.first().map(AtomOperand::bits_per_thread)).max()
-    };
-    let may_begin = pinned.is_none() && !is_copied_to_shared(p, id);
-    let anywhere = if may_begin { begins(true) } else { None };
-    let anywhere = anywhere.filter(|n| begins(false) < Some(*n));
-    let is_partial = p.specs[id].input_tensors().any(|t| !p.tensors[t].bounds.is_empty());
     let to_shared = pinned.is_none() && is_copied_to_shared(p, id);
+    let anywhere = match pinned.is_some() || to_shared {
+        true => None,
+        false => anywhere(p, id, (&src, &dst), table, threads),
+    };
+    let is_partial = p.specs[id].input_tensors().any(|t| !p.tensors[t].bounds.is_empty());
     for atom in table.implementing(p.specs[id].kind) {
         // On the way to shared memory single elements are as near, and keep threads side by side.
-        if to_shared && atom.operands.iter().any(|o| o.around > 0) {
+        if to_shared && atom.begins_anywhere() {
             continue;
         }
         // A bulk copy is one thread's; the block's threads share the tensor here.
@@ -178,11 +174,8 @@ pub fn candidates(
     }
     // Of instructions that move the same elements the cheapest is enough.
     let dear = |c: &Candidate| {
-        let same = |o: &&Candidate| {
-            (o.n, o.group, &o.part) == (c.n, c.group, &c.part) && (&o.f, &o.g) == (&c.f, &c.g)
-        };
-        let runs = |o: &&Candidate| (&o.src_run, &o.dst_run) == (&c.src_run, &c.dst_run);
-        found.iter().filter(same).filter(runs).any(|o| o.cost < c.cost && alike(table, o, c))
+        let same = |o: &&Candidate| (o.n, o.group) == (c.n, c.group) && o.moves_same(c);
+        found.iter().filter(same).any(|o| o.cost < c.cost && alike(table, o, c))
     };
     let dear: Vec<bool> = found.iter().map(dear).collect();
     let mut dear = dear.into_iter();
@@ -190,6 +183,24 @@ pub fn candidates(
     // Fewer cycles first, then wider instructions; the table's order breaks ties.
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.n.cmp(&a.n)));
     if found.is_empty() { Err(rejected) } else { Ok(found) }
+}
+
+/// Where vectors begin anywhere and no row takes as wide ones at once, of how many bits they are: narrower rows are not spread in
+/// several ways then.
+fn anywhere(
+    p: &Program,
+    id: SpecId,
+    sides: (&Side, &Side),
+    table: &AtomTable,
+    threads: i64,
+) -> Option<i64> {
+    let way = Way { most: i64::MAX, by_modes: false, values: 1 };
+    let bits = |a: &Atom| a.operands.first().map(AtomOperand::bits_per_thread);
+    let fits = |a: &&Atom| candidate(p, id, sides, a, threads, way).is_ok();
+    let rows = || table.implementing(p.specs[id].kind).filter(|a| a.extent == Extent::Tile);
+    let found = rows().filter(|a| a.begins_anywhere()).filter(fits).filter_map(bits).max()?;
+    let mut wide = rows().filter(|a| !a.begins_anywhere() && bits(a) >= Some(found));
+    (!wide.any(|a| fits(&a))).then_some(found)
 }
 
 /// Whether outputs of two rows are there at the same time.
@@ -352,7 +363,7 @@ fn candidate(
     let counts = atom.counts();
     // Elements that may end between each other are moved by one instruction where they do not.
     let may_split = bind::may_split(p, spec, atom);
-    let is_around = atom.operands.iter().any(|o| o.around > 0);
+    let is_around = atom.begins_anywhere();
     if is_around && !may_split {
         return Err(partial::cut(p, from, lanes_p.size()));
     }

@@ -95,7 +95,9 @@ pub(super) fn reduction(table: &AtomTable, c: &reduce::Choice) -> Work {
     let threads = c.input.mode(0).map_or(32, |t| t.size());
     let warps = ((threads + 31) / 32) as f64;
     let n = c.n() as f64;
-    let (reduced, masks) = (c.values.1.size() as f64, c.masks.len() as f64);
+    let shared = || c.shared.iter().flat_map(reduce::Through::steps);
+    let masks = c.masks.len() + shared().map(|s| s.masks.len()).sum::<usize>();
+    let (reduced, masks) = (c.values.1.size() as f64, masks as f64);
     let t = &limits(table.arch).timing;
     let mut work = Work {
         instructions: warps * n * (reduced + masks * 2.0),
@@ -106,17 +108,12 @@ pub(super) fn reduction(table: &AtomTable, c: &reduce::Choice) -> Work {
         completion: reduced.max(1.0) * op_latency + masks * (latency + op_latency),
         ..Work::default()
     };
-    for s in c.shared.iter().flat_map(reduce::Through::steps) {
+    for s in shared() {
         let others = s.others.size() as f64;
         work.instructions += warps * n * (1.0 + 2.0 * others);
         work.wavefronts += warps * n * (1.0 + others);
         work.issue += warps * n * (1.0 + others + others * op);
         work.completion += t.shared_store_cycles + t.shared_load_cycles + others * op_latency;
-        let masks = s.masks.len() as f64;
-        work.instructions += warps * n * masks * 2.0;
-        work.wavefronts += warps * n * masks * exchange / t.schedulers;
-        work.issue += warps * n * masks * (1.0 + op);
-        work.completion += masks * (latency + op_latency);
         work.space += s.threads.saturating_mul(c.n()).saturating_mul(c.scalar.bits()) / 8;
         // All of them are there before one is read, and read before their place is used again.
         work.barriers += 2.0;
