@@ -44,6 +44,8 @@ const MOST_SLICES: usize = 12;
 
 /// How many instances are tried to be written of symbols, and how many that can be are solved then.
 const MOST_SYMBOLIC: usize = 64;
+/// The same of each strategy behind these.
+const MOST_OF_OTHERS: usize = 8;
 const MOST_SYMBOLIC_SOLVED: usize = 8;
 
 /// How many times as many cycles are more than what estimates tell apart.
@@ -189,6 +191,21 @@ impl Over<'_> {
             (*i != best, own.is_none(), own.map_or(0, f64::to_bits))
         };
         all.sort_by_key(key);
+        all
+    }
+
+    /// Those of them that are tried: the first, and behind them the first of each strategy. Where one instance of a strategy cannot be
+    /// written, others often cannot, either.
+    fn tried(&self, best: usize, ranking: &Ranking) -> Vec<usize> {
+        let mut all = self.ranked(best, ranking);
+        let name = |i: usize| &self.matches[self.candidates[i].of].def.name.text;
+        let others = all.split_off(all.len().min(MOST_SYMBOLIC));
+        let mut found: HashMap<&String, usize> = HashMap::new();
+        all.extend(others.into_iter().filter(|i| {
+            let n = found.entry(name(*i)).or_default();
+            *n += 1;
+            *n <= MOST_OF_OTHERS
+        }));
         all
     }
 }
@@ -396,7 +413,7 @@ impl Choosing<'_> {
         let mut missing: Option<String> = None;
         // Why the best one is not taken.
         let mut given_up = None;
-        for i in over.ranked(best, ranking).into_iter().take(MOST_SYMBOLIC) {
+        for i in over.tried(best, ranking) {
             let by = &over.candidates[i].by;
             let mut keep = |why: String| {
                 given_up.get_or_insert_with(|| why.clone());

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Extents are multiples of these, of results and of what is summed or reduced.
 const UNITS: [i64; 3] = [64, 128, 256];
 /// The same of short modes of constant extents, of which few tiles would leave multiprocessors idle.
-const SHORT_UNITS: [i64; 5] = [64, 128, 160, 192, 256];
+const SHORT_UNITS: [i64; 6] = [64, 128, 144, 160, 192, 256];
 /// What is short in this sense.
 const SHORT: i64 = 1536;
 /// The same where rows may be spread over many threads.

@@ -153,7 +153,8 @@ fn of_kernel(
         }
         let Some(to) = p.specs[id].outputs.first() else { continue };
         let layouts = canonical::layouts(p, staged.buffer, &[]);
-        let Some(boxes) = Boxes::of(p, *to, staged.extents, layouts) else { continue };
+        let boxes = Boxes::of(p, *to, staged.extents, layouts).map(|b| b.widened().unwrap_or(b));
+        let Some(boxes) = boxes else { continue };
         let free = own.iter().filter(|b| !taken.contains(*b) && last(p, body, **b) < staged.at);
         let ring = free.max_by_key(|b| bytes(p, p.buffers[**b].tensor)).copied();
         // In a loop they are needed again.
@@ -393,14 +394,14 @@ fn stored(store: &Store, target: &Target, map: &str, i: i64, names: &mut Names) 
     let mut at = target.at.clone();
     let mode = at.len() - 2 + row;
     at[mode].extend((i > 0).then(|| Expr::int(i * boxes)));
-    let copies = store.boxes.each((map, &at, &tile), None, names, |to, from| {
+    let mut all = store.boxes.each((map, &at, &tile), None, names, |to, from| {
         let mut copy = Spec::new(SpecKind::Move);
         copy.inputs = vec![Operand::View(from)];
         copy.outputs = vec![to];
         copy.attrs.clone_from(&target.cache);
         Stmt::new(StmtKind::Spec(copy))
     });
-    let mut all = vec![copies, sync(SyncOp::BulkCommit, None, None)];
+    all.push(sync(SyncOp::BulkCommit, None, None));
     if store.outer.is_none() || i + 1 < store.parts {
         // A block keeps its memory until it ends; the next part takes the place of this one.
         all.push(read());

@@ -209,8 +209,16 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32
 fn small_products_whose_rows_begin_anywhere_in_lines_are_of_large_clusters() {
     let src = odd([1000, 1000, 1000], [false, true], "");
     let d = decomposed(&src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
-    assert!(d.text.contains("by=@wgmma_tile_clusters[W=1, BM=64, BN=192,"), "{}", d.text);
+    assert!(d.text.contains("by=@wgmma_tile_clusters[W=1, BM=64, BN=144,"), "{}", d.text);
     assert!(d.text.contains("CL=8] {"), "{}", d.text);
+    // Of nine slices of the tile of B each block copies one in every iteration, and the last one in one of eight.
+    assert!(d.text.contains("if (k % 8 == @rank) {"), "{}", d.text);
+    // Rows of the result leave in boxes of 144 bytes: narrower ones take as long, and these begin at different banks.
+    assert!(d.text.contains(".tensormap([64,72])"), "{}", d.text);
+    for pin in ["BM=64,BN=144,CL=8", "BM=64,BN=144,CL=4", "BM=64,BN=144,CL=2"] {
+        let text = right(&product([500, 287, 136], &format!("@wgmma_tile_clusters[{pin}]")));
+        assert!(text.contains("multicast="), "{pin}: {text}");
+    }
     let text = right(&product([500, 380, 72], "@wgmma_tile_clusters[BM=64,BN=192,CL=8]"));
     assert!(text.contains("multicast=255"), "{text}");
     // One cluster: each block copies a quarter of the tile of B for all.

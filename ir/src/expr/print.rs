@@ -1,4 +1,4 @@
-//! Expressions as text: `bid*64 + tid/8*2 + tid%8`, `ceil_div(M, N)`, `min(M - i, 64)`.
+//! Expressions as text: `bid*64 + tid/8*2 + tid % 8`, `ceil_div(M, N)`, `min(M - i, 64)`.
 //!
 //! Operators are those of C with its precedences; division rounds down. Coefficients come last, so
 //! that `x/8*8` needs no parentheses. Invariant: equal expressions print alike, in any arena whose
@@ -41,7 +41,7 @@ impl ExprArena {
             Node::Var(var) => (self.var_info(var).name, Level::Atom),
             Node::Mul(a, b) => binary(a, "*", b),
             Node::Div(a, b) => binary(a, "/", b),
-            Node::Mod(a, b) => binary(a, "%", b),
+            Node::Mod(a, b) => binary(a, " % ", b),
             Node::CeilDiv(a, b) => call("ceil_div", a, b),
             Node::Min(a, b) => call("min", a, b),
             Node::Max(a, b) => call("max", a, b),

@@ -75,13 +75,17 @@ impl Resolver {
     }
 
     /// A box of a tensor map may lie beyond the end of its tensor, where it reads zeros and writes nothing, as its other parts do
-    /// that lie there; but not always, nor where its first coordinate may leave 32 bits, which come around.
+    /// that lie there; but not always, nor where its first coordinate may leave 32 bits, which come around. Extents of tensors that
+    /// have maps are below 2^31 at launch, so that a coordinate not much above one comes around to what lies outside, too.
     pub(super) fn check_box(&self, (i, count): (Dim, Dim), first: Dim, span: Span) -> Fallible<()> {
         let ends = self.p.arena.range(first);
+        /// Boxes beyond the end that are not many: a box has 256 elements at most.
+        const FEW: i64 = 1 << 16;
         let fits = |end: Option<i64>| end.is_some_and(|end| i32::try_from(end).is_ok());
         let outside =
             self.is_refuted(i, CmpOp::Ge, Dim::Const(0)) || self.is_refuted(i, CmpOp::Lt, count);
-        match !outside && fits(ends.0) && fits(ends.1) {
+        let near = || self.proves(i, count, 1 - FEW);
+        match !outside && fits(ends.0) && (fits(ends.1) || near()) {
             true => Ok(()),
             false => self.check_range(i, count, span),
         }

@@ -334,9 +334,14 @@ impl Resolver {
             SpecKind::Binary(op) => self.accumulated_input(spec, op)?.is_some(),
             _ => false,
         };
+        let combined = if accumulates { self.edges_of_combined(spec, to, buffer)? } else { vec![] };
         self.domains.largest.retain(|of, from| *of != buffer && *from != buffer);
         if accumulates {
             self.domains.numbers.remove(&buffer);
+            self.domains.conditions.remove(&buffer);
+            if let Some(edges) = self.domains.edges.get_mut(&buffer) {
+                *edges = combined;
+            }
             return Ok(());
         }
         let edges = self.edges_of_result(spec, to)?;
@@ -375,6 +380,58 @@ impl Resolver {
             false => drop(all.edges.insert(buffer, edges)),
         }
         Ok(())
+    }
+
+    /// The edges of a buffer whose elements are combined with others where they are: what elements outside hold then.
+    fn edges_of_combined(
+        &mut self,
+        spec: &ast::Spec,
+        to: &View,
+        buffer: BufferId,
+    ) -> Fallible<Vec<Edge>> {
+        let edges = self.domains.edges.get(&buffer).cloned().unwrap_or_default();
+        if edges.is_empty() {
+            return Ok(edges);
+        }
+        let sizes = self.sizes_of(to)?;
+        let mut inputs: Vec<Vec<Edge>> = vec![];
+        for i in 0..spec.inputs.len() {
+            let of = self.edges_of(spec, i)?;
+            inputs.push(of.into_iter().filter_map(|e| self.spread(e, &sizes)).collect());
+        }
+        let mut out = vec![];
+        for edge in edges {
+            let outside = match spec.kind {
+                SpecKind::Binary(_) if to.ops.is_empty() => {
+                    self.computed_outside(spec, &inputs, &edge)?
+                }
+                SpecKind::Accumulate(op) if to.ops.is_empty() => {
+                    let own = inputs.first().into_iter().flatten().find(|e| e.is_same(&edge));
+                    let number = self.number_of(spec.inputs.first());
+                    let op = match op {
+                        AccumulateOp::Add => BinaryOp::Add,
+                        AccumulateOp::Min => BinaryOp::Min,
+                        AccumulateOp::Max => BinaryOp::Max,
+                    };
+                    let added = number.or(own.and_then(|e| e.outside));
+                    edge.outside.zip(added).and_then(|(x, y)| of_binary(op, x, y))
+                }
+                _ => None,
+            };
+            out.push(Edge { outside, ..edge });
+        }
+        Ok(out)
+    }
+
+    /// The number that an operand is, or that all its elements are.
+    fn number_of(&self, operand: Option<&Operand>) -> Option<f64> {
+        match operand {
+            Some(Operand::Number(n)) => n.text.parse::<f64>().ok(),
+            operand => {
+                let buffer = self.buffer_of_whole(operand)?;
+                self.domains.numbers.get(&buffer).copied()
+            }
+        }
     }
 
     /// Notes what an operand must hold outside of its edges.
@@ -507,13 +564,7 @@ impl Resolver {
         }
         let mut values = vec![];
         for (i, edges) in inputs.iter().enumerate() {
-            let number = match spec.inputs.get(i) {
-                Some(Operand::Number(n)) => n.text.parse::<f64>().ok(),
-                operand => self
-                    .buffer_of_whole(operand)
-                    .and_then(|b| self.domains.numbers.get(&b))
-                    .copied(),
-            };
+            let number = self.number_of(spec.inputs.get(i));
             let outside = edges.iter().find(|e| e.is_same(edge)).and_then(|e| e.outside);
             values.push(number.or(outside));
         }

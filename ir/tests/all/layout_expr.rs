@@ -253,17 +253,17 @@ fn known_simplifications() {
     e.is(e.rem(tid, 256), "tid");
     e.is(e.div(tid, 256), "0");
     e.is(e.div(e.div(i, 4), 8), "i/32");
-    e.is(e.rem(e.rem(i, 64), 8), "i%8");
+    e.is(e.rem(e.rem(i, 64), 8), "i % 8");
     e.is(e.div(e.rem(i, 64), 8), "i/8%8");
     let (low, high) = (e.rem(tid, 8), e.div(tid, 8));
     e.is(e.add(e.mul(high, 8), low), "tid");
-    e.is(e.add(e.mul(e.rem(high, 2), 8), low), "tid%16");
+    e.is(e.add(e.mul(e.rem(high, 2), 8), low), "tid % 16");
     let three = e.add(e.mul(e.rem(high, 4), 8), e.mul(e.div(tid, 32), 32));
     e.is(e.add(three, low), "tid");
     e.is(e.div(e.add(e.mul(i, 16), low), 16), "i");
-    e.is(e.rem(e.add(e.mul(i, 16), low), 16), "tid%8");
+    e.is(e.rem(e.add(e.mul(i, 16), low), 16), "tid % 8");
     e.is(e.div(e.add(e.mul(i, 8), low), 16), "i/2");
-    e.is(e.rem(e.add(e.mul(i, 8), low), 16), "tid%8 + i%2*8");
+    e.is(e.rem(e.add(e.mul(i, 8), low), 16), "tid % 8 + i % 2*8");
     e.is(e.mul(e.div(k, 64), 64), "K");
     e.is(e.rem(k, 32), "0");
     e.is(e.arena.ceil_div(k, Dim::Const(64)).unwrap(), "K/64");
@@ -273,7 +273,7 @@ fn known_simplifications() {
     e.is(e.rem(flat, n), "i%N");
     e.is(e.add(e.mul(e.div(i, n), n), e.rem(i, n)), "i");
     e.is(e.mul(e.add(m, 1.into()), n), "N + M*N");
-    e.is(e.arena.sub(i, e.mul(e.div(i, 8), 8)).unwrap(), "i%8");
+    e.is(e.arena.sub(i, e.mul(e.div(i, 8), 8)).unwrap(), "i % 8");
     e.is(e.arena.min(i, tid).unwrap(), "min(tid, i)");
     e.is(e.arena.min(tid, Dim::Const(256)).unwrap(), "tid");
 }

@@ -69,7 +69,7 @@ fn indices_of_symbols_simplify() {
     let tid = s.arena.var(VarInfo::index("tid", 128)).unwrap();
     let tile = dims("(8,16):(16,1)");
     let index = tile.at_in(&s.arena, tid).unwrap();
-    assert_eq!(s.arena.display(index), "tid%8*16 + tid/8");
+    assert_eq!(s.arena.display(index), "tid % 8*16 + tid/8");
     let swap = dims("(8,16):(1,8)");
     assert_eq!(swap.at_in(&s.arena, tid), Ok(tid));
 }

@@ -484,3 +484,107 @@ proptest! {
         prop_assert_eq!(report.kernels[0].n_blocks, (m + bm - 1) / bm * ((n + bn - 1) / bn));
     }
 }
+
+/// A step of a chain on a tile: what it computes of `x` and a number, in the kernel and in what the spec means, whether it is written
+/// where `x` is, and whether the number is a tensor of one element or of as many as the tile.
+#[derive(Clone, Debug)]
+struct ChainStep {
+    op: usize,
+    number: i8,
+    in_place: bool,
+    wide: Option<bool>,
+}
+
+/// By `x` and `n`.
+const STEPS: [&str; 9] = [
+    "x - n",
+    "x + n",
+    "x * n",
+    "n - x",
+    "max(x, n)",
+    "min(x, n)",
+    "abs(x)",
+    "x + x",
+    "relu(x) * n",
+];
+
+fn chain_steps() -> impl Strategy<Value = (i64, usize, bool, Vec<ChainStep>)> {
+    let step = (0..STEPS.len(), -2i8..=2, any::<bool>(), proptest::option::of(any::<bool>()));
+    let step = step.prop_map(|(op, number, in_place, wide)| ChainStep { op, number, in_place, wide });
+    (1i64..=64, 0usize..3, any::<bool>(), prop::collection::vec(step, 1..5))
+}
+
+/// A kernel that reduces what a chain makes of rows of `n` elements, in tiles of 64.
+fn chain(n: i64, reduction: &str, shared: bool, steps: &[ChainStep]) -> String {
+    let (mut means, mut body) = ("  %x0 = %X * 1.0\n".to_owned(), String::new());
+    body.push_str(match shared {
+        true => "  Move (%X.tile([1,64])[@i, 0]) -> (%x0:SH)\n",
+        false => "  %x0 = move(%X.tile([1,64])[@i, 0])\n",
+    });
+    let mut own = "%x0".to_owned();
+    for (i, step) in steps.iter().enumerate() {
+        let (op, number) = (STEPS[step.op], format!("{}.0", step.number));
+        let put = |x: &str, n: &str| {
+            let of = |c: char| match c {
+                'x' => x.to_owned(),
+                'n' => n.to_owned(),
+                c => c.to_string(),
+            };
+            // Names of functions are not operands.
+            op.split_inclusive(['(', ' ', ',', ')']).fold(String::new(), |mut all, part| {
+                match part.trim_end_matches(['(', ' ', ',', ')']) {
+                    "x" | "n" => all.extend(part.chars().map(of)),
+                    _ => all.push_str(part),
+                }
+                all
+            })
+        };
+        means.push_str(&format!("  %x{} = {}\n", i + 1, put(&format!("%x{i}"), &number)));
+        let operand = match step.wide {
+            Some(wide) if op.contains('n') && !op.contains("min") || op.contains("min(x, n)") => {
+                let extent = if wide { 64 } else { 1 };
+                body.push_str(&format!("  %n{i}:[1,{extent}].f32 = {number}\n"));
+                format!("%n{i}")
+            }
+            _ => number,
+        };
+        let to = if step.in_place { own.clone() } else { format!("%y{i}") };
+        body.push_str(&format!("  {to} = {}\n", put(&own, &operand)));
+        own = to;
+    }
+    let last = format!("%x{}", steps.len());
+    format!(
+        "carbyne 2
+let N = {n}
+%X:[2,N].f32.GL
+%Y:[2,1].f32.GL
+Spec @k <<<#grid:[@i < 2], #cta:[32]>>> (%X) -> (%Y) means {{
+{means}  %Y = {reduction}({last}, axis=1)
+}} {{
+{body}  %Y.tile([1,1])[@i, 0] = {reduction}({own}, axis=1)
+}}
+"
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// What a chain makes of elements outside does not meet what it makes of the others, wherever it is written.
+    #[test]
+    fn chains_of_partial_tiles_mean_what_they_are((n, reduction, shared, steps) in chain_steps()) {
+        let text = chain(n, ["sum", "max", "min"][reduction], shared, &steps);
+        good(&text, &Options { inputs: Inputs::Ints(5), ..with(&[], &[]) });
+    }
+}
+
+#[test]
+fn what_is_combined_in_place_is_left_out_outside() {
+    for in_place in [false, true] {
+        for wide in [None, Some(false), Some(true)] {
+            let step = ChainStep { op: 0, number: 1, in_place, wide };
+            let text = chain(50, "sum", false, &[step.clone(), ChainStep { op: 8, ..step }]);
+            good(&text, &with(&[], &[]));
+        }
+    }
+}

@@ -1,9 +1,9 @@
 //! Boxes: how tiles of global memory lie in shared memory, and what views of them tensor maps are accessed by.
 
-use crate::build::counted;
+use crate::build::{counted, when};
 use crate::instance::params::{Numbers, eval};
 use crate::names::Names;
-use crate::schedule::turns::{count, sum, times};
+use crate::schedule::turns::{count, modulo, plus, sum, times};
 use crate::solve::ops;
 use crate::solve::tv::{join, mode};
 use carbyne_ir::ast::visit::Walk;
@@ -139,10 +139,42 @@ enum Share {
     All,
     /// One of so many equal numbers of boxes.
     Boxes(i64),
-    /// Of each box one of so many equal numbers of lines.
-    Lines(i64),
+    /// Of each box some of its slices, which are equal numbers of lines.
+    Lines(Slices),
 }
 
+/// The slices of a box, which blocks of a cluster copy for each other: each as many, and those that are left in turn, so that in so
+/// many iterations as there are blocks all of them copy as much.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Slices {
+    blocks: i64,
+    /// Lines of a slice.
+    lines: i64,
+    /// Slices that each block copies, and those that are left.
+    each: i64,
+    left: i64,
+}
+
+impl Slices {
+    /// Of a box of so many lines: as few slices as there can be; none where blocks would have none.
+    fn of(lines: i64, blocks: i64) -> Option<Self> {
+        let units = (lines % SWIZZLED_LINES == 0).then_some(lines / SWIZZLED_LINES)?;
+        let of_units = (1..=units / blocks).filter(|n| units % n == 0);
+        let all = of_units.map(|n| {
+            let slices = units / n;
+            let (each, left) = (slices / blocks, slices % blocks);
+            Slices { blocks, lines: n * SWIZZLED_LINES, each, left }
+        });
+        all.min_by_key(|s| (s.each + s.left, s.left))
+    }
+}
+
+/// Bits of narrow rows of a box, at most.
+const NARROW: i64 = 256;
+/// What boxes in shared memory begin at multiples of, in bytes (PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk.tensor).
+const SHARED_ALIGN: i64 = 128;
+/// Bits of the unit of strides, and of what a box without a swizzle has rows of.
+const UNIT: i64 = 128;
 /// Lines after which every swizzle begins anew.
 const SWIZZLED_LINES: i64 = 8;
 /// Extents of a box, at most (PTX ISA, Tensor Size, Traversal Stride and Bounding Box).
@@ -202,8 +234,7 @@ impl Boxes {
         let lines = self.extents[1 - self.row.0];
         let share = match () {
             () if self.number() % blocks == 0 => Share::Boxes(blocks),
-            () if lines % (SWIZZLED_LINES * blocks) == 0 => Share::Lines(blocks),
-            () => return None,
+            () => Share::Lines(Slices::of(lines, blocks)?),
         };
         Some(Boxes { share, ..self.clone() })
     }
@@ -217,6 +248,27 @@ impl Boxes {
         self.extents[0] * self.extents[1] * self.scalar.bits() / 8
     }
 
+    /// The tile in wider boxes without a swizzle, where rows of its boxes are narrow: the copy engine takes as long for each of them
+    /// as for a whole line. Rows are odd numbers of units of 16 bytes, so that eight of them begin at different banks. None where
+    /// rows are wide already.
+    pub(in crate::schedule) fn widened(&self) -> Option<Self> {
+        let (row, width) = self.row;
+        let (length, lines) = (self.extents[row], self.extents[1 - row]);
+        let bits = self.scalar.bits();
+        let units = length.checked_mul(bits)? / UNIT;
+        let wide = units.checked_shr(units.trailing_zeros())?.checked_mul(UNIT)? / bits;
+        if width * bits > NARROW || wide <= width || wide > MOST_OF_BOX || length % wide != 0 {
+            return None;
+        }
+        let of_row = [mode(wide, 1), mode(length / wide, wide.checked_mul(lines)?)];
+        let mut modes = [mode(lines, wide), join(&of_row).ok()?];
+        if row == 0 {
+            modes.swap(0, 1);
+        }
+        let layout = Layout::concat(&modes).ok()?;
+        Some(Boxes { layout, swizzle: None, row: (row, wide), ..self.clone() })
+    }
+
     /// Boxes of a tile along the contiguous mode.
     fn number(&self) -> i64 {
         self.extents[self.row.0] / self.row.1
@@ -226,8 +278,8 @@ impl Boxes {
     fn extents_of_box(&self) -> [i64; 2] {
         let mut out = self.extents;
         out[self.row.0] = self.row.1;
-        if let Share::Lines(n) = self.share {
-            out[1 - self.row.0] /= n;
+        if let Share::Lines(slices) = self.share {
+            out[1 - self.row.0] = slices.lines;
         }
         out
     }
@@ -239,7 +291,11 @@ impl Boxes {
         level.modes = shape.modes().iter().map(TupleExpr::constant).collect();
         level.strides = Some(stride.modes().iter().map(TupleExpr::constant).collect());
         ty.attrs.retain(|a| *a != TypeAttr::Open && !matches!(a, TypeAttr::Swizzle(..)));
-        ty.attrs.extend(self.swizzle_numbers().map(TypeAttr::Swizzle));
+        // Swizzled tensors begin where their swizzle does.
+        ty.attrs.push(match self.swizzle_numbers() {
+            Some(swizzle) => TypeAttr::Swizzle(swizzle),
+            None => TypeAttr::Align(Expr::int(SHARED_ALIGN)),
+        });
         Some(())
     }
 
@@ -276,30 +332,60 @@ impl Boxes {
 
     /// What is done with each box of a tile that a block copies: `each` is given a view in the tensor map of this name, of which
     /// the first box of the tile is `at`, and one of the tile itself. Where blocks of a cluster copy a part each, boxes are those
-    /// of the block of this rank.
+    /// of the block of this rank in the iteration of this number.
     pub(in crate::schedule) fn each(
         &self,
         (map, at, tile): (&str, &[Vec<Expr>], &View),
-        rank: Option<&Expr>,
+        rank: Option<(&Expr, &Expr)>,
         names: &mut Names,
-        each: impl FnOnce(View, View) -> Stmt,
-    ) -> Stmt {
-        let rank = rank.cloned().unwrap_or_else(|| Expr::int(0));
+        mut each: impl FnMut(View, View) -> Stmt,
+    ) -> Vec<Stmt> {
         let own = self.own();
         let var = (own > 1).then(|| names.fresh("i"));
         let i = var.as_ref().map_or(Expr::int(0), Expr::name);
-        let (along, lines) = match self.share {
-            Share::All => (i, Expr::int(0)),
-            Share::Boxes(_) => (sum(times(rank, own), i), Expr::int(0)),
-            Share::Lines(_) => (i, rank),
+        let mut copy = |along: &Expr, line: Expr| {
+            let (index, own_view) = self.views(at, tile, along, line);
+            let stmt = each(View::of(map).then(ViewOp::Index(index)), own_view);
+            match &var {
+                None => stmt,
+                Some(var) => counted(var, (0, own), Unroll::Full, vec![stmt]),
+            }
         };
+        match (self.share, rank) {
+            (Share::Boxes(_), Some((rank, _))) => {
+                vec![copy(&sum(times(rank.clone(), own), i), Expr::int(0))]
+            }
+            (Share::Lines(slices), Some((rank, turn))) => {
+                let Slices { blocks, each, left, .. } = slices;
+                let of_all = (0..each).map(|j| copy(&i, plus(rank.clone(), j * blocks)));
+                let mut out: Vec<Stmt> = of_all.collect();
+                out.extend((0..left).map(|j| {
+                    let own = modulo(plus(turn.clone(), j), blocks);
+                    let slice = copy(&i, Expr::int(each * blocks + j));
+                    when(own, CmpOp::Eq, rank.clone(), vec![slice])
+                }));
+                out
+            }
+            _ => vec![copy(&i, Expr::int(0))],
+        }
+    }
+
+    /// The box of a tile with this number along its rows and this one across them: its coordinates in a tensor map, and the view of
+    /// the tile.
+    fn views(
+        &self,
+        at: &[Vec<Expr>],
+        tile: &View,
+        along: &Expr,
+        across: Expr,
+    ) -> (Vec<Option<Expr>>, View) {
         let first = at.len() - 2;
         let (row, line) = (first + self.row.0, first + 1 - self.row.0);
         let index = at.iter().enumerate().map(|(mode, terms)| {
             let own = terms.iter().cloned().reduce(sum).unwrap_or_else(|| Expr::int(0));
             Some(match mode {
                 _ if mode == row => sum(own, along.clone()),
-                _ if mode == line => sum(own, lines.clone()),
+                _ if mode == line => sum(own, across.clone()),
                 _ => own,
             })
         });
@@ -307,8 +393,8 @@ impl Boxes {
         let mut own_view = tile.clone();
         if self.extents_of_box() != self.extents {
             let sizes = self.extents_of_box().map(|n| Some(Expr::int(n))).to_vec();
-            let mut at = vec![Some(lines); 2];
-            at[self.row.0] = Some(along);
+            let mut at = vec![Some(across); 2];
+            at[self.row.0] = Some(along.clone());
             own_view = own_view.then(ViewOp::Tile(Tiler::Sizes(sizes))).then(ViewOp::Index(at));
         }
         if self.is_turned(index.len()) {
@@ -316,18 +402,12 @@ impl Boxes {
             index.swap(last - 1, last);
             own_view = own_view.then(ViewOp::Permute(vec![]));
         }
-        let stmt = each(View::of(map).then(ViewOp::Index(index)), own_view);
-        match var {
-            None => stmt,
-            Some(var) => counted(&var, (0, own), Unroll::Full, vec![stmt]),
-        }
+        (index, own_view)
     }
 }
 
 /// The mode of a tile in global memory whose elements are neighbors, where the others are whole units of 16 bytes apart.
 fn contiguous(p: &Program, t: TensorId, extents: [i64; 2], scalar: Scalar) -> Option<usize> {
-    /// Bits of the unit of strides.
-    const UNIT: i64 = 128;
     if p.buffer_of(t).memory != Some(Memory::Gl) || ops::extents(p, t)? != extents {
         return None;
     }

@@ -267,7 +267,7 @@ impl Write<'_> {
             return None;
         }
         let reach = if bulk.last.is_some() { depth - 1 } else { depth };
-        let around = self.around(bulk, (&var.text, body), depth, outside)?;
+        let around = self.around(bulk, (&var.text, start, body), depth, outside)?;
         let of = Steps { bulk, around: &around, var: &var.text, start, end, depth, reach };
 
         // Before the loop.
@@ -545,7 +545,7 @@ impl Write<'_> {
     fn around(
         &mut self,
         bulk: &Bulk,
-        (var, body): (&str, &Block),
+        (var, start, body): (&str, &Expr, &Block),
         depth: i64,
         outside: Option<&Outside<'_>>,
     ) -> Option<Around> {
@@ -589,6 +589,7 @@ impl Write<'_> {
             before.push(indices(&[&rank], View::of(&c.blocks).then(every)));
             Expr::name(rank)
         });
+        let turn = turns(Expr::name(var), start, bulk.step);
         let bar = staged(&out.full, &Expr::name(&out.stage));
         let bytes: i64 = bulk.rings.values().map(|r| r.boxes.bytes()).sum();
         out.copies.push(sync(SyncOp::MbarrierExpect, Some(bar.clone()), Some(Expr::int(bytes))));
@@ -632,13 +633,13 @@ impl Write<'_> {
                 }
             };
             let to = staged(&own_name, &Expr::name(&out.stage));
-            let rank = rank.as_ref().filter(|_| ring.multicast);
-            let (cluster, bar) = (out.cluster, bar.clone());
+            let rank = rank.as_ref().filter(|_| ring.multicast).map(|rank| (rank, &turn));
+            let (cluster, bar) = (out.cluster, &bar);
             let copies = ring.boxes.each((&map_name, &at, &to), rank, self.names, |from, to| {
                 let mut copy = Spec::new(SpecKind::Move);
                 copy.inputs = vec![Operand::View(from)];
                 copy.outputs = vec![to];
-                copy.attrs = vec![view("bar", bar)];
+                copy.attrs = vec![view("bar", bar.clone())];
                 if ring.multicast {
                     copy.attrs.push(number("multicast", (1 << cluster) - 1));
                 }
@@ -647,7 +648,7 @@ impl Write<'_> {
                 copy.attrs.extend(cache.or_else(|| ring.streamed.then(streamed)));
                 Stmt::new(StmtKind::Spec(copy))
             });
-            out.copies.push(copies);
+            out.copies.extend(copies);
             if !out.sources.contains(&whole.base.text) {
                 out.sources.push(whole.base.text.clone());
             }
