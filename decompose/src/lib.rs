@@ -347,7 +347,10 @@ fn attempt(
         }
     }
     let (mut written, alone) = schedule::consumers::apply(&written, &roles.producers, table);
-    warnings.extend(alone);
+    // Who has not asked for consumers is told nothing of what an instance asks for.
+    if asks_for_consumers(given.unwrap_or(module)) {
+        warnings.extend(alone);
+    }
     let atomic = generated.checked(&written)?;
     match fits(&atomic, table) {
         // A prologue has a tile of its own.
@@ -387,6 +390,14 @@ fn attempt(
 fn parents(module: &Module) -> BTreeMap<NodeKey, NodeId> {
     let stmts = Walk::new(&module.items).with_means().stmts();
     stmts.filter_map(|s| Some((s.id.key(), s.from?))).collect()
+}
+
+/// Whether a spec of a text says `consumers=`.
+fn asks_for_consumers(module: &Module) -> bool {
+    Walk::new(&module.items).stmts().any(|stmt| match &stmt.kind {
+        StmtKind::Spec(spec) => spec.attrs.iter().any(|a| a.key.text == "consumers"),
+        _ => false,
+    })
 }
 
 /// Statements whose parents are gone, as those of stages that replaced others, name what these were made from.

@@ -79,7 +79,7 @@ impl Report {
             .label(u.why.clone())
             .note(known)
             .help(format!(
-                "try the sizes that you launch it with: `carbyne simulate FILE {}{more}`",
+                "try the sizes that you launch it with: `carbyne simulate FILE --arch ARCH {}{more}`",
                 sizes.join(" ")
             ))
     }

@@ -72,6 +72,8 @@ pub enum Mismatch {
         want: i64,
         /// In the spec.
         found: i64,
+        /// Whether they are those of threads together, each of which has a part.
+        shared: bool,
     },
     /// A literal, which is one value, stands where the row takes several.
     Literal {
@@ -210,6 +212,11 @@ impl Mismatch {
                  tiles that the instruction's extents divide"
             ),
             Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
+            Mismatch::Values { operand, shared: true, .. } => {
+                format!(
+                    "write `.mine` behind operand {operand}, a thread's own values, or move it by all threads that share it"
+                )
+            }
             Mismatch::Values { operand, want, .. } => {
                 format!("give each thread {want} values of operand {operand}")
             }
@@ -274,8 +281,9 @@ impl fmt::Display for Mismatch {
                  written brings both factors to registers"
             ),
             Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
-            Mismatch::Values { operand, want, found } => {
-                write!(f, "operand {operand} has {want} values a thread, found {found}")
+            Mismatch::Values { operand, want, found, shared } => {
+                let of = if *shared { ", which threads share" } else { "" };
+                write!(f, "operand {operand} has {want} values a thread, found {found}{of}")
             }
             Mismatch::Literal { operand, want } => {
                 write!(f, "operand {operand} is {want} values of a thread, a literal is one")

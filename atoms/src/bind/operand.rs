@@ -26,10 +26,10 @@ pub(super) fn values(
     let want = n_scalars(p, t, operand);
     let size = facts.layout(t).size_in(&p.arena).ok();
     let found = size.and_then(Dim::as_const).unwrap_or(-1);
-    let private = p.tensors[t].dist.is_none();
-    match want == found && private {
+    let shared = p.tensors[t].dist.is_some();
+    match want == found && !shared {
         true => Ok(()),
-        false => Err(Mismatch::Values { operand: operand.name, want, found }),
+        false => Err(Mismatch::Values { operand: operand.name, want, found, shared }),
     }
 }
 

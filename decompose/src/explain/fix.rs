@@ -174,13 +174,14 @@ fn other_changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> V
             memory(site, src, view_of(site, atom, operand), want)
         }
         Mismatch::Threads { .. } => threads(site, atom),
-        Mismatch::Values { want, found, .. } => values(site, src, *want, *found),
+        Mismatch::Values { want, found, shared: false, .. } => values(site, src, *want, *found),
         Mismatch::Order { operand, .. } => order(site, src, view_of(site, atom, operand)),
         Mismatch::Align { operand, want, .. } => {
             align(site, src, view_of(site, atom, operand), *want)
         }
         Mismatch::Bulk(BulkMismatch::Cache(want)) => cache(site, want.as_str()),
-        Mismatch::Op { .. }
+        Mismatch::Values { shared: true, .. }
+        | Mismatch::Op { .. }
         | Mismatch::Arity { .. }
         | Mismatch::FromMemory { .. }
         | Mismatch::Literal { .. }

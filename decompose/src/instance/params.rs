@@ -316,7 +316,7 @@ fn enumerated(
     if habits {
         // What is pinned is not what it usually is.
         let pinned = |c: &&Compare| match &c.lhs.kind {
-            ExprKind::Name(name) => c.op == CmpOp::Eq && pins.values.iter().any(|(n, _)| n == name),
+            ExprKind::Name(name) => pins.values.iter().any(|(n, _)| n == name),
             _ => false,
         };
         conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(of));

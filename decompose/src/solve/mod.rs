@@ -164,7 +164,7 @@ pub(crate) fn solve(
         out.warnings.push(
             Diagnostic::warning(Code::Budget, p.specs[kernel].span, message)
                 .label("the best choice so far is taken; others were not looked at")
-                .help("raise `--budget`, or pin an atom or a layout in the text"),
+                .help("raise `--budget` of `carbyne decompose`, or pin an atom or a layout in the text"),
         );
     }
     if let Some(roles) = roles {

@@ -44,7 +44,7 @@ impl<'a> Solver<'a> {
                 Code::Budget,
                 self.kernel,
                 format!("no solution among the first {} choices", self.search.budget),
-                "raise `--budget`, or pin an atom or a layout in the text",
+                "raise `--budget` of `carbyne decompose`, or pin an atom or a layout in the text",
             );
         }
         self.failure.take().unwrap_or_else(|| {
