@@ -7,7 +7,7 @@
 
 use crate::atom::{Atom, Extent, OperandAccess, Visibility};
 use crate::missing;
-use crate::tensor_map::{NoMap, describe};
+use crate::tensor_map::{self, NoMap, describe};
 use carbyne_ir::ast::CacheHint;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};
@@ -240,6 +240,9 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
                 return Err(BulkMismatch::Modes { want: modes, found: map.sizes.len() });
             }
             describe(p, map).map_err(BulkMismatch::Map)?;
+            if *target == global {
+                tensor_map::stores(p, map).map_err(BulkMismatch::Map)?;
+            }
             let at = view.at.clone().ok_or(BulkMismatch::Box(true))?;
             Some((view.map, at))
         }

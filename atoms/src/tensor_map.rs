@@ -134,6 +134,13 @@ pub enum NoMap {
         /// Those of the mode.
         want: i64,
     },
+    /// Rows of the tensor end within the unit of 16 bytes that a box which is stored writes whole.
+    Ends {
+        /// Bytes of a row, as far as they are known.
+        bytes: String,
+        /// What would have to be stated of symbols for it to be a multiple, where that would do.
+        facts: Vec<Fact>,
+    },
     /// Bytes beyond 64 bits.
     Overflow,
 }
@@ -144,7 +151,7 @@ impl NoMap {
         match self {
             NoMap::Modes(_) => format!("make a map of 1 to {MOST_MODES} modes"),
             NoMap::Scalar(_) => "move it as a tensor of bytes".to_owned(),
-            NoMap::Unaligned { facts, .. } if !facts.is_empty() => {
+            NoMap::Unaligned { facts, .. } | NoMap::Ends { facts, .. } if !facts.is_empty() => {
                 format!("state `where {}`, if it is so", listed(facts))
             }
             NoMap::Unaligned { mode: None, .. } => {
@@ -166,6 +173,9 @@ impl NoMap {
             }
             NoMap::Span { want, .. } => {
                 format!("make the fastest extent of a box {want} bytes, or choose another swizzle")
+            }
+            NoMap::Ends { .. } => {
+                "store it by threads, or make the fastest extent a multiple of 16 bytes".to_owned()
             }
             NoMap::Overflow => "make the tensor smaller".to_owned(),
         }
@@ -196,6 +206,11 @@ impl fmt::Display for NoMap {
             NoMap::Span { row, want } => {
                 write!(f, "a row of a box has {row} bytes, the swizzle permutes rows of {want}")
             }
+            NoMap::Ends { bytes, .. } => write!(
+                f,
+                "rows of the tensor have {bytes} bytes, not known to be a multiple of {UNIT}, and what is stored is \
+                 written in whole units: behind the end of a row, too"
+            ),
             NoMap::Overflow => f.write_str("the map's bytes leave 64 bits"),
         }
     }
@@ -245,6 +260,26 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     let (extents, sizes) = (map.extents.clone(), map.sizes.clone());
     let (swizzle, promotion) = (mode.number, PROMOTION);
     Ok(MapDescription { data_type, offset, extents, strides, sizes, swizzle, promotion })
+}
+
+/// That boxes may be stored by a map: loads read zeros behind the last element of a row, but stores write the unit that it lies in
+/// whole, whatever lies there between the end of the row and the next one. PTX does not say so; it was measured on an H100, for
+/// elements of 1 to 8 bytes, with and without a swizzle.
+///
+/// # Errors
+/// [`NoMap::Ends`].
+pub fn stores(p: &Program, map: &TensorMap) -> Result<(), NoMap> {
+    let cx: &ExprArena = &p.arena;
+    let scalar = p.buffers[map.buffer].scalar;
+    let Some(row) = map.extents.first() else { return Ok(()) };
+    let row = cx.mul(*row, Dim::Const(scalar.bits() / 8)).map_err(|_| NoMap::Overflow)?;
+    match cx.divisor(row) % UNIT {
+        0 => Ok(()),
+        _ => {
+            let (bytes, facts) = (cx.display(row), missing::divided(p, UNIT, &[row]));
+            Err(NoMap::Ends { bytes, facts })
+        }
+    }
 }
 
 #[cfg(test)]

@@ -168,6 +168,10 @@ pub struct Options {
     /// Whether operations of loops stay in the order of the text, as they do where no modulo schedule is found. For tests.
     #[doc(hidden)]
     pub as_written: bool,
+    /// Instances that are not chosen, as `by=` names them: those whose blocks turned out to need more shared memory than there is,
+    /// once it was known what of it is used for one thing after another.
+    #[doc(hidden)]
+    pub left_out: Vec<String>,
 }
 
 impl Options {
@@ -355,7 +359,15 @@ fn attempt(
     match fits(&atomic, table) {
         // A prologue has a tile of its own.
         Err(_) if rotated => return other(Staging { rotated: false, ..staging }),
-        fits => fits?,
+        Err(errors) => {
+            let Some(left_out) = too_large(&atomic, table, &rankings, &options.left_out) else {
+                return Err(errors);
+            };
+            let options = &Options { left_out, ..options.clone() };
+            let next = attempt(given, module, src, table, options, unordered, Staging::ALL);
+            return next.map_err(|_| errors);
+        }
+        Ok(()) => {}
     }
     adopt(&mut written, module, &made);
     let origins = Origins::new(given.unwrap_or(module), module, &written);
@@ -690,6 +702,30 @@ fn fits(p: &Program, table: &AtomTable) -> Result<(), Diagnostics> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
+/// How many instances are left out, one after the other.
+const MOST_LEFT_OUT: usize = 16;
+
+/// The instances that are left out, and those that were chosen for kernels that need too much shared memory; none where there are none
+/// of these.
+fn too_large(
+    p: &Program,
+    table: &AtomTable,
+    rankings: &[Ranking],
+    left_out: &[String],
+) -> Option<Vec<String>> {
+    let large = |kernel: &&SpecId| {
+        smem::Arena::place(p, &smem::buffers(p, **kernel), table).is_err()
+    };
+    let names: Vec<&str> =
+        p.kernels.iter().filter(large).filter_map(|k| p.specs[*k].name.as_deref()).collect();
+    let of = |r: &&Ranking| names.contains(&r.kernel.trim_start_matches('@'));
+    let chosen = rankings.iter().filter(of).filter_map(|r| r.instances.first());
+    let more: Vec<String> =
+        chosen.map(|c| c.by.clone()).filter(|by| !left_out.contains(by)).collect();
+    let few = left_out.len() < MOST_LEFT_OUT;
+    (few && !more.is_empty()).then(|| [left_out, &more].concat())
+}
+
 /// Refuses a solution with a relation that does not hold, or that nothing vouches for.
 fn certified(p: &Program, solution: &Solution, table: &AtomTable) -> Result<(), Box<Diagnostic>> {
     let refuse = |code: Code, spec: SpecId, what: String, help: &str| {
@@ -983,6 +1019,7 @@ fn planned_once(
         machine: &machine,
         model: &model,
         strategies: &options.strategies,
+        left_out: &options.left_out,
         solve: &solve,
         plan: &plan_of,
     };

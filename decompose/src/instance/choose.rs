@@ -62,6 +62,8 @@ pub(crate) struct Choosing<'a> {
     pub machine: &'a Machine,
     pub model: &'a Model<'a>,
     pub strategies: &'a Strategies,
+    /// Instances that are not looked at.
+    pub left_out: &'a [String],
     /// Solves a module whose kernels have bodies; where that is asked for, accesses are ordered, too.
     pub solve: &'a dyn Fn(&Module, bool) -> Result<Trial, Diagnostics>,
     /// The module as it is, where numbers stand for its symbols in `module`.
@@ -549,6 +551,9 @@ impl Choosing<'_> {
                 return n;
             }
             let instance = Instance::of(m, numbers);
+            if !self.left_out.is_empty() && self.left_out.contains(&shown(&instance)) {
+                continue;
+            }
             match self.bound(&instance, stmt, executors, names, &mut alike) {
                 Ok(Bound { cycles, spills }) => {
                     hopeless = HOPELESS + 1;

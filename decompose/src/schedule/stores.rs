@@ -13,9 +13,10 @@ use crate::names::Names;
 use crate::places::inherit;
 use crate::solve::canonical;
 use crate::solve::ops::{self, WARP};
-use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_atoms::{AtomTable, Visibility, tensor_map};
 use carbyne_ir::ast::visit::{self, Rewriter, Walk};
 use carbyne_ir::ast::*;
+use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeSet, HashMap};
@@ -154,7 +155,7 @@ fn of_kernel(
         let Some(to) = p.specs[id].outputs.first() else { continue };
         let layouts = canonical::layouts(p, staged.buffer, &[]);
         let boxes = Boxes::of(p, *to, staged.extents, layouts).map(|b| b.widened().unwrap_or(b));
-        let Some(boxes) = boxes else { continue };
+        let Some(boxes) = boxes.filter(|_| ends_whole(p, *to)) else { continue };
         let free = own.iter().filter(|b| !taken.contains(*b) && last(p, body, **b) < staged.at);
         let ring = free.max_by_key(|b| bytes(p, p.buffers[**b].tensor)).copied();
         // In a loop they are needed again.
@@ -223,6 +224,16 @@ impl Staged {
         let (tile, writer) = (tile.node.key(), body[at].node.key());
         fits.then_some(Staged { buffer, extents, tile, at, writer, by })
     }
+}
+
+/// Whether rows of the tensor that a view is of end where units of the copy engine do: it writes the last one whole
+/// ([`tensor_map::stores`]).
+fn ends_whole(p: &Program, view: TensorId) -> bool {
+    let buffer = p.buffer_of(view);
+    let whole = p.tensors[buffer.tensor].concat();
+    let bytes = |extent: Dim| p.arena.divisor(extent).saturating_mul(buffer.scalar.bits()) / 8;
+    let mut rows = whole.leaves().into_iter().filter(|(_, stride)| *stride == Dim::Const(1));
+    rows.all(|(extent, _)| *extent == Dim::Const(1) || bytes(*extent) % tensor_map::UNIT == 0)
 }
 
 /// Where the last of the statements stands that touches a tensor.

@@ -230,6 +230,44 @@ fn small_products_whose_rows_begin_anywhere_in_lines_are_of_large_clusters() {
 }
 
 #[test]
+fn rows_that_end_within_a_unit_of_the_copy_engine_are_stored_by_threads() {
+    let product = |n: i64| {
+        format!(
+            "carbyne 2
+%A:[1000,1000].f16.GL
+%B:[(1000,{n}):(1,1000)].f16.GL
+%C:[(1000,{n}):(1000,1)].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32
+"
+        )
+    };
+    let table = sm_90a();
+    let text =
+        |n| decomposed(&product(n), &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec())).text;
+    let (whole, cut) = (text(1000), text(999));
+    assert!(whole.contains("cp.async.bulk.tensor.2d.global.shared"), "{whole}");
+    assert!(!cut.contains("cp.async.bulk.tensor.2d.global.shared"), "{cut}");
+    // It would write behind the ends of rows.
+    let edited = whole.replace("%C:[(1000,1000):(1000,1)]", "%C:[(1000,999):(1000,1)]");
+    let edited = edited.replace("%B:[(1000,1000):(1,1000)]", "%B:[(1000,999):(1,1000)]");
+    let errors = decomposed(&edited, &table).map(drop).expect_err("it is refused").into_vec();
+    let told = |d: &carbyne_ir::diag::Diagnostic| {
+        d.code == Code::AtomMismatch && d.label.contains("rows of the tensor have 1998 bytes")
+    };
+    assert!(errors.iter().any(told), "{errors:?}");
+}
+
+#[test]
+fn what_needs_too_much_memory_in_the_end_gives_way_to_the_next() {
+    // Rows of the result are stored by threads, for which its tile has shared memory of its own.
+    let src = product([253, 283, 1000], "@wgmma_tile_clusters[BM=64,BN=96,CL=4]");
+    let src = src.replace("%C:[253,283]", "%C:[(253,283):(1,256)]");
+    let src = src.replace("%A:[253,1000]", "%A:[(253,1000):(1,256)]");
+    let d = decomposed(&src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+    assert!(d.text.contains("ST=10, BAND=4, CL=4]"), "{}", d.text);
+}
+
+#[test]
 fn copies_of_factors_may_have_sizes_that_are_known_at_launch() {
     let src = "carbyne 2
 sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0 typical M=4095, N=4097, K=4104

@@ -254,7 +254,7 @@ fn known_simplifications() {
     e.is(e.div(tid, 256), "0");
     e.is(e.div(e.div(i, 4), 8), "i/32");
     e.is(e.rem(e.rem(i, 64), 8), "i % 8");
-    e.is(e.div(e.rem(i, 64), 8), "i/8%8");
+    e.is(e.div(e.rem(i, 64), 8), "i/8 % 8");
     let (low, high) = (e.rem(tid, 8), e.div(tid, 8));
     e.is(e.add(e.mul(high, 8), low), "tid");
     e.is(e.add(e.mul(e.rem(high, 2), 8), low), "tid % 16");
@@ -270,7 +270,7 @@ fn known_simplifications() {
     e.is(e.arena.ceil_div(m, Dim::Const(64)).unwrap(), "(M + 63)/64");
     let flat = e.add(e.mul(m, n), e.rem(i, n));
     e.is(e.div(flat, n), "M");
-    e.is(e.rem(flat, n), "i%N");
+    e.is(e.rem(flat, n), "i % N");
     e.is(e.add(e.mul(e.div(i, n), n), e.rem(i, n)), "i");
     e.is(e.mul(e.add(m, 1.into()), n), "N + M*N");
     e.is(e.arena.sub(i, e.mul(e.div(i, 8), 8)).unwrap(), "i % 8");
