@@ -93,6 +93,18 @@ pub(super) struct Domains {
     conditions: BTreeMap<BufferId, Edge>,
     /// Of the open loops: how many buffers there were before, and what operands had to hold in their bodies.
     asked: Vec<(usize, Vec<Asked>)>,
+    /// Their variables, and how many of them were open when a buffer was written whole.
+    loops: Vec<VarId>,
+    depths: BTreeMap<BufferId, usize>,
+}
+
+impl Domains {
+    /// The variable of the first loop that was begun since a buffer was written whole: what is combined with it in place may be another
+    /// iteration's.
+    fn first_loop(&self, buffer: BufferId) -> Option<VarId> {
+        let depth = self.depths.get(&buffer).copied().unwrap_or(0);
+        self.loops.get(depth).copied()
+    }
 }
 
 /// An operand whose elements outside of edges must hold a number.
@@ -339,12 +351,31 @@ impl Resolver {
         if accumulates {
             self.domains.numbers.remove(&buffer);
             self.domains.conditions.remove(&buffer);
-            if let Some(edges) = self.domains.edges.get_mut(&buffer) {
-                *edges = combined;
+            match combined.is_empty() {
+                true => drop(self.domains.edges.remove(&buffer)),
+                false => drop(self.domains.edges.insert(buffer, combined)),
             }
             return Ok(());
         }
-        let edges = self.edges_of_result(spec, to)?;
+        let mut edges = self.edges_of_result(spec, to)?;
+        let in_place = spec.inputs.iter().any(|operand| match operand {
+            Operand::View(view) => view.base.text == to.base.text,
+            Operand::Number(_) | Operand::Value(_) => false,
+        });
+        if !in_place {
+            let depth = self.domains.loops.len();
+            let known = self.domains.depths.entry(buffer).or_insert(depth);
+            if to.ops.is_empty() {
+                *known = depth;
+            }
+        } else if self.domains.first_loop(buffer).is_some() {
+            // Another iteration begins with what this one has made of it.
+            let before = self.domains.edges.get(&buffer).map_or(&[][..], |e| &e[..]);
+            for edge in &mut edges {
+                let same = before.iter().find(|e| e.is_same(edge));
+                edge.outside = edge.outside.filter(|_| same.is_some_and(|e| e.outside == edge.outside));
+            }
+        }
         let number = match (spec.kind, spec.inputs.first()) {
             (SpecKind::Init, Some(Operand::Number(n))) => n.text.parse::<f64>().ok(),
             _ => None,
@@ -382,45 +413,108 @@ impl Resolver {
         Ok(())
     }
 
-    /// The edges of a buffer whose elements are combined with others where they are: what elements outside hold then.
+    /// The edges of a buffer whose elements are combined with others where they are: its own, and those of what it is combined with.
+    /// Those that change from iteration to iteration are not its own: other iterations have others of its elements.
     fn edges_of_combined(
         &mut self,
         spec: &ast::Spec,
         to: &View,
         buffer: BufferId,
     ) -> Fallible<Vec<Edge>> {
-        let edges = self.domains.edges.get(&buffer).cloned().unwrap_or_default();
-        if edges.is_empty() {
-            return Ok(edges);
-        }
+        let before = self.domains.edges.get(&buffer).cloned().unwrap_or_default();
+        let number = self.domains.numbers.get(&buffer).copied();
+        let first_loop = self.domains.first_loop(buffer);
+        let (op, i) = match spec.kind {
+            SpecKind::Binary(op) => (Some(op), self.accumulated_input(spec, op)?.map_or(0, |(i, _)| i)),
+            SpecKind::Accumulate(AccumulateOp::Add) => (Some(BinaryOp::Add), 0),
+            SpecKind::Accumulate(AccumulateOp::Min) => (Some(BinaryOp::Min), 0),
+            SpecKind::Accumulate(AccumulateOp::Max) => (Some(BinaryOp::Max), 0),
+            _ => (None, 0),
+        };
         let sizes = self.sizes_of(to)?;
         let mut inputs: Vec<Vec<Edge>> = vec![];
         for i in 0..spec.inputs.len() {
-            let of = self.edges_of(spec, i)?;
-            inputs.push(of.into_iter().filter_map(|e| self.spread(e, &sizes)).collect());
+            inputs.push(self.edges_of(spec, i)?);
         }
+        let added = match op {
+            Some(_) => {
+                let own = inputs.get(i).cloned().unwrap_or_default();
+                own.into_iter().filter_map(|e| self.spread(e, &sizes)).collect()
+            }
+            None => self.edges_of_product(inputs.clone(), &sizes, to.span)?,
+        };
+        if !to.ops.is_empty() {
+            // The other parts stay what they were.
+            let mut parts = vec![];
+            before.iter().chain(&added).for_each(|e| {
+                let edge = Edge { outside: None, ..e.unclear() };
+                if !self.is_of(e, first_loop) {
+                    add_edge(&mut parts, edge);
+                }
+            });
+            return Ok(parts);
+        }
+        let spread: Vec<Vec<Edge>> = inputs
+            .into_iter()
+            .map(|edges| edges.into_iter().filter_map(|e| self.spread(e, &sizes)).collect())
+            .collect();
+        let added_number = self.number_of(spec.inputs.get(i));
         let mut out = vec![];
-        for edge in edges {
+        for edge in before {
+            let of_input = added.iter().find(|e| e.is_same(&edge)).and_then(|e| e.outside);
             let outside = match spec.kind {
-                SpecKind::Binary(_) if to.ops.is_empty() => {
-                    self.computed_outside(spec, &inputs, &edge)?
-                }
-                SpecKind::Accumulate(op) if to.ops.is_empty() => {
-                    let own = inputs.first().into_iter().flatten().find(|e| e.is_same(&edge));
-                    let number = self.number_of(spec.inputs.first());
-                    let op = match op {
-                        AccumulateOp::Add => BinaryOp::Add,
-                        AccumulateOp::Min => BinaryOp::Min,
-                        AccumulateOp::Max => BinaryOp::Max,
-                    };
-                    let added = number.or(own.and_then(|e| e.outside));
-                    edge.outside.zip(added).and_then(|(x, y)| of_binary(op, x, y))
-                }
+                SpecKind::Binary(_) => self.computed_outside(spec, &spread, &edge)?,
+                SpecKind::Accumulate(_) => op
+                    .zip(edge.outside.zip(added_number.or(of_input)))
+                    .and_then(|(op, (x, y))| of_binary(op, x, y)),
                 _ => None,
             };
+            // In a loop it is what it is after any number of iterations.
+            let outside = outside.filter(|_| first_loop.is_none() || outside == edge.outside);
+            out.push(Edge { outside, ..edge });
+        }
+        for edge in added {
+            if self.is_of(&edge, first_loop) || out.iter().any(|e| e.is_same(&edge)) {
+                continue;
+            }
+            let outside = op.zip(number.zip(edge.outside)).and_then(|(op, (x, y))| of_binary(op, x, y));
+            let outside = outside.filter(|_| first_loop.is_none() || outside == number);
             out.push(Edge { outside, ..edge });
         }
         Ok(out)
+    }
+
+    /// Whether an edge may be another one in another iteration of a loop, or of one in it.
+    fn is_of(&self, edge: &Edge, first_loop: Option<VarId>) -> bool {
+        let vars = [edge.offset, edge.extent].map(|d| self.p.arena.vars_of(d)).concat();
+        first_loop.is_some_and(|first| vars.iter().any(|v| *v >= first))
+    }
+
+    /// The edges of the product of two factors: those along modes that it has.
+    fn edges_of_product(
+        &self,
+        inputs: Vec<Vec<Edge>>,
+        sizes: &[Dim],
+        span: Span,
+    ) -> Fallible<Vec<Edge>> {
+        let mut inputs = inputs.into_iter();
+        let (a, b) = (inputs.next().unwrap_or_default(), inputs.next().unwrap_or_default());
+        let rank = sizes.len();
+        if rank < 2 {
+            return Ok(vec![]);
+        }
+        let mut found = vec![];
+        for (edges, contracted, own) in [(a, rank - 1, rank - 2), (b, rank - 2, rank - 1)] {
+            for mut edge in edges {
+                if edge.depends_on([contracted]) || edge.modes.len() != rank {
+                    continue;
+                }
+                let other = if own == rank - 2 { rank - 1 } else { rank - 2 };
+                edge.modes[other] = self.flat(sizes[other], span)?;
+                found.push(Edge { outside: None, ..edge });
+            }
+        }
+        Ok(found)
     }
 
     /// The number that an operand is, or that all its elements are.
@@ -477,7 +571,15 @@ impl Resolver {
                         edges.into_iter().filter_map(|e| self.spread(e, &rank_and_sizes)).collect()
                     })
                     .collect();
+                // Who chooses by coordinates says what counts where it is not known what there is.
+                let chooses = spec.kind == SpecKind::Select
+                    && self
+                        .buffer_of_whole(spec.inputs.first())
+                        .is_some_and(|c| self.domains.conditions.contains_key(&c));
                 for edge in spread.iter().flatten() {
+                    if chooses && edge.modes.is_empty() {
+                        continue;
+                    }
                     let outside = self.computed_outside(spec, &spread, edge)?;
                     add_edge(&mut found, Edge { outside, ..edge.clone() });
                 }
@@ -490,26 +592,7 @@ impl Resolver {
                 let kept = edges.into_iter().filter(|e| !e.depends_on(axes.iter().copied()));
                 Ok(kept.filter_map(|e| reduced(e, &axes, kept_rank)).collect())
             }
-            SpecKind::MatMulSet => {
-                let mut inputs = inputs.into_iter();
-                let (a, b) = (inputs.next().unwrap_or_default(), inputs.next().unwrap_or_default());
-                let rank = rank_and_sizes.len();
-                if rank < 2 {
-                    return Ok(vec![]);
-                }
-                let mut found = vec![];
-                for (edges, contracted, own) in [(a, rank - 1, rank - 2), (b, rank - 2, rank - 1)] {
-                    for mut edge in edges {
-                        if edge.depends_on([contracted]) || edge.modes.len() != rank {
-                            continue;
-                        }
-                        let other = if own == rank - 2 { rank - 1 } else { rank - 2 };
-                        edge.modes[other] = self.flat(rank_and_sizes[other], to.span)?;
-                        found.push(Edge { outside: None, ..edge });
-                    }
-                }
-                Ok(found)
-            }
+            SpecKind::MatMulSet => self.edges_of_product(inputs, &rank_and_sizes, to.span),
             SpecKind::Accumulate(_)
             | SpecKind::MatMul
             | SpecKind::Shfl(_)
@@ -794,14 +877,18 @@ impl Resolver {
     }
 
     /// Begins a loop.
-    pub(super) fn begin_loop(&mut self) {
+    pub(super) fn begin_loop(&mut self, var: VarId) {
         self.domains.asked.push((self.p.buffers.len(), vec![]));
+        self.domains.loops.push(var);
     }
 
     /// Ends it: what a later iteration reads of an earlier one must hold what was asked of the first, and edges that depend
     /// on the loop's variable mean nothing behind it.
     pub(super) fn end_loop(&mut self, var: VarId) -> Fallible<()> {
         let Some((buffers, asked)) = self.domains.asked.pop() else { return Ok(()) };
+        self.domains.loops.pop();
+        let open = self.domains.loops.len();
+        self.domains.depths.values_mut().for_each(|depth| *depth = open.min(*depth));
         let cx = &self.p.arena;
         let mut changed = None;
         for one in &asked {
@@ -809,10 +896,14 @@ impl Resolver {
             let before = usize::from(one.buffer) < buffers;
             let apart =
                 |e: &Edge| one.modes.as_ref().is_some_and(|m| !e.depends_on(m.iter().copied()));
+            // Where a Select stands before, it does not matter what they hold.
+            let chosen =
+                |e: &Edge| one.edges.iter().any(|o| o.is_same(e) && o.outside != Some(one.number));
             let holds = |e: &Edge| {
                 e.outside == Some(one.number)
                     || one.edges.contains(e)
                     || one.own.iter().any(|o| o.is_same(e))
+                    || chosen(e)
                     || apart(e)
             };
             if before && !now.iter().all(holds) {

@@ -518,7 +518,7 @@ impl Resolver {
         let bound = self.bind(Sigil::Index, var, Binding::Index(dim));
         let outside = self.holds.len();
         let below = self.stays_below_end(dim, bounds.1);
-        self.begin_loop();
+        self.begin_loop(id);
         let (body, block) = self.block(body);
         let followed = self.end_loop(id);
         self.holds.truncate(outside);
