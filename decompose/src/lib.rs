@@ -713,9 +713,8 @@ fn too_large(
     rankings: &[Ranking],
     left_out: &[String],
 ) -> Option<Vec<String>> {
-    let large = |kernel: &&SpecId| {
-        smem::Arena::place(p, &smem::buffers(p, **kernel), table).is_err()
-    };
+    let large =
+        |kernel: &&SpecId| smem::Arena::place(p, &smem::buffers(p, **kernel), table).is_err();
     let names: Vec<&str> =
         p.kernels.iter().filter(large).filter_map(|k| p.specs[*k].name.as_deref()).collect();
     let of = |r: &&Ranking| names.contains(&r.kernel.trim_start_matches('@'));

@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(rounded(100, &UNITS, true), [128]);
         assert_eq!(rounded(1000, &UNITS, true), [1024]);
         assert_eq!(rounded(4097, &UNITS, true), [4160, 4224, 4352]);
-        assert_eq!(rounded(1000, &SHORT_UNITS, true), [1024, 1120, 1152]);
+        assert_eq!(rounded(1000, &SHORT_UNITS, true), [1008, 1024, 1120, 1152]);
         assert_eq!(rounded(50257, &WIDE, true), [50304, 50432, 51200]);
         assert_eq!(rounded(20000, &WIDE, false), [20000, 20032, 20224, 20480]);
         assert_eq!(rounded(5120, &WIDE, false), [5120]);

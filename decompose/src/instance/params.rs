@@ -314,9 +314,12 @@ fn enumerated(
     }
     conditions.extend(strategy.conditions.iter().map(of));
     if habits {
-        // What is pinned is not what it usually is.
+        // What is pinned need not be what it usually is.
         let pinned = |c: &&Compare| match &c.lhs.kind {
-            ExprKind::Name(name) => pins.values.iter().any(|(n, _)| n == name),
+            ExprKind::Name(name) => pins.values.iter().any(|(n, value)| {
+                let usual = || eval(&c.rhs, given).is_some_and(|rhs| holds(c.op, *value, rhs));
+                n == name && (c.op == CmpOp::Eq || !usual())
+            }),
             _ => false,
         };
         conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(of));

@@ -203,7 +203,12 @@ fn fits(
         row.n_values() * row.elem.scalars_per_unit(p.scalar_of(*t)).unwrap_or(1) != n
     }) || values % n != 0
     {
-        return Err(Mismatch::Values { operand: rows[0].name, want: n, found: values, shared: false });
+        return Err(Mismatch::Values {
+            operand: rows[0].name,
+            want: n,
+            found: values,
+            shared: false,
+        });
     }
     // All operands have one layout here: a row that brings elements to other places needs two.
     let order = |row: &AtomOperand, t: &TensorId| {
@@ -226,7 +231,12 @@ fn fits(
     for (i, d) in out.v.iter().enumerate() {
         let taken = gcd(left, d.extent);
         if left > 1 && taken != left.min(d.extent) {
-            return Err(Mismatch::Values { operand: rows[0].name, want: n, found: d.extent, shared: false });
+            return Err(Mismatch::Values {
+                operand: rows[0].name,
+                want: n,
+                found: d.extent,
+                shared: false,
+            });
         }
         if taken > 1 && inputs.iter().any(|input| input.registers[i].is_none()) {
             return Err(Mismatch::Order {

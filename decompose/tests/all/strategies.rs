@@ -1,6 +1,7 @@
 //! Kernel-level Moves and Reductions: what the strategies write computes what the specs mean.
 
 use crate::support::{decomposed, run, run_random, sm_80};
+use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
 use carbyne_ir::diag::Code;
 
@@ -80,5 +81,32 @@ fn what_has_no_strategy_says_why() {
         let src = format!("carbyne 1\n{src}\n");
         let e = decomposed(&src, &sm_80()).expect_err("refused").into_vec();
         assert_eq!(e[0].code, code, "{src}{e:?}");
+    }
+}
+
+/// Columns that a product has not do not meet those that it has, in whatever is computed of its rows.
+#[test]
+fn reductions_behind_products_leave_out_what_is_not_there() {
+    let chains = [
+        "%e = exp(%t)\n  %C = cast(%e / sum(%e, axis=1), f16)",
+        "%e = exp(%t - max(%t, axis=1))\n  %C = cast(%e / sum(%e, axis=1), f16)",
+        "%e = -(%t * %t) - 1.0\n  %C = cast(%e - max(%e, axis=1), f16)",
+    ];
+    for table in [sm_80(), AtomTable::new("sm_90a".parse().expect("an architecture"))] {
+        for (chain, [m, n, k]) in chains.iter().zip([[64, 120, 64], [100, 93, 70], [60, 200, 40]]) {
+            let src = format!(
+                "carbyne 2
+%A:[{m},{k}].f16.GL
+%B:[{k},{n}].f16.GL
+%C:[{m},{n}].f16.GL
+Spec @g (%A, %B) -> (%C) means {{
+  %t = matmul(%A, %B, acc=f32)
+  {chain}
+}}
+"
+            );
+            let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
+            run_random(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
+        }
     }
 }

@@ -373,7 +373,8 @@ impl Resolver {
             let before = self.domains.edges.get(&buffer).map_or(&[][..], |e| &e[..]);
             for edge in &mut edges {
                 let same = before.iter().find(|e| e.is_same(edge));
-                edge.outside = edge.outside.filter(|_| same.is_some_and(|e| e.outside == edge.outside));
+                edge.outside =
+                    edge.outside.filter(|_| same.is_some_and(|e| e.outside == edge.outside));
             }
         }
         let number = match (spec.kind, spec.inputs.first()) {
@@ -425,7 +426,9 @@ impl Resolver {
         let number = self.domains.numbers.get(&buffer).copied();
         let first_loop = self.domains.first_loop(buffer);
         let (op, i) = match spec.kind {
-            SpecKind::Binary(op) => (Some(op), self.accumulated_input(spec, op)?.map_or(0, |(i, _)| i)),
+            SpecKind::Binary(op) => {
+                (Some(op), self.accumulated_input(spec, op)?.map_or(0, |(i, _)| i))
+            }
             SpecKind::Accumulate(AccumulateOp::Add) => (Some(BinaryOp::Add), 0),
             SpecKind::Accumulate(AccumulateOp::Min) => (Some(BinaryOp::Min), 0),
             SpecKind::Accumulate(AccumulateOp::Max) => (Some(BinaryOp::Max), 0),
@@ -477,7 +480,8 @@ impl Resolver {
             if self.is_of(&edge, first_loop) || out.iter().any(|e| e.is_same(&edge)) {
                 continue;
             }
-            let outside = op.zip(number.zip(edge.outside)).and_then(|(op, (x, y))| of_binary(op, x, y));
+            let outside =
+                op.zip(number.zip(edge.outside)).and_then(|(op, (x, y))| of_binary(op, x, y));
             let outside = outside.filter(|_| first_loop.is_none() || outside == number);
             out.push(Edge { outside, ..edge });
         }

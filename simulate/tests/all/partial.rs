@@ -1,6 +1,6 @@
 //! Tiles that reach over the end of a mode: what lies outside reads as zero and is not written, whoever accesses it.
 
-use crate::support::{bad_with, good};
+use crate::support::{bad_with, good, run};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::{Array, Inputs, Options, Report};
@@ -510,7 +510,8 @@ const STEPS: [&str; 9] = [
 
 fn chain_steps() -> impl Strategy<Value = (i64, usize, bool, Vec<ChainStep>)> {
     let step = (0..STEPS.len(), -2i8..=2, any::<bool>(), proptest::option::of(any::<bool>()));
-    let step = step.prop_map(|(op, number, in_place, wide)| ChainStep { op, number, in_place, wide });
+    let step =
+        step.prop_map(|(op, number, in_place, wide)| ChainStep { op, number, in_place, wide });
     (1i64..=64, 0usize..3, any::<bool>(), prop::collection::vec(step, 1..5))
 }
 
@@ -587,4 +588,150 @@ fn what_is_combined_in_place_is_left_out_outside() {
             good(&text, &with(&[], &[]));
         }
     }
+}
+
+/// Accumulators that begin as constants end where the tiles end that they are made of; what is chosen by coordinates is chosen.
+#[test]
+fn accumulators_end_where_their_tiles_do() {
+    for (what, text) in [
+        (
+            "columns that a product of partial tiles has not",
+            "carbyne 2
+
+%A:[16,40].f16.GL
+%B:[40,13].f16.GL
+%Y:[16,1].f32.GL
+
+Spec @k <<<#grid:[1], #cta:[32]>>> (%A, %B) -> (%Y) means {
+  %Y = sum(exp(matmul(%A, %B)), axis=1)
+} {
+  %c:[16,16].f32 = 0
+  for (k = 0; k < 3; k += 1) {
+    Move (%A.tile([16,16])[0, k]) -> (%a:SH)
+    Move (%B.tile([16,16])[k, 0]) -> (%b:SH)
+    MatMul (%a, %b) -> (%c)
+  }
+  %Y = sum(exp(%c), axis=1)
+}
+",
+        ),
+        (
+            "a number with which a tile is combined in place",
+            "carbyne 2
+
+%X:[13,32].f32.GL
+%Y:[1,16].f32.GL
+
+Spec @k <<<#grid:[1], #cta:[64]>>> (%X) -> (%Y) means {
+  %v2 = %X[_, 0..16] * %X[_, 0..16]
+  %Y = min(%v2, axis=0)
+} {
+  %a:[16,16].f32 = 0
+  %x = move(%X.tile([16,16])[0, 0])
+  %a = %a + %x * %x
+  %Y.tile([1,16])[0, 0] = min(%a, axis=0)
+}
+",
+        ),
+        (
+            "maxima of tiles, combined from iteration to iteration",
+            "carbyne 2
+
+%X:[40,13].f32.GL
+%Y:[1,1].f32.GL
+
+Spec @k <<<#grid:[1], #cta:[32]>>> (%X) -> (%Y) means {
+  %c = max(%X, axis=0)
+  %Y = sum(%c, axis=1)
+} {
+  %c:[1,16].f32 = -inf
+  for (k = 0; k < 3; k += 1) {
+    %x = move(%X.tile([16,16])[k, 0])
+    %c = max(%c, max(%x, axis=0))
+  }
+  %Y = sum(%c, axis=1)
+}
+",
+        ),
+        (
+            "parts of a tile, chosen by hand",
+            "carbyne 2
+
+%X:[16,13].f32.GL
+%Y:[16,1].f32.GL
+
+Spec @k <<<#grid:[1], #cta:[32]>>> (%X) -> (%Y) means {
+  %Y = sum(exp(%X), axis=1)
+} {
+  Allocate %s:[16,16].f32.SH{?}
+  for (q = 0; q < 2; q += 1) {
+    %s.tile([16,8])[0, q] = exp(%X.tile([16,8])[0, q])
+  }
+  %t = select(%s.iota(1) < 13, %s, 0.0)
+  %Y = sum(%t, axis=1)
+}
+",
+        ),
+        (
+            "branches, chosen by hand",
+            "carbyne 2
+
+%X:[16,13].f32.GL
+%Y:[16,1].f32.GL
+
+Spec @k <<<#grid:[@i < 2], #cta:[32]>>> (%X) -> (%Y) means {
+  %v = select(%X.iota(0) < 8, %X + 1.0, %X * 3.0)
+  %Y = max(%v, axis=1)
+} {
+  %x = move(%X.tile([8,16])[@i, 0])
+  %v = %x + 0.0
+  if (@i == 0) {
+    %v = %v + 1.0
+  } else {
+    %v = %v * 3.0
+  }
+  %Y.tile([8,1])[@i, 0] = max(select(%v.iota(1) < 13, %v, -inf), axis=1)
+}
+",
+        ),
+        (
+            "a tile in shared memory, carried through a loop",
+            "carbyne 2
+
+%X:[16,13].f32.GL
+%Y:[16,13].f32.GL
+
+Spec @k <<<#grid:[1], #cta:[32]>>> (%X) -> (%Y) means {
+  %a = %X - max(%X, axis=1)
+  %c = %a - max(%a, axis=1)
+  %Y = %c + 0.0
+} {
+  Move (%X.tile([16,16])[0, 0]) -> (%x:SH)
+  for (k = 0; k < 2; k += 1) {
+    %x = %x - max(%x, axis=1)
+  }
+  %Y.tile([16,16])[0, 0] = %x + 0.0
+}
+",
+        ),
+    ] {
+        let wrong = run(text, &with(&[], &[])).err();
+        assert!(wrong.is_none(), "{what}: {wrong:?}");
+    }
+    // Sums of tiles that differ from iteration to iteration are of all elements.
+    let sums = "carbyne 2
+%X:[16,40].f32.GL
+%Y:[16,1].f32.GL
+Spec @k <<<#grid:[1], #cta:[32]>>> (%X) -> (%Y) means {
+  %Y = sum(%X, axis=1)
+} {
+  %a:[16,16].f32 = 0
+  for (k = 0; k < 3; k += 1) {
+    %x = move(%X.tile([16,16])[0, k])
+    %a = %a + %x
+  }
+  %Y = sum(%a, axis=1)
+}
+";
+    good(sums, &with(&[], &[]));
 }
