@@ -166,14 +166,14 @@ pub(crate) fn enumerate(
     given: &Numbers,
     pins: &Pins,
 ) -> Result<Enumerated, Unpinned> {
-    let usual = enumerated(def, strategy, given, pins, Habits::All)?;
+    let usual = enumerated(def, strategy, given, pins, true)?;
     // Where pins alone exclude what is usual, another match may have it.
     let none = || {
         let free = Pins { values: vec![], attrs: vec![], ..pins.clone() };
-        enumerated(def, strategy, given, &free, Habits::All).map(|all| all.instances.is_empty())
+        enumerated(def, strategy, given, &free, true).map(|all| all.instances.is_empty())
     };
     match usual.instances.is_empty() && !strategy.habits.is_empty() && none()? {
-        true => enumerated(def, strategy, given, pins, Habits::None),
+        true => enumerated(def, strategy, given, pins, false),
         false => Ok(Enumerated { usual: !strategy.habits.is_empty(), ..usual }),
     }
 }
@@ -198,11 +198,7 @@ pub(crate) fn unusual(
     pins: &Pins,
     usual: &[Numbers],
 ) -> Result<Enumerated, Unpinned> {
-    // What is pinned need not be what it usually is; the others are, where they can be.
-    let mut all = enumerated(def, strategy, given, pins, Habits::ButPinned)?;
-    if all.instances.is_empty() {
-        all = enumerated(def, strategy, given, pins, Habits::None)?;
-    }
+    let mut all = enumerated(def, strategy, given, pins, false)?;
     let usual: BTreeSet<&Numbers> = usual.iter().collect();
     all.instances.retain(|i| !usual.contains(i));
     Ok(all)
@@ -224,9 +220,7 @@ pub(crate) fn tried(def: &Def, e: &Expr, known: &Numbers) -> Vec<i64> {
 pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins) -> String {
     let Some(strategy) = def.strategy.as_deref() else { return String::new() };
     let most = |all: &Enumerated| all.ended.iter().max_by_key(|(_, n)| *n).map(|(c, _)| c.clone());
-    for (habits, what) in
-        [(Habits::None, "no values satisfy"), (Habits::All, "not tried, as it is not usual:")]
-    {
+    for (habits, what) in [(false, "no values satisfy"), (true, "not tried, as it is not usual:")] {
         match enumerated(def, strategy, given, pins, habits) {
             Ok(all) if all.instances.is_empty() => {
                 return match most(&all) {
@@ -265,22 +259,13 @@ pub(crate) fn unsatisfied(def: &Def, given: &Numbers, condition: &str) -> String
     }
 }
 
-/// What of that which usually holds is asked for.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Habits {
-    All,
-    /// All but what is said of a parameter alone whose value is pinned to another.
-    ButPinned,
-    None,
-}
-
 /// The same, with what usually holds, or without.
 fn enumerated(
     def: &Def,
     strategy: &Strategy,
     given: &Numbers,
     pins: &Pins,
-    habits: Habits,
+    habits: bool,
 ) -> Result<Enumerated, Unpinned> {
     let mut conditions: Vec<Condition> = vec![];
     let of = |c: &Compare| Condition {
@@ -328,13 +313,10 @@ fn enumerated(
         conditions.push(pinned("by", Expr::name(name), *n));
     }
     conditions.extend(strategy.conditions.iter().map(of));
-    if habits != Habits::None {
-        // What is pinned need not be what it usually is.
+    if habits {
+        // What is pinned is not what it usually is.
         let pinned = |c: &&Compare| match &c.lhs.kind {
-            ExprKind::Name(name) => pins.values.iter().any(|(n, value)| {
-                let usual = || eval(&c.rhs, given).is_some_and(|rhs| holds(c.op, *value, rhs));
-                n == name && (c.op == CmpOp::Eq || habits == Habits::ButPinned && !usual())
-            }),
+            ExprKind::Name(name) => c.op == CmpOp::Eq && pins.values.iter().any(|(n, _)| n == name),
             _ => false,
         };
         conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(of));

@@ -232,7 +232,7 @@ fn ends_whole(p: &Program, view: TensorId) -> bool {
     let buffer = p.buffer_of(view);
     let whole = p.tensors[buffer.tensor].concat();
     let bytes = |extent: Dim| p.arena.divisor(extent).saturating_mul(buffer.scalar.bits()) / 8;
-    let mut rows = whole.leaves().into_iter().filter(|(_, stride)| *stride == Dim::Const(1));
+    let mut rows = whole.leaves().iter().filter(|(_, stride)| *stride == Dim::Const(1));
     rows.all(|(extent, _)| *extent == Dim::Const(1) || bytes(*extent) % tensor_map::UNIT == 0)
 }
 
