@@ -262,6 +262,11 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     Ok(MapDescription { data_type, offset, extents, strides, sizes, swizzle, promotion })
 }
 
+/// Whether rows of so many elements are known to end with whole units, as those must that boxes are stored to ([`stores`]).
+pub fn ends_whole(cx: &ExprArena, row: Dim, scalar: Scalar) -> bool {
+    cx.divisor(row).saturating_mul(scalar.bits()) / 8 % UNIT == 0
+}
+
 /// That boxes may be stored by a map: loads read zeros behind the last element of a row, but stores write the unit that it lies in
 /// whole, whatever lies there between the end of the row and the next one. PTX does not say so; it was measured on an H100, for
 /// elements of 1 to 8 bytes, with and without a swizzle.
@@ -272,14 +277,11 @@ pub fn stores(p: &Program, map: &TensorMap) -> Result<(), NoMap> {
     let cx: &ExprArena = &p.arena;
     let scalar = p.buffers[map.buffer].scalar;
     let Some(row) = map.extents.first() else { return Ok(()) };
-    let row = cx.mul(*row, Dim::Const(scalar.bits() / 8)).map_err(|_| NoMap::Overflow)?;
-    match cx.divisor(row) % UNIT {
-        0 => Ok(()),
-        _ => {
-            let (bytes, facts) = (cx.display(row), missing::divided(p, UNIT, &[row]));
-            Err(NoMap::Ends { bytes, facts })
-        }
+    let bytes = cx.mul(*row, Dim::Const(scalar.bits() / 8)).map_err(|_| NoMap::Overflow)?;
+    if ends_whole(cx, *row, scalar) {
+        return Ok(());
     }
+    Err(NoMap::Ends { bytes: cx.display(bytes), facts: missing::divided(p, UNIT, &[bytes]) })
 }
 
 #[cfg(test)]

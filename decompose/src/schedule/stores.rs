@@ -226,14 +226,14 @@ impl Staged {
     }
 }
 
-/// Whether rows of the tensor that a view is of end where units of the copy engine do: it writes the last one whole
-/// ([`tensor_map::stores`]).
+/// Whether the copy engine may store to the tensor that a view is of: it writes the last unit of a row whole.
 fn ends_whole(p: &Program, view: TensorId) -> bool {
     let buffer = p.buffer_of(view);
     let whole = p.tensors[buffer.tensor].concat();
-    let bytes = |extent: Dim| p.arena.divisor(extent).saturating_mul(buffer.scalar.bits()) / 8;
     let mut rows = whole.leaves().iter().filter(|(_, stride)| *stride == Dim::Const(1));
-    rows.all(|(extent, _)| *extent == Dim::Const(1) || bytes(*extent) % tensor_map::UNIT == 0)
+    rows.all(|(extent, _)| {
+        *extent == Dim::Const(1) || tensor_map::ends_whole(&p.arena, *extent, buffer.scalar)
+    })
 }
 
 /// Where the last of the statements stands that touches a tensor.

@@ -91,11 +91,18 @@ pub(super) struct Domains {
     largest: BTreeMap<BufferId, BufferId>,
     /// Buffers that say of each element whether it is inside of an edge.
     conditions: BTreeMap<BufferId, Edge>,
-    /// Of the open loops: how many buffers there were before, and what operands had to hold in their bodies.
-    asked: Vec<(usize, Vec<Asked>)>,
-    /// Their variables, and how many of them were open when a buffer was written whole.
-    loops: Vec<VarId>,
+    loops: Vec<OpenLoop>,
+    /// How many loops were open when a buffer was written whole.
     depths: BTreeMap<BufferId, usize>,
+}
+
+/// A loop whose body is being resolved.
+struct OpenLoop {
+    var: VarId,
+    /// How many buffers there were before.
+    buffers: usize,
+    /// What operands had to hold in the body.
+    asked: Vec<Asked>,
 }
 
 impl Domains {
@@ -103,7 +110,7 @@ impl Domains {
     /// iteration's.
     fn first_loop(&self, buffer: BufferId) -> Option<VarId> {
         let depth = self.depths.get(&buffer).copied().unwrap_or(0);
-        self.loops.get(depth).copied()
+        self.loops.get(depth).map(|open| open.var)
     }
 }
 
@@ -546,9 +553,9 @@ impl Resolver {
         };
         let buffer = self.p.tensors[t].buffer;
         let edges = self.domains.edges.get(&buffer).cloned().unwrap_or_default();
-        if let Some(asked) = self.domains.asked.last_mut() {
+        if let Some(open) = self.domains.loops.last_mut() {
             let modes = meet.filter(|_| view.ops.is_empty()).cloned();
-            asked.1.push(Asked {
+            open.asked.push(Asked {
                 buffer,
                 edges,
                 own: own.to_vec(),
@@ -882,15 +889,16 @@ impl Resolver {
 
     /// Begins a loop.
     pub(super) fn begin_loop(&mut self, var: VarId) {
-        self.domains.asked.push((self.p.buffers.len(), vec![]));
-        self.domains.loops.push(var);
+        let buffers = self.p.buffers.len();
+        self.domains.loops.push(OpenLoop { var, buffers, asked: vec![] });
     }
 
     /// Ends it: what a later iteration reads of an earlier one must hold what was asked of the first, and edges that depend
     /// on the loop's variable mean nothing behind it.
-    pub(super) fn end_loop(&mut self, var: VarId) -> Fallible<()> {
-        let Some((buffers, asked)) = self.domains.asked.pop() else { return Ok(()) };
-        self.domains.loops.pop();
+    pub(super) fn end_loop(&mut self) -> Fallible<()> {
+        let Some(OpenLoop { var, buffers, asked }) = self.domains.loops.pop() else {
+            return Ok(());
+        };
         let open = self.domains.loops.len();
         self.domains.depths.values_mut().for_each(|depth| *depth = open.min(*depth));
         let cx = &self.p.arena;
@@ -926,8 +934,8 @@ impl Resolver {
                 *edges = all;
             }
         }
-        if let Some(outer) = self.domains.asked.last_mut() {
-            outer.1.extend(asked);
+        if let Some(outer) = self.domains.loops.last_mut() {
+            outer.asked.extend(asked);
         }
         let Some((buffer, at)) = changed else { return Ok(()) };
         let name = &self.p.buffers[buffer].name;

@@ -520,7 +520,7 @@ impl Resolver {
         let below = self.stays_below_end(dim, bounds.1);
         self.begin_loop(id);
         let (body, block) = self.block(body);
-        let followed = self.end_loop(id);
+        let followed = self.end_loop();
         self.holds.truncate(outside);
         self.scopes.leave();
         bound?;

@@ -6,6 +6,7 @@ use crate::names::Names;
 use crate::schedule::turns::{count, modulo, plus, sum, times};
 use crate::solve::ops;
 use crate::solve::tv::{join, mode};
+use carbyne_atoms::tensor_map;
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::{Layout, Swizzle};
@@ -174,11 +175,11 @@ const NARROW: i64 = 256;
 /// What boxes in shared memory begin at multiples of, in bytes (PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk.tensor).
 const SHARED_ALIGN: i64 = 128;
 /// Bits of the unit of strides, and of what a box without a swizzle has rows of.
-const UNIT: i64 = 128;
+const UNIT: i64 = 8 * tensor_map::UNIT;
 /// Lines after which every swizzle begins anew.
 const SWIZZLED_LINES: i64 = 8;
 /// Extents of a box, at most (PTX ISA, Tensor Size, Traversal Stride and Bounding Box).
-const MOST_OF_BOX: i64 = 256;
+const MOST_OF_BOX: i64 = tensor_map::MOST_BOX;
 
 impl Boxes {
     /// Those of a tile in global memory, in one of the layouts.
