@@ -72,15 +72,15 @@ pub enum SwizzleMode {
     B128,
 }
 
-/// The function that composes a descriptor in CUDA C++: of the start address, [`Descriptor::leading`],
-/// [`Descriptor::stride`] and [`SwizzleMode::code`]. `shared_address` converts a pointer for PTX.
+/// The function that composes a descriptor in CUDA C++: of the start address in shared memory, [`Descriptor::leading`],
+/// [`Descriptor::stride`] and [`SwizzleMode::code`].
 pub const CUDA_FUNCTION: &str = "\
 // A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
 // stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
 // 2 of 64, 3 of 32.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
-    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
-  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+    unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }";
 

@@ -104,6 +104,17 @@ impl Lowering<'_> {
         }
     }
 
+    /// The address of that element of shared memory as PTX takes it: `shared_address(a, i)`, or `shared_address(a)` of the first.
+    /// What is added to the array's own address is added in 32 bits: added to a pointer, NVRTC keeps it in 64.
+    pub(super) fn shared_address(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
+        self.helpers.insert(Helper::SharedAddress);
+        let array = Expr::name(s.name.clone());
+        Ok(Expr::call("shared_address", match self.position(s, offset)? {
+            Expr::Int(0) => vec![array],
+            i => vec![array, i],
+        }))
+    }
+
     /// The index in the array of the scalar at `offset`.
     pub(super) fn position(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         let packed = Dim::Const(s.storage.packed);

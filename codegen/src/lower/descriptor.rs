@@ -39,9 +39,9 @@ impl Lowering<'_> {
         Ok(Described { stored, at: tensor.offset, scalar, descriptor })
     }
 
-    /// `matrix_descriptor(&a[64 * k], 16, 1024, 1)`, or with `+ 2 * i` behind it where `i` counts a loop that is written out.
+    /// `matrix_descriptor(shared_address(a, 64 * k), 16, 1024, 1)`, or with `+ 2 * i` behind it where `i` counts a loop that is written out.
     pub(super) fn descriptor_of(&mut self, d: &Described) -> Fallible<Expr> {
-        self.helpers.extend([Helper::SharedAddress, Helper::MatrixDescriptor]);
+        self.helpers.insert(Helper::MatrixDescriptor);
         // What loops that are written out add is a constant, in the units of the field that comes lowest.
         let units = |d: Dim, bits: i64| {
             let all = self.p.arena.mul(d, Dim::Const(bits)).ok()?;
@@ -50,7 +50,7 @@ impl Lowering<'_> {
         };
         let parts = self.written_out(d.at);
         let parts = parts.and_then(|(part, rest)| Some((units(part, d.scalar.bits())?, rest)));
-        let start = self.address(&d.stored, parts.map_or(d.at, |(_, rest)| rest))?;
+        let start = self.shared_address(&d.stored, parts.map_or(d.at, |(_, rest)| rest))?;
         let Descriptor { leading, stride, swizzle, .. } = d.descriptor;
         let mode = swizzle.code() as i64;
         let args = [start, Expr::Int(leading), Expr::Int(stride), Expr::Int(mode)];

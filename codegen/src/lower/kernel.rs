@@ -115,9 +115,10 @@ __device__ __forceinline__ T floor_mod(T a, T b) {
             }
             Helper::SharedAddress => {
                 "\
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }"
             }
             Helper::MatrixDescriptor => carbyne_atoms::descriptor::CUDA_FUNCTION,

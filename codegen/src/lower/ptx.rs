@@ -6,7 +6,6 @@
 
 use super::Lowering;
 use super::access::Values;
-use super::kernel::Helper;
 use super::leaf::{Filled, named, number};
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
@@ -205,13 +204,11 @@ impl Lowering<'_> {
         let Some(&first) = v.at.first() else {
             return Err(errors::valueless(&v.text));
         };
-        let address = self.address(&v.stored, first)?;
         Ok(match v.stored.memory {
-            Memory::Sh => {
-                self.helpers.insert(Helper::SharedAddress);
-                ("r".to_owned(), Expr::call("shared_address", [address]))
+            Memory::Sh => ("r".to_owned(), self.shared_address(&v.stored, first)?),
+            Memory::Gl | Memory::Rf | Memory::Ix | Memory::Pm => {
+                ("l".to_owned(), self.address(&v.stored, first)?)
             }
-            Memory::Gl | Memory::Rf | Memory::Ix | Memory::Pm => ("l".to_owned(), address),
         })
     }
 }

@@ -16,7 +16,9 @@ use super::bulk::{meeting, met};
 use super::roles::Producer;
 use super::roles::parted::{needed, operands};
 use super::turns::{modulo, plus, referred, staged, sum};
-use crate::build::{barrier, define_threads, dims, indices, plain, sync, within, word};
+use crate::build::{
+    barrier, block, define_threads, dims, indices, plain, sync, when, within, word,
+};
 use crate::names::Names;
 use crate::solve::ops::WARP;
 use carbyne_atoms::{AtomOp, AtomTable, limits};
@@ -186,7 +188,7 @@ impl Kernel<'_> {
     fn written(mut self, stmts: &[Stmt]) -> Option<(Vec<Stmt>, i64)> {
         let p = self.producer;
         let (mut head, mut own) = self.sorted(stmts)?;
-        let loops = self.copies(stmts)?;
+        let mut loops = self.copies(stmts)?;
         let (blocks, cta) = (View::of(&p.exec.0), View::of(&p.exec.1));
         let turns = match &p.outer {
             Some(_) if p.consumers > 1 => self.turns(&mut own),
@@ -229,9 +231,30 @@ impl Kernel<'_> {
             }
         }
         let together = p.cluster.0 > 1;
-        let fence = if together { SyncOp::FenceMbarrierInit } else { SyncOp::FenceAsync };
-        init.push(sync(fence, None, None));
-        head.push(within(&exec(&lead), vec![], barriers, init));
+        let early = if together { early(&mut loops) } else { None };
+        let fences = [
+            together.then_some(SyncOp::FenceMbarrierInit),
+            (!together || early.is_some()).then_some(SyncOp::FenceAsync),
+        ];
+        init.extend(fences.into_iter().flatten().map(|fence| sync(fence, None, None)));
+        let mut read = vec![];
+        if let Some(copies) = early {
+            // Of whom a map is, the definitions of the head say.
+            let of = |map: &View| {
+                head.iter().find_map(|s| match &s.kind {
+                    StmtKind::DataDef { name, view, .. } if name.text == map.base.text => {
+                        Some(View::of(&view.base.text))
+                    }
+                    _ => None,
+                })
+            };
+            let (maps, rings) = operands(std::slice::from_ref(&copies));
+            read = maps.iter().filter_map(of).collect();
+            let rings = rings.into_iter().filter(|v| p.rings.contains(&v.base.text));
+            barriers.extend(rings);
+            init.push(copies);
+        }
+        head.push(within(&exec(&lead), read, barriers, init));
         head.extend(met(together));
 
         // The producer.
@@ -453,6 +476,44 @@ impl Kernel<'_> {
         by.threads.insert(self.producer.exec.1.clone(), each.to_owned());
         by.in_place(stmts).ok()
     }
+}
+
+/// What a producer need not wait for other blocks of its cluster for: the copies of its first iteration that go to its own
+/// block alone. They are taken out of its loop. None where there are none, or where the iterations are those of loops around.
+fn early(loops: &mut [Stmt]) -> Option<Stmt> {
+    let [Stmt { kind: StmtKind::For { var, start, end, step, body, .. }, .. }] = loops else {
+        return None;
+    };
+    let waits = |s: &Stmt| matches!(s.kind, StmtKind::Sync { op: SyncOp::MbarrierWait, .. });
+    let alone = |s: &Stmt| match &s.kind {
+        StmtKind::Sync { op: SyncOp::MbarrierExpect, .. } => true,
+        StmtKind::Spec(spec) => !spec.attrs.iter().any(|a| a.key.text == "multicast"),
+        _ => false,
+    };
+    let first = body.stmts.iter().position(waits)?;
+    let (own, others): (Vec<Stmt>, Vec<Stmt>) =
+        body.stmts.split_off(first + 1).into_iter().partition(alone);
+    let copies = own.iter().any(|s| matches!(s.kind, StmtKind::Spec(_)));
+    let mut once = None;
+    if copies {
+        let named = body.stmts[..first].iter().cloned();
+        let next = sum(start.clone(), step.clone());
+        once = Some(Stmt::new(StmtKind::For {
+            var: var.clone(),
+            start: start.clone(),
+            end: Expr::bin(BinOp::Min, end.clone(), next),
+            step: step.clone(),
+            unroll: Unroll::Default,
+            stages: None,
+            body: block(named.chain(own.iter().cloned()).collect()),
+        }));
+        let var = Expr::name(&var.text);
+        body.stmts.push(when(start.clone(), CmpOp::Lt, var, own));
+    } else {
+        body.stmts.extend(own);
+    }
+    body.stmts.extend(others);
+    once
 }
 
 /// Takes away what an elected thread copies for the group that it is in.
