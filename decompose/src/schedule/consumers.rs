@@ -493,27 +493,23 @@ fn early(loops: &mut [Stmt]) -> Option<Stmt> {
     let first = body.stmts.iter().position(waits)?;
     let (own, others): (Vec<Stmt>, Vec<Stmt>) =
         body.stmts.split_off(first + 1).into_iter().partition(alone);
-    let copies = own.iter().any(|s| matches!(s.kind, StmtKind::Spec(_)));
-    let mut once = None;
-    if copies {
-        let named = body.stmts[..first].iter().cloned();
-        let next = sum(start.clone(), step.clone());
-        once = Some(Stmt::new(StmtKind::For {
-            var: var.clone(),
-            start: start.clone(),
-            end: Expr::bin(BinOp::Min, end.clone(), next),
-            step: step.clone(),
-            unroll: Unroll::Default,
-            stages: None,
-            body: block(named.chain(own.iter().cloned()).collect()),
-        }));
-        let var = Expr::name(&var.text);
-        body.stmts.push(when(start.clone(), CmpOp::Lt, var, own));
-    } else {
-        body.stmts.extend(own);
+    if !own.iter().any(|s| matches!(s.kind, StmtKind::Spec(_))) {
+        body.stmts.extend(own.into_iter().chain(others));
+        return None;
     }
+    let named = body.stmts[..first].iter().chain(&own).cloned();
+    let once = StmtKind::For {
+        var: var.clone(),
+        start: start.clone(),
+        end: Expr::bin(BinOp::Min, end.clone(), sum(start.clone(), step.clone())),
+        step: step.clone(),
+        unroll: Unroll::Default,
+        stages: None,
+        body: block(named.collect()),
+    };
     body.stmts.extend(others);
-    once
+    body.stmts.push(when(start.clone(), CmpOp::Lt, Expr::name(&var.text), own));
+    Some(Stmt::new(once))
 }
 
 /// Takes away what an elected thread copies for the group that it is in.

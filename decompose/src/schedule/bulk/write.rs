@@ -593,6 +593,8 @@ impl Write<'_> {
         let bar = staged(&out.full, &Expr::name(&out.stage));
         let bytes: i64 = bulk.rings.values().map(|r| r.boxes.bytes()).sum();
         out.copies.push(sync(SyncOp::MbarrierExpect, Some(bar.clone()), Some(Expr::int(bytes))));
+        // What other blocks wait for goes first.
+        let (mut shared, mut alone) = (vec![], vec![]);
         for own in &body.stmts {
             let Some(ring) = bulk.rings.get(&own.id.key()) else { continue };
             let StmtKind::Allocate { name, ty } = &own.kind else { return None };
@@ -648,13 +650,18 @@ impl Write<'_> {
                 copy.attrs.extend(cache.or_else(|| ring.streamed.then(streamed)));
                 Stmt::new(StmtKind::Spec(copy))
             });
-            out.copies.extend(copies);
+            match ring.multicast {
+                true => shared.extend(copies),
+                false => alone.extend(copies),
+            }
             if !out.sources.contains(&whole.base.text) {
                 out.sources.push(whole.base.text.clone());
             }
             out.rings.push(own_name.clone());
             out.renamed.push((name.text.clone(), own_name));
         }
+        out.copies.append(&mut shared);
+        out.copies.append(&mut alone);
         for name in [&out.full, &out.empty] {
             before.push(plain(name, &[depth], Scalar::Mbarrier, Memory::Sh));
         }
