@@ -4,9 +4,10 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.
@@ -39,13 +40,13 @@ ampere_gemm_roles(
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&full[1])), "r"(32)
+        : "r"(shared_address(full, 1)), "r"(32)
         : "memory");
     // line 37: mbarrier.init
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&full[2])), "r"(32)
+        : "r"(shared_address(full, 2)), "r"(32)
         : "memory");
     // line 38: mbarrier.init
     asm volatile(
@@ -57,13 +58,13 @@ ampere_gemm_roles(
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&empty[1])), "r"(8)
+        : "r"(shared_address(empty, 1)), "r"(8)
         : "memory");
     // line 38: mbarrier.init
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&empty[2])), "r"(8)
+        : "r"(shared_address(empty, 2)), "r"(8)
         : "memory");
   }
   __syncthreads();  // line 40
@@ -80,7 +81,7 @@ ampere_gemm_roles(
           "@!complete bra again;\n"
           "}\n"
           :
-          : "r"(shared_address(&empty[stage])), "r"(phase)
+          : "r"(shared_address(empty, stage)), "r"(phase)
           : "memory");
       {  // line 48: Move (view of %A) -> (view of %As)
         const int r = tid / 8 - 32;  // line 50
@@ -91,7 +92,7 @@ ampere_gemm_roles(
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(&As[stage * 8192 + swizzle<3, 3, 3>(i * 256 + r * 64 + v * 8)])),
+              : "r"(shared_address(As, stage * 8192 + swizzle<3, 3, 3>(i * 256 + r * 64 + v * 8))),
                 "l"(&A[bm * 32768 + i * 1024 + r * 256 + k * 64 + v * 8])
               : "memory");
         }
@@ -104,7 +105,7 @@ ampere_gemm_roles(
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(&Bs[stage * 16384 + swizzle<3, 3, 5>(i * 256 + v * 8)])),
+              : "r"(shared_address(Bs, stage * 16384 + swizzle<3, 3, 5>(i * 256 + v * 8))),
                 "l"(&B[k * 32768 + i * 512 + bn * 256 + v * 8])
               : "memory");
         }
@@ -113,7 +114,7 @@ ampere_gemm_roles(
       asm volatile(
           "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n"
           :
-          : "r"(shared_address(&full[stage]))
+          : "r"(shared_address(full, stage))
           : "memory");
       stage += 1;
       if (stage == 3) {
@@ -147,7 +148,7 @@ ampere_gemm_roles(
           "@!complete bra again;\n"
           "}\n"
           :
-          : "r"(shared_address(&full[stage])), "r"(turn)
+          : "r"(shared_address(full, stage)), "r"(turn)
           : "memory");
       #pragma unroll 1
       for (int s = 0; s < 4; s += 1) {  // line 92
@@ -161,8 +162,9 @@ ampere_gemm_roles(
               "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(a_u32[i * 4]), "=r"(a_u32[i * 4 + 1]), "=r"(a_u32[i * 4 + 2]),
                 "=r"(a_u32[i * 4 + 3])
-              : "r"(shared_address(&As[stage * 8192 + wm * 4096 + i * 1024 +
-                            swizzle<3, 3, 3>(row * 64 + s * 16 + half_1 * 8)]))
+              : "r"(shared_address(As,
+                        stage * 8192 + wm * 4096 + i * 1024 + swizzle<3, 3, 3>(row * 64 + s * 16 +
+                            half_1 * 8)))
               : "memory");
         }
         // line 105: Move (view of %Bs) -> (%b)
@@ -173,8 +175,9 @@ ampere_gemm_roles(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(b_u32[j * 4]), "=r"(b_u32[j * 4 + 1]), "=r"(b_u32[j * 4 + 2]),
                 "=r"(b_u32[j * 4 + 3])
-              : "r"(shared_address(&Bs[stage * 16384 + s * 4096 + swizzle<3, 3, 5>(row * 256 +
-                                wn * 64 + j * 16 + half_1 * 8)]))
+              : "r"(shared_address(Bs,
+                        stage * 16384 + s * 4096 + swizzle<3, 3, 5>(row * 256 + wn * 64 + j * 16 +
+                            half_1 * 8)))
               : "memory");
         }
         // line 113: MatMul (%a, %b) -> (%c)
@@ -202,7 +205,7 @@ ampere_gemm_roles(
             "mbarrier.arrive.shared::cta.b64 state, [%0];\n"
             "}\n"
             :
-            : "r"(shared_address(&empty[stage]))
+            : "r"(shared_address(empty, stage))
             : "memory");
       }
       stage += 1;

@@ -4,9 +4,10 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.
@@ -67,7 +68,7 @@ attention_causal(
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&k[swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8)])),
+            : "r"(shared_address(k, swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8))),
               "l"(&K[b * 8388608 + h * 524288 + s_4 * 8192 + i_2 * 1024 + tid * 8])
             : "memory");
       }
@@ -78,7 +79,7 @@ attention_causal(
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&v[swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8)])),
+            : "r"(shared_address(v, swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8))),
               "l"(&V[b * 8388608 + h * 524288 + s_4 * 8192 + i_2 * 1024 + tid * 8])
             : "memory");
       }
@@ -96,7 +97,7 @@ attention_causal(
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&k[(t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
+            : "r"(shared_address(k, (t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8))),
               "l"(&K_next[i_2 * 1024])
             : "memory");
       }
@@ -107,7 +108,7 @@ attention_causal(
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&v[(t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
+            : "r"(shared_address(v, (t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8))),
               "l"(&V_next[i_2 * 1024])
             : "memory");
       }
@@ -133,8 +134,9 @@ attention_causal(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_5_u32[i_2 * 4]), "=r"(r_5_u32[i_2 * 4 + 1]), "=r"(r_5_u32[i_2 * 4 + 2]),
               "=r"(r_5_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&k[t % 2 * 8192 + i_2 % 4 * 2048 + (tid / 16) % 2 * 1024 +
-                          swizzle<3, 3, 4>(tid % 8 * 128 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
+            : "r"(shared_address(k,
+                      t % 2 * 8192 + i_2 % 4 * 2048 + (tid / 16) % 2 * 1024 +
+                      swizzle<3, 3, 4>(tid % 8 * 128 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)))
             : "memory");
       }
       // line 122: MatMul (%q, %r_5) -> (%all)
@@ -310,8 +312,9 @@ attention_causal(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
               "=r"(r_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(&v[t % 2 * 8192 + i_2 / 8 * 2048 +
-                          swizzle<3, 3, 4>(tid % 16 * 128 + i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
+            : "r"(shared_address(v,
+                      t % 2 * 8192 + i_2 / 8 * 2048 + swizzle<3, 3, 4>(tid % 16 * 128 +
+                          i_2 % 8 * 16 + (tid / 16) % 2 * 8)))
             : "memory");
       }
       // line 323: MatMul (%half, %r_3) -> (%o)

@@ -4,17 +4,18 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
 // stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
 // 2 of 64, 3 of 32.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
-    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
-  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+    unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
@@ -93,9 +94,9 @@ attention_causal(
     asm volatile(
         "cp.async.cg.shared.global [%0], [%1], 16;\n"
         :
-        : "r"(shared_address(&k_2[swizzle<3, 3, 3>((tid / 8) % 2 * 4096 + i_4 * 512 +
-                          tid / 16 * 64 + tid % 8 * 8)])),
-          "l"(&K[b * 8388608 + h * 524288 + i_4 * 1024 + tid * 8])
+        : "r"(shared_address(k_2,
+                  swizzle<3, 3, 3>((tid / 8) % 2 * 4096 + i_4 * 512 + tid / 16 * 64 +
+                      tid % 8 * 8))), "l"(&K[b * 8388608 + h * 524288 + i_4 * 1024 + tid * 8])
         : "memory");
   }
   asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 70
@@ -138,7 +139,7 @@ attention_causal(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[1])), "r"(1)
+          : "r"(shared_address(full, 1)), "r"(1)
           : "memory");
       // line 84: mbarrier.init
       asm volatile(
@@ -150,7 +151,7 @@ attention_causal(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[1])), "r"(4)
+          : "r"(shared_address(empty, 1)), "r"(4)
           : "memory");
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 85
       for (int s_4 = 0; s_4 < 2; s_4 += 1) {  // line 86
@@ -159,7 +160,7 @@ attention_causal(
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
-              : "r"(shared_address(&full[s_4])), "r"(32768)
+              : "r"(shared_address(full, s_4)), "r"(32768)
               : "memory");
           #pragma unroll
           for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 89
@@ -168,8 +169,8 @@ attention_causal(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
                 :
-                : "r"(shared_address(&k[s_4 * 8192 + i_2 * 4096])), "l"(&mK), "r"(i_2 * 64),
-                  "r"(min(i, s_4 + 1) * 64), "r"(h), "r"(b), "r"(shared_address(&full[s_4]))
+                : "r"(shared_address(k, s_4 * 8192 + i_2 * 4096)), "l"(&mK), "r"(i_2 * 64),
+                  "r"(min(i, s_4 + 1) * 64), "r"(h), "r"(b), "r"(shared_address(full, s_4))
                 : "memory");
           }
           #pragma unroll
@@ -179,8 +180,8 @@ attention_causal(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
                 :
-                : "r"(shared_address(&v[s_4 * 8192 + i_3 * 4096])), "l"(&mV), "r"(i_3 * 64),
-                  "r"(s_4 * 64), "r"(h), "r"(b), "r"(shared_address(&full[s_4]))
+                : "r"(shared_address(v, s_4 * 8192 + i_3 * 4096)), "l"(&mV), "r"(i_3 * 64),
+                  "r"(s_4 * 64), "r"(h), "r"(b), "r"(shared_address(full, s_4))
                 : "memory");
           }
         }
@@ -221,7 +222,7 @@ attention_causal(
           "+f"(all[30]), "+f"(all[31])
         : "r"(q_u32[kk * 4]), "r"(q_u32[kk * 4 + 1]), "r"(q_u32[kk * 4 + 2]),
           "r"(q_u32[kk * 4 + 3]),
-          "l"(matrix_descriptor(&k_2[kk / 4 * 4096 + kk % 4 * 16], 16, 1024, 1))
+          "l"(matrix_descriptor(shared_address(k_2, kk / 4 * 4096 + kk % 4 * 16), 16, 1024, 1))
         : "memory");
   }
   asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 127
@@ -297,7 +298,7 @@ attention_causal(
         "@!complete bra again;\n"
         "}\n"
         :
-        : "r"(shared_address(&full[t % 2])), "r"((t / 2) % 2)
+        : "r"(shared_address(full, t % 2)), "r"((t / 2) % 2)
         : "memory");
     // line 203: Init (0) -> (%all)
     #pragma unroll
@@ -325,7 +326,8 @@ attention_causal(
             "+f"(all[27]), "+f"(all[28]), "+f"(all[29]), "+f"(all[30]), "+f"(all[31])
           : "r"(q_u32[kk * 4]), "r"(q_u32[kk * 4 + 1]), "r"(q_u32[kk * 4 + 2]),
             "r"(q_u32[kk * 4 + 3]),
-            "l"(matrix_descriptor(&k[t % 2 * 8192], 16, 1024, 1) + (kk / 4 * 512 + kk % 4 * 2))
+            "l"(matrix_descriptor(shared_address(k, t % 2 * 8192), 16, 1024, 1) + (kk / 4 * 512 +
+                kk % 4 * 2))
           : "memory");
     }
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 218
@@ -418,7 +420,7 @@ attention_causal(
             "+f"(o[62]), "+f"(o[63])
           : "r"(half_1_u32[kk * 4]), "r"(half_1_u32[kk * 4 + 1]), "r"(half_1_u32[kk * 4 + 2]),
             "r"(half_1_u32[kk * 4 + 3]),
-            "l"(matrix_descriptor(&v[t % 2 * 8192], 8192, 1024, 1) + kk * 128)
+            "l"(matrix_descriptor(shared_address(v, t % 2 * 8192), 8192, 1024, 1) + kk * 128)
           : "memory");
     }
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 313
@@ -532,7 +534,7 @@ attention_causal(
         asm volatile(
             "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
             :
-            : "r"(shared_address(&empty[t % 2])), "r"(1)
+            : "r"(shared_address(empty, t % 2)), "r"(1)
             : "memory");
       }
     }
@@ -559,13 +561,13 @@ attention_causal(
               "@!complete bra again;\n"
               "}\n"
               :
-              : "r"(shared_address(&empty[t % 2])), "r"((t / 2) % 2)
+              : "r"(shared_address(empty, t % 2)), "r"((t / 2) % 2)
               : "memory");
           // line 420: mbarrier.expect
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
-              : "r"(shared_address(&full[t % 2])), "r"(32768)
+              : "r"(shared_address(full, t % 2)), "r"(32768)
               : "memory");
           #pragma unroll
           for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 421
@@ -574,8 +576,8 @@ attention_causal(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
                 :
-                : "r"(shared_address(&k[t % 2 * 8192 + i_2 * 4096])), "l"(&mK), "r"(i_2 * 64),
-                  "r"(min(i, t + 3) * 64), "r"(h), "r"(b), "r"(shared_address(&full[t % 2]))
+                : "r"(shared_address(k, t % 2 * 8192 + i_2 * 4096)), "l"(&mK), "r"(i_2 * 64),
+                  "r"(min(i, t + 3) * 64), "r"(h), "r"(b), "r"(shared_address(full, t % 2))
                 : "memory");
           }
           #pragma unroll
@@ -585,8 +587,8 @@ attention_causal(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
                 :
-                : "r"(shared_address(&v[t % 2 * 8192 + i_3 * 4096])), "l"(&mV), "r"(i_3 * 64),
-                  "r"(t * 64 + 128), "r"(h), "r"(b), "r"(shared_address(&full[t % 2]))
+                : "r"(shared_address(v, t % 2 * 8192 + i_3 * 4096)), "l"(&mV), "r"(i_3 * 64),
+                  "r"(t * 64 + 128), "r"(h), "r"(b), "r"(shared_address(full, t % 2))
                 : "memory");
           }
         }

@@ -1,9 +1,10 @@
 // bulk_copy, line 19: UnaryPointwise.neg (%A) -> (%B)
 // sm_90a: grid 4, block 128, dynamic shared memory 6168 bytes
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -25,13 +26,13 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&full[1])), "r"(1)
+        : "r"(shared_address(full, 1)), "r"(1)
         : "memory");
     // line 31: mbarrier.init
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&full[2])), "r"(1)
+        : "r"(shared_address(full, 2)), "r"(1)
         : "memory");
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 32
     for (int k = 0; k < 2; k += 1) {  // line 33
@@ -39,15 +40,15 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
       asm volatile(
           "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
           :
-          : "r"(shared_address(&full[k])), "r"(2048)
+          : "r"(shared_address(full, k)), "r"(2048)
           : "memory");
       // line 35: cp.async.bulk.shared.global
       asm volatile(
           "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
           "[%0], [%1], %2, [%3];\n"
           :
-          : "r"(shared_address(&stage[k * 512])), "l"(&A[b * 4096 + k * 512]), "r"(2048),
-            "r"(shared_address(&full[k]))
+          : "r"(shared_address(stage, k * 512)), "l"(&A[b * 4096 + k * 512]), "r"(2048),
+            "r"(shared_address(full, k))
           : "memory");
     }
   }
@@ -63,15 +64,15 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
         asm volatile(
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
             :
-            : "r"(shared_address(&full[stage_1])), "r"(2048)
+            : "r"(shared_address(full, stage_1)), "r"(2048)
             : "memory");
         // line 45: cp.async.bulk.shared.global
         asm volatile(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
             "[%0], [%1], %2, [%3];\n"
             :
-            : "r"(shared_address(&stage[stage_1 * 512])), "l"(&A[b * 4096 + min(k + 2, 7) * 512]),
-              "r"(2048), "r"(shared_address(&full[stage_1]))
+            : "r"(shared_address(stage, stage_1 * 512)), "l"(&A[b * 4096 + min(k + 2, 7) * 512]),
+              "r"(2048), "r"(shared_address(full, stage_1))
             : "memory");
       }
     }
@@ -84,7 +85,7 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
         "@!complete bra again;\n"
         "}\n"
         :
-        : "r"(shared_address(&full[stage_2])), "r"(phase)
+        : "r"(shared_address(full, stage_2)), "r"(phase)
         : "memory");
     // line 53
     *reinterpret_cast<uint4*>(x) = *reinterpret_cast<uint4*>(&stage[stage_2 * 512 + t * 4]);
@@ -101,7 +102,7 @@ bulk_copy(const float* __restrict__ A, float* __restrict__ B) {
       asm volatile(
           "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
           :
-          : "l"(&B[b * 4096 + k * 512]), "r"(shared_address(&stage[stage_2 * 512])), "r"(2048)
+          : "l"(&B[b * 4096 + k * 512]), "r"(shared_address(stage, stage_2 * 512)), "r"(2048)
           : "memory");
       asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 62
     }

@@ -4,17 +4,18 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
 // stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
 // 2 of 64, 3 of 32.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
-    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
-  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+    unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
@@ -99,19 +100,19 @@ gemm_hopper(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[1])), "r"(1)
+          : "r"(shared_address(full, 1)), "r"(1)
           : "memory");
       // line 38: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[2])), "r"(1)
+          : "r"(shared_address(full, 2)), "r"(1)
           : "memory");
       // line 38: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[3])), "r"(1)
+          : "r"(shared_address(full, 3)), "r"(1)
           : "memory");
       // line 39: mbarrier.init
       asm volatile(
@@ -123,19 +124,19 @@ gemm_hopper(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[1])), "r"(8)
+          : "r"(shared_address(empty, 1)), "r"(8)
           : "memory");
       // line 39: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[2])), "r"(8)
+          : "r"(shared_address(empty, 2)), "r"(8)
           : "memory");
       // line 39: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[3])), "r"(8)
+          : "r"(shared_address(empty, 3)), "r"(8)
           : "memory");
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 40
       for (int s = 0; s < 3; s += 1) {  // line 41
@@ -143,15 +144,15 @@ gemm_hopper(
         asm volatile(
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
             :
-            : "r"(shared_address(&full[s])), "r"(49152)
+            : "r"(shared_address(full, s)), "r"(49152)
             : "memory");
         // line 43: cp.async.bulk.tensor.2d.shared.global
         asm volatile(
             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
             "[%0], [%1, {%2, %3}], [%4];\n"
             :
-            : "r"(shared_address(&a[s * 8192])), "l"(&mA), "r"(s * 64), "r"(bm * 128),
-              "r"(shared_address(&full[s]))
+            : "r"(shared_address(a, s * 8192)), "l"(&mA), "r"(s * 64), "r"(bm * 128),
+              "r"(shared_address(full, s))
             : "memory");
         // line 44: cp.async.bulk.tensor.2d.shared.global.evict_first
         asm volatile(
@@ -162,8 +163,8 @@ gemm_hopper(
             "[%0], [%1, {%2, %3}], [%4], policy;\n"
             "}\n"
             :
-            : "r"(shared_address(&b[s * 16384])), "l"(&mB), "r"(s * 64), "r"(bn * 256),
-              "r"(shared_address(&full[s]))
+            : "r"(shared_address(b, s * 16384)), "l"(&mB), "r"(s * 64), "r"(bn * 256),
+              "r"(shared_address(full, s))
             : "memory");
       }
     }
@@ -179,7 +180,7 @@ gemm_hopper(
         "@!complete bra again;\n"
         "}\n"
         :
-        : "r"(shared_address(&full[k % 4])), "r"(k / 4)
+        : "r"(shared_address(full, k % 4)), "r"(k / 4)
         : "memory");
     {  // line 54: MatMul (view of %a, view of %b) -> (%c)
       const int g = threadIdx.x / 128;  // line 56
@@ -220,8 +221,9 @@ gemm_hopper(
               "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
               "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
               "+f"(c[127])
-            : "l"(matrix_descriptor(&a[k % 4 * 8192 + g * 4096], 16, 1024, 1) + kk * 2),
-              "l"(matrix_descriptor(&b[k % 4 * 16384], 16, 1024, 1) + kk * 2)
+            : "l"(matrix_descriptor(shared_address(a, k % 4 * 8192 + g * 4096), 16, 1024, 1) +
+                  kk * 2),
+              "l"(matrix_descriptor(shared_address(b, k % 4 * 16384), 16, 1024, 1) + kk * 2)
             : "memory");
       }
       asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 64
@@ -245,7 +247,7 @@ gemm_hopper(
         asm volatile(
             "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
             :
-            : "r"(shared_address(&empty[(k + 3) % 4])), "r"(1)
+            : "r"(shared_address(empty, (k + 3) % 4)), "r"(1)
             : "memory");
       }
     }
@@ -272,21 +274,21 @@ gemm_hopper(
               "@!complete bra again;\n"
               "}\n"
               :
-              : "r"(shared_address(&empty[(k + 3) % 4])), "r"(k / 4)
+              : "r"(shared_address(empty, (k + 3) % 4)), "r"(k / 4)
               : "memory");
           // line 73: mbarrier.expect
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
-              : "r"(shared_address(&full[(k + 3) % 4])), "r"(49152)
+              : "r"(shared_address(full, (k + 3) % 4)), "r"(49152)
               : "memory");
           // line 74: cp.async.bulk.tensor.2d.shared.global
           asm volatile(
               "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
               "[%0], [%1, {%2, %3}], [%4];\n"
               :
-              : "r"(shared_address(&a[(k + 3) % 4 * 8192])), "l"(&mA), "r"(k * 64 + 192),
-                "r"(bm * 128), "r"(shared_address(&full[(k + 3) % 4]))
+              : "r"(shared_address(a, (k + 3) % 4 * 8192)), "l"(&mA), "r"(k * 64 + 192),
+                "r"(bm * 128), "r"(shared_address(full, (k + 3) % 4))
               : "memory");
           // line 77: cp.async.bulk.tensor.2d.shared.global.evict_first
           asm volatile(
@@ -297,8 +299,8 @@ gemm_hopper(
               "[%0], [%1, {%2, %3}], [%4], policy;\n"
               "}\n"
               :
-              : "r"(shared_address(&b[(k + 3) % 4 * 16384])), "l"(&mB), "r"(k * 64 + 192),
-                "r"(bn * 256), "r"(shared_address(&full[(k + 3) % 4]))
+              : "r"(shared_address(b, (k + 3) % 4 * 16384)), "l"(&mB), "r"(k * 64 + 192),
+                "r"(bn * 256), "r"(shared_address(full, (k + 3) % 4))
               : "memory");
         }
       }

@@ -4,9 +4,10 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.
@@ -43,13 +44,13 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&full[1])), "r"(32)
+        : "r"(shared_address(full, 1)), "r"(32)
         : "memory");
     // line 34: mbarrier.init
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&full[2])), "r"(32)
+        : "r"(shared_address(full, 2)), "r"(32)
         : "memory");
     // line 35: mbarrier.init
     asm volatile(
@@ -61,13 +62,13 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&empty[1])), "r"(8)
+        : "r"(shared_address(empty, 1)), "r"(8)
         : "memory");
     // line 35: mbarrier.init
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&empty[2])), "r"(8)
+        : "r"(shared_address(empty, 2)), "r"(8)
         : "memory");
   }
   __syncthreads();  // line 37
@@ -86,7 +87,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
           "@!complete bra again;\n"
           "}\n"
           :
-          : "r"(shared_address(&empty[stage])), "r"(phase)
+          : "r"(shared_address(empty, stage)), "r"(phase)
           : "memory");
       // line 41: Move (view of %A) -> (view of %a)
       #pragma unroll
@@ -95,7 +96,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&a[stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8)])),
+            : "r"(shared_address(a, stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8))),
               "l"(&A_next[i * 1024])
             : "memory");
       }
@@ -106,16 +107,16 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&b[stage * 16384 + swizzle<3, 3, 5>(i / 4 * 1024 +
-                              (tid / 8) % 4 * 256 + i % 4 * 64 + tid % 8 * 8)])),
-              "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
+            : "r"(shared_address(b,
+                      stage * 16384 + swizzle<3, 3, 5>(i / 4 * 1024 + (tid / 8) % 4 * 256 +
+                          i % 4 * 64 + tid % 8 * 8))), "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
             : "memory");
       }
       // line 56: mbarrier.async_arrive
       asm volatile(
           "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n"
           :
-          : "r"(shared_address(&full[stage]))
+          : "r"(shared_address(full, stage))
           : "memory");
       stage += 1;
       if (stage == 3) {
@@ -139,7 +140,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
           "@!complete bra again;\n"
           "}\n"
           :
-          : "r"(shared_address(&full[stage])), "r"(turn)
+          : "r"(shared_address(full, stage)), "r"(turn)
           : "memory");
       #pragma unroll 1
       for (int s = 0; s < 4; s += 1) {  // line 66
@@ -154,8 +155,9 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
                 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                 : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
                   "=r"(r_u32[i * 4 + 3])
-                : "r"(shared_address(&a[stage * 8192 + (tid / 32) % 2 * 4096 + i * 1024 +
-                              swizzle<3, 3, 3>(tid % 16 * 64 + s * 16 + (tid / 16) % 2 * 8)]))
+                : "r"(shared_address(a,
+                          stage * 8192 + (tid / 32) % 2 * 4096 + i * 1024 +
+                          swizzle<3, 3, 3>(tid % 16 * 64 + s * 16 + (tid / 16) % 2 * 8)))
                 : "memory");
           }
           alignas(16) __half r_2[32];  // line 77
@@ -168,8 +170,9 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
                 "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                 : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
                   "=r"(r_2_u32[i * 4 + 3])
-                : "r"(shared_address(&b[stage * 16384 + s * 4096 + swizzle<3, 3, 5>(tid % 16 * 256 +
-                                  (tid / 64) % 4 * 64 + i * 16 + (tid / 16) % 2 * 8)]))
+                : "r"(shared_address(b,
+                          stage * 16384 + s * 4096 + swizzle<3, 3, 5>(tid % 16 * 256 +
+                              (tid / 64) % 4 * 64 + i * 16 + (tid / 16) % 2 * 8)))
                 : "memory");
           }
           // line 86: MatMul (%r, %r_2) -> (%c)
@@ -198,7 +201,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
             "mbarrier.arrive.shared::cta.b64 state, [%0];\n"
             "}\n"
             :
-            : "r"(shared_address(&empty[stage]))
+            : "r"(shared_address(empty, stage))
             : "memory");
       }
       stage += 1;

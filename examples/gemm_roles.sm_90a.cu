@@ -4,17 +4,18 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
 // stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
 // 2 of 64, 3 of 32.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
-    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
-  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+    unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
@@ -64,13 +65,13 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&full[1])), "r"(32)
+        : "r"(shared_address(full, 1)), "r"(32)
         : "memory");
     // line 34: mbarrier.init
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&full[2])), "r"(32)
+        : "r"(shared_address(full, 2)), "r"(32)
         : "memory");
     // line 35: mbarrier.init
     asm volatile(
@@ -82,13 +83,13 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&empty[1])), "r"(8)
+        : "r"(shared_address(empty, 1)), "r"(8)
         : "memory");
     // line 35: mbarrier.init
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], %1;\n"
         :
-        : "r"(shared_address(&empty[2])), "r"(8)
+        : "r"(shared_address(empty, 2)), "r"(8)
         : "memory");
   }
   __syncthreads();  // line 37
@@ -107,7 +108,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
           "@!complete bra again;\n"
           "}\n"
           :
-          : "r"(shared_address(&empty[stage])), "r"(phase)
+          : "r"(shared_address(empty, stage)), "r"(phase)
           : "memory");
       // line 41: Move (view of %A) -> (view of %a)
       #pragma unroll
@@ -116,7 +117,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&a[stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8)])),
+            : "r"(shared_address(a, stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8))),
               "l"(&A_next[i * 1024])
             : "memory");
       }
@@ -127,15 +128,16 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&b[stage * 16384 + i % 4 * 4096 + swizzle<3, 3, 3>(i / 4 * 256 +
-                              tid % 32 * 8)])), "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
+            : "r"(shared_address(b,
+                      stage * 16384 + i % 4 * 4096 + swizzle<3, 3, 3>(i / 4 * 256 + tid % 32 * 8))),
+              "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
             : "memory");
       }
       // line 56: mbarrier.async_arrive
       asm volatile(
           "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n"
           :
-          : "r"(shared_address(&full[stage]))
+          : "r"(shared_address(full, stage))
           : "memory");
       stage += 1;
       if (stage == 3) {
@@ -159,7 +161,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
           "@!complete bra again;\n"
           "}\n"
           :
-          : "r"(shared_address(&full[stage])), "r"(turn)
+          : "r"(shared_address(full, stage)), "r"(turn)
           : "memory");
       #pragma unroll 1
       for (int s = 0; s < 4; s += 1) {  // line 66
@@ -201,8 +203,9 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
                 "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
                 "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
                 "+f"(c[127])
-              : "l"(matrix_descriptor(&a[stage * 8192 + g * 4096 + s * 16], 16, 1024, 1)),
-                "l"(matrix_descriptor(&b[stage * 16384 + s * 1024], 8192, 1024, 1))
+              : "l"(matrix_descriptor(shared_address(a, stage * 8192 + g * 4096 + s * 16), 16, 1024,
+                        1)),
+                "l"(matrix_descriptor(shared_address(b, stage * 16384 + s * 1024), 8192, 1024, 1))
               : "memory");
           asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 76
           asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 77
@@ -215,7 +218,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
             :
-            : "r"(shared_address(&empty[stage])), "r"(1)
+            : "r"(shared_address(empty, stage)), "r"(1)
             : "memory");
       }
       stage += 1;

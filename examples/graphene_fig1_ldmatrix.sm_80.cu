@@ -3,9 +3,10 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 extern "C" __global__ void __launch_bounds__(32)
@@ -31,7 +32,7 @@ ldmatrix(const __half* __restrict__ in, __half* __restrict__ out) {
     asm volatile(
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
         : "=r"(t2_u32[0]), "=r"(t2_u32[1]), "=r"(t2_u32[2]), "=r"(t2_u32[3])
-        : "r"(shared_address(&t1[grp_m * 128 + row * 16 + grp_n * 8]))
+        : "r"(shared_address(t1, grp_m * 128 + row * 16 + grp_n * 8))
         : "memory");
   }
   // line 45: Move (%2) -> (%out)

@@ -14,17 +14,18 @@ __device__ __forceinline__ T floor_mod(T a, T b) {
   return a % b + (a % b < 0 ? b : 0);
 }
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
 // stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
 // 2 of 64, 3 of 32.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
-    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
-  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+    unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
@@ -106,19 +107,19 @@ hopper_gemm_by_hand(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[1])), "r"(1)
+          : "r"(shared_address(full, 1)), "r"(1)
           : "memory");
       // line 43: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[2])), "r"(1)
+          : "r"(shared_address(full, 2)), "r"(1)
           : "memory");
       // line 43: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[3])), "r"(1)
+          : "r"(shared_address(full, 3)), "r"(1)
           : "memory");
       // line 44: mbarrier.init
       asm volatile(
@@ -130,19 +131,19 @@ hopper_gemm_by_hand(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[1])), "r"(8)
+          : "r"(shared_address(empty, 1)), "r"(8)
           : "memory");
       // line 44: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[2])), "r"(8)
+          : "r"(shared_address(empty, 2)), "r"(8)
           : "memory");
       // line 44: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[3])), "r"(8)
+          : "r"(shared_address(empty, 3)), "r"(8)
           : "memory");
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 45
       for (int p = 0; p < 3; p += 1) {  // line 46
@@ -151,23 +152,23 @@ hopper_gemm_by_hand(
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
-              : "r"(shared_address(&full[p])), "r"(49152)
+              : "r"(shared_address(full, p)), "r"(49152)
               : "memory");
           // line 51: cp.async.bulk.tensor.2d.shared.global
           asm volatile(
               "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
               "[%0], [%1, {%2, %3}], [%4];\n"
               :
-              : "r"(shared_address(&As[p * 8192])), "l"(&mA), "r"(p * 64), "r"(b % 2 * 128),
-                "r"(shared_address(&full[p]))
+              : "r"(shared_address(As, p * 8192)), "l"(&mA), "r"(p * 64), "r"(b % 2 * 128),
+                "r"(shared_address(full, p))
               : "memory");
           // line 52: cp.async.bulk.tensor.2d.shared.global
           asm volatile(
               "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
               "[%0], [%1, {%2, %3}], [%4];\n"
               :
-              : "r"(shared_address(&Bs[p * 16384])), "l"(&mB), "r"(p * 64), "r"(b / 2 * 256),
-                "r"(shared_address(&full[p]))
+              : "r"(shared_address(Bs, p * 16384)), "l"(&mB), "r"(p * 64), "r"(b / 2 * 256),
+                "r"(shared_address(full, p))
               : "memory");
         }
       }
@@ -192,7 +193,7 @@ hopper_gemm_by_hand(
           "@!complete bra again;\n"
           "}\n"
           :
-          : "r"(shared_address(&full[k])), "r"(floor_mod(floor_div(t - b, 3), 2))
+          : "r"(shared_address(full, k)), "r"(floor_mod(floor_div(t - b, 3), 2))
           : "memory");
       fence_registers<128>(c);
       asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 73
@@ -231,8 +232,8 @@ hopper_gemm_by_hand(
               "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
               "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
               "+f"(c[127])
-            : "l"(matrix_descriptor(&As[k * 8192 + g * 4096], 16, 1024, 1) + s * 2),
-              "l"(matrix_descriptor(&Bs[k * 16384], 16, 1024, 1) + s * 2)
+            : "l"(matrix_descriptor(shared_address(As, k * 8192 + g * 4096), 16, 1024, 1) + s * 2),
+              "l"(matrix_descriptor(shared_address(Bs, k * 16384), 16, 1024, 1) + s * 2)
             : "memory");
       }
       asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 79
@@ -256,7 +257,7 @@ hopper_gemm_by_hand(
             asm volatile(
                 "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
                 :
-                : "r"(shared_address(&empty[(k + 3) % 4])), "r"(1)
+                : "r"(shared_address(empty, (k + 3) % 4)), "r"(1)
                 : "memory");
           }
         }
@@ -284,32 +285,32 @@ hopper_gemm_by_hand(
                 "@!complete bra again;\n"
                 "}\n"
                 :
-                : "r"(shared_address(&empty[(k + 3) % 4])),
+                : "r"(shared_address(empty, (k + 3) % 4)),
                   "r"((floor_div(t - b, 3) + (k + 3) / 4 + 1) % 2)
                 : "memory");
             // line 92: mbarrier.expect
             asm volatile(
                 "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
                 :
-                : "r"(shared_address(&full[(k + 3) % 4])), "r"(49152)
+                : "r"(shared_address(full, (k + 3) % 4)), "r"(49152)
                 : "memory");
             // line 93: cp.async.bulk.tensor.2d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3}], [%4];\n"
                 :
-                : "r"(shared_address(&As[(k + 3) % 4 * 8192])), "l"(&mA), "r"((k + 3) % 4 * 64),
+                : "r"(shared_address(As, (k + 3) % 4 * 8192)), "l"(&mA), "r"((k + 3) % 4 * 64),
                   "r"(((k + 3) / 4 * 3 + t) / 4 * 256 + (t + (k + 3) / 4) % 2 * 128),
-                  "r"(shared_address(&full[(k + 3) % 4]))
+                  "r"(shared_address(full, (k + 3) % 4))
                 : "memory");
             // line 96: cp.async.bulk.tensor.2d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3}], [%4];\n"
                 :
-                : "r"(shared_address(&Bs[(k + 3) % 4 * 16384])), "l"(&mB), "r"((k + 3) % 4 * 64),
+                : "r"(shared_address(Bs, (k + 3) % 4 * 16384)), "l"(&mB), "r"((k + 3) % 4 * 64),
                   "r"(((k + 3) / 4 + (t + (k + 3) / 4) / 2) % 2 * 256),
-                  "r"(shared_address(&full[(k + 3) % 4]))
+                  "r"(shared_address(full, (k + 3) % 4))
                 : "memory");
           }
         }
@@ -375,7 +376,7 @@ hopper_gemm_by_hand(
               :
               : "l"(&mC), "r"((t / 2) % 2 * 256 + j * 64),
                 "r"(t / 4 * 256 + t % 2 * 128 + g * 64 + w % 4 * 16),
-                "r"(shared_address(&Cs[w * 2048 + j % 2 * 1024]))
+                "r"(shared_address(Cs, w * 2048 + j % 2 * 1024))
               : "memory");
           asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 131
         }

@@ -14,17 +14,18 @@ __device__ __forceinline__ T floor_mod(T a, T b) {
   return a % b + (a % b < 0 ? b : 0);
 }
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
 // stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
 // 2 of 64, 3 of 32.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
-    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
-  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+    unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
@@ -103,19 +104,19 @@ hopper_gemm_roles(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[1])), "r"(1)
+          : "r"(shared_address(full, 1)), "r"(1)
           : "memory");
       // line 38: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[2])), "r"(1)
+          : "r"(shared_address(full, 2)), "r"(1)
           : "memory");
       // line 38: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[3])), "r"(1)
+          : "r"(shared_address(full, 3)), "r"(1)
           : "memory");
       // line 39: mbarrier.init
       asm volatile(
@@ -127,19 +128,19 @@ hopper_gemm_roles(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[1])), "r"(8)
+          : "r"(shared_address(empty, 1)), "r"(8)
           : "memory");
       // line 39: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[2])), "r"(8)
+          : "r"(shared_address(empty, 2)), "r"(8)
           : "memory");
       // line 39: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[3])), "r"(8)
+          : "r"(shared_address(empty, 3)), "r"(8)
           : "memory");
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 40
     }
@@ -171,29 +172,29 @@ hopper_gemm_roles(
                 "@!complete bra again;\n"
                 "}\n"
                 :
-                : "r"(shared_address(&empty[stage])), "r"(phase)
+                : "r"(shared_address(empty, stage)), "r"(phase)
                 : "memory");
             // line 51: mbarrier.expect
             asm volatile(
                 "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
                 :
-                : "r"(shared_address(&full[stage])), "r"(49152)
+                : "r"(shared_address(full, stage)), "r"(49152)
                 : "memory");
             // line 52: cp.async.bulk.tensor.2d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3}], [%4];\n"
                 :
-                : "r"(shared_address(&As[stage * 8192])), "l"(&mA), "r"(k * 64),
-                  "r"(t / 6 * 256 + t % 2 * 128), "r"(shared_address(&full[stage]))
+                : "r"(shared_address(As, stage * 8192)), "l"(&mA), "r"(k * 64),
+                  "r"(t / 6 * 256 + t % 2 * 128), "r"(shared_address(full, stage))
                 : "memory");
             // line 55: cp.async.bulk.tensor.2d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3}], [%4];\n"
                 :
-                : "r"(shared_address(&Bs[stage * 16384])), "l"(&mB), "r"(k * 64),
-                  "r"((t / 2) % 3 * 256), "r"(shared_address(&full[stage]))
+                : "r"(shared_address(Bs, stage * 16384)), "l"(&mB), "r"(k * 64),
+                  "r"((t / 2) % 3 * 256), "r"(shared_address(full, stage))
                 : "memory");
             stage += 1;
             if (stage == 4) {
@@ -232,7 +233,7 @@ hopper_gemm_roles(
             "@!complete bra again;\n"
             "}\n"
             :
-            : "r"(shared_address(&full[stage])), "r"(phase)
+            : "r"(shared_address(full, stage)), "r"(phase)
             : "memory");
         fence_registers<128>(c);
         asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 85
@@ -271,8 +272,9 @@ hopper_gemm_roles(
                 "+f"(c[115]), "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]),
                 "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]),
                 "+f"(c[127])
-              : "l"(matrix_descriptor(&As[stage * 8192 + g * 4096], 16, 1024, 1) + s * 2),
-                "l"(matrix_descriptor(&Bs[stage * 16384], 16, 1024, 1) + s * 2)
+              : "l"(matrix_descriptor(shared_address(As, stage * 8192 + g * 4096), 16, 1024, 1) +
+                    s * 2),
+                "l"(matrix_descriptor(shared_address(Bs, stage * 16384), 16, 1024, 1) + s * 2)
               : "memory");
         }
         asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 91
@@ -296,7 +298,7 @@ hopper_gemm_roles(
               asm volatile(
                   "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
                   :
-                  : "r"(shared_address(&empty[stage_1])), "r"(1)
+                  : "r"(shared_address(empty, stage_1)), "r"(1)
                   : "memory");
             }
           }
@@ -330,7 +332,7 @@ hopper_gemm_roles(
           asm volatile(
               "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
               :
-              : "r"(shared_address(&empty[floor_mod(floor_div(t - b, 3), 2) * 2 + 1])), "r"(1)
+              : "r"(shared_address(empty, floor_mod(floor_div(t - b, 3), 2) * 2 + 1)), "r"(1)
               : "memory");
         }
       }
@@ -371,8 +373,9 @@ hopper_gemm_roles(
           asm volatile(
               "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n"
               :
-              : "r"(shared_address(&Cs[swizzle<3, 3, 3>(w * 2048 + j % 2 * 1024 + row * 64 +
-                                i * 16 + half_1 * 8)])), "r"(h_u32[j * 16 + i * 4]),
+              : "r"(shared_address(Cs,
+                        swizzle<3, 3, 3>(w * 2048 + j % 2 * 1024 + row * 64 + i * 16 +
+                            half_1 * 8))), "r"(h_u32[j * 16 + i * 4]),
                 "r"(h_u32[j * 16 + i * 4 + 1]), "r"(h_u32[j * 16 + i * 4 + 2]),
                 "r"(h_u32[j * 16 + i * 4 + 3])
               : "memory");
@@ -403,7 +406,7 @@ hopper_gemm_roles(
                 :
                 : "l"(&mC), "r"((t / 2) % 3 * 256 + j * 64),
                   "r"(t / 6 * 256 + t % 2 * 128 + w * 16),
-                  "r"(shared_address(&Cs[w * 2048 + j % 2 * 1024]))
+                  "r"(shared_address(Cs, w * 2048 + j % 2 * 1024))
                 : "memory");
             asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 130
           }

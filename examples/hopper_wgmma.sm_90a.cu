@@ -3,17 +3,18 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
 // stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
 // 2 of 64, 3 of 32.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
-    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
-  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+    unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
@@ -60,7 +61,7 @@ hopper_wgmma(const __half* __restrict__ A, const __half* __restrict__ B, __half*
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&As[swizzle<3, 3, 3>(i * 1024 + r * 64 + v * 8)])),
+            : "r"(shared_address(As, swizzle<3, 3, 3>(i * 1024 + r * 64 + v * 8))),
               "l"(&A[bm * 12288 + i * 3072 + r * 192 + k * 64 + v * 8])
             : "memory");
       }
@@ -74,8 +75,8 @@ hopper_wgmma(const __half* __restrict__ A, const __half* __restrict__ B, __half*
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(&Bs[swizzle<3, 3, 3>(v / 8 * 4096 + i * 512 + r * 64 +
-                              v % 8 * 8)])),
+            : "r"(shared_address(Bs,
+                      swizzle<3, 3, 3>(v / 8 * 4096 + i * 512 + r * 64 + v % 8 * 8))),
               "l"(&B[k * 16384 + i * 2048 + r * 256 + bn * 128 + v * 8])
             : "memory");
       }
@@ -107,8 +108,8 @@ hopper_wgmma(const __half* __restrict__ A, const __half* __restrict__ B, __half*
             "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]),
             "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]),
             "+f"(c[62]), "+f"(c[63])
-          : "l"(matrix_descriptor(As, 16, 1024, 1) + s * 2),
-            "l"(matrix_descriptor(Bs, 8192, 1024, 1) + s * 128)
+          : "l"(matrix_descriptor(shared_address(As), 16, 1024, 1) + s * 2),
+            "l"(matrix_descriptor(shared_address(Bs), 8192, 1024, 1) + s * 128)
           : "memory");
     }
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 77

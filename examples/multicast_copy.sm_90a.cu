@@ -1,9 +1,10 @@
 // multicast_copy, line 20: Move (%A) -> (%B)
 // sm_90a: grid 16, block 64, dynamic shared memory 1048 bytes
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)
@@ -45,7 +46,7 @@ multicast_copy(const float* __restrict__ A, float* __restrict__ B) {
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
         "[%0], [%1], %2, [%3], %4;\n"
         :
-        : "r"(shared_address(&x[rank * 128])), "l"(&A[row * 256 + rank * 128]), "r"(512),
+        : "r"(shared_address(x, rank * 128)), "l"(&A[row * 256 + rank * 128]), "r"(512),
           "r"(shared_address(full)), "h"((unsigned short)3)
         : "memory");
   }

@@ -1,9 +1,10 @@
 // tma_transpose, line 18: Move (%A) -> (%B)
 // sm_90a: grid 12, block 256, dynamic shared memory 4104 bytes
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.

@@ -2,7 +2,7 @@
 //! value of the loop, the number of its iterations and the loops around it.
 
 use super::kernel::body_of;
-use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Unary};
+use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind};
 use crate::index_laws::{Value, checked, run};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::program::Program;
@@ -83,13 +83,7 @@ fn waits(stmts: &[Stmt], env: &mut HashMap<String, Value>, out: &mut Vec<(i128, 
             }
             StmtKind::Asm(asm) => {
                 let Expr::Call(_, args) = &asm.inputs[0].1 else { panic!("{asm:?}") };
-                let stage = match &args[0] {
-                    Expr::Unary(Unary::Address, element) => match &**element {
-                        Expr::Index(_, i) => run(i, env).v,
-                        e => panic!("{e:?}"),
-                    },
-                    _ => 0,
-                };
+                let stage = args.get(1).map_or(0, |i| run(i, env).v);
                 out.push((stage, run(&asm.inputs[1].1, env).v));
             }
             StmtKind::Comment(_) => {}

@@ -3,9 +3,10 @@
 
 #include <cuda_fp16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.
@@ -68,19 +69,19 @@ ring(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[1])), "r"(1)
+          : "r"(shared_address(full, 1)), "r"(1)
           : "memory");
       // line 25: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[2])), "r"(1)
+          : "r"(shared_address(full, 2)), "r"(1)
           : "memory");
       // line 25: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&full[3])), "r"(1)
+          : "r"(shared_address(full, 3)), "r"(1)
           : "memory");
       // line 26: mbarrier.init
       asm volatile(
@@ -92,19 +93,19 @@ ring(
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[1])), "r"(2)
+          : "r"(shared_address(empty, 1)), "r"(2)
           : "memory");
       // line 26: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[2])), "r"(2)
+          : "r"(shared_address(empty, 2)), "r"(2)
           : "memory");
       // line 26: mbarrier.init
       asm volatile(
           "mbarrier.init.shared::cta.b64 [%0], %1;\n"
           :
-          : "r"(shared_address(&empty[3])), "r"(2)
+          : "r"(shared_address(empty, 3)), "r"(2)
           : "memory");
       asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");  // line 27
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 28
@@ -138,21 +139,21 @@ ring(
               "@!complete bra again;\n"
               "}\n"
               :
-              : "r"(shared_address(&empty[k % 4])), "r"((k / 4 + 1) % 2)
+              : "r"(shared_address(empty, k % 4)), "r"((k / 4 + 1) % 2)
               : "memory");
           // line 38: mbarrier.expect
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
-              : "r"(shared_address(&full[k % 4])), "r"(8192)
+              : "r"(shared_address(full, k % 4)), "r"(8192)
               : "memory");
           // line 39: cp.async.bulk.tensor.2d.shared.global.multicast
           asm volatile(
               "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
               "[%0], [%1, {%2, %3}], [%4], %5;\n"
               :
-              : "r"(shared_address(&stage[k % 4 * 4096 + rank * 2048])), "l"(&in), "r"(k * 64),
-                "r"(c * 64 + rank * 32), "r"(shared_address(&full[k % 4])), "h"((unsigned short)3)
+              : "r"(shared_address(stage, k % 4 * 4096 + rank * 2048)), "l"(&in), "r"(k * 64),
+                "r"(c * 64 + rank * 32), "r"(shared_address(full, k % 4)), "h"((unsigned short)3)
               : "memory");
         }
       }
@@ -174,7 +175,7 @@ ring(
           "@!complete bra again;\n"
           "}\n"
           :
-          : "r"(shared_address(&full[k % 4])), "r"((k / 4) % 2)
+          : "r"(shared_address(full, k % 4)), "r"((k / 4) % 2)
           : "memory");
       if (threadIdx.x == 128) {  // line 53: Spec (%stage, %empty) -> (%B)
         // line 54: cp.async.bulk.tensor.2d.global.shared
@@ -182,7 +183,7 @@ ring(
             "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
             :
             : "l"(&out), "r"(k * 64), "r"(c * 64 + rank * 32),
-              "r"(shared_address(&stage[k % 4 * 4096 + rank * 2048]))
+              "r"(shared_address(stage, k % 4 * 4096 + rank * 2048))
             : "memory");
         asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");  // line 57
         asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");  // line 58
@@ -196,7 +197,7 @@ ring(
               "mbarrier.arrive.shared::cluster.b64 _, [remote], %2;\n"
               "}\n"
               :
-              : "r"(shared_address(&empty[k % 4])), "r"(r), "r"(1)
+              : "r"(shared_address(empty, k % 4)), "r"(r), "r"(1)
               : "memory");
         }
       }

@@ -3,17 +3,18 @@
 
 #include <cuda_bf16.h>
 
-// A pointer to shared memory as PTX takes it.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+// The address in shared memory of an element of an array, as PTX takes it.
+template <typename T>
+__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
 // A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
 // stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
 // 2 of 64, 3 of 32.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
-    const void* start, unsigned leading, unsigned stride, unsigned long long swizzle) {
-  return (shared_address(start) & 0x3ffff) >> 4 | leading >> 4 << 16 |
+    unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
+  return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
@@ -52,7 +53,7 @@ wgmma(
     asm volatile(
         "cp.async.ca.shared.global [%0], [%1], 4;\n"
         :
-        : "r"(shared_address(&Bs[swizzle<1, 3, 3>(s * 512 + n * 16 + k * 2)])),
+        : "r"(shared_address(Bs, swizzle<1, 3, 3>(s * 512 + n * 16 + k * 2))),
           "l"(&B[n * 32 + s * 16 + k * 2])
         : "memory");
   }
@@ -83,7 +84,7 @@ wgmma(
         "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
         "+f"(c[14]), "+f"(c[15])
       : "r"(a_u32[0]), "r"(a_u32[1]), "r"(a_u32[2]), "r"(a_u32[3]),
-        "l"(matrix_descriptor(Bs, 16, 256, 3))
+        "l"(matrix_descriptor(shared_address(Bs), 16, 256, 3))
       : "memory");
   // line 46: wgmma.m64n32k16.f32.bf16.rs
   asm volatile(
@@ -94,7 +95,7 @@ wgmma(
         "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
         "+f"(c[14]), "+f"(c[15])
       : "r"(a_u32[4]), "r"(a_u32[5]), "r"(a_u32[6]), "r"(a_u32[7]),
-        "l"(matrix_descriptor(&Bs[512], 16, 256, 3))
+        "l"(matrix_descriptor(shared_address(Bs, 512), 16, 256, 3))
       : "memory");
   asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 47
   asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 48
