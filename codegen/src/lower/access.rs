@@ -109,10 +109,13 @@ impl Lowering<'_> {
     pub(super) fn shared_address(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         self.helpers.insert(Helper::SharedAddress);
         let array = Expr::name(s.name.clone());
-        Ok(Expr::call("shared_address", match self.position(s, offset)? {
-            Expr::Int(0) => vec![array],
-            i => vec![array, i],
-        }))
+        Ok(Expr::call(
+            "shared_address",
+            match self.position(s, offset)? {
+                Expr::Int(0) => vec![array],
+                i => vec![array, i],
+            },
+        ))
     }
 
     /// The index in the array of the scalar at `offset`.

@@ -230,6 +230,28 @@ fn small_products_whose_rows_begin_anywhere_in_lines_are_of_large_clusters() {
 }
 
 #[test]
+fn a_producer_begins_before_the_blocks_of_its_cluster_have_met() {
+    // As many iterations as the ring has stages, and more.
+    for k in [120, 200, 1208] {
+        let text = right(&product([256, 288, k], "@wgmma_tile_clusters[BM=64,BN=144,CL=4]"));
+        let (before, behind) = text.split_once("cluster.arrive_relaxed").expect("a cluster");
+        // Its own factor needs no other block; what is copied for others waits until their mbarriers are there.
+        let early = "fence.async\n    for (k = 0; k < min(";
+        assert!(before.contains(early) && before.contains("(%mA["), "{text}");
+        assert!(!before.contains("multicast="), "{text}");
+        let (producer, _) = behind.split_once("#leads").expect("consumers");
+        let shared = producer.find("multicast=15").expect("copies for all");
+        let own = producer.find("if (0 < k) {").expect("own copies");
+        assert!(shared < own && producer.matches("(%mA[").count() == 1, "{text}");
+    }
+    // Where blocks take several tiles, and where a block copies for itself alone, nothing is early.
+    let text = right(&tiles(2, "cluster=2 consumers=1"));
+    assert!(!text.contains("if (0 < k) {"), "{text}");
+    let text = right(&tiles(1, "consumers=1"));
+    assert!(!text.contains("if (0 < k) {"), "{text}");
+}
+
+#[test]
 fn rows_that_end_within_a_unit_of_the_copy_engine_are_stored_by_threads() {
     let product = |n: i64| {
         format!(
