@@ -116,6 +116,13 @@ pub enum NoMap {
         /// What would have to be stated of symbols for it to be one, where that would do.
         facts: Vec<Fact>,
     },
+    /// Coordinates of the tensor leave the 32 bits of those of a box.
+    Extent {
+        /// In which mode, the fastest counted 0.
+        mode: usize,
+        /// The tensor's extent, or the least that it is.
+        extent: i64,
+    },
     /// A box is too long.
     Box {
         /// In which mode, the fastest counted 0.
@@ -162,6 +169,9 @@ impl NoMap {
                     "make the stride a multiple of {UNIT} bytes: pad the tensor, or state `div=`"
                 )
             }
+            NoMap::Extent { .. } => {
+                format!("make maps of parts of the tensor, of at most {} elements", i32::MAX)
+            }
             NoMap::Box { .. } => format!("make every extent of a box at most {MOST_BOX}"),
             NoMap::Row(_) => format!("make the fastest extent of a box a multiple of {UNIT} bytes"),
             NoMap::Swizzle(_) => {
@@ -194,6 +204,12 @@ impl fmt::Display for NoMap {
                 write!(
                     f,
                     "the stride of mode {m} is {bytes} bytes, not known to be a multiple of {UNIT}"
+                )
+            }
+            NoMap::Extent { mode, extent } => {
+                write!(
+                    f,
+                    "the tensor has {extent} elements in mode {mode}, and coordinates of boxes are numbers of 32 bits"
                 )
             }
             NoMap::Box { mode, extent } => {
@@ -242,6 +258,10 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     for (i, stride) in strides.iter().enumerate() {
         aligned(Some(i + 1), *stride)?;
     }
+    if let Some((mode, extent)) = map.extents.iter().enumerate().find(|(_, n)| !reaches(cx, **n)) {
+        let extent = cx.range(*extent).0.unwrap_or(i64::MAX);
+        return Err(NoMap::Extent { mode, extent });
+    }
     if let Some((mode, extent)) = map.sizes.iter().enumerate().find(|(_, n)| **n > MOST_BOX) {
         return Err(NoMap::Box { mode, extent: *extent });
     }
@@ -260,6 +280,12 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     let (extents, sizes) = (map.extents.clone(), map.sizes.clone());
     let (swizzle, promotion) = (mode.number, PROMOTION);
     Ok(MapDescription { data_type, offset, extents, strides, sizes, swizzle, promotion })
+}
+
+/// Whether coordinates of boxes, which are numbers of 32 bits, may reach all of so many elements. Of extents that are known at launch
+/// only the launch checks it.
+pub fn reaches(cx: &ExprArena, extent: Dim) -> bool {
+    cx.range(extent).0.is_none_or(|least| i32::try_from(least).is_ok())
 }
 
 /// Whether rows of so many elements are known to end with whole units, as those must that boxes are stored to ([`stores`]).

@@ -2,6 +2,7 @@
 
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Assignments that are looked at until all facts are kept.
@@ -21,13 +22,21 @@ pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     }
     let tiles = tiles(p, kernel);
     let batches = batches(p, kernel);
+    let turns = turns(p, kernel);
     // What is divided into tiles first: other symbols follow from these values.
     let mut order = p.symbols.clone();
     order.sort_by_key(|symbol| !tiles.contains_key(symbol));
     let mut found = vec![];
     for tiled in [true, false] {
-        let mut search =
-            Search { p, tiles: &tiles, batches: &batches, tiled, looks: 0, values: HashMap::new() };
+        let mut search = Search {
+            p,
+            tiles: &tiles,
+            batches: &batches,
+            turns: &turns,
+            tiled,
+            looks: 0,
+            values: HashMap::new(),
+        };
         if search.choose(&order) && !found.contains(&search.values) {
             found.push(search.values);
         }
@@ -39,6 +48,8 @@ struct Search<'a> {
     p: &'a Program,
     tiles: &'a BTreeMap<VarId, i64>,
     batches: &'a BTreeSet<VarId>,
+    /// How many whole tiles there are at least along symbols that bound loops.
+    turns: &'a BTreeMap<VarId, i64>,
     /// Whether values that tiles do not divide are tried first.
     tiled: bool,
     looks: usize,
@@ -76,7 +87,8 @@ impl Search<'_> {
         let (lo, hi, div) = (info.lo, info.hi, info.div.max(1));
         let up = |v: i64| info.multiple_from(v);
         let tile = self.tiles.get(&symbol).copied();
-        let partial = tile.and_then(|tile| up(2 * tile + 1));
+        let turns = self.turns.get(&symbol).copied().unwrap_or(2);
+        let partial = tile.and_then(|tile| up(turns * tile + 1));
         let multiple = if self.batches.contains(&symbol) { OF_BATCHES } else { MULTIPLE };
         let usual = div.checked_mul(multiple).and_then(|v| up(v.max(lo)));
         let most = hi.and_then(|hi| hi.checked_sub(hi.rem_euclid(div)));
@@ -97,6 +109,37 @@ impl Search<'_> {
         all.extend(most);
         info.in_range(all)
     }
+}
+
+/// Of symbols that bound loops, and not the grid, so many turns that the largest ring of tiles in shared memory comes round: what is
+/// overwritten too early is so when the first tile is replaced.
+fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
+    /// Deepest ring that is followed.
+    const DEEPEST: i64 = 16;
+    let stages = p.walk_body(kernel).stmts().filter_map(|stmt| match stmt.kind {
+        StmtKind::Allocate(t) => {
+            let tensor = &p.tensors[t];
+            let shared = p.buffers[tensor.buffer].memory == Some(Memory::Sh);
+            let stages = tensor.levels.first()?.size_in(&p.arena).ok()?.as_const()?;
+            (shared && tensor.levels.len() > 1).then_some(stages)
+        }
+        _ => None,
+    });
+    let deepest = stages.filter(|n| (2..=DEEPEST).contains(n)).max().unwrap_or(1);
+    let grid: BTreeSet<VarId> = match p.specs[kernel].exec {
+        Some(exec) => {
+            let blocks = p.threads[exec.blocks].concat();
+            blocks.leaves().iter().flat_map(|(extent, _)| p.vars_in(*extent)).collect()
+        }
+        None => BTreeSet::new(),
+    };
+    let ends = p.walk_body(kernel).stmts().filter_map(|stmt| match &stmt.kind {
+        StmtKind::For { end, .. } => Some(*end),
+        _ => None,
+    });
+    let bounds = ends.flat_map(|end| p.vars_in(end));
+    let symbols = bounds.filter(|v| p.symbols.contains(v) && !grid.contains(v));
+    symbols.map(|v| (v, deepest + 1)).collect()
 }
 
 /// Symbols that are whole extents of the grid.

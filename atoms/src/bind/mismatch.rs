@@ -184,9 +184,12 @@ impl Mismatch {
             Mismatch::Scalar { .. } => 1,
             Mismatch::Memory { .. } | Mismatch::FromMemory { .. } => 2,
             Mismatch::Threads { .. } => 3,
-            Mismatch::Values { .. } | Mismatch::Literal { .. } | Mismatch::Bulk(_) => 4,
+            Mismatch::Values { .. } | Mismatch::Literal { .. } => 4,
             Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
             Mismatch::Align { .. } | Mismatch::Partial { .. } => 6,
+            // It is a copy of boxes by a map, and hardware has no such map.
+            Mismatch::Bulk(BulkMismatch::Map(_)) => 6,
+            Mismatch::Bulk(_) => 4,
             Mismatch::Relation { .. } => 7,
             Mismatch::Accumulates => 8,
         }

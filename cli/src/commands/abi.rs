@@ -49,7 +49,8 @@ pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
             "bits": buffer.scalar.bits(),
             "extents": extents,
             "strides": strides,
-            "elements": number(buffer.cosize),
+            // Where an extent is 0 no element is there, and what is computed of the last one may be below 0.
+            "elements": number(program.arena.max(buffer.cosize, Dim::Const(0)).unwrap_or(buffer.cosize)),
             "integers": buffer.range.map(|(from, below)| json!({
                 "from": number(from),
                 "below": number(below),

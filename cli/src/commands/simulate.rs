@@ -128,6 +128,11 @@ fn of_whole(name: &str, all: &[Compared], format: MessageFormat) -> String {
 /// Up to ten conflicting statements are named, the worst first.
 const MAX_CONFLICTS: usize = 10;
 
+/// The budget in which all blocks of a kernel fit.
+fn whole(k: &KernelReport) -> u64 {
+    k.steps_per_block.saturating_mul(k.n_blocks.unsigned_abs())
+}
+
 /// A report in a few lines.
 fn human(k: &KernelReport, options: &Options) -> String {
     let name = if k.name.is_empty() { "kernel" } else { &k.name };
@@ -152,8 +157,12 @@ fn human(k: &KernelReport, options: &Options) -> String {
             "; that takes about a second, `--blocks all` runs all that the budget allows".to_owned()
         }
         (true, None) => {
-            format!("; more would take more than the budget, `--budget {}`", options.budget)
+            format!("; the others take more than the budget: raise it to `--budget {}`", whole(k))
         }
+    };
+    let others = match (k.sampled, options.sample) {
+        (true, None) => format!("`--budget {}`", whole(k)),
+        _ => "`--blocks all`".to_owned(),
     };
     let mut text = format!("{name}: {which}{why}\n");
     let idle = usize::try_from(k.idle).unwrap_or(usize::MAX);
@@ -192,12 +201,13 @@ fn human(k: &KernelReport, options: &Options) -> String {
     });
     for Short { tensor, written, share, size } in &k.short {
         text.push_str(&format!(
-            "  {written} of {size} elements of {tensor} were written, {share} is the share of so many blocks; `--blocks all` \
+            "  {written} of {size} elements of {tensor} were written, {share} is the share of so many blocks; {others} \
              tells whether the others write the rest\n"
         ));
     }
     if k.added_to {
-        text.push_str("  not compared: outputs to which other blocks add, too; `--blocks all` compares them\n");
+        text.push_str("  not compared: outputs to which other blocks add, too; ");
+        text.push_str(&format!("{others} compares them\n"));
     }
     if options.check && !options.shadow {
         text.push_str(

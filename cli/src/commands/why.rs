@@ -34,7 +34,23 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
         && found.choices.is_empty()
         && (found.rankings.is_empty() || args.why.is_some())
     {
-        return Err(nothing(&question, &found, &source, &spec_lines(&module, &source)));
+        let mut lines = spec_lines(&module, &source);
+        if let Some(at) = line {
+            // Specs with bodies have nothing to say, the leaves in them have.
+            let all = explain(
+                &module,
+                &source.text,
+                &table,
+                &Question { line: None, ..question.clone() },
+            );
+            let index = LineIndex::new(&source.text);
+            let leaves = all.iter().flat_map(|e| &e.leaves);
+            let leaves: Vec<usize> = leaves.map(|l| index.line(l.origin.start)).collect();
+            if !leaves.is_empty() && !leaves.contains(&at) {
+                lines = leaves;
+            }
+        }
+        return Err(nothing(&question, &found, &source, &lines));
     }
     let focused = line.is_some() || args.why.is_some();
     let text = match args.format {
@@ -55,7 +71,7 @@ fn nothing(question: &Question, found: &Explanation, source: &Source, specs: &[u
     if let Some(at) = question.line.filter(|at| !specs.contains(at)) {
         let near = specs.iter().min_by_key(|spec| spec.abs_diff(at)).copied().unwrap_or(0);
         return Failure::usage_help(
-            format!("no spec begins on line {at}"),
+            format!("no instruction is chosen for a spec that begins on line {at}"),
             format!("the nearest one begins on line {near}: `--at {near}`"),
         );
     }

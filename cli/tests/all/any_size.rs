@@ -460,6 +460,38 @@ const SAID: [(&str, i64, i64); 16] = [
     ("M + N == 10, M >= 1, N >= 9", 1, 9),
 ];
 
+/// What is computed of a size, and of coordinates compared with it.
+const COMPUTED: [&str; 9] = [
+    "%X * (M / 2)",
+    "%X * (M / 64)",
+    "%X * (M / 2 + 1)",
+    "%X * (M * 3 / 2)",
+    "%X * (M / 2 * 2)",
+    "%X * (M % 40)",
+    "%X * half",
+    "select(%X.iota(0) < M / 2, %X, 0.0)",
+    "select(%X.iota(0) < half, %X * (M / 3), %X + half)",
+];
+
+#[test]
+fn what_is_computed_of_sizes_rounds_down_at_every_size() {
+    let wrong = COMPUTED.par_iter().enumerate().filter_map(|(i, of)| {
+        let text = format!(
+            "carbyne 2\nsym M where M > 0, M <= 65536 typical M=4096\nlet half = M / 2\n\
+             %X:[M].f32.GL\n%Y:[M].f32.GL\nSpec @k (%X) -> (%Y) means {{ %Y = {of} }}\n"
+        );
+        let arch = testing::one_of(of, &["sm_80", "sm_90a"]);
+        let arch = arch.first()?;
+        let path = decomposed(&format!("computed_{i}"), &text, arch);
+        let sizes = [1, 2, 7, 64, 129, 1001];
+        sizes
+            .iter()
+            .find_map(|m| simulates(&path, &[("M", *m)]).err())
+            .map(|e| format!("{of}: {e}"))
+    });
+    none(wrong.collect());
+}
+
 #[test]
 fn sizes_are_found_whatever_is_said_of_them() {
     let wrong = SAID.par_iter().enumerate().filter_map(|(i, (facts, m, n))| {

@@ -670,7 +670,15 @@ impl Choosing<'_> {
         executors: Option<&Executors>,
         names: &mut Names,
     ) -> Result<Module, String> {
-        let stmts = instance.write(stmt, executors, names).map_err(|e| e.to_string())?;
+        // What it means is said of the numbers that stand for symbols, if they do in this module.
+        let mut stmt = stmt.clone();
+        let own = self.module.items.iter().find(|s| s.id.same(stmt.id));
+        if let (StmtKind::Spec(spec), Some(StmtKind::Spec(own))) =
+            (&mut stmt.kind, own.map(|s| &s.kind))
+        {
+            spec.means.clone_from(&own.means);
+        }
+        let stmts = instance.write(&stmt, executors, names).map_err(|e| e.to_string())?;
         // Sub-specs first: no name of the module is in scope there.
         let others = self.module.items.iter().filter(|s| !matches!(s.kind, StmtKind::Spec(_)));
         let items = instance.file.parts.iter().chain(others).cloned().chain(stmts).collect();

@@ -9,7 +9,9 @@ use super::params::{self, Numbers};
 use super::sizes::{Said, Sizes};
 use super::write::is_apart;
 use carbyne_ir::ast::visit::{Part, Walk, parts};
-use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Module, Stmt, StmtKind, ViewOp};
+use carbyne_ir::ast::{
+    self, BinOp, Call, CmpOp, Compare, Expr, ExprKind, Module, Spec, Stmt, StmtKind, ViewOp,
+};
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{MeansInput, Operand, Program};
@@ -21,6 +23,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const LARGEST: [i64; 6] = [i64::MAX, 1 << 20, 4096, 3000, 1000, 250];
 /// How many tiles there may be in tests of conditions: they hold for all numbers of tiles, or for few of these.
 const TILES: [i64; 8] = [1, 2, 3, 5, 7, 12, 31, 64];
+
+/// What is computed of symbols and has fewer values than this may have none that is its own.
+const FEW: i64 = 64;
 
 /// Numbers that stand for symbols.
 #[derive(Clone, Debug, Default)]
@@ -63,8 +68,22 @@ impl Symbols {
                 }
             }
         }
-        Err(refused
-            .unwrap_or("what is computed of them has the numbers of other things".to_owned()))
+        let ambiguous = || {
+            let of_few = |d: &&Dim| match p.arena.range(**d) {
+                (Some(least), Some(most)) => most.saturating_sub(least) < FEW,
+                _ => false,
+            };
+            let all = computed_of(p);
+            let few = all.iter().find(of_few).and_then(|d| p.expression(*d));
+            match few {
+                Some(e) => format!(
+                    "`{}` is one of few numbers, which cannot be told from others: let the caller compute it, as a symbol of its own",
+                    print_number(&e)
+                ),
+                None => "what is computed of them has the numbers of other things".to_owned(),
+            }
+        };
+        Err(refused.unwrap_or_else(ambiguous))
     }
 
     /// With these numbers; none where one would stand for two things.
@@ -119,6 +138,9 @@ impl Symbols {
             });
             stmt.kind = StmtKind::Let(defined.collect());
         }
+        let names = p.symbols.iter().map(|s| p.arena.var_info(*s).name);
+        let known = names.zip(p.symbols.iter().filter_map(|s| self.values.get(s).copied()));
+        whole(&mut module.items, known.collect());
         module
     }
 
@@ -207,6 +229,45 @@ impl Symbols {
             out.insert(name.clone(), Expr::bin(BinOp::Mul, tiles, Expr::int(unit)));
         }
         Some(out)
+    }
+}
+
+/// Evaluates what operands and definitions compute of symbols: with these it is an integer, of constants it would be a real
+/// number where a spec takes one.
+fn whole(stmts: &mut [Stmt], mut known: Numbers) {
+    let mut symbolic: BTreeSet<String> = known.keys().cloned().collect();
+    let number = |e: &Expr, known: &Numbers, symbolic: &BTreeSet<String>| {
+        let of_symbols = symbolic.iter().any(|name| params::names(e, name));
+        params::eval(e, known).map(|n| (n, of_symbols))
+    };
+    let mut todo: Vec<&mut Stmt> = stmts.iter_mut().rev().collect();
+    while let Some(stmt) = todo.pop() {
+        match &mut stmt.kind {
+            StmtKind::Let(defs) => {
+                for (name, e) in defs {
+                    let Some((n, of_symbols)) = number(e, &known, &symbolic) else { continue };
+                    known.insert(name.text.clone(), n);
+                    if of_symbols {
+                        symbolic.insert(name.text.clone());
+                        *e = Expr::int(n);
+                    }
+                }
+            }
+            StmtKind::Spec(Spec { inputs, .. }) | StmtKind::Call(Call { inputs, .. }) => {
+                for input in inputs {
+                    if let ast::Operand::Value(e) = &*input
+                        && let Some((n, true)) = number(e, &known, &symbolic)
+                    {
+                        let span = e.span;
+                        *input = ast::Operand::Number(ast::Number { text: n.to_string(), span });
+                    }
+                }
+            }
+            _ => {}
+        }
+        let at = todo.len();
+        todo.extend(stmt.kind.blocks_mut().flat_map(|b| &mut b.stmts));
+        todo[at..].reverse();
     }
 }
 

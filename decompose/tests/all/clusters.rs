@@ -304,6 +304,38 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32
 }
 
 #[test]
+fn boxes_are_of_tensors_whose_coordinates_fit_32_bits() {
+    let deep = |k: i64| product([128, 128, k], "@wgmma_tiles");
+    let text =
+        |k| decomposed(&deep(k), &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec())).text;
+    assert!(text((1 << 31) - 64).contains(".tensormap("));
+    let text = text(1 << 31);
+    assert!(!text.contains(".tensormap(") && text.contains("wgmma.m64"), "{text}");
+    let by_hand = "carbyne 2
+%X:[8,2147483648].u8.GL
+%Y:[8,64].u8.GL
+Spec @k <<<#grid:[1], #cta:[32]>>> (%X) -> (%Y) {
+  Allocate %tile:[8,64].u8.SH
+  Allocate %full:mbarrier.SH
+  %m = %X.tensormap([8,64])
+  Spec <<<#grid, #cta[0..1]>>> (%X) -> (%full, %tile) {
+    mbarrier.init(%full, 1)
+    fence.async
+    mbarrier.expect(%full, 512)
+    Move (%m[0, 1]) -> (%tile) bar=%full
+  }
+  barrier
+  mbarrier.wait(%full, 0)
+  Move (%tile) -> (%Y)
+}
+";
+    let errors = decomposed(by_hand, &sm_90a()).map(drop).unwrap_err().into_vec();
+    let said =
+        |d: &carbyne_ir::diag::Diagnostic| d.notes.iter().any(|n| n.contains("numbers of 32 bits"));
+    assert!(errors.iter().any(said), "{errors:?}");
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let table = sm_90a();
     let refused = |src: &str| decomposed(src, &table).map(drop).unwrap_err().into_vec();

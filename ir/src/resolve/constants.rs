@@ -131,9 +131,9 @@ impl Resolver {
         }
     }
 
-    /// Whether an expression is an index that is known when the kernel runs.
+    /// Whether an expression is an index that is known when the kernel runs, or what symbols make that can be one number only.
     fn counts(&self, e: &Expr) -> bool {
-        self.version > 1 && matches!(self.expr(e), Ok(Dim::Expr(_)))
+        self.version > 1 && self.expr(e).is_ok()
     }
 
     /// A number that symbols make.

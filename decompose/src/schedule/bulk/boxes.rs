@@ -199,10 +199,12 @@ impl Boxes {
         };
         let lines = extents[1 - row];
         let sizes = width <= MOST_OF_BOX && lines <= MOST_OF_BOX && extents[row] % width == 0;
+        let whole = p.tensors[p.buffer_of(tile).tensor].concat();
+        let reached = whole.leaves().iter().all(|(n, _)| tensor_map::reaches(&p.arena, *n));
         // Without a swizzle a box is a unit of 16 bytes wide, and there are many.
         let row = (row, width);
         let share = Share::All;
-        (sizes && swizzle.is_some()).then_some(Boxes {
+        (sizes && reached && swizzle.is_some()).then_some(Boxes {
             extents,
             scalar,
             layout,
