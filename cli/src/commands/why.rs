@@ -34,23 +34,20 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
         && found.choices.is_empty()
         && (found.rankings.is_empty() || args.why.is_some())
     {
-        let mut lines = spec_lines(&module, &source);
+        let specs = spec_lines(&module, &source);
+        let mut near = specs.clone();
         if let Some(at) = line {
             // Specs with bodies have nothing to say, the leaves in them have.
-            let all = explain(
-                &module,
-                &source.text,
-                &table,
-                &Question { line: None, ..question.clone() },
-            );
+            let everywhere = Question { line: None, ..question.clone() };
+            let all = explain(&module, &source.text, &table, &everywhere);
             let index = LineIndex::new(&source.text);
             let leaves = all.iter().flat_map(|e| &e.leaves);
             let leaves: Vec<usize> = leaves.map(|l| index.line(l.origin.start)).collect();
             if !leaves.is_empty() && !leaves.contains(&at) {
-                lines = leaves;
+                near = leaves;
             }
         }
-        return Err(nothing(&question, &found, &source, &lines));
+        return Err(nothing(&question, &found, &source, (&specs, &near)));
     }
     let focused = line.is_some() || args.why.is_some();
     let text = match args.format {
@@ -61,17 +58,26 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
-fn nothing(question: &Question, found: &Explanation, source: &Source, specs: &[usize]) -> Failure {
+/// Why there is nothing to say. `specs` are the lines on which specs begin, and those of which there is something to say.
+fn nothing(
+    question: &Question,
+    found: &Explanation,
+    source: &Source,
+    (specs, said): (&[usize], &[usize]),
+) -> Failure {
     if specs.is_empty() {
         return Failure::usage_help(
             format!("`{}` holds no spec, and nothing is to be explained", source.name),
             "write one: `Move (%A) -> (%B)`",
         );
     }
-    if let Some(at) = question.line.filter(|at| !specs.contains(at)) {
-        let near = specs.iter().min_by_key(|spec| spec.abs_diff(at)).copied().unwrap_or(0);
+    if let Some(at) = question.line.filter(|at| !said.contains(at)) {
+        let near = said.iter().min_by_key(|line| line.abs_diff(at)).copied().unwrap_or(0);
         return Failure::usage_help(
-            format!("no instruction is chosen for a spec that begins on line {at}"),
+            match specs.contains(&at) {
+                true => format!("no instruction is chosen for the spec on line {at} itself"),
+                false => format!("no spec begins on line {at}"),
+            },
             format!("the nearest one begins on line {near}: `--at {near}`"),
         );
     }

@@ -268,6 +268,24 @@ fn nothing_to_explain() {
         assert!(ran.stderr.contains(message) && ran.stderr.contains(help), "{}", ran.stderr);
     }
 }
+
+/// Of a spec with a body nothing is said, and the line that is named instead has something to say.
+#[test]
+fn the_line_that_is_named_is_that_of_a_leaf() {
+    let text = carbyne(&["decompose", "-", "--arch", "sm_80"], COPY);
+    let text = text.ok().text().to_owned();
+    let body = |l: &str| l.trim_start().starts_with("Move (") && l.ends_with('{');
+    let line = text.lines().position(body).expect("a Move with a body") + 1;
+    let asked = |at: &str| carbyne(&["explain", "-", "--arch", "sm_80", "--at", at], text.clone());
+    let ran = asked(&line.to_string());
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let message = format!("no instruction is chosen for the spec on line {line} itself");
+    assert!(ran.stderr.contains(&message), "{}", ran.stderr);
+    let named = ran.stderr.split("`--at ").nth(1).and_then(|s| s.split('`').next());
+    let ran = asked(named.expect("a line"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
 /// A pattern that eight hundred instructions have: a line for those that differ in a number, the nearest first, and
 /// what the reason is, not a change that changes nothing.
 #[test]

@@ -3,6 +3,7 @@
 //! What the blocks of a cluster copy alike, loops with stages then copy once for all of them ([`super::bulk`]).
 
 use crate::build::{both, define_threads};
+use crate::instance::params::{Numbers, eval};
 use crate::names::Names;
 use carbyne_ir::ast::visit;
 use carbyne_ir::ast::*;
@@ -101,8 +102,13 @@ fn grid(module: &Module, name: &str) -> Option<i64> {
         _ => None,
     })?;
     let [Dims { modes, strides: None, .. }] = &ty.levels[..] else { return None };
-    match &modes[..] {
-        [TupleExpr::Leaf(Expr { kind: ExprKind::Int(n), .. })] => Some(*n),
-        _ => None,
+    let [TupleExpr::Leaf(blocks)] = &modes[..] else { return None };
+    let mut known = Numbers::new();
+    for stmt in &module.items {
+        let StmtKind::Let(all) = &stmt.kind else { continue };
+        for (name, e) in all {
+            known.extend(eval(e, &known).map(|n| (name.text.clone(), n)));
+        }
     }
+    eval(blocks, &known)
 }

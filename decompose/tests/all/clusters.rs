@@ -62,6 +62,10 @@ fn blocks_of_a_cluster_copy_once_what_they_copy_alike() {
     assert!(text.contains("cluster.arrive_relaxed"), "{text}");
     let alone = right(&tiles(1, ""));
     assert!(!alone.contains("multicast") && !alone.contains("cluster."), "{alone}");
+    // The grid may be computed of constants.
+    let computed = tiles(1, "cluster=2").replace("@b < 2", "@b < 2 * W");
+    let text = right(&computed.replace("carbyne 2\n", "carbyne 2\nlet W = 2 / 2\n"));
+    assert!(text.contains("multicast=3"), "{text}");
     // From tile to tile, too.
     let text = right(&tiles(2, "cluster=2"));
     assert!(text.contains("multicast=3"), "{text}");
@@ -311,25 +315,17 @@ fn boxes_are_of_tensors_whose_coordinates_fit_32_bits() {
     assert!(text((1 << 31) - 64).contains(".tensormap("));
     let text = text(1 << 31);
     assert!(!text.contains(".tensormap(") && text.contains("wgmma.m64"), "{text}");
-    let by_hand = "carbyne 2
-%X:[8,2147483648].u8.GL
-%Y:[8,64].u8.GL
-Spec @k <<<#grid:[1], #cta:[32]>>> (%X) -> (%Y) {
-  Allocate %tile:[8,64].u8.SH
-  Allocate %full:mbarrier.SH
-  %m = %X.tensormap([8,64])
-  Spec <<<#grid, #cta[0..1]>>> (%X) -> (%full, %tile) {
-    mbarrier.init(%full, 1)
-    fence.async
-    mbarrier.expect(%full, 512)
-    Move (%m[0, 1]) -> (%tile) bar=%full
-  }
-  barrier
-  mbarrier.wait(%full, 0)
-  Move (%tile) -> (%Y)
-}
-";
-    let errors = decomposed(by_hand, &sm_90a()).map(drop).unwrap_err().into_vec();
+    let by_hand = include_str!("../../../examples/tma_copy.cby").to_owned();
+    let by_hand = [
+        ("let M = 200, N = 136", "let M = 8, N = 2200000064"),
+        (".f16.", ".u8."),
+        ("BM * BN * 2", "BM * BN"),
+        ("(3,4,3)", "(2,4,3)"),
+    ]
+    .iter()
+    .fold(by_hand, |text, (from, to)| text.replace(from, to));
+    assert!(by_hand.contains("2200000064"), "{by_hand}");
+    let errors = decomposed(&by_hand, &sm_90a()).map(drop).unwrap_err().into_vec();
     let said =
         |d: &carbyne_ir::diag::Diagnostic| d.notes.iter().any(|n| n.contains("numbers of 32 bits"));
     assert!(errors.iter().any(said), "{errors:?}");
