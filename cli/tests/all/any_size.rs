@@ -460,6 +460,23 @@ const SAID: [(&str, i64, i64); 16] = [
     ("M + N == 10, M >= 1, N >= 9", 1, 9),
 ];
 
+/// A pinned atom that a fact would let match.
+#[test]
+fn an_atom_that_is_pinned_names_the_fact_that_it_lacks() {
+    let text = |fact: &str| {
+        format!(
+            "carbyne 2\nsym M, K where M > 0, M <= 8192, K > 0, K <= 8192{fact}\n%A:[M,K].f16.GL\n%B:[M,K].f16.GL\n\
+             Spec @k <<<#grid:[@i < ceil_div(M, 64), @k < ceil_div(K, 32)], #cta:[128]>>> (%A) -> (%B) {{\n  \
+             Move (%A.tile([64,32])[@i, @k]) -> (%a:SH) atom=cp.async.cg.b128.zfill\n  \
+             %B.tile([64,32])[@i, @k] = move(%a)\n}}\n"
+        )
+    };
+    let ran = carbyne(&["decompose", "-", "--arch", "sm_80"], text(""));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("state `where K % 8 == 0`"), "{}", ran.stderr);
+    carbyne(&["decompose", "-", "--arch", "sm_80"], text(", K % 8 == 0")).ok();
+}
+
 /// What is computed of a size, and of coordinates compared with it.
 const COMPUTED: [&str; 9] = [
     "%X * (M / 2)",

@@ -16,7 +16,7 @@ pub use ways::{Way, Without};
 pub use wider::{Wider, Width};
 
 use crate::matching::{self, Mismatch};
-use crate::solve::{Search, copy};
+use crate::solve::{Search, copy, lacking};
 use crate::{Decomposed, Options, Ranking, Strategies, decompose_by, ranked, separated, stated};
 use carbyne_atoms::bind;
 use carbyne_atoms::{Arch, Atom, AtomTable};
@@ -28,7 +28,7 @@ use carbyne_ir::span::{LineIndex, Span};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ways::Ways;
-use wider::{Widening, lacking, side};
+use wider::{Widening, side};
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]

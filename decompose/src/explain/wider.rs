@@ -1,9 +1,9 @@
 //! Facts about symbols with which a copy would be of more bytes: found by why wider rows do not match, stated, and tried.
 
 use crate::matching::Mismatch;
-use crate::solve::copy;
+use crate::solve::{copy, lacking};
 use crate::{Decomposed, checked, elaborated, stated};
-use carbyne_atoms::{Atom, AtomTable, Extent, bind, missing};
+use carbyne_atoms::{Atom, AtomTable, Extent, bind};
 use carbyne_ir::ast::Module;
 use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::program::{Program, SpecId, TensorId};
@@ -185,20 +185,4 @@ pub(super) fn side(p: &Program, t: TensorId) -> copy::Side {
         (Some(Memory::Rf), None) => copy::Side::Open,
         _ => copy::Side::Memory,
     }
-}
-
-/// A mismatch of a copy, with the facts by which its operand would be aligned.
-pub(super) fn lacking(
-    p: &Program,
-    (from, to): (TensorId, TensorId),
-    row: &Atom,
-    mismatch: Mismatch,
-) -> Mismatch {
-    let of =
-        |name: &str| if row.operands.first().is_some_and(|s| s.name == name) { from } else { to };
-    let (operand, want) = match &mismatch {
-        Mismatch::Align { operand, want, .. } => (*operand, *want),
-        _ => return mismatch,
-    };
-    mismatch.lacking(|| missing::aligned(p, of(operand), want))
 }

@@ -138,8 +138,7 @@ impl Symbols {
             });
             stmt.kind = StmtKind::Let(defined.collect());
         }
-        let names = p.symbols.iter().map(|s| p.arena.var_info(*s).name);
-        let known = names.zip(p.symbols.iter().filter_map(|s| self.values.get(s).copied()));
+        let known = self.values.iter().map(|(symbol, n)| (p.arena.var_info(*symbol).name, *n));
         whole(&mut module.items, known.collect());
         module
     }

@@ -491,6 +491,11 @@ fn early(loops: &mut [Stmt]) -> Option<Stmt> {
         _ => false,
     };
     let first = body.stmts.iter().position(waits)?;
+    // What a later definition names could not be copied before it.
+    let defines = |s: &Stmt| matches!(s.kind, StmtKind::Let(_) | StmtKind::Element { .. });
+    if body.stmts[first..].iter().any(defines) {
+        return None;
+    }
     let (own, others): (Vec<Stmt>, Vec<Stmt>) =
         body.stmts.split_off(first + 1).into_iter().partition(alone);
     if !own.iter().any(|s| matches!(s.kind, StmtKind::Spec(_))) {

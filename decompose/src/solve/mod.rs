@@ -57,6 +57,7 @@ pub(crate) mod work;
 pub(crate) use solution::{Assignment, Placement, Solution};
 pub use solution::{Leaf, Searched};
 pub use solver::Search;
+pub(crate) use solver::lacking;
 pub(crate) use state::Detours;
 pub(crate) use want::Want;
 

@@ -12,7 +12,7 @@ use super::tv::Known;
 use super::unfit::Unfit;
 use crate::matching::{self, Mismatch};
 use crate::model::Costing;
-use carbyne_atoms::AtomTable;
+use carbyne_atoms::{Atom, AtomTable, missing};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
@@ -164,6 +164,10 @@ impl<'a> Solver<'a> {
         // Rows of other operations are not compared.
         let own = rejected.iter().find(|(name, _)| *name == atom.name).map(|(_, m)| m.clone());
         let m = own.unwrap_or_else(|| Mismatch::Op { want: atom.op.to_string() });
+        let m = match self.tensors(id)[..] {
+            [from, to] => lacking(self.p, (from, to), atom, m),
+            _ => m,
+        };
         Box::new(matching::not_by(self.p, id, atom.name, &m))
     }
 
@@ -194,4 +198,20 @@ impl<'a> Solver<'a> {
     pub(super) fn number(&self, list: &[Candidate]) -> Option<usize> {
         self.alike.1.get(&list.as_ptr().addr()).copied()
     }
+}
+
+/// A mismatch of a copy, with the facts by which its operand would be aligned.
+pub(crate) fn lacking(
+    p: &Program,
+    (from, to): (TensorId, TensorId),
+    row: &Atom,
+    mismatch: Mismatch,
+) -> Mismatch {
+    let of =
+        |name: &str| if row.operands.first().is_some_and(|s| s.name == name) { from } else { to };
+    let (operand, want) = match &mismatch {
+        Mismatch::Align { operand, want, .. } => (*operand, *want),
+        _ => return mismatch,
+    };
+    mismatch.lacking(|| missing::aligned(p, of(operand), want))
 }
