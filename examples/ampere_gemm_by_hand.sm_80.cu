@@ -46,7 +46,7 @@ ampere_gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* 
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(As, swizzle<2, 3, 3>(i * 1024 + r * 32 + v * 8))),
+            : "r"(shared_address(&As[swizzle<2, 3, 3>(i * 1024 + r * 32 + v * 8)])),
               "l"(&A[bm * 16384 + i * 4096 + r * 128 + k * 32 + v * 8])
             : "memory");
       }
@@ -60,7 +60,7 @@ ampere_gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* 
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(Bs, swizzle<3, 3, 4>(i * 1024 + r * 128 + v * 8))),
+            : "r"(shared_address(&Bs[swizzle<3, 3, 4>(i * 1024 + r * 128 + v * 8)])),
               "l"(&B[k * 8192 + i * 2048 + r * 256 + bn * 128 + v * 8])
             : "memory");
       }
@@ -80,8 +80,8 @@ ampere_gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* 
               "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(a_u32[i * 4]), "=r"(a_u32[i * 4 + 1]), "=r"(a_u32[i * 4 + 2]),
                 "=r"(a_u32[i * 4 + 3])
-              : "r"(shared_address(As,
-                        swizzle<2, 3, 3>(wm * 2048 + i * 512 + row * 32 + s * 16 + half_1 * 8)))
+              : "r"(shared_address(&As[swizzle<2, 3, 3>(wm * 2048 + i * 512 + row * 32 + s * 16 +
+                                half_1 * 8)]))
               : "memory");
         }
       }
@@ -95,8 +95,8 @@ ampere_gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* 
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(b_u32[j * 4]), "=r"(b_u32[j * 4 + 1]), "=r"(b_u32[j * 4 + 2]),
                 "=r"(b_u32[j * 4 + 3])
-              : "r"(shared_address(Bs,
-                        swizzle<3, 3, 4>(s * 2048 + row * 128 + wn * 64 + j * 16 + half_1 * 8)))
+              : "r"(shared_address(&Bs[swizzle<3, 3, 4>(s * 2048 + row * 128 + wn * 64 + j * 16 +
+                                half_1 * 8)]))
               : "memory");
         }
       }

@@ -92,7 +92,7 @@ ampere_gemm_roles(
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(As, stage * 8192 + swizzle<3, 3, 3>(i * 256 + r * 64 + v * 8))),
+              : "r"(shared_address(&As[stage * 8192 + swizzle<3, 3, 3>(i * 256 + r * 64 + v * 8)])),
                 "l"(&A[bm * 32768 + i * 1024 + r * 256 + k * 64 + v * 8])
               : "memory");
         }
@@ -105,7 +105,7 @@ ampere_gemm_roles(
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(Bs, stage * 16384 + swizzle<3, 3, 5>(i * 256 + v * 8))),
+              : "r"(shared_address(&Bs[stage * 16384 + swizzle<3, 3, 5>(i * 256 + v * 8)])),
                 "l"(&B[k * 32768 + i * 512 + bn * 256 + v * 8])
               : "memory");
         }
@@ -162,9 +162,8 @@ ampere_gemm_roles(
               "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(a_u32[i * 4]), "=r"(a_u32[i * 4 + 1]), "=r"(a_u32[i * 4 + 2]),
                 "=r"(a_u32[i * 4 + 3])
-              : "r"(shared_address(As,
-                        stage * 8192 + wm * 4096 + i * 1024 + swizzle<3, 3, 3>(row * 64 + s * 16 +
-                            half_1 * 8)))
+              : "r"(shared_address(&As[stage * 8192 + wm * 4096 + i * 1024 +
+                            swizzle<3, 3, 3>(row * 64 + s * 16 + half_1 * 8)]))
               : "memory");
         }
         // line 105: Move (view of %Bs) -> (%b)
@@ -175,9 +174,8 @@ ampere_gemm_roles(
               "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
               : "=r"(b_u32[j * 4]), "=r"(b_u32[j * 4 + 1]), "=r"(b_u32[j * 4 + 2]),
                 "=r"(b_u32[j * 4 + 3])
-              : "r"(shared_address(Bs,
-                        stage * 16384 + s * 4096 + swizzle<3, 3, 5>(row * 256 + wn * 64 + j * 16 +
-                            half_1 * 8)))
+              : "r"(shared_address(&Bs[stage * 16384 + s * 4096 + swizzle<3, 3, 5>(row * 256 +
+                                wn * 64 + j * 16 + half_1 * 8)]))
               : "memory");
         }
         // line 113: MatMul (%a, %b) -> (%c)

@@ -68,7 +68,7 @@ attention_causal(
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(k, swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8))),
+            : "r"(shared_address(&k[swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8)])),
               "l"(&K[b * 8388608 + h * 524288 + s_4 * 8192 + i_2 * 1024 + tid * 8])
             : "memory");
       }
@@ -79,7 +79,7 @@ attention_causal(
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(v, swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8))),
+            : "r"(shared_address(&v[swizzle<3, 3, 4>(s_4 * 8192 + i_2 * 1024 + tid * 8)])),
               "l"(&V[b * 8388608 + h * 524288 + s_4 * 8192 + i_2 * 1024 + tid * 8])
             : "memory");
       }
@@ -97,7 +97,7 @@ attention_causal(
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(k, (t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8))),
+            : "r"(shared_address(&k[(t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
               "l"(&K_next[i_2 * 1024])
             : "memory");
       }
@@ -108,7 +108,7 @@ attention_causal(
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(v, (t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8))),
+            : "r"(shared_address(&v[(t + 1) % 2 * 8192 + i_2 * 1024 + swizzle<3, 3, 4>(tid * 8)])),
               "l"(&V_next[i_2 * 1024])
             : "memory");
       }
@@ -134,9 +134,8 @@ attention_causal(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_5_u32[i_2 * 4]), "=r"(r_5_u32[i_2 * 4 + 1]), "=r"(r_5_u32[i_2 * 4 + 2]),
               "=r"(r_5_u32[i_2 * 4 + 3])
-            : "r"(shared_address(k,
-                      t % 2 * 8192 + i_2 % 4 * 2048 + (tid / 16) % 2 * 1024 +
-                      swizzle<3, 3, 4>(tid % 8 * 128 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)))
+            : "r"(shared_address(&k[t % 2 * 8192 + i_2 % 4 * 2048 + (tid / 16) % 2 * 1024 +
+                          swizzle<3, 3, 4>(tid % 8 * 128 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
             : "memory");
       }
       // line 122: MatMul (%q, %r_5) -> (%all)
@@ -312,9 +311,8 @@ attention_causal(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
               "=r"(r_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(v,
-                      t % 2 * 8192 + i_2 / 8 * 2048 + swizzle<3, 3, 4>(tid % 16 * 128 +
-                          i_2 % 8 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&v[t % 2 * 8192 + i_2 / 8 * 2048 +
+                          swizzle<3, 3, 4>(tid % 16 * 128 + i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 323: MatMul (%half, %r_3) -> (%o)

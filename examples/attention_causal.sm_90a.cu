@@ -94,9 +94,9 @@ attention_causal(
     asm volatile(
         "cp.async.cg.shared.global [%0], [%1], 16;\n"
         :
-        : "r"(shared_address(k_2,
-                  swizzle<3, 3, 3>((tid / 8) % 2 * 4096 + i_4 * 512 + tid / 16 * 64 +
-                      tid % 8 * 8))), "l"(&K[b * 8388608 + h * 524288 + i_4 * 1024 + tid * 8])
+        : "r"(shared_address(&k_2[swizzle<3, 3, 3>((tid / 8) % 2 * 4096 + i_4 * 512 +
+                          tid / 16 * 64 + tid % 8 * 8)])),
+          "l"(&K[b * 8388608 + h * 524288 + i_4 * 1024 + tid * 8])
         : "memory");
   }
   asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 70

@@ -39,7 +39,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(sA, swizzle<3, 3, 3>(s_2 * 8192 + i_2 * 2048 + tid * 8))),
+            : "r"(shared_address(&sA[swizzle<3, 3, 3>(s_2 * 8192 + i_2 * 2048 + tid * 8)])),
               "l"(&A[b / 256 * 8388608 + b % 16 * 524288 + i_2 * 131072 + tid / 8 * 4096 +
                       s_2 * 64 + tid % 8 * 8])
             : "memory");
@@ -51,9 +51,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(sB,
-                      swizzle<3, 3, 5>(s_2 * 16384 + i_2 / 4 * 8192 + tid / 8 * 256 + i_2 % 4 * 64 +
-                          tid % 8 * 8))),
+            : "r"(shared_address(&sB[swizzle<3, 3, 5>(s_2 * 16384 + i_2 / 4 * 8192 + tid / 8 * 256 +
+                              i_2 % 4 * 64 + tid % 8 * 8)])),
               "l"(&B[s_2 * 262144 + i_2 / 4 * 131072 + tid / 8 * 4096 + (b / 16) % 16 * 256 +
                       i_2 % 4 * 64 + tid % 8 * 8])
             : "memory");
@@ -78,9 +77,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
           : "=r"(rA_2_u32[i_2 * 4]), "=r"(rA_2_u32[i_2 * 4 + 1]), "=r"(rA_2_u32[i_2 * 4 + 2]),
             "=r"(rA_2_u32[i_2 * 4 + 3])
-          : "r"(shared_address(sA,
-                    swizzle<3, 3, 3>((tid / 32) % 2 * 4096 + i_2 * 1024 + tid % 16 * 64 +
-                        (tid / 16) % 2 * 8)))
+          : "r"(shared_address(&sA[swizzle<3, 3, 3>((tid / 32) % 2 * 4096 + i_2 * 1024 +
+                            tid % 16 * 64 + (tid / 16) % 2 * 8)]))
           : "memory");
     }
     // line 68: Move (view of %sB) -> (%rB_2)
@@ -91,9 +89,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
           "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
           : "=r"(rB_2_u32[i_2 * 4]), "=r"(rB_2_u32[i_2 * 4 + 1]), "=r"(rB_2_u32[i_2 * 4 + 2]),
             "=r"(rB_2_u32[i_2 * 4 + 3])
-          : "r"(shared_address(sB,
-                    swizzle<3, 3, 5>(tid % 16 * 256 + tid / 64 * 64 + i_2 * 16 +
-                        (tid / 16) % 2 * 8)))
+          : "r"(shared_address(&sB[swizzle<3, 3, 5>(tid % 16 * 256 + tid / 64 * 64 + i_2 * 16 +
+                            (tid / 16) % 2 * 8)]))
           : "memory");
     }
     const __half* A_next = &A[b / 256 * 8388608 + b % 16 * 524288 + tid / 8 * 4096 + tid % 8 * 8 +
@@ -108,9 +105,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rA_3_u32[i_2 * 4]), "=r"(rA_3_u32[i_2 * 4 + 1]), "=r"(rA_3_u32[i_2 * 4 + 2]),
               "=r"(rA_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sA,
-                      k % 2 * 8192 + (tid / 32) % 2 * 4096 + i_2 * 1024 +
-                      swizzle<3, 3, 3>(tid % 16 * 64 + (tid / 16) % 2 * 8 + 16)))
+            : "r"(shared_address(&sA[k % 2 * 8192 + (tid / 32) % 2 * 4096 + i_2 * 1024 +
+                          swizzle<3, 3, 3>(tid % 16 * 64 + (tid / 16) % 2 * 8 + 16)]))
             : "memory");
       }
       // line 85: Move (view of %sB) -> (%rB_3)
@@ -121,9 +117,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rB_3_u32[i_2 * 4]), "=r"(rB_3_u32[i_2 * 4 + 1]), "=r"(rB_3_u32[i_2 * 4 + 2]),
               "=r"(rB_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sB,
-                      k % 2 * 16384 + 4096 + swizzle<3, 3, 5>(tid % 16 * 256 + tid / 64 * 64 +
-                          i_2 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&sB[k % 2 * 16384 + 4096 + swizzle<3, 3, 5>(tid % 16 * 256 +
+                              tid / 64 * 64 + i_2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 93: MatMul (%rA_2, %rB_2) -> (%acc)
@@ -149,9 +144,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rA_2_u32[i_2 * 4]), "=r"(rA_2_u32[i_2 * 4 + 1]), "=r"(rA_2_u32[i_2 * 4 + 2]),
               "=r"(rA_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sA,
-                      k % 2 * 8192 + (tid / 32) % 2 * 4096 + i_2 * 1024 +
-                      swizzle<3, 3, 3>(tid % 16 * 64 + (tid / 16) % 2 * 8 + 32)))
+            : "r"(shared_address(&sA[k % 2 * 8192 + (tid / 32) % 2 * 4096 + i_2 * 1024 +
+                          swizzle<3, 3, 3>(tid % 16 * 64 + (tid / 16) % 2 * 8 + 32)]))
             : "memory");
       }
       // line 113: Move (view of %sB) -> (%rB_2)
@@ -162,9 +156,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rB_2_u32[i_2 * 4]), "=r"(rB_2_u32[i_2 * 4 + 1]), "=r"(rB_2_u32[i_2 * 4 + 2]),
               "=r"(rB_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sB,
-                      k % 2 * 16384 + 8192 + swizzle<3, 3, 5>(tid % 16 * 256 + tid / 64 * 64 +
-                          i_2 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&sB[k % 2 * 16384 + 8192 + swizzle<3, 3, 5>(tid % 16 * 256 +
+                              tid / 64 * 64 + i_2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 121: MatMul (%rA_3, %rB_3) -> (%acc)
@@ -190,9 +183,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rA_3_u32[i_2 * 4]), "=r"(rA_3_u32[i_2 * 4 + 1]), "=r"(rA_3_u32[i_2 * 4 + 2]),
               "=r"(rA_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sA,
-                      k % 2 * 8192 + (tid / 32) % 2 * 4096 + i_2 * 1024 +
-                      swizzle<3, 3, 3>(tid % 16 * 64 + (tid / 16) % 2 * 8 + 48)))
+            : "r"(shared_address(&sA[k % 2 * 8192 + (tid / 32) % 2 * 4096 + i_2 * 1024 +
+                          swizzle<3, 3, 3>(tid % 16 * 64 + (tid / 16) % 2 * 8 + 48)]))
             : "memory");
       }
       // line 141: Move (view of %sB) -> (%rB_3)
@@ -203,9 +195,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rB_3_u32[i_2 * 4]), "=r"(rB_3_u32[i_2 * 4 + 1]), "=r"(rB_3_u32[i_2 * 4 + 2]),
               "=r"(rB_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sB,
-                      k % 2 * 16384 + 12288 + swizzle<3, 3, 5>(tid % 16 * 256 + tid / 64 * 64 +
-                          i_2 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&sB[k % 2 * 16384 + 12288 + swizzle<3, 3, 5>(tid % 16 * 256 +
+                              tid / 64 * 64 + i_2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 149: MatMul (%rA_2, %rB_2) -> (%acc)
@@ -233,9 +224,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rA_2_u32[i_2 * 4]), "=r"(rA_2_u32[i_2 * 4 + 1]), "=r"(rA_2_u32[i_2 * 4 + 2]),
               "=r"(rA_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sA,
-                      (k + 1) % 2 * 8192 + (tid / 32) % 2 * 4096 + i_2 * 1024 +
-                      swizzle<3, 3, 3>(tid % 16 * 64 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&sA[(k + 1) % 2 * 8192 + (tid / 32) % 2 * 4096 + i_2 * 1024 +
+                          swizzle<3, 3, 3>(tid % 16 * 64 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 171: Move (view of %sB) -> (%rB_2)
@@ -246,9 +236,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(rB_2_u32[i_2 * 4]), "=r"(rB_2_u32[i_2 * 4 + 1]), "=r"(rB_2_u32[i_2 * 4 + 2]),
               "=r"(rB_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sB,
-                      (k + 1) % 2 * 16384 + swizzle<3, 3, 5>(tid % 16 * 256 + tid / 64 * 64 +
-                          i_2 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&sB[(k + 1) % 2 * 16384 + swizzle<3, 3, 5>(tid % 16 * 256 +
+                              tid / 64 * 64 + i_2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 179: MatMul (%rA_3, %rB_3) -> (%acc)
@@ -274,7 +263,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(sA, k % 2 * 8192 + i_2 * 2048 + swizzle<3, 3, 3>(tid * 8))),
+              : "r"(shared_address(&sA[k % 2 * 8192 + i_2 * 2048 + swizzle<3, 3, 3>(tid * 8)])),
                 "l"(&A_next[i_2 * 131072])
               : "memory");
         }
@@ -285,9 +274,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
           asm volatile(
               "cp.async.cg.shared.global [%0], [%1], 16;\n"
               :
-              : "r"(shared_address(sB,
-                        k % 2 * 16384 + i_2 / 4 * 8192 + swizzle<3, 3, 5>(tid / 8 * 256 +
-                            i_2 % 4 * 64 + tid % 8 * 8))),
+              : "r"(shared_address(&sB[k % 2 * 16384 + i_2 / 4 * 8192 +
+                            swizzle<3, 3, 5>(tid / 8 * 256 + i_2 % 4 * 64 + tid % 8 * 8)])),
                 "l"(&B_next[i_2 / 4 * 131072 + i_2 % 4 * 64])
               : "memory");
         }

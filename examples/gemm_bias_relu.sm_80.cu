@@ -43,7 +43,7 @@ gemm_bias_relu(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(sa, swizzle<2, 3, 3>(i_2 * 1024 + tid * 8))),
+          : "r"(shared_address(&sa[swizzle<2, 3, 3>(i_2 * 1024 + tid * 8)])),
             "l"(&A_next[i_2 * 4096])
           : "memory");
     }
@@ -55,7 +55,7 @@ gemm_bias_relu(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(sb, swizzle<3, 3, 4>(i_2 * 1024 + tid * 8))),
+          : "r"(shared_address(&sb[swizzle<3, 3, 4>(i_2 * 1024 + tid * 8)])),
             "l"(&B_next[i_2 * 2048])
           : "memory");
     }
@@ -73,9 +73,8 @@ gemm_bias_relu(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
               "=r"(r_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sa,
-                      swizzle<2, 3, 3>((tid / 32) % 2 * 2048 + i_2 % 4 * 512 + tid % 16 * 32 +
-                          i_2 / 4 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&sa[swizzle<2, 3, 3>((tid / 32) % 2 * 2048 + i_2 % 4 * 512 +
+                              tid % 16 * 32 + i_2 / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       alignas(16) __half r_2[64];  // line 59
@@ -88,9 +87,8 @@ gemm_bias_relu(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
               "=r"(r_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(sb,
-                      swizzle<3, 3, 4>(i_2 / 4 * 2048 + tid % 16 * 128 + tid / 64 * 64 +
-                          i_2 % 4 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&sb[swizzle<3, 3, 4>(i_2 / 4 * 2048 + tid % 16 * 128 +
+                              tid / 64 * 64 + i_2 % 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 67: MatMul (%r, %r_2) -> (%c)

@@ -96,7 +96,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(a, stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8))),
+            : "r"(shared_address(&a[stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8)])),
               "l"(&A_next[i * 1024])
             : "memory");
       }
@@ -107,9 +107,9 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(b,
-                      stage * 16384 + swizzle<3, 3, 5>(i / 4 * 1024 + (tid / 8) % 4 * 256 +
-                          i % 4 * 64 + tid % 8 * 8))), "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
+            : "r"(shared_address(&b[stage * 16384 + swizzle<3, 3, 5>(i / 4 * 1024 +
+                              (tid / 8) % 4 * 256 + i % 4 * 64 + tid % 8 * 8)])),
+              "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
             : "memory");
       }
       // line 56: mbarrier.async_arrive
@@ -155,9 +155,8 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
                 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                 : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
                   "=r"(r_u32[i * 4 + 3])
-                : "r"(shared_address(a,
-                          stage * 8192 + (tid / 32) % 2 * 4096 + i * 1024 +
-                          swizzle<3, 3, 3>(tid % 16 * 64 + s * 16 + (tid / 16) % 2 * 8)))
+                : "r"(shared_address(&a[stage * 8192 + (tid / 32) % 2 * 4096 + i * 1024 +
+                              swizzle<3, 3, 3>(tid % 16 * 64 + s * 16 + (tid / 16) % 2 * 8)]))
                 : "memory");
           }
           alignas(16) __half r_2[32];  // line 77
@@ -170,9 +169,8 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
                 "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                 : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
                   "=r"(r_2_u32[i * 4 + 3])
-                : "r"(shared_address(b,
-                          stage * 16384 + s * 4096 + swizzle<3, 3, 5>(tid % 16 * 256 +
-                              (tid / 64) % 4 * 64 + i * 16 + (tid / 16) % 2 * 8)))
+                : "r"(shared_address(&b[stage * 16384 + s * 4096 + swizzle<3, 3, 5>(tid % 16 * 256 +
+                                  (tid / 64) % 4 * 64 + i * 16 + (tid / 16) % 2 * 8)]))
                 : "memory");
           }
           // line 86: MatMul (%r, %r_2) -> (%c)

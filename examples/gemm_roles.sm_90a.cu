@@ -117,7 +117,7 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(a, stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8))),
+            : "r"(shared_address(&a[stage * 8192 + swizzle<3, 3, 3>(i * 256 + tid % 32 * 8)])),
               "l"(&A_next[i * 1024])
             : "memory");
       }
@@ -128,9 +128,8 @@ gemm_roles(const __half* __restrict__ A, const __half* __restrict__ B, __half* _
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(b,
-                      stage * 16384 + i % 4 * 4096 + swizzle<3, 3, 3>(i / 4 * 256 + tid % 32 * 8))),
-              "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
+            : "r"(shared_address(&b[stage * 16384 + i % 4 * 4096 + swizzle<3, 3, 3>(i / 4 * 256 +
+                              tid % 32 * 8)])), "l"(&B_next[i / 4 * 2048 + i % 4 * 64])
             : "memory");
       }
       // line 56: mbarrier.async_arrive

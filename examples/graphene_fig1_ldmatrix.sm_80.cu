@@ -32,7 +32,7 @@ ldmatrix(const __half* __restrict__ in, __half* __restrict__ out) {
     asm volatile(
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
         : "=r"(t2_u32[0]), "=r"(t2_u32[1]), "=r"(t2_u32[2]), "=r"(t2_u32[3])
-        : "r"(shared_address(t1, grp_m * 128 + row * 16 + grp_n * 8))
+        : "r"(shared_address(&t1[grp_m * 128 + row * 16 + grp_n * 8]))
         : "memory");
   }
   // line 45: Move (%2) -> (%out)

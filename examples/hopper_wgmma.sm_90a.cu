@@ -61,7 +61,7 @@ hopper_wgmma(const __half* __restrict__ A, const __half* __restrict__ B, __half*
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(As, swizzle<3, 3, 3>(i * 1024 + r * 64 + v * 8))),
+            : "r"(shared_address(&As[swizzle<3, 3, 3>(i * 1024 + r * 64 + v * 8)])),
               "l"(&A[bm * 12288 + i * 3072 + r * 192 + k * 64 + v * 8])
             : "memory");
       }
@@ -75,8 +75,8 @@ hopper_wgmma(const __half* __restrict__ A, const __half* __restrict__ B, __half*
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(Bs,
-                      swizzle<3, 3, 3>(v / 8 * 4096 + i * 512 + r * 64 + v % 8 * 8))),
+            : "r"(shared_address(&Bs[swizzle<3, 3, 3>(v / 8 * 4096 + i * 512 + r * 64 +
+                              v % 8 * 8)])),
               "l"(&B[k * 16384 + i * 2048 + r * 256 + bn * 128 + v * 8])
             : "memory");
       }

@@ -64,7 +64,8 @@ attention(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(k, swizzle<3, 3, 3>(i_2 * 1024 + tid * 8))), "l"(&K_next[i_2 * 1024])
+          : "r"(shared_address(&k[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
+            "l"(&K_next[i_2 * 1024])
           : "memory");
     }
     __half* v = reinterpret_cast<__half*>(smem + 8192);  // line 68
@@ -75,7 +76,8 @@ attention(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(v, swizzle<3, 3, 3>(i_2 * 1024 + tid * 8))), "l"(&V_next[i_2 * 1024])
+          : "r"(shared_address(&v[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
+            "l"(&V_next[i_2 * 1024])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 76
@@ -99,9 +101,8 @@ attention(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
               "=r"(r_3_u32[i_2 * 4 + 3])
-            : "r"(shared_address(k,
-                      swizzle<3, 3, 3>(i_2 % 4 * 1024 + (tid / 16) % 2 * 512 + tid % 8 * 64 +
-                          i_2 / 4 * 16 + (tid / 8) % 2 * 8)))
+            : "r"(shared_address(&k[swizzle<3, 3, 3>(i_2 % 4 * 1024 + (tid / 16) % 2 * 512 +
+                              tid % 8 * 64 + i_2 / 4 * 16 + (tid / 8) % 2 * 8)]))
             : "memory");
       }
       // line 96: MatMul (%q, %r_3) -> (%s)
@@ -240,9 +241,8 @@ attention(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
               "=r"(r_u32[i_2 * 4 + 3])
-            : "r"(shared_address(v,
-                      swizzle<3, 3, 3>(i_2 / 4 * 1024 + tid % 16 * 64 + i_2 % 4 * 16 +
-                          (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&v[swizzle<3, 3, 3>(i_2 / 4 * 1024 + tid % 16 * 64 + i_2 % 4 * 16 +
+                              (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 247: MatMul (%half, %r) -> (%o)

@@ -49,9 +49,8 @@ copy_transposed(const __half* __restrict__ A, __half* __restrict__ B) {
         "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
         : "=r"(r_u32[i_1 * 4]), "=r"(r_u32[i_1 * 4 + 1]), "=r"(r_u32[i_1 * 4 + 2]),
           "=r"(r_u32[i_1 * 4 + 3])
-        : "r"(shared_address(s,
-                  swizzle<2, 3, 5>((tid / 2) % 4 * 256 + (tid / 8) % 4 * 64 + tid % 2 * 32 +
-                      i_1 * 16 + tid / 32 * 8)))
+        : "r"(shared_address(&s[swizzle<2, 3, 5>((tid / 2) % 4 * 256 + (tid / 8) % 4 * 64 +
+                          tid % 2 * 32 + i_1 * 16 + tid / 32 * 8)]))
         : "memory");
   }
   // line 38: Move (%r) -> (view of %B)

@@ -44,7 +44,7 @@ gemm_scaled(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(a, swizzle<2, 3, 3>(i * 1024 + tid * 8))), "l"(&A_next[i * 4096])
+          : "r"(shared_address(&a[swizzle<2, 3, 3>(i * 1024 + tid * 8)])), "l"(&A_next[i * 4096])
           : "memory");
     }
     __half* b = reinterpret_cast<__half*>(smem + 4096);  // line 41
@@ -55,7 +55,7 @@ gemm_scaled(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(b, swizzle<3, 3, 3>(i * 1024 + tid * 8))), "l"(&B_next[i * 2048])
+          : "r"(shared_address(&b[swizzle<3, 3, 3>(i * 1024 + tid * 8)])), "l"(&B_next[i * 2048])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 49
@@ -72,9 +72,8 @@ gemm_scaled(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(a,
-                      swizzle<2, 3, 3>((tid / 32) % 2 * 1024 + i % 2 * 512 + tid % 16 * 32 +
-                          i / 2 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&a[swizzle<2, 3, 3>((tid / 32) % 2 * 1024 + i % 2 * 512 +
+                              tid % 16 * 32 + i / 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       alignas(16) __half r_2[32];  // line 61
@@ -87,9 +86,8 @@ gemm_scaled(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(b,
-                      swizzle<3, 3, 3>(i / 2 * 1024 + tid % 16 * 64 + tid / 64 * 32 + i % 2 * 16 +
-                          (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&b[swizzle<3, 3, 3>(i / 2 * 1024 + tid % 16 * 64 + tid / 64 * 32 +
+                              i % 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 69: MatMul (%r, %r_2) -> (%sum)

@@ -38,7 +38,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(a, swizzle<2, 3, 3>(s * 4096 + i * 1024 + tid * 8))),
+          : "r"(shared_address(&a[swizzle<2, 3, 3>(s * 4096 + i * 1024 + tid * 8)])),
             "l"(&A[bm * 16384 + i * 4096 + tid / 4 * 128 + s * 32 + tid % 4 * 8])
           : "memory");
     }
@@ -49,9 +49,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(b,
-                    swizzle<3, 3, 4>(s * 4096 + i / 2 * 2048 + tid / 8 * 128 + i % 2 * 64 +
-                        tid % 8 * 8))),
+          : "r"(shared_address(&b[swizzle<3, 3, 4>(s * 4096 + i / 2 * 2048 + tid / 8 * 128 +
+                            i % 2 * 64 + tid % 8 * 8)])),
             "l"(&B[s * 8192 + i / 2 * 4096 + tid / 8 * 256 + bn * 128 + i % 2 * 64 + tid % 8 * 8])
           : "memory");
     }
@@ -75,9 +74,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(a,
-                      stage * 4096 + (tid / 32) % 2 * 2048 + i % 4 * 512 +
-                      swizzle<2, 3, 3>(tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&a[stage * 4096 + (tid / 32) % 2 * 2048 + i % 4 * 512 +
+                          swizzle<2, 3, 3>(tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       alignas(16) __half r_2[64];  // line 55
@@ -90,9 +88,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(b,
-                      stage * 4096 + i / 4 * 2048 + swizzle<3, 3, 4>(tid % 16 * 128 +
-                          tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&b[stage * 4096 + i / 4 * 2048 + swizzle<3, 3, 4>(tid % 16 * 128 +
+                              tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 63: MatMul (%r, %r_2) -> (%c)
@@ -123,7 +120,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(a, stage_1 * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8))),
+            : "r"(shared_address(&a[stage_1 * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
               "l"(&A_next[i * 4096])
             : "memory");
       }
@@ -134,9 +131,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(b,
-                      stage_1 * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 + i % 2 * 64 +
-                          tid % 8 * 8))), "l"(&B_next[i / 2 * 4096 + i % 2 * 64])
+            : "r"(shared_address(&b[stage_1 * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 +
+                              i % 2 * 64 + tid % 8 * 8)])), "l"(&B_next[i / 2 * 4096 + i % 2 * 64])
             : "memory");
       }
     }

@@ -39,7 +39,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(a, s * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8))),
+          : "r"(shared_address(&a[s * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
             "l"(&A_next[i * 4096])
           : "memory");
     }
@@ -50,9 +50,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(b,
-                    s * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 + i % 2 * 64 +
-                        tid % 8 * 8))), "l"(&B_next[i / 2 * 4096 + i % 2 * 64])
+          : "r"(shared_address(&b[s * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 +
+                            i % 2 * 64 + tid % 8 * 8)])), "l"(&B_next[i / 2 * 4096 + i % 2 * 64])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 44
@@ -73,7 +72,7 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(a, stage * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8))),
+            : "r"(shared_address(&a[stage * 4096 + i * 1024 + swizzle<2, 3, 3>(tid * 8)])),
               "l"(&A_next_1[i * 4096])
             : "memory");
       }
@@ -84,9 +83,9 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
         asm volatile(
             "cp.async.cg.shared.global [%0], [%1], 16;\n"
             :
-            : "r"(shared_address(b,
-                      stage * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 + i % 2 * 64 +
-                          tid % 8 * 8))), "l"(&B_next_1[i / 2 * 4096 + i % 2 * 64])
+            : "r"(shared_address(&b[stage * 4096 + i / 2 * 2048 + swizzle<3, 3, 4>(tid / 8 * 128 +
+                              i % 2 * 64 + tid % 8 * 8)])),
+              "l"(&B_next_1[i / 2 * 4096 + i % 2 * 64])
             : "memory");
       }
     }
@@ -104,9 +103,8 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(a,
-                      stage_1 * 4096 + (tid / 32) % 2 * 2048 + i % 4 * 512 +
-                      swizzle<2, 3, 3>(tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&a[stage_1 * 4096 + (tid / 32) % 2 * 2048 + i % 4 * 512 +
+                          swizzle<2, 3, 3>(tid % 16 * 32 + i / 4 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       alignas(16) __half r_2[64];  // line 76
@@ -119,9 +117,9 @@ gemm(const __half* __restrict__ A, const __half* __restrict__ B, __half* __restr
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(b,
-                      stage_1 * 4096 + i / 4 * 2048 + swizzle<3, 3, 4>(tid % 16 * 128 +
-                          tid / 64 * 64 + i % 4 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&b[stage_1 * 4096 + i / 4 * 2048 +
+                          swizzle<3, 3, 4>(tid % 16 * 128 + tid / 64 * 64 + i % 4 * 16 +
+                              (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 84: MatMul (%r, %r_2) -> (%c)

@@ -42,7 +42,7 @@ int4_gemm(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(a, swizzle<3, 3, 3>(i * 1024 + tid * 8))), "l"(&A_next[i * 2048])
+          : "r"(shared_address(&a[swizzle<3, 3, 3>(i * 1024 + tid * 8)])), "l"(&A_next[i * 2048])
           : "memory");
     }
     unsigned char* packed = reinterpret_cast<unsigned char*>(smem + 8192);  // line 40
@@ -53,7 +53,7 @@ int4_gemm(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(packed, swizzle<2, 4, 3>(i * 2048 + tid * 16))),
+          : "r"(shared_address(&packed[swizzle<2, 4, 3>(i * 2048 + tid * 16)])),
             "l"(&B_next[i * 4096])
           : "memory");
     }
@@ -73,9 +73,8 @@ int4_gemm(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i * 4]), "=r"(r_u32[i * 4 + 1]), "=r"(r_u32[i * 4 + 2]),
               "=r"(r_u32[i * 4 + 3])
-            : "r"(shared_address(packed,
-                      swizzle<2, 4, 3>(tid / 32 * 1024 + tid % 16 * 64 + i * 32 +
-                          (tid / 16) % 2 * 16)))
+            : "r"(shared_address(&packed[swizzle<2, 4, 3>(tid / 32 * 1024 + tid % 16 * 64 + i * 32 +
+                              (tid / 16) % 2 * 16)]))
             : "memory");
       }
       // line 62: UnaryPointwise.cast (%r) -> (%b)
@@ -99,9 +98,8 @@ int4_gemm(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i * 4]), "=r"(r_2_u32[i * 4 + 1]), "=r"(r_2_u32[i * 4 + 2]),
               "=r"(r_2_u32[i * 4 + 3])
-            : "r"(shared_address(a,
-                      swizzle<3, 3, 3>(i % 4 * 1024 + tid % 16 * 64 + i / 4 * 16 +
-                          (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&a[swizzle<3, 3, 3>(i % 4 * 1024 + tid % 16 * 64 + i / 4 * 16 +
+                              (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 79: MatMul (%r_2, %b) -> (%c)

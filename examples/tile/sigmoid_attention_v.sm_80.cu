@@ -53,7 +53,8 @@ sigmoid_attention_v(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(q, swizzle<3, 3, 3>(i_2 * 1024 + tid * 8))), "l"(&Q_next[i_2 * 1024])
+          : "r"(shared_address(&q[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
+            "l"(&Q_next[i_2 * 1024])
           : "memory");
     }
     __half* g = reinterpret_cast<__half*>(smem + 8192);  // line 54
@@ -64,7 +65,8 @@ sigmoid_attention_v(
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(g, swizzle<3, 3, 3>(i_2 * 1024 + tid * 8))), "l"(&G_next[i_2 * 1024])
+          : "r"(shared_address(&g[swizzle<3, 3, 3>(i_2 * 1024 + tid * 8)])),
+            "l"(&G_next[i_2 * 1024])
           : "memory");
     }
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 62
@@ -88,9 +90,8 @@ sigmoid_attention_v(
             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
               "=r"(r_u32[i_2 * 4 + 3])
-            : "r"(shared_address(q,
-                      swizzle<3, 3, 3>(i_2 % 4 * 1024 + tid % 16 * 64 + i_2 / 4 * 16 +
-                          (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&q[swizzle<3, 3, 3>(i_2 % 4 * 1024 + tid % 16 * 64 + i_2 / 4 * 16 +
+                              (tid / 16) % 2 * 8)]))
             : "memory");
       }
       // line 82: MatMul (%r, %k) -> (%s)
@@ -174,9 +175,8 @@ sigmoid_attention_v(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_2_u32[i_2 * 4]), "=r"(r_2_u32[i_2 * 4 + 1]), "=r"(r_2_u32[i_2 * 4 + 2]),
               "=r"(r_2_u32[i_2 * 4 + 3])
-            : "r"(shared_address(g,
-                      swizzle<3, 3, 3>(i_2 / 2 * 1024 + tid % 16 * 64 + tid / 64 * 32 +
-                          i_2 % 2 * 16 + (tid / 16) % 2 * 8)))
+            : "r"(shared_address(&g[swizzle<3, 3, 3>(i_2 / 2 * 1024 + tid % 16 * 64 +
+                              tid / 64 * 32 + i_2 % 2 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
       __half* p_r_s = reinterpret_cast<__half*>(smem + 16384);  // line 169
@@ -199,9 +199,9 @@ sigmoid_attention_v(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(p_r_r_u32[i_2 * 4]), "=r"(p_r_r_u32[i_2 * 4 + 1]), "=r"(p_r_r_u32[i_2 * 4 + 2]),
               "=r"(p_r_r_u32[i_2 * 4 + 3])
-            : "r"(shared_address(p_r_s,
-                      swizzle<3, 3, 3>(i_2 / 2 * 1024 + (tid / 16) % 2 * 512 + tid % 8 * 64 +
-                          (tid / 32) % 2 * 32 + i_2 % 2 * 16 + (tid / 8) % 2 * 8)))
+            : "r"(shared_address(&p_r_s[swizzle<3, 3, 3>(i_2 / 2 * 1024 + (tid / 16) % 2 * 512 +
+                              tid % 8 * 64 + (tid / 32) % 2 * 32 + i_2 % 2 * 16 +
+                              (tid / 8) % 2 * 8)]))
             : "memory");
       }
       // line 186: MatMul (%p_r_r, %r_2) -> (%v)

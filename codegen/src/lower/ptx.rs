@@ -6,6 +6,7 @@
 
 use super::Lowering;
 use super::access::Values;
+use super::kernel::Helper;
 use super::leaf::{Filled, named, number};
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
@@ -63,6 +64,8 @@ impl Lowering<'_> {
         }
         let mut placeholders = atom.template.placeholders();
         placeholders.retain(|name| !texts.contains_key(name));
+        // What one thread asks the copy engine for.
+        let once = !matches!(atom.visibility, Visibility::Immediate | Visibility::AsyncGroup);
         for &name in &placeholders {
             if registers.contains_key(name) {
                 continue;
@@ -75,8 +78,11 @@ impl Lowering<'_> {
                 Filled::Values(v) if atom.visibility == Visibility::AsyncGroup => {
                     match self.by_pointer(v)? {
                         Some(address) => vec![("l".to_owned(), address)],
-                        None => vec![self.address_register(v)?],
+                        None => vec![self.pointer_register(v)?],
                     }
+                }
+                Filled::Values(v) if operand.access == OperandAccess::Read && !once => {
+                    vec![self.pointer_register(v)?]
                 }
                 Filled::Values(v) => vec![self.address_register(v)?],
                 Filled::Described(d) => {
@@ -197,6 +203,20 @@ impl Lowering<'_> {
         let name = name.clone();
         let index = self.p.arena.div(offset, Dim::Const(per)).map_err(errors::layout)?;
         Ok(Expr::name(name).at(self.index(index)?))
+    }
+
+    /// The register that holds the address of the first value, of what threads copy or load in loops: of a pointer that a loop moves
+    /// compilers make a register of its own.
+    fn pointer_register(&mut self, v: &Values) -> Fallible<(String, Expr)> {
+        let Some(&first) = v.at.first() else {
+            return Err(errors::valueless(&v.text));
+        };
+        let address = self.address(&v.stored, first)?;
+        if v.stored.memory != Memory::Sh {
+            return Ok(("l".to_owned(), address));
+        }
+        self.helpers.insert(Helper::SharedAddress);
+        Ok(("r".to_owned(), Expr::call("shared_address", [address])))
     }
 
     /// The register that holds the address of the first value.

@@ -29,7 +29,7 @@ copy(const __half* __restrict__ t1, __half* __restrict__ t2) {
     asm volatile(
         "cp.async.cg.shared.global [%0], [%1], 16;\n"
         :
-        : "r"(shared_address(s, swizzle<1, 3, 3>(row * 16 + half_1 * 8))),
+        : "r"(shared_address(&s[swizzle<1, 3, 3>(row * 16 + half_1 * 8)])),
           "l"(&t1[row * 16 + half_1 * 8])
         : "memory");
     asm volatile("cp.async.commit_group;\n" ::: "memory");  // line 16
@@ -44,7 +44,8 @@ copy(const __half* __restrict__ t1, __half* __restrict__ t2) {
     asm volatile(
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
         : "=r"(r_u32[0]), "=r"(r_u32[1]), "=r"(r_u32[2]), "=r"(r_u32[3])
-        : "r"(shared_address(s, swizzle<1, 3, 3>(thr_grp_m * 128 + grp_local * 16 + thr_grp_n * 8)))
+        : "r"(shared_address(&s[swizzle<1, 3, 3>(thr_grp_m * 128 + grp_local * 16 +
+                          thr_grp_n * 8)]))
         : "memory");
   }
   // line 27: Move (%r) -> (%2)

@@ -43,7 +43,7 @@ gemm_mma(const __half* __restrict__ A, const __half* __restrict__ B, float* __re
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(As, swizzle<1, 3, 3>(row * 16 + part * 8))),
+          : "r"(shared_address(&As[swizzle<1, 3, 3>(row * 16 + part * 8)])),
             "l"(&A[bm * 2048 + row * 64 + k * 16 + part * 8])
           : "memory");
     }
@@ -54,7 +54,7 @@ gemm_mma(const __half* __restrict__ A, const __half* __restrict__ B, float* __re
       asm volatile(
           "cp.async.cg.shared.global [%0], [%1], 16;\n"
           :
-          : "r"(shared_address(Bs, swizzle<1, 3, 3>(col * 16 + part * 8))),
+          : "r"(shared_address(&Bs[swizzle<1, 3, 3>(col * 16 + part * 8)])),
             "l"(&B[bn * 1024 + col * 64 + k * 16 + part * 8])
           : "memory");
     }
@@ -72,13 +72,13 @@ gemm_mma(const __half* __restrict__ A, const __half* __restrict__ B, float* __re
       asm volatile(
           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
           : "=r"(a_u32[0]), "=r"(a_u32[1]), "=r"(a_u32[2]), "=r"(a_u32[3])
-          : "r"(shared_address(As, swizzle<1, 3, 3>(wm * 256 + q % 2 * 128 + r * 16 + q / 2 * 8)))
+          : "r"(shared_address(&As[swizzle<1, 3, 3>(wm * 256 + q % 2 * 128 + r * 16 + q / 2 * 8)]))
           : "memory");
       // line 50: ldmatrix.x2.b16
       asm volatile(
           "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];\n"
           : "=r"(b_u32[0]), "=r"(b_u32[1])
-          : "r"(shared_address(Bs, swizzle<1, 3, 3>(wn * 128 + r * 16 + q % 2 * 8)))
+          : "r"(shared_address(&Bs[swizzle<1, 3, 3>(wn * 128 + r * 16 + q % 2 * 8)]))
           : "memory");
       // line 51: mma.m16n8k16.f32.f16
       asm volatile(

@@ -53,7 +53,7 @@ wgmma(
     asm volatile(
         "cp.async.ca.shared.global [%0], [%1], 4;\n"
         :
-        : "r"(shared_address(Bs, swizzle<1, 3, 3>(s * 512 + n * 16 + k * 2))),
+        : "r"(shared_address(&Bs[swizzle<1, 3, 3>(s * 512 + n * 16 + k * 2)])),
           "l"(&B[n * 32 + s * 16 + k * 2])
         : "memory");
   }
