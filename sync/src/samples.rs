@@ -126,13 +126,7 @@ fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
         _ => None,
     });
     let deepest = stages.filter(|n| (2..=DEEPEST).contains(n)).max().unwrap_or(1);
-    let grid: BTreeSet<VarId> = match p.specs[kernel].exec {
-        Some(exec) => {
-            let blocks = p.threads[exec.blocks].concat();
-            blocks.leaves().iter().flat_map(|(extent, _)| p.vars_in(*extent)).collect()
-        }
-        None => BTreeSet::new(),
-    };
+    let grid: BTreeSet<VarId> = grid(p, kernel).into_iter().flat_map(|n| p.vars_in(n)).collect();
     let ends = p.walk_body(kernel).stmts().filter_map(|stmt| match &stmt.kind {
         StmtKind::For { end, .. } => Some(*end),
         _ => None,
@@ -144,19 +138,19 @@ fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
 
 /// Symbols that are whole extents of the grid.
 fn batches(p: &Program, kernel: SpecId) -> BTreeSet<VarId> {
-    let Some(exec) = p.specs[kernel].exec else { return BTreeSet::new() };
-    let blocks = p.threads[exec.blocks].concat();
-    blocks.leaves().iter().filter_map(|(extent, _)| p.arena.var_id(*extent)).collect()
+    grid(p, kernel).into_iter().filter_map(|extent| p.arena.var_id(extent)).collect()
+}
+
+/// The extents of a kernel's grid.
+fn grid(p: &Program, kernel: SpecId) -> Vec<Dim> {
+    let Some(exec) = p.specs[kernel].exec else { return vec![] };
+    p.threads[exec.blocks].concat().leaves().iter().map(|(extent, _)| *extent).collect()
 }
 
 /// The largest constant that each symbol is divided by where a kernel says how many blocks and turns there are.
 fn tiles(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     let mut found: BTreeMap<VarId, i64> = BTreeMap::new();
-    let mut stack: Vec<Dim> = vec![];
-    if let Some(exec) = p.specs[kernel].exec {
-        let blocks = p.threads[exec.blocks].concat();
-        stack.extend(blocks.leaves().iter().map(|(extent, _)| *extent));
-    }
+    let mut stack = grid(p, kernel);
     for stmt in p.walk_body(kernel).stmts() {
         if let StmtKind::For { start, end, .. } = &stmt.kind {
             stack.extend([*start, *end]);

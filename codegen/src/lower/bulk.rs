@@ -60,6 +60,6 @@ impl Lowering<'_> {
         };
         // Bulk copies begin where the pattern of a swizzle begins, which leaves that place alone.
         let stored = Stored { swizzle: Swizzle::none(), ..stored };
-        self.address_register(&Values { stored, at: vec![tensor.offset], text })
+        self.address_register(&Values { stored, at: vec![tensor.offset], text }, false)
     }
 }

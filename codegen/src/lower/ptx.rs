@@ -64,8 +64,6 @@ impl Lowering<'_> {
         }
         let mut placeholders = atom.template.placeholders();
         placeholders.retain(|name| !texts.contains_key(name));
-        // What one thread asks the copy engine for.
-        let once = !matches!(atom.visibility, Visibility::Immediate | Visibility::AsyncGroup);
         for &name in &placeholders {
             if registers.contains_key(name) {
                 continue;
@@ -78,13 +76,14 @@ impl Lowering<'_> {
                 Filled::Values(v) if atom.visibility == Visibility::AsyncGroup => {
                     match self.by_pointer(v)? {
                         Some(address) => vec![("l".to_owned(), address)],
-                        None => vec![self.pointer_register(v)?],
+                        None => vec![self.address_register(v, true)?],
                     }
                 }
-                Filled::Values(v) if operand.access == OperandAccess::Read && !once => {
-                    vec![self.pointer_register(v)?]
+                Filled::Values(v) => {
+                    let loads = atom.visibility == Visibility::Immediate
+                        && operand.access == OperandAccess::Read;
+                    vec![self.address_register(v, loads)?]
                 }
-                Filled::Values(v) => vec![self.address_register(v)?],
                 Filled::Described(d) => {
                     let class = operand.asm_class().letter().to_string();
                     vec![(class, self.descriptor_of(d)?)]
@@ -205,26 +204,22 @@ impl Lowering<'_> {
         Ok(Expr::name(name).at(self.index(index)?))
     }
 
-    /// The register that holds the address of the first value, of what threads copy or load in loops: of a pointer that a loop moves
-    /// compilers make a register of its own.
-    fn pointer_register(&mut self, v: &Values) -> Fallible<(String, Expr)> {
-        let Some(&first) = v.at.first() else {
-            return Err(errors::valueless(&v.text));
-        };
-        let address = self.address(&v.stored, first)?;
-        if v.stored.memory != Memory::Sh {
-            return Ok(("l".to_owned(), address));
-        }
-        self.helpers.insert(Helper::SharedAddress);
-        Ok(("r".to_owned(), Expr::call("shared_address", [address])))
-    }
-
-    /// The register that holds the address of the first value.
-    pub(super) fn address_register(&mut self, v: &Values) -> Fallible<(String, Expr)> {
+    /// The register that holds the address of the first value. In shared memory it is that of an element or, of what threads copy or
+    /// load in loops, a `pointer`: of one that a loop moves compilers make a register of its own.
+    pub(super) fn address_register(
+        &mut self,
+        v: &Values,
+        pointer: bool,
+    ) -> Fallible<(String, Expr)> {
         let Some(&first) = v.at.first() else {
             return Err(errors::valueless(&v.text));
         };
         Ok(match v.stored.memory {
+            Memory::Sh if pointer => {
+                self.helpers.insert(Helper::SharedAddress);
+                let address = self.address(&v.stored, first)?;
+                ("r".to_owned(), Expr::call("shared_address", [address]))
+            }
             Memory::Sh => ("r".to_owned(), self.shared_address(&v.stored, first)?),
             Memory::Gl | Memory::Rf | Memory::Ix | Memory::Pm => {
                 ("l".to_owned(), self.address(&v.stored, first)?)

@@ -260,6 +260,9 @@ impl Choosing<'_> {
         names: &mut Names,
     ) -> Result<Planned, Box<Diagnostic>> {
         let StmtKind::Spec(written) = &stmt.kind else { return Ok(Planned::default()) };
+        let (of_symbols, own) = (stmt, self.module.items.iter().find(|s| s.id.same(stmt.id)));
+        // Said of the numbers that stand for symbols, if they do.
+        let stmt = own.unwrap_or(stmt);
         let spec = &self.program.specs[id];
         super::in_place::check(self.program, id)?;
         self.accumulates(id)?;
@@ -347,6 +350,7 @@ impl Choosing<'_> {
         let best = trials.best(&mut ranking, &mut refusals);
         let made = best.map(|(module, more, best)| {
             let Some((of, symbols)) = self.symbols else { return Ok((module, more, best)) };
+            let wanted = Wanted { stmt: of_symbols, ..wanted };
             let over = Over { of, symbols, wanted, matches: &matches, candidates: &candidates };
             let Written { module, more, taken, refused } = self.symbolic(&over, best, &ranking)?;
             if taken != best {
@@ -670,15 +674,7 @@ impl Choosing<'_> {
         executors: Option<&Executors>,
         names: &mut Names,
     ) -> Result<Module, String> {
-        // What it means is said of the numbers that stand for symbols, if they do in this module.
-        let mut stmt = stmt.clone();
-        let own = self.module.items.iter().find(|s| s.id.same(stmt.id));
-        if let (StmtKind::Spec(spec), Some(StmtKind::Spec(own))) =
-            (&mut stmt.kind, own.map(|s| &s.kind))
-        {
-            spec.means.clone_from(&own.means);
-        }
-        let stmts = instance.write(&stmt, executors, names).map_err(|e| e.to_string())?;
+        let stmts = instance.write(stmt, executors, names).map_err(|e| e.to_string())?;
         // Sub-specs first: no name of the module is in scope there.
         let others = self.module.items.iter().filter(|s| !matches!(s.kind, StmtKind::Spec(_)));
         let items = instance.file.parts.iter().chain(others).cloned().chain(stmts).collect();
