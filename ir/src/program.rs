@@ -7,9 +7,11 @@
 //! offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`]; their
 //! variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
 
+mod casts;
 mod facts;
 pub mod walk;
 
+pub use casts::CastRole;
 pub(crate) use facts::differences;
 pub use facts::{Fact, Residue};
 

@@ -112,6 +112,37 @@ impl Scalar {
         }
     }
 
+    /// Whether every value of another type is one of this type, a float: NaN and infinities of floats aside.
+    pub fn holds(self, other: Scalar) -> bool {
+        let Some((bits, least, most)) = self.numbers() else { return false };
+        match (other.numbers(), other.int_range()) {
+            (Some((b, l, m)), _) => b <= bits && l >= least && m <= most,
+            // All integers up to the largest; the least of signed ones is a power of two.
+            (None, Some((_, largest))) => {
+                let digits = (128 - largest.leading_zeros()) as i32;
+                digits <= bits && digits <= most
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Of a float, bits of the significand with the leading one, the exponent of the least number above zero, and one more
+    /// than that of the largest.
+    fn numbers(self) -> Option<(i32, i32, i32)> {
+        use Scalar::*;
+        match self {
+            F64 => Some((53, -1074, 1024)),
+            F32 => Some((24, -149, 128)),
+            Tf32 => Some((11, -136, 128)),
+            F16 => Some((11, -24, 16)),
+            Bf16 => Some((8, -133, 128)),
+            E4m3 => Some((4, -9, 9)),
+            E5m2 => Some((3, -16, 16)),
+            I64 | I32 | I16 | I8 | I4 | I2 | I1 => None,
+            U64 | U32 | U16 | U8 | U4 | U2 | U1 | Bool | Mbarrier => None,
+        }
+    }
+
     /// Whether a literal may stand for an element: any number of a float, which rounds it; a whole number within
     /// the range of an integer; 0 or 1 of a `bool`.
     pub fn takes(self, number: f64) -> bool {

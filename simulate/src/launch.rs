@@ -5,13 +5,13 @@
 //! taken in order, and the first error in that order is reported.
 
 use crate::Array;
-use crate::denote::Region;
+use crate::denote::{Region, narrowed};
 use crate::exec::{Counts, Finished, Mode, Numerics, elected_lane, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::index::Sizes;
 use crate::inputs::{Initial, Inputs};
 use crate::num::decode;
-use crate::options::Options;
+use crate::options::{Between, Options};
 use crate::plan::{
     Checked, Inverse, Kernel, LeafSpec, RootSpec, Space, block_steps, live_registers, lower,
     not_decomposed,
@@ -28,7 +28,7 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::layout::LayoutError;
-use carbyne_ir::program::{Buffer, BufferId, MeansInput, Program, SpecId, TensorId};
+use carbyne_ir::program::{Buffer, BufferId, CastRole, MeansInput, Program, SpecId, TensorId};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -331,6 +331,9 @@ fn run_kernel(
     if spec.body.is_none() {
         let written = meant(kernel, &buffers, options)?;
         merge_into(memory, kernel, written);
+        if needed {
+            begin_again(memory, kernel, &options.between);
+        }
         report.complete = true;
         report.by_meaning = true;
         return Ok(report);
@@ -437,6 +440,9 @@ fn run_kernel(
         report.filled = true;
     }
     merge_into(memory, kernel, written);
+    if needed {
+        begin_again(memory, kernel, &options.between);
+    }
     report.unchecked.extend(counts.skipped.iter().map(|site| {
         let why = "each thread of a group has its own view of an operand";
         (kernel.sites[*site as usize].line, why.to_owned())
@@ -629,6 +635,21 @@ pub(crate) fn merge_into(memory: &mut Memory, kernel: &Kernel<'_>, written: Vec<
     for (global, pages) in kernel.globals.iter().zip(written) {
         let Some((tensor, _)) = memory.tensors.get_mut(&global.buffer) else { continue };
         tensor.pages.merge(&pages, tensor.shadows, true);
+    }
+}
+
+/// What the next kernel sees of the shadows of what this one wrote.
+fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Between) {
+    for global in kernel.globals.iter().filter(|g| g.written) {
+        let Some((tensor, _)) = memory.tensors.get_mut(&global.buffer) else { continue };
+        let scalar = tensor.scalar;
+        match between {
+            Between::Begin => tensor.pages.each_shadow(|value| decode(scalar, value.bits)),
+            Between::GoOn(types) if types.contains(&scalar) => {
+                tensor.pages.each_shadow(|value| narrowed(CastRole::Meant, scalar, value.shadow));
+            }
+            Between::GoOn(_) => {}
+        }
     }
 }
 

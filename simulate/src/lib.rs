@@ -186,6 +186,6 @@ pub use against::{Compared, against};
 pub use array::{Array, ArrayError};
 pub use inputs::Inputs;
 pub use launch::simulate;
-pub use options::{DEFAULT_BUDGET, Options, SECOND};
+pub use options::{Between, DEFAULT_BUDGET, Options, SECOND};
 pub use report::{KernelReport, LeafReport, Outputs, Report, Rounding, Short, SpecReport};
 pub use state::banks::{BankCount, LeafCount, SectorCount};

@@ -2,7 +2,9 @@
 
 use crate::array::Array;
 use crate::inputs::Inputs;
-use std::collections::BTreeMap;
+use carbyne_ir::program::Program;
+use carbyne_ir::scalar::Scalar;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How a program is run.
 #[derive(Clone, Debug)]
@@ -31,6 +33,27 @@ pub struct Options {
     /// Draws another order in which warps go on and asynchronous copies arrive; none for the order of the
     /// text, and copies as late as can be. What a program computes without error does not depend on it.
     pub schedule: Option<u64>,
+    /// How what a kernel leaves is seen by the next one: see [`Between`].
+    pub between: Between,
+}
+
+/// What becomes of shadows in global memory when a kernel is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Between {
+    /// The next kernel begins with the values: each kernel is held to what it means by itself.
+    #[default]
+    Begin,
+    /// They go on, as [`crate::against`] needs to compare all kernels with a parent that may be one. Those of tensors of these
+    /// types are rounded: the parent casts to them.
+    GoOn(BTreeSet<Scalar>),
+}
+
+impl Between {
+    /// For a run that is to be compared with this parent.
+    #[must_use]
+    pub fn for_parent(parent: &Program) -> Self {
+        Between::GoOn(parent.rounded_types())
+    }
 }
 
 /// Some tens of seconds on two cores.
@@ -52,6 +75,7 @@ impl Default for Options {
             shadow: true,
             statements: false,
             schedule: None,
+            between: Between::default(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! regions of the outputs: a tile needs the rows and columns of its elements once. A kernel without a body
 //! is executed here.
 
-use crate::denote::{Computed, Exact, Meaning, Region, are_integers, cover};
+use crate::denote::{Computed, Exact, Meaning, Region, SLACK, are_integers, cover};
 use crate::exec::{Counts, Found, Want, Wanted, value_text, wrong_element};
 use crate::num::{decode, encode};
 use crate::plan::{
@@ -38,6 +38,8 @@ pub(crate) struct Oracle<'k> {
     /// are at the end.
     kept: Mutex<Vec<Kept>>,
     in_parts: AtomicBool,
+    /// The largest error of a number, as a part of its scale.
+    slack: f64,
 }
 
 impl<'k> Oracle<'k> {
@@ -48,7 +50,12 @@ impl<'k> Oracle<'k> {
         root: &'k RootSpec,
     ) -> Self {
         let (kept, in_parts) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        Oracle { kernel, memory, root, kept, in_parts }
+        Oracle { kernel, memory, root, kept, in_parts, slack: SLACK }
+    }
+
+    /// The same for results that may be so far from what is meant, as a part of their scale.
+    pub(crate) fn within(self, slack: f64) -> Self {
+        Oracle { slack, ..self }
     }
 
     fn reference(&self) -> &'k Reference {
@@ -104,7 +111,7 @@ impl<'k> Oracle<'k> {
             integers = integers && are_integers(&numbers);
             Ok(numbers)
         };
-        let exact = reference.chain.evaluate(output, region, &mut fetch)?;
+        let exact = reference.chain.evaluate(output, region, self.slack, &mut fetch)?;
         Ok((exact, integers))
     }
 

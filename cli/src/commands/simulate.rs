@@ -11,7 +11,8 @@ use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_simulate::{
-    BankCount, Compared, KernelReport, Options, SECOND, Short, SpecReport, against, simulate,
+    BankCount, Between, Compared, KernelReport, Options, SECOND, Short, SpecReport, against,
+    simulate,
 };
 use indexmap::IndexMap;
 use serde_json::json;
@@ -32,7 +33,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
             generated = decomposed.source.text != source.text;
             let meant = pipeline::verified(&source)?.1;
             if decomposed.program.kernels.len() > meant.kernels.len() {
-                whole = Some((source.name.clone(), meant));
+                whole = Some((source.clone(), meant));
             }
             (decomposed.source, decomposed.program)
         }
@@ -64,6 +65,17 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
         ));
     }
     options.schedule = args.schedule;
+    let parent = match &args.against {
+        Some(parent) => {
+            let source = input::read(parent, io)?;
+            let program = pipeline::verified(&source)?.1;
+            Some((source, program))
+        }
+        None => None,
+    };
+    if let Some(parent) = parent.as_ref().or(whole.as_ref()).map(|(_, program)| program) {
+        options.between = Between::for_parent(parent);
+    }
     let wanted = data::wanted(&args.data, &program)?;
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
     let text = match format {
@@ -79,18 +91,16 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
         MessageFormat::Json => report.kernels.iter().map(|k| json(k, generated)).collect(),
     };
     output::say(&text, io);
-    if let Some((name, meant)) = whole.filter(|_| options.check && options.shadow) {
+    if let Some((of_meant, meant)) = whole.filter(|_| options.check && options.shadow) {
         let text = match against(&meant, &table, &options, (&program, &report)) {
-            Ok(all) => of_whole(&name, &all, format),
+            Ok(all) => of_whole(&of_meant.name, &all, format),
             // Too few blocks ran.
             Err(d) if d.code == Code::OtherSpec => String::new(),
             Err(d) => return Err(Failure::one(&source, *d)),
         };
         output::say(&text, io);
     }
-    if let Some(parent) = &args.against {
-        let parent = input::read(parent, io)?;
-        let of_parent = pipeline::verified(&parent)?.1;
+    if let Some((parent, of_parent)) = parent {
         let same = against(&of_parent, &table, &options, (&program, &report));
         let all = same.map_err(|d| match d.code {
             // What executing the parent gives is about its text.

@@ -292,12 +292,18 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
     let failed =
         |d: &Diagnostic| Wrong { text: format!("{}: {}", d.code, d.message), kind: Kind::Failed };
     let (module, found) = decomposed(all, sample, table)?;
-    let run = carbyne_simulate::Options::default();
-    let report = simulate(&found.program, table, &run).map_err(|d| failed(&d))?;
+    let mut run = carbyne_simulate::Options::default();
     // Several kernels are compared with their own meanings; what they are together, with the sample's.
-    if found.program.kernels.len() > 1 {
-        let meant = checked(&module, &sample.text).map_err(|e| Wrong::undecomposed(&e))?;
-        against(&meant, table, &run, (&found.program, &report)).map_err(|d| failed(&d))?;
+    let meant = match found.program.kernels.len() {
+        0 | 1 => None,
+        _ => Some(checked(&module, &sample.text).map_err(|e| Wrong::undecomposed(&e))?),
+    };
+    if let Some(meant) = &meant {
+        run.between = carbyne_simulate::Between::for_parent(meant);
+    }
+    let report = simulate(&found.program, table, &run).map_err(|d| failed(&d))?;
+    if let Some(meant) = &meant {
+        against(meant, table, &run, (&found.program, &report)).map_err(|d| failed(&d))?;
     }
     Ok(())
 }

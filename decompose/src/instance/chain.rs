@@ -192,8 +192,9 @@ impl Chains<'_> {
         }
         let (out, sizes) = (vec![], self.sizes);
         let given = if self.recomputes { known.clone() } else { BTreeMap::new() };
-        let mut w =
-            Writing { graph, place: &place, out, known, given, same, names: self.names, sizes };
+        let (casts, names, means) = (BTreeMap::new(), &mut *self.names, false);
+        let place = &place;
+        let mut w = Writing { graph, place, out, known, given, same, casts, means, names, sizes };
         // What is computed of the tile is computed where something reads it.
         let reduced = steps.iter().filter(|s| graph.steps[**s].reduces().is_some());
         let reduced: Vec<&Vec<i64>> = reduced
@@ -263,8 +264,9 @@ impl Chains<'_> {
         let place = Place::whole(&graph.values[*output].extents);
         let (known, same) = (BTreeMap::new(), BTreeMap::new());
         let (out, sizes, given) = (vec![], self.sizes, BTreeMap::new());
-        let mut w =
-            Writing { graph, place: &place, out, known, given, same, names: self.names, sizes };
+        let (casts, names, means) = (BTreeMap::new(), &mut *self.names, true);
+        let place = &place;
+        let mut w = Writing { graph, place, out, known, given, same, casts, means, names, sizes };
         w.known.insert(*value, Known::Given { view: (*from).clone(), scalar: from_type });
         // Operands by names, which a `means` block speaks of.
         let mut reads: Vec<View> = vec![(*from).clone()];
@@ -392,6 +394,10 @@ struct Writing<'a> {
     given: BTreeMap<usize, Known>,
     /// Values that are the same as others.
     same: BTreeMap<usize, usize>,
+    /// Values that are others in a type: casts that round, and those of integers. They are written where something reads them.
+    casts: BTreeMap<usize, (usize, Scalar)>,
+    /// Whether statements of a `means` block are written.
+    means: bool,
     names: &'a mut Names,
     sizes: Option<&'a Symbols>,
 }
@@ -420,6 +426,13 @@ impl Writing<'_> {
         let v = self.first(v);
         let wanted = computed(self.graph, v);
         let known = self.known.get(&v).cloned();
+        if let (None, Some((from, to))) = (&known, self.casts.get(&v).copied()) {
+            let value = self.narrow(from, to)?;
+            let value = if to == wanted { value } else { cast(value, wanted) };
+            let name = self.named("t", value);
+            self.known.insert(v, Known::Ready(name.clone()));
+            return Ok(TensorExpr::View(View::of(name)));
+        }
         let (view, scalar) = match known {
             Some(Known::Ready(name)) => return Ok(TensorExpr::View(View::of(name))),
             Some(Known::Given { view, scalar }) => (view, scalar),
@@ -461,6 +474,11 @@ impl Writing<'_> {
         };
         self.known.insert(v, Known::Ready(name.clone()));
         Ok(TensorExpr::View(View::of(name)))
+    }
+
+    /// A value in a type that does not hold all of its values.
+    fn narrow(&mut self, from: usize, to: Scalar) -> Result<TensorExpr, Unwritten> {
+        Ok(cast(self.value(from)?, to))
     }
 
     /// Gives up the values of the tile that a Reduction has read and that can be computed again: registers need not hold them
@@ -518,6 +536,15 @@ impl Writing<'_> {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), Unwritten> {
+        if let ([Input::Value(v)], SpecKind::Unary(UnaryOp::Cast)) = (&step.inputs[..], step.kind) {
+            let (from, to) = (computed(self.graph, *v), computed(self.graph, step.output));
+            let of_integer = step.scalar.filter(|s| s.is_float() && !from.is_float());
+            if let Some(narrow) = step.rounds.or(of_integer).filter(|_| to.is_float()) {
+                let from = self.first(*v);
+                self.casts.insert(step.output, (from, narrow));
+                return Ok(());
+            }
+        }
         if let [Input::Value(v)] = step.inputs[..] {
             // A real number stays what it is until it is stored.
             let keeps = match step.kind {
@@ -610,6 +637,21 @@ impl Writing<'_> {
         Ok(())
     }
 
+    /// A cast that the meaning knows nothing of.
+    fn staged(&self, value: TensorExpr, from: Scalar, scalar: Scalar) -> TensorExpr {
+        let mut value = cast(value, scalar);
+        let narrows = scalar.is_float() && !scalar.holds(from);
+        if let TensorExpr::Apply(apply) = &mut value
+            && narrows
+            && !self.means
+            && self.graph.rounds_to(scalar)
+        {
+            let no = AttrValue::Word("no".to_owned());
+            apply.attrs.push(Attr { key: Name::new("meant"), value: no });
+        }
+        value
+    }
+
     /// Assigns a value.
     fn result(
         &mut self,
@@ -645,10 +687,18 @@ impl Writing<'_> {
             }
             None => {
                 let own = computed(self.graph, v);
-                let value = self.value(v)?;
-                match own == scalar {
-                    true => TensorExpr::apply(SpecKind::Move, vec![value]),
-                    false => cast(value, scalar),
+                match self.casts.get(&v).copied() {
+                    // Rounded once.
+                    Some((from, to)) if to == scalar && !self.known.contains_key(&v) => {
+                        self.narrow(from, to)?
+                    }
+                    _ => {
+                        let value = self.value(v)?;
+                        match own == scalar {
+                            true => TensorExpr::apply(SpecKind::Move, vec![value]),
+                            false => self.staged(value, own, scalar),
+                        }
+                    }
                 }
             }
         };

@@ -60,6 +60,10 @@ pub(crate) struct Step {
     pub axes: Vec<usize>,
     /// The type that a cast gives, or in which a MatMul accumulates.
     pub scalar: Option<Scalar>,
+    /// Of a cast that rounds, its type ([`Means::roundings`]).
+    ///
+    /// [`Means::roundings`]: program::Means::roundings
+    pub rounds: Option<Scalar>,
     /// What it reads.
     pub inputs: Vec<Input>,
     /// The value that it makes.
@@ -167,6 +171,11 @@ impl Graph {
     /// The step that makes a value.
     pub(crate) fn maker(&self, value: usize) -> Option<usize> {
         self.steps.iter().position(|s| s.output == value)
+    }
+
+    /// Whether a cast rounds to this type.
+    pub(crate) fn rounds_to(&self, scalar: Scalar) -> bool {
+        self.steps.iter().any(|s| s.rounds == Some(scalar))
     }
 
     /// The output that strategies tile: the largest, the first of them.
@@ -611,7 +620,8 @@ impl Builder<'_> {
             }
         };
         let mut value = self.push(extents.clone(), scalar);
-        self.graph.steps.push(Step { kind, axes, scalar: typed, inputs, output: value });
+        let rounds = None;
+        self.graph.steps.push(Step { kind, axes, scalar: typed, rounds, inputs, output: value });
         if let Some(op) = onto {
             let (Some(view), Some(t)) = (written.outputs.first(), spec.outputs.first()) else {
                 return Err(Opaque::Kind(spec.kind));
@@ -620,7 +630,8 @@ impl Builder<'_> {
             let sum = self.push(extents, scalar);
             let inputs = vec![Input::Value(before), Input::Value(value)];
             let kind = SpecKind::Binary(op);
-            self.graph.steps.push(Step { kind, axes: vec![], scalar: None, inputs, output: sum });
+            let (axes, scalar) = (vec![], None);
+            self.graph.steps.push(Step { kind, axes, scalar, rounds, inputs, output: sum });
             value = sum;
         }
         self.graph.outputs[0].value = value;
@@ -650,7 +661,7 @@ impl Builder<'_> {
                 }
             };
         }
-        for step in &means.steps {
+        for (step, rounds) in means.steps.iter().zip(means.roundings()) {
             let extents = constant(&means.values[step.output])?;
             let scalar = means.values[step.output].scalar;
             let scalar = if scalar.is_float() { Scalar::F64 } else { scalar };
@@ -735,7 +746,7 @@ impl Builder<'_> {
                     };
                     let output = self.push(extents, scalar);
                     let (axes, scalar) = (axes.clone(), *typed);
-                    self.graph.steps.push(Step { kind, axes, scalar, inputs, output });
+                    self.graph.steps.push(Step { kind, axes, scalar, rounds, inputs, output });
                     output
                 }
             });

@@ -30,6 +30,10 @@ pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
         "math",
         "exact or fast: whether instructions that approximate implement it, whatever its result is rounded to",
     ),
+    (
+        "meant",
+        "yes or no: whether a cast of a body rounds where the meaning does, or is a step on the way",
+    ),
     ("multicast", "an integer: which blocks of the cluster get the copy, one bit each"),
     (
         "tile",
@@ -237,7 +241,7 @@ impl Resolver {
                 }
                 "cluster" | "consumers" => self.depth == 0,
                 "axis" => matches!(spec.kind, SpecKind::Reduction(_) | SpecKind::Iota),
-                "to" => matches!(spec.kind, SpecKind::Unary(ast::UnaryOp::Cast)),
+                "meant" | "to" => matches!(spec.kind, SpecKind::Unary(ast::UnaryOp::Cast)),
                 "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
                 "bar" | "multicast" | "valid" => spec.kind == SpecKind::Move,
                 "cache" => matches!(spec.kind, SpecKind::Move | SpecKind::Accumulate(_)),
@@ -272,6 +276,7 @@ impl Resolver {
                     all.cache = w.parse().unwrap_or(CacheHint::Normal);
                 }
                 ("math", AttrValue::Word(w)) if matches!(w.as_str(), "exact" | "fast") => {}
+                ("meant", AttrValue::Word(w)) if matches!(w.as_str(), "yes" | "no") => {}
                 ("multicast", AttrValue::Word(w)) => {
                     all.multicast = Some(self.expr(&named(w, attr))?);
                 }

@@ -9,10 +9,11 @@
 //! either answer lies within its scale.
 
 use super::Meaning;
-use super::exact::{Exact, binary, collect, matmul, reduce, select, unary};
+use super::exact::{Exact, binary, collect, matmul, narrow, reduce, select, unary};
 use super::region::{Axis, Region};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::layout::Layout;
+use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 
@@ -65,8 +66,10 @@ pub enum StepOp {
     Move,
     /// The second where the first is true, else the third.
     Select,
-    /// Element by element.
+    /// Element by element. A cast between floats keeps the numbers.
     Unary(UnaryOp),
+    /// Element by element, to a type of floats.
+    Cast(CastRole, Scalar),
     /// Element by element.
     Binary(BinaryOp),
     /// Over the modes that are marked.
@@ -204,9 +207,11 @@ impl Chain {
         let modes = &self.values[v].modes;
         Some(match &step.op {
             StepOp::Init | StepOp::Iota(_) => return None,
-            StepOp::Move | StepOp::Select | StepOp::Unary(_) | StepOp::Binary(_) => {
-                spread(modes, wanted)
-            }
+            StepOp::Move
+            | StepOp::Select
+            | StepOp::Unary(_)
+            | StepOp::Cast(..)
+            | StepOp::Binary(_) => spread(modes, wanted),
             StepOp::Reduction(_, removed) => {
                 let axes = kept_axes(removed, wanted, modes);
                 let of = |(i, n): (usize, &i64)| match &axes[i] {
@@ -321,7 +326,8 @@ impl Chain {
     }
 
     /// Evaluates an output on a region. `fetch` gives the numbers of an operand on a region, in the order of
-    /// its elements.
+    /// its elements. `slack` is the largest error of a number, as a part of its scale: what rounds or compares numbers nearer
+    /// than that is in doubt.
     ///
     /// # Errors
     /// Those of `fetch`.
@@ -329,6 +335,7 @@ impl Chain {
         &self,
         output: usize,
         region: &Region,
+        slack: f64,
         fetch: &mut impl FnMut(usize, &Region) -> Result<Vec<f64>, E>,
     ) -> Result<Exact, E> {
         let Some(value) = self.outputs.get(output).copied() else { return Ok(Exact::default()) };
@@ -344,7 +351,7 @@ impl Chain {
         }
         for step in &self.steps {
             if let Some(wanted) = &needs[step.output] {
-                found[step.output] = Some(self.step(step, wanted, (&needs, &rows), &found));
+                found[step.output] = Some(self.step(step, wanted, slack, (&needs, &rows), &found));
             }
         }
         Ok(found[value].take().unwrap_or_default())
@@ -354,6 +361,7 @@ impl Chain {
         &self,
         step: &Step,
         wanted: &Region,
+        slack: f64,
         (needs, rows): (&[Option<Region>], &Rows),
         found: &[Option<Exact>],
     ) -> Exact {
@@ -405,14 +413,17 @@ impl Chain {
         match &step.op {
             StepOp::Move => wide(0),
             StepOp::Init => input(0),
-            StepOp::Unary(op) => collect(pairs(wide(0)).map(|x| unary(*op, from, scalar, x))),
+            StepOp::Unary(op) => {
+                collect(pairs(wide(0)).map(|x| unary(*op, (from, scalar), x, slack)))
+            }
+            StepOp::Cast(role, to) => collect(pairs(wide(0)).map(|x| narrow(*role, *to, x, slack))),
             StepOp::Binary(op) => {
                 let both = pairs(wide(0)).zip(pairs(wide(1)));
-                collect(both.map(|(x, y)| binary(*op, from, x, y)))
+                collect(both.map(|(x, y)| binary(*op, from, x, y, slack)))
             }
             StepOp::Select => {
                 let chosen = pairs(wide(1)).zip(pairs(wide(2)));
-                collect(pairs(wide(0)).zip(chosen).map(|(p, (x, y))| select(p, x, y)))
+                collect(pairs(wide(0)).zip(chosen).map(|(p, (x, y))| select(p, x, y, slack)))
             }
             StepOp::Reduction(op, removed) => {
                 let Some(need) = self.needed(step, 0, wanted, rows) else {
@@ -559,6 +570,7 @@ fn kept_axes(removed: &[bool], wanted: &Region, modes: &[i64]) -> Vec<Option<Axi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::denote::SLACK;
 
     fn shape(modes: &[i64], operand: Option<usize>) -> Shape {
         Shape { modes: modes.to_vec(), scalar: Scalar::F64, operand }
@@ -600,9 +612,9 @@ mod tests {
             fetched += r.size();
             Ok(r.elements(&[m, n]).map(x).collect())
         };
-        let whole = chain.evaluate(0, &Region::whole(&[m, n]), &mut fetch).unwrap();
+        let whole = chain.evaluate(0, &Region::whole(&[m, n]), SLACK, &mut fetch).unwrap();
         let part = Region { axes: vec![Axis::of(vec![1, 3]), Axis::of(vec![0, 2, 6])] };
-        let of_part = chain.evaluate(0, &part, &mut fetch).unwrap();
+        let of_part = chain.evaluate(0, &part, SLACK, &mut fetch).unwrap();
         for (i, e) in part.elements(&[m, n]).enumerate() {
             assert_eq!(of_part.numbers[i], whole.numbers[e as usize]);
         }
@@ -628,7 +640,7 @@ mod tests {
         let mut fetch = |i: usize, _: &Region| -> Result<Vec<f64>, ()> {
             Ok(vec![if i == 0 { 1e9 } else { 1.0 }])
         };
-        let found = chain.evaluate(0, &Region::whole(&[1]), &mut fetch).unwrap();
+        let found = chain.evaluate(0, &Region::whole(&[1]), SLACK, &mut fetch).unwrap();
         assert_eq!(found.numbers, [1.0]);
         assert!(found.is(0, Scalar::F32, 1.5) && !found.is(0, Scalar::F32, 10.0), "{found:?}");
     }
@@ -659,7 +671,7 @@ mod tests {
         let chain = Chain { values, steps, outputs: vec![3] };
         let at = |x: f64| {
             let mut fetch = |_: usize, _: &Region| -> Result<Vec<f64>, ()> { Ok(vec![x]) };
-            chain.evaluate(0, &Region::whole(&[1]), &mut fetch).unwrap()
+            chain.evaluate(0, &Region::whole(&[1]), SLACK, &mut fetch).unwrap()
         };
         let sure = at(0.25);
         assert!(sure.is(0, Scalar::F32, 1.0) && !sure.is(0, Scalar::F32, 5.0));

@@ -4,6 +4,7 @@ use super::pointwise;
 use super::region::{Axis, Region};
 use crate::num::{decode, encode, int_range, truncate};
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
+use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
 
 /// A difference of shadows that is no error, as a part of the scale.
@@ -31,8 +32,15 @@ impl Exact {
         if scale == DOUBT || want == number || (want.is_nan() && number.is_nan()) {
             return true;
         }
-        let scale = if scalar.is_float() { scale.max(want.abs()) } else { scale };
-        want.is_finite() && (want - number).abs() <= SLACK * scale
+        let own = if scalar.is_float() { scale.max(want.abs()) } else { scale };
+        if want.is_finite() && (want - number).abs() <= SLACK * own {
+            return true;
+        }
+        // An output may be rounded to its type, where a cast is meant.
+        let (nearest, apart) = narrow(CastRole::Meant, scalar, (want, scale), SLACK);
+        let rounded = scalar.is_float() && encode(scalar, number) == encode(scalar, nearest);
+        let is_value = || decode(scalar, encode(scalar, number)) == number;
+        is_value() && (rounded || scalar.is_float() && (nearest - number).abs() <= SLACK * apart)
     }
 
     /// Sums with the magnitudes that were added up.
@@ -60,9 +68,9 @@ fn sure(v: f64, g: f64) -> f64 {
     if v.is_finite() && !g.is_nan() { g.min(f64::MAX) } else { 0.0 }
 }
 
-pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
+pub(super) fn unary(op: UnaryOp, (from, to): (Scalar, Scalar), (x, g): Pair, slack: f64) -> Pair {
     if op == UnaryOp::Cast {
-        return cast(from, to, (x, g));
+        return cast(from, to, (x, g), slack);
     }
     let v = pointwise::unary(op, x);
     if !from.is_float() {
@@ -77,7 +85,7 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair
         UnaryOp::Cast | UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu => g,
         UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Sigmoid => size * (1.0 + x.abs() + g),
         UnaryOp::Log => size + 1.0 + g / x.abs(),
-        UnaryOp::Sqrt => size + (g / (2.0 * size)).min((g / SLACK).sqrt()),
+        UnaryOp::Sqrt => size + (g / (2.0 * size)).min((g / slack).sqrt()),
         UnaryOp::Rsqrt => size * (1.0 + g / (2.0 * x.abs())),
         UnaryOp::Rcp => size * (1.0 + size * g),
         UnaryOp::Tanh => size + g,
@@ -86,10 +94,43 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, (x, g): Pair) -> Pair
     (v, sure(v, g))
 }
 
-fn cast(from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
+/// A cast to a type of floats. Where an error decides which number is the nearest one, the scale is their distance.
+pub(super) fn narrow(role: CastRole, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
+    let v = narrowed(role, to, x);
+    if g == DOUBT || role == CastRole::Staged {
+        return (v, g);
+    }
+    let ends = [narrowed(role, to, x - slack * g), narrowed(role, to, x + slack * g)];
+    let same = |end: &f64| *end == v || end.is_nan() && v.is_nan();
+    let apart = ends.into_iter().filter(|end| !same(end)).map(|end| (end - v).abs());
+    match apart.reduce(f64::max) {
+        None => (v, 0.0),
+        Some(apart) if apart.is_finite() => (v, apart / slack),
+        Some(_) => (v, DOUBT),
+    }
+}
+
+/// Of a cast that splits a number the part of its rounding that is kept: so small that a product of two such parts, which
+/// algorithms leave out, is no error ([`SLACK`]), and so large that one part that is lost or wrong is.
+const PART: f64 = 1.0 / 4096.0;
+
+/// What a cast to a type of floats makes of a number without rounding: by what it is to the meaning.
+#[inline]
+pub fn narrowed(role: CastRole, to: Scalar, x: f64) -> f64 {
+    let nearest = || decode(to, encode(to, x));
+    match role {
+        CastRole::Staged => x,
+        CastRole::Meant => nearest(),
+        CastRole::Split => {
+            Some(nearest() - x).filter(|e| e.is_finite()).map_or(x, |e| x + e * PART)
+        }
+    }
+}
+
+fn cast(from: Scalar, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
     match (from, to) {
         (_, Scalar::Bool) => {
-            let doubt = x != 0.0 && x.abs() <= SLACK * g;
+            let doubt = x != 0.0 && x.abs() <= slack * g;
             (f64::from(x != 0.0), if doubt { DOUBT } else { 0.0 })
         }
         (_, to) if to.is_float() => (x, g),
@@ -100,11 +141,11 @@ fn cast(from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
             }
             // So near to half way between two integers that either may be meant; half way it is the even one.
             let tie = ((x - x.floor()) - 0.5).abs();
-            let doubt = from.is_float() && tie > 0.0 && tie <= SLACK * g;
+            let doubt = from.is_float() && tie > 0.0 && tie <= slack * g;
             (
                 v,
                 if doubt {
-                    1.0 / SLACK
+                    1.0 / slack
                 } else if from.is_float() {
                     0.0
                 } else {
@@ -115,12 +156,12 @@ fn cast(from: Scalar, to: Scalar, (x, g): Pair) -> Pair {
     }
 }
 
-pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair) -> Pair {
+pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, slack: f64) -> Pair {
     let both = gx + gy;
     if op.compares() {
         let v = pointwise::binary(op, x, y);
         // Too near to tell; what is equal here is what the body computes as well.
-        let doubt = both == DOUBT || x != y && (x - y).abs() <= SLACK * both;
+        let doubt = both == DOUBT || x != y && (x - y).abs() <= slack * both;
         return (v, if doubt { DOUBT } else { 0.0 });
     }
     if !from.is_float() {
@@ -130,7 +171,7 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair) -
             BinaryOp::Add | BinaryOp::Sub => both,
             BinaryOp::Mul => times(x, gy) + times(y, gx),
             BinaryOp::Min | BinaryOp::Max => gx.max(gy),
-            _ if both > 0.0 => (gx + v.abs() * gy) / y.abs() + 1.0 / SLACK,
+            _ if both > 0.0 => (gx + v.abs() * gy) / y.abs() + 1.0 / slack,
             _ => 0.0,
         };
         return (v, if large { g + v.abs() } else { g });
@@ -154,13 +195,13 @@ fn times(factor: f64, g: f64) -> f64 {
     if g == 0.0 || factor == 0.0 { 0.0 } else { factor.abs() * g }
 }
 
-pub(super) fn select((p, doubt): Pair, x: Pair, y: Pair) -> Pair {
+pub(super) fn select((p, doubt): Pair, x: Pair, y: Pair, slack: f64) -> Pair {
     let chosen = if p == 0.0 { y } else { x };
     if doubt == 0.0 {
         return chosen;
     }
     // Either.
-    let apart = if x.0 == y.0 { 0.0 } else { (x.0 - y.0).abs() / SLACK };
+    let apart = if x.0 == y.0 { 0.0 } else { (x.0 - y.0).abs() / slack };
     (chosen.0, if apart.is_nan() { DOUBT } else { x.1.max(y.1) + apart })
 }
 

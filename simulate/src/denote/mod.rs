@@ -15,7 +15,7 @@ mod region;
 mod tolerance;
 
 pub use chain::{Chain, Input, Shape, Step, StepOp};
-pub use exact::{Exact, SLACK};
+pub use exact::{Exact, SLACK, narrowed};
 pub use pointwise::{binary, fold, integers, quotient, unary};
 pub use region::{Axis, Region, cover};
 pub use tolerance::tolerance;

@@ -222,7 +222,7 @@ impl<'p> Trial<'p> {
             let Space::Global(i) = view.space else { continue };
             let Some(bytes) = after.get(&kernel.globals[i].buffer) else { continue };
             let region = sample::region(&root.reference.chain, number, &view.modes, most);
-            let oracle = Oracle::new(kernel, memory, root);
+            let oracle = Oracle::new(kernel, memory, root).within(kernel.roundings.max(SLACK));
             let parts = oracle.parts(number, region);
             // Few at a time: each holds the rows and columns that it needs.
             let workers = Workers::get()?;
@@ -392,7 +392,7 @@ impl Tally {
 fn allowed(scalar: Scalar, want: f64, scale: f64, roundings: f64) -> f64 {
     match scalar.is_float() {
         true => roundings * scale + ulp(scalar, want),
-        false => SLACK * scale,
+        false => roundings.max(SLACK) * scale,
     }
 }
 

@@ -5,7 +5,7 @@ use super::Runner;
 use super::blame::{self, ElementAccess};
 use super::meaning::selected;
 use super::shadow::settled;
-use crate::denote::Meaning;
+use crate::denote::{Meaning, narrowed};
 use crate::index::LoopValue;
 use crate::num::{decode, decode_int, encode};
 use crate::plan::{Base, Checked, LeafSpec, Mask, Source, View};
@@ -131,7 +131,12 @@ impl Runner<'_> {
                 let give = |v| results.bits.push(rounded(v));
                 each_result(meaning, &buffers.inputs, &buffers.before, n, give);
                 if on {
-                    let give = |v| results.shadows.push(settled(out, v));
+                    let give = |v| {
+                        results.shadows.push(match leaf.cast {
+                            Some(role) => narrowed(role, out, v),
+                            None => settled(out, v),
+                        });
+                    };
                     each_result(meaning, &buffers.exact, &buffers.exact_before, n, give);
                 }
                 self.counts.multiply_adds += meaning.multiply_adds();

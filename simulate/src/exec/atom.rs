@@ -641,6 +641,11 @@ fn compute_shadows(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<f64>) {
     if !moved(&atom.op, tile, output) {
         shadow::compute(&atom.op, &tile, tiles.len(), n_written(atom), output);
     }
+    if let (Some(role), BoundOp::Unary(_, _, to)) = (atom.cast, atom.op) {
+        shadow::narrow(role, to, output);
+    } else if let (Some(role), BoundOp::Tf32Away) = (atom.cast, atom.op) {
+        shadow::narrow(role, Scalar::Tf32, output);
+    }
 }
 
 /// What an atom does to values and not to shadows, and the type of its results.

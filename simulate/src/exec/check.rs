@@ -10,7 +10,7 @@
 //! one of those that have a tolerance ([`mod@crate::denote`]).
 
 use super::{Runner, value_text};
-use crate::denote::{Computed, Exact, Meaning, Region, tolerance};
+use crate::denote::{Computed, Exact, Meaning, Region, SLACK, tolerance};
 use crate::num::{decode, encode, exact_integers, ulp};
 use crate::plan::{
     Base, Check, Checked, Kernel, Mask, Partition, Reference, Source, coordinates,
@@ -298,7 +298,7 @@ impl Runner<'_> {
                     false => part.elements(modes).map(of).collect(),
                 }
             };
-            reference.chain.evaluate(o, &region, &mut fetch).ok()
+            reference.chain.evaluate(o, &region, SLACK, &mut fetch).ok()
         };
         let exact: Vec<Option<Exact>> = (0..reference.outputs.len()).map(&mut exact).collect();
         let mut values = values;

@@ -10,7 +10,7 @@
 use super::Runner;
 use super::blame::{self, ElementAccess};
 use super::measure::Rounds;
-use super::shadow::settled;
+use super::shadow::{narrow, settled};
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
 use crate::plan::{Base, Checked, Dist, LeafSpec, Mask, Partition, Source};
@@ -183,7 +183,11 @@ impl<'k> Runner<'k> {
         if meaning.reads_output() {
             before.push(out, &self.fetch_all(output, to, by, whos, None)?, on);
         }
-        Ok(results(meaning, out, &inputs, &before, n, on))
+        let mut all = results(meaning, out, &inputs, &before, n, on);
+        if let Some(role) = leaf.cast {
+            narrow(role, out, &mut all.shadows);
+        }
+        Ok(all)
     }
 
     /// What a meaning does to values and not to shadows.

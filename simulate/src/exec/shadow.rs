@@ -7,6 +7,7 @@ use crate::denote;
 use crate::num::{decode, encode, truncate};
 use crate::plan::BoundOp;
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
+use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
 
 /// A result as its type has it: floats are kept as they are, integers made whole.
@@ -37,6 +38,13 @@ pub(super) fn settled(to: Scalar, shadow: f64) -> f64 {
         | Scalar::U2
         | Scalar::U1
         | Scalar::Mbarrier => decode(to, encode(to, shadow)),
+    }
+}
+
+/// Makes of the results of a cast between floats what it is to the meaning.
+pub(super) fn narrow(role: CastRole, to: Scalar, results: &mut [f64]) {
+    if role != CastRole::Staged {
+        results.iter_mut().for_each(|x| *x = denote::narrowed(role, to, *x));
     }
 }
 

@@ -16,7 +16,7 @@ use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryO
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, TensorId};
+use carbyne_ir::program::{CastRole, Program, TensorId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 
@@ -51,6 +51,8 @@ pub(crate) struct BoundAtom {
     pub valid: Option<Index>,
     /// Whether it is of one thread and touches nothing but the thread's own registers, one after the other.
     pub private: bool,
+    /// Of a cast that does not keep every value, what it is to the meaning.
+    pub cast: Option<CastRole>,
 }
 
 /// An operand of a bound atom.
@@ -258,6 +260,7 @@ impl BoundAtom {
             in_flight,
             valid,
             private,
+            cast: None,
         })
     }
 

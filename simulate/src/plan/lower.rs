@@ -18,12 +18,12 @@ use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
-    BufferId, Means, MeansInput, MeansOp, Operand, Program, SpecId, Stmt, StmtKind, TensorId,
-    ThreadsId,
+    BufferId, CastRole, Means, MeansInput, MeansOp, Operand, Program, SpecId, Stmt, StmtKind,
+    TensorId, ThreadsId,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// Most elements of an operand of a spec that is executed or checked by its meaning.
@@ -131,6 +131,7 @@ pub(crate) fn lower<'p>(
         views: HashMap::new(),
         spread: HashMap::new(),
         thread_tensors: HashMap::new(),
+        casts: program.casts(id),
     };
     let body = match &spec.body {
         Some(body) => lowering.block(body, 0)?,
@@ -187,6 +188,8 @@ pub(super) struct Lowering<'p, 'a> {
     /// Views whose modes of extent 1 stand for more, by what they stand for.
     pub(super) spread: HashMap<(TensorId, Vec<i64>), usize>,
     thread_tensors: HashMap<ThreadsId, usize>,
+    /// What casts are to the meaning.
+    casts: BTreeMap<SpecId, CastRole>,
 }
 
 impl Lowering<'_, '_> {
@@ -337,7 +340,9 @@ impl Lowering<'_, '_> {
             && !views_of(&inputs).chain(outputs.iter().copied()).any(spread);
         let ordered = matches!(how, How::Meaning(_)) && self.is_operation(id, threads);
         let atom = spec.atom.clone();
-        let leaf = LeafSpec { site, spec: id, threads, inputs, outputs, alone, ordered, how, atom };
+        let cast = self.casts.get(&id).copied();
+        let leaf =
+            LeafSpec { site, spec: id, threads, inputs, outputs, alone, ordered, cast, how, atom };
         self.kernel.leaves.push(leaf);
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
@@ -397,7 +402,8 @@ impl Lowering<'_, '_> {
                 lane: spec.lane(),
                 span: spec.span,
             };
-            let bound = BoundAtom::new(atom, spec.kind, &operands)?;
+            let mut bound = BoundAtom::new(atom, spec.kind, &operands)?;
+            bound.cast = self.casts.get(&id).copied();
             self.kernel.has_flights |= bound.in_flight;
             self.stated.extend(atom.error_bound().map(|bound| (spec.kind, bound)));
             return Ok(How::Atom(bound));
@@ -581,7 +587,10 @@ impl Lowering<'_, '_> {
                 Source::Number(literal) => Err(literal.exact),
             })
             .collect();
-        let chain = Chain::of(&meaning, &read, shape(outputs[0]));
+        let mut chain = Chain::of(&meaning, &read, shape(outputs[0]));
+        if let (Some(role), Some(step)) = (self.casts.get(&id), chain.steps.first_mut()) {
+            step.op = StepOp::Cast(*role, self.kernel.views[outputs[0]].scalar);
+        }
         let meaning = Some(meaning);
         Ok(Reference { meaning, chain, operands, inputs, outputs, stated })
     }
@@ -606,7 +615,7 @@ impl Lowering<'_, '_> {
             let modes = value.extents.iter().map(known).collect::<Result<_, _>>()?;
             chain.values.push(Shape { modes, scalar: value.scalar, operand });
         }
-        for step in &means.steps {
+        for (step, rounds) in means.steps.iter().zip(means.roundings()) {
             let modes = |i: usize| match step.inputs.get(i) {
                 Some(MeansInput::Value(v)) => chain.values[*v].modes.len(),
                 _ => 0,
@@ -628,7 +637,10 @@ impl Lowering<'_, '_> {
                 MeansOp::Spec { kind, axes, .. } => match kind {
                     SpecKind::Move => StepOp::Move,
                     SpecKind::Select => StepOp::Select,
-                    SpecKind::Unary(op) => StepOp::Unary(*op),
+                    SpecKind::Unary(op) => match rounds {
+                        Some(to) => StepOp::Cast(CastRole::Meant, to),
+                        None => StepOp::Unary(*op),
+                    },
                     SpecKind::Binary(op) => StepOp::Binary(*op),
                     SpecKind::Reduction(op) => {
                         StepOp::Reduction(*op, (0..modes(0)).map(|i| axes.contains(&i)).collect())

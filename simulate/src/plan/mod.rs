@@ -34,7 +34,7 @@ use carbyne_atoms::{AtomNumber, ErrorBound};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::layout::Swizzle;
-use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_ir::program::{BufferId, CastRole, Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 
@@ -348,6 +348,8 @@ pub(crate) struct LeafSpec {
     /// Whether the whole block, or consecutive warps of it as one group, execute it by its meaning. Such specs are
     /// ordered as written: barriers are placed when they are decomposed.
     pub ordered: bool,
+    /// Of a cast that does not keep every value, what it is to the meaning.
+    pub cast: Option<CastRole>,
     /// What it does.
     pub how: How,
     /// The atom that it names.

@@ -131,6 +131,18 @@ impl Pages {
         }
     }
 
+    /// Gives every element that was written another shadow.
+    pub(crate) fn each_shadow(&mut self, shadow: impl Fn(Value) -> f64) {
+        // Each page for itself, in any order.
+        for page in self.map.values_mut() {
+            for i in 0..PAGE {
+                if let Some(value) = page.get(i) {
+                    page.shadows.set(i, shadow(value));
+                }
+            }
+        }
+    }
+
     /// The pages in order.
     pub(crate) fn sorted(&self) -> Vec<(u64, &Written)> {
         let mut all: Vec<_> = self.map.iter().map(|(n, page)| (*n, page)).collect();

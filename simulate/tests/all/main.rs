@@ -3,6 +3,7 @@
 mod accumulate;
 mod atoms;
 mod broadcast;
+mod casts;
 mod cluster;
 mod conformance;
 mod device;

@@ -5,7 +5,7 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::num::decode;
-use carbyne_simulate::{Array, Inputs, Options, Outputs, against};
+use carbyne_simulate::{Array, Between, Inputs, Options, Outputs, against};
 use std::collections::BTreeMap;
 
 /// A row of the product of a row and a matrix, by one thread an element, over `K` products.
@@ -396,6 +396,7 @@ fn sums_of_several_blocks_are_what_they_mean_together() {
 fn compared(child: &str, parent: &str, options: &Options) -> Result<Vec<u64>, (Code, String)> {
     let table = AtomTable::new(Arch::Sm80);
     let (child, parent) = (program(child), program(parent));
+    let options = &Options { between: Between::for_parent(&parent), ..options.clone() };
     let report = carbyne_simulate::simulate(&child, &table, options);
     let report = report.map_err(|e| (e.code, e.message))?;
     let all = against(&parent, &table, options, (&child, &report));

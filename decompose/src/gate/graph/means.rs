@@ -311,13 +311,19 @@ impl<'a> Means<'a> {
             14..=15 => (format!("rsqrt({inside})"), (root.sqrt().recip(), least.sqrt().recip())),
             16..=17 => (format!("rcp({inside})"), (root.recip(), least.recip())),
             18..=19 => (format!("silu({x})"), (-0.3, hi.max(0.0))),
-            20..=21 => (format!("gelu({x})"), (-0.2, hi.max(0.0))),
+            20 => (format!("gelu({x})"), (-0.2, hi.max(0.0))),
+            // What a cast rounds away.
+            21 => (format!("{x} - cast({x}, bf16)"), (-most / 256.0, most / 256.0)),
             22..=23 => (format!("sigmoid({x})"), (0.0, 1.0)),
-            24..=25 => (format!("cast({x}, f16)"), (lo, hi)),
+            24 => (format!("cast({x}, f16)"), (lo, hi)),
+            25 => (format!("cast({x}, bf16)"), (lo, hi)),
             26 => (format!("move({x})"), (lo, hi)),
             _ => (format!("tanh({x})"), (-1.0, 1.0)),
         };
-        self.w.rounds |= !matches!(op, 0..=4 | 24..=26);
+        self.w.rounds |= !matches!(op, 0..=4 | 21 | 24..=26);
+        if matches!(op, 21 | 24 | 25) {
+            self.w.features.insert("a cast that rounds");
+        }
         self.push(by, Value { range, ..value });
     }
 

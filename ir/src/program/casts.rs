@@ -1,0 +1,268 @@
+//! Casts to floats: which ones round, and which ones of a body a meaning knows of.
+//!
+//! A cast in a `means` block rounds where its type does not hold every value of its operand ([`Means::roundings`]). A cast in a body
+//! may be one of these, or a step on the way that the meaning says nothing of: probabilities that a tensor core takes as
+//! halves, a tile that is stored. [`Program::casts`] tells them apart.
+
+use super::{BufferId, Means, MeansInput, MeansOp, Operand, Program, Spec, SpecId, TensorId, walk};
+use crate::ast::{AttrValue, BinaryOp, SpecKind, UnaryOp};
+use crate::scalar::{Memory, Scalar};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a cast of a body, to a float that does not hold every value of its operand, is to the meaning.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum CastRole {
+    /// A step on the way: the meaning knows nothing of it.
+    Staged,
+    /// The meaning rounds here, too.
+    Meant,
+    /// The body computes what the cast rounds away, to add it elsewhere: the product of f32 by terms of bf16, say.
+    Split,
+}
+
+impl Means {
+    /// For each step the type that it rounds to, as [`Means::casts`], but for a cast that nothing but an output of its type
+    /// reads: that output rounds anyway.
+    #[must_use]
+    pub fn roundings(&self) -> Vec<Option<Scalar>> {
+        let mut roundings = self.casts();
+        for (step, rounds) in self.steps.iter().zip(&mut roundings) {
+            let read =
+                |v: usize| self.steps.iter().any(|s| s.inputs.contains(&MeansInput::Value(v)));
+            let stored = self.outputs.contains(&step.output) && !read(step.output);
+            if stored && *rounds == Some(self.values[step.output].scalar) {
+                *rounds = None;
+            }
+        }
+        roundings
+    }
+
+    /// For each step the type that it rounds to: of a cast to a float that does not hold every value of its operand.
+    ///
+    /// An operand has the values of its type, a cast those of its own; what only chooses among values keeps theirs. What is
+    /// computed of floats has the values of `f32`, or of `f64` where one of them is `f64`.
+    #[must_use]
+    pub fn casts(&self) -> Vec<Option<Scalar>> {
+        let mut types: Vec<Scalar> = self.values.iter().map(|v| v.scalar).collect();
+        let mut roundings = vec![None; self.steps.len()];
+        for (step, rounds) in self.steps.iter().zip(&mut roundings) {
+            let read = |i: &MeansInput| match i {
+                MeansInput::Value(v) => types.get(*v).copied(),
+                MeansInput::Number(_) | MeansInput::Size(_) => None,
+            };
+            let of: Vec<Scalar> = step.inputs.iter().filter_map(read).collect();
+            let literal = of.len() < step.inputs.len();
+            let joined = of.iter().copied().reduce(join);
+            let float = self.values[step.output].scalar.is_float();
+            let own = match &step.op {
+                MeansOp::View { .. } | MeansOp::Gather { .. } => of.first().copied(),
+                MeansOp::Spec { kind: SpecKind::Unary(UnaryOp::Cast), scalar, .. } => {
+                    let to = scalar.unwrap_or(self.values[step.output].scalar);
+                    match of.first() {
+                        Some(from) if to.holds(*from) => Some(*from),
+                        _ if !to.is_float() => Some(to),
+                        _ => {
+                            *rounds = Some(to);
+                            Some(to)
+                        }
+                    }
+                }
+                MeansOp::Spec { kind, .. } if keeps_values(*kind) && !literal => match kind {
+                    // The first operand decides, and is not chosen.
+                    SpecKind::Select => {
+                        of.get(1..).unwrap_or_default().iter().copied().reduce(join)
+                    }
+                    _ => joined,
+                },
+                MeansOp::Spec { .. } => joined.map(computed),
+            };
+            if float {
+                types[step.output] = own.unwrap_or(Scalar::F32);
+            }
+        }
+        roundings
+    }
+}
+
+/// Whether every result is one of the operands' values, but for its sign.
+fn keeps_values(kind: SpecKind) -> bool {
+    use crate::ast::ReduceOp;
+    match kind {
+        SpecKind::Move | SpecKind::Select | SpecKind::Shfl(_) => true,
+        SpecKind::Unary(op) => matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu),
+        SpecKind::Binary(op) => matches!(op, BinaryOp::Min | BinaryOp::Max),
+        SpecKind::Reduction(op) => matches!(op, ReduceOp::Min | ReduceOp::Max),
+        SpecKind::Accumulate(_)
+        | SpecKind::MatMul
+        | SpecKind::MatMulSet
+        | SpecKind::Init
+        | SpecKind::Iota
+        | SpecKind::Generic => false,
+    }
+}
+
+/// The type of what is computed of values of a type.
+fn computed(of: Scalar) -> Scalar {
+    if of == Scalar::F64 { Scalar::F64 } else { Scalar::F32 }
+}
+
+/// A type that holds the values of both.
+fn join(a: Scalar, b: Scalar) -> Scalar {
+    match (a.holds(b), b.holds(a)) {
+        (true, _) => a,
+        (false, true) => b,
+        (false, false) => computed(if a == Scalar::F64 { a } else { b }),
+    }
+}
+
+impl Program {
+    /// The types that kernels round to by casts in their `means` blocks, those that outputs are cast to included.
+    #[must_use]
+    pub fn rounded_types(&self) -> BTreeSet<Scalar> {
+        let means = self.kernels.iter().filter_map(|k| self.specs[*k].means.as_ref());
+        means.flat_map(Means::casts).flatten().collect()
+    }
+
+    /// The casts to floats in a kernel's body that do not keep every value, specs with bodies and leaves alike, with what
+    /// they are to the meaning of the spec around them.
+    ///
+    /// A cast is meant where it says `meant=yes`, or where a spec around it rounds to its type in its `means` block; it splits
+    /// where the difference of its operand and its result is computed and no meaning rounds so; else, and with `meant=no`, it
+    /// stages. A cast within the body of a cast is what that one is.
+    #[must_use]
+    pub fn casts(&self, kernel: SpecId) -> BTreeMap<SpecId, CastRole> {
+        let mut all: Vec<(SpecId, Option<CastRole>)> = vec![];
+        // Of the specs around: types that they round to, and what the cast is that one of them is.
+        let mut around: Vec<(BTreeSet<Scalar>, Option<SpecId>)> =
+            vec![(self.rounds_to(kernel), None)];
+        let mut inside: BTreeMap<SpecId, SpecId> = BTreeMap::new();
+        let body = self.specs[kernel].body.as_deref().unwrap_or(&[]);
+        for step in self.walk(body) {
+            let (enters, stmt) = match step {
+                walk::Step::Enter(stmt) => (true, stmt),
+                walk::Step::Leave(stmt) => (false, stmt),
+            };
+            let super::StmtKind::Spec(id) = stmt.kind else { continue };
+            if !enters {
+                around.pop();
+                continue;
+            }
+            let (mut types, mut outer) = around.last().cloned().unwrap_or_default();
+            let spec = &self.specs[id];
+            if self.narrows(spec) {
+                let to = spec.outputs.first().map(|t| self.scalar_of(*t));
+                let said = match spec.attr("meant") {
+                    Some(AttrValue::Word(w)) if w == "yes" => Some(CastRole::Meant),
+                    Some(_) => Some(CastRole::Staged),
+                    None if to.is_some_and(|t| types.contains(&t)) => Some(CastRole::Meant),
+                    None => None,
+                };
+                match outer {
+                    Some(cast) if spec.attr("meant").is_none() => drop(inside.insert(id, cast)),
+                    _ => {
+                        all.push((id, said));
+                        outer = Some(id);
+                    }
+                }
+            }
+            types.extend(self.rounds_to(id));
+            around.push((types, outer));
+        }
+        if all.is_empty() {
+            return BTreeMap::new();
+        }
+        let split = match all.iter().any(|(_, role)| role.is_none()) {
+            true => self.splits(kernel),
+            false => BTreeSet::new(),
+        };
+        let mut roles: BTreeMap<SpecId, CastRole> = BTreeMap::new();
+        for (id, said) in all {
+            let splits = || self.between(id).is_some_and(|ends| split.contains(&ends));
+            let other = || if splits() { CastRole::Split } else { CastRole::Staged };
+            roles.insert(id, said.unwrap_or_else(other));
+        }
+        for (id, outer) in inside {
+            roles.extend(roles.get(&outer).copied().map(|role| (id, role)));
+        }
+        roles
+    }
+
+    fn rounds_to(&self, id: SpecId) -> BTreeSet<Scalar> {
+        let means = self.specs[id].means.as_ref();
+        means.map(Means::roundings).into_iter().flatten().flatten().collect()
+    }
+
+    /// Whether a spec is a cast to a float that does not hold every value of its operand.
+    fn narrows(&self, spec: &Spec) -> bool {
+        let from = spec.input_tensors().next().map(|t| self.scalar_of(t));
+        let to = spec.outputs.first().map(|t| self.scalar_of(*t));
+        let cast = spec.kind == SpecKind::Unary(UnaryOp::Cast);
+        cast && from.zip(to).is_some_and(|(from, to)| to.is_float() && !to.holds(from))
+    }
+
+    /// The buffers that a spec of one operand reads and writes.
+    fn between(&self, id: SpecId) -> Option<(BufferId, BufferId)> {
+        let spec = &self.specs[id];
+        let buffer = |t: TensorId| self.tensors[t].buffer;
+        Some((buffer(spec.input_tensors().next()?), buffer(*spec.outputs.first()?)))
+    }
+
+    /// Casts, as the buffers they read and write, whose result is subtracted from their operand, or the reverse: what a
+    /// buffer is moved to or cast to without loss stands for it.
+    fn splits(&self, kernel: SpecId) -> BTreeSet<(BufferId, BufferId)> {
+        let (mut narrow, mut differences) = (BTreeSet::new(), vec![]);
+        // What each buffer is moved or widened to, and where it is moved from.
+        let mut onward: BTreeMap<BufferId, BTreeSet<BufferId>> = BTreeMap::new();
+        let mut alike: BTreeMap<BufferId, BTreeSet<BufferId>> = BTreeMap::new();
+        let body = self.specs[kernel].body.as_deref().unwrap_or(&[]);
+        for id in self.walk(body).specs() {
+            let spec = &self.specs[id];
+            match (spec.kind, self.between(id)) {
+                (SpecKind::Unary(UnaryOp::Cast), Some(ends)) if self.narrows(spec) => {
+                    narrow.insert(ends);
+                }
+                (SpecKind::Unary(UnaryOp::Cast), Some((from, to))) => {
+                    onward.entry(from).or_default().insert(to);
+                }
+                // What several tensors are stored to makes them no copies of one another.
+                (SpecKind::Move, Some((_, to))) if self.buffers[to].memory == Some(Memory::Gl) => {}
+                (SpecKind::Move, Some((from, to))) => {
+                    onward.entry(from).or_default().insert(to);
+                    alike.entry(from).or_default().insert(to);
+                    alike.entry(to).or_default().insert(from);
+                }
+                (SpecKind::Binary(BinaryOp::Sub), _) => {
+                    let tensor = |o: &Operand| match o {
+                        Operand::Tensor(t) => Some(self.tensors[*t].buffer),
+                        Operand::Number(_) => None,
+                    };
+                    if let [Some(a), Some(b)] =
+                        spec.inputs.iter().map(tensor).collect::<Vec<_>>()[..]
+                    {
+                        differences.push((a, b));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let reached = |from: BufferId, along: &BTreeMap<BufferId, BTreeSet<BufferId>>| {
+            let (mut found, mut todo) = (BTreeSet::from([from]), vec![from]);
+            while let Some(b) = todo.pop() {
+                for next in along.get(&b).into_iter().flatten() {
+                    if found.insert(*next) {
+                        todo.push(*next);
+                    }
+                }
+            }
+            found
+        };
+        let splits = |(from, to): &(BufferId, BufferId)| {
+            let (sources, results) = (reached(*from, &alike), reached(*to, &onward));
+            differences.iter().any(|(a, b)| {
+                sources.contains(a) && results.contains(b)
+                    || sources.contains(b) && results.contains(a)
+            })
+        };
+        narrow.into_iter().filter(splits).collect()
+    }
+}

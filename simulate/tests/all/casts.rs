@@ -1,0 +1,238 @@
+//! Casts of meanings round, those of bodies are these or steps on the way.
+
+use crate::support::{bad, bad_with, good, program, run};
+use carbyne_ir::diag::Code;
+use carbyne_ir::scalar::Scalar;
+use carbyne_simulate::num::decode;
+use carbyne_simulate::{Array, Inputs, Options};
+use std::collections::BTreeMap;
+
+fn numbers(text: &str, options: &Options, name: &str) -> Vec<f64> {
+    let array = good(text, options).outputs.get(name).expect("all of it");
+    array.values.iter().map(|bits| decode(array.scalar, *bits)).collect()
+}
+
+/// Residues of a rounding, by the meaning alone, by a body, and by two kernels.
+const RESIDUE: &str = "carbyne 2
+%A:[16,32].f32.GL
+%H:[16,32].bf16.GL
+%L:[16,32].f32.GL
+";
+const OF_MEANING: &str = "Spec @k (%A) -> (%L) means {
+  %L = %A - cast(cast(%A, bf16), f32)
+}
+";
+const OF_BODY: &str = "Spec @k <<<#grid:[1], #cta:[32]>>> (%A) -> (%L) means {
+  %L = %A - cast(cast(%A, bf16), f32)
+} {
+  %a = move(%A)
+  %h = cast(%a, bf16)
+  %L = %a - cast(%h, f32)
+}
+";
+const OF_KERNELS: &str = "Spec @h (%A) -> (%H) means {
+  %H = cast(%A, bf16)
+}
+Spec @l (%A, %H) -> (%L) means {
+  %L = %A - cast(%H, f32)
+}
+";
+
+#[test]
+fn the_residue_of_a_rounding_is_the_same_however_it_is_written() {
+    let options = Options { inputs: Inputs::Seed(3), ..Options::default() };
+    let all: Vec<Vec<f64>> = [OF_MEANING, OF_BODY, OF_KERNELS]
+        .map(|kernels| numbers(&format!("{RESIDUE}{kernels}"), &options, "L"))
+        .into();
+    assert!(all[0].iter().filter(|v| **v != 0.0).count() > 400, "{:?}", all[0]);
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[0], all[2]);
+}
+
+#[test]
+fn residues_of_two_kernels_are_held_to_what_they_mean() {
+    let body = "Spec @l <<<#grid:[1], #cta:[32]>>> (%A, %H) -> (%L) means {
+  %L = %A - cast(%H, f32)
+} {
+  %L = (move(%A) - cast(move(%H), f32)) * 2.0
+}
+";
+    // Whether the first kernel says that it rounds or the type of what it writes does.
+    for first in ["cast(%A, bf16)", "%A + 0.0"] {
+        let text = format!("{RESIDUE}Spec @h (%A) -> (%H) means {{\n  %H = {first}\n}}\n{body}");
+        bad(&text, Code::WrongElement);
+    }
+}
+
+#[test]
+fn a_cast_of_the_meaning_saturates() {
+    let text = "carbyne 2
+%A:[8].f32.GL
+%Y:[8].f32.GL
+Spec @k (%A) -> (%Y) means {
+  %Y = cast(cast(%A, e4m3), f32) + 0.0
+}
+";
+    let given = [1.0f32, 879.77, -1e9, 0.0, 448.0, 1.0625, 17.0, 1e-9];
+    let values = given.iter().map(|v| u64::from(v.to_bits())).collect();
+    let a = Array { scalar: Scalar::F32, shape: vec![8], values };
+    let options = Options { arrays: BTreeMap::from([("A".into(), a)]), ..Options::default() };
+    assert_eq!(numbers(text, &options, "Y"), [1.0, 448.0, -448.0, 0.0, 448.0, 1.0, 16.0, 0.0]);
+}
+
+/// Quantized values that are scaled back.
+fn quantized(body: &str) -> String {
+    format!(
+        "carbyne 2
+%A:[16,32].f32.GL
+%Y:[16,32].f32.GL
+Spec @k <<<#grid:[1], #cta:[32]>>> (%A) -> (%Y) means {{ // HERE
+  %Y = cast(cast(%A * 3.0, e4m3), f32) / 3.0
+}} {{
+  %a = move(%A)
+{body}
+}}
+"
+    )
+}
+
+#[test]
+fn a_body_must_round_where_its_meaning_does() {
+    let plain = "  %q = cast(%a * 3.0, e4m3)\n  %Y = cast(%q, f32) / 3.0";
+    good(&quantized(plain), &Options::default());
+    let said = plain.replace("e4m3)", "e4m3, meant=yes)");
+    good(&quantized(&said), &Options::default());
+    for wrong in [
+        "  %Y = %a * 3.0 / 3.0".to_owned(),
+        plain.replace("e4m3)", "e4m3, meant=no)"),
+        plain.replace("e4m3", "e5m2"),
+        plain.replace("%a * 3.0", "%a * 3.01"),
+    ] {
+        bad(&quantized(&wrong), Code::WrongElement);
+    }
+}
+
+#[test]
+fn steps_on_the_way_are_no_casts_of_the_meaning() {
+    let text = "carbyne 2
+%A:[16,32].f32.GL
+%B:[32,16].f16.GL
+%Y:[16,16].f32.GL
+Spec @k <<<#grid:[1], #cta:[32]>>> (%A, %B) -> (%Y) means {
+  %e = exp(%A)
+  %Y = matmul(%e, %B) / sum(%e, axis=1)
+} {
+  %e = exp(move(%A))
+  %h = cast(%e, f16)
+  %s = sum(cast(%h, f32), axis=1)
+  %hs:SH = move(%h)
+  %b:SH = move(%B)
+  %c:[16,16].f32 = 0
+  MatMul (%hs, %b) -> (%c)
+  %Y = %c / %s
+}
+";
+    good(text, &Options::default());
+    // The same with a meaning that rounds otherwise: the cast to f16 is none of its casts.
+    let meant = text.replace("exp(%A)\n", "exp(cast(cast(%A, bf16), f32))\n");
+    bad(&meant, Code::WrongElement);
+    let body = meant.replace("exp(move(%A))", "exp(cast(cast(move(%A), bf16), f32))");
+    good(&body, &Options::default());
+}
+
+/// A product of f32 by terms of bf16.
+fn terms(products: &str) -> String {
+    format!(
+        "carbyne 2
+%A:[64,64].f32.GL
+%B:[64,64].f32.GL
+%C:[64,64].f32.GL
+Spec @k <<<#grid:[1], #cta:[128]>>> (%A, %B) -> (%C) means {{ // HERE
+  %C = matmul(%A, %B)
+}} {{
+  %a = move(%A)
+  %h = cast(%a, bf16)
+  %l = cast(%a - cast(%h, f32), bf16)
+  %hs:SH = move(%h)
+  %ls:SH = move(%l)
+  %b = move(%B)
+  %bh = cast(%b, bf16)
+  %bl = cast(%b - cast(%bh, f32), bf16)
+  %bhs:SH = move(%bh)
+  %bls:SH = move(%bl)
+  %c:[64,64].f32 = 0
+{products}
+  %C = move(%c)
+}}
+"
+    )
+}
+
+#[test]
+fn a_wrong_low_term_of_a_split_product_is_found() {
+    let high = "  MatMul (%hs, %bhs) -> (%c)\n";
+    let (left, right) = ("  MatMul (%ls, %bhs) -> (%c)\n", "  MatMul (%hs, %bls) -> (%c)\n");
+    let low = "  MatMul (%ls, %bls) -> (%c)";
+    // With the product of both low terms or, as usual, without.
+    for ends in [low, ""] {
+        for seed in 0..3 {
+            let options = Options { inputs: Inputs::Seed(seed), ..Options::default() };
+            let right_one = terms(&format!("{high}{left}{right}{ends}"));
+            good(&right_one, &options);
+            for (from, to) in [
+                ("(%ls, %bhs)", "(%ls.transpose(), %bhs)"),
+                ("(%hs, %bls)", "(%hs, %bls.transpose())"),
+                ("(%ls, %bhs)", "(%ls, %bls)"),
+                ("(%hs, %bls)", "(%hs, %bhs)"),
+                ("%a - cast(%h, f32)", "cast(%h, f32) - %a"),
+                ("%b - cast(%bh, f32)", "%b - cast(%h, f32)"),
+            ] {
+                bad_with(&right_one.replace(from, to), Code::WrongElement, &options);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_rounds_is_said_of_types() {
+    let text = "carbyne 2
+%A:[8].f32.GL
+%D:[8].f64.GL
+%H:[8].f16.GL
+%I:[8].i32.GL
+%B:[8].i8.GL
+%Y:[8].f32.GL
+%Z:[8].f16.GL
+Spec @k (%A, %D, %H, %I, %B) -> (%Y, %Z) means {
+  %a = cast(%A, f16)
+  %b = cast(%H, f32)
+  %c = cast(%H, bf16)
+  %d = cast(exp(%A), f32)
+  %e = cast(%D + 1.0, f32)
+  %f = cast(%I, f32)
+  %g = cast(%B, bf16)
+  %h = cast(max(%a, %H), f16)
+  %i = cast(cast(%A, tf32), f32)
+  %Y = cast(%a, f32) + %b + cast(%c, f32) + %d + %e + %f + cast(%g, f32) + cast(%h, f32) + %i
+  %Z = cast(%A, f16)
+}
+";
+    let p = program(text);
+    let means = p.specs[p.kernels[0]].means.as_ref().expect("a `means` block");
+    let found: Vec<Scalar> = means.roundings().into_iter().flatten().collect();
+    use Scalar::{Bf16, F16, F32, Tf32};
+    assert_eq!(found, [F16, Bf16, F32, F32, Tf32]);
+    assert_eq!(p.rounded_types().into_iter().collect::<Vec<_>>(), [F32, Tf32, F16, Bf16]);
+}
+
+#[test]
+fn what_a_cast_is_to_a_meaning_is_no_part_of_one() {
+    let text = quantized("  %q = cast(%a * 3.0, e4m3)\n  %Y = cast(%q, f32) / 3.0");
+    let module = carbyne_ir::text::parse(
+        &text.replace("e4m3), f32) / 3.0\n} {", "e4m3, meant=yes), f32) / 3.0\n} {"),
+    );
+    let module = module.expect("a module");
+    let errors = carbyne_ir::resolve::resolve(&module, &text).expect_err("an attribute").into_vec();
+    assert!(errors.iter().any(|e| e.code == Code::Attribute), "{errors:?}");
+    assert!(run(&text, &Options::default()).is_ok());
+}
