@@ -640,8 +640,10 @@ pub(crate) fn merge_into(memory: &mut Memory, kernel: &Kernel<'_>, written: Vec<
 
 /// What the next kernel sees of the shadows of what this one wrote.
 fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Between) {
-    for global in kernel.globals.iter().filter(|g| g.written) {
-        let Some((tensor, _)) = memory.tensors.get_mut(&global.buffer) else { continue };
+    for (output, _) in &kernel.outputs {
+        let Space::Global(i) = kernel.views[*output].space else { continue };
+        let buffer = kernel.globals[i].buffer;
+        let Some((tensor, _)) = memory.tensors.get_mut(&buffer) else { continue };
         let scalar = tensor.scalar;
         match between {
             Between::Begin => tensor.pages.each_shadow(|value| decode(scalar, value.bits)),

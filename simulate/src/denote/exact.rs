@@ -367,9 +367,32 @@ mod tests {
 
     #[test]
     fn masked_scores_have_no_weight() {
-        let exp = unary(UnaryOp::Exp, Scalar::F64, Scalar::F64, (f64::NEG_INFINITY, 3.0));
+        let real = (Scalar::F64, Scalar::F64);
+        let exp = unary(UnaryOp::Exp, real, (f64::NEG_INFINITY, 3.0), SLACK);
         assert_eq!(collect([exp].into_iter()).scales, [0.0]);
         assert_eq!(exp.0, 0.0);
+    }
+
+    #[test]
+    fn a_number_near_the_middle_may_be_rounded_either_way() {
+        let rounded = |x: f64, g: f64| {
+            let pair = narrow(CastRole::Meant, Scalar::Bf16, (x, g), SLACK);
+            collect([pair].into_iter())
+        };
+        let is = |of: &Exact, v: f64| of.is(0, Scalar::F32, v);
+        let (below, above) = (1.0, 1.0 + 0.5f64.powi(7));
+        let middle = 1.0 + 0.5f64.powi(8);
+        let sure = rounded(middle - 1e-6, 1.0);
+        assert!(is(&sure, below) && !is(&sure, above));
+        let doubtful = rounded(middle - 1e-11, 1.0);
+        assert!(is(&doubtful, below) && is(&doubtful, above) && !is(&doubtful, 1.02));
+        // Numbers without errors are never in doubt; the even one is nearest.
+        let exact = rounded(middle, 0.0);
+        assert!(is(&exact, below) && !is(&exact, above));
+        // What is past the largest number is infinitely far from it.
+        let largest = 448.0;
+        let saturated = narrow(CastRole::Meant, Scalar::E4m3, (1e9, 1e9), SLACK);
+        assert_eq!(saturated, (largest, 0.0));
     }
 
     #[test]

@@ -293,6 +293,12 @@ impl<'a> Means<'a> {
             self.push(by, Value { range: (-most, most), ..value });
             return;
         }
+        if value.kind == Kind::Int && op == 24 {
+            self.w.features.insert("a cast that rounds");
+            let by = format!("cast({}, bf16)", value.text);
+            self.push(by, Value { kind: Kind::Float, ..value });
+            return;
+        }
         let value = self.as_float(value);
         let (lo, hi) = value.range;
         let most = magnitude(value.range);
@@ -343,8 +349,17 @@ impl<'a> Means<'a> {
     /// A value and a number.
     fn scaled(&mut self, op: u8, a: Value, which: u8) {
         let a = self.as_float(a);
-        let number = of(&[2.0, 0.5, 1.0, 3.0, -1.5, 0.125, 10.0, -0.75], which);
+        let number: f64 = of(&[2.0, 0.5, 1.0, 3.0, -1.5, 0.125, 10.0, -0.75], which);
         let text = format!("{number:?}");
+        if op > 11 {
+            self.w.features.insert("a division by a constant");
+            // Of a power of two the quotient is exact.
+            self.w.rounds |= number.abs().log2().fract() != 0.0;
+            let (p, q) = (a.range.0 / number, a.range.1 / number);
+            let by = format!("{} / {text}", a.text);
+            self.push(by, Value { range: (p.min(q), p.max(q)), ..a });
+            return;
+        }
         let b =
             Value { text, range: (number, number), made: None, ones: a.ones, kind: Kind::Float };
         self.combine(if op > 9 { op - 6 } else { op }, &a, &b);
