@@ -1,9 +1,9 @@
 //! Which specs fit over symbols: what is refused is judged by trying all values, and what is always right is accepted.
 
 use carbyne_ir::diag::Code;
+use carbyne_ir::testing;
 use carbyne_ir::{resolve, text, verify};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
@@ -80,8 +80,7 @@ fn refused(text: &str) -> Option<bool> {
 
 #[test]
 fn what_is_refused_does_not_fit_for_some_values() {
-    let cases = std::env::var("CARBYNE_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(600);
-    let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+    let mut runner = testing::runner(testing::config(600));
     let drawn = (
         0..KINDS.len(),
         proptest::collection::vec(0..EXTENTS.len(), 6),
