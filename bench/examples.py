@@ -23,6 +23,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -90,7 +91,8 @@ def main():
     of_card.add_argument("--limit", type=int, default=300, metavar="SECONDS", help="what a single run may take")
     of_card.add_argument("--racecheck-work", type=float, default=1e8, metavar="N", help="multiply-adds, or bytes, up to which racecheck runs")
     of_card.add_argument("--seed", type=int, default=1, help="of random inputs")
-    of_card.add_argument("--sanitizer", default="compute-sanitizer", metavar="PATH")
+    toolkit = "/usr/local/cuda/bin/compute-sanitizer"
+    of_card.add_argument("--sanitizer", default=shutil.which("compute-sanitizer") or toolkit, metavar="PATH")
     of_card.add_argument("--logs", metavar="FOLDER", help="keep what racecheck says of new pairs")
     args = args.parse_args()
     if args.card:

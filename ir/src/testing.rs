@@ -64,19 +64,21 @@ pub fn cases(usual: u32) -> u32 {
     number(CASES).map_or(usual, |n| u32::try_from(n).unwrap_or(u32::MAX))
 }
 
-/// How a property is run whose cases are cheap: `usual` of them, or as many as the environment says. Failures are
-/// kept as proptest keeps them, under `proptest-regressions`, and tried first from then on.
+/// How a property is run whose cases are cheap: `usual` of them, or as many as the environment says if that is more;
+/// with fewer, properties that count what they draw would fail. Failures are kept as proptest keeps them, under
+/// `proptest-regressions`, and tried first from then on.
 #[cfg(feature = "proptest")]
 #[must_use]
 pub fn config(usual: u32) -> Config {
-    Config { cases: cases(usual), rng_seed: RngSeed::Fixed(seed()), ..Config::default() }
+    Config { cases: cases(usual).max(usual), rng_seed: RngSeed::Fixed(seed()), ..Config::default() }
 }
 
 /// As [`config`], of a property whose cases take long: never more than `most`.
 #[cfg(feature = "proptest")]
 #[must_use]
 pub fn config_up_to(usual: u32, most: u32) -> Config {
-    Config { cases: cases(usual).min(most), ..config(usual) }
+    let config = config(usual);
+    Config { cases: config.cases.min(most), ..config }
 }
 
 /// Runs a property that is written without proptest's macro. Its file is not known, so that no failure is kept.

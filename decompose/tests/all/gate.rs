@@ -395,7 +395,10 @@ fn partial_tiles_that_are_left_out_are_missed() {
     let mut tables = Tables::default();
     let (mut n, mut missed) = (0, 0);
     for i in 0..2 * PARTIAL {
-        let drawn = partial::partial().new_tree(&mut runner(0, i)).expect("a case").current();
+        let drawn = partial::partial()
+            .new_tree(&mut testing::runner_of_case(0, i.into()))
+            .expect("a case")
+            .current();
         let (subject, _) = drawn.render();
         let Some(less) = partial::without(&subject.text) else { continue };
         let subject = Subject { text: less, ..subject };
