@@ -5,12 +5,13 @@ use crate::atoms::compiled;
 use carbyne_atoms::probe::{Choice, probe};
 use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
 use carbyne_codegen::testing::calls;
+use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the table states.
 fn states_calls(atom: &Atom) -> bool {
-    CALLING.contains(&atom.name)
+    CALLING.contains(&atom.name) || atom.cost.emulated
 }
 
 /// What nvdisasm finds in machine code of NVRTC 12.9.
@@ -28,17 +29,22 @@ const CALLING: [&str; 11] = [
     "sqrt.f64",
 ];
 
-/// Whether the atom computes on registers of a thread, where emulation is no matter of the architecture.
+/// Whether the atom computes, on registers alone.
 fn is_arithmetic(atom: &Atom) -> bool {
-    matches!(
-        atom.op,
+    match atom.op {
+        AtomOp::MatMul { .. } => atom.operands.iter().all(|o| o.allows(Memory::Rf)),
         AtomOp::Unary(_)
-            | AtomOp::Binary(_)
-            | AtomOp::Select
-            | AtomOp::Reduction(_)
-            | AtomOp::Shfl(_)
-            | AtomOp::Init
-    )
+        | AtomOp::Binary(_)
+        | AtomOp::Select
+        | AtomOp::Reduction(_)
+        | AtomOp::Shfl(_)
+        | AtomOp::Init => true,
+        AtomOp::Move
+        | AtomOp::Accumulate(_)
+        | AtomOp::Sync(_)
+        | AtomOp::Barrier(_)
+        | AtomOp::Elect => false,
+    }
 }
 
 #[test]

@@ -110,7 +110,11 @@ fn what_is_refused_does_not_fit_for_some_values() {
             let range = || 0..=MOST;
             let values =
                 range().flat_map(|m| range().flat_map(move |n| range().map(move |l| [m, n, l])));
-            let mut kept = values.filter(|v| facts.iter().all(|f| FACTS[*f].1(*v)));
+            let mut kept = values.filter(|v| facts.iter().all(|f| FACTS[*f].1(*v))).peekable();
+            // That facts leave nothing is not always noticed, as of `N == 1` and `N == 2 * M`. Any answer is right then.
+            if kept.peek().is_none() {
+                return Ok(());
+            }
             let misfit = kept.find(|v| {
                 let shapes: Vec<Vec<i64>> =
                     all.iter().map(|s| s.iter().map(|e| EXTENTS[*e].1(*v)).collect()).collect();

@@ -180,8 +180,11 @@ proptest! {
                 }
                 for j in 0..rest.size() {
                     for i in 0..t.size() {
-                        let coord = IntTuple::from(vec![i, j]);
-                        prop_assert_eq!(d.at_coord(&coord), Ok(a.at(t.at(i) + rest.at(j))));
+                        let (coord, at) = (IntTuple::from(vec![i, j]), t.at(i) + rest.at(j));
+                        // Tiles with gaps may reach over the end, where sizes are equal, too.
+                        if at < a.size() {
+                            prop_assert_eq!(d.at_coord(&coord), Ok(a.at(at)));
+                        }
                     }
                 }
             }
