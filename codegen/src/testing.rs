@@ -36,7 +36,7 @@ pub fn require_nvrtc() -> Option<&'static Nvrtc> {
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn calls(cubin: &[u8]) -> Option<BTreeMap<String, String>> {
     let Some(program) = nvrtc::disassembler() else {
-        assert!(!nvrtc::is_set_up(), "`cargo xtask setup` has run, and yet: no nvdisasm");
+        assert!(!nvrtc::is_set_up(), "nvdisasm is absent: run `cargo xtask setup` again");
         eprintln!("nvdisasm absent: calls are not looked for");
         return None;
     };
