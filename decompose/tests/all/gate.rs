@@ -403,7 +403,7 @@ fn partial_tiles_that_are_left_out_are_missed() {
         let Some(less) = partial::without(&subject.text) else { continue };
         let subject = Subject { text: less, ..subject };
         let verdict = judge(&subject, tables.of(subject.arch));
-        missed += u64::from(matches!(verdict, Verdict::Discarded(_)));
+        missed += u32::from(matches!(verdict, Verdict::Discarded(_)));
         n += 1;
     }
     assert!(n >= PARTIAL / 4 && missed * 10 >= n * 9, "{missed} of {n}");
