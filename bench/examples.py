@@ -1,10 +1,19 @@
-"""Compares two builds of carbyne on the examples: what they decompose to, and how long that takes on a GPU.
+"""The examples on a GPU: all of them run and compared under compute-sanitizer, or two builds of carbyne beside each other.
 
     cargo build --release --features gpu
-    python3 bench/examples.py BEFORE target/release/carbyne [--arch sm_90a] [--rounds 3] > docs/examples_h100.md
+    python3 bench/examples.py target/release/carbyne --card > docs/examples_h100.md
+    python3 bench/examples.py BEFORE target/release/carbyne [--arch sm_90a] [--rounds 3]
 
-BEFORE is the program of an earlier commit, built alike. Instructions, wavefronts of shared memory and barriers are those
-that one block executes, summed over its warps, as `carbyne simulate --report` counts them. Times are medians of 30
+With `--card` every example and every problem of `bench/problems.txt` is decomposed for the card, run and compared;
+`bench/card.py` says how. The page goes to standard output, what is being done to standard error, and the exit code is 1
+where anything is wrong. Several calls make one page:
+
+    python3 bench/examples.py target/release/carbyne --card --results all.jsonl --budget 480    # again, until nothing is left
+    python3 bench/examples.py target/release/carbyne --card --results two.jsonl --part 2/3      # or in parts
+    python3 bench/examples.py --card --merge one.jsonl two.jsonl three.jsonl > docs/examples_h100.md
+
+Without it, BEFORE is the program of an earlier commit, built alike. Instructions, wavefronts of shared memory and barriers
+are those that one block executes, summed over its warps, as `carbyne simulate --report` counts them. Times are medians of 30
 launches with the second-level cache flushed; the two builds run in turn, and the least median of all rounds counts.
 What a build does not decompose, or takes over a minute to simulate, has no figures there. Kernels of a few
 microseconds are mostly the launch.
@@ -12,12 +21,16 @@ microseconds are mostly the launch.
 
 import argparse
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import card
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,11 +75,34 @@ def shown(value, digits=0):
 
 def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument("before")
-    args.add_argument("after")
+    args.add_argument("programs", nargs="*", metavar="carbyne", help="the build, or the earlier one and the build")
     args.add_argument("--arch", default="sm_90a")
     args.add_argument("--rounds", type=int, default=3)
+    args.add_argument("--card", action="store_true", help="run and compare everything under compute-sanitizer")
+    of_card = args.add_argument_group("with --card")
+    of_card.add_argument("--only", metavar="PATTERN", help="programs whose names match")
+    of_card.add_argument("--part", metavar="I/N", help="each Nth program, from the Ith on")
+    of_card.add_argument("--budget", type=float, metavar="SECONDS", help="begin no program later than that")
+    of_card.add_argument("--results", metavar="FILE", help="add a line of JSON for each program; those that it has are not run again")
+    of_card.add_argument("--merge", nargs="+", metavar="FILE", help="run nothing: print the page of these results")
+    of_card.add_argument("--commit", help="what is checked, where there is no Git")
+    of_card.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at once")
+    of_card.add_argument("--gpu-jobs", type=int, default=4, help="of which so many are on the card")
+    of_card.add_argument("--limit", type=int, default=300, metavar="SECONDS", help="what a single run may take")
+    of_card.add_argument("--racecheck-work", type=float, default=1e8, metavar="N", help="multiply-adds, or bytes, up to which racecheck runs")
+    of_card.add_argument("--seed", type=int, default=1, help="of random inputs")
+    toolkit = "/usr/local/cuda/bin/compute-sanitizer"
+    of_card.add_argument("--sanitizer", default=shutil.which("compute-sanitizer") or toolkit, metavar="PATH")
+    of_card.add_argument("--logs", metavar="FOLDER", help="keep what racecheck says of new pairs")
     args = args.parse_args()
+    if args.card:
+        if not args.merge and len(args.programs) != 1:
+            sys.exit("`--card` takes one build of carbyne")
+        args.program = args.programs[0] if args.programs else None
+        sys.exit(card.main(args))
+    if len(args.programs) != 2:
+        sys.exit("two builds of carbyne are compared; `--card` checks one")
+    args.before, args.after = args.programs
     files = sorted((ROOT / "examples").glob("*.cby")) + sorted((ROOT / "examples" / "tile").glob("*.cby"))
     print(f"# Examples, before and after\n\nOn {args.arch}; `bench/examples.py` says what is counted.\n")
     print("| example | instructions | | wavefronts | | barriers | | time in us | | ratio |")

@@ -5,6 +5,7 @@ use crate::cpp::ast::{Binary, Expr, Unary};
 use crate::index::Indices;
 use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
 use carbyne_ir::leaf::Leaf;
+use carbyne_ir::testing;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -76,7 +77,7 @@ const RANGES: [(i64, Option<i64>); 6] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(testing::config(2000))]
 
     #[test]
     fn printed_indices_have_the_arenas_value(

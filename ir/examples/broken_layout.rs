@@ -94,7 +94,7 @@ pub fn broken(cases: u32) -> Vec<suite::Report> {
 }
 
 fn main() {
-    match suite::run::<Flat>(&suite::cases(1000).into()) {
+    match suite::run::<Flat>(&carbyne_ir::testing::cases(1000).into()) {
         Ok(summary) => println!("{summary}"),
         Err(why) => println!("{why}"),
     }

@@ -49,12 +49,21 @@ impl Build {
 
     fn test(&self) -> Step {
         let mut run = self.cargo(&["test", "--workspace", "--no-fail-fast"]);
+        let given = std::env::var("CARBYNE_SEED").ok();
         let corpora = if self.all {
+            // Said before, as a run may be ended.
+            let seed = given.unwrap_or_else(fresh_seed);
+            say(&format!("drawn by CARBYNE_SEED={seed}"));
             run = run.env("CARBYNE_ALL", "1").env("CARBYNE_CASES", "10000");
-            "all of every corpus".to_owned()
+            run = run.env("CARBYNE_SEED", &seed);
+            format!(
+                "all of every corpus; properties drawn by seed {seed}, `CARBYNE_SEED={seed}` draws them again"
+            )
         } else {
-            let seed = std::env::var("CARBYNE_SEED").unwrap_or("0".to_owned());
-            format!("parts of long corpora drawn by seed {seed}, `--all` runs all of them")
+            let seed = given.unwrap_or("0".to_owned());
+            format!(
+                "parts of long corpora and properties drawn by seed {seed}, `--all` runs all of them by a fresh one"
+            )
         };
         run.done(&format!("all tests passed, generated pages are fresh; {corpora}"))
     }
@@ -152,6 +161,12 @@ fn forget_packages(target: &Path) {
             false => std::fs::remove_file(&package),
         };
     }
+}
+
+/// A seed that no run had before.
+fn fresh_seed() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |t| t.as_secs()).to_string()
 }
 
 /// Major and minor version of the Cargo that runs this.

@@ -19,8 +19,8 @@ Usage: cargo xtask COMMAND
   demo                    Decompose a GEMM, print its CUDA C++, simulate a block of it
   ci [--all] [STEP ...]   Run every check, or these: format, tidy, setup, clippy, features, test, gpu, outside, doc,
                           publish; --all runs the whole of the corpora of which tests otherwise run a part that a
-                          fixed seed draws
-  setup                   Install NVRTC and NumPy for the tests, in a Python environment under the build folder
+                          fixed seed draws, and properties with more cases, drawn by a fresh seed, which it says
+  setup                   Install NVRTC, nvdisasm and NumPy for the tests, in a Python environment under the build folder
   tidy                    Check what neither rustc nor clippy does: headers, lengths, spelling, stray paths
   bless [PATH]            Rewrite the expected outputs of tests to what carbyne gives now, or those whose path holds PATH
   docs                    Regenerate the pages under docs/

@@ -1,4 +1,5 @@
-//! `cargo xtask setup`: NVRTC with its headers and NumPy, for tests that compile and compare.
+//! `cargo xtask setup`: NVRTC with its headers, NVIDIA's disassembler and NumPy, for tests that compile, read machine
+//! code and compare.
 //!
 //! They go into a Python environment at `cuda` in the build folder. Its file `installed` is written
 //! last and holds what was installed: while it says the same as [`PACKAGES`], setup has nothing to do,
@@ -7,9 +8,14 @@
 use crate::process::{Step, program};
 use std::path::{Path, PathBuf};
 
-/// NVRTC of CUDA 12.9 is the newest that still has sm_70.
-const PACKAGES: &[&str] =
-    &["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "numpy>=1.26,<3"];
+/// NVRTC of CUDA 12.9 is the newest that still has sm_70. The disassembler is of CUDA 13, of which alone there is a
+/// package; it reads machine code of 12.9 from sm_75 on.
+const PACKAGES: &[&str] = &[
+    "nvidia-cuda-nvrtc-cu12==12.9.86",
+    "nvidia-cuda-runtime-cu12==12.9.79",
+    "nvidia-cuda-nvdisasm==13.5.37",
+    "numpy>=1.26,<3",
+];
 
 /// Times that an installation is tried: networks fail.
 const TRIES: usize = 3;
@@ -18,7 +24,7 @@ pub(crate) fn setup() -> Step {
     let environment = target()?.join("cuda");
     let stamp = environment.join("installed");
     let wanted = PACKAGES.join("\n");
-    let done = format!("NVRTC and NumPy are in `{}`", shown(&environment));
+    let done = format!("NVRTC, nvdisasm and NumPy are in `{}`", shown(&environment));
     if std::fs::read_to_string(&stamp).is_ok_and(|s| s == wanted) {
         return Ok(done);
     }

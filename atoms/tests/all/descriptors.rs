@@ -8,8 +8,8 @@
 use carbyne_atoms::descriptor::{MatrixRule, canonical, derive};
 use carbyne_atoms::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 use carbyne_ir::layout::{Layout, Swizzle};
+use carbyne_ir::testing;
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 
 const BOTH: &[Major] = &[Major::K, Major::Mn];
@@ -332,10 +332,7 @@ fn layouts() -> impl Strategy<Value = (Tile, Layout, Option<Swizzle>, i64)> {
 fn what_is_admitted_names_the_same_bytes() {
     // Refused, K-major, MN-major.
     let counts = [const { Cell::new(0) }; 3];
-    let mut runner = TestRunner::new(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(1 << 14)
-    });
+    let mut runner = testing::runner(testing::config(1 << 14));
     let done = runner.run(&layouts(), |(tile, layout, swizzle, start)| {
         let Ok(found) = tile.derive(&layout, swizzle) else {
             counts[0].update(|n| n + 1);

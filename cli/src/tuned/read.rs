@@ -147,6 +147,7 @@ fn bad(at: std::ops::Range<usize>, what: String) -> Box<Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carbyne_ir::testing;
     use proptest::prelude::*;
 
     /// A database of one entry, with a field replaced.
@@ -230,6 +231,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(testing::config(256))]
+
         #[test]
         fn printed_and_read_it_is_the_same(database in databases()) {
             prop_assert_eq!(read(&database.print()).ok(), Some(database));

@@ -4,7 +4,7 @@ use crate::support::{carbyne, none, root, scratch};
 use carbyne_ir::testing;
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use proptest::test_runner::TestRunner;
 use rayon::prelude::*;
 use std::fmt::Display;
 
@@ -151,12 +151,10 @@ fn size() -> impl Strategy<Value = i64> {
     prop_oneof![select(around.to_vec()), 1i64..=300]
 }
 
-/// The generator of so many cases.
-fn runner(cases: u32) -> TestRunner {
-    let mut seed = [0u8; 32];
-    seed[..8].copy_from_slice(&testing::seed().to_le_bytes());
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
+/// Runs a part of the cases, or all.
+fn runner(part: u32, whole: u32) -> TestRunner {
+    let cases = testing::count(part, whole);
+    testing::runner(testing::config_up_to(cases, cases))
 }
 
 /// A file with what a text is decomposed to.
@@ -215,8 +213,7 @@ impl Kernel {
         std::fs::write(&file, text.text()).expect("a file");
         let path = file.display().to_string();
         let drawn = (size(), size(), size());
-        let ran = runner(testing::count(1, 50))
-            .run(&drawn, |(a, b, c)| simulates(&path, &self.values(&[a, b, c])));
+        let ran = runner(1, 50).run(&drawn, |(a, b, c)| simulates(&path, &self.values(&[a, b, c])));
         ran.map_err(|e| format!("{} for {arch}: {e}", self.name))
     }
 }
@@ -239,7 +236,7 @@ fn rows_that_begin_anywhere_are_moved_as_vectors() {
             assert!(text.contains(&format!("atom={atom}")), "{arch} without {atom}: {text}");
         }
         let kernel = Kernel { name: "unaligned", archs: &[], symbols: &[("N", 1, 1)] };
-        let ran = runner(testing::count(6, 100)).run(&(size(), 0..10i64), |(n, m)| {
+        let ran = runner(6, 100).run(&(size(), 0..10i64), |(n, m)| {
             let mut values = kernel.values(&[n]);
             values.push(("M", m));
             simulates(&file, &values)
@@ -297,7 +294,7 @@ fn rows_of_which_data_says_how_many_compute_what_they_mean() {
         let file = decomposed(name, text, arch);
         let kernel = Kernel { name, archs: &[], symbols };
         let drawn = (size(), size(), size(), 0..5i64);
-        let ran = runner(testing::count(3, 50)).run(&drawn, |(a, b, c, n)| {
+        let ran = runner(3, 50).run(&drawn, |(a, b, c, n)| {
             let mut values = kernel.values(&[a, b, c]);
             values.push((if name == "longest" { "B" } else { "G" }, n));
             simulates(&file, &values)
@@ -422,7 +419,7 @@ impl Product {
         }
         std::fs::write(&file, ran.text()).expect("a file");
         let drawn = ([size(), size(), size()], 0..4i64, [0..3i64, 0..3i64, 0..3i64]);
-        let ran = runner(testing::count(1, 10)).run(&drawn, |(drawn, batch, gaps)| {
+        let ran = runner(1, 10).run(&drawn, |(drawn, batch, gaps)| {
             simulates(&file.display().to_string(), &self.values(drawn, batch, gaps))
         });
         ran.map_err(|e| format!("{name}: {e}\n{}", self.text()))

@@ -6,7 +6,8 @@
 //! `// cuda: none` none. What takes long is done for a drawn part of architectures and inputs (`carbyne_ir::testing`).
 
 use crate::support::{carbyne, golden, none, root, scratch, shown, texts_under};
-use carbyne_codegen::testing::require_nvrtc;
+use carbyne_codegen::nvrtc::{Emit, Options};
+use carbyne_codegen::testing::{require_nvrtc, wgmma_faults};
 use carbyne_ir::testing;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ struct Example {
     /// Whether a kernel is a generic spec, which is not compared as a whole.
     generic: bool,
     simulate: Vec<String>,
+    /// Whether there is a product of matrices in it.
+    multiplies: bool,
     /// Whether a kernel has no body: it can be decomposed, but it runs as written only where it is small.
     kernel_level: bool,
 }
@@ -166,7 +169,8 @@ fn example(file: PathBuf) -> Example {
         carbyne_ir::ast::StmtKind::Spec(spec) => spec.kind == carbyne_ir::ast::SpecKind::Generic,
         _ => false,
     });
-    Example { archs, cuda, generic, simulate: words("simulate:"), file, kernel_level }
+    let multiplies = text.to_lowercase().contains("matmul");
+    Example { archs, cuda, generic, simulate: words("simulate:"), multiplies, file, kernel_level }
 }
 
 /// Runs a command on an example; what it says where it fails.
@@ -306,6 +310,26 @@ fn no_golden_is_left_over() {
         .map(|f| f.expect("a readable folder").path())
         .filter(|f| f.extension().is_some_and(|x| x == "cu") && !wanted.contains(f));
     none(stray.map(|f| format!("{} belongs to no example", shown(&f))).collect());
+}
+
+/// sm_90a, of programs with products of matrices: there they may have `wgmma`.
+fn arch_of_wgmma(e: &Example) -> &[String] {
+    let at = e.archs.iter().position(|a| a == "sm_90a" && e.multiplies);
+    at.map_or(&[], |at| &e.archs[at..=at])
+}
+
+#[test]
+fn nothing_is_wrong_around_their_wgmma() {
+    let Some(nvrtc) = require_nvrtc() else { return };
+    each_on(arch_of_wgmma, |e, arch| {
+        let printed = run(e, &["compile", "--arch", arch, "--emit", "cuda"])?;
+        let made = nvrtc.compile(printed.text(), arch, Emit::Cubin, &Options::default());
+        let made = made.map_err(|d| format!("{} for {arch}: {d}", shown(&e.file)))?;
+        match &wgmma_faults(&made.ptx, &made.cubin, &made.log)[..] {
+            [] => Ok(()),
+            faults => Err(format!("{} for {arch}: {}", shown(&e.file), faults.join("\n"))),
+        }
+    });
 }
 
 #[test]

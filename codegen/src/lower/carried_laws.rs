@@ -6,6 +6,7 @@ use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind};
 use crate::index_laws::{Value, checked, run};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::program::Program;
+use carbyne_ir::testing;
 use carbyne_ir::{resolve, text};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -112,7 +113,7 @@ fn divides(stmts: &[Stmt]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(testing::config(300))]
 
     #[test]
     fn carried_scalars_are_the_expressions(

@@ -117,14 +117,7 @@ fn toolkit(root: &Path) -> SearchLocation {
 
 /// A Python environment with NVIDIA's wheels.
 fn wheels(environment: &Path) -> SearchLocation {
-    // The folder is named after Python's version, of which an environment has one; sorted, should
-    // there be more.
-    let mut pythons: Vec<PathBuf> = std::fs::read_dir(environment.join("lib"))
-        .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
-        .unwrap_or_default();
-    pythons.sort();
-    let nvidia: Vec<PathBuf> =
-        pythons.iter().map(|p| p.join("site-packages").join("nvidia")).collect();
+    let nvidia = nvidia(environment);
     SearchLocation {
         libraries: nvidia
             .iter()
@@ -136,6 +129,29 @@ fn wheels(environment: &Path) -> SearchLocation {
             .flat_map(|n| [n.join("cuda_runtime/include"), n.join("cuda_cccl/include")])
             .collect(),
     }
+}
+
+/// The folders of NVIDIA's wheels in a Python environment.
+fn nvidia(environment: &Path) -> Vec<PathBuf> {
+    // The folder is named after Python's version, of which an environment has one.
+    let pythons = entries(&environment.join("lib"));
+    pythons.iter().map(|p| p.join("site-packages").join("nvidia")).collect()
+}
+
+/// What a folder holds, sorted; nothing where it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
+        .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
+        .unwrap_or_default();
+    all.sort();
+    all
+}
+
+/// NVIDIA's disassembler, where `cargo xtask setup` has installed it for the running program.
+pub fn disassembler() -> Option<PathBuf> {
+    let file = format!("bin/nvdisasm{}", std::env::consts::EXE_SUFFIX);
+    let wheels = environments().into_iter().flat_map(|e| nvidia(&e)).flat_map(|n| entries(&n));
+    wheels.map(|w| w.join(&file)).find(|f| f.is_file())
 }
 
 /// The environments of `cargo xtask setup` that could belong to the running program: `cuda` beside

@@ -10,7 +10,7 @@ mod find;
 mod usage;
 
 pub use cubin::n_instructions;
-pub use find::{NVRTC_VARIABLE, environments, is_set_up};
+pub use find::{NVRTC_VARIABLE, disassembler, environments, is_set_up};
 pub use usage::Usage;
 
 use crate::Fallible;

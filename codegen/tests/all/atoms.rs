@@ -38,7 +38,10 @@ fn text_of(atom: &Atom, table: &AtomTable, choice: Choice, number: usize) -> Str
 
 /// Compiles programs of one kernel each, many at a time; none without NVRTC. Answers are in their order: the
 /// kernel's name and what it was compiled to with others.
-fn compiled(texts: &[String], table: &AtomTable) -> Option<Vec<(String, Arc<Compiled>)>> {
+pub(crate) fn compiled(
+    texts: &[String],
+    table: &AtomTable,
+) -> Option<Vec<(String, Arc<Compiled>)>> {
     let nvrtc = require_nvrtc()?;
     let mut out = vec![];
     for batch in texts.chunks(32) {
@@ -89,6 +92,7 @@ fn every_atom_compiles() {
         }
         for (_, made) in kernels.iter().step_by(32) {
             assert_eq!(support::injected_waits(made, "probe"), [""; 0], "{arch}");
+            assert_eq!(support::faults(made), [""; 0], "{arch}");
         }
     }
 }

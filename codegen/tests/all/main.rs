@@ -1,6 +1,7 @@
 //! Tests of what is printed, one program so that they link once.
 
 mod atoms;
+mod calls;
 mod kernels;
 mod refusals;
 mod statements;

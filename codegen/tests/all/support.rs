@@ -2,7 +2,7 @@
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_codegen::nvrtc::{Compiled, Emit, Options};
-use carbyne_codegen::testing::require_nvrtc;
+use carbyne_codegen::testing::{require_nvrtc, wgmma_faults};
 use carbyne_codegen::{CudaKernel, print_kernel};
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::program::Program;
@@ -27,13 +27,14 @@ pub(crate) fn kernel(text: &str, arch: Arch) -> CudaKernel {
     print(text, arch).unwrap_or_else(|e| panic!("{e:#?}"))
 }
 
-/// Compiles a kernel to machine code and demands that there are no warnings.
+/// Compiles a kernel to machine code and demands that there are no warnings, and no calls where these make it wrong.
 pub(crate) fn compile(kernel: &CudaKernel, arch: Arch) -> Option<Compiled> {
     let compiled = compile_as(kernel, arch, Emit::Cubin)?;
     // That sm_70 will go one day is no fault of the source.
     let warns = |l: &str| l.contains("warning") && !l.contains("Architectures prior");
     assert!(!compiled.log.lines().any(warns), "{arch}: {}\n{}", compiled.log, kernel.source);
     assert_eq!(injected_waits(&compiled, &kernel.name), [""; 0], "{}", kernel.source);
+    assert_eq!(faults(&compiled), [""; 0], "{}", kernel.source);
     Some(compiled)
 }
 
@@ -43,6 +44,11 @@ pub(crate) fn injected_waits(compiled: &Compiled, name: &str) -> Vec<String> {
     let function = format!("in function '{name}");
     let of = |l: &&str| l.contains("(C75") && l.contains(&function);
     compiled.log.lines().filter(of).map(str::to_owned).collect()
+}
+
+/// What makes kernels with `wgmma` wrong or slow in what was compiled to machine code.
+pub(crate) fn faults(compiled: &Compiled) -> Vec<String> {
+    wgmma_faults(&compiled.ptx, &compiled.cubin, &compiled.log)
 }
 
 /// Compiles a kernel.

@@ -130,6 +130,7 @@ impl<C: Fn(At) -> f64> Search<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carbyne_ir::testing;
     use proptest::prelude::*;
 
     #[test]
@@ -143,6 +144,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(testing::config(256))]
+
         #[test]
         fn as_cheap_as_the_best_of_all(
             sets in prop::collection::vec(prop::collection::vec(0usize..8, 1..4), 1..6),

@@ -5,6 +5,7 @@ use crate::support::{decomposed, run, run_random, sm_80};
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::certificate::{Certificate, Relation};
 use carbyne_ir::diag::Code;
+use carbyne_ir::testing;
 use proptest::prelude::*;
 
 /// A copy of `n` elements through registers of layout `f` and then `g`, by `threads` threads.
@@ -179,7 +180,7 @@ fn the_checker_refuses_other_steps() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(testing::config_up_to(48, 1000))]
     #[test]
     fn any_order_of_bits_within_a_warp(
         f in Just((0..11).collect::<Vec<u32>>()).prop_shuffle(),

@@ -1,6 +1,6 @@
 //! Random programs mean the same before and after decomposition.
 //!
-//! `CARBYNE_CASES=30000` judges so many, drawn by a seed that is printed; `CARBYNE_SEED=1` names the seed.
+//! `CARBYNE_CASES=30000` judges so many, drawn by a fresh seed that is printed; `CARBYNE_SEED=1` names the seed.
 //! Without either the seed is fixed. A failure is kept under `gate` in the build folder, as small as it could be
 //! made; what is mended goes to `decompose/tests/gate`, all of whose files are judged each time.
 
@@ -12,9 +12,9 @@ use carbyne_codegen::testing::require_nvrtc;
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::gate::{Case, Failure, Graph, Subject, UNEVEN, Verdict, case, graph, judge};
 use carbyne_ir::diag::Code;
+use carbyne_ir::testing;
 use partial::Partial;
 use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -23,11 +23,11 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 /// Cases of the plain run.
-const CASES: u64 = 240;
+const CASES: u32 = 240;
 /// Cases of the plain run whose tiles need not divide.
-const PARTIAL: u64 = 60;
+const PARTIAL: u32 = 60;
 /// Cases at kernel level of the plain run.
-const GRAPHS: u64 = 40;
+const GRAPHS: u32 = 40;
 /// How long one of them may take: decomposing it, and simulating it before and after, on a busy machine.
 const SLOW: Duration = Duration::from_secs(30);
 /// Of so many that decompose, one is compiled.
@@ -153,19 +153,6 @@ impl Counts {
     }
 }
 
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.trim().parse().ok()
-}
-
-/// The generator of a case.
-fn runner(seed: u64, i: u64) -> TestRunner {
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    bytes[8..16].copy_from_slice(&i.to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng)
-}
-
 /// The simplest case that fails in the same way.
 fn simplest<T>(
     mut tree: impl ValueTree<Value = T>,
@@ -228,7 +215,7 @@ pub(crate) struct Campaign<'a, S, T> {
     /// What files are called by.
     pub(crate) name: &'a str,
     /// Cases of the plain run.
-    pub(crate) cases: u64,
+    pub(crate) cases: u32,
     /// Of so many that decompose, one is compiled.
     pub(crate) compiled: u64,
     /// Draws descriptions.
@@ -246,21 +233,14 @@ impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
     /// What became of how many, and a table of it; panics where one failed.
     #[expect(clippy::print_stdout, reason = "counts are for people who run it by hand")]
     pub(crate) fn run(&self) -> (Counts, String) {
-        let cases = number("CARBYNE_CASES");
-        let seed = number("CARBYNE_SEED").unwrap_or_else(|| match cases {
-            None => 0,
-            Some(_) => {
-                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-                now.map_or(1, |t| t.as_secs())
-            }
-        });
+        let seed = testing::seed();
         let mut tables = Tables::default();
         let mut counts = Counts::default();
         let mut failures = vec![];
         // Panics are failures like others, and many simpler cases are tried for one.
         keep_panics();
         QUIET.set(true);
-        for i in 0..cases.unwrap_or(self.cases) {
+        for i in 0..u64::from(testing::cases(self.cases)) {
             failures.extend(self.case(seed, i, &mut tables, &mut counts, failures.len()));
         }
         QUIET.set(false);
@@ -281,7 +261,7 @@ impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
         counts: &mut Counts,
         failed: usize,
     ) -> Option<String> {
-        let tree = self.drawn.new_tree(&mut runner(seed, i)).expect("a case");
+        let tree = self.drawn.new_tree(&mut testing::runner_of_case(seed, i)).expect("a case");
         let (subject, mut features) = (self.render)(&tree.current());
         if subject.text.is_empty() {
             *counts.discarded.entry("nothing").or_default() += 1;
@@ -415,12 +395,15 @@ fn partial_tiles_that_are_left_out_are_missed() {
     let mut tables = Tables::default();
     let (mut n, mut missed) = (0, 0);
     for i in 0..2 * PARTIAL {
-        let drawn = partial::partial().new_tree(&mut runner(0, i)).expect("a case").current();
+        let drawn = partial::partial()
+            .new_tree(&mut testing::runner_of_case(0, i.into()))
+            .expect("a case")
+            .current();
         let (subject, _) = drawn.render();
         let Some(less) = partial::without(&subject.text) else { continue };
         let subject = Subject { text: less, ..subject };
         let verdict = judge(&subject, tables.of(subject.arch));
-        missed += u64::from(matches!(verdict, Verdict::Discarded(_)));
+        missed += u32::from(matches!(verdict, Verdict::Discarded(_)));
         n += 1;
     }
     assert!(n >= PARTIAL / 4 && missed * 10 >= n * 9, "{missed} of {n}");

@@ -3,8 +3,8 @@
 use crate::support::{decomposed, run, sm_80};
 use crate::views::checked_on;
 use carbyne_atoms::AtomTable;
+use carbyne_ir::testing;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRng, TestRunner};
 
 /// A view of a tensor of these extents, and the extents of the view.
 fn view(extents: [i64; 2], depth: u32) -> BoxedStrategy<(String, [i64; 2])> {
@@ -92,8 +92,7 @@ Spec @read <<<#grid:[1], #cta:[{threads}]>>> (%X) -> (%Y) means {{
 /// Whatever a view begins with, it is decomposed, and its vectors are aligned: the simulator looks at each access.
 #[test]
 fn views_that_begin_anywhere_are_read() {
-    let rng = TestRng::from_seed(Config::default().rng_algorithm, &[7; 32]);
-    let mut runner = TestRunner::new_with_rng(Config { cases: 400, ..Config::default() }, rng);
+    let mut runner = testing::runner(testing::config_up_to(400, 10_000));
     let judged = runner.run(&cases(), |case| {
         checked_on(&case.text(), &AtomTable::new(case.arch.parse().expect("an architecture")));
         Ok(())

@@ -5,6 +5,7 @@ use crate::support::{decomposed, resolved};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
 use carbyne_ir::diag::Severity;
+use carbyne_ir::testing;
 use carbyne_simulate::{Inputs, Options, simulate};
 use proptest::prelude::*;
 
@@ -423,7 +424,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(testing::config_up_to(24, 1000))]
 
     #[test]
     fn roles_that_are_drawn(drawn in drawn()) {

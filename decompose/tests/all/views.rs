@@ -4,6 +4,7 @@ use crate::support::{decomposed, resolved, run, run_random, sm_80};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
 use carbyne_ir::diag::Code;
+use carbyne_ir::testing;
 use proptest::prelude::*;
 
 /// Decomposes, and runs the result against the meaning of the kernel and of every spec.
@@ -222,7 +223,7 @@ fn view() -> impl Strategy<Value = (String, [i64; 2])> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(testing::config_up_to(24, 1000))]
 
     /// Whoever holds the tensor, a view of it that is read is that of its elements.
     #[test]

@@ -6,9 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Words of the grammar that may well be names.
-const KEYWORDS: [&str; 14] = [
+const KEYWORDS: [&str; 15] = [
     "let", "for", "if", "else", "min", "max", "ceil_div", "over", "barrier", "async", "tile",
-    "inf", "Move", "carbyne",
+    "inf", "Move", "to", "carbyne",
 ];
 
 /// A bare name: of a constant, a symbol, an attribute. Not `_` alone.

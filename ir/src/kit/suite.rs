@@ -75,7 +75,7 @@ impl Settings {
     /// for the laws to ask of those that would be asked otherwise.
     #[must_use]
     pub fn from_environment(mut self) -> Self {
-        self.cases = cases(self.cases);
+        self.cases = crate::testing::cases(self.cases);
         if let Ok(laws) = std::env::var("CARBYNE_LAWS") {
             let named: Vec<String> = laws.split(',').map(|law| law.trim().to_owned()).collect();
             self.only = Some(match self.only {
@@ -176,16 +176,6 @@ impl Law {
     pub fn run(&self, settings: impl Into<Settings>) -> Report {
         (self.run)(self.name, &settings.into())
     }
-}
-
-/// How many cases to run: `CARBYNE_CASES` if set, else `default`.
-#[must_use]
-pub fn cases(default: u32) -> u32 {
-    number("CARBYNE_CASES").and_then(|n| u32::try_from(n).ok()).unwrap_or(default)
-}
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.trim().parse().ok()
 }
 
 /// Judges a law over what a strategy makes, shrinking what breaks it.

@@ -224,8 +224,12 @@ impl Resolver {
         if apply.kind == SpecKind::Select {
             self.chosen_numbers(&mut inputs, to, stmt, out)?;
         }
-        self.agrees_with_cast(apply, to)?;
-        let attrs = apply.attrs.iter().filter(|a| a.key.text != "to").cloned().collect();
+        // The type of a cast; what is no cast has no `to`.
+        let typed = usize::from(apply.kind == SpecKind::Unary(UnaryOp::Cast));
+        if typed > 0 {
+            self.agrees_with_cast(apply, to)?;
+        }
+        let attrs = apply.attrs.iter().skip(typed).cloned().collect();
         let kind = match (kind, inputs.first()) {
             // To a type that is a parameter, which may be that of the operand.
             (SpecKind::Unary(UnaryOp::Cast), Some(Operand::View(from)))

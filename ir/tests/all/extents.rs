@@ -1,9 +1,9 @@
 //! Which specs fit over symbols: what is refused is judged by trying all values, and what is always right is accepted.
 
 use carbyne_ir::diag::Code;
+use carbyne_ir::testing;
 use carbyne_ir::{resolve, text, verify};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
@@ -80,8 +80,7 @@ fn refused(text: &str) -> Option<bool> {
 
 #[test]
 fn what_is_refused_does_not_fit_for_some_values() {
-    let cases = std::env::var("CARBYNE_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(600);
-    let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+    let mut runner = testing::runner(testing::config(600));
     let drawn = (
         0..KINDS.len(),
         proptest::collection::vec(0..EXTENTS.len(), 6),
@@ -111,7 +110,11 @@ fn what_is_refused_does_not_fit_for_some_values() {
             let range = || 0..=MOST;
             let values =
                 range().flat_map(|m| range().flat_map(move |n| range().map(move |l| [m, n, l])));
-            let mut kept = values.filter(|v| facts.iter().all(|f| FACTS[*f].1(*v)));
+            let mut kept = values.filter(|v| facts.iter().all(|f| FACTS[*f].1(*v))).peekable();
+            // That facts leave nothing is not always noticed, as of `N == 1` and `N == 2 * M`. Any answer is right then.
+            if kept.peek().is_none() {
+                return Ok(());
+            }
             let misfit = kept.find(|v| {
                 let shapes: Vec<Vec<i64>> =
                     all.iter().map(|s| s.iter().map(|e| EXTENTS[*e].1(*v)).collect()).collect();

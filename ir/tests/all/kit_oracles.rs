@@ -1,7 +1,7 @@
 //! The fuzz targets about layouts over committed inputs, over damaged ones, and over random bytes.
 
 use carbyne_ir::kit::oracles::{algebra_against_brute_force, layout_text_never_panics};
-use carbyne_ir::kit::suite::cases;
+use carbyne_ir::testing;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -67,9 +67,7 @@ fn every_operation_is_reached() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(2000), failure_persistence: None, ..Default::default()
-    })]
+    #![proptest_config(testing::config(2000))]
 
     #[test]
     fn random_bytes(bytes in vec(any::<u8>(), 0..80)) {

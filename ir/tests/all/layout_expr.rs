@@ -3,6 +3,7 @@
 
 use carbyne_ir::expr::{Dim, ExprArena, Node, VarId, VarInfo};
 use carbyne_ir::leaf::{Decision, Leaf};
+use carbyne_ir::testing;
 use proptest::prelude::*;
 
 /// An expression as written.
@@ -143,7 +144,7 @@ fn eval(arena: &ExprArena, vars: &[Dim], dim: Dim, at: &[i64]) -> Option<i64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(testing::config(3000))]
 
     #[test]
     fn simplification_is_exact(raw in raw(), infos in infos()) {

@@ -4,6 +4,7 @@
 use carbyne_ir::expr::{Dim, ExprArena, VarId, VarInfo};
 use carbyne_ir::layout::{CoordLayout, Layout, LayoutError, Tiler};
 use carbyne_ir::leaf::Leaf;
+use carbyne_ir::testing;
 use carbyne_ir::tuple::IntTuple;
 use proptest::prelude::*;
 
@@ -125,7 +126,7 @@ fn symbolic(s: &Setting, leaves: &[(i64, i64)]) -> Layout<Dim> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(testing::config(1500))]
 
     #[test]
     fn symbolic_answers_hold_for_every_value(a in shape(), b in shape(), m in 1i64..6) {

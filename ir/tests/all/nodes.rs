@@ -6,6 +6,7 @@ use carbyne_ir::ast::visit::{
 use carbyne_ir::ast::{BinOp, Block, Expr, Module, Name, NodeId, NodeKey, Stmt, StmtKind, Unroll};
 use carbyne_ir::generate;
 use carbyne_ir::resolve::resolve;
+use carbyne_ir::testing;
 use carbyne_ir::text;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -210,7 +211,7 @@ fn deep_trees_are_walked() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(testing::config(64))]
 
     #[test]
     fn parsing_gives_each_statement_an_id(module in generate::module()) {

@@ -1,7 +1,7 @@
 //! The fuzz targets about texts of kernels, over damaged kernels and over random bytes.
 
 use carbyne_ir::kit::oracles::{parse_never_panics, print_parse_identity};
-use carbyne_ir::kit::suite::cases;
+use carbyne_ir::testing;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -27,9 +27,7 @@ fn damaged_kernels() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(2000), failure_persistence: None, ..Default::default()
-    })]
+    #![proptest_config(testing::config(2000))]
 
     #[test]
     fn random_bytes(bytes in vec(any::<u8>(), 0..80)) {

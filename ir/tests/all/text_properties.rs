@@ -3,6 +3,7 @@
 use carbyne_ir::ast::{Block, Module, Stmt};
 use carbyne_ir::generate;
 use carbyne_ir::limits::MAX_ERRORS;
+use carbyne_ir::testing;
 use carbyne_ir::text::{parse, parse_bytes, print, well_formed};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -163,14 +164,19 @@ fn apply(text: &mut String, edit: &Edit) {
     }
 }
 
-/// At least a thousand cases; more by the variable `PROPTEST_CASES`.
-fn config() -> ProptestConfig {
-    let config = ProptestConfig::default();
-    ProptestConfig { cases: config.cases.max(1000), ..config }
+/// The type of a cast is written without a name; `to=` keeps it everywhere else.
+#[test]
+fn the_type_of_a_cast_is_told_from_attributes() {
+    for value in ["-add(%_, %0, to=A)", "exp(%0, to=f16)", "cast(%0, f16)", "cast(%0, f16, to=f32)"]
+    {
+        let text = format!("carbyne 2\n\nSpec @k (%0) -> (%_) {{\n  %1 = {value}\n}}\n");
+        assert!(matches!(answers(&text), Ok(true)), "{value}");
+        assert_eq!(print(&parse(&text).expect("a module")), text);
+    }
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(testing::config(1000))]
 
     #[test]
     fn what_is_printed_reads_back(module in generate::module()) {

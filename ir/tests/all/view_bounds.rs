@@ -3,9 +3,9 @@
 
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{Program, Tensor, VarKind};
+use carbyne_ir::testing;
 use carbyne_ir::{resolve, text};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -519,12 +519,10 @@ impl Case {
 
 #[test]
 fn views_have_the_elements_that_there_are() {
-    let all = std::env::var_os("CARBYNE_ALL").is_some();
-    let config = Config { cases: if all { 1 << 17 } else { 1 << 12 }, ..Config::default() };
     let (seen, bounded, partial, dropped) =
         (Cell::new(0u32), Cell::new(0u32), Cell::new(0u32), Cell::new(0u32));
     let count = |of: &Cell<u32>, by: bool| of.set(of.get() + u32::from(by));
-    let mut runner = TestRunner::new(config);
+    let mut runner = testing::runner(testing::config(testing::count(1 << 12, 1 << 17)));
     let numbers = proptest::collection::vec(any::<u16>(), 20..120);
     let outcome = runner.run(&numbers, |numbers| {
         let Some(case) = case(&numbers) else { return Ok(()) };

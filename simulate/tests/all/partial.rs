@@ -3,6 +3,7 @@
 use crate::support::{bad_with, good, run};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
+use carbyne_ir::testing;
 use carbyne_simulate::{Array, Inputs, Options, Report};
 use proptest::prelude::*;
 
@@ -461,7 +462,7 @@ impl Tiled {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(testing::config(200))]
 
     #[test]
     fn any_tiles_move_what_there_is_and_nothing_else(tiled in tiles()) {
@@ -569,7 +570,7 @@ Spec @k <<<#grid:[@i < 2], #cta:[32]>>> (%X) -> (%Y) means {{
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(testing::config(96))]
 
     /// What a chain makes of elements outside does not meet what it makes of the others, wherever it is written.
     #[test]

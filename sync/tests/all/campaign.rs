@@ -7,6 +7,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::{BinOp, Expr, Module, Name, Stmt, StmtKind, SyncArg, SyncOp};
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::Program;
+use carbyne_ir::testing;
 use carbyne_ir::text;
 use carbyne_simulate::{Options, simulate};
 use carbyne_sync::{Limits, check};
@@ -241,7 +242,7 @@ fn judge(case: &Case, src: &str, schedules: u64) -> (Outcome, String) {
 #[expect(clippy::print_stdout, reason = "says how many there are")]
 fn what_the_simulator_refutes_is_not_proved() {
     // All of them take an hour.
-    let all = std::env::var_os("CARBYNE_ALL").is_some();
+    let all = testing::all();
     let schedules = if all { 100 } else { 4 };
     let (mut sum, mut wrong, mut drawn) = (BTreeMap::new(), vec![], 0usize);
     let mut all_cases: Vec<&Case> = cases().iter().collect();

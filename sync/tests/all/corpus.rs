@@ -2,6 +2,7 @@
 
 use crate::support::{complaints, reports, right, root};
 use carbyne_atoms::{Arch, AtomTable, probe};
+use carbyne_ir::testing;
 use carbyne_ir::text;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -151,9 +152,8 @@ fn fresh(table: &str) {
 /// Programs that execute one atom each are right, too.
 #[test]
 fn programs_of_atoms_are_not_refused() {
-    let all = std::env::var_os("CARBYNE_ALL").is_some();
     let table = AtomTable::new(Arch::Sm90a);
-    let step = if all { 1 } else { 37 };
+    let step = testing::count(37, 1);
     for atom in table.atoms().iter().step_by(step) {
         let choice = probe::Choice { threads: 128, ..probe::Choice::default() };
         let Ok(probe) = probe::probe(atom, &table, choice) else { continue };

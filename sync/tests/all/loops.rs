@@ -3,7 +3,9 @@
 use crate::support::{complaints, right};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::program::Program;
+use carbyne_ir::testing;
 use carbyne_sync::{Limits, Report, check};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 fn reports(program: &Program, every_turn: bool) -> Vec<Report> {
@@ -180,6 +182,12 @@ fn turns_that_are_left_out_are_like_the_rest() {
     }
 }
 
+/// The seed of program number `i`.
+fn seeds(i: u64) -> u64 {
+    static FIRST: OnceLock<u64> = OnceLock::new();
+    FIRST.get_or_init(testing::seed).wrapping_mul(1 << 32).wrapping_add(i)
+}
+
 /// Numbers that look random.
 struct Dice(u64);
 
@@ -239,10 +247,11 @@ impl Dice {
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
 fn random_loops_are_as_if_followed_turn_by_turn() {
-    let all = if std::env::var_os("CARBYNE_ALL").is_some() { 20_000 } else { 1000 };
+    let all = testing::count(1000, 20_000);
     let (mut right_ones, mut wrong_ones) = (0, 0);
-    for seed in 0..all {
-        let mut dice = Dice(seed * 7919 + 1);
+    for i in 0..all {
+        let seed = seeds(i);
+        let mut dice = Dice(seed.wrapping_mul(7919).wrapping_add(1));
         let (n, rounds, ring) = (1 + dice.below(40), 1 + dice.below(5), 1 + dice.below(4));
         let text = format!(
             "carbyne 2
@@ -314,10 +323,11 @@ fn writes(dice: &mut Dice, n: u64) -> String {
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
 fn random_writes_to_global_memory_are_as_if_followed_turn_by_turn() {
-    let all = if std::env::var_os("CARBYNE_ALL").is_some() { 20_000 } else { 1000 };
+    let all = testing::count(1000, 20_000);
     let (mut right_ones, mut wrong_ones) = (0, 0);
-    for seed in 0..all {
-        let mut dice = Dice(seed * 104_729 + 1);
+    for i in 0..all {
+        let seed = seeds(i);
+        let mut dice = Dice(seed.wrapping_mul(104_729).wrapping_add(1));
         let (n, blocks) = (1 + dice.below(40), 1 + dice.below(4));
         let bounds = match dice.below(3) {
             0 => format!("k = 0; k < {n}; k += 1"),

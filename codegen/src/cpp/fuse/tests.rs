@@ -3,6 +3,7 @@
 use super::*;
 use crate::cpp::ast::{Assign, Binary, Piece};
 use crate::cpp::print;
+use carbyne_ir::testing;
 use proptest::prelude::*;
 
 fn array(name: &str, ty: &'static str, n: i64) -> Stmt {
@@ -146,7 +147,7 @@ fn place((array, factor, offset): (usize, i64, i64), n: i64) -> Expr {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(testing::config(3000))]
 
     /// Loops that go together compute what they compute one after the other.
     #[test]

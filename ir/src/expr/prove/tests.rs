@@ -3,6 +3,7 @@
 use super::*;
 use crate::expr::VarInfo;
 use crate::layout::LayoutError;
+use crate::testing;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
@@ -408,7 +409,7 @@ fn answers(case: &Case) -> [Answered; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(testing::config(2000))]
 
     /// Whatever is answered, counting agrees.
     #[test]

@@ -61,10 +61,12 @@ pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
                 text.push_str(function(apply.kind).unwrap_or("?"));
                 text.push('(');
                 todo.push(Piece::Text(")".to_owned()));
-                for attr in apply.attrs.iter().rev() {
+                // The type of a cast is its first attribute, and written without the name.
+                let cast = apply.kind == SpecKind::Unary(UnaryOp::Cast);
+                for (i, attr) in apply.attrs.iter().enumerate().rev() {
                     let mut word = String::new();
                     match (&attr.value, attr.key.text.as_str()) {
-                        (AttrValue::Word(w), "to") => word.push_str(w),
+                        (AttrValue::Word(w), "to") if cast && i == 0 => word.push_str(w),
                         _ => attribute(&mut word, attr),
                     }
                     todo.extend([Piece::Text(word), Piece::Break, Piece::Text(",".to_owned())]);

@@ -591,7 +591,7 @@ impl<'m> Walk<'m> {
                         || chooses
                         || apply.args.len() != wanted
                         || !tensors
-                        || cast != typed
+                        || (cast && !typed)
                     {
                         let message = format!("no expression stands for this {}", apply.kind);
                         let help = "give it the operands and attributes of one, or make it a spec";

@@ -3,6 +3,7 @@
 use crate::schedule::modulo::problem::{Kind, Operation, Problem, Use};
 use crate::schedule::modulo::schedule::{Proof, Schedule};
 use crate::schedule::modulo::solve::{identity, solve};
+use carbyne_ir::testing;
 use proptest::prelude::*;
 
 /// Small problems: operations of two agents and resources, some asynchronous, forward dependences within an iteration, any across.
@@ -106,7 +107,7 @@ fn is_feasible(p: &Problem, ii: i64) -> Option<bool> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(testing::config(300))]
 
     #[test]
     fn nothing_is_better_than_what_the_search_finds(p in problems()) {

@@ -1,0 +1,80 @@
+//! Which atoms ptxas makes calls of: behind a call it may give the registers of a `wgmma`'s A to others, so that no such
+//! atom may stand beside one.
+
+use crate::atoms::compiled;
+use carbyne_atoms::probe::{Choice, probe};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
+use carbyne_codegen::testing::calls;
+use carbyne_ir::scalar::Memory;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What the table states.
+fn states_calls(atom: &Atom) -> bool {
+    CALLING.contains(&atom.name) || atom.cost.emulated
+}
+
+/// What nvdisasm finds in machine code of NVRTC 12.9.
+const CALLING: [&str; 11] = [
+    "div.f32",
+    "div.f64",
+    "rcp.f32",
+    "rcp.f64",
+    "rsqrt.f64",
+    "sigmoid.f32",
+    "sigmoid.f64",
+    "silu.f32",
+    "silu.f64",
+    "sqrt.f32",
+    "sqrt.f64",
+];
+
+/// Whether the atom computes, on registers alone.
+fn is_arithmetic(atom: &Atom) -> bool {
+    match atom.op {
+        AtomOp::MatMul { .. } => atom.operands.iter().all(|o| o.allows(Memory::Rf)),
+        AtomOp::Unary(_)
+        | AtomOp::Binary(_)
+        | AtomOp::Select
+        | AtomOp::Reduction(_)
+        | AtomOp::Shfl(_)
+        | AtomOp::Init => true,
+        AtomOp::Move
+        | AtomOp::Accumulate(_)
+        | AtomOp::Sync(_)
+        | AtomOp::Barrier(_)
+        | AtomOp::Elect => false,
+    }
+}
+
+#[test]
+fn atoms_become_calls_where_the_table_says_so() {
+    for arch in [Arch::Sm80, Arch::Sm90a] {
+        let table = AtomTable::new(arch);
+        let atoms: Vec<&Atom> = table.atoms().iter().filter(|a| is_arithmetic(a)).collect();
+        let text = |a: &&Atom| {
+            probe(a, &table, Choice::default()).unwrap_or_else(|e| panic!("{}: {e}", a.name)).text
+        };
+        let texts: Vec<String> = atoms.iter().map(text).collect();
+        let Some(kernels) = compiled(&texts, &table) else { return };
+        // Many kernels are in one machine code.
+        let mut read = BTreeMap::new();
+        let mut calling = BTreeSet::new();
+        for (atom, (kernel, made)) in atoms.iter().zip(&kernels) {
+            let found = read.entry(Arc::as_ptr(made)).or_insert_with(|| calls(&made.cubin));
+            let Some(found) = found else { return };
+            if found.contains_key(kernel) {
+                calling.insert(atom.name);
+            }
+        }
+        let stated: BTreeSet<&str> =
+            atoms.iter().filter(|a| states_calls(a)).map(|a| a.name).collect();
+        assert!(!calling.is_empty(), "{arch}: no call among {} atoms", atoms.len());
+        let unstated: Vec<_> = calling.difference(&stated).collect();
+        let missing: Vec<_> = stated.difference(&calling).collect();
+        assert!(
+            unstated.is_empty() && missing.is_empty(),
+            "{arch}: calls that the table does not state: {unstated:?}; none where it states one: {missing:?}"
+        );
+    }
+}
