@@ -2,6 +2,7 @@
 
 mod barriers;
 mod bodies;
+mod casts;
 mod certificates;
 mod choices;
 mod clusters;
