@@ -43,6 +43,21 @@ pub(crate) enum Unwritten {
     Untyped(String),
 }
 
+/// Whether every value of `from` is one of `to`, a float.
+pub(super) fn holds(from: Scalar, to: Scalar) -> bool {
+    let narrow = matches!(from, Scalar::E4m3 | Scalar::E5m2);
+    let small = !from.is_float() && from.bits() <= 8 && from != Scalar::Mbarrier;
+    match to {
+        Scalar::F16 | Scalar::Bf16 => narrow || small,
+        Scalar::Tf32 => narrow || small || matches!(from, Scalar::F16 | Scalar::Bf16),
+        Scalar::F32 => {
+            from.is_float() && from != Scalar::F64 || !from.is_float() && from.bits() <= 16
+        }
+        Scalar::F64 => from.is_float() || from.bits() <= 32,
+        _ => false,
+    }
+}
+
 /// The type in which a value is computed.
 pub(crate) fn computed(graph: &Graph, value: usize) -> Scalar {
     let of = &graph.values[value];
@@ -544,7 +559,18 @@ impl Writing<'_> {
             Input::Value(v) => Some(*v),
             Input::Number(_) => None,
         });
-        let wanted = computed(self.graph, step.output);
+        let mut wanted = computed(self.graph, step.output);
+        // An integer becomes a float in one step: by way of a wider one it would be rounded twice.
+        let narrow = match (step.kind, step.scalar, from) {
+            (SpecKind::Unary(UnaryOp::Cast), Some(to), Some(from)) if to.is_float() => {
+                let from = self.graph.values[from].scalar;
+                (!from.is_float() && !holds(from, to) && to != wanted).then_some(to)
+            }
+            _ => None,
+        };
+        if let Some(to) = narrow {
+            wanted = to;
+        }
         let mut attrs = vec![];
         match step.kind {
             SpecKind::Init => {
@@ -606,7 +632,11 @@ impl Writing<'_> {
         let apply = Apply { kind: step.kind, args, attrs, span: Span::default() };
         let name = self.names.fresh("t");
         self.assign(View::of(&name), ty, TensorExpr::Apply(Box::new(apply)));
-        self.known.insert(step.output, Known::Ready(name));
+        let known = match narrow {
+            Some(scalar) => Known::Given { view: View::of(name), scalar },
+            None => Known::Ready(name),
+        };
+        self.known.insert(step.output, known);
         Ok(())
     }
 

@@ -12,21 +12,6 @@ use carbyne_ir::scalar::Scalar;
 /// Types that factors are converted to, those that are multiplied fastest first.
 const CONVERTED: [Scalar; 5] = [Scalar::F16, Scalar::Bf16, Scalar::Tf32, Scalar::F32, Scalar::F64];
 
-/// Whether every value of `from` is one of `to`, a float.
-fn holds(from: Scalar, to: Scalar) -> bool {
-    let narrow = matches!(from, Scalar::E4m3 | Scalar::E5m2);
-    let small = !from.is_float() && from.bits() <= 8 && from != Scalar::Mbarrier;
-    match to {
-        Scalar::F16 | Scalar::Bf16 => narrow || small,
-        Scalar::Tf32 => narrow || small || matches!(from, Scalar::F16 | Scalar::Bf16),
-        Scalar::F32 => {
-            from.is_float() && from != Scalar::F64 || !from.is_float() && from.bits() <= 16
-        }
-        Scalar::F64 => from.is_float() || from.bits() <= 32,
-        _ => false,
-    }
-}
-
 impl Choosing<'_> {
     fn casts(&self, from: Scalar, to: Scalar) -> bool {
         let casts = self.table.implementing(SpecKind::Unary(UnaryOp::Cast));
@@ -41,7 +26,7 @@ impl Choosing<'_> {
     fn convertible(&self, factors: [Scalar; 2], acc: Scalar) -> Option<(Scalar, Scalar)> {
         CONVERTED.into_iter().find_map(|to| {
             let sum = if to == Scalar::F64 { Scalar::F64 } else { Scalar::F32 };
-            let fits = factors.iter().all(|s| holds(*s, to) && self.casts(*s, to));
+            let fits = factors.iter().all(|s| chain::holds(*s, to) && self.casts(*s, to));
             let precise = acc != Scalar::F64 || sum == Scalar::F64;
             let wide = acc.is_float() || acc.bits() <= 32;
             let rows = || !matmul_rows(self.table, to, to, sum).is_empty();
