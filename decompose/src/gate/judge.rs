@@ -9,7 +9,7 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Program;
 use carbyne_ir::text;
-use carbyne_simulate::{Inputs, Options, Outputs, Report, simulate};
+use carbyne_simulate::{Decisions, Inputs, Options, Outputs, Report, simulate};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -208,8 +208,9 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
     let run = |p: &Program, symbols: &BTreeMap<String, i64>, schedule: Option<u64>| {
         let (inputs, symbols) = (subject.inputs, symbols.clone());
         let blocks = Some(u64::MAX);
+        let decisions = Some(Decisions::of(&program));
         let rest = Options { budget: STEPS, ..Options::default() };
-        simulate(p, table, &Options { inputs, schedule, blocks, symbols, ..rest })
+        simulate(p, table, &Options { inputs, decisions, schedule, blocks, symbols, ..rest })
     };
     let sizes = subject.sizes();
     let before: Result<Vec<Report>, _> = sizes.iter().map(|at| run(&program, at, None)).collect();
