@@ -19,6 +19,7 @@ use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_launch::{
     Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Sequence, TensorMap,
 };
+use carbyne_simulate::Decisions;
 use carbyne_simulate::device::{Images, POISON, Trial};
 use std::collections::BTreeMap;
 use std::io::Read;
