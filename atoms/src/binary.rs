@@ -3,7 +3,7 @@
 //! Sums and products are written with the functions that the CUDA compiler never contracts to a fused
 //! multiply-add, so that each is rounded as its atom says, save those of atoms named `contract`. Where an architecture has no addition or
 //! multiplication of bfloat16 (before sm_90) the same functions are one fused multiply-add by 1 or plus
-//! −0, which rounds the same result. Of a NaN and a number, min and max give the number.
+//! −0, which rounds the same result. Of a NaN and a number, min and max give the number, minimum and maximum the NaN.
 //! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
 //! rounded once more: within 1 ulp.
 //! Integers wrap: additions and products are of unsigned numbers. Quotients of integers round toward zero; where B is 0
@@ -13,8 +13,8 @@ use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
 use crate::bound::ErrorBound;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
-use crate::limits::limits;
-use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Min, Mul, Sub};
+use crate::limits::{Timing, limits};
+use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Maximum, Min, Minimum, Mul, Sub};
 use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64, U32, U64};
 
 const PTX: &str = "PTX ISA, Floating Point Instructions: add, sub, mul, div, min, max";
@@ -24,6 +24,9 @@ const PTX_INT: &str = "PTX ISA, Integer Arithmetic Instructions: add, sub, mul, 
 const INT_DIV: &str = "PTX ISA, Integer Arithmetic Instructions: div";
 const HALF_DIV: &str = "CUDA Math API, Half Arithmetic Functions: __hdiv, __h2div";
 const BF16_DIV: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hdiv, __h2div";
+const HALF_NAN: &str =
+    "CUDA Math API, Half Comparison Functions: __hmin_nan, __hmax_nan, __hmin2_nan, __hmax2_nan";
+const BF16_NAN: &str = "CUDA Math API, Bfloat16 Comparison Functions: __hmin_nan, __hmax_nan, __hmin2_nan, __hmax2_nan";
 const FAST_DIV: &str = "CUDA Math API, Single Precision Intrinsics: __fdividef";
 
 const FULL_DIV: &str = "PTX ISA, Floating Point Instructions: div";
@@ -61,7 +64,7 @@ fn binary_atom(
     let (scalar, n, cxx) = ty;
     let elem = Elem::Scalar(scalar);
     let (tile, tv) = if n == 1 { ([1], ONE) } else { ([2], PAIR) };
-    let rounding = if matches!(op, Min | Max) || !scalar.is_float() {
+    let rounding = if matches!(op, Min | Max | Minimum | Maximum) || !scalar.is_float() {
         Rounding::Exact
     } else {
         Rounding::Nearest
@@ -143,11 +146,48 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("max.f16.by_f32", Max, H, 4, "{D} = __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
         ("max.f16x2.by_f32", Max, H2, 8, "{D} = __floats2half2_rn(fmaxf(__low2float({A}), __low2float({B})), fmaxf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
     ];
+    atoms.extend(keeping_nan(t));
     atoms.extend(choices.into_iter().map(|(name, op, ty, n, cuda, formula, cite, lanes)| {
         binary_atom(name, Sm70, op, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, "none").cite(cite)
     }));
     atoms
 }
+
+/// The smaller and the larger of floats that keep a NaN: of f32 an instruction since sm_80, else a selection of the sum, which
+/// is NaN where an operand is.
+fn keeping_nan(t: &Timing) -> Vec<Atom> {
+    let mut atoms = vec![];
+    for (name, op, ptx) in [
+        ("min.NaN.f32", Minimum, "min.NaN.f32 {D}, {A}, {B};"),
+        ("max.NaN.f32", Maximum, "max.NaN.f32 {D}, {A}, {B};"),
+    ] {
+        let elem = Elem::Scalar(F32);
+        let cost = t.pointwise(t.int_lanes, 1);
+        let atom = atom(name, ArchReq::Since(Arch::Sm80), AtomOp::Binary(op), cost).operands([
+            r(("A", elem, RF, &[1], ONE)),
+            r(("B", elem, RF, &[1], ONE)),
+            w(("D", elem, RF, &[1], ONE)),
+        ]);
+        atoms.push(atom.ptx_scalar(ptx).cite(PTX));
+    }
+    let selected = "a comparison, the sum of a NaN, and a selection";
+    atoms.extend(KEPT.into_iter().map(|(name, op, ty, n, cuda)| {
+        let lanes = if ty.0 == F64 { t.f64_lanes } else { t.f32_lanes };
+        let atom = binary_atom(name, Arch::Sm70, op, ty, cuda, t.chain(lanes, ty.1, n));
+        atom.sequence(selected, "none").cite(PTX)
+    }));
+    atoms
+}
+
+#[rustfmt::skip] // One atom a line.
+const KEPT: [(&str, BinaryOp, Type, i64, &str); 6] = [
+    ("min.NaN.f32.selected", Minimum, F, 4, "{D} = {A} != {A} || {B} != {B} ? __fadd_rn({A}, {B}) : fminf({A}, {B});"),
+    ("max.NaN.f32.selected", Maximum, F, 4, "{D} = {A} != {A} || {B} != {B} ? __fadd_rn({A}, {B}) : fmaxf({A}, {B});"),
+    ("min.NaN.f64.selected", Minimum, D, 5, "{D} = {A} != {A} || {B} != {B} ? __dadd_rn({A}, {B}) : fmin({A}, {B});"),
+    ("max.NaN.f64.selected", Maximum, D, 5, "{D} = {A} != {A} || {B} != {B} ? __dadd_rn({A}, {B}) : fmax({A}, {B});"),
+    ("min.NaN.f16.selected", Minimum, H, 6, "{D} = __hisnan({A}) || __hisnan({B}) ? __hadd_rn({A}, {B}) : __float2half_rn(fminf(__half2float({A}), __half2float({B})));"),
+    ("max.NaN.f16.selected", Maximum, H, 6, "{D} = __hisnan({A}) || __hisnan({B}) ? __hadd_rn({A}, {B}) : __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));"),
+];
 
 #[rustfmt::skip] // One atom a line.
 fn instructions(arch: Arch) -> Vec<Atom> {
@@ -182,6 +222,14 @@ fn instructions(arch: Arch) -> Vec<Atom> {
         ("mul.bf16x2", Sm80, Mul, B2, "{D} = __hmul2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
         ("min.bf16x2", Sm80, Min, B2, "{D} = __hmin2({A}, {B});",    t.bf16_lanes, PTX_HALF),
         ("max.bf16x2", Sm80, Max, B2, "{D} = __hmax2({A}, {B});",    t.bf16_lanes, PTX_HALF),
+        ("min.NaN.f16",    Sm80, Minimum, H,  "{D} = __hmin_nan({A}, {B});",  t.f16_lanes,  HALF_NAN),
+        ("max.NaN.f16",    Sm80, Maximum, H,  "{D} = __hmax_nan({A}, {B});",  t.f16_lanes,  HALF_NAN),
+        ("min.NaN.f16x2",  Sm80, Minimum, H2, "{D} = __hmin2_nan({A}, {B});", t.f16_lanes,  HALF_NAN),
+        ("max.NaN.f16x2",  Sm80, Maximum, H2, "{D} = __hmax2_nan({A}, {B});", t.f16_lanes,  HALF_NAN),
+        ("min.NaN.bf16",   Sm80, Minimum, B,  "{D} = __hmin_nan({A}, {B});",  t.bf16_lanes, BF16_NAN),
+        ("max.NaN.bf16",   Sm80, Maximum, B,  "{D} = __hmax_nan({A}, {B});",  t.bf16_lanes, BF16_NAN),
+        ("min.NaN.bf16x2", Sm80, Minimum, B2, "{D} = __hmin2_nan({A}, {B});", t.bf16_lanes, BF16_NAN),
+        ("max.NaN.bf16x2", Sm80, Maximum, B2, "{D} = __hmax2_nan({A}, {B});", t.bf16_lanes, BF16_NAN),
         ("add.s32",    Sm70, Add, U,  "{D} = {A} + {B};",            t.int_lanes,  PTX_INT),
         ("sub.s32",    Sm70, Sub, U,  "{D} = {A} - {B};",            t.int_lanes,  PTX_INT),
         ("mul.s32",    Sm70, Mul, U,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),

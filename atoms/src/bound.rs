@@ -99,6 +99,13 @@ impl ErrorBound {
         let sloped = if self.slope == 0.0 || exact == 0.0 { 0.0 } else { self.slope * x.abs() };
         (self.relative + sloped) * exact.abs() + self.absolute
     }
+
+    /// The same of a result that is far from the subnormal numbers, which instructions may take for zeros.
+    #[must_use]
+    pub fn of_normal(&self, x: f64, exact: f64) -> f64 {
+        let absolute = if self.absolute <= NEGLIGIBLE { 0.0 } else { self.absolute };
+        ErrorBound { absolute, ..*self }.at(x, exact)
+    }
 }
 
 /// One ulp of binary32 at 1: 2⁻²³.
@@ -150,6 +157,8 @@ mod tests {
         let want = (2.0 + 3.0) * F32_ULP * 4.0 + 0.5;
         assert!((bound.at(-3.0, 4.0) - want).abs() < 1e-12);
         assert!(bound.at(f64::INFINITY, 0.0) < 0.6);
+        assert_eq!(ErrorBound::f32_ulps(2.0).of_normal(1.0, 4.0), 8.0 * F32_ULP);
+        assert!(bound.of_normal(-3.0, 4.0) > 0.5);
         assert_eq!(ErrorBound::f16_ulps(1.0).to_string(), "9.77e-4·|y| + 5.96e-8");
         assert_eq!(ErrorBound::f32_ulps(2.0).sloped(1.0).of_results(), Some(91.0 * F32_ULP));
         assert_eq!(bound.of_results(), None);

@@ -994,10 +994,14 @@ spelled! {
         Mul = "mul",
         /// Quotient.
         Div = "div",
-        /// Smaller one.
+        /// Smaller one; of a NaN and a number the number (IEEE 754-2019, minimumNumber).
         Min = "min",
-        /// Larger one.
+        /// Larger one; of a NaN and a number the number (IEEE 754-2019, maximumNumber).
         Max = "max",
+        /// Smaller one of floats; of a NaN and a number the NaN (IEEE 754-2019, minimum).
+        Minimum = "minimum",
+        /// Larger one of floats; of a NaN and a number the NaN (IEEE 754-2019, maximum).
+        Maximum = "maximum",
         /// Whether the first is less; like all comparisons a `bool`, and false of a NaN.
         Lt = "lt",
         /// Whether the first is at most the second.
@@ -1019,7 +1023,7 @@ impl BinaryOp {
         use BinaryOp::*;
         match self {
             Lt | Le | Eq | Ne | Ge | Gt => true,
-            Add | Sub | Mul | Div | Min | Max => false,
+            Add | Sub | Mul | Div | Min | Max | Minimum | Maximum => false,
         }
     }
 }
@@ -1054,10 +1058,14 @@ spelled! {
         Sum = "sum",
         /// Product.
         Prod = "prod",
-        /// Smallest.
+        /// Smallest; NaN where nothing else is there.
         Min = "min",
-        /// Largest.
+        /// Largest; NaN where nothing else is there.
         Max = "max",
+        /// Smallest of floats; NaN where one of them is.
+        Minimum = "minimum",
+        /// Largest of floats; NaN where one of them is.
+        Maximum = "maximum",
         /// Bits that all have; of integers.
         And = "and",
         /// Bits that any has; of integers.
@@ -1098,11 +1106,16 @@ impl ReduceOp {
         match self {
             ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => Some(0.0),
             ReduceOp::Prod => Some(1.0),
-            ReduceOp::Max => Some(ends.map_or(f64::NEG_INFINITY, |(lo, _)| lo)),
-            ReduceOp::Min => Some(ends.map_or(f64::INFINITY, |(_, hi)| hi)),
+            ReduceOp::Max | ReduceOp::Maximum => Some(ends.map_or(f64::NEG_INFINITY, |(lo, _)| lo)),
+            ReduceOp::Min | ReduceOp::Minimum => Some(ends.map_or(f64::INFINITY, |(_, hi)| hi)),
             // All bits.
             ReduceOp::And => ends.map(|(lo, hi)| if lo < 0.0 { -1.0 } else { hi }),
         }
+    }
+
+    /// Whether it tells a NaN from numbers, which floats alone have.
+    pub fn keeps_nan(self) -> bool {
+        matches!(self, ReduceOp::Minimum | ReduceOp::Maximum)
     }
 
     /// The function of two elements that a reduction repeats, if there is a pointwise one.
@@ -1112,6 +1125,8 @@ impl ReduceOp {
             ReduceOp::Prod => Some(BinaryOp::Mul),
             ReduceOp::Min => Some(BinaryOp::Min),
             ReduceOp::Max => Some(BinaryOp::Max),
+            ReduceOp::Minimum => Some(BinaryOp::Minimum),
+            ReduceOp::Maximum => Some(BinaryOp::Maximum),
             ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => None,
         }
     }

@@ -5,6 +5,7 @@
 //! does not matter: with the scale of the parent's meaning, or, where it is executed, with the largest
 //! magnitude of the tensor.
 
+use crate::decisions::Decisions;
 use crate::denote::{Exact, SLACK, cover};
 use crate::exec::{Mode, elected_lane, value_text};
 use crate::launch::{Memory, chosen_blocks, execute, meant, merge_into, reads, steps, symbols};
@@ -43,7 +44,9 @@ pub fn against(
     let complete = report.kernels.iter().all(|k| k.complete);
     let comparison = Comparison { parent, program, report, complete };
     comparison.same_tensors()?;
-    let options = Options { check: true, shadow: true, ..options.clone() };
+    let decisions = options.decisions.clone().unwrap_or_else(|| Decisions::of(program));
+    let decisions = Some(decisions);
+    let options = Options { check: true, shadow: true, decisions, ..options.clone() };
     let symbols = symbols(parent, &options)?;
     let mut memory = Memory::new(parent, &options, &symbols)?;
     let mut compared: BTreeMap<BufferId, u64> = BTreeMap::new();

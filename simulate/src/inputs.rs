@@ -7,13 +7,23 @@
 //!   A number that is passed by value, such as a scale or an epsilon, lies in [0, 1) where it is a float.
 //!   Where a tensor says what its integers are from and below, they are spread over that range; where it splits a number, they
 //!   are where parts of about the same size begin, some of them empty; with one seed in four one part is all.
+//!   Where the program decides by floats ([`Decisions`](crate::Decisions)) some of them are of another kind:
+//!   - one in eight of those that are compared is 0, -0, 1, -1, or a literal that they are compared with or twice that one, as
+//!     far as the type has it; half of these in tensors of one shape at the same place, so that they are equal. Where something
+//!     is divided by them none is 0;
+//!   - of those along whose modes an extreme is found it lies in each row at another place, beyond 1 in magnitude:
+//!     in the first rows at the ends of the modes and beside powers of two, in the next ones everywhere in turn;
+//!   - one in sixteen of those of which an exponential is taken is eight times as large; where that is of a difference to
+//!     the largest of a row, one row in sixteen lies by 100 higher instead, and one by 100 lower.
 //! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 where unsigned) in every type. Products are at most 4
-//!   in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32 up to 2^22.
+//!   in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32 up to 2^22. Extremes
+//!   of rows are 3 and -3, at the places as above.
 //!
 //! What a program only writes begins undefined, so that reading it is an error.
 
 use crate::array::Array;
-use crate::num::{encode, int_range};
+use crate::decisions::Decides;
+use crate::num::{decode, encode, int_range};
 use carbyne_ir::scalar::Scalar;
 use std::sync::Arc;
 
@@ -37,6 +47,8 @@ pub(crate) enum Initial {
     Unsigned(u64),
     /// Random small integers of a stream.
     Ints(u64),
+    /// Numbers of which some show whether what is decided by them is right.
+    Deciding(Arc<Deciding>),
     /// Random integers of a stream, from the first and below the second.
     Between(u64, i64, i64),
     /// Where consecutive parts of some number of elements begin and end: of a stream, so many parts, so many elements.
@@ -56,6 +68,16 @@ impl Initial {
             Inputs::Seed(seed) if number => Initial::Unsigned(mix(seed ^ hash)),
             Inputs::Seed(seed) => Initial::Random(mix(seed ^ hash)),
             Inputs::Ints(seed) => Initial::Ints(mix(seed ^ hash)),
+        }
+    }
+
+    /// The same, of a tensor of these modes by whose elements something is decided.
+    pub(crate) fn deciding(self, decides: &Decides, scalar: Scalar, modes: &[i64]) -> Self {
+        match self {
+            Initial::Random(stream) | Initial::Ints(stream) if scalar != Scalar::Bool => {
+                Initial::Deciding(Arc::new(Deciding::new(self, stream, decides, scalar, modes)))
+            }
+            other => other,
         }
     }
 
@@ -84,6 +106,7 @@ impl Initial {
     pub(crate) fn value(&self, scalar: Scalar, e: i64) -> Option<u64> {
         match self {
             Initial::Undefined => None,
+            Initial::Deciding(deciding) => deciding.value(scalar, e),
             Initial::Random(stream) if scalar.is_float() => {
                 let bits = mix(stream.wrapping_add((e as u64).wrapping_mul(GOLDEN)));
                 // 52 random bits in [1, 2), moved to [-1, 1).
@@ -156,6 +179,171 @@ impl Initial {
     }
 }
 
+/// Numbers of which some show whether what is decided by them is right.
+pub(crate) struct Deciding {
+    /// All others.
+    others: Initial,
+    stream: u64,
+    /// Compared with what; none where that shows nothing.
+    compared: Vec<f64>,
+    /// How many of them are literals, which come first.
+    literals: usize,
+    /// Whether an exponential is taken of them, and whether of a difference to the largest of a row.
+    exponential: bool,
+    shifted: bool,
+    /// Of the rows whose largest element is known, and of those whose smallest is.
+    extremes: [Option<Rows>; 2],
+}
+
+/// Rows of a tensor, in each of which one element is beyond the others.
+struct Rows {
+    /// Extents of the tensor's modes, and whether they are those of a row.
+    modes: Vec<(i64, bool)>,
+    /// Elements of a row.
+    len: i64,
+    /// Where the first rows have it.
+    first: Vec<i64>,
+    /// By how much what follows is moved.
+    moved: i64,
+}
+
+impl Rows {
+    fn new(axes: &[usize], modes: &[i64], stream: u64) -> Option<Self> {
+        let modes: Vec<(i64, bool)> =
+            modes.iter().enumerate().map(|(i, n)| (*n, axes.contains(&i))).collect();
+        let of_row = modes.iter().filter(|(_, own)| *own);
+        let len = of_row.clone().try_fold(1i64, |p, (n, _)| p.checked_mul(*n))?;
+        if len < 2 || of_row.count() == 0 {
+            return None;
+        }
+        // The ends, and where tiles and vectors may end.
+        let mut first = vec![len - 1, 0];
+        let mut power = 1i64;
+        while power < len {
+            first.extend([power - 1, power, len - 1 - power, len - power]);
+            power = power.saturating_mul(2);
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        first.retain(|at| seen.insert(*at));
+        Some(Rows { modes, len, first, moved: (mix(stream) >> 1) as i64 % len })
+    }
+
+    /// The row of an element of the logical shape, and its place in the row.
+    fn at(&self, e: i64) -> (i64, i64) {
+        let (mut rest, mut row, mut place) = (e, (0i64, 1i64), (0i64, 1i64));
+        for (n, own) in &self.modes {
+            let to = if *own { &mut place } else { &mut row };
+            to.0 += rest % n * to.1;
+            to.1 *= n;
+            rest /= n;
+        }
+        (row.0, place.0)
+    }
+
+    /// Where the row has its extreme.
+    fn extreme(&self, row: i64) -> i64 {
+        let first = self.first.len() as i64;
+        // In turn: those that come first, then all.
+        let turn = row % (first + self.len);
+        match usize::try_from(turn).ok().and_then(|t| self.first.get(t)) {
+            Some(at) => *at,
+            None => (turn - first + self.moved) % self.len,
+        }
+    }
+}
+
+impl Deciding {
+    fn new(others: Initial, stream: u64, decides: &Decides, scalar: Scalar, modes: &[i64]) -> Self {
+        let is_random = matches!(others, Initial::Random(_)) && scalar.is_float();
+        let has = |n: &f64| decode(scalar, encode(scalar, *n)) == *n;
+        let mut compared = vec![];
+        if decides.compared && is_random {
+            let moderate = decides.literals.iter().filter(|n| n.abs() <= 256.0 && **n != 0.0);
+            let twice = moderate.flat_map(|n| [*n, n * 2.0]).filter(has);
+            compared.extend(twice);
+        }
+        let literals = compared.len();
+        if decides.compared && is_random {
+            compared.extend([1.0, -1.0]);
+            if !decides.divides {
+                compared.extend([0.0, -0.0]);
+            }
+        }
+        // Where both are asked for, the smallest lies in the other half of the rows.
+        let rows = |axes: &[usize]| Rows::new(axes, modes, stream);
+        let extremes = [rows(&decides.largest), rows(&decides.smallest)];
+        let exponential = decides.exponential && is_random;
+        let shifted = exponential && decides.shifted && scalar.bits() >= 16;
+        Deciding { others, stream, compared, literals, exponential, shifted, extremes }
+    }
+
+    fn value(&self, scalar: Scalar, e: i64) -> Option<u64> {
+        let bits = mix(self.stream ^ GOLDEN.wrapping_mul(e as u64 ^ 0x5bd1_e995));
+        let moved = self.moved(e);
+        if let Some(value) = self.extreme(scalar, e, bits, moved) {
+            return Some(value);
+        }
+        let place = mix(GOLDEN ^ e as u64);
+        if moved == 0.0 && !self.compared.is_empty() && place.is_multiple_of(8) {
+            // By the place alone, or by the tensor, too.
+            let pick = if place >> 8 & 1 == 0 { place >> 9 } else { bits };
+            let from = match self.literals {
+                0 => &self.compared[..],
+                n if pick % 2 == 0 => &self.compared[..n],
+                n => &self.compared[n..],
+            };
+            return Some(encode(scalar, from[(pick >> 1) as usize % from.len()]));
+        }
+        let value = self.others.value(scalar, e)?;
+        let larger = self.exponential && !self.shifted && bits.is_multiple_of(16);
+        match (moved, larger) {
+            (0.0, false) => Some(value),
+            (_, false) => Some(encode(scalar, decode(scalar, value) + moved)),
+            (_, true) => Some(encode(scalar, 8.0 * decode(scalar, value))),
+        }
+    }
+
+    /// By how much all of the element's row is moved.
+    fn moved(&self, e: i64) -> f64 {
+        let Some(rows) = self.extremes[0].as_ref().filter(|_| self.shifted) else { return 0.0 };
+        let (row, _) = rows.at(e);
+        // The first rows are ordinary ones.
+        match mix(self.stream ^ row as u64) % 16 {
+            0 if row > 0 => 100.0,
+            1 if row > 0 => -100.0,
+            _ => 0.0,
+        }
+    }
+
+    /// The element where it is the extreme of its row.
+    fn extreme(&self, scalar: Scalar, e: i64, bits: u64, moved: f64) -> Option<u64> {
+        // Where both are asked for, they take turns.
+        let both = self.extremes.iter().all(Option::is_some);
+        for (rows, sign) in self.extremes.iter().zip([1i64, -1]) {
+            let Some(rows) = rows else { continue };
+            let (row, place) = rows.at(e);
+            let own = !both || (row % 2 == 0) == (sign > 0);
+            if !own || rows.extreme(if both { row / 2 } else { row }) != place {
+                continue;
+            }
+            if scalar.is_float() {
+                let beyond = match self.others {
+                    // Beyond 1, and less than twice that.
+                    Initial::Random(_) => 1.25 + 0.5 * (bits >> 12) as f64 * 0.5f64.powi(52),
+                    _ => 3.0,
+                };
+                return Some(encode(scalar, sign as f64 * beyond + moved));
+            }
+            let (lo, hi) = int_range(scalar);
+            let beyond = i128::from(if lo < 0 { 3 * sign } else { 4 * sign });
+            if (lo..=hi).contains(&beyond) {
+                return Some(crate::num::truncate(scalar, beyond));
+            }
+        }
+        None
+    }
+}
+
 pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -199,5 +387,57 @@ mod tests {
             assert_eq!(values.iter().copied().fold(f64::INFINITY, f64::min), lo, "{scalar}");
             assert_eq!(values.iter().copied().fold(f64::NEG_INFINITY, f64::max), hi, "{scalar}");
         }
+    }
+
+    fn deciding(inputs: Inputs, decides: &Decides, scalar: Scalar, modes: &[i64]) -> Vec<f64> {
+        let initial = Initial::generated(inputs, "X", false).deciding(decides, scalar, modes);
+        let n = modes.iter().product();
+        (0..n).map(|e| decode(scalar, initial.value(scalar, e).unwrap())).collect()
+    }
+
+    #[test]
+    fn extremes_lie_everywhere_in_turn() {
+        let (m, n) = (64usize, 33usize);
+        let decides = Decides { largest: vec![1], compared: true, ..Decides::default() };
+        for (inputs, scalar) in [
+            (Inputs::Seed(0), Scalar::F32),
+            (Inputs::Seed(7), Scalar::F16),
+            (Inputs::Ints(3), Scalar::F32),
+            (Inputs::Seed(1), Scalar::I32),
+            (Inputs::Seed(1), Scalar::U8),
+        ] {
+            let values = deciding(inputs, &decides, scalar, &[m as i64, n as i64]);
+            let mut places = std::collections::BTreeSet::new();
+            for row in 0..m {
+                let of = |place: usize| values[row + m * place];
+                let most = (0..n).map(of).fold(f64::NEG_INFINITY, f64::max);
+                let all: Vec<usize> = (0..n).filter(|p| of(*p) == most).collect();
+                assert_eq!(all.len(), 1, "{scalar}: {all:?} of row {row}");
+                places.extend(all.iter().copied());
+                if row < 2 {
+                    assert_eq!(all[0], if row == 0 { n - 1 } else { 0 });
+                }
+            }
+            assert_eq!(places.len(), n, "{scalar}: {places:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_compared_is_equal_now_and_then() {
+        let decides = |divides| Decides {
+            compared: true,
+            literals: vec![6.0, 0.1, 1e30],
+            divides,
+            ..Decides::default()
+        };
+        let all = deciding(Inputs::Seed(2), &decides(false), Scalar::F16, &[1000]);
+        let count = |v: f64| all.iter().filter(|x| **x == v).count();
+        let zeros = all.iter().filter(|x| x.to_bits() == 0 || x.to_bits() == 1 << 63).count();
+        assert!(zeros > 10 && zeros < 60 && count(6.0) > 10 && count(12.0) > 10, "{zeros}");
+        assert!(all.iter().all(|x| x.abs() <= 12.0));
+        let ordinary = all.iter().filter(|x| x.abs() < 1.0 && **x != 0.0).count();
+        assert!(ordinary > 800, "{ordinary}");
+        let divisors = deciding(Inputs::Seed(2), &decides(true), Scalar::F16, &[1000]);
+        assert!(divisors.iter().all(|x| *x != 0.0));
     }
 }

@@ -5,6 +5,7 @@
 //! taken in order, and the first error in that order is reported.
 
 use crate::Array;
+use crate::decisions::Decisions;
 use crate::denote::{Region, narrowed};
 use crate::exec::{Counts, Finished, Mode, Numerics, elected_lane, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
@@ -87,6 +88,14 @@ impl Memory {
             }
         }
         let read = read_first(program);
+        let own;
+        let decisions = match &options.decisions {
+            Some(decisions) => decisions,
+            None => {
+                own = Decisions::of(program);
+                &own
+            }
+        };
         let mut memory = Memory { tensors: IndexMap::new() };
         for id in &program.params {
             let buffer = &program.buffers[*id];
@@ -165,7 +174,11 @@ impl Memory {
                             initial.splitting(end - 1, sizes.size - 1)
                         }
                         Some(range) => initial.within(range),
-                        None => initial,
+                        None if number => initial,
+                        None => match decisions.by(&buffer.name) {
+                            Some(decides) => initial.deciding(decides, buffer.scalar, &modes),
+                            None => initial,
+                        },
                     }
                 }
                 None => Initial::Undefined,
@@ -589,23 +602,26 @@ fn leaves(kernel: &Kernel<'_>, counts: &Counts) -> Vec<LeafReport> {
         let rounding = counts.rounding.get(i).filter(|n| n.elements > 0);
         let rounding =
             rounding.map(|n| Rounding { max_ulp: n.max_ulp, relative_norm: n.relative_norm() });
-        (leaf.site, kind, leaf.atom.clone(), registers, count, rounding)
+        let stated = counts.stated.get(&i).copied();
+        (leaf.site, kind, leaf.atom.clone(), registers, count, rounding, stated)
     };
     let sync = |(site, kind): &(u32, String)| {
         let executions = counts.syncs.get(site).copied().unwrap_or(0);
-        (*site, kind.clone(), None, None, LeafCount { executions, ..LeafCount::default() }, None)
+        let count = LeafCount { executions, ..LeafCount::default() };
+        (*site, kind.clone(), None, None, count, None, None)
     };
     let leaves = kernel.leaves.iter().enumerate().map(leaf);
     let mut all: Vec<_> = leaves.chain(kernel.syncs.iter().map(sync)).collect();
     all.sort_by_key(|(site, ..)| *site);
     all.into_iter()
-        .map(|(site, kind, atom, registers, count, rounding)| LeafReport {
+        .map(|(site, kind, atom, registers, count, rounding, stated_ulp)| LeafReport {
             line: kernel.sites[site as usize].line,
             kind,
             atom,
             registers,
             count,
             rounding,
+            stated_ulp,
         })
         .collect()
 }

@@ -167,6 +167,7 @@
 mod against;
 pub mod array;
 pub mod conformance;
+mod decisions;
 pub mod denote;
 pub mod device;
 mod exec;
@@ -184,6 +185,7 @@ mod workers;
 
 pub use against::{Compared, against};
 pub use array::{Array, ArrayError};
+pub use decisions::Decisions;
 pub use inputs::Inputs;
 pub use launch::simulate;
 pub use options::{Between, DEFAULT_BUDGET, Options, SECOND};

@@ -1,6 +1,7 @@
 //! What a run is given.
 
 use crate::array::Array;
+use crate::decisions::Decisions;
 use crate::inputs::Inputs;
 use carbyne_ir::program::Program;
 use carbyne_ir::scalar::Scalar;
@@ -11,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Options {
     /// How tensors are filled that `arrays` does not name.
     pub inputs: Inputs,
+    /// What inputs are drawn for: what the program decides that they are to test; none for the one that runs. Programs that are
+    /// to be given the same inputs take those of one of them.
+    pub decisions: Option<Decisions>,
     /// Tensors by name, without `%`; shapes as the tensors are declared, one extent a mode.
     pub arrays: BTreeMap<String, Array>,
     /// Values of symbolic sizes, by name.
@@ -66,6 +70,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             inputs: Inputs::Seed(0),
+            decisions: None,
             arrays: BTreeMap::new(),
             symbols: BTreeMap::new(),
             blocks: None,

@@ -92,6 +92,9 @@ pub struct LeafReport {
     pub count: LeafCount,
     /// How far its results are from their shadows, where that was measured and it rounds.
     pub rounding: Option<Rounding>,
+    /// The largest error that the atom states of results that it gave, in units in the last place, where it approximates. It is not
+    /// in `rounding`: results are rounded once here.
+    pub stated_ulp: Option<f64>,
 }
 
 /// How far values are from their shadows.

@@ -138,6 +138,7 @@ pub(super) fn json(kernels: &[KernelReport]) -> String {
             },
             "max_ulp": l.rounding.map(|r| r.max_ulp),
             "relative_norm": l.rounding.and_then(|r| r.relative_norm),
+            "stated_ulp": l.stated_ulp,
         })
     };
     let spec = |n: &SpecReport| {

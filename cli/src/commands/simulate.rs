@@ -11,8 +11,8 @@ use crate::{Io, data, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_simulate::{
-    BankCount, Between, Compared, KernelReport, Options, SECOND, Short, SpecReport, against,
-    simulate,
+    BankCount, Between, Compared, Decisions, KernelReport, Options, SECOND, Short, SpecReport,
+    against, simulate,
 };
 use indexmap::IndexMap;
 use serde_json::json;
@@ -23,6 +23,8 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     let mut generated = false;
     // What several kernels are together, where decomposing has made them of fewer.
     let mut whole = None;
+    // Inputs are drawn for the text, whatever it is decomposed to.
+    let mut decisions = None;
     let (source, program) = match &arch {
         Some(table) => {
             let tuning = Tuning::of(args.tuned.as_deref(), None)?;
@@ -32,6 +34,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
             decomposed.notes.say(&source, format, io);
             generated = decomposed.source.text != source.text;
             let meant = pipeline::verified(&source)?.1;
+            decisions = Some(Decisions::of(&meant));
             if decomposed.program.kernels.len() > meant.kernels.len() {
                 whole = Some((source.clone(), meant));
             }
@@ -47,6 +50,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     let table = arch.or_else(|| Arch::ALL.last().map(|a| AtomTable::new(*a)));
     let table = table.ok_or_else(|| Failure::usage("there are no architectures"))?;
     let mut options = data::options(&args.data.given, &program, &source)?;
+    options.decisions = decisions;
     options.blocks = match args.blocks {
         Some(Blocks::Some(n)) => Some(n),
         Some(Blocks::All) | None => None,
@@ -242,6 +246,11 @@ fn human(k: &KernelReport, options: &Options) -> String {
         let nearness = super::listing::nearness(n);
         text.push_str(&format!("  rounding: line {}, {nearness}\n", n.line));
     }
+    if let Some((line, atom, ulp)) = stated(k) {
+        text.push_str(&format!(
+            "  not in that: line {line}, {atom} states an error of up to {ulp:.1} ulp of its results\n"
+        ));
+    }
     text.push_str(&format!("  multiply-adds: {}\n", k.multiply_adds));
     let banks: Vec<(u32, BankCount)> = banks(k).collect();
     let mut conflicts: Vec<_> = banks.iter().filter(|(_, b)| b.wavefronts > b.ideal).collect();
@@ -277,6 +286,13 @@ fn human(k: &KernelReport, options: &Options) -> String {
     text
 }
 
+/// The line and the instruction that states the largest error of results that it gave, in units in the last place. Half of one is
+/// the rounding of a result itself.
+fn stated(k: &KernelReport) -> Option<(u32, &str, f64)> {
+    let of = k.leaves.iter().filter_map(|l| Some((l.line, l.atom.as_deref()?, l.stated_ulp?)));
+    of.filter(|(.., ulp)| *ulp > 0.5).reduce(|most, next| if next.2 > most.2 { next } else { most })
+}
+
 /// Shared-memory accesses of the leaves that have any, by line.
 fn banks(k: &KernelReport) -> impl Iterator<Item = (u32, BankCount)> {
     let of = k.leaves.iter().map(|l| (l.line, l.count.shared));
@@ -309,6 +325,7 @@ fn json(k: &KernelReport, generated: bool) -> String {
         "elements_compared": k.elements,
         "max_error": k.max_error,
         "max_error_of_allowed": k.max_ratio,
+        "stated_ulp": stated(k).map(|(.., ulp)| ulp),
         "multiply_adds": k.multiply_adds,
         "steps_per_block": k.steps_per_block,
         "sampled": k.sampled,

@@ -476,22 +476,22 @@ fn an_atom_that_is_pinned_names_the_fact_that_it_lacks() {
 
 /// What is computed of a size, and of coordinates compared with it.
 const COMPUTED: [&str; 9] = [
-    "%X * (M / 2)",
-    "%X * (M / 64)",
-    "%X * (M / 2 + 1)",
-    "%X * (M * 3 / 2)",
-    "%X * (M / 2 * 2)",
+    "%X * ((M - M % 2) / 2)",
+    "%X * ((M - M % 64) / 64)",
+    "%X * ((M - M % 2) / 2 + 1)",
+    "%X * (M * 6 / 2)",
+    "%X * (M - M % 2)",
     "%X * (M % 40)",
-    "%X * half",
+    "%X * whole",
     "select(%X.iota(0) < M / 2, %X, 0.0)",
-    "select(%X.iota(0) < half, %X * (M / 3), %X + half)",
+    "select(%X.iota(0) < whole, %X * ((M - M % 3) / 3), %X + whole)",
 ];
 
 #[test]
 fn what_is_computed_of_sizes_rounds_down_at_every_size() {
     let wrong = COMPUTED.par_iter().enumerate().filter_map(|(i, of)| {
         let text = format!(
-            "carbyne 2\nsym M where M > 0, M <= 65536 typical M=4096\nlet half = M / 2\n\
+            "carbyne 2\nsym M where M > 0, M <= 65536 typical M=4096\nlet half = M / 2, whole = (M - M % 2) / 2\n\
              %X:[M].f32.GL\n%Y:[M].f32.GL\nSpec @k (%X) -> (%Y) means {{ %Y = {of} }}\n"
         );
         let arch = testing::one_of(of, &["sm_80", "sm_90a"]);

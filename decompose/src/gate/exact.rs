@@ -210,7 +210,7 @@ impl Exact {
                 _ => Value { kind: Kind::Rounded, most: 1.0 },
             },
             Function::Binary(op) => match op {
-                BinaryOp::Min | BinaryOp::Max => joined,
+                BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum => joined,
                 BinaryOp::Add | BinaryOp::Sub => computed(a + b),
                 BinaryOp::Mul => computed(a * b),
                 BinaryOp::Div => unknown,

@@ -9,7 +9,7 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Program;
 use carbyne_ir::text;
-use carbyne_simulate::{Between, Inputs, Options, Outputs, Report, simulate};
+use carbyne_simulate::{Between, Decisions, Inputs, Options, Outputs, Report, simulate};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -210,7 +210,8 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
         let blocks = Some(u64::MAX);
         // What several kernels are together is compared with what they were made of.
         let between = Between::for_parent(&program);
-        let rest = Options { budget: STEPS, between, ..Options::default() };
+        let decisions = Some(Decisions::of(&program));
+        let rest = Options { budget: STEPS, between, decisions, ..Options::default() };
         simulate(p, table, &Options { inputs, schedule, blocks, symbols, ..rest })
     };
     let sizes = subject.sizes();

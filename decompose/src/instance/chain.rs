@@ -369,8 +369,8 @@ fn neutral(op: ReduceOp, scalar: Scalar) -> Operand {
     number(match op {
         ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => "0".to_owned(),
         ReduceOp::Prod => "1".to_owned(),
-        ReduceOp::Min => most,
-        ReduceOp::Max => least,
+        ReduceOp::Min | ReduceOp::Minimum => most,
+        ReduceOp::Max | ReduceOp::Maximum => least,
         ReduceOp::And if signed => "-1".to_owned(),
         ReduceOp::And => most,
     })

@@ -338,7 +338,7 @@ impl Flow<'_> {
                         0.0
                     }
                 }
-                BinaryOp::Min | BinaryOp::Max => through,
+                BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum => through,
                 BinaryOp::Sub
                 | BinaryOp::Lt
                 | BinaryOp::Le
@@ -355,7 +355,7 @@ impl Flow<'_> {
                         0.0
                     }
                 }
-                ReduceOp::Min | ReduceOp::Max => through,
+                ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum => through,
                 ReduceOp::Prod | ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => 0.0,
             },
             SpecKind::Accumulate(_)
@@ -447,7 +447,11 @@ impl Flow<'_> {
             },
             SpecKind::Binary(op) => match op {
                 BinaryOp::Mul => all() || square(self.p, spec),
-                BinaryOp::Add | BinaryOp::Div | BinaryOp::Min => all(),
+                BinaryOp::Add
+                | BinaryOp::Div
+                | BinaryOp::Min
+                | BinaryOp::Minimum
+                | BinaryOp::Maximum => all(),
                 BinaryOp::Max => inputs().any(of),
                 BinaryOp::Sub => false,
                 BinaryOp::Lt
@@ -458,7 +462,14 @@ impl Flow<'_> {
                 | BinaryOp::Gt => true,
             },
             SpecKind::Select => inputs().skip(1).all(of),
-            SpecKind::Reduction(ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Min | ReduceOp::Max)
+            SpecKind::Reduction(
+                ReduceOp::Sum
+                | ReduceOp::Prod
+                | ReduceOp::Min
+                | ReduceOp::Max
+                | ReduceOp::Minimum
+                | ReduceOp::Maximum,
+            )
             | SpecKind::Move
             | SpecKind::Shfl(_)
             | SpecKind::Init => all(),

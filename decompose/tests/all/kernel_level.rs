@@ -4,7 +4,9 @@ use crate::support::{MatMul, decomposed, run, sm_80};
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_decompose::{check_named, checked};
 use carbyne_ir::program::Program;
+use carbyne_ir::scalar::Scalar;
 use carbyne_ir::{testing, text};
+use carbyne_simulate::{Array, Options, simulate};
 
 /// The atoms of all leaves of a kind.
 fn atoms(p: &Program, kind: &str) -> Vec<String> {
@@ -180,5 +182,36 @@ Spec @gated (%X) -> (%Y) by=@map_ahead[T=1024,R=1] means {
     for n in [33001, 33008] {
         assert_eq!(of(n, "by=@map_ahead[T=1024,R=0]"), 1);
         assert_eq!(of(n, "by=@map_ahead[T=1024,R=1]"), 3);
+    }
+}
+
+#[test]
+fn integers_become_floats_in_one_rounding() {
+    // By way of f32, which drops the 1, half way between two numbers of bf16 is rounded to the even one.
+    let value = (1i64 << 30) + (1 << 22) + 1;
+    let (rounded, next): (f32, f32) = (1_082_130_432.0, 1.0);
+    let bits = u64::from(rounded.to_bits() >> 16);
+    let one = u64::from(next.to_bits() >> 16);
+    let kernel = |computed: &str| {
+        format!(
+            "carbyne 2\n%X:[64].i32.GL\n%Y:[64].bf16.GL\nSpec @k (%X) -> (%Y) means {{\n  {computed}\n}}\n"
+        )
+    };
+    // As it is, and with something else computed of the float.
+    for (computed, wanted) in [
+        ("%Y = cast(%X, bf16)", bits),
+        ("%f = cast(%X, bf16)\n  %Y = %f / %f", one),
+        ("%Y = abs(cast(%X, bf16))", bits),
+    ] {
+        for arch in ["sm_75", "sm_80", "sm_90a"] {
+            let table = AtomTable::new(arch.parse().expect("an architecture"));
+            let found = decomposed(&kernel(computed), &table).expect("decomposes");
+            let x = Array { scalar: Scalar::I32, shape: vec![64], values: vec![value as u64; 64] };
+            let arrays = [("X".to_owned(), x)].into_iter().collect();
+            let options = Options { arrays, ..Options::default() };
+            let report = simulate(&found.program, &table, &options).expect("runs");
+            let got = report.outputs.element("Y", &[7]);
+            assert_eq!(got, Some(wanted), "{arch}: {computed}");
+        }
     }
 }

@@ -191,7 +191,7 @@ pub(crate) fn operator(op: BinaryOp) -> Option<(&'static str, u8)> {
         BinaryOp::Sub => ("-", 2),
         BinaryOp::Mul => ("*", 3),
         BinaryOp::Div => ("/", 3),
-        BinaryOp::Min | BinaryOp::Max => return None,
+        BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum => return None,
     })
 }
 

@@ -90,8 +90,12 @@ fn keeps_values(kind: SpecKind) -> bool {
     match kind {
         SpecKind::Move | SpecKind::Select | SpecKind::Shfl(_) => true,
         SpecKind::Unary(op) => matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu),
-        SpecKind::Binary(op) => matches!(op, BinaryOp::Min | BinaryOp::Max),
-        SpecKind::Reduction(op) => matches!(op, ReduceOp::Min | ReduceOp::Max),
+        SpecKind::Binary(op) => {
+            matches!(op, BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum)
+        }
+        SpecKind::Reduction(op) => {
+            matches!(op, ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum)
+        }
         SpecKind::Accumulate(_)
         | SpecKind::MatMul
         | SpecKind::MatMulSet

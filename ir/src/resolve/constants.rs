@@ -16,6 +16,8 @@ use std::cell::Cell;
 #[derive(Default)]
 pub(super) struct Constants {
     list: Vec<Constant>,
+    /// What `let` names that is a quotient of symbols, rounded down.
+    rounded: Vec<Dim>,
 }
 
 struct Constant {
@@ -76,7 +78,12 @@ impl Resolver {
         };
         let binding = match integer {
             // Of symbols, loops and coordinates there is no real number.
-            Some(d @ Dim::Expr(_)) => Binding::Index(d),
+            Some(d @ Dim::Expr(_)) => {
+                if self.rounds(value).is_some() && !self.constants.rounded.contains(&d) {
+                    self.constants.rounded.push(d);
+                }
+                Binding::Index(d)
+            }
             _ => match self.real(value) {
                 Ok(real) => match integer {
                     Some(Dim::Const(n)) if n as f64 == real => Binding::Index(Dim::Const(n)),
@@ -144,6 +151,50 @@ impl Resolver {
         })
     }
 
+    /// Where a quotient of symbols is rounded down.
+    fn rounds(&self, e: &Expr) -> Option<Span> {
+        match &e.kind {
+            ExprKind::Int(_) | ExprKind::Real(_) | ExprKind::Sqrt(_) => None,
+            ExprKind::Name(name) => match self.scopes.get(Sigil::Index, name) {
+                Some(Binding::Index(d)) if self.constants.rounded.contains(&d) => Some(e.span),
+                _ => None,
+            },
+            ExprKind::Neg(a) => self.rounds(a),
+            ExprKind::Bin(op, a, b) => {
+                let within = self.rounds(a).or_else(|| self.rounds(b));
+                within.or_else(|| (*op == BinOp::Div && !self.divides(e, a, b)).then_some(e.span))
+            }
+        }
+    }
+
+    /// Whether a quotient of symbols and constants has no remainder; also of what depends on loops and coordinates.
+    fn divides(&self, quotient: &Expr, a: &Expr, b: &Expr) -> bool {
+        match (self.size(quotient), self.size(a), self.size(b)) {
+            (Some(quotient), Some(a), Some(b)) => {
+                let whole = self.p.arena.mul(quotient, b);
+                whole.is_ok_and(|whole| self.is_equal(whole, a))
+            }
+            _ => true,
+        }
+    }
+
+    /// Refuses a number of symbols that a float would take otherwise if they were constants: `L / 3` rounds down.
+    pub(super) fn unrounded(&self, e: &Expr) -> Fallible<()> {
+        let Some(span) = self.rounds(e) else { return Ok(()) };
+        fail(
+            Diagnostic::new(
+                Code::NumberKind,
+                span,
+                "a quotient of symbols is a number of a float".to_owned(),
+            )
+            .label("rounds down, which a quotient of constants would not")
+            .help(
+                "let the tensor be multiplied and divided, `%x * 3 / L` for `%x / (L / 3)`; or \
+                 say that it divides, `where L % 3 == 0`, or round by `(L - L % 3) / 3`",
+            ),
+        )
+    }
+
     /// The value of a number where a literal is due, in binary64.
     pub(super) fn real(&self, e: &Expr) -> Fallible<f64> {
         let of = |text: &str, span: Span| match text.parse::<f64>() {
@@ -181,8 +232,9 @@ impl Resolver {
                         )
                         .label("a symbol, a loop or a coordinate")
                         .help(
-                            "for coordinates take the elements of `.iota(axis)`; for what is known \
-                             at launch declare a number, `%n:[].f32`",
+                            "let the tensor be divided or multiplied by it, `%x / N`; for coordinates \
+                             take the elements of `.iota(axis)`; for what is known at launch declare \
+                             a number, `%n:[].f32`",
                         ),
                     );
                 }

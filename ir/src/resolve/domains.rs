@@ -390,7 +390,7 @@ impl Resolver {
         };
         let condition = self.condition_of(spec)?;
         let whole = to.ops.is_empty();
-        if let (SpecKind::Reduction(ReduceOp::Max), Some(from), true) =
+        if let (SpecKind::Reduction(ReduceOp::Max | ReduceOp::Maximum), Some(from), true) =
             (spec.kind, self.buffer_of_whole(spec.inputs.first()), whole)
         {
             self.domains.largest.insert(buffer, from);
@@ -794,6 +794,8 @@ impl Resolver {
             BinaryOp::Mul | BinaryOp::Div => ReduceOp::Prod,
             BinaryOp::Min => ReduceOp::Min,
             BinaryOp::Max => ReduceOp::Max,
+            BinaryOp::Minimum => ReduceOp::Minimum,
+            BinaryOp::Maximum => ReduceOp::Maximum,
             BinaryOp::Lt
             | BinaryOp::Le
             | BinaryOp::Eq
@@ -1036,8 +1038,9 @@ fn of_binary(op: BinaryOp, x: f64, y: f64) -> Option<f64> {
         BinaryOp::Add => x + y,
         BinaryOp::Sub => x - y,
         BinaryOp::Mul => x * y,
-        BinaryOp::Min => x.min(y),
-        BinaryOp::Max => x.max(y),
+        // Neither is NaN.
+        BinaryOp::Min | BinaryOp::Minimum => x.min(y),
+        BinaryOp::Max | BinaryOp::Maximum => x.max(y),
         BinaryOp::Div
         | BinaryOp::Lt
         | BinaryOp::Le

@@ -290,6 +290,9 @@ impl Resolver {
         if rank == 0 || tensor.levels.len() > 1 {
             return Err(Box::new(no_operand(&number)));
         }
+        if scalar.is_float() {
+            self.unrounded(&number)?;
+        }
         // The coordinate of the first element, which is 0, and the number.
         let zeros = vec![Some(of(ast::ExprKind::Int(0))); rank];
         let first = beside

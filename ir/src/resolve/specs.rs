@@ -339,6 +339,18 @@ impl Resolver {
                     .help(format!("write `{key}=2`, or remove it")),
             );
         }
+        let twice = constants.as_deref().filter(|_| key == "axis");
+        let twice = twice.and_then(|all| {
+            all.iter().enumerate().find(|(i, axis)| all[..*i].contains(axis)).map(|(_, axis)| axis)
+        });
+        if let Some(axis) = twice {
+            let message = format!("`axis` names mode {axis} twice");
+            return fail(
+                Diagnostic::new(Code::Attribute, attr.key.span, message)
+                    .label("each mode is removed once")
+                    .help("name each mode once, as in `axis=(0,1)`"),
+            );
+        }
         match constants.filter(|_| numbers) {
             Some(list) => Ok(list),
             None => fail(

@@ -42,7 +42,7 @@ mod storage;
 mod sync;
 mod who;
 
-pub(crate) use operands::no_literal;
+pub(crate) use operands::{NAN_OF_FLOATS, no_literal};
 
 use crate::ast::CmpOp;
 use crate::diag::{Code, Diagnostic, Diagnostics};

@@ -2,12 +2,16 @@
 
 use super::Verifier;
 use super::extents::{Asked, Value};
-use crate::ast::{ReduceOp, SpecKind, UnaryOp};
+use crate::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
 use std::fmt::Display;
+
+/// What to write where `minimum` or `maximum` is one of integers.
+pub(crate) const NAN_OF_FLOATS: &str =
+    "write `min` or `max`: integers have no NaN that could be kept";
 
 /// What is wrong with a literal beside a tensor of a type, and what to do.
 pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) {
@@ -250,6 +254,12 @@ impl Verifier<'_> {
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
                 "convert with `cast`: both operands have one scalar type",
             )),
+            SpecKind::Reduction(op) if op.keeps_nan() && !ins[0].is_float() => {
+                Some((format!("a {} of {}", name(spec.kind), ins[0]), NAN_OF_FLOATS))
+            }
+            SpecKind::Binary(BinaryOp::Minimum | BinaryOp::Maximum) if !out.is_float() => {
+                Some((format!("a {} of {out}", name(spec.kind)), NAN_OF_FLOATS))
+            }
             SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
                 if ins[0].is_float() || out.is_float() =>
             {

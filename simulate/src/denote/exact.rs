@@ -235,7 +235,9 @@ pub(super) fn reduce(
         match op {
             ReduceOp::Sum => scales[at] += g,
             ReduceOp::Prod => scales[at] += 1.0 + if *g == 0.0 { 0.0 } else { g / x.abs() },
-            ReduceOp::Min | ReduceOp::Max => scales[at] = scales[at].max(*g),
+            ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum => {
+                scales[at] = scales[at].max(*g)
+            }
             ReduceOp::And | ReduceOp::Or | ReduceOp::Xor if *g > 0.0 => scales[at] = DOUBT,
             ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {}
         }

@@ -24,8 +24,8 @@ pub fn unary(op: UnaryOp, x: f64) -> f64 {
     }
 }
 
-/// The function of two operands. As on the device, the smaller (larger) of a NaN and a number is the
-/// number.
+/// The function of two operands. As on the device, `min` and `max` of a NaN and a number are the number, `minimum` and
+/// `maximum` the NaN.
 pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
     match op {
         BinaryOp::Add => x + y,
@@ -34,6 +34,9 @@ pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
         BinaryOp::Div => x / y,
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
+        BinaryOp::Minimum | BinaryOp::Maximum if x.is_nan() || y.is_nan() => f64::NAN,
+        BinaryOp::Minimum => x.min(y),
+        BinaryOp::Maximum => x.max(y),
         BinaryOp::Lt => number(x < y),
         BinaryOp::Le => number(x <= y),
         BinaryOp::Eq => number(x == y),
@@ -95,7 +98,12 @@ fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
         ReduceOp::And => a & b,
         ReduceOp::Or => a | b,
         ReduceOp::Xor => a ^ b,
-        ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Min | ReduceOp::Max => a,
+        ReduceOp::Sum
+        | ReduceOp::Prod
+        | ReduceOp::Min
+        | ReduceOp::Max
+        | ReduceOp::Minimum
+        | ReduceOp::Maximum => a,
     };
     both as f64
 }

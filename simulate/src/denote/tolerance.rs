@@ -70,7 +70,13 @@ pub fn tolerance(
                     sum(n, out, out, value, magnitude, small_ints && magnitude.fract() == 0.0)
                 }
                 ReduceOp::Prod => gamma(n as f64 + 1.0, u + reference) * value.abs() + eta,
-                ReduceOp::Min | ReduceOp::Max | ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => 0.0,
+                ReduceOp::Min
+                | ReduceOp::Max
+                | ReduceOp::Minimum
+                | ReduceOp::Maximum
+                | ReduceOp::And
+                | ReduceOp::Or
+                | ReduceOp::Xor => 0.0,
             }
         }
         Meaning::Unary(op) => match op {

@@ -3,12 +3,14 @@
 use super::blame::{self, ElementAccess};
 use super::measure::Rounds;
 use super::{Runner, arith, shadow};
+use crate::num::{decode, ulp};
 use crate::plan::{
     Base, BoundAtom, BoundOp, BoundOperand, Checked, LeafSpec, Mask, OUTSIDE, Slot, Source, Space,
     View,
 };
 use crate::state::clock::Proxy;
 use crate::state::{Issue, Tile, Value, Who};
+use carbyne_atoms::ErrorBound;
 use carbyne_ir::scalar::Scalar;
 use std::rc::Rc;
 
@@ -20,6 +22,8 @@ pub(super) struct Scratch {
     bases: Bases,
     addresses: Vec<i64>,
     granules: Vec<u32>,
+    /// The largest error that the atom states of results that it gave, in units in the last place.
+    stated: f64,
 }
 
 /// Where the view of each lane begins.
@@ -87,6 +91,11 @@ impl Runner<'_> {
             }
             false => self.atom_with(i, leaf, atom, active, &mut scratch),
         };
+        let stated = std::mem::take(&mut scratch.stated);
+        if stated > 0.0 {
+            let most = self.counts.stated.entry(i).or_default();
+            *most = most.max(stated);
+        }
         self.scratch = scratch;
         done
     }
@@ -577,6 +586,21 @@ pub(super) fn compute(atom: &BoundAtom, scratch: &mut Scratch, shadows: bool) {
     if shadows {
         compute_shadows(atom, tiles, &mut output.shadows);
     }
+    if let (Some(bound), (Rounds::Floats, scalar)) = (&atom.bound, rounds(atom)) {
+        scratch.stated = scratch.stated.max(stated(bound, scalar, &tiles[0], output));
+    }
+}
+
+/// The largest error that a bound allows these results of a type, in units in the last place. Operands and results have one
+/// type.
+fn stated(bound: &ErrorBound, scalar: Scalar, operands: &Tile, results: &Tile) -> f64 {
+    let of = |(i, y): (usize, &u64)| {
+        let x = operands.bits.get(i).or(operands.bits.first()).copied().unwrap_or(0);
+        let y = decode(scalar, *y);
+        let error = bound.of_normal(decode(scalar, x), y) / ulp(scalar, y);
+        if error.is_finite() { error } else { 0.0 }
+    };
+    results.bits.iter().enumerate().map(of).fold(0.0, f64::max)
 }
 
 /// What an atom that computes nothing puts to its output, of bits or of shadows; false for any other atom.

@@ -80,6 +80,8 @@ pub(crate) struct Counts {
     pub numerics: Vec<Numerics>,
     /// Of each leaf how far its results are from their shadows, where that is measured.
     pub rounding: Vec<Numerics>,
+    /// The largest error that approximating instructions state of their results, in units in the last place, by leaf.
+    pub stated: BTreeMap<usize, f64>,
     /// Comparisons and conversions to integers that value and shadow decide differently, by statement.
     pub turned: BTreeMap<u32, u64>,
 }
@@ -172,6 +174,10 @@ impl Counts {
             self.rounding.resize(other.rounding.len(), Numerics::default());
         }
         self.rounding.iter_mut().zip(&other.rounding).for_each(|(a, b)| a.merge(b));
+        for (leaf, stated) in &other.stated {
+            let most = self.stated.entry(*leaf).or_default();
+            *most = most.max(*stated);
+        }
         other.turned.iter().for_each(|(site, n)| *self.turned.entry(*site).or_default() += n);
     }
 }

@@ -11,7 +11,7 @@
 use super::{Checked, Source, Space, View};
 use crate::index::{Index, Variables};
 use carbyne_atoms::bind::Facts;
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, OperandAccess, Rounding, Visibility};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, ErrorBound, OperandAccess, Rounding, Visibility};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
@@ -43,6 +43,8 @@ pub(crate) struct BoundAtom {
     pub writes: Vec<BoundOperand>,
     /// What is computed.
     pub op: BoundOp,
+    /// How far results may be from those.
+    pub bound: Option<ErrorBound>,
     /// Whether outputs are there only after a wait.
     pub asynchronous: bool,
     /// Whether it is a MatMul of warps that goes on until they wait for it.
@@ -256,6 +258,10 @@ impl BoundAtom {
             reads,
             writes,
             op,
+            bound: match atom.rounding {
+                Rounding::Approximate(bound) => Some(bound),
+                _ => None,
+            },
             asynchronous,
             in_flight,
             valid,

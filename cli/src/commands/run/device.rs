@@ -19,6 +19,7 @@ use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_launch::{
     Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Sequence, TensorMap,
 };
+use carbyne_simulate::Decisions;
 use carbyne_simulate::device::{Images, POISON, Trial};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -47,8 +48,10 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
     let decomposed = pipeline::ordered(&source, &table, how)?;
     output::warn(&source, &decomposed.warnings, format, io);
     decomposed.notes.say(&source, format, io);
+    let decisions = Decisions::of(&pipeline::verified(&source)?.1);
     let (source, program) = (decomposed.source, decomposed.program);
-    let options = data::options(&args.data.given, &program, &source)?;
+    let mut options = data::options(&args.data.given, &program, &source)?;
+    options.decisions = Some(decisions);
     let wanted = data::wanted(&args.data, &program)?;
     let mut kernels = vec![];
     for id in &program.kernels {

@@ -46,6 +46,15 @@ const REDUCTIONS: [(&str, &[Scalar]); 7] = [
     ("xor", &[I32]),
 ];
 
+/// The one of two extremes that keeps NaN, where floats are asked for it.
+fn keeping_nan(name: &'static str, scalar: Scalar, keeps: bool) -> &'static str {
+    match name {
+        "max" if keeps && scalar.is_float() => "maximum",
+        "min" if keeps && scalar.is_float() => "minimum",
+        name => name,
+    }
+}
+
 impl Writer {
     /// A kernel of one operation; `@k` is its name.
     pub(super) fn single(&mut self, g: &Graph, kind: u8, rank: u8, op: u8, how: u8) -> String {
@@ -77,6 +86,7 @@ impl Writer {
         self.features.insert("Reduction");
         let (name, types) = REDUCTIONS[usize::from(op % 16).min(12) % 7];
         let scalar = of(types, op / 4);
+        let name = keeping_nan(name, scalar, op >= 16);
         // A product of many numbers leaves the range of its type.
         self.overflows |= name == "prod";
         let rank = extents.len();
@@ -144,6 +154,7 @@ impl Writer {
         }
         self.features.insert("BinaryPointwise");
         let name = of(&BINARY, op);
+        let name = keeping_nan(name, scalar, how / 4 % 2 == 1);
         self.rounds |= name == "div" && scalar.is_float();
         let to = if BINARY[6..].contains(&name) { Bool } else { scalar };
         let (x, y) = (self.input(&left, scalar, a), self.input(&right, scalar, b));

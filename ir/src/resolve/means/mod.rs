@@ -588,6 +588,15 @@ impl Resolver {
             let (message, help) = no_literal(n, beside);
             return fail(Diagnostic::new(Code::ScalarMismatch, spec.span, message).help(help));
         }
+        if beside.is_float() {
+            for operand in &spec.inputs {
+                if let ast::Operand::Value(e) = operand
+                    && self.real(e).is_err()
+                {
+                    self.unrounded(e)?;
+                }
+            }
+        }
         let axes = attributes.axes();
         let extents = self.means_extents(c, spec, &found, &axes, target.as_ref())?;
         let name = Some(to.base.text.clone());

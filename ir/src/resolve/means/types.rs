@@ -3,10 +3,11 @@
 use super::super::specs::Attributes;
 use super::super::{Fallible, Resolver, fail};
 use super::{Chain, Found};
-use crate::ast::{self, ReduceOp, SpecKind, UnaryOp};
+use crate::ast::{self, BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::scalar::Scalar;
+use crate::verify::NAN_OF_FLOATS;
 
 impl Resolver {
     /// The type of a step's result. Results of floats are real numbers.
@@ -73,6 +74,12 @@ impl Resolver {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 let stated = target.map(|t| t.0).filter(|t| !t.is_float());
                 attributes.acc.or(stated).unwrap_or(Scalar::I32)
+            }
+            SpecKind::Binary(BinaryOp::Minimum | BinaryOp::Maximum)
+            | SpecKind::Reduction(ReduceOp::Minimum | ReduceOp::Maximum)
+                if kinds[0] != Scalar::F64 =>
+            {
+                return mismatch(format!("a {} of {}", spec.kind, scalars[0]), NAN_OF_FLOATS);
             }
             SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
                 if kinds[0] == Scalar::F64 =>

@@ -108,10 +108,10 @@ fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
 }
 
 /// The functions of an expression, for messages.
-pub(super) const FUNCTIONS: [&str; 34] = [
+pub(super) const FUNCTIONS: [&str; 36] = [
     "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu",
-    "silu", "abs", "min", "max", "sum", "prod", "and", "or", "xor", "select", "matmul", "move",
-    "neg", "add", "sub", "mul", "div", "lt", "le", "eq", "ne", "ge", "gt",
+    "silu", "abs", "min", "max", "minimum", "maximum", "sum", "prod", "and", "or", "xor", "select",
+    "matmul", "move", "neg", "add", "sub", "mul", "div", "lt", "le", "eq", "ne", "ge", "gt",
 ];
 
 impl Operators {
@@ -305,7 +305,9 @@ fn kind(word: &str, args: &[TensorExpr], attrs: &[Attr]) -> Option<(SpecKind, us
         "move" => (SpecKind::Move, 1),
         "matmul" => (SpecKind::MatMulSet, 2),
         "select" => (SpecKind::Select, 3),
-        "min" | "max" if !reduces => (SpecKind::Binary(word.parse().ok()?), 2),
+        "min" | "max" | "minimum" | "maximum" if !reduces => {
+            (SpecKind::Binary(word.parse().ok()?), 2)
+        }
         _ => match (word.parse::<ReduceOp>(), word.parse::<UnaryOp>(), word.parse::<BinaryOp>()) {
             (Ok(op), ..) => (SpecKind::Reduction(op), 1),
             (_, Ok(op), _) => (SpecKind::Unary(op), 1),

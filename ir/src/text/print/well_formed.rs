@@ -584,9 +584,12 @@ impl<'m> Walk<'m> {
                         a.key.text == "to"
                             && matches!(&a.value, AttrValue::Word(w) if self.is_scalar(w))
                     });
-                    let chooses =
-                        matches!(apply.kind, SpecKind::Binary(BinaryOp::Min | BinaryOp::Max))
-                            && apply.attrs.iter().any(|a| a.key.text == "axis");
+                    let chooses = matches!(
+                        apply.kind,
+                        SpecKind::Binary(
+                            BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum
+                        )
+                    ) && apply.attrs.iter().any(|a| a.key.text == "axis");
                     if !written
                         || chooses
                         || apply.args.len() != wanted
