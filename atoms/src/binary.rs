@@ -6,6 +6,7 @@
 //! −0, which rounds the same result. Of a NaN and a number, min and max give the number.
 //! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
 //! rounded once more: within 1 ulp.
+//! A quotient by a literal is a product by its reciprocal, which is the quotient where that is a power of two.
 //! Integers wrap: additions and products are of unsigned numbers. Quotients of integers round toward zero; where B is 0
 //! all bits are ones, and the quotient of the least number by -1 is itself: PTX leaves both open, so selections say it.
 
@@ -14,6 +15,7 @@ use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
 use crate::bound::ErrorBound;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::limits;
+use crate::operand::Divisor;
 use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Min, Mul, Sub};
 use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64, U32, U64};
 
@@ -83,9 +85,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let mut atoms = instructions(arch);
     // Quotients are sequences: of a reciprocal and corrections.
     let quotients = [
-        ("div.f32",        Sm70, F,  8, "{D} = __fdiv_rn({A}, {B});",   None,                            "A/B, rounded once", "none", PTX),
         ("div.approx.f32", Sm70, F,  2, "{D} = __fdividef({A}, {B});",  Some(FAST), "A·(1/B)", "2 ulp where 2^-126 <= |B| <= 2^126; beyond, 0 or NaN", FAST_DIV),
-        ("div.f64",        Sm70, D,  8, "{D} = __ddiv_rn({A}, {B});",   None,                            "A/B, rounded once", "none", PTX),
         ("div.f16",        Sm70, H,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
         ("div.f16x2",      Sm70, H2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
         ("div.bf16",       Sm80, B,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
@@ -93,9 +93,16 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("div.u32",        Sm70, N,  20, "{D} = {B} == 0u ? 0xffffffffu : {A} / {B};", None,             "a reciprocal in f32, corrected; a selection", "none", INT_DIV),
         ("div.bf16x2",     Sm80, B2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
     ];
+    let calling = [
+        ("div.f32", F,  8, "{D} = __fdiv_rn({A}, {B});", t.f32_lanes),
+        ("div.f64", D,  8, "{D} = __ddiv_rn({A}, {B});", t.f64_lanes),
+    ];
+    atoms.extend(calling.into_iter().map(|(name, ty, n, cuda, lanes)| {
+        binary_atom(name, Sm70, Div, ty, cuda, t.chain(lanes, ty.1, n)).sequence("A/B, rounded once", "none").calling().cite(PTX)
+    }));
+    atoms.extend(by_literals(arch));
     atoms.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
-        let lanes = if ty.0 == F64 { t.f64_lanes } else { t.f32_lanes };
-        let atom = binary_atom(name, first, Div, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, error).cite(cite);
+        let atom = binary_atom(name, first, Div, ty, cuda, t.chain(t.f32_lanes, ty.1, n)).sequence(formula, error).cite(cite);
         match bound {
             Some(bound) => atom.rounded(Rounding::Approximate(bound)),
             None => atom,
@@ -147,6 +154,33 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         binary_atom(name, Sm70, op, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, "none").cite(cite)
     }));
     atoms
+}
+
+/// Quotients by literals: products by reciprocals that are computed at compile time.
+#[rustfmt::skip] // One atom a line.
+fn by_literals(arch: Arch) -> impl Iterator<Item = Atom> {
+    use Arch::{Sm70, Sm80};
+    let t = &limits(arch).timing;
+    const SINGLE: &str = "A·(1/B)";
+    // The reciprocal is rounded, and the product: 2^-24 + 2^-24 of f32, of others likewise.
+    let (f, d, h, b) = (ErrorBound::f32_ulps(1.0), ErrorBound::f64_ulps(1.0), ErrorBound::f16_ulps(1.0), ErrorBound::bf16_ulps(1.0));
+    let atoms = [
+        ("div.pow2.f32",     "div.literal.f32",    Sm70, F,  "{D} = __fmul_rn({A}, {B.reciprocal});",                     t.f32_lanes,  f, PTX),
+        ("div.pow2.f64",     "div.literal.f64",    Sm70, D,  "{D} = __dmul_rn({A}, {B.reciprocal});",                     t.f64_lanes,  d, PTX),
+        ("div.pow2.f16",     "div.literal.f16",    Sm70, H,  "{D} = __hmul_rn({A}, {B.reciprocal});",                     t.f16_lanes,  h, PTX_HALF),
+        ("div.pow2.f16x2",   "div.literal.f16x2",  Sm70, H2, "{D} = __hmul2_rn({A}, __half2half2({B.reciprocal}));",      t.f16_lanes,  h, PTX_HALF),
+        ("div.pow2.bf16",    "div.literal.bf16",   Sm80, B,  "{D} = __hmul_rn({A}, {B.reciprocal});",                     t.bf16_lanes, b, PTX_HALF),
+        ("div.pow2.bf16x2",  "div.literal.bf16x2", Sm80, B2, "{D} = __hmul2_rn({A}, __bfloat162bfloat162({B.reciprocal}));", t.bf16_lanes, b, PTX_HALF),
+    ];
+    atoms.into_iter().flat_map(move |(exact, any, first, ty, cuda, lanes, bound, cite)| {
+        let of = |name, divisor| {
+            let mut atom = binary_atom(name, first, Div, ty, cuda, t.pointwise(lanes, ty.1)).cite(cite);
+            atom.operands[1].divisor = Some(divisor);
+            atom
+        };
+        let any = of(any, Divisor::Any).sequence(SINGLE, "1 ulp: 1/B is rounded, and the product");
+        [of(exact, Divisor::PowerOfTwo), any.rounded(Rounding::Approximate(bound))]
+    })
 }
 
 #[rustfmt::skip] // One atom a line.
