@@ -233,3 +233,61 @@ fn instructions(arch: Arch) -> Vec<Atom> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::AtomTable;
+
+    /// Numbers of f32 of every magnitude, the same each time.
+    fn numbers(n: usize) -> impl Iterator<Item = f32> {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let next = move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            f32::from_bits((state >> 32) as u32)
+        };
+        std::iter::repeat_with(next).filter(|x| x.is_finite()).take(n)
+    }
+
+    #[test]
+    fn products_by_reciprocals_are_quotients_as_exact_as_is_stated() {
+        let table = AtomTable::new(Arch::Sm80);
+        let bound =
+            table.get("div.literal.f32").and_then(Atom::error_bound).expect("it states one");
+        let all: Vec<f32> = numbers(400_000).collect();
+        let (mut any, mut powers) = (0, 0);
+        for pair in all.chunks_exact(2) {
+            let (x, by) = (pair[0], pair[1]);
+            let exact = f64::from(x) / f64::from(by);
+            let product = x * ((1.0 / f64::from(by)) as f32);
+            if Divisor::Any.allows(f64::from(by), F32) && product.is_finite() {
+                let error = (f64::from(product) - exact).abs();
+                // A subnormal operand is as exact as any other here, and so is a subnormal result.
+                assert!(error <= bound.at(f64::from(x), exact), "{x:e} / {by:e}: {error:e}");
+                any += 1;
+            }
+            let power = f32::from_bits(by.to_bits() & 0xff80_0000);
+            if Divisor::PowerOfTwo.allows(f64::from(power), F32) {
+                let product = x * ((1.0 / f64::from(power)) as f32);
+                assert_eq!(product.to_bits(), (x / power).to_bits(), "{x:e} / {power:e}");
+                powers += 1;
+            }
+        }
+        assert!(any > 100_000 && powers > 100_000, "{any} {powers}");
+    }
+
+    #[test]
+    fn divisors_have_normal_reciprocals() {
+        let allows = |d: Divisor, n: f64, s| d.allows(n, s);
+        assert!(allows(Divisor::PowerOfTwo, 8.0, F32) && allows(Divisor::PowerOfTwo, -0.25, F16));
+        for n in [0.0, 3.0, f64::NAN, f64::INFINITY, 2f64.powi(127), 2f64.powi(-127)] {
+            assert!(!allows(Divisor::PowerOfTwo, n, F32), "{n}");
+        }
+        assert!(allows(Divisor::Any, 3.0, F32) && allows(Divisor::Any, 1e-300, F64));
+        for (n, scalar) in [(0.0, F32), (1e39, F32), (20_000.0, F16), (1e-5, F16), (3.0, I32)] {
+            assert!(!allows(Divisor::Any, n, scalar), "{n}");
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! Transcendental functions: instructions that approximate, library functions, and idioms for
 //! activations. Every atom states its error, from which the bounds of comparisons follow.
 //!
-//! Instructions are those that keep subnormal numbers, where there is such a variant. "Ulp" in an atom's
+//! Instructions are those that keep subnormal numbers, where there is such a variant, save those named `ftz`: what keeps them in
+//! `ex2.approx` are three more instructions. "Ulp" in an atom's
 //! error are ulps of its type; see [`crate::bound`]. Errors of library functions are those of the CUDA
 //! C++ Programming Guide, found by tests of NVIDIA. Errors of idioms follow from those of their parts:
 //! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, one rounding of the
@@ -16,7 +17,7 @@
 //! 2^16 operands of every magnitude of one of f32 or f64 (`carbyne atoms verify`, `docs/atoms_h100.md`).
 
 use crate::arch::Arch;
-use crate::atom::{Atom, Rounding};
+use crate::atom::{Atom, Cost, Rounding};
 use crate::bound::{BF16_ULP, ErrorBound, F16_ULP, F32_NORMAL, F32_ULP};
 use crate::limits::limits;
 use crate::unary::{B, B2, D, F, H, H2, Type, unary_atom};
@@ -62,7 +63,7 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     // The PTX ISA says 2^-8, which two of the 2^16 operands exceed on an H100: by 3e-7 at |x| = 0.74609375.
     let tanhb = absolute(3.907e-3);
     let atoms = [
-        ("exp2.approx.f32",    Sm70, Exp2,  F,  one, "ex2.approx.f32 {D}, {S};",           ErrorBound::f32_ulps(2.0), EX2),
+        ("exp2.approx.ftz.f32", Sm70, Exp2, F,  one, "ex2.approx.ftz.f32 {D}, {S};",       ErrorBound::f32_ulps(2.0).plus(F32_NORMAL), EX2),
         ("sqrt.approx.f32",    Sm70, Sqrt,  F,  one, "sqrt.approx.f32 {D}, {S};",          ErrorBound::f32_ulps(1.0), SQRT),
         ("rsqrt.approx.f32",   Sm70, Rsqrt, F,  one, "rsqrt.approx.f32 {D}, {S};",         relative(1.072 * F32_ULP), RSQRT),
         ("rcp.approx.f32",     Sm70, Rcp,   F,  one, "rcp.approx.f32 {D}, {S};",           ErrorBound::f32_ulps(1.0), RCP),
@@ -85,6 +86,21 @@ fn instructions(arch: Arch) -> Vec<Atom> {
                 .cite(cite)
         })
         .collect();
+    // A comparison and two products, by which results become subnormal numbers.
+    let scaled = Cost { issue_cycles: t.pointwise(one, 1).issue_cycles + 3.0, ..t.chain(one, 1, 2) };
+    atoms.push(
+        unary_atom("exp2.approx.f32", Sm70, Exp2, F, scaled)
+            .ptx_scalar("ex2.approx.f32 {D}, {S};")
+            .rounded(Rounding::Approximate(ErrorBound::f32_ulps(2.0)))
+            .cite(EX2),
+    );
+    atoms.push(
+        unary_atom("exp.approx.ftz.f32", Sm70, Exp, F, t.pointwise(one, 1))
+            .ptx_scalar("mul.f32 {D}, {S}, 0f3FB8AA3B; ex2.approx.ftz.f32 {D}, {D};")
+            .sequence("ex2.approx.ftz(S/ln 2)", "2 + 1.173·|S| ulp")
+            .rounded(Rounding::Approximate(ErrorBound::f32_ulps(2.0).sloped(1.173).plus(F32_NORMAL)))
+            .cite(EX2),
+    );
     atoms.push(
         unary_atom("sigmoid.tanh.f32", Sm75, Sigmoid, F, t.chain(one, 1, 2))
             .ptx_scalar("mul.f32 {D}, {S}, 0f3F000000; tanh.approx.f32 {D}, {D}; fma.rn.f32 {D}, {D}, 0f3F000000, 0f3F000000;")
@@ -135,7 +151,7 @@ fn singles() -> Vec<Sequence> {
     let (f, d) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps);
     vec![
         ("exp.f32",        Sm70, Exp,   F, 2,  "{D} = expf({S});",   ("2^(S/ln 2), the argument in two parts", "2 ulp", f(2.0)), LIBRARY),
-        ("exp.approx.f32", Sm70, Exp,   F, 1,  "{D} = __expf({S});", ("ex2.approx(S/ln 2)", "2 + 1.173·|S| ulp", f(2.0).sloped(1.173).plus(F32_NORMAL)), INTRINSIC),
+        ("exp.approx.f32", Sm70, Exp,   F, 2,  "{D} = __expf({S});", ("ex2.approx(S/ln 2)", "2 + 1.173·|S| ulp", f(2.0).sloped(1.173).plus(F32_NORMAL)), INTRINSIC),
         ("exp2.f32",       Sm70, Exp2,  F, 2,  "{D} = exp2f({S});",  ("ex2.approx, scaled for small results", "2 ulp", f(2.0)), LIBRARY),
         ("log.f32",        Sm70, Log,   F, 3,  "{D} = logf({S});",   ("a polynomial of the significand, and the exponent", "1 ulp", f(1.0)), LIBRARY),
         ("log.approx.f32", Sm70, Log,   F, 1,  "{D} = __logf({S});", ("lg2.approx(S)·ln 2", "2^-21.41 for S in [0.5, 2], else 3 ulp", f(3.0).plus(3.59e-7)), INTRINSIC),

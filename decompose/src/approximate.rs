@@ -6,6 +6,7 @@
 //! - Where x = c·z, or z / c, x is left out: exp2(z·(c·L) − y·L). What else reads x are maxima and minima, for which max(c·z) = c·max(z),
 //!   exactly and rounding included, and selections between x and −inf, which z takes the place of.
 //! - x / y, where each element of y divides several, becomes x·(1/y).
+//! - 1 / y becomes the reciprocal of y, which is rounded alike.
 //!
 //! Law: the results are the same, rounding aside. Of x and y the error of the exponential is at most 2⁻²³·(|x| + 1.5·|y|) relative,
 //! and that of exp2; −inf stays what it is, and −inf − −inf no number. A quotient takes subnormal divisors for zeros, as instructions
@@ -58,8 +59,8 @@ pub(crate) fn apply(tree: &Module, p: &Program, names: &mut Names) -> Option<Mod
         return None;
     }
     let mut tree = tree.clone();
-    let (specs, gone) = (p.specs_by_node(), BTreeMap::new());
-    let mut by = Change { p, changes, names, specs, gone };
+    let (specs, gone, said) = (p.specs_by_node(), BTreeMap::new(), vec![]);
+    let mut by = Change { p, changes, names, specs, gone, said };
     tree.items = visit::rewrite(tree.items, &mut by);
     Some(tree)
 }
@@ -77,6 +78,8 @@ enum Become {
     Then(SpecId),
     /// A product with the reciprocal of its second operand.
     Product,
+    /// The reciprocal of its second operand, which is what it is.
+    Reciprocal,
     /// The same, of other operands.
     Same,
 }
@@ -120,6 +123,8 @@ impl Finder<'_> {
         for &id in &all {
             if self.is_quotient_of_rows(id) {
                 self.out.insert(id, (Become::Product, None));
+            } else if self.is_reciprocal(id) {
+                self.out.insert(id, (Become::Reciprocal, None));
             }
         }
         if all.iter().any(|id| self.has_large(*id)) {
@@ -178,6 +183,14 @@ impl Finder<'_> {
         let spec = self.spec(id);
         let Some(Operand::Tensor(t)) = spec.inputs.get(input) else { return None };
         Some((ops::extents(self.p, *t)?, ops::extents(self.p, *spec.outputs.first()?)?))
+    }
+
+    fn is_reciprocal(&self, id: SpecId) -> bool {
+        let one = |o: &Operand| *o == Operand::Number(1.0);
+        let spec = self.spec(id);
+        let div = spec.kind == SpecKind::Binary(BinaryOp::Div);
+        let full = || self.shapes(id, 1).is_some_and(|(own, all)| own == all);
+        div && spec.inputs.first().is_some_and(one) && self.is_plain(id) && full()
     }
 
     fn is_quotient_of_rows(&self, id: SpecId) -> bool {
@@ -323,6 +336,8 @@ struct Change<'a> {
     specs: HashMap<NodeKey, SpecId>,
     /// Those that were left out.
     gone: BTreeMap<SpecId, Spec>,
+    /// What stood above them, for the next statement that is changed.
+    said: Vec<String>,
 }
 
 impl Rewriter for Change<'_> {
@@ -341,6 +356,10 @@ impl Rewriter for Change<'_> {
             *own = Written::View(view);
         }
         let (mut before, mut after) = (vec![], vec![]);
+        if !matches!(change, Become::Nothing) {
+            let said = std::mem::take(&mut self.said);
+            stmt.leading.splice(0..0, said);
+        }
         match change {
             Become::Power => spec.kind = SpecKind::Unary(UnaryOp::Exp2),
             Become::Exponent(by) => before = self.exponent(id, spec, by).unwrap_or_default(),
@@ -348,7 +367,12 @@ impl Rewriter for Change<'_> {
             Become::Then(scale) => after.extend(self.then(spec, scale)),
             Become::Nothing => {
                 self.gone.insert(id, spec.clone());
+                self.said.append(&mut stmt.leading);
                 return;
+            }
+            Become::Reciprocal => {
+                spec.kind = SpecKind::Unary(UnaryOp::Rcp);
+                spec.inputs.remove(0);
             }
             Become::Same => {}
         }
