@@ -234,7 +234,8 @@ impl Finder<'_> {
     fn scale(&self, sub: SpecId) -> Option<SpecId> {
         let mut at = self.only(sub, 0)?;
         while let Some(input) = self.selected(at) {
-            at = self.only(at, input)?;
+            let from = self.only(at, input)?;
+            at = self.before(from, at).then_some(from)?;
         }
         self.factor(at).map(|_| at)
     }
@@ -242,11 +243,21 @@ impl Finder<'_> {
     /// Which input a selection takes where it does not take −inf.
     fn selected(&self, id: SpecId) -> Option<usize> {
         let spec = self.spec(id);
-        let none = |i: usize| matches!(spec.inputs.get(i), Some(Operand::Number(n)) if *n == f64::NEG_INFINITY);
+        let none = |o: &Operand| matches!(o, Operand::Number(n) if *n == f64::NEG_INFINITY);
+        // A literal is filled into registers first.
+        let filled = |i: usize| {
+            self.only(id, i).is_some_and(|of| {
+                let of = self.spec(of);
+                of.kind == SpecKind::Init && of.inputs.iter().all(none)
+            })
+        };
         if spec.kind != SpecKind::Select || !self.is_plain(id) {
             return None;
         }
-        [(1, 2), (2, 1)].into_iter().find(|(_, other)| none(*other)).map(|(own, _)| own)
+        [(1, 2), (2, 1)]
+            .into_iter()
+            .find(|(_, other)| spec.inputs.get(*other).is_some_and(none) || filled(*other))
+            .map(|(own, _)| own)
     }
 
     /// By what a spec multiplies, and which of its inputs; none where it does not do that by a positive constant.

@@ -71,7 +71,7 @@ fn refusal(
         [] => shared.to_owned(),
         all => {
             let names: Vec<String> = all.iter().map(|a| format!("`{}`", a.name)).collect();
-            format!("take {}, which does not, or {shared}", names.join(" or "))
+            format!("take {}, without a call, or {shared}", names.join(" or "))
         }
     };
     Diagnostic::new(Code::Calls, p.specs[id].span, message)
@@ -80,11 +80,17 @@ fn refusal(
         .help(help)
 }
 
-/// The atoms of the same operation and types that do not call, the most exact first.
+/// The atoms of the same operation and types that do not call: those first whose error is stated for all operands, and of these the
+/// most exact.
 fn without_call<'t>(atom: &Atom, table: &'t AtomTable) -> Vec<&'t Atom> {
     let mut all: Vec<&Atom> = table.atoms().iter().filter(|a| !a.calls && alike(a, atom)).collect();
     all.retain(|a| !a.divides_by_literal());
-    all.sort_by(|a, b| error(a).total_cmp(&error(b)));
+    let partial = |a: &Atom| a.error_bound().is_some_and(|bound| bound.of_results().is_none());
+    all.sort_by(|a, b| {
+        (partial(a), error(a))
+            .partial_cmp(&(partial(b), error(b)))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
     all
 }
 
