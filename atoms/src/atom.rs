@@ -28,7 +28,7 @@ use std::fmt;
 
 pub use crate::bound::ErrorBound;
 pub use crate::number::{AtomNumber, NumberForm};
-pub use crate::operand::{Addressing, AsmClass, AtomOperand, Elem, OperandAccess};
+pub use crate::operand::{Addressing, AsmClass, AtomOperand, Divisor, Elem, OperandAccess};
 
 /// One instruction variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +60,11 @@ pub struct Atom {
     /// Of a product, a sum or a difference: whether the CUDA compiler may make one fused multiply-add of a product and what
     /// adds it up, which leaves out the rounding of the product.
     pub contracts: bool,
+    /// Whether ptxas makes a subroutine of a part of its text, such as the slow path of a division, so that the kernel has a
+    /// call (`CALL.REL.NOINC`). Found by disassembly of each atom's probe, compiled by NVRTC 12.9 for sm_80 and sm_90a. Behind such a call
+    /// the registers of a factor of `wgmma` are taken for free: an atom that calls must not stand beside one of
+    /// [`Atom::keeps_factor`].
+    pub calls: bool,
     /// What it costs on the table's architecture.
     pub cost: Cost,
     /// How it is written.
@@ -109,6 +114,19 @@ impl Atom {
         self.op.spec_kind().into_iter().chain(set)
     }
 
+    /// Whether it is a MatMul that goes on behind the statement and reads its first factor from registers: ptxas (CUDA 12.9 and 13.0)
+    /// gives these registers to others behind a call, so that the next product reads what is no factor.
+    pub fn keeps_factor(&self) -> bool {
+        matches!(self.op, AtomOp::MatMul { .. })
+            && self.visibility != Visibility::Immediate
+            && self.operands.first().is_some_and(|a| a.allows(Memory::Rf))
+    }
+
+    /// Whether it takes a literal, by whose reciprocal it multiplies.
+    pub fn divides_by_literal(&self) -> bool {
+        self.operands.iter().any(|o| o.divisor.is_some())
+    }
+
     /// Operands that are read, those also written included.
     pub fn reads(&self) -> impl Iterator<Item = &AtomOperand> {
         self.operands.iter().filter(|o| o.access != OperandAccess::Write)
@@ -147,8 +165,8 @@ impl Atom {
                 | UnaryOp::Sigmoid
                 | UnaryOp::Silu
                 | UnaryOp::Gelu,
-            )
-            | AtomOp::Binary(BinaryOp::Div) => Unit::Special,
+            ) => Unit::Special,
+            AtomOp::Binary(BinaryOp::Div) if !self.divides_by_literal() => Unit::Special,
             _ if self.touches_memory() => Unit::Memory,
             _ => Unit::Issue,
         }

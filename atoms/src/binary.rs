@@ -6,6 +6,7 @@
 //! −0, which rounds the same result. Of a NaN and a number, min and max give the number, minimum and maximum the NaN.
 //! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
 //! rounded once more: within 1 ulp.
+//! A quotient by a literal is a product by its reciprocal, which is the quotient where that is a power of two.
 //! Integers wrap: additions and products are of unsigned numbers. Quotients of integers round toward zero; where B is 0
 //! all bits are ones, and the quotient of the least number by -1 is itself: PTX leaves both open, so selections say it.
 
@@ -14,6 +15,7 @@ use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
 use crate::bound::ErrorBound;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::{Timing, limits};
+use crate::operand::Divisor;
 use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Maximum, Min, Minimum, Mul, Sub};
 use carbyne_ir::scalar::Scalar::{self, Bf16, F16, F32, F64, I32, I64, U32, U64};
 
@@ -86,9 +88,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let mut atoms = instructions(arch);
     // Quotients are sequences: of a reciprocal and corrections.
     let quotients = [
-        ("div.f32",        Sm70, F,  8, "{D} = __fdiv_rn({A}, {B});",   None,                            "A/B, rounded once", "none", PTX),
         ("div.approx.f32", Sm70, F,  2, "{D} = __fdividef({A}, {B});",  Some(FAST), "A·(1/B)", "2 ulp where 2^-126 <= |B| <= 2^126; beyond, 0 or NaN", FAST_DIV),
-        ("div.f64",        Sm70, D,  8, "{D} = __ddiv_rn({A}, {B});",   None,                            "A/B, rounded once", "none", PTX),
         ("div.f16",        Sm70, H,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
         ("div.f16x2",      Sm70, H2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
         ("div.bf16",       Sm80, B,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
@@ -96,9 +96,16 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("div.u32",        Sm70, N,  20, "{D} = {B} == 0u ? 0xffffffffu : {A} / {B};", None,             "a reciprocal in f32, corrected; a selection", "none", INT_DIV),
         ("div.bf16x2",     Sm80, B2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
     ];
+    let calling = [
+        ("div.f32", F,  8, "{D} = __fdiv_rn({A}, {B});", t.f32_lanes),
+        ("div.f64", D,  8, "{D} = __ddiv_rn({A}, {B});", t.f64_lanes),
+    ];
+    atoms.extend(calling.into_iter().map(|(name, ty, n, cuda, lanes)| {
+        binary_atom(name, Sm70, Div, ty, cuda, t.chain(lanes, ty.1, n)).sequence("A/B, rounded once", "none").calling().cite(PTX)
+    }));
+    atoms.extend(by_literals(arch));
     atoms.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
-        let lanes = if ty.0 == F64 { t.f64_lanes } else { t.f32_lanes };
-        let atom = binary_atom(name, first, Div, ty, cuda, t.chain(lanes, ty.1, n)).sequence(formula, error).cite(cite);
+        let atom = binary_atom(name, first, Div, ty, cuda, t.chain(t.f32_lanes, ty.1, n)).sequence(formula, error).cite(cite);
         match bound {
             Some(bound) => atom.rounded(Rounding::Approximate(bound)),
             None => atom,
@@ -189,6 +196,33 @@ const KEPT: [(&str, BinaryOp, Type, i64, &str); 6] = [
     ("max.NaN.f16.selected", Maximum, H, 6, "{D} = __hisnan({A}) || __hisnan({B}) ? __hadd_rn({A}, {B}) : __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));"),
 ];
 
+/// Quotients by literals: products by reciprocals that are computed at compile time.
+#[rustfmt::skip] // One atom a line.
+fn by_literals(arch: Arch) -> impl Iterator<Item = Atom> {
+    use Arch::{Sm70, Sm80};
+    let t = &limits(arch).timing;
+    const SINGLE: &str = "A·(1/B)";
+    // The reciprocal is rounded, and the product: 2^-24 + 2^-24 of f32, of others likewise.
+    let (f, d, h, b) = (ErrorBound::f32_ulps(1.0), ErrorBound::f64_ulps(1.0), ErrorBound::f16_ulps(1.0), ErrorBound::bf16_ulps(1.0));
+    let atoms = [
+        ("div.pow2.f32",     "div.literal.f32",    Sm70, F,  "{D} = __fmul_rn({A}, {B.reciprocal});",                     t.f32_lanes,  f, PTX),
+        ("div.pow2.f64",     "div.literal.f64",    Sm70, D,  "{D} = __dmul_rn({A}, {B.reciprocal});",                     t.f64_lanes,  d, PTX),
+        ("div.pow2.f16",     "div.literal.f16",    Sm70, H,  "{D} = __hmul_rn({A}, {B.reciprocal});",                     t.f16_lanes,  h, PTX_HALF),
+        ("div.pow2.f16x2",   "div.literal.f16x2",  Sm70, H2, "{D} = __hmul2_rn({A}, __half2half2({B.reciprocal}));",      t.f16_lanes,  h, PTX_HALF),
+        ("div.pow2.bf16",    "div.literal.bf16",   Sm80, B,  "{D} = __hmul_rn({A}, {B.reciprocal});",                     t.bf16_lanes, b, PTX_HALF),
+        ("div.pow2.bf16x2",  "div.literal.bf16x2", Sm80, B2, "{D} = __hmul2_rn({A}, __bfloat162bfloat162({B.reciprocal}));", t.bf16_lanes, b, PTX_HALF),
+    ];
+    atoms.into_iter().flat_map(move |(exact, any, first, ty, cuda, lanes, bound, cite)| {
+        let of = |name, divisor| {
+            let mut atom = binary_atom(name, first, Div, ty, cuda, t.pointwise(lanes, ty.1)).cite(cite);
+            atom.operands[1].divisor = Some(divisor);
+            atom
+        };
+        let any = of(any, Divisor::Any).sequence(SINGLE, "1 ulp: 1/B is rounded, and the product");
+        [of(exact, Divisor::PowerOfTwo), any.rounded(Rounding::Approximate(bound))]
+    })
+}
+
 #[rustfmt::skip] // One atom a line.
 fn instructions(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
@@ -246,4 +280,62 @@ fn instructions(arch: Arch) -> Vec<Atom> {
             binary_atom(name, first, op, ty, cuda, t.pointwise(lanes, ty.1)).cite(cite)
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::AtomTable;
+
+    /// Numbers of f32 of every magnitude, the same each time.
+    fn numbers(n: usize) -> impl Iterator<Item = f32> {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let next = move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            f32::from_bits((state >> 32) as u32)
+        };
+        std::iter::repeat_with(next).filter(|x| x.is_finite()).take(n)
+    }
+
+    #[test]
+    fn products_by_reciprocals_are_quotients_as_exact_as_is_stated() {
+        let table = AtomTable::new(Arch::Sm80);
+        let bound =
+            table.get("div.literal.f32").and_then(Atom::error_bound).expect("it states one");
+        let all: Vec<f32> = numbers(400_000).collect();
+        let (mut any, mut powers) = (0, 0);
+        for pair in all.chunks_exact(2) {
+            let (x, by) = (pair[0], pair[1]);
+            let exact = f64::from(x) / f64::from(by);
+            let product = x * ((1.0 / f64::from(by)) as f32);
+            if Divisor::Any.allows(f64::from(by), F32) && product.is_finite() {
+                let error = (f64::from(product) - exact).abs();
+                // A subnormal operand is as exact as any other here, and so is a subnormal result.
+                assert!(error <= bound.at(f64::from(x), exact), "{x:e} / {by:e}: {error:e}");
+                any += 1;
+            }
+            let power = f32::from_bits(by.to_bits() & 0xff80_0000);
+            if Divisor::PowerOfTwo.allows(f64::from(power), F32) {
+                let product = x * ((1.0 / f64::from(power)) as f32);
+                assert_eq!(product.to_bits(), (x / power).to_bits(), "{x:e} / {power:e}");
+                powers += 1;
+            }
+        }
+        assert!(any > 100_000 && powers > 100_000, "{any} {powers}");
+    }
+
+    #[test]
+    fn divisors_have_normal_reciprocals() {
+        let allows = |d: Divisor, n: f64, s| d.allows(n, s);
+        assert!(allows(Divisor::PowerOfTwo, 8.0, F32) && allows(Divisor::PowerOfTwo, -0.25, F16));
+        for n in [0.0, 3.0, f64::NAN, f64::INFINITY, 2f64.powi(127), 2f64.powi(-127)] {
+            assert!(!allows(Divisor::PowerOfTwo, n, F32), "{n}");
+        }
+        assert!(allows(Divisor::Any, 3.0, F32) && allows(Divisor::Any, 1e-300, F64));
+        for (n, scalar) in [(0.0, F32), (1e39, F32), (20_000.0, F16), (1e-5, F16), (3.0, I32)] {
+            assert!(!allows(Divisor::Any, n, scalar), "{n}");
+        }
+    }
 }

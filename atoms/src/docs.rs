@@ -188,6 +188,9 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     if atom.contracts {
         page.push_str("The CUDA compiler may make one fused multiply-add of a product and the sum or difference that alone reads it.\n");
     }
+    if atoms.iter().any(|(_, atom)| atom.calls) {
+        page.push_str("ptxas makes a call of a part of it, beside which no `wgmma` keeps a factor in registers.\n");
+    }
     if let Some(bound) = atom.error_bound() {
         let _ = writeln!(page, "Of an exact result y it is no farther than {bound}.");
     }
@@ -237,6 +240,10 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
              end of the tensor its elements one by one. `{{{name}.array}}` is the array that holds it, `{{{name}.at}}` its index there, and \
              `{{{name}.before}}` how many elements before it the first vector begins.\n"
         );
+    }
+    for (name, divisor) in atom.operands.iter().filter_map(|o| Some((o.name, o.divisor?))) {
+        let _ =
+            writeln!(page, "{name} is {divisor}, `{{{name}.reciprocal}}` that, rounded once.\n");
     }
     page.push_str("| architecture | issue | completion | rate per SM and cycle | source |\n");
     page.push_str("| --- | --- | --- | --- | --- |\n");

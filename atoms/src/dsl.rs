@@ -54,6 +54,7 @@ pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> 
         handover: None,
         sets: false,
         contracts: false,
+        calls: false,
         cost,
         template: Template::Cuda(""),
         kind: AtomKind::Instruction,
@@ -152,6 +153,16 @@ impl Atom {
         self
     }
 
+    /// ptxas makes a subroutine of a part of its text.
+    pub(crate) fn calling(self) -> Self {
+        Atom { calls: true, ..self }
+    }
+
+    /// The same of an instruction where there is no unit for it.
+    pub(crate) fn calling_where_emulated(self) -> Self {
+        Atom { calls: self.cost.emulated, ..self }
+    }
+
     pub(crate) fn sequence(mut self, formula: &'static str, error: &'static str) -> Self {
         self.kind = AtomKind::Sequence { formula, error };
         self
@@ -198,6 +209,7 @@ fn operand(access: OperandAccess, (name, elem, memory, tile, tv): OperandParts<'
         around: 0,
         register_bits: 1,
         cxx: None,
+        divisor: None,
     };
     if memory.iter().any(|m| *m != Memory::Rf) {
         operand.align = operand.bytes_per_thread();

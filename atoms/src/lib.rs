@@ -58,7 +58,7 @@ mod wgmma;
 pub use arch::{Arch, ArchReq, UnknownArch};
 pub use atom::{
     Addressing, AsmClass, Atom, AtomKind, AtomNumber, AtomOp, AtomOperand, BarrierScope, Cost,
-    Elem, ErrorBound, Extent, Handover, NumberForm, OperandAccess, Rate, Rounding, Unit,
+    Divisor, Elem, ErrorBound, Extent, Handover, NumberForm, OperandAccess, Rate, Rounding, Unit,
     Visibility,
 };
 pub use banks::{BANKS, Banks, SECTOR_BYTES};

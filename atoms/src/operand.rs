@@ -36,6 +36,63 @@ pub struct AtomOperand {
     /// The C++ type through which a CUDA template accesses the operand's values of one thread
     /// together: `uint4`, `__half2`. None where the template is PTX.
     pub cxx: Option<&'static str>,
+    /// Of an operand that a literal must fill, which literals do. All values of a thread are that number.
+    pub divisor: Option<Divisor>,
+}
+
+/// Literals by whose reciprocals, computed at compile time, an atom multiplies.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Divisor {
+    /// Powers of two: the product is the quotient, rounded as that is.
+    PowerOfTwo,
+    /// Any number.
+    Any,
+}
+
+impl Divisor {
+    /// Whether `n` is one, and it and its reciprocal are normal numbers of the type.
+    #[must_use]
+    pub fn allows(self, n: f64, scalar: Scalar) -> bool {
+        // The exponents of normal numbers whose reciprocals are normal.
+        let most = match scalar {
+            Scalar::F64 => 1022,
+            Scalar::F32 | Scalar::Bf16 => 126,
+            Scalar::F16 => 14,
+            Scalar::Tf32
+            | Scalar::E4m3
+            | Scalar::E5m2
+            | Scalar::I64
+            | Scalar::I32
+            | Scalar::I16
+            | Scalar::I8
+            | Scalar::I4
+            | Scalar::I2
+            | Scalar::I1
+            | Scalar::U64
+            | Scalar::U32
+            | Scalar::U16
+            | Scalar::U8
+            | Scalar::U4
+            | Scalar::U2
+            | Scalar::U1
+            | Scalar::Bool
+            | Scalar::Mbarrier => return false,
+        };
+        let largest = f64::from_bits((1023 + most) << 52);
+        let normal = (1.0 / largest..=largest).contains(&n.abs());
+        let significand = n.to_bits() & ((1 << 52) - 1);
+        normal && (self == Divisor::Any || significand == 0)
+    }
+}
+
+impl fmt::Display for Divisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Divisor::PowerOfTwo => "a literal that is a power of two",
+            Divisor::Any => "a literal",
+        })?;
+        f.write_str(" with a normal reciprocal")
+    }
 }
 
 impl AtomOperand {

@@ -1,7 +1,8 @@
 //! Transcendental functions: instructions that approximate, library functions, and idioms for
 //! activations. Every atom states its error, from which the bounds of comparisons follow.
 //!
-//! Instructions are those that keep subnormal numbers, where there is such a variant. "Ulp" in an atom's
+//! Instructions are those that keep subnormal numbers, where there is such a variant, save those named `ftz`: what keeps them in
+//! `ex2.approx` are three more instructions. "Ulp" in an atom's
 //! error are ulps of its type; see [`crate::bound`]. Errors of library functions are those of the CUDA
 //! C++ Programming Guide, found by tests of NVIDIA. Errors of idioms follow from those of their parts:
 //! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, one rounding of the
@@ -16,7 +17,7 @@
 //! 2^16 operands of every magnitude of one of f32 or f64 (`carbyne atoms verify`, `docs/atoms_h100.md`).
 
 use crate::arch::Arch;
-use crate::atom::{Atom, Rounding};
+use crate::atom::{Atom, Cost, Rounding};
 use crate::bound::{BF16_ULP, ErrorBound, F16_ULP, F32_NORMAL, F32_ULP};
 use crate::limits::limits;
 use crate::unary::{B, B2, D, F, H, H2, Type, unary_atom};
@@ -62,7 +63,7 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     // The PTX ISA says 2^-8, which two of the 2^16 operands exceed on an H100: by 3e-7 at |x| = 0.74609375.
     let tanhb = absolute(3.907e-3);
     let atoms = [
-        ("exp2.approx.f32",    Sm70, Exp2,  F,  one, "ex2.approx.f32 {D}, {S};",           ErrorBound::f32_ulps(2.0), EX2),
+        ("exp2.approx.ftz.f32", Sm70, Exp2, F,  one, "ex2.approx.ftz.f32 {D}, {S};",       ErrorBound::f32_ulps(2.0).plus(F32_NORMAL), EX2),
         ("sqrt.approx.f32",    Sm70, Sqrt,  F,  one, "sqrt.approx.f32 {D}, {S};",          ErrorBound::f32_ulps(1.0), SQRT),
         ("rsqrt.approx.f32",   Sm70, Rsqrt, F,  one, "rsqrt.approx.f32 {D}, {S};",         relative(1.072 * F32_ULP), RSQRT),
         ("rcp.approx.f32",     Sm70, Rcp,   F,  one, "rcp.approx.f32 {D}, {S};",           ErrorBound::f32_ulps(1.0), RCP),
@@ -85,6 +86,21 @@ fn instructions(arch: Arch) -> Vec<Atom> {
                 .cite(cite)
         })
         .collect();
+    // A comparison and two products, by which results become subnormal numbers.
+    let scaled = Cost { issue_cycles: t.pointwise(one, 1).issue_cycles + 3.0, ..t.chain(one, 1, 2) };
+    atoms.push(
+        unary_atom("exp2.approx.f32", Sm70, Exp2, F, scaled)
+            .ptx_scalar("ex2.approx.f32 {D}, {S};")
+            .rounded(Rounding::Approximate(ErrorBound::f32_ulps(2.0)))
+            .cite(EX2),
+    );
+    atoms.push(
+        unary_atom("exp.approx.ftz.f32", Sm70, Exp, F, t.pointwise(one, 1))
+            .ptx_scalar("mul.f32 {D}, {S}, 0f3FB8AA3B; ex2.approx.ftz.f32 {D}, {D};")
+            .sequence("ex2.approx.ftz(S/ln 2)", "2 + 1.173·|S| ulp")
+            .rounded(Rounding::Approximate(ErrorBound::f32_ulps(2.0).sloped(1.173).plus(F32_NORMAL)))
+            .cite(EX2),
+    );
     atoms.push(
         unary_atom("sigmoid.tanh.f32", Sm75, Sigmoid, F, t.chain(one, 1, 2))
             .ptx_scalar("mul.f32 {D}, {S}, 0f3F000000; tanh.approx.f32 {D}, {D}; fma.rn.f32 {D}, {D}, 0f3F000000, 0f3F000000;")
@@ -117,19 +133,16 @@ type Sequence = (
 
 fn sequences(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
-    singles()
-        .into_iter()
-        .chain(activations())
-        .chain(halves())
-        .map(|(name, first, op, ty, n, cuda, (formula, error, bound), cite)| {
-            let lanes = if ty.0 == F64 { t.f64_lanes } else { t.special_lanes };
-            unary_atom(name, first, op, ty, t.chain(lanes, ty.1, n * ty.1))
-                .cuda_through(cuda, ty.2)
-                .sequence(formula, error)
-                .rounded(Rounding::Approximate(bound))
-                .cite(cite)
-        })
-        .collect()
+    let atom = |(name, first, op, ty, n, cuda, (formula, error, bound), cite): Sequence| {
+        let lanes = if ty.0 == F64 { t.f64_lanes } else { t.special_lanes };
+        unary_atom(name, first, op, ty, t.chain(lanes, ty.1, n * ty.1))
+            .cuda_through(cuda, ty.2)
+            .sequence(formula, error)
+            .rounded(Rounding::Approximate(bound))
+            .cite(cite)
+    };
+    let all = singles().into_iter().chain(activations()).chain(halves()).map(atom);
+    all.chain(calling().into_iter().map(|of| atom(of).calling())).collect()
 }
 
 #[rustfmt::skip] // One atom a line.
@@ -138,7 +151,7 @@ fn singles() -> Vec<Sequence> {
     let (f, d) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps);
     vec![
         ("exp.f32",        Sm70, Exp,   F, 2,  "{D} = expf({S});",   ("2^(S/ln 2), the argument in two parts", "2 ulp", f(2.0)), LIBRARY),
-        ("exp.approx.f32", Sm70, Exp,   F, 1,  "{D} = __expf({S});", ("ex2.approx(S/ln 2)", "2 + 1.173·|S| ulp", f(2.0).sloped(1.173).plus(F32_NORMAL)), INTRINSIC),
+        ("exp.approx.f32", Sm70, Exp,   F, 2,  "{D} = __expf({S});", ("ex2.approx(S/ln 2)", "2 + 1.173·|S| ulp", f(2.0).sloped(1.173).plus(F32_NORMAL)), INTRINSIC),
         ("exp2.f32",       Sm70, Exp2,  F, 2,  "{D} = exp2f({S});",  ("ex2.approx, scaled for small results", "2 ulp", f(2.0)), LIBRARY),
         ("log.f32",        Sm70, Log,   F, 3,  "{D} = logf({S});",   ("a polynomial of the significand, and the exponent", "1 ulp", f(1.0)), LIBRARY),
         ("log.approx.f32", Sm70, Log,   F, 1,  "{D} = __logf({S});", ("lg2.approx(S)·ln 2", "2^-21.41 for S in [0.5, 2], else 3 ulp", f(3.0).plus(3.59e-7)), INTRINSIC),
@@ -147,7 +160,6 @@ fn singles() -> Vec<Sequence> {
         ("exp.f64",        Sm70, Exp,   D, 20, "{D} = exp({S});",    ("a polynomial of the reduced argument", "1 ulp", d(1.0)), LIBRARY),
         ("exp2.f64",       Sm70, Exp2,  D, 20, "{D} = exp2({S});",   ("a polynomial of the reduced argument", "1 ulp", d(1.0)), LIBRARY),
         ("log.f64",        Sm70, Log,   D, 30, "{D} = log({S});",    ("a polynomial of the significand, and the exponent", "1 ulp", d(1.0)), LIBRARY),
-        ("rsqrt.f64",      Sm70, Rsqrt, D, 12, "{D} = rsqrt({S});",  ("an approximation, corrected", "1 ulp", d(1.0)), LIBRARY),
         ("tanh.f64",       Sm70, Tanh,  D, 30, "{D} = tanh({S});",   ("a polynomial for small S, else 1 - 2/(exp(2S) + 1)", "2 ulp", d(2.0)), LIBRARY),
     ]
 }
@@ -156,23 +168,35 @@ fn singles() -> Vec<Sequence> {
 fn activations() -> Vec<Sequence> {
     use Arch::Sm70;
     let (f, d, h) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps, ErrorBound::f16_ulps);
-    // Of f64: at the end of the range the exponential overflows, and the result becomes 0.
-    let lost = 1024.0 * f64::MIN_POSITIVE;
     vec![
-        ("sigmoid.f32",        Sm70, Sigmoid, F, 4, "{D} = __frcp_rn(1.0f + expf(-{S}));",                   ("1/(1 + exp(-S))", "2 ulp of expf, a sum, a reciprocal", f(3.0).plus(F32_NORMAL)), LIBRARY),
+        ("sigmoid.full.f32",   Sm70, Sigmoid, F, 3, "{D} = __fdividef(1.0f, 1.0f + expf(-{S}));",            ("1/(1 + exp(-S))", "2 ulp of expf, a sum, 2 ulp of the quotient", f(5.0).plus(F32_NORMAL)), LIBRARY),
+        ("silu.full.f32",      Sm70, Silu,    F, 3, "{D} = __fdividef({S}, 1.0f + expf(-{S}));",             ("S/(1 + exp(-S))", "as of sigmoid.full.f32", f(5.0).plus(90.0 * F32_NORMAL)), LIBRARY),
         ("sigmoid.approx.f32", Sm70, Sigmoid, F, 2, "{D} = __fdividef(1.0f, 1.0f + __expf(-{S}));",          ("1/(1 + exp(-S))", "2 + 1.173·|S| ulp of __expf, a sum, 2 ulp of the quotient", f(5.0).sloped(1.173).plus(F32_NORMAL)), INTRINSIC),
-        ("silu.f32",           Sm70, Silu,    F, 4, "{D} = __fmul_rn({S}, __frcp_rn(1.0f + expf(-{S})));",   ("S/(1 + exp(-S))", "as of sigmoid.f32, and a product", f(4.0).plus(90.0 * F32_NORMAL)), LIBRARY),
         ("silu.approx.f32",    Sm70, Silu,    F, 2, "{D} = __fdividef({S}, 1.0f + __expf(-{S}));",           ("S/(1 + exp(-S))", "as of sigmoid.approx.f32", f(5.0).sloped(1.173).plus(90.0 * F32_NORMAL)), INTRINSIC),
         ("gelu.f32",           Sm70, Gelu,    F, 6, "{D} = __fmul_rn(0.5f * {S}, erfcf({S} * -0.70710678f));", ("S/2·erfc(-S/sqrt(2))", "4 ulp of erfcf, 14.3·|S| + 2 of its argument, 2 of the products", f(8.0).sloped(14.3).plus(F32_NORMAL)), LIBRARY),
         ("gelu.f64",           Sm70, Gelu,    D, 60, "{D} = __dmul_rn(0.5 * {S}, erfc({S} * -0.7071067811865476));", ("S/2·erfc(-S/sqrt(2))", "5 ulp of erfc, 38.5·|S| + 2 of its argument, 2 of the products", d(9.0).sloped(38.5).plus(f64::MIN_POSITIVE)), LIBRARY),
-        ("sigmoid.f64",        Sm70, Sigmoid, D, 30, "{D} = __drcp_rn(1.0 + exp(-{S}));",                    ("1/(1 + exp(-S))", "1 ulp of exp, a sum, a reciprocal", d(2.0).plus(lost)), LIBRARY),
-        ("silu.f64",           Sm70, Silu,    D, 32, "{D} = __dmul_rn({S}, __drcp_rn(1.0 + exp(-{S})));",    ("S/(1 + exp(-S))", "as of sigmoid.f64, and a product", d(3.0).plus(1024.0 * lost)), LIBRARY),
         ("sigmoid.f16",        Sm70, Sigmoid, H, 3, "{D} = __float2half_rn(__fdividef(1.0f, 1.0f + __expf(-__half2float({S}))));", ("1/(1 + exp(-S)) in f32", "1 ulp", h(1.0)), INTRINSIC),
         ("silu.f16",           Sm70, Silu,    H, 3, "{D} = __float2half_rn(__fdividef(__half2float({S}), 1.0f + __expf(-__half2float({S}))));", ("S/(1 + exp(-S)) in f32", "1 ulp", h(1.0)), INTRINSIC),
         ("gelu.f16",           Sm70, Gelu,    H, 7, "{D} = __float2half_rn(0.5f * __half2float({S}) * erfcf(__half2float({S}) * -0.70710678f));", ("S/2·erfc(-S/sqrt(2)) in f32", "1 ulp", h(1.0)), LIBRARY),
         ("sigmoid.bf16",       Arch::Sm80, Sigmoid, B, 3, "{D} = __float2bfloat16_rn(__fdividef(1.0f, 1.0f + __expf(-__bfloat162float({S}))));", ("1/(1 + exp(-S)) in f32", "1 ulp", ErrorBound::bf16_ulps(1.0)), INTRINSIC),
         ("silu.bf16",          Arch::Sm80, Silu,    B, 3, "{D} = __float2bfloat16_rn(__fdividef(__bfloat162float({S}), 1.0f + __expf(-__bfloat162float({S}))));", ("S/(1 + exp(-S)) in f32", "1 ulp", ErrorBound::bf16_ulps(1.0).plus(90.0 * F32_NORMAL)), INTRINSIC),
         ("gelu.bf16",          Arch::Sm80, Gelu,    B, 7, "{D} = __float2bfloat16_rn(0.5f * __bfloat162float({S}) * erfcf(__bfloat162float({S}) * -0.70710678f));", ("S/2·erfc(-S/sqrt(2)) in f32", "1 ulp", ErrorBound::bf16_ulps(1.0)), LIBRARY),
+    ]
+}
+
+/// Those of which ptxas makes a call.
+#[rustfmt::skip] // One atom a line.
+fn calling() -> Vec<Sequence> {
+    use Arch::Sm70;
+    let (f, d) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps);
+    // Of f64: at the end of the range the exponential overflows, and the result becomes 0.
+    let lost = 1024.0 * f64::MIN_POSITIVE;
+    vec![
+        ("rsqrt.f64",      Sm70, Rsqrt, D, 12, "{D} = rsqrt({S});",  ("an approximation, corrected", "1 ulp", d(1.0)), LIBRARY),
+        ("sigmoid.f32",        Sm70, Sigmoid, F, 4, "{D} = __frcp_rn(1.0f + expf(-{S}));",                   ("1/(1 + exp(-S))", "2 ulp of expf, a sum, a reciprocal", f(3.0).plus(F32_NORMAL)), LIBRARY),
+        ("silu.f32",           Sm70, Silu,    F, 4, "{D} = __fmul_rn({S}, __frcp_rn(1.0f + expf(-{S})));",   ("S/(1 + exp(-S))", "as of sigmoid.f32, and a product", f(4.0).plus(90.0 * F32_NORMAL)), LIBRARY),
+        ("sigmoid.f64",        Sm70, Sigmoid, D, 30, "{D} = __drcp_rn(1.0 + exp(-{S}));",                    ("1/(1 + exp(-S))", "1 ulp of exp, a sum, a reciprocal", d(2.0).plus(lost)), LIBRARY),
+        ("silu.f64",           Sm70, Silu,    D, 32, "{D} = __dmul_rn({S}, __drcp_rn(1.0 + exp(-{S})));",    ("S/(1 + exp(-S))", "as of sigmoid.f64, and a product", d(3.0).plus(1024.0 * lost)), LIBRARY),
     ]
 }
 

@@ -3,7 +3,8 @@
 //! Besides operands there are `{D.2}`, register 2 of operand D (the first is 0), `{A.major}`, the immediate of
 //! the major that operand A has (0 where it is K-major, 1 where it is MN-major), `{S.array}`, `{S.at}` and `{S.before}`, the array of an
 //! operand in memory, where in it the executing thread's first element is, and how far behind a multiple of as many bytes as are
-//! read around it ([`crate::AtomOperand::around`]), in elements of the operand's type, and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
+//! read around it ([`crate::AtomOperand::around`]), in elements of the operand's type, `{B.reciprocal}`, 1 divided by the literal that fills B,
+//! rounded once to its type, and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
 //!
 //! Invariant: single braces in a template delimit placeholders and nothing else; `{{` and `}}` are
 //! braces of the instruction text. A line break stands between instructions of a sequence.
@@ -42,6 +43,8 @@ pub enum Part<'a> {
     At(&'a str),
     /// How many elements the aligned vector that holds it begins before it.
     Before(&'a str),
+    /// The reciprocal of the literal that fills that operand.
+    Reciprocal(&'a str),
     /// 1 where the products are added to D, 0 where they replace it.
     Accumulate,
 }
@@ -54,6 +57,7 @@ impl<'a> Part<'a> {
             Some((operand, "array")) => Part::Array(operand),
             Some((operand, "at")) => Part::At(operand),
             Some((operand, "before")) => Part::Before(operand),
+            Some((operand, "reciprocal")) => Part::Reciprocal(operand),
             Some((operand, number)) => match number.parse() {
                 Ok(i) => Part::Register(operand, i),
                 Err(_) => Part::Operand(name),
@@ -106,7 +110,10 @@ impl Template {
     pub fn placeholders(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for part in self.parts() {
-            if let Part::Operand(name) | Part::Register(name, _) | Part::Array(name) = part
+            if let Part::Operand(name)
+            | Part::Register(name, _)
+            | Part::Array(name)
+            | Part::Reciprocal(name) = part
                 && !names.contains(&name)
             {
                 names.push(name);
@@ -127,6 +134,7 @@ impl Template {
                 Part::Array(name) => out.push_str(&operand(&format!("{name}.array"))),
                 Part::At(name) => out.push_str(&operand(&format!("{name}.at"))),
                 Part::Before(name) => out.push_str(&operand(&format!("{name}.before"))),
+                Part::Reciprocal(name) => out.push_str(&operand(&format!("{name}.reciprocal"))),
                 Part::Accumulate => out.push_str(&operand("accumulate")),
             }
         }

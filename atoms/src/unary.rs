@@ -85,20 +85,29 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         unary_atom("abs.s32", Sm70, Abs, I, t.pointwise(t.int_lanes, 1)).ptx_scalar("abs.s32 {D}, {S};").cite(PTX_INT),
     );
     let sequences = [
-        ("relu.f64", Relu, D, "{D} = fmax({S}, 0.0);",    "a comparison and selections", Rounding::Exact, PTX),
-        ("relu.f16.by_f32",   Relu, H,  "{D} = __float2half_rn(fmaxf(__half2float({S}), 0.0f));", "by f32, which is exact", Rounding::Exact, PTX),
-        ("relu.f16x2.by_f32", Relu, H2, "{D} = __floats2half2_rn(fmaxf(__low2float({S}), 0.0f), fmaxf(__high2float({S}), 0.0f));", "by f32, which is exact", Rounding::Exact, PTX),
-        ("sqrt.f32", Sqrt, F, "{D} = __fsqrt_rn({S});",   "S·rsqrt(S), corrected and rounded once", Rounding::Nearest, ROOT),
-        ("sqrt.f64", Sqrt, D, "{D} = __dsqrt_rn({S});",   "S·rsqrt(S), corrected and rounded once", Rounding::Nearest, ROOT),
-        ("rcp.f32",  Rcp,  F, "{D} = __frcp_rn({S});",    "1/S, corrected and rounded once", Rounding::Nearest, RECIPROCAL),
-        ("rcp.f64",  Rcp,  D, "{D} = __drcp_rn({S});",    "1/S, corrected and rounded once", Rounding::Nearest, RECIPROCAL),
+        ("relu.f64", Relu, D, "{D} = fmax({S}, 0.0);",    "a comparison and selections", PTX),
+        ("relu.f16.by_f32",   Relu, H,  "{D} = __float2half_rn(fmaxf(__half2float({S}), 0.0f));", "by f32, which is exact", PTX),
+        ("relu.f16x2.by_f32", Relu, H2, "{D} = __floats2half2_rn(fmaxf(__low2float({S}), 0.0f), fmaxf(__high2float({S}), 0.0f));", "by f32, which is exact", PTX),
     ];
-    atoms.extend(sequences.into_iter().map(|(name, op, ty, cuda, formula, rounding, cite)| {
+    atoms.extend(sequences.into_iter().map(|(name, op, ty, cuda, formula, cite)| {
         let lanes = if ty.0 == F64 { t.f64_lanes } else { t.f32_lanes };
         unary_atom(name, Sm70, op, ty, t.chain(lanes, ty.1, 8))
             .cuda_through(cuda, ty.2)
             .sequence(formula, "none")
-            .rounded(rounding)
+            .cite(cite)
+    }));
+    let calling = [
+        ("sqrt.f32", Sqrt, F, "{D} = __fsqrt_rn({S});",   "S·rsqrt(S), corrected and rounded once", t.f32_lanes, ROOT),
+        ("sqrt.f64", Sqrt, D, "{D} = __dsqrt_rn({S});",   "S·rsqrt(S), corrected and rounded once", t.f64_lanes, ROOT),
+        ("rcp.f32",  Rcp,  F, "{D} = __frcp_rn({S});",    "1/S, corrected and rounded once", t.f32_lanes, RECIPROCAL),
+        ("rcp.f64",  Rcp,  D, "{D} = __drcp_rn({S});",    "1/S, corrected and rounded once", t.f64_lanes, RECIPROCAL),
+    ];
+    atoms.extend(calling.into_iter().map(|(name, op, ty, cuda, formula, lanes, cite)| {
+        unary_atom(name, Sm70, op, ty, t.chain(lanes, ty.1, 8))
+            .cuda_through(cuda, ty.2)
+            .sequence(formula, "none")
+            .rounded(Rounding::Nearest)
+            .calling()
             .cite(cite)
     }));
     atoms

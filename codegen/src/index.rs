@@ -35,11 +35,19 @@ pub(crate) struct Indices<'p> {
     carried: HashMap<ExprId, (Printed, bool)>,
     /// Whether the helper functions that round down are needed.
     pub(crate) floors: bool,
+    /// Whether a quotient or a remainder of 64 bits by a number that is no constant was printed: ptxas makes a call of it.
+    pub(crate) calls: bool,
 }
 
 impl<'p> Indices<'p> {
     pub(crate) fn new(arena: &'p ExprArena) -> Self {
-        Indices { arena, variables: HashMap::new(), carried: HashMap::new(), floors: false }
+        Indices {
+            arena,
+            variables: HashMap::new(),
+            carried: HashMap::new(),
+            floors: false,
+            calls: false,
+        }
     }
 
     /// From here on, the variable prints so.
@@ -221,12 +229,16 @@ impl<'p> Indices<'p> {
             0 => self.arena.max(b, Dim::Const(1)).map_err(errors::layout)?,
             _ => b,
         };
-        if self.range(a).0 >= 0 {
+        let constant = b.as_const().is_some();
+        let printed = if self.range(a).0 >= 0 {
             let (a, b) = (self.print(a)?, self.print(b)?);
-            return Ok(Printed { wide: a.wide || b.wide, expr: a.expr.binary(op, b.expr) });
-        }
-        self.floors = true;
-        self.call(helper, a, b)
+            Printed { wide: a.wide || b.wide, expr: a.expr.binary(op, b.expr) }
+        } else {
+            self.floors = true;
+            self.call(helper, a, b)?
+        };
+        self.calls |= printed.wide && !constant;
+        Ok(printed)
     }
 
     /// A function whose two arguments have one type.

@@ -8,7 +8,9 @@
 //! Invariant: what a person wrote is kept. Invariant: no decision depends on an atom's name or on an
 //! architecture; the table's rows decide.
 
+mod approximate;
 mod build;
+mod calls;
 pub mod certificate;
 pub mod checker;
 mod emit;
@@ -52,7 +54,7 @@ pub mod internals {
     pub use crate::solve::{copy, smem, tv};
 }
 
-use carbyne_atoms::{AtomTable, Machine, smem};
+use carbyne_atoms::{Atom, AtomTable, Machine, smem};
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{FORMAT_VERSION, Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
@@ -369,6 +371,10 @@ fn attempt(
         }
         Ok(()) => {}
     }
+    let calling = calls::check(&atomic, Some(table));
+    if !calling.is_empty() {
+        return Err(calling);
+    }
     adopt(&mut written, module, &made);
     let origins = Origins::new(given.unwrap_or(module), module, &written);
     let printed = (tree != *module).then_some(tree);
@@ -453,12 +459,18 @@ fn tiles(
     let module = generated.module;
     let said = Said::of(module);
     // Views that strategies take are of the newest version.
-    let version = if tree == *module { module.version } else { FORMAT_VERSION };
+    let mut version = if tree == *module { module.version } else { FORMAT_VERSION };
     tree.version = version;
     if let Some(clustered) = schedule::clusters::apply(&tree, names).map_err(|d| one(*d))? {
         tree = clustered;
     }
     if tree != *module {
+        program = generated.checked(&tree)?;
+    }
+    if let Some(approximated) = approximate::apply(&tree, &program, names) {
+        tree = approximated;
+        version = FORMAT_VERSION;
+        tree.version = version;
         program = generated.checked(&tree)?;
     }
     let mut roles = Roles::default();
@@ -788,9 +800,22 @@ fn leaves(
     let mut atoms = BTreeMap::new();
     let mut errors = Diagnostics::default();
     for &kernel in &p.kernels {
-        let mut leaves = Leaves { p, table, solution, atoms: &mut atoms, errors: &mut errors };
-        for (id, around) in p.leaves(kernel) {
-            leaves.leaf(id, &around);
+        let mut calls = !calls::keeps_factor(p, kernel, table, Some(solution));
+        loop {
+            let (mut own, mut wrong) = (BTreeMap::new(), Diagnostics::default());
+            let by = (&mut own, &mut wrong);
+            let mut leaves = Leaves { p, table, solution, calls, atoms: by.0, errors: by.1 };
+            for (id, around) in p.leaves(kernel) {
+                leaves.leaf(id, &around);
+            }
+            let keeps = |name: &String| table.get(name).is_some_and(Atom::keeps_factor);
+            if calls && own.values().any(keeps) {
+                calls = false;
+                continue;
+            }
+            atoms.extend(own);
+            wrong.into_iter().for_each(|d| errors.push(d));
+            break;
         }
     }
     if errors.is_empty() { Ok(atoms) } else { Err(errors) }
@@ -1102,6 +1127,8 @@ struct Leaves<'a> {
     p: &'a Program,
     table: &'a AtomTable,
     solution: &'a Solution,
+    /// Whether atoms may be taken of which ptxas makes a call.
+    calls: bool,
     atoms: &'a mut BTreeMap<SpecId, String>,
     errors: &'a mut Diagnostics,
 }
@@ -1119,7 +1146,7 @@ impl Leaves<'_> {
             return;
         }
         let Some(pinned) = &spec.atom else {
-            match matching::match_any(self.p, id, around, self.table) {
+            match matching::match_any(self.p, id, around, self.table, self.calls) {
                 Ok(m) => drop(self.atoms.insert(id, m.atom.to_owned())),
                 Err(r) => {
                     self.errors.push(matching::no_atom(self.p, id, self.table, &r));

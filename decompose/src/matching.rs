@@ -30,21 +30,23 @@ pub(crate) fn match_atom(
 }
 
 /// The best matching row, or every row's mismatch. Among matches the one with the smallest stated error
-/// wins, then the cheapest; the order of the table breaks ties. A faster approximation is named by hand.
+/// wins, then the cheapest; the order of the table breaks ties. A faster approximation is named by hand. One of which ptxas
+/// makes a call is taken where `calls`, or where there is no other.
 pub(crate) fn match_any(
     p: &Program,
     id: SpecId,
     enclosing: &[SpecId],
     table: &AtomTable,
+    calls: bool,
 ) -> Result<Binding, Vec<(&'static str, Mismatch)>> {
-    let mut best: Option<((f64, f64), Binding)> = None;
+    let mut best: Option<((bool, f64, f64), Binding)> = None;
     let mut rejected = vec![];
     for atom in table.implementing(bind::compared(p.specs[id].kind)) {
         match match_atom(p, id, enclosing, atom) {
             Ok(bound) => {
                 // Of a result near 1, of an operand near 1.
                 let error = atom.error_bound().map_or(0.0, |b| b.at(1.0, 1.0));
-                let rank = (error, atom.cost.issue_cycles);
+                let rank = (atom.calls && !calls, error, atom.cost.issue_cycles);
                 if best.as_ref().is_none_or(|(least, _)| rank < *least) {
                     best = Some((rank, bound));
                 }

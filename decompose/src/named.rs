@@ -1,5 +1,6 @@
 //! Leaves that name their rows, compared with these.
 
+use crate::calls;
 use crate::explain::{leaves, of_blocks};
 use crate::matching;
 use carbyne_atoms::{Arch, AtomTable};
@@ -37,5 +38,5 @@ pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
             errors.push(p.noted(matching::not_by(p, id, name, &first)));
         }
     }
-    errors
+    errors.into_iter().chain(calls::check(p, table)).collect()
 }

@@ -211,6 +211,7 @@ codes! {
     Stages = "D0312" "Copies of a loop with `stages=` do not run ahead, or not as far as it says.",
     Role = "D0313" "A role of a loop waits for what nobody fills, fills what nobody reads, or uses what another holds.",
     Unstated = "D0314" "A faster kernel is not written, since a fact about symbols is not stated.",
+    Calls = "D0315" "What ptxas makes a call of stands in a kernel with a `wgmma` that has a factor in registers.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",

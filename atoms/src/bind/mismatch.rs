@@ -4,6 +4,7 @@ use super::Why;
 use crate::Atom;
 use crate::bulk::BulkMismatch;
 use crate::descriptor::DescriptorMismatch;
+use crate::operand::Divisor;
 use crate::operand::places;
 use crate::tensor_map::NoMap;
 use crate::threads::ThreadsMismatch;
@@ -81,6 +82,15 @@ pub enum Mismatch {
         operand: &'static str,
         /// Values of one thread in the row.
         want: i64,
+    },
+    /// The row multiplies by the reciprocal of a literal, and something else stands there.
+    Divisor {
+        /// The row's operand.
+        operand: &'static str,
+        /// Which literals it takes.
+        want: Divisor,
+        /// What stands there.
+        found: String,
     },
     /// The values of a thread are not where the row wants them.
     Order {
@@ -184,7 +194,7 @@ impl Mismatch {
             Mismatch::Scalar { .. } => 1,
             Mismatch::Memory { .. } | Mismatch::FromMemory { .. } => 2,
             Mismatch::Threads { .. } => 3,
-            Mismatch::Values { .. } | Mismatch::Literal { .. } => 4,
+            Mismatch::Values { .. } | Mismatch::Literal { .. } | Mismatch::Divisor { .. } => 4,
             Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
             Mismatch::Align { .. } | Mismatch::Partial { .. } => 6,
             // It is a copy of boxes by a map, and hardware has no such map.
@@ -228,6 +238,9 @@ impl Mismatch {
             }
             Mismatch::Order { operand, want, .. } => {
                 format!("lay operand {operand} out so that its values are {want}")
+            }
+            Mismatch::Divisor { .. } => {
+                "leave `atom=` out, or divide by such a literal".to_owned()
             }
             Mismatch::Descriptor { why, .. } => why.help(),
             Mismatch::Uniform { operand, .. } => {
@@ -290,6 +303,9 @@ impl fmt::Display for Mismatch {
             }
             Mismatch::Literal { operand, want } => {
                 write!(f, "operand {operand} is {want} values of a thread, a literal is one")
+            }
+            Mismatch::Divisor { operand, want, found } => {
+                write!(f, "operand {operand} is {want}, found {found}")
             }
             Mismatch::Order { operand, want, found } => {
                 write!(f, "values of operand {operand} are {want}, found {found}")

@@ -177,13 +177,21 @@ pub fn place(found: Option<Memory>, operand: &AtomOperand) -> Result<(), Mismatc
     }
 }
 
-/// That literals stand where the atom takes one value; where it takes several it takes a tensor.
+/// That literals stand where the atom takes one value or wants one; where it takes several it takes a tensor.
 ///
 /// # Errors
-/// [`Mismatch::Literal`]
+/// [`Mismatch::Literal`], [`Mismatch::Divisor`]
 pub fn literals(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     let reads = atom.operands.iter().filter(|o| o.access == OperandAccess::Read);
     for (operand, input) in reads.zip(&spec.inputs) {
+        if let (Some(want), Elem::Scalar(scalar)) = (operand.divisor, operand.elem) {
+            let found = match input {
+                Operand::Number(n) if want.allows(*n, scalar) => continue,
+                Operand::Number(n) => format!("`{n}`"),
+                Operand::Tensor(_) => "a tensor".to_owned(),
+            };
+            return Err(Mismatch::Divisor { operand: operand.name, want, found });
+        }
         let one = matches!(operand.elem, Elem::Scalar(_)) && operand.n_values() == 1;
         if matches!(input, Operand::Number(_)) && !one {
             return Err(Mismatch::Literal { operand: operand.name, want: operand.n_values() });

@@ -57,5 +57,6 @@ const K64_ENTRIES: [Entry; 4] = [
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {
     let of =
         |shape, list: &[Entry]| atoms(timing, timing.mma_int4, Rounding::Wrapping, shape, list);
-    [of(&M8, &M8_ENTRIES), of(&K32, &K32_ENTRIES), of(&K64, &K64_ENTRIES)].concat()
+    let all = [of(&M8, &M8_ENTRIES), of(&K32, &K32_ENTRIES), of(&K64, &K64_ENTRIES)].concat();
+    all.into_iter().map(Atom::calling_where_emulated).collect()
 }

@@ -51,6 +51,7 @@ pub(super) fn list(timing: &Timing) -> Vec<Atom> {
             .ptx(ptx)
             .rounded(Rounding::MmaAccumulate)
             .cite(CITE)
+            .calling_where_emulated()
     };
     ENTRIES.iter().map(atom).collect()
 }

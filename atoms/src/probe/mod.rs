@@ -32,7 +32,8 @@ use crate::table::AtomTable;
 use carbyne_ir::scalar::{Memory, Scalar};
 use operand::ProbeOperand;
 use std::fmt;
-use writer::{Writer, is_literal};
+use writer::Writer;
+pub use writer::literal_of;
 
 /// Of an atom that implements none.
 const NOT_A_SPEC: Unobservable = Unobservable::Statement("it implements no spec");
@@ -169,7 +170,7 @@ fn written(
     let threads = n_threads(atom, choice.threads);
     let groups = threads / atom.group;
     let mut operands = vec![];
-    for o in atom.operands.iter().filter(|o| !is_literal(atom, o)) {
+    for o in atom.operands.iter().filter(|o| literal_of(atom, o).is_none()) {
         // A chain writes to what it reads.
         if repeat.is_some() && o.access == OperandAccess::Write {
             continue;

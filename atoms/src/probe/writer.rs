@@ -3,7 +3,7 @@
 use super::operand::{Passing, ProbeOperand};
 use super::protocol::Protocol;
 use super::{Choice, NOT_A_SPEC, Repeat, Unobservable};
-use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess, Visibility};
+use crate::atom::{Atom, AtomOp, AtomOperand, Divisor, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::*;
 use carbyne_ir::build::statements::*;
@@ -196,10 +196,10 @@ impl Writer<'_> {
         let (mut reads, mut writes) = ((vec![], vec![]), (vec![], vec![]));
         let mut made = operands.iter();
         for o in &self.atom.operands {
-            if is_literal(self.atom, o) {
-                // A number of every scalar type.
-                reads.0.push(literal("1"));
-                reads.1.push(literal("1"));
+            if let Some(n) = literal_of(self.atom, o) {
+                let n = literal(&n.to_string());
+                reads.0.push(n.clone());
+                reads.1.push(n);
                 continue;
             }
             let Some(p) = made.next() else { continue };
@@ -410,7 +410,13 @@ pub(super) fn own_attributes(op: AtomOp) -> Vec<Attr> {
     }
 }
 
-/// Whether the operand is written into the program.
-pub(super) fn is_literal(atom: &Atom, o: &AtomOperand) -> bool {
-    atom.op == AtomOp::Init && o.access == OperandAccess::Read
+/// The number that is written into the program for the operand; none where it is a tensor.
+#[must_use]
+pub fn literal_of(atom: &Atom, o: &AtomOperand) -> Option<f64> {
+    match o.divisor {
+        Some(Divisor::PowerOfTwo) => Some(8.0),
+        Some(Divisor::Any) => Some(11.0),
+        // A number of every scalar type.
+        None => (atom.op == AtomOp::Init && o.access == OperandAccess::Read).then_some(1.0),
+    }
 }

@@ -117,6 +117,13 @@ fn template_defects(atom: &Atom, say: &mut dyn FnMut(&str)) {
         if !atom.template.placeholders().contains(&operand.name) {
             say(&format!("operand `{}` is not in the template", operand.name));
         }
+        let reciprocal = Part::Reciprocal(operand.name);
+        if operand.divisor.is_some() != atom.template.parts().contains(&reciprocal) {
+            say(&format!(
+                "operand `{}`: which literals it takes and the template disagree",
+                operand.name
+            ));
+        }
         if operand.cxx.is_some() == atom.template.is_ptx() {
             say(&format!("operand `{}`: C++ type and template disagree", operand.name));
         }

@@ -346,6 +346,9 @@ impl Lowering<'_> {
         if self.indices.floors || self.definitions.floors {
             self.helpers.insert(Helper::FloorDivision);
         }
+        if self.indices.calls || self.definitions.calls {
+            self.no_factor(&content.leaves)?;
+        }
         let head = self.head(id, &name, grid, block);
         let function = Item::Kernel(Kernel {
             name: name.clone().into(),
@@ -365,6 +368,26 @@ impl Lowering<'_> {
             headers: self.headers.clone(),
             helpers: self.helpers.clone(),
         })
+    }
+
+    /// Refuses leaves that keep a factor in registers, which a call would change.
+    fn no_factor(&self, leaves: &[SpecId]) -> Fallible<()> {
+        for &id in leaves {
+            let spec = &self.p.specs[id];
+            let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
+            let Some(atom) = atom.filter(|atom| atom.keeps_factor()) else { continue };
+            return Err(errors::new(
+                Code::Calls,
+                spec.span,
+                format!(
+                    "an index is divided by a number of 64 bits, a call beside `{}`",
+                    atom.name
+                ),
+                "bound symbols, `where N <= 1048576`, so that indices have 32 bits, or move the first factor \
+                 of the MatMul to shared memory",
+            ));
+        }
+        Ok(())
     }
 
     /// Blocks of a cluster.

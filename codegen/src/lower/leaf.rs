@@ -298,6 +298,13 @@ impl Lowering<'_> {
                         }
                     })
                 }
+                Part::Reciprocal(name) => {
+                    let (operand, value) = named(atom, filled, name)?;
+                    let (Elem::Scalar(scalar), Filled::Number(n)) = (operand.elem, value) else {
+                        return Err(not_cuda(atom));
+                    };
+                    Piece::Operand(literal(1.0 / n, scalar).ok_or_else(|| not_cuda(atom))?)
+                }
                 Part::Register(..) | Part::Major(_) | Part::Accumulate => {
                     return Err(not_cuda(atom));
                 }
@@ -337,10 +344,10 @@ pub(super) fn named<'a>(
     })
 }
 
-/// Atoms written in C++ have no descriptors; the sweep of the table refuses them.
+/// Atoms written in C++ have no descriptors, and reciprocals of literals alone; the sweep of the table refuses others.
 fn not_cuda(atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
     errors::unprintable(
-        format!("the text of `{}` is no PTX and takes a descriptor", atom.name),
+        format!("the text of `{}` takes what no C++ has", atom.name),
         "correct the template of the atom",
     )
 }

@@ -139,9 +139,12 @@ impl Lowering<'_> {
                         ));
                     }
                 },
-                Part::Array(name) | Part::At(name) | Part::Before(name) => {
+                Part::Array(name)
+                | Part::At(name)
+                | Part::Before(name)
+                | Part::Reciprocal(name) => {
                     return Err(errors::unprintable(
-                        format!("the text of `{}` is PTX and takes an index of {name}", atom.name),
+                        format!("the text of `{}` is PTX and takes C++ of {name}", atom.name),
                         "correct the template of the atom",
                     ));
                 }

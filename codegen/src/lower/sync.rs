@@ -180,6 +180,7 @@ fn filled(atom: &Atom, numbers: &[(&str, Expr)]) -> StmtKind {
         | Part::Array(_)
         | Part::At(_)
         | Part::Before(_)
+        | Part::Reciprocal(_)
         | Part::Accumulate => None,
     });
     StmtKind::Filled(pieces.collect())

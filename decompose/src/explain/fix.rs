@@ -185,6 +185,7 @@ fn other_changes(site: &Site<'_>, src: &str, atom: &Atom, wrong: &Mismatch) -> V
         | Mismatch::Arity { .. }
         | Mismatch::FromMemory { .. }
         | Mismatch::Literal { .. }
+        | Mismatch::Divisor { .. }
         | Mismatch::Descriptor { .. }
         | Mismatch::Uniform { .. }
         | Mismatch::Partial { .. }

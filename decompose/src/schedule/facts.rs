@@ -88,7 +88,7 @@ impl<'p> Facts<'p> {
                         // Into a tensor whose layout is open any row may be the one.
                         let open = to.is_some_and(|t| p.buffer_of(t).open);
                         let rows = || table.atoms().iter().any(|a| in_group(a.name));
-                        let row = || matching::match_any(p, *id, around, table).ok();
+                        let row = || matching::match_any(p, *id, around, table, true).ok();
                         let unsaid = copies
                             && if open { rows() } else { row().is_some_and(|m| in_group(m.atom)) };
                         unsaid.then_some(Asynchronous::Unsaid)

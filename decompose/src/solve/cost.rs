@@ -6,7 +6,7 @@ use super::ops::Op;
 use super::{exchange, matmul, pointwise, reduce};
 use crate::model::work::Work;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, Unit, Visibility, limits};
-use carbyne_ir::ast::SpecKind;
+use carbyne_ir::ast::{BinaryOp, SpecKind};
 
 /// A copy.
 pub(super) fn copy(table: &AtomTable, op: &Op, c: &Candidate, wavefronts: f64) -> Work {
@@ -68,6 +68,10 @@ pub(super) fn pointwise(table: &AtomTable, c: &pointwise::Choice) -> Work {
     let threads = c.layouts.last().and_then(|l| l.mode(0).ok()).map_or(32, |t| t.size());
     let warps = ((threads + 31) / 32) as f64;
     let Some(atom) = table.get(c.atom) else { return Work::default() };
+    if atom.contracts && atom.op == AtomOp::Binary(BinaryOp::Mul) {
+        // The instruction of the sum multiplies.
+        return Work::default();
+    }
     let instructions = c.cost / atom.cost.issue_cycles.max(1e-9) * warps;
     let own = match atom.unit() {
         Unit::Special => Work { issue: instructions, special: c.cost * warps, ..Work::default() },

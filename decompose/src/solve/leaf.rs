@@ -152,8 +152,15 @@ impl Solver<'_> {
         if moved {
             return Ok(());
         }
-        let choice = pointwise::choose(self.p, self.table, id, &found.known, self.precision.of(id))
-            .map_err(|rejected| self.unmatched(id, &rejected))?;
+        let by = |calls| {
+            pointwise::choose(self.p, self.table, id, &found.known, (self.precision.of(id), calls))
+        };
+        // One that calls where there is no other is refused when all atoms have names.
+        let choice = match by(self.calls) {
+            Err(_) if !self.calls => by(true),
+            found => found,
+        };
+        let choice = choice.map_err(|rejected| self.unmatched(id, &rejected))?;
         let work = cost::pointwise(self.table, &choice);
         let assigned = Assigned { how: Assignment::Pointwise(choice), work };
         self.between.insert(key, assigned.clone());

@@ -37,7 +37,7 @@ pub(crate) mod ops;
 mod partial;
 mod parts;
 pub(crate) mod pointwise;
-mod precision;
+pub(crate) mod precision;
 pub(crate) mod reduce;
 mod search;
 mod shapes;
@@ -54,13 +54,14 @@ pub(crate) mod views;
 mod want;
 pub(crate) mod work;
 
-pub(crate) use solution::{Assignment, Placement, Solution};
+pub(crate) use solution::{Assigned, Assignment, Placement, Solution};
 pub use solution::{Leaf, Searched};
 pub use solver::Search;
 pub(crate) use solver::lacking;
 pub(crate) use state::Detours;
 pub(crate) use want::Want;
 
+use crate::calls;
 use crate::model::{Costing, Grid};
 use crate::schedule;
 use crate::schedule::roles::Roles;
@@ -68,6 +69,7 @@ use carbyne_atoms::{AtomTable, machine};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 use solver::Solver;
+use state::Finished;
 
 /// What became of a kernel.
 #[derive(Clone, Debug)]
@@ -124,6 +126,7 @@ pub(crate) fn solve(
     let held = held::by(p, &ops)?;
     let parts = parts::split(p, &ops);
     let mut s = Solver::new(p, &costing, table, (search, detours), &ops, &held);
+    s.calls = !calls::keeps_factor(p, kernel, table, None);
     s.check_block()?;
     let wants = s.shapes()?;
     if !wants.is_empty() {
@@ -132,13 +135,20 @@ pub(crate) fn solve(
     // Where factors cannot be read as they lie in shared memory, they go through registers.
     let described: Vec<SpecId> =
         ops.iter().filter(|op| s.is_described(op)).map(|op| op.spec).collect();
-    let found = match s.search(&parts) {
+    let mut found = match s.search(&parts) {
         Err(_) if !described.is_empty() && !s.searched.cut_off => {
             let wants = described.into_iter().map(Want::ThroughRegisters).collect();
             return Ok((Outcome::Wants(wants), Looked::default()));
         }
         found => found?,
     };
+    // Which MatMuls are taken is known of all parts now.
+    let keeps = |f: &Finished| calls::keeps_factor(p, kernel, table, Some(&f.solution));
+    if s.calls && found.iter().filter_map(|part| part.first()).any(keeps) {
+        s = Solver::new(p, &costing, table, (search, detours), &ops, &held);
+        s.calls = false;
+        found = s.search(&parts)?;
+    }
     let best = parts::together(&found, (search.top, detours), |f| f.estimate(&costing, Grid::Full));
     let leaves: Vec<Leaf> = best.iter().map(|f| f.leaf(p)).collect();
     let Some(best) = best.into_iter().next() else { return Err(s.nothing()) };
@@ -153,6 +163,9 @@ pub(crate) fn solve(
     out.cycles = out.estimate.cycles;
     out.estimates.push((kernel, own));
     out.warnings = uneven;
+    if !s.calls {
+        out.warnings.extend(calls::inexact(p, kernel, table, &out, &s.precision));
+    }
     for (b, tv) in &best.known {
         if let Some(group) = held.get(b).filter(|_| p.buffers[*b].open) {
             let (tv, threads) = (tv.clone(), group.name.clone());

@@ -91,13 +91,13 @@ pub(super) fn reduced(p: &Program, id: SpecId, tv: &Layout) -> Result<Projection
 }
 
 /// The best row for an operation whose operands all lie in registers and are known, of those exact enough the
-/// cheapest; or each row's reason.
+/// cheapest; or each row's reason. Of which ptxas makes a call is taken where `calls`, or where it is pinned.
 pub(super) fn choose(
     p: &Program,
     table: &AtomTable,
     id: SpecId,
     known: &Known,
-    accuracy: Accuracy,
+    (accuracy, calls): (Accuracy, bool),
 ) -> Result<Choice, Vec<(&'static str, Mismatch)>> {
     let spec = &p.specs[id];
     let wrong = |found: String| {
@@ -134,6 +134,9 @@ pub(super) fn choose(
     let mut best: Option<(Rank, Choice)> = None;
     for atom in table.implementing(spec.kind) {
         if spec.atom.as_ref().is_some_and(|a| a != atom.name) {
+            continue;
+        }
+        if atom.calls && !calls && spec.atom.is_none() {
             continue;
         }
         let fit = fits(p, spec, atom, &tensors, &inputs).and_then(|fit| {

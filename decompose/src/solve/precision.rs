@@ -8,7 +8,7 @@
 //! counts twice, and a product that a loop multiplies on and on counts without bound.
 //!
 //! `math=exact` at an operation, or at a spec around it, asks for the smallest error in any case, `math=fast` for the
-//! fewest cycles whatever the error.
+//! fewest cycles whatever the error. A quotient by a literal is a product by its reciprocal unless `math=exact` is said.
 
 use super::ops;
 use carbyne_atoms::Atom;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How exact an operation must be.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) enum Math {
-    /// As the table can.
+    /// As the table can: the text says so.
     Exact,
     /// A relative error below this is not seen.
     Below(f64),
@@ -44,7 +44,9 @@ impl Accuracy {
         let Some(bound) = atom.error_bound() else { return (!fuses, 0.0) };
         let hidden = match self.math {
             Math::Exact => false,
-            Math::Below(most) => bound.of_results().is_some_and(|e| e < most),
+            Math::Below(most) => {
+                atom.divides_by_literal() || bound.of_results().is_some_and(|e| e < most)
+            }
             Math::Fast => true,
         };
         // Of a result near 1, of an operand near 1.
@@ -54,8 +56,8 @@ impl Accuracy {
 
 /// How exact each leaf of a kernel must be.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Precision {
-    /// Those that need not be exact.
+pub(crate) struct Precision {
+    /// Those of which something is said, or of which some error is not seen.
     math: BTreeMap<SpecId, Math>,
     /// Products that one sum or difference alone reads, and these.
     fused: BTreeSet<SpecId>,
@@ -63,8 +65,22 @@ pub(super) struct Precision {
 
 impl Precision {
     pub(super) fn of(&self, id: SpecId) -> Accuracy {
-        let math = self.math.get(&id).copied().unwrap_or(Math::Exact);
+        let math = self.math.get(&id).copied().unwrap_or(Math::Below(0.0));
         Accuracy { math, fuses: self.fused.contains(&id) }
+    }
+
+    /// Whether the text asks for the smallest error.
+    pub(crate) fn is_exact(&self, id: SpecId) -> bool {
+        self.of(id).math == Math::Exact
+    }
+
+    /// Whether nothing sees a relative error below this.
+    pub(crate) fn hides(&self, id: SpecId, error: f64) -> bool {
+        match self.of(id).math {
+            Math::Exact => false,
+            Math::Below(most) => error < most,
+            Math::Fast => true,
+        }
     }
 }
 
@@ -72,8 +88,12 @@ impl Precision {
 const MAX_ROUNDS: usize = 64;
 
 /// Looks at all leaves of a kernel.
-pub(super) fn of(p: &Program, kernel: SpecId) -> Precision {
-    let leaves = p.leaves(kernel);
+pub(crate) fn of(p: &Program, kernel: SpecId) -> Precision {
+    flow(p, kernel).precision(kernel)
+}
+
+/// What goes from leaf to leaf of a kernel.
+pub(crate) fn flow(p: &Program, kernel: SpecId) -> Flow<'_> {
     let mut flow = Flow {
         p,
         reads: BTreeMap::new(),
@@ -95,32 +115,11 @@ pub(super) fn of(p: &Program, kernel: SpecId) -> Precision {
             flow.after.entry(from).or_default().insert(to);
         }
     }
-    let hidden = flow.hidden();
-    let (mut out, mut exact) = (BTreeMap::new(), BTreeSet::new());
-    for (id, around) in &leaves {
-        let said = std::iter::once(id).chain(around.iter().rev()).find_map(|s| said(&p.specs[*s]));
-        if said == Some(Math::Exact) {
-            exact.insert(*id);
-        }
-        let math = said.unwrap_or_else(|| match hidden.get(id) {
-            Some(&e) if e > 0.0 && e.is_finite() => Math::Below(e),
-            _ => Math::Exact,
-        });
-        if math != Math::Exact {
-            out.insert(*id, math);
-        }
-    }
-    let mut fused = BTreeSet::new();
-    for (product, sum) in flow.products() {
-        if !exact.contains(&product) && !exact.contains(&sum) {
-            fused.extend([product, sum]);
-        }
-    }
-    Precision { math: out, fused }
+    flow
 }
 
 /// What the text says of a spec.
-fn said(spec: &Spec) -> Option<Math> {
+fn said_of(spec: &Spec) -> Option<Math> {
     match spec.attr("math") {
         Some(AttrValue::Word(w)) if w == "exact" => Some(Math::Exact),
         Some(AttrValue::Word(w)) if w == "fast" => Some(Math::Fast),
@@ -161,7 +160,7 @@ fn half_unit(scalar: Scalar) -> Option<f64> {
 type Values = BTreeMap<BufferId, BTreeSet<SpecId>>;
 
 /// What goes from leaf to leaf.
-struct Flow<'p> {
+pub(crate) struct Flow<'p> {
     p: &'p Program,
     /// The leaves whose values each leaf reads: of each input, and then of the output before.
     reads: BTreeMap<SpecId, Vec<BTreeSet<SpecId>>>,
@@ -174,6 +173,34 @@ struct Flow<'p> {
 }
 
 impl Flow<'_> {
+    /// How exact each leaf must be.
+    pub(crate) fn precision(&self, kernel: SpecId) -> Precision {
+        let hidden = self.hidden();
+        let mut out = Precision::default();
+        for (id, around) in self.p.leaves(kernel) {
+            let said = std::iter::once(&id).chain(around.iter().rev());
+            let said = said.into_iter().find_map(|s| said_of(&self.p.specs[*s]));
+            let below = hidden.get(&id).copied().filter(|e| *e > 0.0 && e.is_finite());
+            out.math.extend(said.or(below.map(Math::Below)).map(|math| (id, math)));
+        }
+        for (product, sum) in self.products() {
+            if !out.is_exact(product) && !out.is_exact(sum) {
+                out.fused.extend([product, sum]);
+            }
+        }
+        out
+    }
+
+    /// The leaves whose values an input of a leaf may hold.
+    pub(crate) fn read(&self, id: SpecId, input: usize) -> Option<&BTreeSet<SpecId>> {
+        self.reads.get(&id)?.get(input)
+    }
+
+    /// The leaves that read values of one.
+    pub(crate) fn readers(&self, id: SpecId) -> impl Iterator<Item = SpecId> {
+        self.after.get(&id).into_iter().flatten().copied()
+    }
+
     /// Follows the values through statements.
     fn follow(&mut self, stmts: &[Stmt], values: &mut Values, repeated: bool) {
         for stmt in stmts {

@@ -49,6 +49,8 @@ pub(super) struct Solver<'a> {
     pub(super) kernel: SpecId,
     /// How exact each operation must be.
     pub(super) precision: Precision,
+    /// Whether atoms may be taken of which ptxas makes a call.
+    pub(super) calls: bool,
     pub(super) costing: &'a Costing<'a>,
     pub(super) search: Search,
     pub(super) detours: Detours,
@@ -105,6 +107,7 @@ impl<'a> Solver<'a> {
             held,
             kernel: costing.kernel,
             precision: precision::of(p, costing.kernel),
+            calls: true,
             costing,
             search,
             detours,

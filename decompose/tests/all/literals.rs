@@ -10,7 +10,7 @@ fn what_is_decomposed_with_a_literal_prints_and_runs() {
     for arch in ["sm_75", "sm_80", "sm_90a"] {
         let table = AtomTable::new(arch.parse().expect("an architecture"));
         for scalar in ["f16", "bf16", "f32", "i32", "f64"] {
-            for op in ["mul", "add", "sub", "max", "min"] {
+            for op in ["mul", "add", "sub", "max", "min", "div"] {
                 for operands in ["%a, 2", "2, %a"] {
                     let src = format!(
                         "carbyne 1
@@ -42,5 +42,5 @@ Spec @scaled <<<#grid, #cta>>> (%A) -> (%D) {{
             }
         }
     }
-    assert_eq!(decomposed_ones, 3 * 5 * 5 * 2 - 10);
+    assert_eq!(decomposed_ones, 3 * 5 * 6 * 2 - 12);
 }

@@ -1,5 +1,6 @@
 //! Decomposition against the simulator and against the papers' numbers.
 
+mod approximate;
 mod barriers;
 mod bodies;
 mod casts;

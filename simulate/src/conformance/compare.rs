@@ -5,8 +5,8 @@ use crate::denote::{Computed, Meaning, tolerance};
 use crate::device::unpacked;
 use crate::exec::value_text;
 use crate::num::{decode, encode};
-use carbyne_atoms::probe::Probe;
 use carbyne_atoms::probe::operand::{Element, ProbeOperand};
+use carbyne_atoms::probe::{Probe, literal_of};
 use carbyne_atoms::{Atom, AtomOp, OperandAccess};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::scalar::Scalar;
@@ -226,19 +226,27 @@ struct Reference {
 
 impl Reference {
     fn new(atom: &Atom, probe: &Probe, out: &ProbeOperand, arrays: &Arrays) -> Option<Self> {
-        let reads: Vec<&ProbeOperand> = only_read(probe).collect();
-        let modes: Vec<&[i64]> = reads.iter().map(|o| &o.tile[..]).collect();
+        let blocks = usize::try_from(probe.blocks).ok()?;
+        let mut made = only_read(probe);
+        let (mut modes, mut inputs): (Vec<&[i64]>, Vec<Vec<Vec<f64>>>) = (vec![], vec![]);
+        for o in atom.operands.iter().filter(|o| o.access == OperandAccess::Read) {
+            if let Some(n) = literal_of(atom, o) {
+                inputs.push(vec![vec![n]; blocks]);
+                continue;
+            }
+            let o = made.next()?;
+            modes.push(&o.tile);
+            inputs.push(numbers(probe, o, arrays)?);
+        }
         let kind = if probe.set { SpecKind::MatMulSet } else { atom.op.spec_kind()? };
         let meaning = Meaning::new(kind, &[], out.scalar, &modes, &[&out.tile]).ok()?;
-        let inputs: Vec<Vec<Vec<f64>>> =
-            reads.iter().map(|o| numbers(probe, o, arrays)).collect::<Option<_>>()?;
         let before = numbers(probe, out, arrays).unwrap_or_default();
         let n_out = usize::try_from(out.tile_size()).ok()?;
         let of_block = |b: usize| {
             let inputs: Vec<Vec<f64>> = inputs.iter().map(|i| i[b].clone()).collect();
             meaning.compute(&inputs, before.get(b).map_or(&[], |v| v), n_out)
         };
-        let blocks = (0..usize::try_from(probe.blocks).ok()?).map(of_block).collect();
+        let blocks = (0..blocks).map(of_block).collect();
         let last = inputs.last().cloned().unwrap_or_default();
         Some(Reference { meaning, blocks, last })
     }

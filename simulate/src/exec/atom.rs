@@ -283,7 +283,9 @@ impl Runner<'_> {
         let index = match operand.source {
             Source::View(v) => v,
             Source::Number(literal) => {
-                tile.push(Value::literal(&literal), self.mode.shadows);
+                for _ in &operand.reads {
+                    tile.push(Value::literal(&literal), self.mode.shadows);
+                }
                 return Ok(());
             }
         };
@@ -577,8 +579,7 @@ pub(super) fn compute(atom: &BoundAtom, scratch: &mut Scratch, shadows: bool) {
     if let BoundOp::Binary(_, from, _) = atom.op {
         for (tile, read) in tiles.iter_mut().zip(&atom.reads) {
             if let Source::Number(literal) = read.source {
-                tile.bits.clear();
-                tile.bits.push(crate::num::encode(from, literal.rounded));
+                tile.bits.fill(crate::num::encode(from, literal.rounded));
             }
         }
     }

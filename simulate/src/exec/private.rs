@@ -121,7 +121,9 @@ impl Runner<'_> {
                 let place = match place {
                     Ok(place) => place,
                     Err(literal) => {
-                        tile.push(Value::literal(literal), on);
+                        for _ in &operand.reads {
+                            tile.push(Value::literal(literal), on);
+                        }
                         continue;
                     }
                 };

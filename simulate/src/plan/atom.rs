@@ -353,8 +353,10 @@ fn bound_op(
         }
         AtomOp::Unary(op) => same(1).map(|()| BoundOp::Unary(op, from[0], to)),
         AtomOp::Binary(op) => match from[..] {
-            // One literal beside a tensor of one value.
-            [from] if reads.len() == 2 && written == 1 => Ok(BoundOp::Binary(op, from, to)),
+            // A literal beside a tensor.
+            [from] if reads.len() == 2 && reads.iter().all(|r| places(r) == written) => {
+                Ok(BoundOp::Binary(op, from, to))
+            }
             _ => same(2).map(|()| BoundOp::Binary(op, from[0], to)),
         },
         AtomOp::Init => Ok(BoundOp::Init(to)),
@@ -397,7 +399,9 @@ fn bind_operand(
     let view = match source {
         Source::View(v) => &views[v],
         Source::Number(_) => {
-            let (reads, writes) = (Vec::new(), Vec::new());
+            // Every value of a thread is the literal.
+            let n = usize::try_from(operand.tile_size()).unwrap_or(1);
+            let (reads, writes) = (vec![Slot { lane: 0, element: 0 }; n], Vec::new());
             let described = false;
             return Ok(BoundOperand { source, reads, writes, align: 1, bytes: 0, described });
         }
