@@ -154,67 +154,67 @@ attention_causal(
         }
       }
     }
-    // line 136: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 139
-      all[i_2] = __fdiv_rn(all[i_2], 11.313708f);  // line 140
-    }
-    alignas(16) float s[32];  // line 145
-    alignas(16) bool s_2[32];  // line 146
-    {  // line 147: BinaryPointwise.ge (%query, %key) -> (%s_2)
-      alignas(8) int r[2];  // line 148
-      // line 149: Move (%query) -> (%r)
+    alignas(16) float s[32];  // line 136
+    alignas(16) bool s_2[32];  // line 137
+    {  // line 138: BinaryPointwise.ge (%query, %key) -> (%s_2)
+      alignas(8) int r[2];  // line 139
+      // line 140: Move (%query) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 152
-        r[i_2] = i * 64 + tid / 32 * 16 + i_2 * 8 + (tid / 4) % 8;  // line 153
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 143
+        r[i_2] = i * 64 + tid / 32 * 16 + i_2 * 8 + (tid / 4) % 8;  // line 144
       }
-      alignas(16) int r_2[16];  // line 156
-      // line 157: Move (%key) -> (%r_2)
+      alignas(16) int r_2[16];  // line 147
+      // line 148: Move (%key) -> (%r_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 160
-        r_2[i_2] = t * 64 + i_2 / 2 * 8 + tid % 4 * 2 + i_2 % 2;  // line 161
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 151
+        r_2[i_2] = t * 64 + i_2 / 2 * 8 + tid % 4 * 2 + i_2 % 2;  // line 152
       }
-      // line 164: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
+      // line 155: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 168
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 159
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 169
+        for (int j = 0; j < 2; j += 1) {  // line 160
           #pragma unroll
-          for (int kk = 0; kk < 8; kk += 1) {  // line 170
-            s_2[kk * 4 + j * 2 + i_2] = r[j] >= r_2[kk * 2 + i_2];  // line 171
+          for (int kk = 0; kk < 8; kk += 1) {  // line 161
+            s_2[kk * 4 + j * 2 + i_2] = r[j] >= r_2[kk * 2 + i_2];  // line 162
           }
         }
       }
     }
-    float s_3[1];  // line 179
-    // line 180: Init (-inf) -> (%s_3)
-    s_3[0] = __uint_as_float(0xff800000u);  // line 182
-    // line 184: Select (%s_2, %all, %s_3) -> (%s)
+    float s_3[1];  // line 170
+    // line 171: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 173
+    // line 175: Select (%s_2, %all, %s_3) -> (%s)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 189
-      // line 190
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 180
+      // line 181
       *reinterpret_cast<unsigned*>(&s[i_2]) =
           s_2[i_2] ? *reinterpret_cast<unsigned*>(&all[i_2]) : *reinterpret_cast<unsigned*>(s_3);
     }
-    alignas(8) float top[2];  // line 193
-    {  // line 194: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 197
+    alignas(8) float top[2];  // line 184
+    {  // line 185: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 188
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 198
-        top[i_2] = s[i_2 * 2];  // line 199
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 189
+        top[i_2] = s[i_2 * 2];  // line 190
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 200
-          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 201
+        for (int j = 1; j < 16; j += 1) {  // line 191
+          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 192
         }
-        // line 203
+        // line 194
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 204
-        // line 205
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 195
+        // line 196
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 206
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 197
       }
+    }
+    // line 200: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 203
+      top[i_2] = __fmul_rn(top[i_2], 0.088388346f);  // line 204
     }
     // line 209: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
@@ -222,91 +222,106 @@ attention_causal(
       top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 214
     }
     alignas(16) float p[32];  // line 217
-    // line 218: BinaryPointwise.sub (%s, %top) -> (%p)
+    alignas(8) float top_log2[2];  // line 219
+    // line 220: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 222
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 223
+      top_log2[i_2] = __fmul_rn(top[i_2], 1.442695f);  // line 224
+    }
+    // line 229: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 232
+      p[i_2] = s[i_2] * 0.12751743f;  // line 233
+    }
+    // line 238: BinaryPointwise.sub (%p, %top_log2) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 242
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 223
+      for (int j = 0; j < 2; j += 1) {  // line 243
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 224
-          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 225
+        for (int kk = 0; kk < 8; kk += 1) {  // line 244
+          p[kk * 4 + j * 2 + i_2] = p[kk * 4 + j * 2 + i_2] - top_log2[j];  // line 245
         }
       }
     }
-    // line 232: UnaryPointwise.exp (%p) -> (%p)
+    // line 252: UnaryPointwise.exp2 (%p) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 235
-      p[i_2] = __expf(p[i_2]);  // line 236
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 255
+      // line 256: exp2.approx.ftz.f32
+      asm volatile(
+          "ex2.approx.ftz.f32 %0, %1;\n"
+          : "=f"(p[i_2])
+          : "f"(p[i_2]));
     }
-    alignas(8) float old[2];  // line 239
-    // line 240: BinaryPointwise.sub (%max, %top) -> (%old)
+    alignas(8) float old[2];  // line 259
+    // line 260: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 244
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 245
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 264
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 265
     }
-    // line 248: UnaryPointwise.exp (%old) -> (%old)
+    // line 268: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 251
-      old[i_2] = expf(old[i_2]);  // line 252
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 271
+      old[i_2] = expf(old[i_2]);  // line 272
     }
-    alignas(8) float sum_1[2];  // line 255
-    // line 256: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    alignas(8) float sum_1[2];  // line 275
+    // line 276: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 260
-      sum_1[i_2] = sum[i_2] * old[i_2];  // line 261
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 280
+      sum_1[i_2] = sum[i_2] * old[i_2];  // line 281
     }
-    alignas(8) float sum_2[2];  // line 266
-    {  // line 267: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 270
+    alignas(8) float sum_2[2];  // line 286
+    {  // line 287: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 290
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 271
-        sum_2[i_2] = p[i_2 * 2];  // line 272
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 291
+        sum_2[i_2] = p[i_2 * 2];  // line 292
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 273
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 274
+        for (int j = 1; j < 16; j += 1) {  // line 293
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 294
         }
-        // line 276
+        // line 296
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 277
-        // line 278
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 297
+        // line 298
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 279
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 299
       }
     }
-    // line 282: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 302: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 286
-      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 287
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 306
+      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 307
     }
-    // line 292: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 312: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 296
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 316
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 297
+      for (int j = 0; j < 2; j += 1) {  // line 317
         #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 298
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 299
+        for (int kk = 0; kk < 16; kk += 1) {  // line 318
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 319
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 306
+    alignas(16) __half half_1[32];  // line 326
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 307: UnaryPointwise.cast (%p) -> (%half)
+    // line 327: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 310
-      // line 311
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 330
+      // line 331
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 314: MatMul (%half, view of %v) -> (%o)
-      alignas(16) __half r_3[256];  // line 315
+    {  // line 334: MatMul (%half, view of %v) -> (%o)
+      alignas(16) __half r_3[256];  // line 335
       unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-      // line 316: Move (view of %v) -> (%r_3)
+      // line 336: Move (view of %v) -> (%r_3)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 319
-        // line 320: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 339
+        // line 340: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
@@ -315,12 +330,12 @@ attention_causal(
                           swizzle<3, 3, 4>(tid % 16 * 128 + i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 323: MatMul (%half, %r_3) -> (%o)
+      // line 343: MatMul (%half, %r_3) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 327
+      for (int kk = 0; kk < 4; kk += 1) {  // line 347
         #pragma unroll
-        for (int j = 0; j < 16; j += 1) {  // line 328
-          // line 329: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 16; j += 1) {  // line 348
+          // line 349: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -331,45 +346,51 @@ attention_causal(
         }
       }
     }
-    __syncthreads();  // line 336
-    // line 337: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 340
+    __syncthreads();  // line 356
+    // line 357: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 360
     K_next += 8192;
     V_next += 8192;
   }
-  alignas(16) float O_3[64];  // line 343
-  // line 344: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  alignas(16) float O_3[64];  // line 363
+  alignas(8) float sum_rcp[2];  // line 365
+  // line 366: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 348
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 369
+    // line 370: rcp.approx.f32
+    asm volatile(
+        "rcp.approx.f32 %0, %1;\n"
+        : "=f"(sum_rcp[i_2])
+        : "f"(sum[i_2]));
+  }
+  // line 373: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 377
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 349
+    for (int j = 0; j < 2; j += 1) {  // line 378
       #pragma unroll
-      for (int kk = 0; kk < 16; kk += 1) {  // line 350
-        // line 351: div.full.f32
-        asm volatile(
-            "div.full.f32 %0, %1, %2;\n"
-            : "=f"(O_3[kk * 4 + j * 2 + i_2])
-            : "f"(o[kk * 4 + j * 2 + i_2]), "f"(sum[j]));
+      for (int kk = 0; kk < 16; kk += 1) {  // line 379
+        O_3[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], sum_rcp[j]);  // line 380
       }
     }
   }
-  {  // line 358: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_4[64];  // line 359
-    // line 360: UnaryPointwise.cast (%O_3) -> (%r_4)
+  {  // line 387: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_4[64];  // line 388
+    // line 389: UnaryPointwise.cast (%O_3) -> (%r_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 363
-      // line 364
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 392
+      // line 393
       *reinterpret_cast<__half2*>(&r_4[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
     }
-    // line 367: Move (%r_4) -> (view of %O)
+    // line 396: Move (%r_4) -> (view of %O)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 371
-      // line 372
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 400
+      // line 401
       *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
                       i_2 % 2 * 1024 + (tid / 4) % 8 * 128 + i_2 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_4[i_2 * 2]);
     }
   }
-  asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 376
+  asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 405
 }

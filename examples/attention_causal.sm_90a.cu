@@ -195,20 +195,21 @@ attention_causal(
   alignas(16) bool s_2[32];  // line 108
   float s_3[1];  // line 109
   alignas(8) float top[2];  // line 110
-  // line 111: Init (0) -> (%all)
+  alignas(16) float p[32];  // line 111
+  // line 112: Init (0) -> (%all)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 113
-    all[i_4] = 0.0f;  // line 114
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 114
+    all[i_4] = 0.0f;  // line 115
   }
-  // line 117: MatMul (%q, view of %k_2) -> (%all)
-  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 122
+  // line 118: MatMul (%q, view of %k_2) -> (%all)
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 123
   fence_registers<32>(q_u32);
   fence_registers<64>(o);
   fence_registers<32>(all);
-  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 123
+  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 124
   #pragma unroll
-  for (int kk = 0; kk < 8; kk += 1) {  // line 124
-    // line 125: wgmma.m64n64k16.f32.f16.rs
+  for (int kk = 0; kk < 8; kk += 1) {  // line 125
+    // line 126: wgmma.m64n64k16.f32.f16.rs
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -225,71 +226,76 @@ attention_causal(
           "l"(matrix_descriptor(shared_address(k_2, kk / 4 * 4096 + kk % 4 * 16), 16, 1024, 1))
         : "memory");
   }
-  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 127
-  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 129
-  fence_registers<32>(q_u32);
-  fence_registers<64>(o);
-  fence_registers<32>(all);
-  // line 130: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
-  #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 133
-    all[i_4] = __fdiv_rn(all[i_4], 11.313708f);  // line 134
-  }
-  // line 139: Init (-inf) -> (%s_3)
-  s_3[0] = __uint_as_float(0xff800000u);  // line 141
-  {  // line 144: BinaryPointwise.ge (%query, %key_2) -> (%s_2)
-    alignas(8) int r[2];  // line 145
-    // line 146: Move (%query) -> (%r)
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 128
+  // line 130: Init (-inf) -> (%s_3)
+  s_3[0] = __uint_as_float(0xff800000u);  // line 132
+  {  // line 135: BinaryPointwise.ge (%query, %key_2) -> (%s_2)
+    alignas(8) int r[2];  // line 136
+    // line 137: Move (%query) -> (%r)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 149
-      r[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 150
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 140
+      r[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 141
     }
-    alignas(16) int r_2[16];  // line 153
-    // line 154: Move (%key_2) -> (%r_2)
+    alignas(16) int r_2[16];  // line 144
+    // line 145: Move (%key_2) -> (%r_2)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 157
-      r_2[i_4] = i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 158
+    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 148
+      r_2[i_4] = i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 149
     }
-    // line 161: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
+    // line 152: BinaryPointwise.ge (%r, %r_2) -> (%s_2)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 165
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 156
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 166
+      for (int j = 0; j < 2; j += 1) {  // line 157
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 167
-          s_2[kk * 4 + j * 2 + i_4] = r[j] >= r_2[kk * 2 + i_4];  // line 168
+        for (int kk = 0; kk < 8; kk += 1) {  // line 158
+          s_2[kk * 4 + j * 2 + i_4] = r[j] >= r_2[kk * 2 + i_4];  // line 159
         }
       }
     }
   }
-  // line 176: Select (%s_2, %all, %s_3) -> (%s)
+  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 167
+  fence_registers<32>(q_u32);
+  fence_registers<64>(o);
+  fence_registers<32>(all);
+  // line 168: Select (%s_2, %all, %s_3) -> (%s)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 181
-    // line 182
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 173
+    // line 174
     *reinterpret_cast<unsigned*>(&s[i_4]) =
         s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
   }
-  {  // line 185: Reduction.max (%s) -> (%top)
-    float o_2[1];  // line 188
+  {  // line 177: Reduction.max (%s) -> (%top)
+    float o_2[1];  // line 180
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 189
-      top[i_4] = s[i_4 * 2];  // line 190
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 181
+      top[i_4] = s[i_4 * 2];  // line 182
       #pragma unroll
-      for (int j = 1; j < 16; j += 1) {  // line 191
-        top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 192
+      for (int j = 1; j < 16; j += 1) {  // line 183
+        top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 184
       }
-      // line 194
+      // line 186
       *reinterpret_cast<unsigned*>(o_2) =
           __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
-      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 195
-      // line 196
+      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 187
+      // line 188
       *reinterpret_cast<unsigned*>(o_2) =
           __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
-      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 197
+      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 189
     }
   }
-  for (int t = 0; t < i + 1; t += 1) {  // line 200
-    // line 202: mbarrier.wait
+  // line 192: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 195
+    p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 196
+  }
+  // line 201: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 204
+    top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 205
+  }
+  for (int t = 0; t < i + 1; t += 1) {  // line 210
+    // line 212: mbarrier.wait
     asm volatile(
         "{\n"
         ".reg .pred complete;\n"
@@ -300,19 +306,19 @@ attention_causal(
         :
         : "r"(shared_address(full, t % 2)), "r"((t / 2) % 2)
         : "memory");
-    // line 203: Init (0) -> (%all)
+    // line 213: Init (0) -> (%all)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 205
-      all[i_4] = 0.0f;  // line 206
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 215
+      all[i_4] = 0.0f;  // line 216
     }
-    // line 209: MatMul (%q, view of %k) -> (%all)
+    // line 219: MatMul (%q, view of %k) -> (%all)
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 214
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 224
     #pragma unroll
-    for (int kk = 0; kk < 8; kk += 1) {  // line 215
-      // line 216: wgmma.m64n64k16.f32.f16.rs
+    for (int kk = 0; kk < 8; kk += 1) {  // line 225
+      // line 226: wgmma.m64n64k16.f32.f16.rs
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
           "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -330,77 +336,80 @@ attention_causal(
                 kk % 4 * 2))
           : "memory");
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 218
-    // line 220: BinaryPointwise.max (%top, %max) -> (%top)
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 228
+    // line 230: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 224
-      top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 225
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 234
+      top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 235
     }
-    alignas(8) float old[2];  // line 228
-    // line 229: BinaryPointwise.sub (%max, %top) -> (%old)
+    alignas(8) float top_log2[2];  // line 239
+    // line 240: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 233
-      old[i_4] = __fsub_rn(max_1[i_4], top[i_4]);  // line 234
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 243
+      top_log2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 244
     }
-    // line 237: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 240
-    alignas(16) float p[32];  // line 242
-    // line 243: BinaryPointwise.sub (%s, %top) -> (%p)
+    alignas(8) float old[2];  // line 249
+    // line 250: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 247
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 254
+      old[i_4] = __fsub_rn(max_1[i_4], top[i_4]);  // line 255
+    }
+    // line 258: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 261
+    // line 263: BinaryPointwise.sub (%p, %top_log2) -> (%p)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 267
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 248
+      for (int j = 0; j < 2; j += 1) {  // line 268
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 249
-          p[kk * 4 + j * 2 + i_4] = __fsub_rn(s[kk * 4 + j * 2 + i_4], top[j]);  // line 250
+        for (int kk = 0; kk < 8; kk += 1) {  // line 269
+          p[kk * 4 + j * 2 + i_4] = __fsub_rn(p[kk * 4 + j * 2 + i_4], top_log2[j]);  // line 270
         }
       }
     }
-    // line 257: UnaryPointwise.exp (%old) -> (%old)
+    // line 277: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 260
-      old[i_4] = expf(old[i_4]);  // line 261
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 280
+      old[i_4] = expf(old[i_4]);  // line 281
     }
-    // line 264: UnaryPointwise.exp (%p) -> (%p)
+    // line 284: UnaryPointwise.exp2 (%p) -> (%p)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 267
-      p[i_4] = __expf(p[i_4]);  // line 268
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 287
+      // line 288: exp2.approx.ftz.f32
+      asm volatile(
+          "ex2.approx.ftz.f32 %0, %1;\n"
+          : "=f"(p[i_4])
+          : "f"(p[i_4]));
     }
-    alignas(8) float sum_1[2];  // line 271
-    // line 272: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    // line 291: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 276
-      sum_1[i_4] = sum[i_4] * old[i_4];  // line 277
-    }
-    // line 282: BinaryPointwise.mul (%o, %old) -> (%o)
-    #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 286
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 295
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 287
+      for (int j = 0; j < 2; j += 1) {  // line 296
         #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 288
-          o[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], old[j]);  // line 289
+        for (int kk = 0; kk < 16; kk += 1) {  // line 297
+          o[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], old[j]);  // line 298
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 296
+    alignas(16) __half half_1[32];  // line 305
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 297: UnaryPointwise.cast (%p) -> (%half)
+    // line 306: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 300
-      // line 301
+    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 309
+      // line 310
       *reinterpret_cast<__half2*>(&half_1[i_4 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_4 * 2]));
     }
-    // line 304: MatMul (%half, view of %v) -> (%o)
+    // line 313: MatMul (%half, view of %v) -> (%o)
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
     fence_registers<16>(half_1_u32);
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 309
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 318
     #pragma unroll
-    for (int kk = 0; kk < 4; kk += 1) {  // line 310
-      // line 311: wgmma.m64n128k16.f32.f16.rs
+    for (int kk = 0; kk < 4; kk += 1) {  // line 319
+      // line 320: wgmma.m64n128k16.f32.f16.rs
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
           "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -423,96 +432,107 @@ attention_causal(
             "l"(matrix_descriptor(shared_address(v, t % 2 * 8192), 8192, 1024, 1) + kk * 128)
           : "memory");
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 313
-    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 315
-    fence_registers<32>(q_u32);
-    fence_registers<64>(o);
-    fence_registers<32>(all);
-    fence_registers<16>(half_1_u32);
-    // line 316: BinaryPointwise.div (%all, 11.313708498984761) -> (%all)
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 322
+    alignas(8) float sum_1[2];  // line 324
+    // line 325: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 319
-      all[i_4] = __fdiv_rn(all[i_4], 11.313708f);  // line 320
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 329
+      sum_1[i_4] = sum[i_4] * old[i_4];  // line 330
     }
-    // line 325: Init (-inf) -> (%s_3)
-    s_3[0] = __uint_as_float(0xff800000u);  // line 327
-    {  // line 331: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
-      alignas(8) int r_3[2];  // line 332
-      // line 333: Move (%query) -> (%r_3)
+    // line 335: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 337
+    {  // line 341: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
+      alignas(8) int r_3[2];  // line 342
+      // line 343: Move (%query) -> (%r_3)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 336
-        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 337
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 346
+        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 347
       }
-      alignas(16) int r_4[16];  // line 340
-      // line 341: Move (%key_3) -> (%r_4)
+      alignas(16) int r_4[16];  // line 350
+      // line 351: Move (%key_3) -> (%r_4)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 344
-        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 345
+      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 354
+        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 355
       }
-      // line 348: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
+      // line 358: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 352
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 362
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 353
+        for (int j = 0; j < 2; j += 1) {  // line 363
           #pragma unroll
-          for (int kk = 0; kk < 8; kk += 1) {  // line 354
-            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 355
+          for (int kk = 0; kk < 8; kk += 1) {  // line 364
+            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 365
           }
         }
       }
     }
-    // line 363: Select (%s_2, %all, %s_3) -> (%s)
+    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 373
+    fence_registers<32>(q_u32);
+    fence_registers<64>(o);
+    fence_registers<32>(all);
+    fence_registers<16>(half_1_u32);
+    // line 374: Select (%s_2, %all, %s_3) -> (%s)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 368
-      // line 369
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 379
+      // line 380
       *reinterpret_cast<unsigned*>(&s[i_4]) =
           s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
     }
-    alignas(8) float sum_2[2];  // line 372
-    {  // line 373: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 376
+    {  // line 383: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 386
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 377
-        sum_2[i_4] = p[i_4 * 2];  // line 378
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 387
+        top[i_4] = s[i_4 * 2];  // line 388
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 379
-          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 380
+        for (int j = 1; j < 16; j += 1) {  // line 389
+          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 390
         }
-        // line 382
-        *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 1);
-        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 383
-        // line 384
-        *reinterpret_cast<unsigned*>(o_2) =
-            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 2);
-        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 385
-      }
-    }
-    {  // line 388: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 391
-      #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 392
-        top[i_4] = s[i_4 * 2];  // line 393
-        #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 394
-          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 395
-        }
-        // line 397
+        // line 392
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
-        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 398
-        // line 399
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 393
+        // line 394
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
-        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 400
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 395
       }
     }
-    // line 403: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
-    #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 407
-      sum[i_4] = sum_1[i_4] + sum_2[i_4];  // line 408
+    alignas(8) float sum_2[2];  // line 398
+    {  // line 399: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 402
+      #pragma unroll
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 403
+        sum_2[i_4] = p[i_4 * 2];  // line 404
+        #pragma unroll
+        for (int j = 1; j < 16; j += 1) {  // line 405
+          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 406
+        }
+        // line 408
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 1);
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 409
+        // line 410
+        *reinterpret_cast<unsigned*>(o_2) =
+            __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 2);
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 411
+      }
     }
-    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 413
+    // line 414: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 417
+      p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 418
+    }
+    // line 423: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 426
+      top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 427
+    }
+    // line 432: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 436
+      sum[i_4] = sum_1[i_4] + sum_2[i_4];  // line 437
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 442
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
@@ -529,8 +549,8 @@ attention_causal(
           :
           : "memory");
       if (elected) {
-        // line 414: Spec (%empty) -> ()
-        // line 415: mbarrier.arrive
+        // line 443: Spec (%empty) -> ()
+        // line 444: mbarrier.arrive
         asm volatile(
             "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
             :
@@ -538,7 +558,7 @@ attention_causal(
             : "memory");
       }
     }
-    if (t + 2 < i + 1) {  // line 417
+    if (t + 2 < i + 1) {  // line 446
       if (threadIdx.x < 32) {
         int elected;
         asm volatile(
@@ -551,8 +571,8 @@ attention_causal(
             :
             : "memory");
         if (elected) {
-          // line 418: Spec (%K, %V, %full, %empty) -> (%k, %v)
-          // line 419: mbarrier.wait
+          // line 447: Spec (%K, %V, %full, %empty) -> (%k, %v)
+          // line 448: mbarrier.wait
           asm volatile(
               "{\n"
               ".reg .pred complete;\n"
@@ -563,15 +583,15 @@ attention_causal(
               :
               : "r"(shared_address(empty, t % 2)), "r"((t / 2) % 2)
               : "memory");
-          // line 420: mbarrier.expect
+          // line 449: mbarrier.expect
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
               : "r"(shared_address(full, t % 2)), "r"(32768)
               : "memory");
           #pragma unroll
-          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 421
-            // line 422: cp.async.bulk.tensor.4d.shared.global
+          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 450
+            // line 451: cp.async.bulk.tensor.4d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
@@ -581,8 +601,8 @@ attention_causal(
                 : "memory");
           }
           #pragma unroll
-          for (int i_3 = 0; i_3 < 2; i_3 += 1) {  // line 427
-            // line 428: cp.async.bulk.tensor.4d.shared.global
+          for (int i_3 = 0; i_3 < 2; i_3 += 1) {  // line 456
+            // line 457: cp.async.bulk.tensor.4d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
@@ -595,35 +615,41 @@ attention_causal(
       }
     }
   }
-  alignas(16) float O_3[64];  // line 436
-  // line 437: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  alignas(16) float O_3[64];  // line 465
+  alignas(8) float sum_rcp[2];  // line 467
+  // line 468: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 441
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 471
+    // line 472: rcp.approx.f32
+    asm volatile(
+        "rcp.approx.f32 %0, %1;\n"
+        : "=f"(sum_rcp[i_4])
+        : "f"(sum[i_4]));
+  }
+  // line 475: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 479
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 442
+    for (int j = 0; j < 2; j += 1) {  // line 480
       #pragma unroll
-      for (int kk = 0; kk < 16; kk += 1) {  // line 443
-        // line 444: div.full.f32
-        asm volatile(
-            "div.full.f32 %0, %1, %2;\n"
-            : "=f"(O_3[kk * 4 + j * 2 + i_4])
-            : "f"(o[kk * 4 + j * 2 + i_4]), "f"(sum[j]));
+      for (int kk = 0; kk < 16; kk += 1) {  // line 481
+        O_3[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], sum_rcp[j]);  // line 482
       }
     }
   }
-  {  // line 451: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_5[64];  // line 452
-    // line 453: UnaryPointwise.cast (%O_3) -> (%r_5)
+  {  // line 489: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_5[64];  // line 490
+    // line 491: UnaryPointwise.cast (%O_3) -> (%r_5)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 456
-      // line 457
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 494
+      // line 495
       *reinterpret_cast<__half2*>(&r_5[i_4 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_4 * 2]));
     }
-    // line 460: Move (%r_5) -> (view of %O)
+    // line 498: Move (%r_5) -> (view of %O)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 464
-      // line 465
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 502
+      // line 503
       *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
                       i_4 % 2 * 1024 + (tid / 4) % 8 * 128 + i_4 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_5[i_4 * 2]);

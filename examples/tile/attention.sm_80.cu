@@ -121,30 +121,30 @@ attention(
         }
       }
     }
-    // line 110: BinaryPointwise.div (%s, 8) -> (%s)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 113
-      s[i_2] = __fdiv_rn(s[i_2], 8.0f);  // line 114
-    }
-    alignas(8) float top[2];  // line 117
-    {  // line 118: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 121
+    alignas(8) float top[2];  // line 110
+    {  // line 111: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 114
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 122
-        top[i_2] = s[i_2 * 2];  // line 123
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 115
+        top[i_2] = s[i_2 * 2];  // line 116
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 124
-          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 125
+        for (int j = 1; j < 16; j += 1) {  // line 117
+          top[i_2] = fmaxf(top[i_2], s[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 118
         }
-        // line 127
+        // line 120
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 1);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 128
-        // line 129
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 121
+        // line 122
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_2]), 2);
-        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 130
+        top[i_2] = fmaxf(top[i_2], o_2[0]);  // line 123
       }
+    }
+    // line 126: BinaryPointwise.div (%top, 8) -> (%top)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 129
+      top[i_2] = __fmul_rn(top[i_2], 0.125f);  // line 130
     }
     // line 133: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
@@ -152,91 +152,106 @@ attention(
       top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 138
     }
     alignas(16) float p[32];  // line 141
-    // line 142: BinaryPointwise.sub (%s, %top) -> (%p)
+    alignas(8) float top_log2[2];  // line 143
+    // line 144: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 146
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 147
+      top_log2[i_2] = __fmul_rn(top[i_2], 1.442695f);  // line 148
+    }
+    // line 153: BinaryPointwise.mul (%s, 0.18033688011112042) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 156
+      p[i_2] = s[i_2] * 0.18033688f;  // line 157
+    }
+    // line 162: BinaryPointwise.sub (%p, %top_log2) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 166
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 147
+      for (int j = 0; j < 2; j += 1) {  // line 167
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 148
-          p[kk * 4 + j * 2 + i_2] = __fsub_rn(s[kk * 4 + j * 2 + i_2], top[j]);  // line 149
+        for (int kk = 0; kk < 8; kk += 1) {  // line 168
+          p[kk * 4 + j * 2 + i_2] = p[kk * 4 + j * 2 + i_2] - top_log2[j];  // line 169
         }
       }
     }
-    // line 156: UnaryPointwise.exp (%p) -> (%p)
+    // line 176: UnaryPointwise.exp2 (%p) -> (%p)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 159
-      p[i_2] = __expf(p[i_2]);  // line 160
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 179
+      // line 180: exp2.approx.ftz.f32
+      asm volatile(
+          "ex2.approx.ftz.f32 %0, %1;\n"
+          : "=f"(p[i_2])
+          : "f"(p[i_2]));
     }
-    alignas(8) float old[2];  // line 163
-    // line 164: BinaryPointwise.sub (%max, %top) -> (%old)
+    alignas(8) float old[2];  // line 183
+    // line 184: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 168
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 169
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 188
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 189
     }
-    // line 172: UnaryPointwise.exp (%old) -> (%old)
+    // line 192: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 175
-      old[i_2] = expf(old[i_2]);  // line 176
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 195
+      old[i_2] = expf(old[i_2]);  // line 196
     }
-    alignas(8) float sum_1[2];  // line 179
-    // line 180: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    alignas(8) float sum_1[2];  // line 199
+    // line 200: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 184
-      sum_1[i_2] = sum[i_2] * old[i_2];  // line 185
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 204
+      sum_1[i_2] = sum[i_2] * old[i_2];  // line 205
     }
-    alignas(8) float sum_2[2];  // line 190
-    {  // line 191: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 194
+    alignas(8) float sum_2[2];  // line 210
+    {  // line 211: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 214
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 195
-        sum_2[i_2] = p[i_2 * 2];  // line 196
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 215
+        sum_2[i_2] = p[i_2 * 2];  // line 216
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 197
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 198
+        for (int j = 1; j < 16; j += 1) {  // line 217
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 218
         }
-        // line 200
+        // line 220
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 201
-        // line 202
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 221
+        // line 222
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 203
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 223
       }
     }
-    // line 206: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 226: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 210
-      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 211
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 230
+      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 231
     }
-    // line 216: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 236: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 220
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 240
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 221
+      for (int j = 0; j < 2; j += 1) {  // line 241
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 222
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 223
+        for (int kk = 0; kk < 8; kk += 1) {  // line 242
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 243
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 230
+    alignas(16) __half half_1[32];  // line 250
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 231: UnaryPointwise.cast (%p) -> (%half)
+    // line 251: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 234
-      // line 235
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 254
+      // line 255
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 238: MatMul (%half, %v) -> (%o)
-      alignas(16) __half r[128];  // line 239
+    {  // line 258: MatMul (%half, %v) -> (%o)
+      alignas(16) __half r[128];  // line 259
       unsigned* r_u32 = reinterpret_cast<unsigned*>(r);
-      // line 240: Move (%v) -> (%r)
+      // line 260: Move (%v) -> (%r)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 243
-        // line 244: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 263
+        // line 264: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_u32[i_2 * 4]), "=r"(r_u32[i_2 * 4 + 1]), "=r"(r_u32[i_2 * 4 + 2]),
@@ -245,12 +260,12 @@ attention(
                               (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 247: MatMul (%half, %r) -> (%o)
+      // line 267: MatMul (%half, %r) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 251
+      for (int kk = 0; kk < 4; kk += 1) {  // line 271
         #pragma unroll
-        for (int j = 0; j < 8; j += 1) {  // line 252
-          // line 253: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 8; j += 1) {  // line 272
+          // line 273: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -261,40 +276,46 @@ attention(
         }
       }
     }
-    // line 260: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 263
+    // line 280: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 283
     K_next += 4096;
     V_next += 4096;
   }
-  alignas(16) float O_3[32];  // line 266
-  // line 267: BinaryPointwise.div (%o, %sum) -> (%O_3)
+  alignas(16) float O_3[32];  // line 286
+  alignas(8) float sum_rcp[2];  // line 288
+  // line 289: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 271
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 292
+    // line 293: rcp.approx.f32
+    asm volatile(
+        "rcp.approx.f32 %0, %1;\n"
+        : "=f"(sum_rcp[i_2])
+        : "f"(sum[i_2]));
+  }
+  // line 296: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
+  #pragma unroll
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 300
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 272
+    for (int j = 0; j < 2; j += 1) {  // line 301
       #pragma unroll
-      for (int kk = 0; kk < 8; kk += 1) {  // line 273
-        // line 274: div.full.f32
-        asm volatile(
-            "div.full.f32 %0, %1, %2;\n"
-            : "=f"(O_3[kk * 4 + j * 2 + i_2])
-            : "f"(o[kk * 4 + j * 2 + i_2]), "f"(sum[j]));
+      for (int kk = 0; kk < 8; kk += 1) {  // line 302
+        O_3[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], sum_rcp[j]);  // line 303
       }
     }
   }
-  {  // line 281: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_2[32];  // line 282
-    // line 283: UnaryPointwise.cast (%O_3) -> (%r_2)
+  {  // line 310: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_2[32];  // line 311
+    // line 312: UnaryPointwise.cast (%O_3) -> (%r_2)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 286
-      // line 287
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 315
+      // line 316
       *reinterpret_cast<__half2*>(&r_2[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
     }
-    // line 290: Move (%r_2) -> (view of %O)
+    // line 319: Move (%r_2) -> (view of %O)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 293
-      // line 294
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 322
+      // line 323
       *reinterpret_cast<unsigned*>(&O[i * 4096 + tid / 32 * 1024 + i_2 % 2 * 512 +
                       (tid / 4) % 8 * 64 + i_2 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_2[i_2 * 2]);

@@ -140,21 +140,25 @@ sigmoid_attention_v(
     // line 131: UnaryPointwise.exp (%p_4) -> (%p_4)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 134
-      p_4[i_2] = __expf(p_4[i_2]);  // line 135
+      // line 135: exp.approx.ftz.f32
+      asm volatile(
+          "mul.f32 %0, %1, 0f3FB8AA3B; ex2.approx.ftz.f32 %0, %0;\n"
+          : "=f"(p_4[i_2])
+          : "f"(p_4[i_2]));
     }
     // line 138: BinaryPointwise.add (%p_4, 1) -> (%p_4)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 141
       p_4[i_2] = __fadd_rn(p_4[i_2], 1.0f);  // line 142
     }
-    // line 145: BinaryPointwise.div (1, %p_4) -> (%p_4)
+    // line 145: UnaryPointwise.rcp (%p_4) -> (%p_4)
     #pragma unroll
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 148
-      // line 149: div.full.f32
+      // line 149: rcp.approx.f32
       asm volatile(
-          "div.full.f32 %0, %1, %2;\n"
+          "rcp.approx.f32 %0, %1;\n"
           : "=f"(p_4[i_2])
-          : "f"(1.0f), "f"(p_4[i_2]));
+          : "f"(p_4[i_2]));
     }
     // line 152: UnaryPointwise.cast (%p_4) -> (%p)
     #pragma unroll

@@ -1,13 +1,13 @@
 //! Chains: programs that execute an atom on its own results, to be timed.
 
 use super::operand::ProbeOperand;
-use super::writer::{Writer, mine, own_attributes, spec};
+use super::writer::{Writer, literal_of, mine, own_attributes, spec};
 use super::{Choice, Probe, Unobservable, written};
 use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::{Operand, Spec, SpecKind, Stmt, StmtKind, Unroll, View, ViewOp};
 use carbyne_ir::build::Tensor;
-use carbyne_ir::build::statements::{counted, word};
+use carbyne_ir::build::statements::{counted, literal, word};
 use carbyne_ir::scalar::Memory;
 
 /// How often a [`chain`] executes its atom: in a loop of so many rounds, each of so many executions.
@@ -65,14 +65,21 @@ impl Writer<'_> {
             b.clone_from(a);
         }
         let accumulator = operands.iter().find(|o| o.access == OperandAccess::ReadWrite).map(mine);
-        let next = |r: &&AtomOperand| self.atom.writes().any(|w| continues(r, w));
+        let next =
+            |r: &&AtomOperand| r.divisor.is_none() && self.atom.writes().any(|w| continues(r, w));
         // The last: the reciprocal of a divisor that stays the same would be made once.
         let continued = self.atom.reads().filter(next).last();
         let own = |o: &AtomOperand| Tensor::of(o.name).then(ViewOp::Mine);
         let write = accumulator.or(continued.map(own));
         let kind = self.atom.op.spec_kind().unwrap_or(SpecKind::Generic);
         let leaf = |_| {
-            let reads = reads.iter().map(|t| Operand::View(t.into())).collect();
+            let mut made = reads.iter();
+            let read = self.atom.operands.iter().filter(|o| o.access == OperandAccess::Read);
+            let reads = read.filter_map(|o| match literal_of(self.atom, o) {
+                Some(n) => Some(literal(&n.to_string())),
+                None => made.next().map(|t| Operand::View(t.into())),
+            });
+            let reads = reads.collect();
             let writes = write.iter().map(View::from).collect();
             let mut attrs = own_attributes(self.atom.op);
             attrs.push(word("atom", self.atom.name));

@@ -8,7 +8,9 @@ use carbyne_ir::layout::Layout;
 #[must_use]
 pub fn corrupted(atom: &Atom) -> Vec<Atom> {
     let mut atoms = vec![];
-    for (i, operand) in atom.operands.iter().enumerate() {
+    // A literal is the same for every value.
+    let tensors = atom.operands.iter().enumerate().filter(|(_, o)| o.divisor.is_none());
+    for (i, operand) in tensors {
         for tv in exchanged(&operand.tv) {
             let mut wrong = atom.clone();
             wrong.operands[i].tv = tv;

@@ -60,7 +60,7 @@ fn a_scale_before_an_exponential_is_one_factor_of_a_fused_multiply_add() {
         (
             "%s = %z / 8\n  %p = exp(%s - max(%s, axis=1)) + abs(%s)\n  %sum = sum(%p, axis=1)"
                 .to_owned(),
-            false,
+            true,
             false,
         ),
         // What is to be exact, and constants of which a product overflows.
