@@ -148,14 +148,18 @@ class Checker:
         made = self.run([program, "decompose", str(source), "--arch", arch, "-o", str(file), *allowed], self.args.limit)
         if made[0] != 0:
             return self.fault(row, "ints", "not decomposed", last_line(made[2]))
+        # Sizes, where a text has symbols: those that tests give it.
+        said = re.search(r"^// simulate: (.*)$", text, re.M)
+        sizes = re.findall(r"--sym\s+\S+", said[1]) if said else []
+        sizes = [word for size in sizes for word in size.split()]
         built = self.built(folder, file)
         if built:
             return self.fault(row, "ints", "not compiled", built)
-        reports = self.compared(row, folder, file, "ints", ["--ints"])
-        self.compared(row, folder, file, "random", ["--seed", str(self.args.seed)])
+        reports = self.compared(row, folder, file, "ints", ["--ints", *sizes])
+        self.compared(row, folder, file, "random", ["--seed", str(self.args.seed), *sizes])
         work = sum(max(kernel["multiply_adds"], kernel["bytes_moved"]) for kernel in reports)
         if reports and work <= self.args.racecheck_work:
-            self.raced(row, folder, file)
+            self.raced(row, folder, file, sizes)
         elif reports:
             row["racecheck"] = "too much"
 
@@ -213,8 +217,8 @@ class Checker:
         elif row["memcheck"] == "–":
             row["memcheck"] = "0"
 
-    def raced(self, row, folder, file):
-        code, said, log = self.sanitized(folder, file, "racecheck", ["--ints"])
+    def raced(self, row, folder, file, sizes):
+        code, said, log = self.sanitized(folder, file, "racecheck", ["--ints", *sizes])
         found = re.search(r"RACECHECK SUMMARY: (\d+) hazards? displayed", log)
         if code is None or not found:
             return self.fault(row, "racecheck", "no summary", last_line(log or said))

@@ -9,26 +9,6 @@ use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What the table states.
-fn states_calls(atom: &Atom) -> bool {
-    CALLING.contains(&atom.name) || atom.cost.emulated
-}
-
-/// What nvdisasm finds in machine code of NVRTC 12.9.
-const CALLING: [&str; 11] = [
-    "div.f32",
-    "div.f64",
-    "rcp.f32",
-    "rcp.f64",
-    "rsqrt.f64",
-    "sigmoid.f32",
-    "sigmoid.f64",
-    "silu.f32",
-    "silu.f64",
-    "sqrt.f32",
-    "sqrt.f64",
-];
-
 /// Whether the atom computes, on registers alone.
 fn is_arithmetic(atom: &Atom) -> bool {
     match atom.op {
@@ -67,8 +47,7 @@ fn atoms_become_calls_where_the_table_says_so() {
                 calling.insert(atom.name);
             }
         }
-        let stated: BTreeSet<&str> =
-            atoms.iter().filter(|a| states_calls(a)).map(|a| a.name).collect();
+        let stated: BTreeSet<&str> = atoms.iter().filter(|a| a.calls).map(|a| a.name).collect();
         assert!(!calling.is_empty(), "{arch}: no call among {} atoms", atoms.len());
         let unstated: Vec<_> = calling.difference(&stated).collect();
         let missing: Vec<_> = stated.difference(&calling).collect();
