@@ -25,7 +25,7 @@ use carbyne_ir::ast::{
     BinaryOp, Module, NodeKey, Operand as Written, ReduceOp, Spec, SpecKind, Stmt, StmtKind,
     UnaryOp, View,
 };
-use carbyne_ir::program::{self, Operand, Program, SpecId, TensorId};
+use carbyne_ir::program::{self, BufferId, Operand, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -60,7 +60,8 @@ pub(crate) fn apply(tree: &Module, p: &Program, names: &mut Names) -> Option<Mod
     }
     let mut tree = tree.clone();
     let (specs, gone, said) = (p.specs_by_node(), BTreeMap::new(), vec![]);
-    let mut by = Change { p, changes, names, specs, gone, said };
+    let unused = unused(p, &changes);
+    let mut by = Change { p, changes, names, specs, gone, said, unused };
     tree.items = visit::rewrite(tree.items, &mut by);
     Some(tree)
 }
@@ -86,6 +87,40 @@ enum Become {
 
 /// What becomes of specs, and whose first operand each reads in place of what it read, by which of its inputs.
 type Changes = BTreeMap<SpecId, (Become, Option<(usize, SpecId)>)>;
+
+/// The allocations of tensors that nothing reads or writes any more.
+fn unused(p: &Program, changes: &Changes) -> BTreeSet<NodeKey> {
+    let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
+    let buffer = |t: TensorId| p.tensors[t].buffer;
+    let body = |kernel: &SpecId| p.specs[*kernel].body.as_deref().unwrap_or(&[]);
+    for id in p.kernels.iter().flat_map(|k| p.walk(body(k)).specs()) {
+        let spec = &p.specs[id];
+        let (goes, other) = match changes.get(&id) {
+            Some((change, other)) => (matches!(change, Become::Nothing), *other),
+            None => (false, None),
+        };
+        for (i, operand) in spec.inputs.iter().enumerate() {
+            let Operand::Tensor(t) = operand else { continue };
+            before.insert(buffer(*t));
+            match other.filter(|(input, _)| *input == i) {
+                Some((_, scale)) => after.extend(p.specs[scale].input_tensors().map(buffer)),
+                None if !goes => drop(after.insert(buffer(*t))),
+                None => {}
+            }
+        }
+        let outputs = spec.outputs.iter().map(|t| buffer(*t));
+        before.extend(outputs.clone());
+        after.extend(outputs.filter(|_| !goes));
+    }
+    let stmts = p.kernels.iter().flat_map(|k| p.walk(body(k)).stmts());
+    let allocated = stmts.filter_map(|stmt| match stmt.kind {
+        program::StmtKind::Allocate(t) => Some((buffer(t), stmt.node.key())),
+        _ => None,
+    });
+    let reused: BTreeSet<BufferId> = p.buffers.iter().filter_map(|(_, b)| b.reuses).collect();
+    let is_unused = |b: &BufferId| before.contains(b) && !after.contains(b) && !reused.contains(b);
+    allocated.filter(|(b, _)| is_unused(b)).map(|(_, node)| node).collect()
+}
 
 /// The block and the place in it of each leaf.
 fn place(
@@ -349,11 +384,17 @@ struct Change<'a> {
     gone: BTreeMap<SpecId, Spec>,
     /// What stood above them, for the next statement that is changed.
     said: Vec<String>,
+    /// Allocations that are left out.
+    unused: BTreeSet<NodeKey>,
 }
 
 impl Rewriter for Change<'_> {
     fn leave(&mut self, mut stmt: Stmt, out: &mut Vec<Stmt>) {
         let node = stmt.id;
+        if self.unused.contains(&node.key()) {
+            self.said.append(&mut stmt.leading);
+            return;
+        }
         let id = self.specs.get(&node.key()).copied();
         let change = id.and_then(|id| Some((id, self.changes.get(&id)?.clone())));
         let (StmtKind::Spec(spec), Some((id, (change, other)))) = (&mut stmt.kind, change) else {

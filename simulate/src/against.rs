@@ -8,8 +8,10 @@
 use crate::decisions::Decisions;
 use crate::denote::{Exact, SLACK, cover};
 use crate::exec::{Mode, elected_lane, value_text};
-use crate::launch::{Memory, chosen_blocks, execute, meant, merge_into, reads, steps, symbols};
-use crate::options::Options;
+use crate::launch::{
+    Memory, begin_again, chosen_blocks, execute, meant, merge_into, reads, steps, symbols,
+};
+use crate::options::{Between, Options};
 use crate::plan::{Checked, Inverse, Kernel, Space, coordinates, coordinates_text, lower};
 use crate::report::{OutputTensor, Report};
 use crate::root::{Oracle, offset};
@@ -30,7 +32,7 @@ pub struct Compared {
 }
 
 /// Compares the tensors that a program wrote with those of its parent. `options` are those that the program
-/// ran with, `report` what it gave.
+/// ran with, [`Between::for_parent`] among them where it has several kernels, `report` what it gave.
 ///
 /// # Errors
 /// `S0513` where a tensor of the parent is missing, is of another type, or has nothing to compare; `S0501` for
@@ -47,6 +49,7 @@ pub fn against(
     let decisions = options.decisions.clone().unwrap_or_else(|| Decisions::of(program));
     let decisions = Some(decisions);
     let options = Options { check: true, shadow: true, decisions, ..options.clone() };
+    let go_on = Between::for_parent(parent);
     let symbols = symbols(parent, &options)?;
     let mut memory = Memory::new(parent, &options, &symbols)?;
     let mut compared: BTreeMap<BufferId, u64> = BTreeMap::new();
@@ -77,6 +80,7 @@ pub fn against(
                 None => run(&kernel, &buffers, &options, true)?,
             };
             merge_into(&mut memory, &kernel, written);
+            begin_again(&mut memory, &kernel, &go_on);
         }
     }
     let written: Vec<BufferId> = parent
@@ -274,6 +278,7 @@ impl<'p> Comparison<'p> {
     ) -> Checked<u64> {
         let Some(root) = &kernel.root else { return Ok(0) };
         let view = &kernel.views[view];
+        let rounded = self.parent.rounded_types().contains(&view.scalar);
         let Some((inverse, base)) = Inverse::of_view(view) else { return Ok(0) };
         let mut elements: Vec<i64> =
             ours.memory.pages.elements().filter_map(|(at, _)| inverse.element(at - base)).collect();
@@ -293,7 +298,7 @@ impl<'p> Comparison<'p> {
                         continue;
                     };
                     compared += 1;
-                    if !exact.is(i, view.scalar, value.shadow) {
+                    if !exact.is(i, view.scalar, value.shadow, rounded) {
                         let at = coordinates_text(&coordinates(&view.modes, e));
                         return Err(self.differs(ours, &at, value, exact.numbers[i]));
                     }
@@ -312,7 +317,7 @@ impl<'p> Comparison<'p> {
             let Some(value) = self.given(ours, at) else { continue };
             compared += 1;
             let (numbers, scales) = (vec![theirs.shadow], vec![largest]);
-            if !(Exact { numbers, scales }).is(0, ours.memory.scalar, value.shadow) {
+            if !(Exact { numbers, scales }).is(0, ours.memory.scalar, value.shadow, false) {
                 let e = ours.memory.inverse.element(at).unwrap_or(0);
                 let name = coordinates_text(&coordinates(&ours.modes, e));
                 return Err(self.differs(ours, &name, value, theirs.shadow));

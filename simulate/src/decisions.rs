@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Decisions(BTreeMap<String, Decides>);
 
 /// What is decided by the elements of one tensor.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decides {
     /// Whether they are compared, or the smaller or larger one is taken.
     pub(crate) compared: bool,
@@ -24,8 +24,18 @@ pub(crate) struct Decides {
     pub(crate) exponential: bool,
     /// Whether one is taken of them less the largest of their row, so that it never overflows.
     pub(crate) shifted: bool,
+    /// By what they are multiplied before the exponential.
+    pub(crate) scale: f64,
     /// Whether they may be what is divided by, or what a logarithm is taken of: none is zero then.
     pub(crate) divides: bool,
+}
+
+impl Default for Decides {
+    fn default() -> Self {
+        let (literals, largest, smallest) = (vec![], vec![], vec![]);
+        let (compared, exponential, shifted, divides) = (false, false, false, false);
+        Decides { compared, literals, largest, smallest, exponential, shifted, scale: 1.0, divides }
+    }
 }
 
 /// From which tensors the elements of a value are, and whether each stands where the tensor has it.
@@ -42,6 +52,8 @@ struct Operation<'a> {
     integral: bool,
     /// Whether its operand is less the largest of its row.
     shifted: bool,
+    /// By what its operand is multiplied.
+    scale: f64,
 }
 
 impl Decisions {
@@ -69,6 +81,8 @@ impl Decisions {
         // What a value is the largest of.
         let mut largest: Vec<Option<usize>> = vec![None; means.values.len()];
         let mut shifted = vec![false; means.values.len()];
+        // By what the elements of a tensor are multiplied in it.
+        let mut scales = vec![1.0; means.values.len()];
         for step in &means.steps {
             let value = |i: &MeansInput| match i {
                 MeansInput::Value(v) => Some(*v),
@@ -102,7 +116,16 @@ impl Decisions {
                 axes,
                 integral: !output.scalar.is_float(),
                 shifted: values.first().is_some_and(|v| shifted[*v]),
+                scale: values.first().map_or(1.0, |v| scales[*v]),
             });
+            let literals: Vec<f64> = step.inputs.iter().filter_map(literal).collect();
+            let scale = values.first().map_or(1.0, |v| scales[*v]);
+            scales[step.output] = match (kind, &literals[..]) {
+                (SpecKind::Binary(BinaryOp::Mul), [by]) => scale * by,
+                (SpecKind::Binary(BinaryOp::Div), [by]) => scale / by,
+                (SpecKind::Select, _) => values.get(1).map_or(scale, |v| scales[*v]),
+                _ => scale,
+            };
             match (kind, &values[..]) {
                 (SpecKind::Reduction(ReduceOp::Max | ReduceOp::Maximum), [v]) => {
                     largest[step.output] = Some(*v);
@@ -135,6 +158,7 @@ impl Decisions {
             axes: &spec.axes().unwrap_or_default(),
             integral: output.is_some_and(|t| !program.scalar_of(*t).is_float()),
             shifted: false,
+            scale: 1.0,
         });
     }
 
@@ -162,6 +186,9 @@ impl Decisions {
                 let decides = self.entry(name);
                 decides.exponential = true;
                 decides.shifted |= of.shifted;
+                if of.scale.is_finite() && of.scale != 0.0 {
+                    decides.scale = of.scale;
+                }
             }),
             SpecKind::Unary(UnaryOp::Log | UnaryOp::Rsqrt | UnaryOp::Rcp) => {
                 all().for_each(|(name, _)| self.entry(name).divides = true);

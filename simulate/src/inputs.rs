@@ -12,12 +12,14 @@
 //!     far as the type has it; half of these in tensors of one shape at the same place, so that they are equal. Where something
 //!     is divided by them none is 0;
 //!   - of those along whose modes an extreme is found it lies in each row at another place, beyond 1 in magnitude:
-//!     in the first rows at the ends of the modes and beside powers of two, in the next ones everywhere in turn;
+//!     in the first rows at the ends of the modes and beside powers of two, in the next ones everywhere in turn. One row in eight
+//!     has no number of the sign of its extreme, so that an extreme that begins at 0 is seen to be wrong; one in four has
+//!     a number of the other sign that is larger in magnitude;
 //!   - one in sixteen of those of which an exponential is taken is eight times as large; where that is of a difference to
-//!     the largest of a row, one row in sixteen lies by 100 higher instead, and one by 100 lower.
+//!     the largest of a row, one row in sixteen lies higher instead, by 100 divided by what the program scales it with, and one lower.
 //! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 where unsigned) in every type. Products are at most 4
 //!   in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32 up to 2^22. Extremes
-//!   of rows are 3 and -3, at the places as above.
+//!   of rows are 3 and -3, at the places as above; in rows of one sign -1 and 1 beside numbers of 2 to 4.
 //!
 //! What a program only writes begins undefined, so that reading it is an error.
 
@@ -190,7 +192,8 @@ pub(crate) struct Deciding {
     literals: usize,
     /// Whether an exponential is taken of them, and whether of a difference to the largest of a row.
     exponential: bool,
-    shifted: bool,
+    /// By how much rows are moved then; 0 where that shows nothing.
+    shift: f64,
     /// Of the rows whose largest element is known, and of those whose smallest is.
     extremes: [Option<Rows>; 2],
 }
@@ -252,6 +255,16 @@ impl Rows {
     }
 }
 
+/// What a row is like whose largest, or smallest, element is found.
+enum Kind {
+    /// Its extreme is beyond the others.
+    Ordinary,
+    /// No element has the sign of an ordinary extreme.
+    OneSided,
+    /// The element at this place has the other sign, and is larger in magnitude.
+    Opposite(i64),
+}
+
 impl Deciding {
     fn new(others: Initial, stream: u64, decides: &Decides, scalar: Scalar, modes: &[i64]) -> Self {
         let is_random = matches!(others, Initial::Random(_)) && scalar.is_float();
@@ -273,8 +286,10 @@ impl Deciding {
         let rows = |axes: &[usize]| Rows::new(axes, modes, stream);
         let extremes = [rows(&decides.largest), rows(&decides.smallest)];
         let exponential = decides.exponential && is_random;
-        let shifted = exponential && decides.shifted && scalar.bits() >= 16;
-        Deciding { others, stream, compared, literals, exponential, shifted, extremes }
+        let scale = decides.scale.abs().clamp(0.1, 1000.0);
+        let shifts = exponential && decides.shifted && scalar.bits() >= 16;
+        let shift = if shifts { 100.0 / scale } else { 0.0 };
+        Deciding { others, stream, compared, literals, exponential, shift, extremes }
     }
 
     fn value(&self, scalar: Scalar, e: i64) -> Option<u64> {
@@ -284,7 +299,12 @@ impl Deciding {
             return Some(value);
         }
         let place = mix(GOLDEN ^ e as u64);
-        if moved == 0.0 && !self.compared.is_empty() && place.is_multiple_of(8) {
+        let one_sided =
+            self.rows(e).filter(|_| scalar.is_float()).map_or(0, |(sign, kind)| match kind {
+                Kind::OneSided => sign,
+                Kind::Ordinary | Kind::Opposite(_) => 0,
+            });
+        if moved == 0.0 && one_sided == 0 && !self.compared.is_empty() && place.is_multiple_of(8) {
             // By the place alone, or by the tensor, too.
             let pick = if place >> 8 & 1 == 0 { place >> 9 } else { bits };
             let from = match self.literals {
@@ -295,7 +315,12 @@ impl Deciding {
             return Some(encode(scalar, from[(pick >> 1) as usize % from.len()]));
         }
         let value = self.others.value(scalar, e)?;
-        let larger = self.exponential && !self.shifted && bits.is_multiple_of(16);
+        if one_sided != 0 && moved == 0.0 {
+            let least = if matches!(self.others, Initial::Random(_)) { 1.0 } else { 2.0 };
+            let away = decode(scalar, value).abs() + least;
+            return Some(encode(scalar, -one_sided as f64 * away));
+        }
+        let larger = self.exponential && self.shift == 0.0 && bits.is_multiple_of(16);
         match (moved, larger) {
             (0.0, false) => Some(value),
             (_, false) => Some(encode(scalar, decode(scalar, value) + moved)),
@@ -305,26 +330,59 @@ impl Deciding {
 
     /// By how much all of the element's row is moved.
     fn moved(&self, e: i64) -> f64 {
-        let Some(rows) = self.extremes[0].as_ref().filter(|_| self.shifted) else { return 0.0 };
+        let Some(rows) = self.extremes[0].as_ref().filter(|_| self.shift != 0.0) else {
+            return 0.0;
+        };
         let (row, _) = rows.at(e);
         // The first rows are ordinary ones.
         match mix(self.stream ^ row as u64) % 16 {
-            0 if row > 0 => 100.0,
-            1 if row > 0 => -100.0,
+            0 if row > 0 => self.shift,
+            1 if row > 0 => -self.shift,
             _ => 0.0,
         }
+    }
+
+    /// What the row of an element is like, where one kind of extreme is asked for: the sign of the extreme.
+    fn rows(&self, e: i64) -> Option<(i64, Kind)> {
+        let (rows, sign) = match &self.extremes {
+            [Some(rows), None] => (rows, 1),
+            [None, Some(rows)] => (rows, -1),
+            _ => return None,
+        };
+        let (row, _) = rows.at(e);
+        let drawn = mix(self.stream.rotate_left(17) ^ row as u64);
+        let kind = match drawn % 8 {
+            // The first rows are ordinary ones.
+            0 if row > 1 => Kind::OneSided,
+            1 | 2 if row > 1 => {
+                let behind = 1 + (drawn >> 8) as i64 % (rows.len - 1).max(1);
+                Kind::Opposite((rows.extreme(row) + behind.abs()) % rows.len)
+            }
+            _ => Kind::Ordinary,
+        };
+        Some((sign, kind))
     }
 
     /// The element where it is the extreme of its row.
     fn extreme(&self, scalar: Scalar, e: i64, bits: u64, moved: f64) -> Option<u64> {
         // Where both are asked for, they take turns.
         let both = self.extremes.iter().all(Option::is_some);
+        let kind = self.rows(e).filter(|_| scalar.is_float() && moved == 0.0).map(|(_, kind)| kind);
+        let is_random = matches!(self.others, Initial::Random(_));
         for (rows, sign) in self.extremes.iter().zip([1i64, -1]) {
             let Some(rows) = rows else { continue };
             let (row, place) = rows.at(e);
             let own = !both || (row % 2 == 0) == (sign > 0);
+            if let Some(Kind::Opposite(at)) = kind
+                && at == place
+            {
+                return Some(encode(scalar, -sign as f64 * if is_random { 2.0 } else { 4.0 }));
+            }
             if !own || rows.extreme(if both { row / 2 } else { row }) != place {
                 continue;
+            }
+            if let Some(Kind::OneSided) = kind {
+                return Some(encode(scalar, -sign as f64 * if is_random { 0.5 } else { 1.0 }));
             }
             if scalar.is_float() {
                 let beyond = match self.others {

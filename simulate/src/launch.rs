@@ -655,7 +655,7 @@ pub(crate) fn merge_into(memory: &mut Memory, kernel: &Kernel<'_>, written: Vec<
 }
 
 /// What the next kernel sees of the shadows of what this one wrote.
-fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Between) {
+pub(crate) fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Between) {
     for (output, _) in &kernel.outputs {
         let Space::Global(i) = kernel.views[*output].space else { continue };
         let buffer = kernel.globals[i].buffer;

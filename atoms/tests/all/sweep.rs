@@ -351,7 +351,7 @@ fn every_atom_of_every_architecture_is_sound() {
 }
 
 #[test]
-fn an_atom_is_the_same_on_every_architecture_but_for_its_cost() {
+fn an_atom_is_the_same_on_every_architecture_but_for_its_cost_and_calls() {
     for &arch in Arch::ALL {
         for atom in AtomTable::new(arch).atoms() {
             for &other in Arch::ALL {
@@ -363,7 +363,9 @@ fn an_atom_is_the_same_on_every_architecture_but_for_its_cost() {
                     atom.name
                 );
                 if let Some(found) = table.get(atom.name) {
-                    assert_eq!(&Atom { cost: atom.cost, ..found.clone() }, atom, "{arch} {other}");
+                    // What is emulated is a call.
+                    let found = Atom { cost: atom.cost, calls: atom.calls, ..found.clone() };
+                    assert_eq!(&found, atom, "{arch} {other}");
                 }
             }
         }

@@ -117,6 +117,19 @@ impl Resolver {
                     .help("remove it: a cast in a body gives the type of its output"),
             );
         }
+        if let Some(attr) = spec.attrs.iter().find(|a| a.key.text == "meant")
+            && let (Some(Operand::Tensor(from)), Some(to)) = (inputs.first(), outputs.first())
+        {
+            let (from, to) = (self.p.scalar_of(*from), self.p.scalar_of(*to));
+            if !to.is_float() || to.holds(from) {
+                let message = format!("`meant` of a cast from {from} to {to}");
+                return fail(
+                    Diagnostic::new(Code::Attribute, attr.key.span, message)
+                        .label("it is said of casts that round to a float")
+                        .help("remove it"),
+                );
+            }
+        }
         let acc = match spec.kind {
             SpecKind::MatMul | SpecKind::MatMulSet => {
                 acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))

@@ -642,7 +642,10 @@ mod tests {
         };
         let found = chain.evaluate(0, &Region::whole(&[1]), SLACK, &mut fetch).unwrap();
         assert_eq!(found.numbers, [1.0]);
-        assert!(found.is(0, Scalar::F32, 1.5) && !found.is(0, Scalar::F32, 10.0), "{found:?}");
+        assert!(
+            found.is(0, Scalar::F32, 1.5, false) && !found.is(0, Scalar::F32, 10.0, false),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -674,10 +677,10 @@ mod tests {
             chain.evaluate(0, &Region::whole(&[1]), SLACK, &mut fetch).unwrap()
         };
         let sure = at(0.25);
-        assert!(sure.is(0, Scalar::F32, 1.0) && !sure.is(0, Scalar::F32, 5.0));
+        assert!(sure.is(0, Scalar::F32, 1.0, false) && !sure.is(0, Scalar::F32, 5.0, false));
         let equal = at(0.5);
-        assert!(equal.is(0, Scalar::F32, 5.0) && !equal.is(0, Scalar::F32, 1.0));
+        assert!(equal.is(0, Scalar::F32, 5.0, false) && !equal.is(0, Scalar::F32, 1.0, false));
         let doubtful = at(0.5 + 1e-12);
-        assert!(doubtful.is(0, Scalar::F32, 1.0) && doubtful.is(0, Scalar::F32, 5.0));
+        assert!(doubtful.is(0, Scalar::F32, 1.0, false) && doubtful.is(0, Scalar::F32, 5.0, false));
     }
 }

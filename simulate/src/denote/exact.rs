@@ -21,9 +21,9 @@ pub struct Exact {
 
 impl Exact {
     /// Whether a number is the one at an element, but for rounding errors of binary64. An integer is it exactly,
-    /// unless a number too near to tell has decided it.
+    /// unless a number too near to tell has decided it. `rounded`: the number may be rounded to its type, by a cast that is meant.
     #[must_use]
-    pub fn is(&self, e: usize, scalar: Scalar, number: f64) -> bool {
+    pub fn is(&self, e: usize, scalar: Scalar, number: f64, rounded: bool) -> bool {
         let (want, scale) = match (self.numbers.get(e), self.scales.get(e)) {
             (Some(want), Some(scale)) => (*want, *scale),
             _ => return false,
@@ -36,11 +36,13 @@ impl Exact {
         if want.is_finite() && (want - number).abs() <= SLACK * own {
             return true;
         }
-        // An output may be rounded to its type, where a cast is meant.
+        if !rounded || !scalar.is_float() {
+            return false;
+        }
         let (nearest, apart) = narrow(CastRole::Meant, scalar, (want, scale), SLACK);
-        let rounded = scalar.is_float() && encode(scalar, number) == encode(scalar, nearest);
-        let is_value = || decode(scalar, encode(scalar, number)) == number;
-        is_value() && (rounded || scalar.is_float() && (nearest - number).abs() <= SLACK * apart)
+        let same = encode(scalar, number) == encode(scalar, nearest);
+        let is_value = decode(scalar, encode(scalar, number)) == number;
+        is_value && (same || (nearest - number).abs() <= SLACK * apart)
     }
 
     /// Sums with the magnitudes that were added up.
@@ -381,7 +383,7 @@ mod tests {
             let pair = narrow(CastRole::Meant, Scalar::Bf16, (x, g), SLACK);
             collect([pair].into_iter())
         };
-        let is = |of: &Exact, v: f64| of.is(0, Scalar::F32, v);
+        let is = |of: &Exact, v: f64| of.is(0, Scalar::F32, v, false);
         let (below, above) = (1.0, 1.0 + 0.5f64.powi(7));
         let middle = 1.0 + 0.5f64.powi(8);
         let sure = rounded(middle - 1e-6, 1.0);
@@ -400,10 +402,10 @@ mod tests {
     #[test]
     fn nothing_is_near_an_infinite_number() {
         let of = |v| collect([(v, 1.0)].into_iter());
-        assert!(of(f64::INFINITY).is(0, Scalar::F32, f64::INFINITY));
-        assert!(!of(f64::INFINITY).is(0, Scalar::F32, f64::NEG_INFINITY));
-        assert!(!of(f64::NEG_INFINITY).is(0, Scalar::F32, -1e30));
-        assert!(!of(1e30).is(0, Scalar::F32, f64::INFINITY));
+        assert!(of(f64::INFINITY).is(0, Scalar::F32, f64::INFINITY, false));
+        assert!(!of(f64::INFINITY).is(0, Scalar::F32, f64::NEG_INFINITY, false));
+        assert!(!of(f64::NEG_INFINITY).is(0, Scalar::F32, -1e30, false));
+        assert!(!of(1e30).is(0, Scalar::F32, f64::INFINITY, false));
     }
 
     #[test]

@@ -19,7 +19,9 @@ use crate::plan::{
 use crate::state::{Tile, Value, same_shadow};
 use carbyne_ir::ast::ReduceOp;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{CastRole, Means};
 use carbyne_ir::scalar::Scalar;
+use std::collections::BTreeSet;
 
 /// What an output must be.
 pub(crate) struct Wanted {
@@ -151,7 +153,7 @@ impl Wanted {
         // Integers beyond 53 bits are judged by their bits.
         let large =
             !scalar.is_float() && scalar.bits() > 53 && want.abs() >= exact_integers(Scalar::F64);
-        if !large && !exact.is(e, scalar, value.shadow) {
+        if !large && !exact.is(e, scalar, value.shadow, reference.rounded.contains(&scalar)) {
             let (expected, allowed) = (format!("{want}"), 0.0);
             return Err(Wrong { expected, allowed, exact: Some(value.shadow) });
         }
@@ -493,6 +495,26 @@ pub(crate) struct Found {
     pub writer: Option<(Option<u16>, u32)>,
 }
 
+/// Casts that the meaning of a kernel and its body do not have in common.
+fn other_casts(kernel: &Kernel<'_>) -> Vec<String> {
+    let program = kernel.program;
+    let means = program.specs[kernel.spec].means.as_ref();
+    let wanted: BTreeSet<Scalar> =
+        means.map(Means::roundings).into_iter().flatten().flatten().collect();
+    let casts = program.casts(kernel.spec);
+    let meant = casts.iter().filter(|(_, role)| **role == CastRole::Meant);
+    let found: BTreeSet<Scalar> = meant
+        .filter_map(|(id, _)| Some(program.scalar_of(*program.specs[*id].outputs.first()?)))
+        .collect();
+    let lacks = wanted.difference(&found).map(|to| {
+        format!("the meaning casts to {to}: write `cast(.., {to})` in the body, without `meant=no`")
+    });
+    let more = found.difference(&wanted).map(|to| {
+        format!("a cast to {to} says `meant=yes`, and the meaning has none: leave `meant=` out")
+    });
+    lacks.chain(more).collect()
+}
+
 /// `S0501`
 pub(crate) fn wrong_element(
     kernel: &Kernel<'_>,
@@ -522,8 +544,14 @@ pub(crate) fn wrong_element(
     match wrong.exact {
         Some(exact) if exact.is_nan() || wrong.expected == no_number => {
             d = d.note(
-                "`-inf - -inf`, `0 / 0` and `inf * 0` are no numbers: does a mask leave nothing of a row?",
+                "`-inf - -inf`, `0 / 0` and `inf * 0` are no numbers: does a mask leave nothing of a row? `min` and `max` \
+                 leave NaN out, `minimum` and `maximum` keep it",
             );
+        }
+        Some(_) if !other_casts(kernel).is_empty() => {
+            for note in other_casts(kernel) {
+                d = d.note(note);
+            }
         }
         Some(_) => {
             d = d.note(format!(

@@ -23,7 +23,7 @@ use carbyne_ir::program::{
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 /// Most elements of an operand of a spec that is executed or checked by its meaning.
@@ -570,7 +570,8 @@ impl Lowering<'_, '_> {
     ) -> Result<Reference, Unchecked> {
         if let Some(means) = &self.kernel.program.specs[id].means {
             let (chain, operands) = self.chain(means)?;
-            return Ok(Reference { meaning: None, chain, operands, inputs, outputs, stated });
+            let (meaning, rounded) = (None, self.rounded());
+            return Ok(Reference { meaning, chain, operands, inputs, outputs, stated, rounded });
         }
         let meaning = self.denote(id, &inputs, &outputs)?;
         let mut operands = Vec::new();
@@ -592,7 +593,16 @@ impl Lowering<'_, '_> {
             step.op = StepOp::Cast(*role, self.kernel.views[outputs[0]].scalar);
         }
         let meaning = Some(meaning);
-        Ok(Reference { meaning, chain, operands, inputs, outputs, stated })
+        let rounded = self.rounded();
+        Ok(Reference { meaning, chain, operands, inputs, outputs, stated, rounded })
+    }
+
+    /// The types that casts of the body round to as the meaning does.
+    fn rounded(&self) -> BTreeSet<Scalar> {
+        let program = self.kernel.program;
+        let meant = self.casts.iter().filter(|(_, role)| **role == CastRole::Meant);
+        let to = |id: &SpecId| program.specs[*id].outputs.first().map(|t| program.scalar_of(*t));
+        meant.filter_map(|(id, _)| to(id)).collect()
     }
 
     /// A `means` block with its sizes known, and the views that its operands are.

@@ -37,6 +37,7 @@ use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{BufferId, CastRole, Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
+use std::collections::BTreeSet;
 
 /// Most mbarriers of a block whose copies are told apart.
 const MAX_MBARRIERS: usize = 1024;
@@ -120,6 +121,8 @@ pub(crate) struct Reference {
     pub outputs: Vec<usize>,
     /// Error bounds of the atoms in the body that compute the same function.
     pub stated: Vec<ErrorBound>,
+    /// Types that casts of the body round to as the meaning does: an output of one may be rounded before any rounding.
+    pub rounded: BTreeSet<Scalar>,
 }
 
 impl Reference {

@@ -1,10 +1,11 @@
 //! Casts of meanings round, those of bodies are these or steps on the way.
 
 use crate::support::{bad, bad_with, good, program, run};
+use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::num::decode;
-use carbyne_simulate::{Array, Inputs, Options};
+use carbyne_simulate::{Array, Between, Inputs, Options, against, simulate};
 use std::collections::BTreeMap;
 
 fn numbers(text: &str, options: &Options, name: &str) -> Vec<f64> {
@@ -234,4 +235,37 @@ fn what_a_cast_is_to_a_meaning_is_no_part_of_one() {
     let errors = carbyne_ir::resolve::resolve(&module, &text).expect_err("an attribute").into_vec();
     assert!(errors.iter().any(|e| e.code == Code::Attribute), "{errors:?}");
     assert!(run(&text, &Options::default()).is_ok());
+}
+
+/// As `carbyne simulate CHILD --against PARENT`.
+fn against_parent(child: &str, parent: &str) -> Result<(), Code> {
+    let table = AtomTable::new(Arch::Sm80);
+    let (child, parent) = (program(child), program(parent));
+    let options = Options { between: Between::for_parent(&parent), ..Options::default() };
+    let report = simulate(&child, &table, &options).map_err(|e| e.code)?;
+    against(&parent, &table, &options, (&child, &report)).map(drop).map_err(|e| e.code)
+}
+
+#[test]
+fn a_tensor_between_kernels_is_rounded_where_the_parent_casts() {
+    let tensors = "carbyne 2\n%A:[64].f32.GL\n%T:[64].bf16.GL\n%C:[64].f32.GL\n";
+    let two = |first: &str| {
+        format!(
+            "{tensors}Spec @one (%A) -> (%T) means {{\n  %T = {first}\n}}
+Spec @two (%A, %T) -> (%C) means {{\n  %C = %A * 3.0 - cast(%T, f32)\n}}\n"
+        )
+    };
+    let one = |of: &str| {
+        format!(
+            "{tensors}Spec @all (%A) -> (%T, %C) means {{\n  %T = cast(%A * 3.0, bf16)\n  %C = %A * 3.0 - {of}\n}}\n"
+        )
+    };
+    let parent = two("cast(%A * 3.0, bf16)");
+    assert_eq!(against_parent(&parent, &parent), Ok(()));
+    assert_eq!(against_parent(&one("cast(cast(%A * 3.0, bf16), f32)"), &parent), Ok(()));
+    assert_eq!(against_parent(&one("%A * 3.0"), &parent), Err(Code::WrongElement));
+    // A parent that says nothing of rounding: an intermediate of bf16 is a step on the way.
+    let plain = two("%A * 3.0");
+    assert_eq!(against_parent(&plain, &plain), Ok(()));
+    assert_eq!(against_parent(&one("%A * 3.0"), &plain), Ok(()));
 }
