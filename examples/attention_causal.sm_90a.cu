@@ -196,20 +196,22 @@ attention_causal(
   float s_3[1];  // line 109
   alignas(8) float top[2];  // line 110
   alignas(16) float p[32];  // line 111
-  // line 112: Init (0) -> (%all)
+  alignas(8) float top_log2[2];  // line 113
+  alignas(8) float top_log2_2[2];  // line 115
+  // line 116: Init (0) -> (%all)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 114
-    all[i_4] = 0.0f;  // line 115
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 118
+    all[i_4] = 0.0f;  // line 119
   }
-  // line 118: MatMul (%q, view of %k_2) -> (%all)
-  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 123
+  // line 122: MatMul (%q, view of %k_2) -> (%all)
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 127
   fence_registers<32>(q_u32);
   fence_registers<64>(o);
   fence_registers<32>(all);
-  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 124
+  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 128
   #pragma unroll
-  for (int kk = 0; kk < 8; kk += 1) {  // line 125
-    // line 126: wgmma.m64n64k16.f32.f16.rs
+  for (int kk = 0; kk < 8; kk += 1) {  // line 129
+    // line 130: wgmma.m64n64k16.f32.f16.rs
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -226,9 +228,7 @@ attention_causal(
           "l"(matrix_descriptor(shared_address(k_2, kk / 4 * 4096 + kk % 4 * 16), 16, 1024, 1))
         : "memory");
   }
-  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 128
-  // line 130: Init (-inf) -> (%s_3)
-  s_3[0] = __uint_as_float(0xff800000u);  // line 132
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 132
   {  // line 135: BinaryPointwise.ge (%query, %key_2) -> (%s_2)
     alignas(8) int r[2];  // line 136
     // line 137: Move (%query) -> (%r)
@@ -254,48 +254,65 @@ attention_causal(
       }
     }
   }
-  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 167
+  // line 167: Init (-inf) -> (%s_3)
+  s_3[0] = __uint_as_float(0xff800000u);  // line 169
+  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 171
   fence_registers<32>(q_u32);
   fence_registers<64>(o);
   fence_registers<32>(all);
-  // line 168: Select (%s_2, %all, %s_3) -> (%s)
+  // line 172: Select (%s_2, %all, %s_3) -> (%s)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 173
-    // line 174
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 177
+    // line 178
     *reinterpret_cast<unsigned*>(&s[i_4]) =
         s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
   }
-  {  // line 177: Reduction.max (%s) -> (%top)
-    float o_2[1];  // line 180
+  {  // line 181: Reduction.max (%s) -> (%top)
+    float o_2[1];  // line 184
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 181
-      top[i_4] = s[i_4 * 2];  // line 182
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 185
+      top[i_4] = s[i_4 * 2];  // line 186
       #pragma unroll
-      for (int j = 1; j < 16; j += 1) {  // line 183
-        top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 184
+      for (int j = 1; j < 16; j += 1) {  // line 187
+        top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 188
       }
-      // line 186
+      // line 190
       *reinterpret_cast<unsigned*>(o_2) =
           __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
-      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 187
-      // line 188
+      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 191
+      // line 192
       *reinterpret_cast<unsigned*>(o_2) =
           __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
-      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 189
+      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 193
     }
   }
-  // line 192: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+  // line 196: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 195
-    p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 196
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 199
+    p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 200
   }
-  // line 201: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
+  // line 205: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 204
-    top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 205
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 208
+    top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 209
   }
-  for (int t = 0; t < i + 1; t += 1) {  // line 210
-    // line 212: mbarrier.wait
+  // line 214: BinaryPointwise.max (%top, %max) -> (%top)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 218
+    top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 219
+  }
+  // line 222: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 225
+    top_log2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 226
+  }
+  // line 231: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2_2)
+  #pragma unroll
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 234
+    top_log2_2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 235
+  }
+  for (int t = 0; t < i + 1; t += 1) {  // line 240
+    // line 242: mbarrier.wait
     asm volatile(
         "{\n"
         ".reg .pred complete;\n"
@@ -306,19 +323,19 @@ attention_causal(
         :
         : "r"(shared_address(full, t % 2)), "r"((t / 2) % 2)
         : "memory");
-    // line 213: Init (0) -> (%all)
+    // line 243: Init (0) -> (%all)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 215
-      all[i_4] = 0.0f;  // line 216
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 245
+      all[i_4] = 0.0f;  // line 246
     }
-    // line 219: MatMul (%q, view of %k) -> (%all)
+    // line 249: MatMul (%q, view of %k) -> (%all)
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 224
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 254
     #pragma unroll
-    for (int kk = 0; kk < 8; kk += 1) {  // line 225
-      // line 226: wgmma.m64n64k16.f32.f16.rs
+    for (int kk = 0; kk < 8; kk += 1) {  // line 255
+      // line 256: wgmma.m64n64k16.f32.f16.rs
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
           "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -336,80 +353,76 @@ attention_causal(
                 kk % 4 * 2))
           : "memory");
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 228
-    // line 230: BinaryPointwise.max (%top, %max) -> (%top)
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 258
+    alignas(8) float old[2];  // line 261
+    // line 262: BinaryPointwise.mul (%max, 1.4426950408889634) -> (%old)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 234
-      top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 235
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 265
+      old[i_4] = max_1[i_4] * 1.442695f;  // line 266
     }
-    alignas(8) float top_log2[2];  // line 239
-    // line 240: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
+    // line 271: BinaryPointwise.sub (%old, %top_log2_2) -> (%old)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 243
-      top_log2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 244
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 275
+      old[i_4] = old[i_4] - top_log2_2[i_4];  // line 276
     }
-    alignas(8) float old[2];  // line 249
-    // line 250: BinaryPointwise.sub (%max, %top) -> (%old)
+    // line 281: BinaryPointwise.sub (%p, %top_log2) -> (%p)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 254
-      old[i_4] = __fsub_rn(max_1[i_4], top[i_4]);  // line 255
-    }
-    // line 258: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 261
-    // line 263: BinaryPointwise.sub (%p, %top_log2) -> (%p)
-    #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 267
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 285
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 268
+      for (int j = 0; j < 2; j += 1) {  // line 286
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 269
-          p[kk * 4 + j * 2 + i_4] = __fsub_rn(p[kk * 4 + j * 2 + i_4], top_log2[j]);  // line 270
+        for (int kk = 0; kk < 8; kk += 1) {  // line 287
+          p[kk * 4 + j * 2 + i_4] = __fsub_rn(p[kk * 4 + j * 2 + i_4], top_log2[j]);  // line 288
         }
       }
     }
-    // line 277: UnaryPointwise.exp (%old) -> (%old)
+    // line 295: UnaryPointwise.exp2 (%old) -> (%old)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 280
-      old[i_4] = expf(old[i_4]);  // line 281
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 298
+      // line 299: exp2.approx.ftz.f32
+      asm volatile(
+          "ex2.approx.ftz.f32 %0, %1;\n"
+          : "=f"(old[i_4])
+          : "f"(old[i_4]));
     }
-    // line 284: UnaryPointwise.exp2 (%p) -> (%p)
+    // line 302: UnaryPointwise.exp2 (%p) -> (%p)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 287
-      // line 288: exp2.approx.ftz.f32
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 305
+      // line 306: exp2.approx.ftz.f32
       asm volatile(
           "ex2.approx.ftz.f32 %0, %1;\n"
           : "=f"(p[i_4])
           : "f"(p[i_4]));
     }
-    // line 291: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 309: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 295
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 313
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 296
+      for (int j = 0; j < 2; j += 1) {  // line 314
         #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 297
-          o[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], old[j]);  // line 298
+        for (int kk = 0; kk < 16; kk += 1) {  // line 315
+          o[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], old[j]);  // line 316
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 305
+    alignas(16) __half half_1[32];  // line 323
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 306: UnaryPointwise.cast (%p) -> (%half)
+    // line 324: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 309
-      // line 310
+    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 327
+      // line 328
       *reinterpret_cast<__half2*>(&half_1[i_4 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_4 * 2]));
     }
-    // line 313: MatMul (%half, view of %v) -> (%o)
+    // line 331: MatMul (%half, view of %v) -> (%o)
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
     fence_registers<16>(half_1_u32);
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 318
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 336
     #pragma unroll
-    for (int kk = 0; kk < 4; kk += 1) {  // line 319
-      // line 320: wgmma.m64n128k16.f32.f16.rs
+    for (int kk = 0; kk < 4; kk += 1) {  // line 337
+      // line 338: wgmma.m64n128k16.f32.f16.rs
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
           "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -432,107 +445,124 @@ attention_causal(
             "l"(matrix_descriptor(shared_address(v, t % 2 * 8192), 8192, 1024, 1) + kk * 128)
           : "memory");
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 322
-    alignas(8) float sum_1[2];  // line 324
-    // line 325: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
-    #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 329
-      sum_1[i_4] = sum[i_4] * old[i_4];  // line 330
-    }
-    // line 335: Init (-inf) -> (%s_3)
-    s_3[0] = __uint_as_float(0xff800000u);  // line 337
-    {  // line 341: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
-      alignas(8) int r_3[2];  // line 342
-      // line 343: Move (%query) -> (%r_3)
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 340
+    {  // line 344: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
+      alignas(8) int r_3[2];  // line 345
+      // line 346: Move (%query) -> (%r_3)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 346
-        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 347
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 349
+        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 350
       }
-      alignas(16) int r_4[16];  // line 350
-      // line 351: Move (%key_3) -> (%r_4)
+      alignas(16) int r_4[16];  // line 353
+      // line 354: Move (%key_3) -> (%r_4)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 354
-        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 355
+      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 357
+        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 358
       }
-      // line 358: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
+      // line 361: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 362
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 365
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 363
+        for (int j = 0; j < 2; j += 1) {  // line 366
           #pragma unroll
-          for (int kk = 0; kk < 8; kk += 1) {  // line 364
-            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 365
+          for (int kk = 0; kk < 8; kk += 1) {  // line 367
+            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 368
           }
         }
       }
     }
-    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 373
+    // line 376: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 378
+    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 380
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
     fence_registers<16>(half_1_u32);
-    // line 374: Select (%s_2, %all, %s_3) -> (%s)
+    // line 381: Select (%s_2, %all, %s_3) -> (%s)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 379
-      // line 380
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 386
+      // line 387
       *reinterpret_cast<unsigned*>(&s[i_4]) =
           s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
     }
-    {  // line 383: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 386
+    // line 390: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 393
+    {  // line 395: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 398
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 387
-        top[i_4] = s[i_4 * 2];  // line 388
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 399
+        top[i_4] = s[i_4 * 2];  // line 400
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 389
-          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 390
+        for (int j = 1; j < 16; j += 1) {  // line 401
+          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 402
         }
-        // line 392
+        // line 404
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
-        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 393
-        // line 394
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 405
+        // line 406
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
-        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 395
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 407
       }
     }
-    alignas(8) float sum_2[2];  // line 398
-    {  // line 399: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 402
+    alignas(8) float sum_2[2];  // line 410
+    {  // line 411: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 414
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 403
-        sum_2[i_4] = p[i_4 * 2];  // line 404
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 415
+        sum_2[i_4] = p[i_4 * 2];  // line 416
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 405
-          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 406
+        for (int j = 1; j < 16; j += 1) {  // line 417
+          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 418
         }
-        // line 408
+        // line 420
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 1);
-        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 409
-        // line 410
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 421
+        // line 422
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 2);
-        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 411
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 423
       }
     }
-    // line 414: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+    // line 426: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 417
-      p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 418
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 429
+      p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 430
     }
-    // line 423: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
+    // line 435: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 426
-      top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 427
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 438
+      top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 439
     }
-    // line 432: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    alignas(8) float sum_1[2];  // line 444
+    // line 445: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 436
-      sum[i_4] = sum_1[i_4] + sum_2[i_4];  // line 437
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 449
+      sum_1[i_4] = sum[i_4] * old[i_4];  // line 450
     }
-    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 442
+    // line 455: BinaryPointwise.max (%top, %max) -> (%top)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 459
+      top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 460
+    }
+    // line 463: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 466
+      top_log2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 467
+    }
+    // line 472: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2_2)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 475
+      top_log2_2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 476
+    }
+    // line 481: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 485
+      sum[i_4] = sum_1[i_4] + sum_2[i_4];  // line 486
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 491
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
@@ -549,8 +579,8 @@ attention_causal(
           :
           : "memory");
       if (elected) {
-        // line 443: Spec (%empty) -> ()
-        // line 444: mbarrier.arrive
+        // line 492: Spec (%empty) -> ()
+        // line 493: mbarrier.arrive
         asm volatile(
             "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
             :
@@ -558,7 +588,7 @@ attention_causal(
             : "memory");
       }
     }
-    if (t + 2 < i + 1) {  // line 446
+    if (t + 2 < i + 1) {  // line 495
       if (threadIdx.x < 32) {
         int elected;
         asm volatile(
@@ -571,8 +601,8 @@ attention_causal(
             :
             : "memory");
         if (elected) {
-          // line 447: Spec (%K, %V, %full, %empty) -> (%k, %v)
-          // line 448: mbarrier.wait
+          // line 496: Spec (%K, %V, %full, %empty) -> (%k, %v)
+          // line 497: mbarrier.wait
           asm volatile(
               "{\n"
               ".reg .pred complete;\n"
@@ -583,15 +613,15 @@ attention_causal(
               :
               : "r"(shared_address(empty, t % 2)), "r"((t / 2) % 2)
               : "memory");
-          // line 449: mbarrier.expect
+          // line 498: mbarrier.expect
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
               : "r"(shared_address(full, t % 2)), "r"(32768)
               : "memory");
           #pragma unroll
-          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 450
-            // line 451: cp.async.bulk.tensor.4d.shared.global
+          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 499
+            // line 500: cp.async.bulk.tensor.4d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
@@ -601,8 +631,8 @@ attention_causal(
                 : "memory");
           }
           #pragma unroll
-          for (int i_3 = 0; i_3 < 2; i_3 += 1) {  // line 456
-            // line 457: cp.async.bulk.tensor.4d.shared.global
+          for (int i_3 = 0; i_3 < 2; i_3 += 1) {  // line 505
+            // line 506: cp.async.bulk.tensor.4d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
@@ -615,41 +645,41 @@ attention_causal(
       }
     }
   }
-  alignas(16) float O_3[64];  // line 465
-  alignas(8) float sum_rcp[2];  // line 467
-  // line 468: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
+  alignas(16) float O_3[64];  // line 514
+  alignas(8) float sum_rcp[2];  // line 516
+  // line 517: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 471
-    // line 472: rcp.approx.f32
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 520
+    // line 521: rcp.approx.f32
     asm volatile(
         "rcp.approx.f32 %0, %1;\n"
         : "=f"(sum_rcp[i_4])
         : "f"(sum[i_4]));
   }
-  // line 475: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
+  // line 524: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 479
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 528
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 480
+    for (int j = 0; j < 2; j += 1) {  // line 529
       #pragma unroll
-      for (int kk = 0; kk < 16; kk += 1) {  // line 481
-        O_3[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], sum_rcp[j]);  // line 482
+      for (int kk = 0; kk < 16; kk += 1) {  // line 530
+        O_3[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], sum_rcp[j]);  // line 531
       }
     }
   }
-  {  // line 489: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_5[64];  // line 490
-    // line 491: UnaryPointwise.cast (%O_3) -> (%r_5)
+  {  // line 538: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_5[64];  // line 539
+    // line 540: UnaryPointwise.cast (%O_3) -> (%r_5)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 494
-      // line 495
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 543
+      // line 544
       *reinterpret_cast<__half2*>(&r_5[i_4 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_4 * 2]));
     }
-    // line 498: Move (%r_5) -> (view of %O)
+    // line 547: Move (%r_5) -> (view of %O)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 502
-      // line 503
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 551
+      // line 552
       *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
                       i_4 % 2 * 1024 + (tid / 4) % 8 * 128 + i_4 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_5[i_4 * 2]);
