@@ -1,19 +1,19 @@
 //! Operations on tiles in place of others whose results differ by an error that is not seen ([`precision`]).
 //!
 //! What it does, L being log2(e) and c a positive constant:
-//! - exp(x − y) becomes exp2(x·L − y·L), where the compiler makes one fused multiply-add of the first product and the difference.
+//! - exp(x − y), x being computed of a product of matrices, becomes exp2(x·L − y·L), where the compiler makes one fused multiply-add of the first product and the difference.
 //!   The other product is one for each element of y, of which there are few where y is a maximum of rows.
 //! - Where x = c·z, or z / c, x is left out: exp2(z·(c·L) − y·L). What else reads x are maxima and minima, for which max(c·z) = c·max(z),
 //!   exactly and rounding included, and selections between x and −inf, which z takes the place of.
-//! - x / y, where each element of y divides several, becomes x·(1/y).
+//! - x / y, where each element of y divides several and x is added up of products of matrices, becomes x·(1/y).
 //! - 1 / y becomes the reciprocal of y, which is rounded alike.
 //!
 //! Law: the results are the same, rounding aside. Of x and y the error of the exponential is at most 2⁻²³·(|x| + 1.5·|y|) relative,
 //! and that of exp2; −inf stays what it is, and −inf − −inf no number. A quotient takes subnormal divisors for zeros, as instructions
 //! that approximate do.
 //!
-//! Applies where [`Precision::hides`] that error, for operands up to ±89. A kernel that has a constant of which a product by L overflows
-//! keeps its exponentials. `math=exact` and atoms that are pinned keep what they are at.
+//! Applies where [`Precision::hides`] that error, for operands up to ±89. A kernel that has a constant beyond 10⁴, such as a mask
+//! of -1e9, keeps its exponentials. `math=exact` and atoms that are pinned keep what they are at.
 
 use crate::build;
 use crate::names::Names;
@@ -35,7 +35,9 @@ const ULP: f64 = 1.0 / 8_388_608.0;
 const EXPONENTIAL: f64 = (2.5 * 89.0 + 2.0) * ULP;
 /// The error of a product by an approximate reciprocal.
 const BY_RECIPROCAL: f64 = 2.0 * ULP;
-/// Constants beyond may overflow.
+/// Constants beyond are no scores but marks, such as -1e9 where a mask hides one: differences of equal ones must be 0.
+const MARK: f64 = 1e4;
+/// Factors beyond, or below its reciprocal, may leave the range.
 const LARGE: f64 = 1e38;
 
 /// The module with such operations; none where there are none. `p` is what it resolves to.
@@ -206,10 +208,10 @@ impl Finder<'_> {
             && spec.outputs.iter().all(|t| self.whole(*t))
     }
 
-    /// Whether a constant of a spec is so large that a product with log2(e) may overflow.
+    /// Whether a constant of a spec is so large that it marks an element.
     fn has_large(&self, id: SpecId) -> bool {
         let large =
-            |o: &Operand| matches!(o, Operand::Number(n) if n.is_finite() && n.abs() > LARGE);
+            |o: &Operand| matches!(o, Operand::Number(n) if n.is_finite() && n.abs() > MARK);
         self.spec(id).inputs.iter().any(large)
     }
 
@@ -232,7 +234,8 @@ impl Finder<'_> {
         let div = self.spec(id).kind == SpecKind::Binary(BinaryOp::Div);
         let row = || self.shapes(id, 1).is_some_and(|(own, all)| own != all);
         let full = || self.shapes(id, 0).is_some_and(|(own, all)| own == all);
-        div && self.is_plain(id) && row() && full() && self.precision.hides(id, BY_RECIPROCAL)
+        let fits = div && self.is_plain(id) && row() && full();
+        fits && self.precision.hides(id, BY_RECIPROCAL) && self.adds_products(id)
     }
 
     /// The one leaf whose values an input holds.
@@ -262,7 +265,39 @@ impl Finder<'_> {
         let of_two = self.shapes(sub, 1).is_some();
         let alone = self.flow.readers(sub).eq([exp]);
         let fits = is_sub && self.is_plain(sub) && full && of_two && alone;
+        let fits = fits && self.is_of_product(sub);
         (fits && !self.precision.is_exact(sub) && self.before(sub, exp)).then_some(sub)
+    }
+
+    /// Whether the first operand of a leaf is a product of matrices, scaled and masked by constants: its rounding is as large as
+    /// what is left out. What is loaded may be large and exact, so that a difference of equal numbers must be 0.
+    fn is_of_product(&self, leaf: SpecId) -> bool {
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![(leaf, 0)]);
+        while let Some((at, input)) = todo.pop() {
+            for &from in self.flow.read(at, input).into_iter().flatten() {
+                if self.spec(from).kind.is_product() {
+                    return true;
+                }
+                let own = self.selected(from).or_else(|| Some(self.factor(from)?.1));
+                todo.extend(own.filter(|_| seen.insert(from)).map(|i| (from, i)));
+            }
+        }
+        false
+    }
+
+    /// Whether the first operand of a leaf is added up of products of matrices, and scaled by rows.
+    fn adds_products(&self, leaf: SpecId) -> bool {
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![(leaf, 0)]);
+        while let Some((at, input)) = todo.pop() {
+            for &from in self.flow.read(at, input).into_iter().flatten() {
+                if self.spec(from).kind.is_product() {
+                    return true;
+                }
+                let scales = self.spec(from).kind == SpecKind::Binary(BinaryOp::Mul);
+                todo.extend(Some((from, 0)).filter(|_| scales && seen.insert(from)));
+            }
+        }
+        false
     }
 
     /// The product with a constant, or the quotient, that a difference reads, by way of selections from −inf.

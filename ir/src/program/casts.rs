@@ -211,13 +211,13 @@ impl Program {
         Some((buffer(spec.input_tensors().next()?), buffer(*spec.outputs.first()?)))
     }
 
-    /// Casts, as the buffers they read and write, whose result is subtracted from their operand, or the reverse: what a
-    /// buffer is moved to or cast to without loss stands for it.
+    /// Casts, as the buffers they read and write, of values from which a cast of them to that type is subtracted, or the reverse. What
+    /// a buffer is moved to, negated, or cast to without loss stands for it.
     fn splits(&self, kernel: SpecId) -> BTreeSet<(BufferId, BufferId)> {
         let (mut narrow, mut differences) = (BTreeSet::new(), vec![]);
-        // What each buffer is moved or widened to, and where it is moved from.
-        let mut onward: BTreeMap<BufferId, BTreeSet<BufferId>> = BTreeMap::new();
-        let mut alike: BTreeMap<BufferId, BTreeSet<BufferId>> = BTreeMap::new();
+        // What each buffer is moved or widened to, where it is moved from, and whether with another sign.
+        let mut onward: Edges = BTreeMap::new();
+        let mut alike: Edges = BTreeMap::new();
         let body = self.specs[kernel].body.as_deref().unwrap_or(&[]);
         for id in self.walk(body).specs() {
             let spec = &self.specs[id];
@@ -226,47 +226,67 @@ impl Program {
                     narrow.insert(ends);
                 }
                 (SpecKind::Unary(UnaryOp::Cast), Some((from, to))) => {
-                    onward.entry(from).or_default().insert(to);
+                    onward.entry(from).or_default().insert((to, false));
+                }
+                (SpecKind::Unary(UnaryOp::Neg), Some((from, to))) => {
+                    onward.entry(from).or_default().insert((to, true));
+                    alike.entry(from).or_default().insert((to, true));
                 }
                 // What several tensors are stored to makes them no copies of one another.
                 (SpecKind::Move, Some((_, to))) if self.buffers[to].memory == Some(Memory::Gl) => {}
                 (SpecKind::Move, Some((from, to))) => {
-                    onward.entry(from).or_default().insert(to);
-                    alike.entry(from).or_default().insert(to);
-                    alike.entry(to).or_default().insert(from);
+                    onward.entry(from).or_default().insert((to, false));
+                    alike.entry(from).or_default().insert((to, false));
+                    alike.entry(to).or_default().insert((from, false));
                 }
-                (SpecKind::Binary(BinaryOp::Sub), _) => {
+                (SpecKind::Binary(op @ (BinaryOp::Sub | BinaryOp::Add)), _) => {
                     let tensor = |o: &Operand| match o {
                         Operand::Tensor(t) => Some(self.tensors[*t].buffer),
                         Operand::Number(_) => None,
                     };
-                    if let [Some(a), Some(b)] =
-                        spec.inputs.iter().map(tensor).collect::<Vec<_>>()[..]
-                    {
-                        differences.push((a, b));
+                    let both: Vec<_> = spec.inputs.iter().map(tensor).collect();
+                    if let [Some(a), Some(b)] = both[..] {
+                        differences.push((a, b, op == BinaryOp::Add));
                     }
                 }
                 _ => {}
             }
         }
-        let reached = |from: BufferId, along: &BTreeMap<BufferId, BTreeSet<BufferId>>| {
-            let (mut found, mut todo) = (BTreeSet::from([from]), vec![from]);
-            while let Some(b) = todo.pop() {
-                for next in along.get(&b).into_iter().flatten() {
-                    if found.insert(*next) {
-                        todo.push(*next);
-                    }
-                }
-            }
-            found
-        };
         let splits = |(from, to): &(BufferId, BufferId)| {
             let (sources, results) = (reached(*from, &alike), reached(*to, &onward));
-            differences.iter().any(|(a, b)| {
-                sources.contains(a) && results.contains(b)
-                    || sources.contains(b) && results.contains(a)
+            differences.iter().any(|(a, b, adds)| {
+                let cancels = |x: BufferId, y: BufferId| {
+                    [false, true].into_iter().any(|sign| {
+                        sources.contains(&(x, sign)) && results.contains(&(y, sign ^ adds))
+                    })
+                };
+                cancels(*a, *b) || cancels(*b, *a)
             })
         };
-        narrow.into_iter().filter(splits).collect()
+        let found: BTreeSet<_> = narrow.iter().copied().filter(splits).collect();
+        // Another cast of the same value to the same type is that cast.
+        let same = |(from, to): &(BufferId, BufferId)| {
+            let sources = reached(*from, &alike);
+            let typed = |b: BufferId| self.buffers[b].scalar;
+            found.iter().any(|(f, t)| sources.contains(&(*f, false)) && typed(*t) == typed(*to))
+        };
+        narrow.iter().copied().filter(|ends| found.contains(ends) || same(ends)).collect()
     }
+}
+
+/// For each buffer what it goes to, and whether with another sign.
+type Edges = BTreeMap<BufferId, BTreeSet<(BufferId, bool)>>;
+
+/// What a buffer goes to, itself included.
+fn reached(from: BufferId, along: &Edges) -> BTreeSet<(BufferId, bool)> {
+    let (mut found, mut todo) = (BTreeSet::from([(from, false)]), vec![(from, false)]);
+    while let Some((b, sign)) = todo.pop() {
+        for (next, turns) in along.get(&b).into_iter().flatten() {
+            let next = (*next, sign ^ turns);
+            if found.insert(next) {
+                todo.push(next);
+            }
+        }
+    }
+    found
 }

@@ -429,7 +429,7 @@ impl Chain {
                 let Some(need) = self.needed(step, 0, wanted, rows) else {
                     return Exact::default();
                 };
-                reduce(*op, from, removed, &need, n, &input(0))
+                reduce(*op, from, removed, &need, n, &input(0), slack)
             }
             StepOp::MatMul => {
                 let before = (step.inputs.len() > 2).then(|| input(2));

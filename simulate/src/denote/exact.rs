@@ -185,6 +185,12 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, s
         BinaryOp::Add | BinaryOp::Sub => x.abs() + y.abs() + both,
         BinaryOp::Mul => v.abs() + times(x, gy) + times(y, gx),
         BinaryOp::Div => v.abs() + (gx + times(v, gy)) / y.abs(),
+        BinaryOp::Max | BinaryOp::Maximum => {
+            of_extreme((x, gx), v, 1.0, slack).max(of_extreme((y, gy), v, 1.0, slack))
+        }
+        BinaryOp::Min | BinaryOp::Minimum => {
+            of_extreme((x, gx), v, -1.0, slack).max(of_extreme((y, gy), v, -1.0, slack))
+        }
         _ => gx.max(gy),
     };
     let zero = |x: f64, g: f64| x == 0.0 && g == 0.0;
@@ -207,6 +213,15 @@ pub(super) fn select((p, doubt): Pair, x: Pair, y: Pair, slack: f64) -> Pair {
     (chosen.0, if apart.is_nan() { DOUBT } else { x.1.max(y.1) + apart })
 }
 
+/// What a number adds to the scale of the largest of several, or with `sign` -1 of the smallest: what lies too far from it, its
+/// error included, adds nothing.
+fn of_extreme((x, g): Pair, v: f64, sign: f64, slack: f64) -> f64 {
+    match x == v {
+        true => g,
+        false => Some(sign * (x - v) / slack + g).filter(|g| *g > 0.0).unwrap_or(0.0),
+    }
+}
+
 pub(super) fn reduce(
     op: ReduceOp,
     from: Scalar,
@@ -214,6 +229,7 @@ pub(super) fn reduce(
     need: &Region,
     n: usize,
     input: &Exact,
+    slack: f64,
 ) -> Exact {
     let mut values: Vec<Option<f64>> = vec![None; n];
     let (mut sizes, mut scales) = (vec![0.0f64; n], vec![0.0f64; n]);
@@ -237,11 +253,22 @@ pub(super) fn reduce(
         match op {
             ReduceOp::Sum => scales[at] += g,
             ReduceOp::Prod => scales[at] += 1.0 + if *g == 0.0 { 0.0 } else { g / x.abs() },
-            ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum => {
-                scales[at] = scales[at].max(*g)
-            }
+            ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum => {}
             ReduceOp::And | ReduceOp::Or | ReduceOp::Xor if *g > 0.0 => scales[at] = DOUBT,
             ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {}
+        }
+    }
+    let sign = match op {
+        ReduceOp::Max | ReduceOp::Maximum => 1.0,
+        ReduceOp::Min | ReduceOp::Minimum => -1.0,
+        _ => 0.0,
+    };
+    if sign != 0.0 {
+        for (e, (x, g)) in input.numbers.iter().zip(&input.scales).enumerate() {
+            let at = reduced_to(e, &lens, removed);
+            if let (Some(Some(v)), Some(scale)) = (values.get(at), scales.get_mut(at)) {
+                *scale = scale.max(of_extreme((*x, *g), *v, sign, slack));
+            }
         }
     }
     let doubt = input.scales.contains(&DOUBT);

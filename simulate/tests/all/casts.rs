@@ -194,6 +194,22 @@ fn a_wrong_low_term_of_a_split_product_is_found() {
 }
 
 #[test]
+fn a_residue_may_be_written_otherwise() {
+    let products = "  MatMul (%hs, %bhs) -> (%c)\n  MatMul (%ls, %bhs) -> (%c)\n  MatMul (%hs, %bls) -> (%c)\n";
+    let text = terms(products);
+    let negated = text.replace("%a - cast(%h, f32)", "%a + -cast(%h, f32)");
+    // What is subtracted is another cast of the same value.
+    let again = text.replace(
+        "  %l = cast(%a - cast(%h, f32), bf16)",
+        "  %h2 = cast(%a, bf16)\n  %l = cast(%a - cast(%h2, f32), bf16)",
+    );
+    for right in [negated, again] {
+        good(&right, &Options::default());
+        bad(&right.replace("(%ls, %bhs)", "(%ls.transpose(), %bhs)"), Code::WrongElement);
+    }
+}
+
+#[test]
 fn what_rounds_is_said_of_types() {
     let text = "carbyne 2
 %A:[8].f32.GL
