@@ -254,89 +254,78 @@ attention_causal(
           : "f"(p[i_2]));
     }
     alignas(8) float old[2];  // line 260
-    alignas(8) float top_log2_2[2];  // line 262
-    // line 263: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2_2)
+    // line 261: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 266
-      top_log2_2[i_2] = top[i_2] * 1.442695f;  // line 267
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 265
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 266
     }
-    // line 272: BinaryPointwise.mul (%max, 1.4426950408889634) -> (%old)
+    // line 269: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 275
-      old[i_2] = max_1[i_2] * 1.442695f;  // line 276
-    }
-    // line 281: BinaryPointwise.sub (%old, %top_log2_2) -> (%old)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 285
-      old[i_2] = old[i_2] - top_log2_2[i_2];  // line 286
-    }
-    // line 291: UnaryPointwise.exp2 (%old) -> (%old)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 294
-      // line 295: exp2.approx.ftz.f32
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 272
+      // line 273: exp.approx.ftz.f32
       asm volatile(
-          "ex2.approx.ftz.f32 %0, %1;\n"
+          "mul.f32 %0, %1, 0f3FB8AA3B; ex2.approx.ftz.f32 %0, %0;\n"
           : "=f"(old[i_2])
           : "f"(old[i_2]));
     }
-    alignas(8) float sum_1[2];  // line 298
-    // line 299: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    alignas(8) float sum_1[2];  // line 276
+    // line 277: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 303
-      sum_1[i_2] = sum[i_2] * old[i_2];  // line 304
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 281
+      sum_1[i_2] = sum[i_2] * old[i_2];  // line 282
     }
-    alignas(8) float sum_2[2];  // line 309
-    {  // line 310: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 313
+    alignas(8) float sum_2[2];  // line 287
+    {  // line 288: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 291
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 314
-        sum_2[i_2] = p[i_2 * 2];  // line 315
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 292
+        sum_2[i_2] = p[i_2 * 2];  // line 293
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 316
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 317
+        for (int j = 1; j < 16; j += 1) {  // line 294
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 295
         }
-        // line 319
+        // line 297
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 320
-        // line 321
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 298
+        // line 299
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 322
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 300
       }
     }
-    // line 325: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 303: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 329
-      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 330
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 307
+      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 308
     }
-    // line 335: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 313: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 339
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 317
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 340
+      for (int j = 0; j < 2; j += 1) {  // line 318
         #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 341
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 342
+        for (int kk = 0; kk < 16; kk += 1) {  // line 319
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 320
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 349
+    alignas(16) __half half_1[32];  // line 327
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 350: UnaryPointwise.cast (%p) -> (%half)
+    // line 328: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 353
-      // line 354
+    for (int i_2 = 0; i_2 < 16; i_2 += 1) {  // line 331
+      // line 332
       *reinterpret_cast<__half2*>(&half_1[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_2 * 2]));
     }
-    {  // line 357: MatMul (%half, view of %v) -> (%o)
-      alignas(16) __half r_3[256];  // line 358
+    {  // line 335: MatMul (%half, view of %v) -> (%o)
+      alignas(16) __half r_3[256];  // line 336
       unsigned* r_3_u32 = reinterpret_cast<unsigned*>(r_3);
-      // line 359: Move (view of %v) -> (%r_3)
+      // line 337: Move (view of %v) -> (%r_3)
       #pragma unroll
-      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 362
-        // line 363: ldmatrix.x4.trans.b16
+      for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 340
+        // line 341: ldmatrix.x4.trans.b16
         asm volatile(
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
             : "=r"(r_3_u32[i_2 * 4]), "=r"(r_3_u32[i_2 * 4 + 1]), "=r"(r_3_u32[i_2 * 4 + 2]),
@@ -345,12 +334,12 @@ attention_causal(
                           swizzle<3, 3, 4>(tid % 16 * 128 + i_2 % 8 * 16 + (tid / 16) % 2 * 8)]))
             : "memory");
       }
-      // line 366: MatMul (%half, %r_3) -> (%o)
+      // line 344: MatMul (%half, %r_3) -> (%o)
       #pragma unroll
-      for (int kk = 0; kk < 4; kk += 1) {  // line 370
+      for (int kk = 0; kk < 4; kk += 1) {  // line 348
         #pragma unroll
-        for (int j = 0; j < 16; j += 1) {  // line 371
-          // line 372: mma.m16n8k16.f32.f16
+        for (int j = 0; j < 16; j += 1) {  // line 349
+          // line 350: mma.m16n8k16.f32.f16
           asm volatile(
               "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -361,51 +350,51 @@ attention_causal(
         }
       }
     }
-    __syncthreads();  // line 379
-    // line 380: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 383
+    __syncthreads();  // line 357
+    // line 358: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 361
     K_next += 8192;
     V_next += 8192;
   }
-  alignas(16) float O_3[64];  // line 386
-  alignas(8) float sum_rcp[2];  // line 388
-  // line 389: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
+  alignas(16) float O_3[64];  // line 364
+  alignas(8) float sum_rcp[2];  // line 366
+  // line 367: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 392
-    // line 393: rcp.approx.f32
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 370
+    // line 371: rcp.approx.f32
     asm volatile(
         "rcp.approx.f32 %0, %1;\n"
         : "=f"(sum_rcp[i_2])
         : "f"(sum[i_2]));
   }
-  // line 396: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
+  // line 374: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
   #pragma unroll
-  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 400
+  for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 378
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 401
+    for (int j = 0; j < 2; j += 1) {  // line 379
       #pragma unroll
-      for (int kk = 0; kk < 16; kk += 1) {  // line 402
-        O_3[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], sum_rcp[j]);  // line 403
+      for (int kk = 0; kk < 16; kk += 1) {  // line 380
+        O_3[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], sum_rcp[j]);  // line 381
       }
     }
   }
-  {  // line 410: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_4[64];  // line 411
-    // line 412: UnaryPointwise.cast (%O_3) -> (%r_4)
+  {  // line 388: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_4[64];  // line 389
+    // line 390: UnaryPointwise.cast (%O_3) -> (%r_4)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 415
-      // line 416
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 393
+      // line 394
       *reinterpret_cast<__half2*>(&r_4[i_2 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_2 * 2]));
     }
-    // line 419: Move (%r_4) -> (view of %O)
+    // line 397: Move (%r_4) -> (view of %O)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 423
-      // line 424
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 401
+      // line 402
       *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
                       i_2 % 2 * 1024 + (tid / 4) % 8 * 128 + i_2 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_4[i_2 * 2]);
     }
   }
-  asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 428
+  asm volatile("cp.async.wait_group 0;\n" ::: "memory");  // line 406
 }

@@ -196,22 +196,20 @@ attention_causal(
   float s_3[1];  // line 109
   alignas(8) float top[2];  // line 110
   alignas(16) float p[32];  // line 111
-  alignas(8) float top_log2[2];  // line 113
-  alignas(8) float top_log2_2[2];  // line 115
-  // line 116: Init (0) -> (%all)
+  // line 112: Init (0) -> (%all)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 118
-    all[i_4] = 0.0f;  // line 119
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 114
+    all[i_4] = 0.0f;  // line 115
   }
-  // line 122: MatMul (%q, view of %k_2) -> (%all)
-  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 127
+  // line 118: MatMul (%q, view of %k_2) -> (%all)
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // line 123
   fence_registers<32>(q_u32);
   fence_registers<64>(o);
   fence_registers<32>(all);
-  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 128
+  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 124
   #pragma unroll
-  for (int kk = 0; kk < 8; kk += 1) {  // line 129
-    // line 130: wgmma.m64n64k16.f32.f16.rs
+  for (int kk = 0; kk < 8; kk += 1) {  // line 125
+    // line 126: wgmma.m64n64k16.f32.f16.rs
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -228,7 +226,9 @@ attention_causal(
           "l"(matrix_descriptor(shared_address(k_2, kk / 4 * 4096 + kk % 4 * 16), 16, 1024, 1))
         : "memory");
   }
-  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 132
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 128
+  // line 130: Init (-inf) -> (%s_3)
+  s_3[0] = __uint_as_float(0xff800000u);  // line 132
   {  // line 135: BinaryPointwise.ge (%query, %key_2) -> (%s_2)
     alignas(8) int r[2];  // line 136
     // line 137: Move (%query) -> (%r)
@@ -254,65 +254,48 @@ attention_causal(
       }
     }
   }
-  // line 167: Init (-inf) -> (%s_3)
-  s_3[0] = __uint_as_float(0xff800000u);  // line 169
-  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 171
+  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 167
   fence_registers<32>(q_u32);
   fence_registers<64>(o);
   fence_registers<32>(all);
-  // line 172: Select (%s_2, %all, %s_3) -> (%s)
+  // line 168: Select (%s_2, %all, %s_3) -> (%s)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 177
-    // line 178
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 173
+    // line 174
     *reinterpret_cast<unsigned*>(&s[i_4]) =
         s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
   }
-  {  // line 181: Reduction.max (%s) -> (%top)
-    float o_2[1];  // line 184
+  {  // line 177: Reduction.max (%s) -> (%top)
+    float o_2[1];  // line 180
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 185
-      top[i_4] = s[i_4 * 2];  // line 186
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 181
+      top[i_4] = s[i_4 * 2];  // line 182
       #pragma unroll
-      for (int j = 1; j < 16; j += 1) {  // line 187
-        top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 188
+      for (int j = 1; j < 16; j += 1) {  // line 183
+        top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 184
       }
-      // line 190
+      // line 186
       *reinterpret_cast<unsigned*>(o_2) =
           __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
-      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 191
-      // line 192
+      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 187
+      // line 188
       *reinterpret_cast<unsigned*>(o_2) =
           __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
-      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 193
+      top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 189
     }
   }
-  // line 196: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+  // line 192: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 199
-    p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 200
+  for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 195
+    p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 196
   }
-  // line 205: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
+  // line 201: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 208
-    top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 209
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 204
+    top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 205
   }
-  // line 214: BinaryPointwise.max (%top, %max) -> (%top)
-  #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 218
-    top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 219
-  }
-  // line 222: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
-  #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 225
-    top_log2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 226
-  }
-  // line 231: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2_2)
-  #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 234
-    top_log2_2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 235
-  }
-  for (int t = 0; t < i + 1; t += 1) {  // line 240
-    // line 242: mbarrier.wait
+  for (int t = 0; t < i + 1; t += 1) {  // line 210
+    // line 212: mbarrier.wait
     asm volatile(
         "{\n"
         ".reg .pred complete;\n"
@@ -323,19 +306,19 @@ attention_causal(
         :
         : "r"(shared_address(full, t % 2)), "r"((t / 2) % 2)
         : "memory");
-    // line 243: Init (0) -> (%all)
+    // line 213: Init (0) -> (%all)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 245
-      all[i_4] = 0.0f;  // line 246
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 215
+      all[i_4] = 0.0f;  // line 216
     }
-    // line 249: MatMul (%q, view of %k) -> (%all)
+    // line 219: MatMul (%q, view of %k) -> (%all)
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 254
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 224
     #pragma unroll
-    for (int kk = 0; kk < 8; kk += 1) {  // line 255
-      // line 256: wgmma.m64n64k16.f32.f16.rs
+    for (int kk = 0; kk < 8; kk += 1) {  // line 225
+      // line 226: wgmma.m64n64k16.f32.f16.rs
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
           "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -353,76 +336,84 @@ attention_causal(
                 kk % 4 * 2))
           : "memory");
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 258
-    alignas(8) float old[2];  // line 261
-    // line 262: BinaryPointwise.mul (%max, 1.4426950408889634) -> (%old)
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 228
+    // line 230: BinaryPointwise.max (%top, %max) -> (%top)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 265
-      old[i_4] = max_1[i_4] * 1.442695f;  // line 266
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 234
+      top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 235
     }
-    // line 271: BinaryPointwise.sub (%old, %top_log2_2) -> (%old)
+    alignas(8) float top_log2[2];  // line 239
+    // line 240: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 275
-      old[i_4] = old[i_4] - top_log2_2[i_4];  // line 276
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 243
+      top_log2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 244
     }
-    // line 281: BinaryPointwise.sub (%p, %top_log2) -> (%p)
+    alignas(8) float old[2];  // line 250
+    // line 251: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 285
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 255
+      old[i_4] = __fsub_rn(max_1[i_4], top[i_4]);  // line 256
+    }
+    // line 259: Move (%top) -> (%max)
+    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 262
+    // line 264: BinaryPointwise.sub (%p, %top_log2) -> (%p)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 268
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 286
+      for (int j = 0; j < 2; j += 1) {  // line 269
         #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 287
-          p[kk * 4 + j * 2 + i_4] = __fsub_rn(p[kk * 4 + j * 2 + i_4], top_log2[j]);  // line 288
+        for (int kk = 0; kk < 8; kk += 1) {  // line 270
+          p[kk * 4 + j * 2 + i_4] = __fsub_rn(p[kk * 4 + j * 2 + i_4], top_log2[j]);  // line 271
         }
       }
     }
-    // line 295: UnaryPointwise.exp2 (%old) -> (%old)
+    // line 278: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 298
-      // line 299: exp2.approx.ftz.f32
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 281
+      // line 282: exp.approx.ftz.f32
       asm volatile(
-          "ex2.approx.ftz.f32 %0, %1;\n"
+          "mul.f32 %0, %1, 0f3FB8AA3B; ex2.approx.ftz.f32 %0, %0;\n"
           : "=f"(old[i_4])
           : "f"(old[i_4]));
     }
-    // line 302: UnaryPointwise.exp2 (%p) -> (%p)
+    // line 285: UnaryPointwise.exp2 (%p) -> (%p)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 305
-      // line 306: exp2.approx.ftz.f32
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 288
+      // line 289: exp2.approx.ftz.f32
       asm volatile(
           "ex2.approx.ftz.f32 %0, %1;\n"
           : "=f"(p[i_4])
           : "f"(p[i_4]));
     }
-    // line 309: BinaryPointwise.mul (%o, %old) -> (%o)
+    // line 292: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 313
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 296
       #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 314
+      for (int j = 0; j < 2; j += 1) {  // line 297
         #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 315
-          o[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], old[j]);  // line 316
+        for (int kk = 0; kk < 16; kk += 1) {  // line 298
+          o[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], old[j]);  // line 299
         }
       }
     }
-    alignas(16) __half half_1[32];  // line 323
+    alignas(16) __half half_1[32];  // line 306
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
-    // line 324: UnaryPointwise.cast (%p) -> (%half)
+    // line 307: UnaryPointwise.cast (%p) -> (%half)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 327
-      // line 328
+    for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 310
+      // line 311
       *reinterpret_cast<__half2*>(&half_1[i_4 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&p[i_4 * 2]));
     }
-    // line 331: MatMul (%half, view of %v) -> (%o)
+    // line 314: MatMul (%half, view of %v) -> (%o)
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
     fence_registers<16>(half_1_u32);
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 336
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");  // line 319
     #pragma unroll
-    for (int kk = 0; kk < 4; kk += 1) {  // line 337
-      // line 338: wgmma.m64n128k16.f32.f16.rs
+    for (int kk = 0; kk < 4; kk += 1) {  // line 320
+      // line 321: wgmma.m64n128k16.f32.f16.rs
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
           "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
@@ -445,124 +436,107 @@ attention_causal(
             "l"(matrix_descriptor(shared_address(v, t % 2 * 8192), 8192, 1024, 1) + kk * 128)
           : "memory");
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 340
-    {  // line 344: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
-      alignas(8) int r_3[2];  // line 345
-      // line 346: Move (%query) -> (%r_3)
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");  // line 323
+    alignas(8) float sum_1[2];  // line 325
+    // line 326: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    #pragma unroll
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 330
+      sum_1[i_4] = sum[i_4] * old[i_4];  // line 331
+    }
+    // line 336: Init (-inf) -> (%s_3)
+    s_3[0] = __uint_as_float(0xff800000u);  // line 338
+    {  // line 342: BinaryPointwise.ge (%query, %key_3) -> (%s_2)
+      alignas(8) int r_3[2];  // line 343
+      // line 344: Move (%query) -> (%r_3)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 349
-        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 350
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 347
+        r_3[i_4] = i * 64 + tid / 32 * 16 + i_4 * 8 + (tid / 4) % 8;  // line 348
       }
-      alignas(16) int r_4[16];  // line 353
-      // line 354: Move (%key_3) -> (%r_4)
+      alignas(16) int r_4[16];  // line 351
+      // line 352: Move (%key_3) -> (%r_4)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 357
-        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 358
+      for (int i_4 = 0; i_4 < 16; i_4 += 1) {  // line 355
+        r_4[i_4] = min(i, t + 1) * 64 + i_4 / 2 * 8 + tid % 4 * 2 + i_4 % 2;  // line 356
       }
-      // line 361: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
+      // line 359: BinaryPointwise.ge (%r_3, %r_4) -> (%s_2)
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 365
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 363
         #pragma unroll
-        for (int j = 0; j < 2; j += 1) {  // line 366
+        for (int j = 0; j < 2; j += 1) {  // line 364
           #pragma unroll
-          for (int kk = 0; kk < 8; kk += 1) {  // line 367
-            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 368
+          for (int kk = 0; kk < 8; kk += 1) {  // line 365
+            s_2[kk * 4 + j * 2 + i_4] = r_3[j] >= r_4[kk * 2 + i_4];  // line 366
           }
         }
       }
     }
-    // line 376: Init (-inf) -> (%s_3)
-    s_3[0] = __uint_as_float(0xff800000u);  // line 378
-    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 380
+    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");  // line 374
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
     fence_registers<16>(half_1_u32);
-    // line 381: Select (%s_2, %all, %s_3) -> (%s)
+    // line 375: Select (%s_2, %all, %s_3) -> (%s)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 386
-      // line 387
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 380
+      // line 381
       *reinterpret_cast<unsigned*>(&s[i_4]) =
           s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
     }
-    // line 390: Move (%top) -> (%max)
-    *reinterpret_cast<uint2*>(max_1) = *reinterpret_cast<uint2*>(top);  // line 393
-    {  // line 395: Reduction.max (%s) -> (%top)
-      float o_2[1];  // line 398
+    {  // line 384: Reduction.max (%s) -> (%top)
+      float o_2[1];  // line 387
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 399
-        top[i_4] = s[i_4 * 2];  // line 400
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 388
+        top[i_4] = s[i_4 * 2];  // line 389
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 401
-          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 402
+        for (int j = 1; j < 16; j += 1) {  // line 390
+          top[i_4] = fmaxf(top[i_4], s[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 391
         }
-        // line 404
+        // line 393
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 1);
-        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 405
-        // line 406
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 394
+        // line 395
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&top[i_4]), 2);
-        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 407
+        top[i_4] = fmaxf(top[i_4], o_2[0]);  // line 396
       }
     }
-    alignas(8) float sum_2[2];  // line 410
-    {  // line 411: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 414
+    alignas(8) float sum_2[2];  // line 399
+    {  // line 400: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 403
       #pragma unroll
-      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 415
-        sum_2[i_4] = p[i_4 * 2];  // line 416
+      for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 404
+        sum_2[i_4] = p[i_4 * 2];  // line 405
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 417
-          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 418
+        for (int j = 1; j < 16; j += 1) {  // line 406
+          sum_2[i_4] = __fadd_rn(sum_2[i_4], p[j / 2 * 4 + i_4 * 2 + j % 2]);  // line 407
         }
-        // line 420
+        // line 409
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 1);
-        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 421
-        // line 422
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 410
+        // line 411
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_4]), 2);
-        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 423
+        sum_2[i_4] = __fadd_rn(sum_2[i_4], o_2[0]);  // line 412
       }
     }
-    // line 426: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+    // line 415: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 429
-      p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 430
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 418
+      p[i_4] = __fmul_rn(s[i_4], 0.12751743f);  // line 419
     }
-    // line 435: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
+    // line 424: BinaryPointwise.div (%top, 11.313708498984761) -> (%top)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 438
-      top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 439
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 427
+      top[i_4] = __fmul_rn(top[i_4], 0.088388346f);  // line 428
     }
-    alignas(8) float sum_1[2];  // line 444
-    // line 445: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    // line 433: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 449
-      sum_1[i_4] = sum[i_4] * old[i_4];  // line 450
+    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 437
+      sum[i_4] = sum_1[i_4] + sum_2[i_4];  // line 438
     }
-    // line 455: BinaryPointwise.max (%top, %max) -> (%top)
-    #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 459
-      top[i_4] = fmaxf(top[i_4], max_1[i_4]);  // line 460
-    }
-    // line 463: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
-    #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 466
-      top_log2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 467
-    }
-    // line 472: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2_2)
-    #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 475
-      top_log2_2[i_4] = __fmul_rn(top[i_4], 1.442695f);  // line 476
-    }
-    // line 481: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
-    #pragma unroll
-    for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 485
-      sum[i_4] = sum_1[i_4] + sum_2[i_4];  // line 486
-    }
-    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 491
+    asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");  // line 443
     fence_registers<32>(q_u32);
     fence_registers<64>(o);
     fence_registers<32>(all);
@@ -579,8 +553,8 @@ attention_causal(
           :
           : "memory");
       if (elected) {
-        // line 492: Spec (%empty) -> ()
-        // line 493: mbarrier.arrive
+        // line 444: Spec (%empty) -> ()
+        // line 445: mbarrier.arrive
         asm volatile(
             "mbarrier.arrive.shared::cta.b64 _, [%0], %1;\n"
             :
@@ -588,7 +562,7 @@ attention_causal(
             : "memory");
       }
     }
-    if (t + 2 < i + 1) {  // line 495
+    if (t + 2 < i + 1) {  // line 447
       if (threadIdx.x < 32) {
         int elected;
         asm volatile(
@@ -601,8 +575,8 @@ attention_causal(
             :
             : "memory");
         if (elected) {
-          // line 496: Spec (%K, %V, %full, %empty) -> (%k, %v)
-          // line 497: mbarrier.wait
+          // line 448: Spec (%K, %V, %full, %empty) -> (%k, %v)
+          // line 449: mbarrier.wait
           asm volatile(
               "{\n"
               ".reg .pred complete;\n"
@@ -613,15 +587,15 @@ attention_causal(
               :
               : "r"(shared_address(empty, t % 2)), "r"((t / 2) % 2)
               : "memory");
-          // line 498: mbarrier.expect
+          // line 450: mbarrier.expect
           asm volatile(
               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
               :
               : "r"(shared_address(full, t % 2)), "r"(32768)
               : "memory");
           #pragma unroll
-          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 499
-            // line 500: cp.async.bulk.tensor.4d.shared.global
+          for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 451
+            // line 452: cp.async.bulk.tensor.4d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
@@ -631,8 +605,8 @@ attention_causal(
                 : "memory");
           }
           #pragma unroll
-          for (int i_3 = 0; i_3 < 2; i_3 += 1) {  // line 505
-            // line 506: cp.async.bulk.tensor.4d.shared.global
+          for (int i_3 = 0; i_3 < 2; i_3 += 1) {  // line 457
+            // line 458: cp.async.bulk.tensor.4d.shared.global
             asm volatile(
                 "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1, {%2, %3, %4, %5}], [%6];\n"
@@ -645,41 +619,41 @@ attention_causal(
       }
     }
   }
-  alignas(16) float O_3[64];  // line 514
-  alignas(8) float sum_rcp[2];  // line 516
-  // line 517: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
+  alignas(16) float O_3[64];  // line 466
+  alignas(8) float sum_rcp[2];  // line 468
+  // line 469: UnaryPointwise.rcp (%sum) -> (%sum_rcp)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 520
-    // line 521: rcp.approx.f32
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 472
+    // line 473: rcp.approx.f32
     asm volatile(
         "rcp.approx.f32 %0, %1;\n"
         : "=f"(sum_rcp[i_4])
         : "f"(sum[i_4]));
   }
-  // line 524: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
+  // line 476: BinaryPointwise.mul (%o, %sum_rcp) -> (%O_3)
   #pragma unroll
-  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 528
+  for (int i_4 = 0; i_4 < 2; i_4 += 1) {  // line 480
     #pragma unroll
-    for (int j = 0; j < 2; j += 1) {  // line 529
+    for (int j = 0; j < 2; j += 1) {  // line 481
       #pragma unroll
-      for (int kk = 0; kk < 16; kk += 1) {  // line 530
-        O_3[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], sum_rcp[j]);  // line 531
+      for (int kk = 0; kk < 16; kk += 1) {  // line 482
+        O_3[kk * 4 + j * 2 + i_4] = __fmul_rn(o[kk * 4 + j * 2 + i_4], sum_rcp[j]);  // line 483
       }
     }
   }
-  {  // line 538: UnaryPointwise.cast (%O_3) -> (view of %O)
-    alignas(16) __half r_5[64];  // line 539
-    // line 540: UnaryPointwise.cast (%O_3) -> (%r_5)
+  {  // line 490: UnaryPointwise.cast (%O_3) -> (view of %O)
+    alignas(16) __half r_5[64];  // line 491
+    // line 492: UnaryPointwise.cast (%O_3) -> (%r_5)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 543
-      // line 544
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 495
+      // line 496
       *reinterpret_cast<__half2*>(&r_5[i_4 * 2]) =
           __float22half2_rn(*reinterpret_cast<float2*>(&O_3[i_4 * 2]));
     }
-    // line 547: Move (%r_5) -> (view of %O)
+    // line 499: Move (%r_5) -> (view of %O)
     #pragma unroll
-    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 551
-      // line 552
+    for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 503
+      // line 504
       *reinterpret_cast<unsigned*>(&O[b * 8388608 + h * 524288 + i * 8192 + tid / 32 * 2048 +
                       i_4 % 2 * 1024 + (tid / 4) % 8 * 128 + i_4 / 2 * 8 + tid % 4 * 2]) =
           *reinterpret_cast<unsigned*>(&r_5[i_4 * 2]);
