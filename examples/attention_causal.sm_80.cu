@@ -221,94 +221,94 @@ attention_causal(
     for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 213
       top[i_2] = fmaxf(top[i_2], max_1[i_2]);  // line 214
     }
-    alignas(16) float p[32];  // line 217
-    alignas(8) float top_log2[2];  // line 219
-    // line 220: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
+    alignas(8) float old[2];  // line 218
+    // line 219: BinaryPointwise.sub (%max, %top) -> (%old)
     #pragma unroll
     for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 223
-      top_log2[i_2] = __fmul_rn(top[i_2], 1.442695f);  // line 224
+      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 224
     }
-    // line 229: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+    // line 227: UnaryPointwise.exp (%old) -> (%old)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 232
-      p[i_2] = s[i_2] * 0.12751743f;  // line 233
-    }
-    // line 238: BinaryPointwise.sub (%p, %top_log2) -> (%p)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 242
-      #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 243
-        #pragma unroll
-        for (int kk = 0; kk < 8; kk += 1) {  // line 244
-          p[kk * 4 + j * 2 + i_2] = p[kk * 4 + j * 2 + i_2] - top_log2[j];  // line 245
-        }
-      }
-    }
-    // line 252: UnaryPointwise.exp2 (%p) -> (%p)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 255
-      // line 256: exp2.approx.ftz.f32
-      asm volatile(
-          "ex2.approx.ftz.f32 %0, %1;\n"
-          : "=f"(p[i_2])
-          : "f"(p[i_2]));
-    }
-    alignas(8) float old[2];  // line 260
-    // line 261: BinaryPointwise.sub (%max, %top) -> (%old)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 265
-      old[i_2] = __fsub_rn(max_1[i_2], top[i_2]);  // line 266
-    }
-    // line 269: UnaryPointwise.exp (%old) -> (%old)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 272
-      // line 273: exp.approx.ftz.f32
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 230
+      // line 231: exp.approx.ftz.f32
       asm volatile(
           "mul.f32 %0, %1, 0f3FB8AA3B; ex2.approx.ftz.f32 %0, %0;\n"
           : "=f"(old[i_2])
           : "f"(old[i_2]));
     }
-    alignas(8) float sum_1[2];  // line 276
-    // line 277: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    // line 234: BinaryPointwise.mul (%o, %old) -> (%o)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 281
-      sum_1[i_2] = sum[i_2] * old[i_2];  // line 282
-    }
-    alignas(8) float sum_2[2];  // line 287
-    {  // line 288: Reduction.sum (%p) -> (%sum_2)
-      float o_2[1];  // line 291
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 238
       #pragma unroll
-      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 292
-        sum_2[i_2] = p[i_2 * 2];  // line 293
+      for (int j = 0; j < 2; j += 1) {  // line 239
         #pragma unroll
-        for (int j = 1; j < 16; j += 1) {  // line 294
-          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 295
+        for (int kk = 0; kk < 16; kk += 1) {  // line 240
+          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 241
         }
-        // line 297
+      }
+    }
+    alignas(16) float p[32];  // line 248
+    alignas(8) float top_log2[2];  // line 250
+    // line 251: BinaryPointwise.mul (%top, 1.4426950408889634) -> (%top_log2)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 254
+      top_log2[i_2] = __fmul_rn(top[i_2], 1.442695f);  // line 255
+    }
+    // line 260: BinaryPointwise.mul (%s, 0.12751743082459868) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 263
+      p[i_2] = s[i_2] * 0.12751743f;  // line 264
+    }
+    // line 269: BinaryPointwise.sub (%p, %top_log2) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 273
+      #pragma unroll
+      for (int j = 0; j < 2; j += 1) {  // line 274
+        #pragma unroll
+        for (int kk = 0; kk < 8; kk += 1) {  // line 275
+          p[kk * 4 + j * 2 + i_2] = p[kk * 4 + j * 2 + i_2] - top_log2[j];  // line 276
+        }
+      }
+    }
+    // line 283: UnaryPointwise.exp2 (%p) -> (%p)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 286
+      // line 287: exp2.approx.ftz.f32
+      asm volatile(
+          "ex2.approx.ftz.f32 %0, %1;\n"
+          : "=f"(p[i_2])
+          : "f"(p[i_2]));
+    }
+    alignas(8) float sum_1[2];  // line 290
+    // line 291: BinaryPointwise.mul (%sum, %old) -> (%sum_1)
+    #pragma unroll
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 295
+      sum_1[i_2] = sum[i_2] * old[i_2];  // line 296
+    }
+    alignas(8) float sum_2[2];  // line 301
+    {  // line 302: Reduction.sum (%p) -> (%sum_2)
+      float o_2[1];  // line 305
+      #pragma unroll
+      for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 306
+        sum_2[i_2] = p[i_2 * 2];  // line 307
+        #pragma unroll
+        for (int j = 1; j < 16; j += 1) {  // line 308
+          sum_2[i_2] = __fadd_rn(sum_2[i_2], p[j / 2 * 4 + i_2 * 2 + j % 2]);  // line 309
+        }
+        // line 311
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 1);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 298
-        // line 299
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 312
+        // line 313
         *reinterpret_cast<unsigned*>(o_2) =
             __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&sum_2[i_2]), 2);
-        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 300
+        sum_2[i_2] = __fadd_rn(sum_2[i_2], o_2[0]);  // line 314
       }
     }
-    // line 303: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
+    // line 317: BinaryPointwise.add (%sum_1, %sum_2) -> (%sum)
     #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 307
-      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 308
-    }
-    // line 313: BinaryPointwise.mul (%o, %old) -> (%o)
-    #pragma unroll
-    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 317
-      #pragma unroll
-      for (int j = 0; j < 2; j += 1) {  // line 318
-        #pragma unroll
-        for (int kk = 0; kk < 16; kk += 1) {  // line 319
-          o[kk * 4 + j * 2 + i_2] = __fmul_rn(o[kk * 4 + j * 2 + i_2], old[j]);  // line 320
-        }
-      }
+    for (int i_2 = 0; i_2 < 2; i_2 += 1) {  // line 321
+      sum[i_2] = sum_1[i_2] + sum_2[i_2];  // line 322
     }
     alignas(16) __half half_1[32];  // line 327
     unsigned* half_1_u32 = reinterpret_cast<unsigned*>(half_1);
