@@ -133,7 +133,7 @@ impl Pages {
 
     /// Gives every element that was written another shadow.
     pub(crate) fn each_shadow(&mut self, shadow: impl Fn(Value) -> f64) {
-        // Each page for itself, in any order.
+        #[expect(clippy::iter_over_hash_type, reason = "each page for itself, in any order")]
         for page in self.map.values_mut() {
             for i in 0..PAGE {
                 if let Some(value) = page.get(i) {

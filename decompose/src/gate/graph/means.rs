@@ -354,7 +354,7 @@ impl<'a> Means<'a> {
         if op > 11 {
             self.w.features.insert("a division by a constant");
             // Of a power of two the quotient is exact.
-            self.w.rounds |= number.abs().log2().fract() != 0.0;
+            self.w.rounds |= number.to_bits() << 12 != 0;
             let (p, q) = (a.range.0 / number, a.range.1 / number);
             let by = format!("{} / {text}", a.text);
             self.push(by, Value { range: (p.min(q), p.max(q)), ..a });
