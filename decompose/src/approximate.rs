@@ -278,11 +278,24 @@ impl Finder<'_> {
                 if self.spec(from).kind.is_product() {
                     return true;
                 }
-                let own = self.selected(from).or_else(|| Some(self.factor(from)?.1));
+                let own = self.selected(from).or_else(|| self.scaled(from));
                 todo.extend(own.filter(|_| seen.insert(from)).map(|i| (from, i)));
             }
         }
         false
+    }
+
+    /// Which input a spec moves, or multiplies or divides by a constant.
+    fn scaled(&self, id: SpecId) -> Option<usize> {
+        match (self.spec(id).kind, &self.spec(id).inputs[..]) {
+            (SpecKind::Move, [Operand::Tensor(_)])
+            | (
+                SpecKind::Binary(BinaryOp::Mul | BinaryOp::Div),
+                [Operand::Tensor(_), Operand::Number(_)],
+            ) => Some(0),
+            (SpecKind::Binary(BinaryOp::Mul), [Operand::Number(_), Operand::Tensor(_)]) => Some(1),
+            _ => None,
+        }
     }
 
     /// Whether the first operand of a leaf is added up of products of matrices, and scaled by rows.
