@@ -691,8 +691,7 @@ impl Writer<'_> {
         self.line("%half = cast(%p, f16)");
         self.line(&format!("MatMul (%half, {v}) -> (%o)"));
         self.line("}");
-        self.mean("%half = cast(%p, f16)");
-        self.mean(&format!("%O = matmul(%half, {means})"));
+        self.mean(&format!("%O = matmul(%p, {means})"));
         self.output("O", ("M", "K"), false, "f32");
         let to = tile("O", false, (&bm, &bk), ("@i", "0"));
         self.line(&match divided {
