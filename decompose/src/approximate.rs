@@ -1,6 +1,6 @@
 //! Operations on tiles in place of others whose results differ by an error that is not seen ([`precision`]).
 //!
-//! What it does, L being log2(e) and c a positive constant:
+//! Rewrites, with L for log2(e) and c for a positive constant:
 //! - exp(x − y), x being computed of a product of matrices, becomes exp2(x·L − y·L), where the compiler makes one fused multiply-add of the first product and the difference.
 //!   The other product is one for each element of y, of which there are few where y is a maximum of rows.
 //! - Where x = c·z, or z / c, x is left out: exp2(z·(c·L) − y·L). What else reads x are maxima and minima, for which max(c·z) = c·max(z),

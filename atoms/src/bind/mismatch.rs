@@ -89,7 +89,7 @@ pub enum Mismatch {
         operand: &'static str,
         /// Which literals it takes.
         want: Divisor,
-        /// What stands there.
+        /// The operand that was found.
         found: String,
     },
     /// The values of a thread are not where the row wants them.

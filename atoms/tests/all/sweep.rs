@@ -363,7 +363,7 @@ fn an_atom_is_the_same_on_every_architecture_but_for_its_cost_and_calls() {
                     atom.name
                 );
                 if let Some(found) = table.get(atom.name) {
-                    // What is emulated is a call.
+                    // ptxas emulates some instructions by a call.
                     let found = Atom { cost: atom.cost, calls: atom.calls, ..found.clone() };
                     assert_eq!(&found, atom, "{arch} {other}");
                 }
