@@ -133,7 +133,8 @@
 //! The meaning of a generic spec is its `means` block, a chain of steps on whole tensors ([`denote::Chain`]).
 //!
 //! *Shadows.* With every value goes its shadow: what it would be had nothing been rounded. Every operation
-//! computes it from the shadows of its operands, in binary64; casts between floats keep it; memory holds it beside
+//! computes it from the shadows of its operands, in binary64; casts between floats keep it where
+//! the number is within the range of their type, and make of it what the type has there where it is not; memory holds it beside
 //! the bits, from kernel to kernel. It begins as the number itself where the caller gives it, and begins again where
 //! bits are read as another type than they were written as. What makes integers of floats, and comparisons, decide
 //! for the shadow by shadows. So the shadow of an output is what the algorithm computes, whatever the types, and it

@@ -399,7 +399,7 @@ fn compare<'p>(
                             block,
                             writer,
                         };
-                        return Err(wrong_element(kernel, root.site, &found, &wrong));
+                        return Err(wrong_element(kernel, root.site, (&found, &wrong), counts));
                     }
                 }
             }

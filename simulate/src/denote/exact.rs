@@ -2,7 +2,7 @@
 
 use super::pointwise;
 use super::region::{Axis, Region};
-use crate::num::{decode, encode, int_range, truncate};
+use crate::num::{decode, encode, int_range, truncate, ulp};
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
@@ -36,7 +36,16 @@ impl Exact {
         if want.is_finite() && (want - number).abs() <= SLACK * own {
             return true;
         }
-        if !rounded || !scalar.is_float() {
+        if !scalar.is_float() {
+            return false;
+        }
+        // The output itself may end at the range of its type.
+        let ends = [want - SLACK * own, want + SLACK * own];
+        let beyond = |x: f64| narrowed(CastRole::Staged, scalar, x) == number && x != number;
+        if ends.into_iter().any(beyond) {
+            return true;
+        }
+        if !rounded {
             return false;
         }
         let (nearest, apart) = narrow(CastRole::Meant, scalar, (want, scale), SLACK);
@@ -99,7 +108,7 @@ pub(super) fn unary(op: UnaryOp, (from, to): (Scalar, Scalar), (x, g): Pair, sla
 /// A cast to a type of floats. Where an error decides which number is the nearest one, the scale is their distance.
 pub(super) fn narrow(role: CastRole, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
     let v = narrowed(role, to, x);
-    if g == DOUBT || role == CastRole::Staged {
+    if g == DOUBT {
         return (v, g);
     }
     let ends = [narrowed(role, to, x - slack * g), narrowed(role, to, x + slack * g)];
@@ -116,16 +125,18 @@ pub(super) fn narrow(role: CastRole, to: Scalar, (x, g): Pair, slack: f64) -> Pa
 /// algorithms leave out, is no error ([`SLACK`]), and so large that one part that is lost or wrong is.
 const PART: f64 = 1.0 / 4096.0;
 
-/// What a cast to a type of floats makes of a number without rounding: by what it is to the meaning.
+/// The result of a cast to a type of floats without rounding, by what the cast is to the meaning. A number beyond the range
+/// of the type becomes the largest number or the infinity that the type has instead: that is no rounding.
 #[inline]
 pub fn narrowed(role: CastRole, to: Scalar, x: f64) -> f64 {
-    let nearest = || decode(to, encode(to, x));
+    let nearest = decode(to, encode(to, x));
+    let error = nearest - x;
     match role {
+        CastRole::Staged | CastRole::Split if error.abs() > 0.5 * ulp(to, x) => nearest,
         CastRole::Staged => x,
-        CastRole::Meant => nearest(),
-        CastRole::Split => {
-            Some(nearest() - x).filter(|e| e.is_finite()).map_or(x, |e| x + e * PART)
-        }
+        CastRole::Meant => nearest,
+        CastRole::Split if error.is_finite() => x + error * PART,
+        CastRole::Split => x,
     }
 }
 

@@ -4,8 +4,8 @@
 use super::Runner;
 use super::blame::{self, ElementAccess};
 use super::meaning::selected;
-use super::shadow::settled;
-use crate::denote::{Meaning, narrowed};
+use super::shadow::{narrow, settled};
+use crate::denote::Meaning;
 use crate::index::LoopValue;
 use crate::num::{decode, decode_int, encode};
 use crate::plan::{Base, Checked, LeafSpec, Mask, Source, View};
@@ -132,14 +132,14 @@ impl Runner<'_> {
                 each_result(meaning, &buffers.inputs, &buffers.before, n, give);
                 if on {
                     let give = |v| {
-                        results.shadows.push(match leaf.cast {
-                            Some(role) => narrowed(role, out, v),
-                            None => settled(out, v),
-                        });
+                        results.shadows.push(settled(out, v));
                     };
                     each_result(meaning, &buffers.exact, &buffers.exact_before, n, give);
                 }
                 self.counts.multiply_adds += meaning.multiply_adds();
+            }
+            if let Some(role) = leaf.cast {
+                self.counts.ends(leaf.site, narrow(role, out, &mut buffers.results.shadows));
             }
             self.measure(i, self.rounds(leaf, meaning), out, &buffers.results);
             for (j, thread) in threads().enumerate() {

@@ -24,6 +24,8 @@ pub(super) struct Scratch {
     granules: Vec<u32>,
     /// The largest error that the atom states of results that it gave, in units in the last place.
     stated: f64,
+    /// A number beyond the range of the type that the atom casts to, and its result.
+    beyond: Option<(f64, f64)>,
 }
 
 /// Where the view of each lane begins.
@@ -91,6 +93,7 @@ impl Runner<'_> {
             }
             false => self.atom_with(i, leaf, atom, active, &mut scratch),
         };
+        self.counts.ends(leaf.site, scratch.beyond.take());
         let stated = std::mem::take(&mut scratch.stated);
         if stated > 0.0 {
             let most = self.counts.stated.entry(i).or_default();
@@ -585,7 +588,8 @@ pub(super) fn compute(atom: &BoundAtom, scratch: &mut Scratch, shadows: bool) {
     }
     compute_bits(atom, tiles, &mut output.bits);
     if shadows {
-        compute_shadows(atom, tiles, &mut output.shadows);
+        let beyond = compute_shadows(atom, tiles, &mut output.shadows);
+        scratch.beyond = scratch.beyond.or(beyond);
     }
     if let (Some(bound), (Rounds::Floats, scalar)) = (&atom.bound, rounds(atom)) {
         scratch.stated = scratch.stated.max(stated(bound, scalar, &tiles[0], output));
@@ -658,7 +662,8 @@ fn compute_bits(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<u64>) {
     }
 }
 
-fn compute_shadows(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<f64>) {
+/// Returns a number beyond the range of the type that the atom casts to, and its result.
+fn compute_shadows(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<f64>) -> Option<(f64, f64)> {
     let tile = |i: usize| &tiles[i].shadows[..];
     if !matches!(atom.op, BoundOp::MatMul { .. }) {
         output.clear();
@@ -666,10 +671,10 @@ fn compute_shadows(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<f64>) {
     if !moved(&atom.op, tile, output) {
         shadow::compute(&atom.op, &tile, tiles.len(), n_written(atom), output);
     }
-    if let (Some(role), BoundOp::Unary(_, _, to)) = (atom.cast, atom.op) {
-        shadow::narrow(role, to, output);
-    } else if let (Some(role), BoundOp::Tf32Away) = (atom.cast, atom.op) {
-        shadow::narrow(role, Scalar::Tf32, output);
+    match atom.op {
+        BoundOp::Unary(_, _, to) => shadow::narrow(atom.cast?, to, output),
+        BoundOp::Tf32Away => shadow::narrow(atom.cast?, Scalar::Tf32, output),
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@
 //! errors of binary64 ([`Exact::is`]). Values are compared with the meaning of the values, where the spec is
 //! one of those that have a tolerance ([`mod@crate::denote`]).
 
-use super::{Runner, value_text};
+use super::{Counts, Runner, value_text};
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, tolerance};
 use crate::num::{decode, encode, exact_integers, ulp};
 use crate::plan::{
@@ -456,7 +456,12 @@ impl Runner<'_> {
                             block: Some(self.env.block),
                             writer: self.blocks[self.rank].writer(view, at, thread),
                         };
-                        return Err(wrong_element(kernel, check.site, &found, &wrong));
+                        return Err(wrong_element(
+                            kernel,
+                            check.site,
+                            (&found, &wrong),
+                            &self.counts,
+                        ));
                     }
                 }
             }
@@ -519,29 +524,35 @@ fn other_casts(kernel: &Kernel<'_>) -> Vec<String> {
 pub(crate) fn wrong_element(
     kernel: &Kernel<'_>,
     site: u32,
-    found: &Found,
-    wrong: &Wrong,
+    (found, wrong): (&Found, &Wrong),
+    counts: &Counts,
 ) -> Box<Diagnostic> {
     let Found { name, value, block, writer } = found;
     let span = kernel.sites[site as usize].span;
     let slack =
         if wrong.allowed > 0.0 { format!(" ± {:.1e}", wrong.allowed) } else { String::new() };
     let is = value.as_ref().map_or("undefined".to_owned(), |v| format!("`{v}`"));
+    // Casts that end at the range of their type explain what is wrong without rounding.
+    let beyond = wrong.exact.map(|_| &counts.beyond).filter(|b| !b.is_empty());
     let message = match wrong.exact {
-        Some(exact) => {
+        Some(exact) if beyond.is_none() => {
             format!("{name} is `{exact}` before rounding, the spec means `{}`", wrong.expected)
         }
-        None => format!("{name} is {is}, the spec means `{}`{slack}", wrong.expected),
+        _ => format!("{name} is {is}, the spec means `{}`{slack}", wrong.expected),
     };
     let label = "the body of this spec does not compute what the spec means";
     let by = block.map_or("all blocks together".to_owned(), |block| format!("block {block}"));
     let mut d = Diagnostic::new(Code::WrongElement, span, message).label(format!("{by}: {label}"));
     d = d.help(match writer {
+        _ if beyond.is_some() => {
+            "cast to a type that holds the number, scale it before, or write the cast in `means`, too"
+        }
         Some(_) => "correct the statement that wrote it last, or what that reads",
         None => "write every element: compare the tiles of the body with the output's shape",
     });
     let no_number = f64::NAN.to_string();
     match wrong.exact {
+        Some(_) if beyond.is_some() => {}
         Some(exact) if exact.is_nan() || wrong.expected == no_number => {
             d = d.note(
                 "`-inf - -inf`, `0 / 0` and `inf * 0` are no numbers: does a mask leave nothing of a row? `min` and `max` \
@@ -560,6 +571,13 @@ pub(crate) fn wrong_element(
             ));
         }
         None => {}
+    }
+    for (site, (number, result)) in beyond.into_iter().flatten() {
+        let span = kernel.sites[*site as usize].span;
+        d = d.related(
+            span,
+            format!("this cast makes `{result}` of `{number}`; `means` has no such cast"),
+        );
     }
     match writer {
         Some((thread, at)) => {

@@ -185,7 +185,7 @@ impl<'k> Runner<'k> {
         }
         let mut all = results(meaning, out, &inputs, &before, n, on);
         if let Some(role) = leaf.cast {
-            narrow(role, out, &mut all.shadows);
+            self.counts.ends(leaf.site, narrow(role, out, &mut all.shadows));
         }
         Ok(all)
     }

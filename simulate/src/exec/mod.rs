@@ -84,6 +84,8 @@ pub(crate) struct Counts {
     pub stated: BTreeMap<usize, f64>,
     /// Comparisons and conversions to integers that value and shadow decide differently, by statement.
     pub turned: BTreeMap<u32, u64>,
+    /// Casts that the meaning does not have, by statement: a number beyond the range of their type, and its result.
+    pub beyond: BTreeMap<u32, (f64, f64)>,
 }
 
 /// How near the body of a spec came to what it means.
@@ -152,6 +154,13 @@ impl Counts {
         of.add(near, ratio);
     }
 
+    /// Notes that a cast ends at the range of its type.
+    fn ends(&mut self, site: u32, beyond: Option<(f64, f64)>) {
+        if let Some(beyond) = beyond {
+            self.beyond.entry(site).or_insert(beyond);
+        }
+    }
+
     /// Adds those of another block.
     pub(crate) fn merge(&mut self, other: &Counts) {
         self.multiply_adds = self.multiply_adds.saturating_add(other.multiply_adds);
@@ -179,6 +188,7 @@ impl Counts {
             *most = most.max(*stated);
         }
         other.turned.iter().for_each(|(site, n)| *self.turned.entry(*site).or_default() += n);
+        other.beyond.iter().for_each(|(site, beyond)| self.ends(*site, Some(*beyond)));
     }
 }
 

@@ -81,6 +81,81 @@ Spec @k (%A) -> (%Y) means {
     assert_eq!(numbers(text, &options, "Y"), [1.0, 448.0, -448.0, 0.0, 448.0, 1.0, 16.0, 0.0]);
 }
 
+/// A body that casts 1000 times the input to a type and works on what it becomes in f32.
+fn through(scalar: &str, means: &str, rest: &str) -> String {
+    format!(
+        "carbyne 2
+%A:[64].f32.GL
+%Y:[64].f32.GL
+Spec @k <<<#grid:[1], #cta:[64]>>> (%A) -> (%Y) means {{
+  %x = %A * 1000.0
+  {means}
+}} {{
+  %q = cast(move(%A) * 1000.0, {scalar})
+  %x = cast(%q, f32)
+  {rest}
+}}
+"
+    )
+}
+
+#[test]
+fn a_cast_on_the_way_may_not_leave_the_range_of_its_type() {
+    let same = |line: &str, scalar: &str| through(scalar, line, line);
+    let plain = "%Y = %x + 0.0";
+    let error = bad(&same(plain, "e4m3"), Code::WrongElement);
+    let related: Vec<&str> = error.related.iter().map(|(_, why)| why.as_str()).collect();
+    assert!(related.iter().any(|why| why.starts_with("this cast makes `")), "{related:?}");
+    assert!(error.message.contains("is `448`") || error.message.contains("is `-448`"));
+    good(&same(plain, "e5m2"), &Options::default());
+    good(&same(plain, "f16"), &Options::default());
+    // What is left out of the result changes nothing.
+    good(
+        &same("%Y = select(%x > 400.0, 0.0, select(%x < -400.0, 0.0, %x))", "e4m3"),
+        &Options::default(),
+    );
+    good(&same("%Y = min(max(%x, -1.0), 1.0)", "e4m3"), &Options::default());
+}
+
+#[test]
+fn an_infinity_that_is_hidden_later_is_wrong_where_it_counts() {
+    // Squares of up to a million are infinite in f16, and what is made of them is finite.
+    for rest in ["relu(%s - %s + %x)", "min(%s, 100000.0)", "%x / (%s + 1.0)"] {
+        let text = through(
+            "bf16",
+            &format!("%s = %x * %x\n  %Y = {rest}"),
+            &format!("%s = cast(cast(%x * %x, f16), f32)\n  %Y = {rest}"),
+        );
+        let error = bad(&text, Code::WrongElement);
+        assert!(error.related.iter().any(|(_, why)| why.contains("`inf`")), "{error:?}");
+    }
+}
+
+#[test]
+fn an_output_ends_at_the_range_of_its_type() {
+    for scalar in ["e4m3", "e5m2", "f16", "bf16"] {
+        for means in
+            ["%Y = cast(%A * 1000000.0, T)", "%Y = cast(cast(%A * 1000000.0, T), f32) * 2.0"]
+        {
+            let output = if means.ends_with("2.0") { "f32" } else { scalar };
+            let means = means.replace('T', scalar);
+            let body = means.replace("%A", "move(%A)");
+            let text = format!(
+                "carbyne 2
+%A:[64].f32.GL
+%Y:[64].{output}.GL
+Spec @k <<<#grid:[1], #cta:[64]>>> (%A) -> (%Y) means {{
+  {means}
+}} {{
+  {body}
+}}
+"
+            );
+            good(&text, &Options::default());
+        }
+    }
+}
+
 /// Quantized values that are scaled back.
 fn quantized(body: &str) -> String {
     format!(
