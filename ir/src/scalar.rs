@@ -143,6 +143,32 @@ impl Scalar {
         }
     }
 
+    /// Why a finite literal is none of a float's numbers, rounded to as many bits as those numbers have that are not subnormal;
+    /// none where it is one, and of other types.
+    pub(crate) fn misses(self, number: f64) -> Option<&'static str> {
+        let (bits, least, most) = self.numbers().filter(|_| self != Scalar::F64)?;
+        if number == 0.0 || !number.is_finite() {
+            return None;
+        }
+        let two_to = |exponent: i32| f64::from_bits(((1023 + exponent) as u64) << 52);
+        let exponent = (number.to_bits() >> 52 & 0x7ff) as i32 - 1023;
+        let unit = two_to((exponent + 1 - bits).max(least));
+        let nearest = (number / unit).round_ties_even() * unit;
+        let largest = match self {
+            // All ones are NaN.
+            Scalar::E4m3 => 448.0,
+            _ => two_to(most - bits) * (two_to(bits) - 1.0),
+        };
+        if nearest.abs() > largest {
+            return Some("lies beyond its range");
+        }
+        if nearest == 0.0 {
+            return Some("is 0 there");
+        }
+        let error = (nearest - number).abs();
+        (error > number.abs() * two_to(-bits)).then_some("is subnormal there, with fewer bits")
+    }
+
     /// Whether a literal may stand for an element: any number of a float, which rounds it; a whole number within
     /// the range of an integer; 0 or 1 of a `bool`.
     pub fn takes(self, number: f64) -> bool {
@@ -164,5 +190,34 @@ spelled! {
         Ix = "IX",
         /// A number that the caller passes to the kernel. Nobody writes it.
         Pm = "PM",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scalar;
+
+    #[test]
+    fn literals_that_a_type_does_not_have() {
+        let has = |scalar: Scalar, n: f64| assert_eq!(scalar.misses(n), None, "{scalar} {n}");
+        let lacks = |scalar: Scalar, n: f64| assert!(scalar.misses(n).is_some(), "{scalar} {n}");
+        use Scalar::{Bf16, E4m3, E5m2, F16, F32, F64, I8};
+        for n in [0.0, -0.0, 0.1, 65519.9, -65504.0, f64::INFINITY, f64::NAN, 0.5f64.powi(24)] {
+            has(F16, n);
+        }
+        for n in [65520.0, -1e300, 1e-8, 1e-300, f64::from_bits(1), 1e-5] {
+            lacks(F16, n);
+        }
+        has(E4m3, 464.0);
+        lacks(E4m3, 464.1);
+        has(E5m2, 61439.0);
+        lacks(E5m2, 61441.0);
+        has(F32, 3.4028235e38);
+        lacks(F32, 3.5e38);
+        lacks(F32, 1e-40);
+        has(Bf16, 1e-38);
+        lacks(Bf16, 1e-39);
+        has(F64, f64::from_bits(3));
+        has(I8, 1e9);
     }
 }

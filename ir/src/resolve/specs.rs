@@ -109,6 +109,9 @@ impl Resolver {
             });
         }
         let outputs = spec.outputs.iter().map(|v| self.operand(v)).collect::<Fallible<Vec<_>>>()?;
+        if !top && spec.body.is_none() {
+            self.literals(spec, &inputs, &outputs);
+        }
         let Attributes { acc, to, atom, ints, bar, multicast, cache, valid } =
             self.attributes(spec)?;
         if to.is_some() {
@@ -223,6 +226,36 @@ impl Resolver {
             self.rewritten = Some(ast::StmtKind::Spec(head));
         }
         Ok(id)
+    }
+
+    /// V0241: finite literals of a leaf of a body that the type they are computed in does not have.
+    fn literals(&mut self, spec: &ast::Spec, inputs: &[Operand], outputs: &[TensorId]) {
+        let tensor = |o: &Operand| match o {
+            Operand::Tensor(t) => Some(*t),
+            Operand::Number(_) => None,
+        };
+        let beside = match spec.kind {
+            // The first operand only decides.
+            SpecKind::Select => None,
+            _ => inputs.iter().find_map(tensor),
+        };
+        let Some(t) = beside.or(outputs.first().copied()) else { return };
+        let scalar = self.p.scalar_of(t);
+        for (input, written) in inputs.iter().zip(&spec.inputs) {
+            let span = match written {
+                ast::Operand::View(_) => continue,
+                ast::Operand::Number(n) => n.span,
+                ast::Operand::Value(e) => e.span,
+            };
+            let Operand::Number(number) = input else { continue };
+            let Some(why) = scalar.misses(*number) else { continue };
+            let message = format!("{number} is no number of {scalar}");
+            self.errors.push(
+                Diagnostic::new(Code::Literal, span, message)
+                    .label(format!("it {why}, and the body computes in {scalar} here"))
+                    .help("cast the tensors to a wider type before, `cast(.., f32)`, or write a number that the type has"),
+            );
+        }
     }
 
     pub(super) fn attributes(&mut self, spec: &ast::Spec) -> Fallible<Attributes> {
