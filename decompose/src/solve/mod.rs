@@ -178,7 +178,7 @@ pub(crate) fn solve(
         out.warnings.push(
             Diagnostic::warning(Code::Budget, p.specs[kernel].span, message)
                 .label("the best choice so far is taken; others were not looked at")
-                .help("raise `--budget` of `carbyne decompose`, or pin an atom or a layout in the text"),
+                .help("pin an atom or a layout in the text, or let `carbyne decompose --budget N` look further and go on with the text that it prints"),
         );
     }
     if let Some(roles) = roles {

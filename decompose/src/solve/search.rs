@@ -44,7 +44,7 @@ impl<'a> Solver<'a> {
                 Code::Budget,
                 self.kernel,
                 format!("no solution among the first {} choices", self.search.budget),
-                "raise `--budget` of `carbyne decompose`, or pin an atom or a layout in the text",
+                "pin an atom or a layout in the text, or let `carbyne decompose --budget N` look further and go on with the text that it prints",
             );
         }
         self.failure.take().unwrap_or_else(|| {
