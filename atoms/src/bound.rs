@@ -14,7 +14,7 @@ pub struct ErrorBound {
     pub relative: f64,
     /// Relative to the exact result, for each unit of |x|; of several operands the first counts.
     pub slope: f64,
-    /// Whatever the result is.
+    /// An error that does not depend on the result.
     pub absolute: f64,
     /// Of a sum of products: relative to the sum of their magnitudes, for each product.
     pub per_product: f64,
@@ -100,7 +100,7 @@ impl ErrorBound {
         (self.relative + sloped) * exact.abs() + self.absolute
     }
 
-    /// The same of a result that is far from the subnormal numbers, which instructions may take for zeros.
+    /// The largest error of a result that is far from the subnormal numbers, which instructions may take for zeros.
     #[must_use]
     pub fn of_normal(&self, x: f64, exact: f64) -> f64 {
         let absolute = if self.absolute <= NEGLIGIBLE { 0.0 } else { self.absolute };
@@ -116,7 +116,7 @@ pub(crate) const F16_ULP: f64 = 1.0 / 1024.0;
 pub(crate) const BF16_ULP: f64 = 1.0 / 128.0;
 /// The smallest normal binary32: 2⁻¹²⁶.
 pub(crate) const F32_NORMAL: f64 = f32::MIN_POSITIVE as f64;
-/// What counts as zero beside a result.
+/// An error at most this large counts as none beside a result.
 const NEGLIGIBLE: f64 = 128.0 * F32_NORMAL;
 /// The largest operand whose exponential, or that of its negative, is a normal binary32.
 const MOST_OPERAND: f64 = 89.0;

@@ -1,5 +1,5 @@
-//! What tests of every crate share: a compiler and a disassembler where there are any, no silent skip where there
-//! should be one, and what machine code must not hold.
+//! Tests of every crate share this: it finds a compiler and a disassembler, skips no test in silence where these should be
+//! installed, and looks for faults in machine code.
 
 use crate::nvrtc::{self, Nvrtc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The NVRTC to test with. Without one the caller skips, and says so in the log of the test.
 ///
 /// # Panics
-/// Where `cargo xtask setup` has run for this build folder: there a skipped test is a failure.
+/// Panics where `cargo xtask setup` has run for this build folder and finds no NVRTC: a skipped test is a failure there.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn require_nvrtc() -> Option<&'static Nvrtc> {
     match nvrtc::find() {
@@ -31,8 +31,8 @@ pub fn require_nvrtc() -> Option<&'static Nvrtc> {
 /// nvdisasm 13.5 reads what NVRTC 12.9 compiles for sm_75 and later.
 ///
 /// # Panics
-/// Where `cargo xtask setup` has run for this build folder and there is no nvdisasm, and where it does not read the
-/// machine code.
+/// Panics where `cargo xtask setup` has run for this build folder and there is no nvdisasm, and where nvdisasm does not read
+/// the machine code.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn calls(cubin: &[u8]) -> Option<BTreeMap<String, String>> {
     let Some(program) = nvrtc::disassembler() else {
@@ -75,7 +75,7 @@ fn disassembled(program: &Path, cubin: &[u8]) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
-/// What makes kernels with `wgmma` wrong or slow, in machine code, the PTX on the way to it and the messages of ptxas:
+/// Finds faults that make kernels with `wgmma` wrong or slow, in machine code, in the PTX it is made of, and in the messages of ptxas:
 ///
 /// - a call in a kernel of which a `wgmma` takes A from registers: behind it ptxas may give A's registers to others;
 /// - `wgmma` that ptxas makes wait for each other (its messages C7510 to C7520; C7519 says that it has put in a fence).

@@ -272,14 +272,18 @@ impl Finder<'_> {
     /// Whether the first operand of a leaf is a product of matrices, scaled and masked by constants: its rounding is as large as
     /// what is left out. What is loaded may be large and exact, so that a difference of equal numbers must be 0.
     fn is_of_product(&self, leaf: SpecId) -> bool {
+        self.reads_product(leaf, |from| self.selected(from).or_else(|| self.scaled(from)))
+    }
+
+    /// Whether the first operand of a leaf is a product of matrices, by way of specs of which `through` names an input.
+    fn reads_product(&self, leaf: SpecId, through: impl Fn(SpecId) -> Option<usize>) -> bool {
         let (mut seen, mut todo) = (BTreeSet::new(), vec![(leaf, 0)]);
         while let Some((at, input)) = todo.pop() {
             for &from in self.flow.read(at, input).into_iter().flatten() {
                 if self.spec(from).kind.is_product() {
                     return true;
                 }
-                let own = self.selected(from).or_else(|| self.scaled(from));
-                todo.extend(own.filter(|_| seen.insert(from)).map(|i| (from, i)));
+                todo.extend(through(from).filter(|_| seen.insert(from)).map(|i| (from, i)));
             }
         }
         false
@@ -300,17 +304,8 @@ impl Finder<'_> {
 
     /// Whether the first operand of a leaf is added up of products of matrices, and scaled by rows.
     fn adds_products(&self, leaf: SpecId) -> bool {
-        let (mut seen, mut todo) = (BTreeSet::new(), vec![(leaf, 0)]);
-        while let Some((at, input)) = todo.pop() {
-            for &from in self.flow.read(at, input).into_iter().flatten() {
-                if self.spec(from).kind.is_product() {
-                    return true;
-                }
-                let scales = self.spec(from).kind == SpecKind::Binary(BinaryOp::Mul);
-                todo.extend(Some((from, 0)).filter(|_| scales && seen.insert(from)));
-            }
-        }
-        false
+        let is_mul = |from: SpecId| self.spec(from).kind == SpecKind::Binary(BinaryOp::Mul);
+        self.reads_product(leaf, |from| is_mul(from).then_some(0))
     }
 
     /// The product with a constant, or the quotient, that a difference reads, by way of selections from −inf.

@@ -19,8 +19,9 @@ use crate::state::{GlobalMemory, Pages, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
+use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A tensor of the parent and how many of its elements were compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,8 @@ pub fn against(
     (program, report): (&Program, &Report),
 ) -> Checked<Vec<Compared>> {
     let complete = report.kernels.iter().all(|k| k.complete);
-    let comparison = Comparison { parent, program, report, complete };
+    let comparison =
+        Comparison { parent, program, report, complete, rounded: parent.rounded_types() };
     comparison.same_tensors()?;
     let decisions = options.decisions.clone().unwrap_or_else(|| Decisions::of(program));
     let decisions = Some(decisions);
@@ -154,6 +156,8 @@ struct Comparison<'p> {
     report: &'p Report,
     /// Whether all blocks of the program ran.
     complete: bool,
+    /// The types that the parent rounds to.
+    rounded: BTreeSet<Scalar>,
 }
 
 impl<'p> Comparison<'p> {
@@ -278,7 +282,7 @@ impl<'p> Comparison<'p> {
     ) -> Checked<u64> {
         let Some(root) = &kernel.root else { return Ok(0) };
         let view = &kernel.views[view];
-        let rounded = self.parent.rounded_types().contains(&view.scalar);
+        let rounded = self.rounded.contains(&view.scalar);
         let Some((inverse, base)) = Inverse::of_view(view) else { return Ok(0) };
         let mut elements: Vec<i64> =
             ours.memory.pages.elements().filter_map(|(at, _)| inverse.element(at - base)).collect();

@@ -109,17 +109,17 @@ impl Decisions {
                 MeansInput::Number(n) => Some(*n),
                 MeansInput::Value(_) | MeansInput::Size(_) => None,
             };
+            let literals: Vec<f64> = step.inputs.iter().filter_map(literal).collect();
+            let scale = values.first().map_or(1.0, |v| scales[*v]);
             self.operation(&Operation {
                 kind,
                 from: &step.inputs.iter().map(|i| Some(&sources[value(i)?])).collect::<Vec<_>>(),
-                literals: &step.inputs.iter().filter_map(literal).collect::<Vec<_>>(),
+                literals: &literals,
                 axes,
                 integral: !output.scalar.is_float(),
                 shifted: values.first().is_some_and(|v| shifted[*v]),
-                scale: values.first().map_or(1.0, |v| scales[*v]),
+                scale,
             });
-            let literals: Vec<f64> = step.inputs.iter().filter_map(literal).collect();
-            let scale = values.first().map_or(1.0, |v| scales[*v]);
             scales[step.output] = match (kind, &literals[..]) {
                 (SpecKind::Binary(BinaryOp::Mul), [by]) => scale * by,
                 (SpecKind::Binary(BinaryOp::Div), [by]) => scale / by,
