@@ -7,8 +7,9 @@ use crate::{Decomposed, checked, decompose_with};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 use carbyne_ir::expr::VarId;
-use carbyne_ir::program::Program;
+use carbyne_ir::program::{CastRole, Program};
 use carbyne_ir::text;
+use carbyne_simulate::denote::narrowed;
 use carbyne_simulate::{Between, Decisions, Inputs, Options, Outputs, Report, simulate};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -343,7 +344,9 @@ fn differ(
                 let (x, y) = (show(x), show(y));
                 return Some(format!("%{name}{at:?} is {x} before and {y} after"));
             }
-            let unrounded = (before.exact(name, &at), after.exact(name, &at));
+            // Both end at the range of the tensor's type, wherever they are cast to it.
+            let end = |x: f64| narrowed(CastRole::Staged, buffer.scalar, x);
+            let unrounded = (before.exact(name, &at).map(end), after.exact(name, &at).map(end));
             if let (Some(slack), (Some(x), Some(y))) = (slack, unrounded)
                 && (x - y).abs() > slack
             {
