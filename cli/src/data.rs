@@ -95,6 +95,8 @@ fn known<'a>(
 
 /// Elements that an array may have, as many as the simulator gives back.
 const MAX_ELEMENTS: u64 = 1 << 28;
+/// Bytes of the widest element of a file.
+const MAX_BYTES: u64 = 8;
 /// Bytes of a `.npy` file besides its elements.
 const MAX_HEADER: u64 = 1 << 16;
 
@@ -133,12 +135,15 @@ fn load(program: &Program, source: &Source, name: &str, path: &str) -> Result<Ar
     if Path::new(path).is_dir() {
         return Err(Failure::usage(format!("`{path}` cannot be read: it is a directory")));
     }
-    let limit = MAX_ELEMENTS * (buffer.scalar.bits().max(8) as u64 / 8) + MAX_HEADER;
+    let shape = program.tensors[buffer.tensor].concat().to_fixed();
+    let elements = shape.map_or(MAX_ELEMENTS, |l| (l.size().max(0) as u64).min(MAX_ELEMENTS));
+    // A file may hold wider elements than the tensor, which are converted.
+    let limit = elements * MAX_BYTES + MAX_HEADER;
     let mut bytes = vec![];
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > limit {
-        return Err(misfit(format!("arrays of up to {MAX_ELEMENTS} elements are read")));
+        return Err(misfit(format!("it has more than the {elements} elements that are read")));
     }
     Array::from_npy(&bytes, buffer.scalar).map_err(|e| misfit(e.to_string()))
 }

@@ -22,6 +22,9 @@ use touched::{Mine, Moved, Touched};
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
 
+/// Blocks that are walked even if two of the first race; the walk ends behind them then, as the kernel is refused.
+const ENOUGH: i64 = 64;
+
 /// What a statement takes of an eighth of its threads, in accesses.
 const STATEMENT: u64 = 4;
 
@@ -154,6 +157,9 @@ impl<'p, 'a> Walker<'p, 'a> {
                 t.n = 0;
             }
             self.block(block)?;
+            if block >= ENOUGH && self.races() {
+                return Ok(());
+            }
             if self.too_many || self.touched.iter().any(|t| t.n > 1 << 21) {
                 return Err(Unwalked::TooLong);
             }
@@ -175,6 +181,9 @@ impl<'p, 'a> Walker<'p, 'a> {
                 if by.rem_euclid(granule) != 0 {
                     return Err(Unwalked::Unknown);
                 }
+                if block >= ENOUGH && self.races() {
+                    break;
+                }
                 self.spend(cells.len() as u64 / 8)?;
                 for cell in &cells {
                     self.own(g, cell.saturating_add(by / granule), block, (0, 0), site, does);
@@ -187,6 +196,11 @@ impl<'p, 'a> Walker<'p, 'a> {
             return Err(Unwalked::Unknown);
         }
         Ok(())
+    }
+
+    /// Whether two blocks touch an element for certain, one of them writing.
+    fn races(&self) -> bool {
+        !self.unsure && self.meetings.iter().any(|m| m.blocks.0 != m.blocks.1)
     }
 
     /// How many accesses were walked.

@@ -1,9 +1,11 @@
 //! Statements that synchronize.
 
 use super::*;
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// Threads that execute a statement together and are absent.
+    /// Threads that execute a statement together and are absent, those included that the block does not have: 160 threads are
+    /// one warp group and a part of another.
     pub(super) fn absent(&mut self, sync: &Sync, mask: &Mask, site: u32) -> Mask {
         let (p, atoms) = (self.p, self.atoms);
         let group = *self.together.entry(site).or_insert_with(|| {
@@ -18,8 +20,10 @@ impl<'p, 'a> Machine<'p, 'a> {
         if group < 32 {
             return absent;
         }
-        let all = Mask::first(self.n_threads);
         let per = (group / 32).clamp(1, 32);
+        // The last warp may have fewer than 32 threads; a warp group has four warps.
+        let n = if per == 1 { self.n_threads } else { MAX_BLOCK_THREADS as usize };
+        let all = Mask::first(n);
         for first in (0..32).step_by(per) {
             let warps = (((1u64 << per) - 1) << first) as u32;
             if mask.warps() & warps != 0 {
@@ -53,7 +57,10 @@ impl<'p, 'a> Machine<'p, 'a> {
                 site,
                 None,
                 &what,
-                "move it out of the condition, so that whole warps come to it",
+                match absent.and(&Mask::first(self.n_threads)).is_empty() {
+                    true => "give it to whole warp groups of the block, or the block more threads",
+                    false => "move it out of the condition, so that whole warps come to it",
+                },
             );
         }
         let waiting = self.waiting(strand, sync, &mask, site)?;

@@ -185,3 +185,43 @@ Spec @drain <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
         assert_eq!(all.iter().all(Report::is_ordered), is_right, "{left}: {all:#?}");
     }
 }
+
+#[test]
+fn a_part_of_a_warp_group_is_none() {
+    for statement in ["wgmma.fence", "wgmma.commit", "wgmma.wait(0)", "registers.dec(40)"] {
+        for threads in [32, 96, 128, 160, 256, 288] {
+            let text = format!(
+                "carbyne 2
+
+%in:[{threads}].f32.GL
+%out:[{threads}].f32.GL
+
+Spec @copy <<<#grid:[1], #cta:[@t < {threads}]>>> (%in) -> (%out) {{
+  {statement}
+  Move <<<#cta.scalar()>>> (%in[@t]) -> (%out[@t])
+}}
+"
+            );
+            let refused = reports(&right(&text), Arch::Sm90a).iter().any(|r| {
+                r.faults.iter().any(|f| f.is_certain && f.what.contains("are absent"))
+            });
+            assert_eq!(refused, threads % 128 != 0, "{text}");
+        }
+    }
+}
+
+#[test]
+fn two_blocks_are_enough_to_refuse_a_race() {
+    let text = "carbyne 2
+
+%in:[128].f32.GL
+%out:[128].f32.GL
+
+Spec @k <<<#grid:[8000000], #cta:[@t < 128]>>> (%in) -> (%out) {
+  Move <<<#cta.scalar()>>> (%in[@t]) -> (%out[@t])
+}
+";
+    let all = reports(&right(text), Arch::Sm80);
+    assert_eq!(all.iter().map(|r| r.counts()[1]).sum::<usize>(), 1, "{all:#?}");
+    assert!(all.iter().all(|r| r.faults.is_empty()), "{all:#?}");
+}
