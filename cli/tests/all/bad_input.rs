@@ -176,3 +176,18 @@ Spec @k <<<#grid, #cta>>> (%n, %on) -> (%C) means {
         assert!(ran.stderr.contains(why), "{wrong}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn a_file_is_read_as_far_as_its_tensor_goes() {
+    let text = "carbyne 2
+
+%A:[64].f32.GL
+%B:[64].f32.GL
+
+Move @k (%A) -> (%B)
+";
+    // Read to the end, this would not come to one.
+    let ran = carbyne(&["simulate", "-", "--in", "A=/dev/zero"], text);
+    assert_ne!(ran.code, 0);
+    assert!(ran.stderr.contains("more than the 64 elements that are read"), "{}", ran.stderr);
+}

@@ -202,9 +202,9 @@ Spec @copy <<<#grid:[1], #cta:[@t < {threads}]>>> (%in) -> (%out) {{
 }}
 "
             );
-            let refused = reports(&right(&text), Arch::Sm90a).iter().any(|r| {
-                r.faults.iter().any(|f| f.is_certain && f.what.contains("are absent"))
-            });
+            let refused = reports(&right(&text), Arch::Sm90a)
+                .iter()
+                .any(|r| r.faults.iter().any(|f| f.is_certain && f.what.contains("are absent")));
             assert_eq!(refused, threads % 128 != 0, "{text}");
         }
     }

@@ -146,6 +146,15 @@ impl Body {
         code.op(Function::Same, vec![tensor(from)], (to.slot, to.scalar), all);
     }
 
+    /// Whether a view is all of its tensor: other stages and quarters keep what they hold.
+    fn is_all(&self, view: &View) -> bool {
+        let stages = match view.owner {
+            Owner::Local(l) => self.locals[l].stages,
+            _ => 1,
+        };
+        view.quarters == super::state::ALL && stages == 1
+    }
+
     /// Writes an operation of the block.
     fn operation(
         &mut self,
@@ -169,7 +178,8 @@ impl Body {
         let read: Vec<View> =
             inputs.iter().filter(|(_, n)| n.is_none()).map(|(v, _)| (*v).clone()).collect();
         self.block_touches(&read, to);
-        code.op(op, sources, (to.slot, to.scalar), true);
+        let all = self.is_all(to);
+        code.op(op, sources, (to.slot, to.scalar), all);
     }
 
     /// Writes steps.
@@ -337,8 +347,7 @@ impl Body {
         if from_view.owner == to_view.owner {
             self.has("copy within one tensor");
         }
-        let all = to_view.quarters == super::state::ALL && to_view.stage.is_some();
-        let all = all && to != Place::Global && from_view.owner != to_view.owner;
+        let all = self.is_all(&to_view) && to != Place::Global && from_view.owner != to_view.owner;
         let one = matches!(to_view.owner, Owner::Local(l) if self.locals[l].stages == 1);
         self.moved(code, &from_view, &to_view, all && one);
         // The same place once more, from elsewhere.
