@@ -197,10 +197,7 @@ impl Finder<'_> {
     fn is_plain(&self, id: SpecId) -> bool {
         let spec = self.spec(id);
         let conditions = usize::from(spec.kind == SpecKind::Select);
-        let mut tensors = spec.inputs.iter().skip(conditions).filter_map(|o| match o {
-            Operand::Tensor(t) => Some(*t),
-            Operand::Number(_) => None,
-        });
+        let mut tensors = spec.inputs.iter().skip(conditions).filter_map(Operand::tensor);
         self.tiles.contains(&id)
             && spec.atom.is_none()
             && spec.body.is_none()
@@ -340,15 +337,12 @@ impl Finder<'_> {
 
     /// By what a spec multiplies, and which of its inputs; none where it does not do that by a positive constant.
     fn factor(&self, id: SpecId) -> Option<(f64, usize)> {
-        let spec = self.spec(id);
-        let (by, input) = match (spec.kind, &spec.inputs[..]) {
-            (SpecKind::Binary(BinaryOp::Div), [Operand::Tensor(_), Operand::Number(n)]) => {
-                (1.0 / n, 0)
-            }
-            (SpecKind::Binary(BinaryOp::Mul), [Operand::Tensor(_), Operand::Number(n)]) => (*n, 0),
-            (SpecKind::Binary(BinaryOp::Mul), [Operand::Number(n), Operand::Tensor(_)]) => (*n, 1),
-            _ => return None,
-        };
+        let (spec, input) = (self.spec(id), self.scaled(id)?);
+        let by = spec.inputs.iter().find_map(|o| match (o, spec.kind) {
+            (Operand::Number(n), SpecKind::Binary(BinaryOp::Div)) => Some(1.0 / n),
+            (Operand::Number(n), _) => Some(*n),
+            (Operand::Tensor(_), _) => None,
+        })?;
         // So that neither it nor its product with log2(e) leaves the range.
         let sane = (1.0 / LARGE..=LARGE / 4.0).contains(&by);
         let full = self.shapes(id, input).is_some_and(|(own, all)| own == all);

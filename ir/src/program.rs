@@ -528,6 +528,17 @@ pub enum Operand {
     Number(f64),
 }
 
+impl Operand {
+    /// The tensor; none of a literal.
+    #[must_use]
+    pub fn tensor(&self) -> Option<TensorId> {
+        match self {
+            Operand::Tensor(t) => Some(*t),
+            Operand::Number(_) => None,
+        }
+    }
+}
+
 /// A statement that does something. Views and constants have been resolved away.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
@@ -823,10 +834,7 @@ impl Threads {
 impl Spec {
     /// The tensors among the inputs.
     pub fn input_tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
-        self.inputs.iter().filter_map(|o| match o {
-            Operand::Tensor(t) => Some(*t),
-            Operand::Number(_) => None,
-        })
+        self.inputs.iter().filter_map(Operand::tensor)
     }
     /// The constants of an attribute.
     pub fn ints(&self, key: &str) -> Option<&[i64]> {

@@ -22,7 +22,7 @@ use touched::{Mine, Moved, Touched};
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
 
-/// Blocks that are walked even if two of the first race; the walk ends behind them then, as the kernel is refused.
+/// So many blocks are walked even if two of them race. Then the walk ends, as the kernel is refused.
 const ENOUGH: i64 = 64;
 
 /// What a statement takes of an eighth of its threads, in accesses.
@@ -157,7 +157,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 t.n = 0;
             }
             self.block(block)?;
-            if block >= ENOUGH && self.races() {
+            if self.is_refused_by(block) {
                 return Ok(());
             }
             if self.too_many || self.touched.iter().any(|t| t.n > 1 << 21) {
@@ -181,7 +181,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 if by.rem_euclid(granule) != 0 {
                     return Err(Unwalked::Unknown);
                 }
-                if block >= ENOUGH && self.races() {
+                if self.is_refused_by(block) {
                     break;
                 }
                 self.spend(cells.len() as u64 / 8)?;
@@ -198,9 +198,9 @@ impl<'p, 'a> Walker<'p, 'a> {
         Ok(())
     }
 
-    /// Whether two blocks touch an element for certain, one of them writing.
-    fn races(&self) -> bool {
-        !self.unsure && self.meetings.iter().any(|m| m.blocks.0 != m.blocks.1)
+    /// Whether the walk may end at a block: enough are walked, and two of them touch an element for certain, one writing.
+    fn is_refused_by(&self, block: i64) -> bool {
+        block >= ENOUGH && !self.unsure && self.meetings.iter().any(|m| m.blocks.0 != m.blocks.1)
     }
 
     /// How many accesses were walked.

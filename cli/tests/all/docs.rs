@@ -173,7 +173,7 @@ fn answer(path: &std::path::Path, text: &str, code: &str) -> String {
     let root = format!("{}/", root().display());
     match said.is_empty() {
         true => said,
-        false => format!("\nWhat is said of it:\n\n```text\n{}```\n", said.replace(&root, "")),
+        false => format!("\ncarbyne says:\n\n```text\n{}```\n", said.replace(&root, "")),
     }
 }
 

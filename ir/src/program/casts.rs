@@ -240,11 +240,8 @@ impl Program {
                     alike.entry(to).or_default().insert((from, false));
                 }
                 (SpecKind::Binary(op @ (BinaryOp::Sub | BinaryOp::Add)), _) => {
-                    let tensor = |o: &Operand| match o {
-                        Operand::Tensor(t) => Some(self.tensors[*t].buffer),
-                        Operand::Number(_) => None,
-                    };
-                    let both: Vec<_> = spec.inputs.iter().map(tensor).collect();
+                    let buffer = |o: &Operand| Some(self.tensors[o.tensor()?].buffer);
+                    let both: Vec<_> = spec.inputs.iter().map(buffer).collect();
                     if let [Some(a), Some(b)] = both[..] {
                         differences.push((a, b, op == BinaryOp::Add));
                     }

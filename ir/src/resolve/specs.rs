@@ -230,14 +230,10 @@ impl Resolver {
 
     /// V0241: finite literals of a leaf of a body that the type they are computed in does not have.
     fn literals(&mut self, spec: &ast::Spec, inputs: &[Operand], outputs: &[TensorId]) {
-        let tensor = |o: &Operand| match o {
-            Operand::Tensor(t) => Some(*t),
-            Operand::Number(_) => None,
-        };
         let beside = match spec.kind {
             // The first operand only decides.
             SpecKind::Select => None,
-            _ => inputs.iter().find_map(tensor),
+            _ => inputs.iter().find_map(Operand::tensor),
         };
         let Some(t) = beside.or(outputs.first().copied()) else { return };
         let scalar = self.p.scalar_of(t);

@@ -132,12 +132,18 @@ pub fn narrowed(role: CastRole, to: Scalar, x: f64) -> f64 {
     let nearest = decode(to, encode(to, x));
     let error = nearest - x;
     match role {
-        CastRole::Staged | CastRole::Split if error.abs() > 0.5 * ulp(to, x) => nearest,
+        CastRole::Staged | CastRole::Split if is_beyond(to, x, nearest) => nearest,
         CastRole::Staged => x,
         CastRole::Meant => nearest,
         CastRole::Split if error.is_finite() => x + error * PART,
         CastRole::Split => x,
     }
+}
+
+/// Whether the result of a cast is no rounding of the number, which lies beyond the range of the type.
+#[inline]
+pub(crate) fn is_beyond(to: Scalar, number: f64, result: f64) -> bool {
+    (result - number).abs() > 0.5 * ulp(to, number)
 }
 
 fn cast(from: Scalar, to: Scalar, (x, g): Pair, slack: f64) -> Pair {

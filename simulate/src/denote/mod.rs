@@ -15,6 +15,7 @@ mod region;
 mod tolerance;
 
 pub use chain::{Chain, Input, Shape, Step, StepOp};
+pub(crate) use exact::is_beyond;
 pub use exact::{Exact, SLACK, narrowed};
 pub use pointwise::{binary, fold, integers, quotient, unary};
 pub use region::{Axis, Region, cover};

@@ -4,7 +4,7 @@
 //! Integers keep to their types here as everywhere; what makes an integer of a float rounds the shadow.
 
 use crate::denote;
-use crate::num::{decode, encode, truncate, ulp};
+use crate::num::{decode, encode, truncate};
 use crate::plan::BoundOp;
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::program::CastRole;
@@ -41,13 +41,13 @@ pub(super) fn settled(to: Scalar, shadow: f64) -> f64 {
     }
 }
 
-/// Makes of the results of a cast between floats what it is to the meaning. Returns the first of them that lies beyond the range
-/// of the type, and its result, where the meaning has no such cast.
+/// Narrows the results of a cast between floats, by what the cast is to the meaning ([`denote::narrowed`]). Returns the first
+/// number beyond the range of the type and its result, unless the meaning has the cast.
 pub(super) fn narrow(role: CastRole, to: Scalar, results: &mut [f64]) -> Option<(f64, f64)> {
     let mut beyond = None;
     for x in results {
         let narrowed = denote::narrowed(role, to, *x);
-        if role != CastRole::Meant && (narrowed - *x).abs() > 0.5 * ulp(to, *x) {
+        if role != CastRole::Meant && denote::is_beyond(to, *x, narrowed) {
             beyond = beyond.or(Some((*x, narrowed)));
         }
         *x = narrowed;

@@ -109,7 +109,7 @@ fn a_cast_on_the_way_may_not_leave_the_range_of_its_type() {
     assert!(error.message.contains("is `448`") || error.message.contains("is `-448`"));
     good(&same(plain, "e5m2"), &Options::default());
     good(&same(plain, "f16"), &Options::default());
-    // What is left out of the result changes nothing.
+    // The saturated numbers do not reach the result.
     good(
         &same("%Y = select(%x > 400.0, 0.0, select(%x < -400.0, 0.0, %x))", "e4m3"),
         &Options::default(),

@@ -53,14 +53,7 @@ impl Plan {
 
     /// A leaf that groups of an atom's size execute.
     fn atom(&mut self, exprs: &Exprs<'_>, spec: &Spec, atom: &Atom) -> Result<LeafPlan, String> {
-        let inputs: Vec<Option<TensorId>> = spec
-            .inputs
-            .iter()
-            .map(|o| match o {
-                Operand::Tensor(t) => Some(*t),
-                Operand::Number(_) => None,
-            })
-            .collect();
+        let inputs: Vec<Option<TensorId>> = spec.inputs.iter().map(Operand::tensor).collect();
         let read: Vec<_> =
             atom.operands.iter().filter(|o| o.access == OperandAccess::Read).collect();
         let written: Vec<_> = atom.writes().collect();
