@@ -8,6 +8,7 @@ use carbyne_ir::program::Program;
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use carbyne_simulate::{Array, ArrayError, Inputs, Options, Outputs};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::num::{IntErrorKind, ParseIntError};
 use std::path::Path;
@@ -46,7 +47,7 @@ pub(crate) fn options(
     for given in &args.inputs {
         let (name, path) = assignment(given, "--in")?;
         let (name, path) = known(program, name, path)?;
-        let array = load(program, source, name, path)?;
+        let array = load(program, source, &options.symbols, name, path)?;
         if options.arrays.insert(name.to_owned(), array).is_some() {
             return Err(Failure::usage(format!("`--in` gives `%{}` twice", short(name))));
         }
@@ -100,7 +101,14 @@ const MAX_BYTES: u64 = 8;
 /// Bytes of a `.npy` file besides its elements.
 const MAX_HEADER: u64 = 1 << 16;
 
-fn load(program: &Program, source: &Source, name: &str, path: &str) -> Result<Array, Failure> {
+/// Reads a tensor, of which symbols with a value bound the size.
+fn load(
+    program: &Program,
+    source: &Source,
+    symbols: &BTreeMap<String, i64>,
+    name: &str,
+    path: &str,
+) -> Result<Array, Failure> {
     let unreadable = |e: std::io::Error| {
         Failure::usage(format!("`{path}` cannot be read: {}", input::reason(&e)))
     };
@@ -135,7 +143,8 @@ fn load(program: &Program, source: &Source, name: &str, path: &str) -> Result<Ar
     if Path::new(path).is_dir() {
         return Err(Failure::usage(format!("`{path}` cannot be read: it is a directory")));
     }
-    let shape = program.tensors[buffer.tensor].concat().to_fixed();
+    let value = |v| symbols.get(&program.arena.var_info(v).name).copied();
+    let shape = program.tensors[buffer.tensor].concat().eval(&program.arena, &value);
     let elements = shape.map_or(MAX_ELEMENTS, |l| (l.size().max(0) as u64).min(MAX_ELEMENTS));
     // A file may hold wider elements than the tensor, which are converted.
     let limit = elements * MAX_BYTES + MAX_HEADER;

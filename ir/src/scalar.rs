@@ -144,7 +144,7 @@ impl Scalar {
     }
 
     /// Why a float type of fewer bits than f64 cannot stand for a finite literal: the nearest number is beyond the largest one,
-    /// is 0, or is subnormal and farther from the literal than half a unit of a normal number. None where it can.
+    /// is 0, or is subnormal and has a larger relative error than normal numbers have. None where it can.
     pub(crate) fn misses(self, number: f64) -> Option<&'static str> {
         let (bits, least, most) = self.numbers().filter(|_| self != Scalar::F64)?;
         if number == 0.0 || !number.is_finite() {

@@ -186,8 +186,12 @@ fn a_file_is_read_as_far_as_its_tensor_goes() {
 
 Move @k (%A) -> (%B)
 ";
-    // Read to the end, this would not come to one.
-    let ran = carbyne(&["simulate", "-", "--in", "A=/dev/zero"], text);
-    assert_ne!(ran.code, 0);
-    assert!(ran.stderr.contains("more than the 64 elements that are read"), "{}", ran.stderr);
+    let symbolic = text.replace("[64]", "[N]").replacen('%', "sym N\n%", 1);
+    // This file has no end.
+    for (text, more) in [(text, &[][..]), (&symbolic, &["--sym", "N=64"][..])] {
+        let args = [&["simulate", "-", "--in", "A=/dev/zero"], more].concat();
+        let ran = carbyne(&args, text);
+        assert_ne!(ran.code, 0);
+        assert!(ran.stderr.contains("more than the 64 elements that are read"), "{}", ran.stderr);
+    }
 }
