@@ -145,6 +145,7 @@ impl Scalar {
 
     /// Why a float type of fewer bits than f64 cannot stand for a finite literal: the nearest number is beyond the largest one,
     /// is 0, or is subnormal and has a larger relative error than normal numbers have. None where it can.
+    #[cfg(feature = "text")]
     pub(crate) fn misses(self, number: f64) -> Option<&'static str> {
         let (bits, least, most) = self.numbers().filter(|_| self != Scalar::F64)?;
         if number == 0.0 || !number.is_finite() {
@@ -193,7 +194,7 @@ spelled! {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "text"))]
 mod tests {
     use super::Scalar;
 
