@@ -11,7 +11,7 @@ mod casts;
 mod facts;
 pub mod walk;
 
-pub use casts::CastRole;
+pub use casts::{CastRole, RoundedTypes};
 pub(crate) use facts::differences;
 pub use facts::{Fact, Residue};
 

@@ -7,10 +7,11 @@
 
 use crate::decisions::Decisions;
 use crate::denote::{Exact, SLACK, cover};
-use crate::exec::{Mode, elected_lane, value_text};
+use crate::exec::{Mode, Near, Numerics, elected_lane, value_text};
 use crate::launch::{
     Memory, begin_again, chosen_blocks, execute, meant, merge_into, reads, steps, symbols,
 };
+use crate::num::{decode, ulp};
 use crate::options::{Between, Options};
 use crate::plan::{Checked, Inverse, Kernel, Space, coordinates, coordinates_text, lower};
 use crate::report::{OutputTensor, Report};
@@ -18,22 +19,28 @@ use crate::root::{Oracle, offset};
 use crate::state::{GlobalMemory, Pages, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
+use carbyne_ir::program::{BufferId, Program, RoundedTypes, SpecId, TensorId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 /// A tensor of the parent and how many of its elements were compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// Without `%`.
     pub tensor: String,
     /// Elements compared.
     pub elements: u64,
+    /// Largest distance of an element, as the program stored it, from what the parent means in binary64, in units in the last
+    /// place of its type.
+    pub max_ulp: f64,
+    /// Norm of these distances by the norm of what the parent means; none where that is no number.
+    pub relative_norm: Option<f64>,
 }
 
 /// Compares the tensors that a program wrote with those of its parent. `options` are those that the program
-/// ran with, [`Between::for_parent`] among them where it has several kernels, `report` what it gave.
+/// ran with, [`Between::for_parent`] among them where it has several kernels, `report` what it gave. With the
+/// [`Decisions`] of both programs in them, inputs test what either decides.
 ///
 /// # Errors
 /// `S0513` where a tensor of the parent is missing, is of another type, or has nothing to compare; `S0501` for
@@ -54,7 +61,7 @@ pub fn against(
     let go_on = Between::for_parent(parent);
     let symbols = symbols(parent, &options)?;
     let mut memory = Memory::new(parent, &options, &symbols)?;
-    let mut compared: BTreeMap<BufferId, u64> = BTreeMap::new();
+    let mut compared: BTreeMap<BufferId, Numerics> = BTreeMap::new();
     let mut between = HashSet::new();
     for (i, id) in parent.kernels.iter().enumerate() {
         let kernel = lower(parent, *id, atoms, &symbols, elected_lane(None))?;
@@ -74,7 +81,7 @@ pub fn against(
         for (buffer, n) in
             comparison.compare_kernel(&kernel, &buffers, &options, (needed, &again))?
         {
-            *compared.entry(buffer).or_default() += n;
+            compared.entry(buffer).or_default().merge(&n);
         }
         if needed {
             let written = match kernel.root {
@@ -95,7 +102,8 @@ pub fn against(
     let mut all_empty = !written.is_empty();
     for buffer in written {
         let name = &parent.buffers[buffer].name;
-        let elements = compared.get(&buffer).copied().unwrap_or(0);
+        let numerics = compared.get(&buffer).copied().unwrap_or_default();
+        let elements = numerics.elements;
         let is_empty = memory.tensors.get(&buffer).is_some_and(|(_, sizes)| sizes.size == 0);
         all_empty &= is_empty;
         if elements == 0 && !between.contains(&buffer) && !is_empty {
@@ -106,7 +114,8 @@ pub fn against(
                     .help("run more blocks, `--blocks all`, or write the tensor"),
             ));
         }
-        out.push(Compared { tensor: name.clone(), elements });
+        let (max_ulp, relative_norm) = (numerics.max_ulp, numerics.relative_norm());
+        out.push(Compared { tensor: name.clone(), elements, max_ulp, relative_norm });
     }
     if out.iter().all(|c| c.elements == 0) && !all_empty {
         let text = "nothing can be compared: the parent writes no tensor";
@@ -149,6 +158,18 @@ fn run(
     Ok(grid.into_written(blocks.len() as i64 == kernel.n_blocks).collect())
 }
 
+/// Notes how far an element, as it is stored, is from what the parent means.
+fn note(of: &mut Numerics, scalar: Scalar, value: Value, reference: f64) {
+    let distance = (decode(scalar, value.bits) - reference).abs();
+    match distance.is_finite() {
+        true => {
+            let ulp = ulp(scalar, reference);
+            of.add(&Near { error: 0.0, allowed: 0.0, distance, ulp, reference }, 0.0);
+        }
+        false => of.elements += 1,
+    }
+}
+
 /// A program, what it wrote, and the parent that it is compared with.
 struct Comparison<'p> {
     parent: &'p Program,
@@ -157,7 +178,7 @@ struct Comparison<'p> {
     /// Whether all blocks of the program ran.
     complete: bool,
     /// The types that the parent rounds to.
-    rounded: BTreeSet<Scalar>,
+    rounded: RoundedTypes,
 }
 
 impl<'p> Comparison<'p> {
@@ -235,14 +256,14 @@ impl<'p> Comparison<'p> {
         Ok(())
     }
 
-    /// Compares what a kernel of the parent writes: elements compared, by buffer of the parent.
+    /// Compares what a kernel of the parent writes, by buffer of the parent.
     fn compare_kernel(
         &self,
         kernel: &Kernel<'_>,
         buffers: &[&GlobalMemory],
         options: &Options,
         (needed, again): (bool, &HashSet<BufferId>),
-    ) -> Checked<Vec<(BufferId, u64)>> {
+    ) -> Checked<Vec<(BufferId, Numerics)>> {
         let mut out = Vec::new();
         let run = match &kernel.root {
             Some(_) => None,
@@ -279,11 +300,12 @@ impl<'p> Comparison<'p> {
         buffers: &[&GlobalMemory],
         (number, view): (usize, usize),
         ours: &OutputTensor,
-    ) -> Checked<u64> {
-        let Some(root) = &kernel.root else { return Ok(0) };
+    ) -> Checked<Numerics> {
+        let mut compared = Numerics::default();
+        let Some(root) = &kernel.root else { return Ok(compared) };
         let view = &kernel.views[view];
-        let rounded = self.rounded.contains(&view.scalar);
-        let Some((inverse, base)) = Inverse::of_view(view) else { return Ok(0) };
+        let rounded = self.rounded.all.contains(&view.scalar);
+        let Some((inverse, base)) = Inverse::of_view(view) else { return Ok(compared) };
         let mut elements: Vec<i64> =
             ours.memory.pages.elements().filter_map(|(at, _)| inverse.element(at - base)).collect();
         if self.complete {
@@ -292,7 +314,6 @@ impl<'p> Comparison<'p> {
         }
         elements.sort_unstable();
         let oracle = Oracle::new(kernel, buffers, root);
-        let mut compared = 0;
         for region in cover(&view.modes, &elements) {
             for part in oracle.parts(number, region) {
                 let Some(exact) = oracle.wanted(number, &part)?.exact else { continue };
@@ -301,7 +322,7 @@ impl<'p> Comparison<'p> {
                     let Some(value) = self.given(ours, at).filter(|_| !view.is_outside(at)) else {
                         continue;
                     };
-                    compared += 1;
+                    note(&mut compared, view.scalar, value, exact.numbers[i]);
                     if !exact.is(i, view.scalar, value.shadow, rounded) {
                         let at = coordinates_text(&coordinates(&view.modes, e));
                         return Err(self.differs(ours, &at, value, exact.numbers[i]));
@@ -313,13 +334,13 @@ impl<'p> Comparison<'p> {
     }
 
     /// With a parent that was executed.
-    fn with_run(&self, ours: &OutputTensor, theirs: &Pages) -> Checked<u64> {
+    fn with_run(&self, ours: &OutputTensor, theirs: &Pages) -> Checked<Numerics> {
         let sizes = theirs.elements().map(|(_, v)| v.shadow.abs()).filter(|s| s.is_finite());
         let largest = sizes.fold(0.0, f64::max);
-        let mut compared = 0;
+        let mut compared = Numerics::default();
         for (at, theirs) in theirs.elements() {
             let Some(value) = self.given(ours, at) else { continue };
-            compared += 1;
+            note(&mut compared, ours.memory.scalar, value, theirs.shadow);
             let (numbers, scales) = (vec![theirs.shadow], vec![largest]);
             if !(Exact { numbers, scales }).is(0, ours.memory.scalar, value.shadow, false) {
                 let e = ours.memory.inverse.element(at).unwrap_or(0);

@@ -71,6 +71,29 @@ impl Decisions {
         found
     }
 
+    /// Those of both programs, which are to be given the same inputs.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        for (tensor, theirs) in other.0 {
+            self.compares_if(&tensor, theirs.compared, &theirs.literals);
+            let own = self.entry(&tensor);
+            let either = |own: &mut Vec<usize>, theirs: Vec<usize>| {
+                if own.is_empty() {
+                    *own = theirs;
+                }
+            };
+            either(&mut own.largest, theirs.largest);
+            either(&mut own.smallest, theirs.smallest);
+            if !own.exponential {
+                own.scale = theirs.scale;
+            }
+            own.exponential |= theirs.exponential;
+            own.shifted |= theirs.shifted;
+            own.divides |= theirs.divides;
+        }
+        self
+    }
+
     pub(crate) fn by(&self, tensor: &str) -> Option<&Decides> {
         self.0.get(tensor)
     }
@@ -223,8 +246,12 @@ impl Decisions {
     }
 
     fn compares(&mut self, name: &str, literals: &[f64]) {
+        self.compares_if(name, true, literals);
+    }
+
+    fn compares_if(&mut self, name: &str, compared: bool, literals: &[f64]) {
         let decides = self.entry(name);
-        decides.compared = true;
+        decides.compared |= compared;
         for n in literals {
             if n.is_finite() && !decides.literals.contains(n) {
                 decides.literals.push(*n);

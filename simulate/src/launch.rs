@@ -656,14 +656,18 @@ pub(crate) fn merge_into(memory: &mut Memory, kernel: &Kernel<'_>, written: Vec<
 
 /// What the next kernel sees of the shadows of what this one wrote.
 pub(crate) fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Between) {
-    for (output, _) in &kernel.outputs {
+    for (number, (output, _)) in kernel.outputs.iter().enumerate() {
         let Space::Global(i) = kernel.views[*output].space else { continue };
         let buffer = kernel.globals[i].buffer;
         let Some((tensor, _)) = memory.tensors.get_mut(&buffer) else { continue };
         let scalar = tensor.scalar;
         match between {
             Between::Begin => tensor.pages.each_shadow(|value| decode(scalar, value.bits)),
-            Between::GoOn(types) if types.contains(&scalar) => {
+            Between::GoOn(types)
+                if types.of_floats.contains(&scalar)
+                    || types.all.contains(&scalar)
+                        && kernel.program.is_rounded(kernel.spec, number) =>
+            {
                 tensor.pages.each_shadow(|value| narrowed(CastRole::Meant, scalar, value.shadow));
             }
             Between::GoOn(_) => {}
@@ -796,7 +800,10 @@ pub(crate) fn meant(
     if inputs.fold(meaning_steps(kernel, root), u64::saturating_add) > options.budget {
         return Err(not_decomposed(span));
     }
-    let oracle = Oracle::new(kernel, buffers, root);
+    let mut oracle = Oracle::new(kernel, buffers, root);
+    if options.between != Between::Begin {
+        oracle = oracle.by_both();
+    }
     let shadows = options.shadow && options.check;
     let mut written: Vec<Pages> = kernel.globals.iter().map(|_| Pages::default()).collect();
     by_meaning(&oracle, |view, at, value: Value| {

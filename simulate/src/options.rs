@@ -3,9 +3,8 @@
 use crate::array::Array;
 use crate::decisions::Decisions;
 use crate::inputs::Inputs;
-use carbyne_ir::program::Program;
-use carbyne_ir::scalar::Scalar;
-use std::collections::{BTreeMap, BTreeSet};
+use carbyne_ir::program::{Program, RoundedTypes};
+use std::collections::BTreeMap;
 
 /// How a program is run.
 #[derive(Clone, Debug)]
@@ -48,8 +47,9 @@ pub enum Between {
     #[default]
     Begin,
     /// They go on, as [`crate::against`] needs to compare all kernels with a parent that may be one. Those of tensors of these
-    /// types are rounded: the parent casts to them.
-    GoOn(BTreeSet<Scalar>),
+    /// types are rounded, as the parent casts to them: where only integers are cast to a type, those of tensors that the kernel
+    /// before writes as a cast.
+    GoOn(RoundedTypes),
 }
 
 impl Between {

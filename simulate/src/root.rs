@@ -40,6 +40,8 @@ pub(crate) struct Oracle<'k> {
     in_parts: AtomicBool,
     /// The largest error of a number, as a part of its scale.
     slack: f64,
+    /// Whether values are computed of values, and not of their shadows, which go on where values were rounded.
+    by_both: bool,
 }
 
 impl<'k> Oracle<'k> {
@@ -50,7 +52,12 @@ impl<'k> Oracle<'k> {
         root: &'k RootSpec,
     ) -> Self {
         let (kept, in_parts) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        Oracle { kernel, memory, root, kept, in_parts, slack: SLACK }
+        Oracle { kernel, memory, root, kept, in_parts, slack: SLACK, by_both: false }
+    }
+
+    /// The same for memory whose shadows may be other numbers than its values.
+    pub(crate) fn by_both(self) -> Self {
+        Oracle { by_both: true, ..self }
     }
 
     /// The same for results that may be so far from what is meant, as a part of their scale.
@@ -317,11 +324,15 @@ fn meant(oracle: &Oracle<'_>, output: usize, region: &Region) -> Checked<Vec<Val
         None if values.is_none() => Some(oracle.exact(output, region, false)?.0),
         None => None,
     };
+    let of_values = match values.is_none() && oracle.by_both && !oracle.is_fresh() {
+        true => Some(oracle.exact(output, region, false)?.0),
+        false => None,
+    };
     let shadow = |i: usize| exact.as_ref().and_then(|x| x.numbers.get(i)).copied().unwrap_or(0.0);
     let bits = |i: usize| match (&values, &reference.meaning) {
         (Some(Want::Bits(list)), _) => list[i],
         (Some(Want::Values(c)), Some(meaning)) => rounded(meaning, scalar, c.values[i]),
-        _ => encode(scalar, shadow(i)),
+        _ => encode(scalar, of_values.as_ref().map_or(shadow(i), |x| x.numbers[i])),
     };
     Ok((0..region.size() as usize).map(|i| Value { bits: bits(i), shadow: shadow(i) }).collect())
 }

@@ -88,12 +88,17 @@ pub(super) fn nearness(n: &SpecReport) -> String {
     if n.max_error == 0.0 {
         return "exact".to_owned();
     }
-    let norm = n.relative_norm.map_or("none".to_owned(), |r| format!("{r:.1e}"));
     let allowed = match n.max_ratio {
         0.0 => String::new(),
         ratio => format!(", {:.1} % of what is allowed", 100.0 * ratio),
     };
-    format!("up to {:.3} ulp, relative norm {norm}{allowed}", n.max_ulp)
+    format!("{}{allowed}", distance(n.max_ulp, n.relative_norm))
+}
+
+/// `up to 0.5 ulp, relative norm 1.7e-4`
+pub(super) fn distance(max_ulp: f64, relative_norm: Option<f64>) -> String {
+    let norm = relative_norm.map_or("none".to_owned(), |r| format!("{r:.1e}"));
+    format!("up to {max_ulp:.3} ulp, relative norm {norm}")
 }
 
 /// Sectors of global memory that one access of a warp takes.

@@ -79,6 +79,9 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     };
     if let Some(parent) = parent.as_ref().or(whole.as_ref()).map(|(_, program)| program) {
         options.between = Between::for_parent(parent);
+        // Inputs test what either decides.
+        let own = options.decisions.take().unwrap_or_else(|| Decisions::of(&program));
+        options.decisions = Some(own.and(Decisions::of(parent)));
     }
     let wanted = data::wanted(&args.data, &program)?;
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
@@ -129,12 +132,25 @@ fn of_whole(name: &str, all: &[Compared], format: MessageFormat) -> String {
         MessageFormat::Human => {
             let elements: Vec<String> =
                 all.iter().map(|c| format!("{} elements of %{}", c.elements, c.tensor)).collect();
-            format!("the same as `{name}`: {}\n", elements.join(", "))
+            let mut text = format!("the same as `{name}`: {}\n", elements.join(", "));
+            for c in all.iter().filter(|c| c.max_ulp > 0.0) {
+                let nearness = super::listing::distance(c.max_ulp, c.relative_norm);
+                text.push_str(&format!("  rounding: %{}, {nearness}\n", c.tensor));
+            }
+            text
         }
         MessageFormat::Json => {
             let tensors: serde_json::Map<String, serde_json::Value> =
                 all.iter().map(|c| (c.tensor.clone(), c.elements.into())).collect();
-            format!("{}\n", json!({ "kind": "against", "tensors": tensors }))
+            let rounding: serde_json::Map<String, serde_json::Value> = all
+                .iter()
+                .map(|c| {
+                    let of = json!({ "max_ulp": c.max_ulp, "relative_norm": c.relative_norm });
+                    (c.tensor.clone(), of)
+                })
+                .collect();
+            let object = json!({ "kind": "against", "tensors": tensors, "rounding": rounding });
+            format!("{object}\n")
         }
     }
 }

@@ -117,3 +117,103 @@ fn what_is_left_as_it_was_is_compared() {
     let ran = carbyne(&["simulate", "-", "--against", &parent], text("1"));
     assert!(ran.code == 1 && ran.stderr.contains("%Y[32]"), "{}", ran.stderr);
 }
+
+/// Runs a text with another one as its parent.
+fn against(name: &str, parent: &str, child: &str, more: &[&str]) -> crate::support::Ran {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, parent).unwrap();
+    let path = path.display().to_string();
+    carbyne(&[&["simulate", "-", "--against", &path], more].concat(), child)
+}
+
+#[test]
+fn a_cast_of_integers_rounds_no_other_tensor() {
+    let parent = "carbyne 2
+%I:[4,8].i32.GL
+%Z:[4,8].f32.GL
+%Y:[4,8].f32.GL
+Spec @k (%Z, %I) -> (%Y) means {
+  %Y = %Z / 3.0 + cast(%I, f32)
+}
+";
+    let child = "carbyne 2
+%I:[4,8].i32.GL
+%Z:[4,8].f32.GL
+%T:[4,8].f32.GL
+%Y:[4,8].f32.GL
+Spec @a (%Z) -> (%T) means {
+  %T = %Z / 3.0
+}
+Spec @b (%T, %I) -> (%Y) means {
+  %Y = %T + cast(%I, f32)
+}
+";
+    against("integers.cby", parent, child, &[]).ok();
+    // Large integers are rounded where the parent rounds them.
+    let parent = parent.replace("%Z / 3.0 + cast(%I, f32)", "cast(%I * 1000003, f32) - %Z");
+    let child =
+        child.replace("%Z) -> (%T", "%I) -> (%T").replace("%Z / 3.0", "cast(%I * 1000003, f32)");
+    let child = child
+        .replace("(%T, %I) -> (%Y)", "(%T, %Z) -> (%Y)")
+        .replace("%T + cast(%I, f32)", "%T - %Z");
+    against("large.cby", &parent, &child, &[]).ok();
+}
+
+#[test]
+fn inputs_test_what_the_parent_decides() {
+    let parent = "carbyne 2
+%Z:[16,64].f32.GL
+%Y:[16,64].f32.GL
+Spec @k (%Z) -> (%Y) means {
+  %v = %Z * 2.0
+  %Y = select(%v > 0.0, %v, 7.0)
+}
+";
+    let child = "carbyne 2
+%Z:[16,64].f32.GL
+%T:[16,64].f32.GL
+%Y:[16,64].f32.GL
+Spec @a (%Z) -> (%T) means {
+  %T = %Z * 2.0
+}
+Spec @b (%T) -> (%Y) means {
+  %Y = select(%T > 0.0, %T, 7.0)
+}
+";
+    against("decides.cby", parent, child, &[]).ok();
+    let ran = against("decides.cby", parent, &child.replace("> 0.0", ">= 0.0"), &[]);
+    assert!(ran.code == 1 && ran.stderr.contains("S0501"), "{}", ran.stderr);
+    let (parent, child) = (parent.replace("> 0.0", "< 0.25"), parent.replace("> 0.0", "< 0.251"));
+    let ran = against("literal.cby", &parent, &child, &[]);
+    assert!(ran.code == 1 && ran.stderr.contains("S0501"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_stored_is_rounded_and_its_distance_is_said() {
+    let parent = "carbyne 2
+%X:[4,24].bf16.GL
+%Y:[4,24].f32.GL
+Spec @k (%X) -> (%Y) means {
+  %Y = cast(%X, f32) / 3.0
+}
+";
+    let child = "carbyne 2
+%X:[4,24].bf16.GL
+%T:[4,24].e4m3.GL
+%Y:[4,24].f32.GL
+Spec @a (%X) -> (%T) means {
+  %T = cast(cast(%X, f32) / 3.0, e4m3)
+}
+Spec @b (%T) -> (%Y) means {
+  %Y = cast(%T, f32)
+}
+";
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let out = |name: &str| format!("Y={}", folder.join(name).display());
+    let ran = against("stored.cby", parent, child, &["--out", &out("stored_1.npy")]).ok();
+    assert!(ran.stderr.contains("rounding: %Y, up to "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("relative norm 2.9e-2"), "{}", ran.stderr);
+    carbyne(&["simulate", "-", "--out", &out("stored_2.npy")], child).ok();
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    assert!(read("stored_1.npy") == read("stored_2.npy"), "other values are written");
+}

@@ -178,11 +178,13 @@ impl Graph {
         self.steps.iter().any(|s| s.rounds == Some(scalar))
     }
 
-    /// The output that strategies tile: the largest, the first of them.
+    /// The output that strategies tile: the largest, one that all blocks write before one that a few do, the first of them.
     pub(crate) fn main(&self) -> Option<usize> {
         let size = |e: &[i64]| e.iter().fold(1i64, |n, e| n.saturating_mul(*e));
-        (0..self.outputs.len())
-            .max_by_key(|i| (size(&self.outputs[*i].extents), std::cmp::Reverse(*i)))
+        (0..self.outputs.len()).max_by_key(|i| {
+            let Output { extents, once, .. } = &self.outputs[*i];
+            (size(extents), once.is_empty(), std::cmp::Reverse(*i))
+        })
     }
 
     /// The modes that an operand, a result or an output has at most.
@@ -324,7 +326,7 @@ impl Graph {
             output.extents = kept(&output.extents);
         }
         // What a strategy tiles is written by all blocks.
-        if !out.outputs.get(self.main()?)?.once.is_empty() {
+        if !out.outputs.get(out.main()?)?.once.is_empty() {
             return None;
         }
         for step in &mut out.steps {

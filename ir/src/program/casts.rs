@@ -119,12 +119,41 @@ fn join(a: Scalar, b: Scalar) -> Scalar {
     }
 }
 
+/// The types that the kernels of a program round to by casts in their `means` blocks, those that outputs are cast to included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoundedTypes {
+    /// All of them.
+    pub all: BTreeSet<Scalar>,
+    /// Those that floats are rounded to. An integer rounded to `f32`, say, tells nothing of other numbers of that type.
+    pub of_floats: BTreeSet<Scalar>,
+}
+
 impl Program {
-    /// The types that kernels round to by casts in their `means` blocks, those that outputs are cast to included.
+    /// The types that kernels round to by casts in their `means` blocks.
     #[must_use]
-    pub fn rounded_types(&self) -> BTreeSet<Scalar> {
-        let means = self.kernels.iter().filter_map(|k| self.specs[*k].means.as_ref());
-        means.flat_map(Means::casts).flatten().collect()
+    pub fn rounded_types(&self) -> RoundedTypes {
+        let mut types = RoundedTypes::default();
+        for means in self.kernels.iter().filter_map(|k| self.specs[*k].means.as_ref()) {
+            for (step, to) in means.steps.iter().zip(means.casts()) {
+                let of_float = step.inputs.iter().any(|i| match i {
+                    MeansInput::Value(v) => means.values[*v].scalar.is_float(),
+                    MeansInput::Number(_) | MeansInput::Size(_) => false,
+                });
+                types.all.extend(to);
+                types.of_floats.extend(to.filter(|_| of_float));
+            }
+        }
+        types
+    }
+
+    /// Whether an output of a kernel is what a cast in its `means` block rounds to the output's type.
+    #[must_use]
+    pub fn is_rounded(&self, kernel: SpecId, output: usize) -> bool {
+        let Some(means) = &self.specs[kernel].means else { return false };
+        let Some(&value) = means.outputs.get(output) else { return false };
+        let maker = means.steps.iter().position(|s| s.output == value);
+        let to = maker.and_then(|step| *means.casts().get(step)?);
+        to == Some(means.values[value].scalar)
     }
 
     /// The casts to floats in a kernel's body that do not keep every value, specs with bodies and leaves alike, with what

@@ -196,12 +196,12 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, s
         return (v, if large { g + v.abs() } else { g });
     }
     let v = pointwise::binary(op, x, y);
+    let exact = is_exact(op, x, y, v);
+    let own = |size: f64| if exact { 0.0 } else { size };
     let g = match op {
-        // Equal numbers leave nothing but what they come with.
-        BinaryOp::Add | BinaryOp::Sub if v == 0.0 => both,
-        BinaryOp::Add | BinaryOp::Sub => x.abs() + y.abs() + both,
-        BinaryOp::Mul => v.abs() + times(x, gy) + times(y, gx),
-        BinaryOp::Div => v.abs() + (gx + times(v, gy)) / y.abs(),
+        BinaryOp::Add | BinaryOp::Sub => own(x.abs() + y.abs()) + both,
+        BinaryOp::Mul => own(v.abs()) + times(x, gy) + times(y, gx),
+        BinaryOp::Div => own(v.abs()) + (gx + times(v, gy)) / y.abs(),
         BinaryOp::Max | BinaryOp::Maximum => {
             of_extreme((x, gx), v, 1.0, slack).max(of_extreme((y, gy), v, 1.0, slack))
         }
@@ -213,6 +213,26 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, s
     let zero = |x: f64, g: f64| x == 0.0 && g == 0.0;
     let doubt = both == DOUBT && !(op == BinaryOp::Mul && (zero(x, gx) || zero(y, gy)));
     (v, if doubt { DOUBT } else { sure(v, g) })
+}
+
+/// Whether a result in binary64 is no rounded one, in whatever way it is computed. A quotient may be a product by a rounded
+/// reciprocal, which is exact by powers of two alone.
+fn is_exact(op: BinaryOp, x: f64, y: f64, v: f64) -> bool {
+    let is_power_of_two = |y: f64| y.is_normal() && y.to_bits().trailing_zeros() >= 52;
+    // Below, the error of a product is no number of binary64.
+    let is_large = || v.abs() >= f64::MIN_POSITIVE / f64::EPSILON;
+    let error_of_sum = |y: f64| {
+        let of_y = v - x;
+        (x - (v - of_y)) + (y - of_y)
+    };
+    match op {
+        BinaryOp::Add => error_of_sum(y) == 0.0,
+        BinaryOp::Sub => error_of_sum(-y) == 0.0,
+        BinaryOp::Mul if x == 0.0 || y == 0.0 => true,
+        BinaryOp::Mul => is_large() && libm::fma(x, y, -v) == 0.0,
+        BinaryOp::Div => is_power_of_two(y) && (x == 0.0 || is_large()),
+        _ => false,
+    }
 }
 
 /// The part of an error that a factor passes on.

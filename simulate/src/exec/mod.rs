@@ -108,7 +108,7 @@ pub(crate) struct Numerics {
 impl Numerics {
     /// Notes an element.
     #[inline]
-    fn add(&mut self, near: &Near, ratio: f64) {
+    pub(crate) fn add(&mut self, near: &Near, ratio: f64) {
         let Near { distance, ulp, reference, .. } = *near;
         self.elements += 1;
         self.max_error = self.max_error.max(distance);
@@ -126,7 +126,7 @@ impl Numerics {
         }
     }
 
-    fn merge(&mut self, other: &Numerics) {
+    pub(crate) fn merge(&mut self, other: &Numerics) {
         self.executions += other.executions;
         self.elements += other.elements;
         self.max_error = self.max_error.max(other.max_error);

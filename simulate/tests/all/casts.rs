@@ -313,7 +313,45 @@ Spec @k (%A, %D, %H, %I, %B) -> (%Y, %Z) means {
     let found: Vec<Scalar> = means.roundings().into_iter().flatten().collect();
     use Scalar::{Bf16, F16, F32, Tf32};
     assert_eq!(found, [F16, Bf16, F32, F32, Tf32]);
-    assert_eq!(p.rounded_types().into_iter().collect::<Vec<_>>(), [F32, Tf32, F16, Bf16]);
+    let types = p.rounded_types();
+    assert_eq!(types.all.into_iter().collect::<Vec<_>>(), [F32, Tf32, F16, Bf16]);
+    assert_eq!(types.of_floats.into_iter().collect::<Vec<_>>(), [F32, Tf32, F16, Bf16]);
+    let of_integers = program(&text.replace("exp(%A)", "%A").replace("%D + 1.0", "%A"));
+    let types = of_integers.rounded_types();
+    assert!(types.all.contains(&F32) && !types.of_floats.contains(&F32));
+}
+
+#[test]
+fn exact_operations_leave_no_doubt_about_a_tie() {
+    // Every third product or so is half way between two numbers.
+    let text = |means: &str, body: &str| {
+        format!(
+            "carbyne 2
+%X:[16,64].bf16.GL
+%Y:[16,64].f32.GL
+Spec @k <<<#grid:[1], #cta:[64]>>> (%X) -> (%Y) means {{
+  %x = cast(%X, f32)
+  %Y = cast(cast({means}, e4m3), f32)
+}} {{
+  %x = cast(%X, f32)
+  %Y = cast(cast({body}, e4m3), f32)
+}}
+"
+        )
+    };
+    let options = Options::default();
+    for (means, body) in [
+        ("%x * 4.0", "%x * 4.016"),
+        ("%x / 4.0", "%x / 4.000001"),
+        ("%x + 0.0", "%x * 1.004"),
+        ("1.0 - %x", "1.004 - %x"),
+        ("abs(%x)", "abs(%x * 1.004)"),
+    ] {
+        bad_with(&text(means, body), Code::WrongElement, &options);
+        good(&text(means, means), &options);
+    }
+    good(&text("%x / 4.0", "%x * 0.25"), &options);
+    good(&text("%x / 3.0", "%x * 0.333333333333333333"), &options);
 }
 
 #[test]
