@@ -122,6 +122,11 @@ impl Place {
         self.of_value(&self.held, own)
     }
 
+    /// Whether the tile has several elements along a mode of extent 1.
+    pub(super) fn is_padded(&self, mode: usize) -> bool {
+        self.extents.get(mode) == Some(&1) && self.tile.get(mode).is_some_and(|n| *n > 1)
+    }
+
     fn of_value(&self, tile: &[i64], own: &[i64]) -> Vec<i64> {
         let whole = self.extents.iter().zip(tile);
         own.iter()
