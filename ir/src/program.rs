@@ -12,8 +12,7 @@ mod facts;
 pub mod walk;
 
 pub use casts::{CastRole, RoundedTypes};
-pub(crate) use facts::differences;
-pub use facts::{Fact, Residue};
+pub use facts::{Fact, Residue, differences};
 
 use crate::ast::{self, AttrValue, CmpOp, NodeId, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};

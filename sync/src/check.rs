@@ -7,6 +7,7 @@ use crate::expr::{Exprs, Given};
 use crate::family::{Covered, Family, Members};
 use crate::machine::{Machine, Start, Stop};
 use crate::memory::Does;
+use crate::owners::owned;
 use crate::pairs::{Found, Pairs, Way};
 use crate::plan::{Plan, Refusal};
 use crate::report::{
@@ -18,7 +19,7 @@ use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, VarKind};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -90,14 +91,16 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 /// Where that depends on symbols, or on integers of the caller's memory, and is not decided for all of their values, some values
 /// are tried that keep the facts: what is refused for them is refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
-    let mut report = check_with(p, kernel, atoms, limits, (HashMap::new(), false));
+    let owned = owned(p, kernel, atoms);
+    if std::env::var("DBG").is_ok() { eprintln!("owned {:?}", owned.iter().map(|b| p.buffers[*b].name.clone()).collect::<Vec<_>>()); }
+    let mut report = check_with(p, kernel, atoms, limits, (HashMap::new(), false, &owned));
     if report.is_ordered() || is_refused(&report) {
         return report;
     }
     // Each takes a part of the time only: what is found is found early, or is not worth the wait.
     let limits = Limits { accesses: limits.accesses / 8, ..*limits };
     for values in samples(p, kernel) {
-        let tried = check_with(p, kernel, atoms, &limits, (values, true));
+        let tried = check_with(p, kernel, atoms, &limits, (values, true, &owned));
         if is_refused(&tried) {
             return tried;
         }
@@ -117,7 +120,7 @@ fn check_with(
     kernel: SpecId,
     atoms: &AtomTable,
     limits: &Limits,
-    (symbols, drawn): (HashMap<VarId, i64>, bool),
+    (symbols, drawn, owned): (HashMap<VarId, i64>, bool, &BTreeSet<BufferId>),
 ) -> Report {
     let spec = &p.specs[kernel];
     let (Some(exec), Some(_)) = (spec.exec, &spec.body) else { return Report::default() };
@@ -133,7 +136,7 @@ fn check_with(
         return refused(p, kernel, "the size of a cluster is not known");
     };
     let exprs = Exprs::new(p, symbols.clone(), n_threads as usize, drawn);
-    let mut plan = match Plan::new(&exprs, kernel, atoms) {
+    let mut plan = match Plan::new(&exprs, kernel, atoms, owned) {
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
@@ -141,16 +144,18 @@ fn check_with(
         return refused(p, kernel, "its shared memory has more granules than are followed");
     }
     let n_blocks = size(&p.threads[exec.blocks].concat());
-    let followed = n_blocks.filter(|n| (1..MAX_BLOCKS).contains(n) && n % cluster == 0);
-    let Some(n_blocks) = followed else {
-        let why = match n_blocks {
-            Some(_) => "the grid has more blocks than are followed",
-            None if !p.symbols.is_empty() && symbols.is_empty() => MANY_GRIDS,
-            None => "the number of blocks of the grid is not known",
-        };
-        return refused(p, kernel, why);
-    };
     let differences = Differences::new(&exprs, &plan, kernel);
+    // Where all blocks do the same, and none meets another one, each stands for all of them.
+    let alike = differences.are_none() && plan.globals.is_empty();
+    let n_blocks = match n_blocks {
+        Some(n) if n % cluster == 0 && n > 0 && (alike || n < MAX_BLOCKS) => n,
+        Some(_) => return refused(p, kernel, "the grid has more blocks than are followed"),
+        None if alike => cluster,
+        None if !p.symbols.is_empty() && symbols.is_empty() => {
+            return refused(p, kernel, MANY_GRIDS);
+        }
+        None => return refused(p, kernel, "the number of blocks of the grid is not known"),
+    };
     let mut pairs = Pairs::default();
     let lanes = elected(p, kernel);
     let lane = lanes.first().copied().unwrap_or(0);
@@ -178,7 +183,7 @@ fn check_with(
     follower.ways(&exprs, &differences, &first, lane);
     // One block meets nobody else, and has been followed.
     if n_blocks > 1 && across(walked, met, &plan, &mut follower.pairs) == Err(Unwalked::Unknown) {
-        of_values(p, kernel, atoms, limits, n_blocks, &mut follower.pairs);
+        of_values(p, kernel, atoms, limits, (n_blocks, owned), &mut follower.pairs);
     }
     // Other lanes are tried for one of the ways.
     for lane in lanes.iter().skip(1) {
@@ -397,7 +402,7 @@ fn of_values(
     kernel: SpecId,
     atoms: &AtomTable,
     limits: &Limits,
-    n_blocks: i64,
+    (n_blocks, owned): (i64, &BTreeSet<BufferId>),
     pairs: &mut Pairs,
 ) {
     let mut limits = *limits;
@@ -407,7 +412,7 @@ fn of_values(
             p.threads[e.threads].concat().eval(&p.arena, &of).ok().map(|l| l.size())
         });
         let exprs = Exprs::new(p, symbols, size.unwrap_or(1) as usize, false);
-        let walked = Plan::new(&exprs, kernel, atoms).is_ok_and(|plan| {
+        let walked = Plan::new(&exprs, kernel, atoms, owned).is_ok_and(|plan| {
             let differences = Differences::new(&exprs, &plan, kernel);
             // Which lane is elected changes nothing of what its blocks touch together.
             let mut walker = Walker::new(&exprs, &plan, &differences, 31, limits.accesses);

@@ -26,6 +26,7 @@ mod limits;
 mod machine;
 mod memory;
 mod motion;
+mod owners;
 mod pages;
 mod pairs;
 mod phases;

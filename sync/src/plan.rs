@@ -14,7 +14,7 @@ use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of the largest granule of shared memory.
 const MAX_GRANULE: i64 = 16;
@@ -207,7 +207,9 @@ impl Plan {
         }
     }
 
-    /// What a kernel accesses, where its symbols have these values.
+    /// What a kernel accesses, where its symbols have these values; but for buffers in which nobody can conflict ([`owned`]).
+    ///
+    /// [`owned`]: crate::owners::owned
     ///
     /// # Errors
     /// Why it cannot be followed.
@@ -215,6 +217,7 @@ impl Plan {
         exprs: &Exprs<'_>,
         kernel: SpecId,
         atoms: &AtomTable,
+        owned: &BTreeSet<BufferId>,
     ) -> Result<Plan, Refusal> {
         let p = exprs.program;
         let mut plan = Plan::default();
@@ -229,7 +232,7 @@ impl Plan {
             synchronizes: false,
         });
         plan.place_shared(exprs, &buffers, atoms).map_err(|why| Refusal { why })?;
-        plan.find_written(exprs, kernel, atoms);
+        plan.find_written(exprs, kernel, atoms, owned);
         for stmt in p.walk_body(kernel).stmts() {
             let site = plan.sites.len() as u32;
             plan.site_of.insert(std::ptr::from_ref(stmt).addr(), site);

@@ -192,7 +192,7 @@ impl Program {
 }
 
 /// What is at least zero where the comparison holds. What does not fit 64 bits says nothing.
-pub(crate) fn differences(cx: &ExprArena, lhs: Dim, op: CmpOp, rhs: Dim) -> Vec<Dim> {
+pub fn differences(cx: &ExprArena, lhs: Dim, op: CmpOp, rhs: Dim) -> Vec<Dim> {
     let less = |a: Dim, b: Dim, by: i64| cx.sub(b, a).and_then(|d| cx.sub(d, Dim::Const(by))).ok();
     let found = match op {
         CmpOp::Lt => [less(lhs, rhs, 1), None],

@@ -59,7 +59,13 @@ impl Plan {
     }
 
     /// Which global memory the kernel writes, and which registers asynchronous MatMuls use.
-    pub(super) fn find_written(&mut self, exprs: &Exprs<'_>, kernel: SpecId, atoms: &AtomTable) {
+    pub(super) fn find_written(
+        &mut self,
+        exprs: &Exprs<'_>,
+        kernel: SpecId,
+        atoms: &AtomTable,
+        owned: &BTreeSet<BufferId>,
+    ) {
         let p = exprs.program;
         let (mut written, mut shared_registers) = (BTreeSet::new(), BTreeSet::new());
         for id in p.walk_body(kernel).specs() {
@@ -78,7 +84,7 @@ impl Plan {
             for t in &spec.outputs {
                 let buffer = p.tensors[*t].buffer;
                 let buffer = p.buffers[buffer].gather.map_or(buffer, |g| g.source);
-                if p.buffers[buffer].memory == Some(Memory::Gl) {
+                if p.buffers[buffer].memory == Some(Memory::Gl) && !owned.contains(&buffer) {
                     written.insert(buffer);
                 }
             }

@@ -1,0 +1,687 @@
+//! Global memory of which each element decides who accesses it, whatever the sizes are.
+//!
+//! The place of an access is a sum of multiples of coordinates: of the block, the thread, the turns of loops and the elements of
+//! the view. Of two accesses to one place the sums are equal. A sum whose small terms stay below what its large terms are
+//! multiples of is equal part by part, like a number digit by digit; a quotient and a remainder by one number give what was
+//! divided. Where so the block and the thread follow, no two threads meet: nothing in that memory has to be followed.
+//!
+//! What follows is kept as expressions that have one value in both accesses ([`Known`]). Symbols have; so has what is computed
+//! of such expressions. Inequalities are left to the prover, under the facts of the program, the conditions around the access
+//! and the bounds of its view.
+
+use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_ir::expr::prove::{self, Assumptions};
+use carbyne_ir::expr::{Dim, ExprId, Node, VarId, VarInfo};
+use carbyne_ir::program::{
+    BufferId, Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId, VarKind, differences,
+};
+use carbyne_ir::scalar::Memory;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Most statements that access a buffer.
+const MAX_ACCESSES: usize = 64;
+/// Most rounds in which expressions follow from others.
+const MAX_ROUNDS: usize = 16;
+/// Deepest expression that is looked into.
+const MAX_DEPTH: usize = 32;
+
+/// The buffers in global memory that a kernel writes and in which no two threads meet.
+pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<BufferId> {
+    let Some(exec) = p.specs[kernel].exec else { return BTreeSet::new() };
+    let mut finder = Finder {
+        p,
+        atoms,
+        around: p.assumptions(),
+        loops: HashMap::new(),
+        turns: vec![],
+        elements: vec![],
+        accesses: BTreeMap::new(),
+        written: BTreeSet::new(),
+        lost: HashSet::new(),
+    };
+    if let (Some(block), Some(n)) = (p.threads[exec.blocks].var, finder.size(exec.blocks)) {
+        finder.below(p.arena.dim_of(block), n);
+    }
+    if let (Some(thread), Some(n)) = (p.threads[exec.threads].var, finder.size(exec.threads)) {
+        finder.below(p.arena.dim_of(thread), n);
+    }
+    finder.stmts(p.specs[kernel].body.as_deref().unwrap_or(&[]), 0);
+    let Finder { accesses, written, lost, elements, .. } = finder;
+    let n_blocks = p.threads[exec.blocks].concat().size_in(&p.arena).ok();
+    let one_block = n_blocks.and_then(Dim::as_const) == Some(1);
+    let is_owned = |buffer: &BufferId| {
+        let Some(all) = accesses.get(buffer) else { return false };
+        let few = all.len() <= MAX_ACCESSES && !lost.contains(buffer);
+        few && Known::new(p, all, &elements, &written).decide(one_block)
+    };
+    written.iter().copied().filter(is_owned).collect()
+}
+
+/// What a statement accesses of a buffer.
+#[derive(Clone)]
+struct Access {
+    /// The place, in scalars of the buffer, of the roots: the block, the thread, turns of loops, elements of the view.
+    place: Dim,
+    /// What is at least zero where the access is made.
+    holds: Assumptions,
+    /// How often the loops around have turned.
+    turns: Vec<VarId>,
+    /// The thread that accesses it, where that is one for all.
+    alone: Option<ThreadsId>,
+    /// Whether two accesses by the thread are in the order of the text: neither goes on after its statement, and it is the same
+    /// thread for certain.
+    certain: bool,
+}
+
+/// Finds accesses, statement by statement.
+struct Finder<'p> {
+    p: &'p Program,
+    atoms: &'p AtomTable,
+    around: Assumptions,
+    /// Loop variables by what they count.
+    loops: HashMap<VarId, Dim>,
+    turns: Vec<VarId>,
+    /// Integers of the caller's memory: variable, buffer and place.
+    elements: Vec<(VarId, BufferId, Dim)>,
+    accesses: BTreeMap<BufferId, Vec<Access>>,
+    written: BTreeSet<BufferId>,
+    /// Buffers with an access whose place is not known.
+    lost: HashSet<BufferId>,
+}
+
+impl<'p> Finder<'p> {
+    fn size(&self, threads: ThreadsId) -> Option<Dim> {
+        self.p.threads[threads].concat().size_in(&self.p.arena).ok()
+    }
+
+    /// Assumes that an expression is below another one.
+    fn below(&mut self, a: Option<Dim>, b: Dim) {
+        let arena = &self.p.arena;
+        let room = a.and_then(|a| arena.sub(arena.sub(b, a).ok()?, Dim::Const(1)).ok());
+        if let Some(room) = room {
+            self.around.push(arena, room);
+        }
+    }
+
+    /// A new coordinate from zero on.
+    fn fresh(&self, extent: Option<i64>) -> Option<(VarId, Dim)> {
+        let hi = extent.map(|n| n.saturating_sub(1));
+        let arena = &self.p.arena;
+        let dim = arena.var(VarInfo { name: "~".to_owned(), lo: 0, hi, div: 1 }).ok()?;
+        Some((arena.var_id(dim)?, dim))
+    }
+
+    /// An expression of the roots.
+    fn rooted(&self, dim: Dim, depth: usize) -> Option<Dim> {
+        let own = |v: VarId| match self.p.vars.get(&v) {
+            _ if depth > MAX_DEPTH => None,
+            Some(VarKind::Index(of)) => self.rooted(*of, depth + 1),
+            Some(VarKind::Loop) => self.loops.get(&v).copied(),
+            _ => None,
+        };
+        self.p.arena.substitute(dim, &own).ok()
+    }
+
+    fn stmts(&mut self, stmts: &'p [Stmt], depth: usize) {
+        for stmt in stmts.iter().filter(|_| depth < MAX_DEPTH) {
+            self.stmt(stmt, depth);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &'p Stmt, depth: usize) {
+        let held = self.around.len();
+        match &stmt.kind {
+            StmtKind::For { var, start, end, step, body, .. } => {
+                if let (Some(start), Some((turn, counted))) =
+                    (self.rooted(*start, 0), self.fresh(None))
+                {
+                    let arena = &self.p.arena;
+                    let value = arena.mul(counted, Dim::Const(*step));
+                    if let Ok(value) = value.and_then(|by| arena.add(start, by)) {
+                        self.loops.insert(*var, value);
+                        if let Some(end) = self.rooted(*end, 0) {
+                            self.below(Some(value), end);
+                        }
+                    }
+                    self.turns.push(turn);
+                    self.stmts(body, depth + 1);
+                    self.turns.pop();
+                } else {
+                    self.stmts(body, depth + 1);
+                }
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                for (a, op, b) in cond {
+                    let sides = self.rooted(*a, 0).zip(self.rooted(*b, 0));
+                    let all = sides.map(|(a, b)| differences(&self.p.arena, a, *op, b));
+                    for dim in all.into_iter().flatten() {
+                        self.around.push(&self.p.arena, dim);
+                    }
+                }
+                self.stmts(then, depth + 1);
+                self.around.truncate(held);
+                self.stmts(otherwise, depth + 1);
+            }
+            StmtKind::Element { var, tensor } => {
+                let of = &self.p.tensors[*tensor];
+                if let Some(place) = self.rooted(of.offset, 0) {
+                    self.elements.push((*var, of.buffer, place));
+                }
+            }
+            StmtKind::Spec(id) => {
+                let spec = &self.p.specs[*id];
+                match &spec.body {
+                    Some(body) => self.stmts(body, depth + 1),
+                    None => {
+                        let outputs = spec.outputs.iter().map(|t| (*t, true));
+                        let inputs = spec.input_tensors().map(|t| (t, false));
+                        outputs.chain(inputs).for_each(|(t, writes)| self.access(*id, t, writes));
+                    }
+                }
+            }
+            StmtKind::Allocate(_)
+            | StmtKind::Indices(_)
+            | StmtKind::Barrier(_)
+            | StmtKind::Sync(_) => {}
+        }
+        self.around.truncate(held);
+    }
+
+    fn access(&mut self, id: SpecId, t: TensorId, writes: bool) {
+        let p = self.p;
+        let tensor = &p.tensors[t];
+        let gathered = p.buffers[tensor.buffer].gather.map(|g| g.source);
+        let buffer = gathered.unwrap_or(tensor.buffer);
+        if p.buffers[buffer].memory != Some(Memory::Gl) {
+            return;
+        }
+        if writes {
+            self.written.insert(buffer);
+        }
+        let made = match gathered {
+            Some(_) => None,
+            None => self.made(id, tensor),
+        };
+        match made {
+            Some(access) => self.accesses.entry(buffer).or_default().push(access),
+            None => drop(self.lost.insert(buffer)),
+        }
+    }
+
+    fn made(&self, id: SpecId, tensor: &Tensor) -> Option<Access> {
+        let p = self.p;
+        let spec = &p.specs[id];
+        let threads = &p.threads[spec.exec?.threads];
+        let each = threads.each.is_some();
+        let alone = threads.own == 0 && threads.concat().size_in(&p.arena).ok()?.as_const()? == 1;
+        if !each && !alone || tensor.peer.is_some() {
+            return None;
+        }
+        let mut holds = self.around.clone();
+        let arena = &p.arena;
+        let mut place = self.rooted(tensor.offset, 0)?;
+        // Of each bound the coordinate of an element.
+        let mut along: Vec<Dim> = vec![];
+        for bound in &tensor.bounds {
+            along.push(self.rooted(bound.offset, 0)?);
+        }
+        let bounds: Vec<_> = tensor.bounds.iter().map(|b| b.concat()).collect();
+        let bounds: Vec<_> = bounds.iter().map(|l| l.leaves()).collect();
+        let layout = tensor.concat();
+        for (i, &(extent, stride)) in layout.leaves().iter().enumerate() {
+            if extent == Dim::Const(1) {
+                continue;
+            }
+            let (_, element) = self.fresh(extent.as_const())?;
+            if extent.as_const().is_none() {
+                let last = arena.sub(extent, Dim::Const(1)).ok()?;
+                holds.push(arena, arena.sub(last, element).ok()?);
+            }
+            let moved = |to: Dim, by: Dim| arena.add(to, arena.mul(element, by).ok()?).ok();
+            place = moved(place, stride)?;
+            for (along, leaves) in along.iter_mut().zip(&bounds) {
+                *along = moved(*along, leaves.get(i)?.1)?;
+            }
+        }
+        for (along, bound) in along.iter().zip(&tensor.bounds) {
+            let extent = self.rooted(bound.extent, 0)?;
+            let room = arena.sub(arena.sub(extent, *along).ok()?, Dim::Const(1)).ok()?;
+            holds.push(arena, room);
+        }
+        if tensor.map.is_some() {
+            return None;
+        }
+        let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
+        let at_once = atom.is_none_or(|a| a.visibility == Visibility::Immediate);
+        let alone = (!each).then_some(spec.exec?.threads);
+        let certain = at_once && threads.elect.is_none();
+        Some(Access { place, holds, turns: self.turns.clone(), alone, certain })
+    }
+}
+
+/// A sum of multiples of atoms, by what they are multiples of: products of sizes. The constant is a multiple of 1.
+type Sum = BTreeMap<Vec<ExprId>, Terms>;
+
+/// Multiples of atoms that are no sums themselves, and the constant.
+type Terms = BTreeMap<Atom, i64>;
+
+/// An expression that is no sum; none for 1.
+type Atom = Option<ExprId>;
+
+fn dim_of(atom: Atom) -> Dim {
+    atom.map_or(Dim::Const(1), Dim::Expr)
+}
+
+/// What has one value in any two accesses to one place.
+struct Known<'a> {
+    p: &'a Program,
+    accesses: &'a [Access],
+    elements: &'a [(VarId, BufferId, Dim)],
+    written: &'a BTreeSet<BufferId>,
+    vars: HashSet<VarId>,
+    dims: BTreeSet<ExprId>,
+    /// Sums that are equal, of which no part is known to be: of each access.
+    open: Vec<Vec<Terms>>,
+}
+
+impl<'a> Known<'a> {
+    fn new(
+        p: &'a Program,
+        accesses: &'a [Access],
+        elements: &'a [(VarId, BufferId, Dim)],
+        written: &'a BTreeSet<BufferId>,
+    ) -> Self {
+        let (vars, dims, open) = (HashSet::new(), BTreeSet::new(), vec![]);
+        Known { p, accesses, elements, written, vars, dims, open }
+    }
+
+    /// Whether the place of an access decides the block and the thread, and of accesses in no order which one it is.
+    fn decide(mut self, one_block: bool) -> bool {
+        let accesses = self.accesses;
+        let sums: Option<Vec<Sum>> = accesses.iter().map(|a| self.sum(a.place, 0)).collect();
+        let Some(()) = sums.and_then(|sums| self.scales(&sums)) else { return false };
+        for _ in 0..MAX_ROUNDS {
+            let before = (self.vars.len(), self.dims.len());
+            self.follow();
+            if before == (self.vars.len(), self.dims.len()) {
+                break;
+            }
+        }
+        let has = |is: fn(&VarKind) -> bool| {
+            self.vars.iter().any(|v| self.p.vars.get(v).is_some_and(is))
+        };
+        let block = one_block || has(|kind| matches!(kind, VarKind::Block(_)));
+        let thread = match accesses[0].alone {
+            None => has(|kind| matches!(kind, VarKind::Thread(_))),
+            Some(_) => true,
+        };
+        let same = accesses.iter().all(|a| a.alone == accesses[0].alone);
+        let turns = || accesses.iter().flat_map(|a| &a.turns).all(|v| self.vars.contains(v));
+        let ordered = accesses.iter().all(|a| a.certain) || accesses.len() == 1 && turns();
+        block && thread && same && ordered
+    }
+
+    /// An expression as a sum.
+    fn sum(&self, dim: Dim, depth: usize) -> Option<Sum> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let one = |scale: Vec<ExprId>, atom: Atom, by: i64| {
+            Some(Sum::from([(scale, Terms::from([(atom, by)]))]))
+        };
+        let id = match dim {
+            Dim::Const(0) => return Some(Sum::new()),
+            Dim::Const(by) => return one(vec![], None, by),
+            Dim::Expr(id) => id,
+        };
+        match self.p.arena.node(id) {
+            Node::Linear { terms, constant } => {
+                let mut out = self.sum(Dim::Const(constant), depth)?;
+                for (term, by) in terms.iter() {
+                    add(&mut out, self.sum(Dim::Expr(*term), depth + 1)?, *by)?;
+                }
+                Some(out)
+            }
+            Node::Mul(a, b) => {
+                let (left, right) = (self.sum(a, depth + 1)?, self.sum(b, depth + 1)?);
+                let mut out = Sum::new();
+                for (s, x, i) in each(&left) {
+                    for (t, y, j) in each(&right) {
+                        let atom = match (x, y) {
+                            (x, None) => x,
+                            (None, y) => y,
+                            _ => return one(vec![], Some(id), 1),
+                        };
+                        let mut scale = [s, t].concat();
+                        scale.sort_unstable();
+                        add(&mut out, one(scale, atom, i.checked_mul(j)?)?, 1)?;
+                    }
+                }
+                Some(out)
+            }
+            _ if self.is_size(dim) => one(vec![id], None, 1),
+            _ => one(vec![], Some(id), 1),
+        }
+    }
+
+    /// Whether an expression has symbols alone.
+    fn is_size(&self, dim: Dim) -> bool {
+        let is_symbol = |v: &VarId| matches!(self.p.vars.get(v), Some(VarKind::Symbol));
+        self.p.arena.vars_of(dim).iter().all(is_symbol)
+    }
+
+    /// The sums of all accesses are equal: so are the multiples of each size, where those of smaller ones are below it.
+    fn scales(&mut self, sums: &[Sum]) -> Option<()> {
+        let mut scales: Vec<&Vec<ExprId>> = sums.iter().flat_map(|s| s.keys()).collect();
+        scales.sort_by_key(|s| (s.len(), *s));
+        scales.dedup();
+        let none = Terms::new();
+        let of = |sum: &'_ Sum, scale: &Vec<ExprId>| sum.get(scale).unwrap_or(&none).clone();
+        let unit = |scale: &Vec<ExprId>| {
+            let all = sums.iter().filter_map(|s| s.get(scale)).flat_map(|t| t.values());
+            all.fold(0, |g, by| gcd(g, *by))
+        };
+        for pair in scales.windows(2) {
+            let (small, large) = (pair[0], pair[1]);
+            let mut ratio = Dim::Const(unit(large));
+            for id in without(large, small)? {
+                ratio = self.p.arena.mul(ratio, Dim::Expr(id)).ok()?;
+            }
+            // All smaller ones together are below a multiple of this one.
+            let unit = unit(small);
+            for (sum, access) in sums.iter().zip(self.accesses) {
+                let own = self.dim(&of(sum, small))?;
+                let with = self.p.arena.add(own, Dim::Const(unit)).ok()?;
+                let cx = &self.p.arena;
+                let fits = prove::nonnegative(cx, own, &access.holds).is_true()
+                    && prove::at_most(cx, with, ratio, &access.holds).is_true();
+                fits.then_some(())?;
+            }
+        }
+        for scale in scales {
+            self.terms(sums.iter().map(|s| of(s, scale)).collect(), 0);
+        }
+        Some(())
+    }
+
+    /// Terms as one expression.
+    fn dim(&self, terms: &Terms) -> Option<Dim> {
+        let arena = &self.p.arena;
+        terms.iter().try_fold(Dim::Const(0), |sum, (atom, by)| {
+            arena.add(sum, arena.mul(dim_of(*atom), Dim::Const(*by)).ok()?).ok()
+        })
+    }
+
+    /// The terms of all accesses have equal sums.
+    fn terms(&mut self, mut all: Vec<Terms>, depth: usize) {
+        if let [first, others @ ..] = &all[..] {
+            let is_out = |(atom, by): &(&Atom, &i64)| {
+                self.is_known(dim_of(**atom), 0) && others.iter().all(|t| t.get(*atom) == Some(*by))
+            };
+            let out: Vec<Atom> = first.iter().filter(is_out).map(|(atom, _)| *atom).collect();
+            all.iter_mut().for_each(|t| t.retain(|atom, _| !out.contains(atom)));
+        }
+        let same = all.iter().all(|t| *t == all[0]);
+        if depth > MAX_DEPTH || all.iter().all(Terms::is_empty) {
+            return;
+        }
+        if same && let Some((atom, _)) = all[0].first_key_value().filter(|_| all[0].len() == 1) {
+            if let Some(id) = *atom {
+                self.atom(id, depth + 1);
+            }
+            return;
+        }
+        if same && self.splits(&all[0], depth) {
+            return;
+        }
+        let mut cuts: Vec<i64> = all.iter().flat_map(|t| t.values()).map(|by| by.abs()).collect();
+        cuts.sort_unstable_by(|a, b| b.cmp(a));
+        cuts.dedup();
+        for cut in cuts.into_iter().filter(|cut| *cut > 1) {
+            let parts: Vec<(Terms, Terms)> = all.iter().map(|t| cut_at(t, cut)).collect();
+            let is_cut = |(t, access): (&(Terms, Terms), &Access)| self.is_below(&t.1, cut, access);
+            let moves = parts.iter().any(|p| !p.0.is_empty()) && parts.iter().any(|p| !p.1.is_empty());
+            if moves && parts.iter().zip(self.accesses).all(is_cut) {
+                let (high, low) = parts.into_iter().unzip();
+                self.terms(high, depth + 1);
+                return self.terms(low, depth + 1);
+            }
+        }
+        if !self.open.contains(&all) {
+            self.open.push(all);
+        }
+    }
+
+    /// Whether a sum is at least zero and below a number.
+    fn is_below(&self, terms: &Terms, most: i64, access: &Access) -> bool {
+        let cx = &self.p.arena;
+        let range = terms.iter().try_fold((0i64, 0i64), |(lo, hi), (atom, by)| {
+            let (a, b) = cx.range(dim_of(*atom));
+            let (a, b) = (a?.checked_mul(*by)?, b?.checked_mul(*by)?);
+            Some((lo.checked_add(a.min(b))?, hi.checked_add(a.max(b))?))
+        });
+        if let Some((lo, hi)) = range
+            && lo >= 0
+            && hi < most
+        {
+            return true;
+        }
+        let Some(dim) = self.dim(terms) else { return false };
+        prove::nonnegative(cx, dim, &access.holds).is_true()
+            && prove::less(cx, dim, Dim::Const(most), &access.holds).is_true()
+    }
+
+    /// A row of consecutive parts: where a part begins, and a number below its length.
+    fn splits(&mut self, terms: &Terms, depth: usize) -> bool {
+        let cx = &self.p.arena;
+        let place = |v: VarId| self.elements.iter().find(|(var, ..)| *var == v).copied();
+        let begin = terms.iter().filter(|(_, by)| **by == 1).find_map(|(atom, _)| {
+            let (_, buffer, at) = place(cx.var_id(dim_of(*atom))?)?;
+            let fixed = self.p.buffers[buffer].splits && !self.written.contains(&buffer);
+            fixed.then_some((*atom, buffer, at))
+        });
+        let Some((begin, buffer, at)) = begin else { return false };
+        let next = |(var, other, place): &(VarId, BufferId, Dim)| {
+            let one = *other == buffer && cx.sub(*place, at).ok() == Some(Dim::Const(1));
+            one.then(|| cx.dim_of(*var)).flatten()
+        };
+        let Some(end) = self.elements.iter().find_map(next) else { return false };
+        let mut rest = terms.clone();
+        rest.remove(&begin);
+        let Some(own) = self.dim(&rest) else { return false };
+        let Ok(length) = cx.sub(end, dim_of(begin)) else { return false };
+        let inside = self.accesses.iter().all(|a| {
+            prove::nonnegative(cx, own, &a.holds).is_true()
+                && prove::less(cx, own, length, &a.holds).is_true()
+        });
+        if inside {
+            self.equal(at, depth + 1);
+            let n = self.accesses.len();
+            self.terms(vec![rest; n], depth + 1);
+        }
+        inside
+    }
+
+    /// An expression has one value.
+    fn equal(&mut self, dim: Dim, depth: usize) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        match self.sum(dim, depth).map(|s| s.into_iter().collect::<Vec<_>>()).as_deref() {
+            Some([(scale, terms)]) if scale.is_empty() => {
+                let n = self.accesses.len();
+                self.terms(vec![terms.clone(); n], depth + 1);
+            }
+            _ => self.dims.extend(match dim {
+                Dim::Expr(id) => Some(id),
+                Dim::Const(_) => None,
+            }),
+        }
+    }
+
+    /// An atom has one value.
+    fn atom(&mut self, id: ExprId, depth: usize) {
+        if depth > MAX_DEPTH || !self.dims.insert(id) {
+            return;
+        }
+        let cx = &self.p.arena;
+        let proved = |a: Dim, b: Dim| {
+            self.accesses.iter().all(|x| prove::at_most(cx, a, b, &x.holds).is_true())
+        };
+        match cx.node(id) {
+            Node::Var(v) => drop(self.vars.insert(v)),
+            Node::Min(a, b) if proved(a, b) => self.equal(a, depth + 1),
+            Node::Min(a, b) if proved(b, a) => self.equal(b, depth + 1),
+            Node::Max(a, b) if proved(b, a) => self.equal(a, depth + 1),
+            Node::Max(a, b) if proved(a, b) => self.equal(b, depth + 1),
+            _ => {}
+        }
+    }
+
+    /// Whether an expression has one value.
+    fn is_known(&self, dim: Dim, depth: usize) -> bool {
+        let Dim::Expr(id) = dim else { return true };
+        if self.dims.contains(&id) {
+            return true;
+        }
+        let node = self.p.arena.node(id);
+        match node {
+            Node::Var(v) => match self.p.vars.get(&v) {
+                Some(VarKind::Symbol) => true,
+                Some(VarKind::Element(_)) => self.elements.iter().any(|(var, buffer, at)| {
+                    let fixed = *var == v && !self.written.contains(buffer);
+                    fixed && depth < MAX_DEPTH && self.is_known(*at, depth + 1)
+                }),
+                _ => self.vars.contains(&v),
+            },
+            node => depth < MAX_DEPTH && node.operands().iter().all(|d| self.is_known(*d, depth + 1)),
+        }
+    }
+
+    /// What follows from quotients, remainders and sums with one value.
+    fn follow(&mut self) {
+        let cx = &self.p.arena;
+        // Of each expression the numbers by which its remainders are known.
+        let mut remainders: BTreeMap<ExprId, Vec<Dim>> = BTreeMap::new();
+        let note = |x: ExprId, by: Dim, all: &mut BTreeMap<ExprId, Vec<Dim>>| {
+            let own = all.entry(x).or_default();
+            if !own.contains(&by) {
+                own.push(by);
+            }
+        };
+        let nodes: Vec<Node> = self.dims.iter().map(|id| cx.node(*id)).collect();
+        let mut found = vec![];
+        for _ in 0..3 {
+            for node in &nodes {
+                let Node::Mod(Dim::Expr(x), by) = node else { continue };
+                if !self.is_known(*by, 0) {
+                    continue;
+                }
+                note(*x, *by, &mut remainders);
+                // The quotient by a number, of which the remainder is known, too.
+                if let Node::Div(Dim::Expr(whole), unit) = cx.node(*x)
+                    && remainders.get(&whole).is_some_and(|all| all.contains(&unit))
+                    && let Ok(both) = cx.mul(unit, *by)
+                {
+                    note(whole, both, &mut remainders);
+                }
+            }
+        }
+        for node in &nodes {
+            if let Node::Div(Dim::Expr(x), by) = node
+                && remainders.get(x).is_some_and(|all| all.contains(by))
+            {
+                found.push(Dim::Expr(*x));
+            }
+        }
+        for (x, all) in &remainders {
+            let x = Dim::Expr(*x);
+            for by in all {
+                let whole = self.accesses.iter().all(|a| {
+                    prove::nonnegative(cx, x, &a.holds).is_true()
+                        && prove::less(cx, x, *by, &a.holds).is_true()
+                });
+                if whole {
+                    found.push(x);
+                } else if let Some(atom) = self.turned(x, *by) {
+                    found.push(atom);
+                }
+            }
+        }
+        for x in found {
+            self.equal(x, 0);
+        }
+        for all in std::mem::take(&mut self.open) {
+            self.terms(all, 0);
+        }
+    }
+
+    /// Of a sum whose remainder is known the one part that is not, where it has no more values than there are remainders.
+    fn turned(&self, x: Dim, by: Dim) -> Option<Dim> {
+        let sum = self.sum(x, 0)?;
+        let open: Vec<(&[ExprId], Dim, i64)> = each(&sum)
+            .map(|(scale, atom, by)| (scale, dim_of(atom), by))
+            .filter(|(_, atom, _)| !self.is_known(*atom, 0))
+            .collect();
+        let [(scale, atom, 1 | -1)] = open[..] else { return None };
+        let (lo, hi) = self.p.arena.range(atom);
+        let fits = hi?.checked_sub(lo?)? < by.as_const()?;
+        (scale.is_empty() && fits).then_some(atom)
+    }
+}
+
+/// Each term of a sum: what it is a multiple of, the atom, how many times.
+fn each(sum: &Sum) -> impl Iterator<Item = (&[ExprId], Atom, i64)> {
+    sum.iter().flat_map(|(scale, terms)| terms.iter().map(move |(a, by)| (&scale[..], *a, *by)))
+}
+
+/// Adds a multiple of a sum to another one.
+fn add(to: &mut Sum, more: Sum, by: i64) -> Option<()> {
+    for (scale, terms) in more {
+        let own = to.entry(scale).or_default();
+        for (atom, n) in terms {
+            let old = own.entry(atom).or_insert(0);
+            *old = old.checked_add(n.checked_mul(by)?)?;
+        }
+        own.retain(|_, n| *n != 0);
+    }
+    to.retain(|_, terms| !terms.is_empty());
+    Some(())
+}
+
+/// The multiples of a number among terms, divided by it, and the others. The constant is divided between them.
+fn cut_at(terms: &Terms, cut: i64) -> (Terms, Terms) {
+    let (mut high, mut low) = (Terms::new(), Terms::new());
+    for (atom, by) in terms {
+        let (times, rest) = (by.div_euclid(cut), by.rem_euclid(cut));
+        match rest {
+            0 => drop(high.insert(*atom, times)),
+            _ if atom.is_none() => {
+                low.insert(None, rest);
+                if times != 0 {
+                    high.insert(None, times);
+                }
+            }
+            _ => drop(low.insert(*atom, *by)),
+        }
+    }
+    (high, low)
+}
+
+/// Factors without some of them; none where those are not among them.
+fn without(all: &[ExprId], some: &[ExprId]) -> Option<Vec<ExprId>> {
+    let mut rest = all.to_vec();
+    for id in some {
+        let at = rest.iter().position(|other| other == id)?;
+        rest.remove(at);
+    }
+    Some(rest)
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1)
+}
