@@ -145,8 +145,18 @@ fn check_with(
     }
     let n_blocks = size(&p.threads[exec.blocks].concat());
     let differences = Differences::new(&exprs, &plan, kernel);
-    // Where all blocks do the same, and none meets another one, each stands for all of them.
-    let alike = differences.are_none() && plan.globals.is_empty();
+    if std::env::var("DBG").is_ok() {
+        for (k, d) in &differences.deciding { eprintln!("deciding {k} {:?}", d.iter().map(|d| p.arena.display(*d)).collect::<Vec<_>>()); }
+        eprintln!("limited {} open {:?} globals {}", differences.limited.len(), differences.open.iter().map(|d| p.arena.display(*d)).collect::<std::collections::BTreeSet<_>>(), plan.globals.len());
+        for l in &plan.lost { eprintln!("lost {}", l.why); }
+    }
+    // Where no block meets another one, and they do the same but for one number that is given all of its values, one block
+    // stands for all of them.
+    let of_one = || {
+        let open = differences.open.iter().any(|d| exprs.depends_on_symbols(*d));
+        open && Family::of(&exprs, &differences.open, &[0]).is_some()
+    };
+    let alike = plan.globals.is_empty() && (differences.are_none() || of_one());
     let n_blocks = match n_blocks {
         Some(n) if n % cluster == 0 && n > 0 && (alike || n < MAX_BLOCKS) => n,
         Some(_) => return refused(p, kernel, "the grid has more blocks than are followed"),
@@ -160,7 +170,7 @@ fn check_with(
     let lanes = elected(p, kernel);
     let lane = lanes.first().copied().unwrap_or(0);
     let mut walker = Walker::new(&exprs, &plan, &differences, lane, limits.accesses);
-    let first = ways(&mut walker, &differences, n_blocks, cluster).unwrap_or_else(|| {
+    let first = (if alike { Some(vec![0]) } else { ways(&mut walker, &differences, n_blocks, cluster) }).unwrap_or_else(|| {
         let what = "what its blocks do differs, and there are more of them than are followed";
         pairs.fault(0, None, what, "check a smaller grid of the same form", false);
         vec![0]
@@ -276,27 +286,33 @@ impl Follower<'_> {
     ) {
         /// A number that is large enough for what is alike to come again.
         const LARGE: i64 = 1 << 10;
-        /// Numbers that are tried.
+        /// Numbers that are tried, and those that are looked at.
         const MAX_TRIED: i64 = 1 << 10;
+        const MAX_LOOKS: i64 = 1 << 20;
         let given =
             |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
-        let most = last.map_or(LARGE, |last| (last.saturating_sub(first) / step).clamp(0, LARGE));
+        let far = first.max(0).saturating_add(LARGE.saturating_mul(step)).saturating_sub(first);
+        let most = last.map_or(far, |last| last.saturating_sub(first).clamp(0, far)) / step;
         let Some(found) = self.follow(&given(first + most * step, 0), block, elected) else {
             return;
         };
         let mut covered = Covered::new(&found.strides).unwrap_or_default();
-        for i in 0..MAX_TRIED {
-            let value = first + i * step;
+        let (mut value, mut tried) = (first, 0);
+        while tried < MAX_TRIED && value <= first.saturating_add(MAX_LOOKS.saturating_mul(step)) {
             let rest = covered.distance > 0 && covered.has_all_from(value, step);
             if rest || last.is_some_and(|last| value > last) {
                 return;
             }
             if covered.distance > 0 && covered.has(value) {
+                value += step;
                 continue;
             }
             let exprs = given(value, covered.distance);
             let Some(found) = self.follow(&exprs, block, elected) else { return };
+            let i = tried;
+            if std::env::var("DBG").is_ok() && i < 20 { eprintln!("first {first} step {step} last {last:?} value {value} distance {} others {}", covered.distance, found.others); }
             covered.add(value, found.others);
+            (value, tried) = (value + step, tried + 1);
         }
         let what = "how often its loops turn depends on a symbol, and does not decide the same from some value on";
         self.pairs.fault(0, None, what, "give the symbol a value", false);

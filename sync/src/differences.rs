@@ -199,8 +199,10 @@ impl<'p, 'a> Finder<'p, 'a> {
                 }
             }
             StmtKind::Barrier(Some(t)) => reads.dims.push(p.threads[*t].offset),
-            StmtKind::Element { tensor, .. } => reads.dims.push(p.tensors[*tensor].offset),
-            StmtKind::Barrier(None) | StmtKind::Allocate(_) | StmtKind::Indices(_) => {}
+            StmtKind::Barrier(None)
+            | StmtKind::Allocate(_)
+            | StmtKind::Indices(_)
+            | StmtKind::Element { .. } => {}
         }
         reads
     }

@@ -50,6 +50,11 @@ fn has(p: &Program, dim: Dim, depth: usize) -> Has {
                 out.symbol |= inner.symbol;
                 out.turn |= inner.turn;
             }
+            // The same for a block as long as its place is.
+            Some(VarKind::Element(tensor)) if depth < 64 => {
+                out.symbol = true;
+                out.turn |= has(p, p.tensors[*tensor].offset, depth + 1).turn;
+            }
             Some(VarKind::Index(_) | VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_))
             | None => out.turn = true,
         }

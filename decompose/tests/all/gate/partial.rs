@@ -5,9 +5,8 @@
 //!
 //! Invariant: 0 is the simplest choice everywhere, and of sizes the one that the tile divides.
 
-use carbyne_atoms::{Arch, limits};
+use carbyne_atoms::Arch;
 use carbyne_decompose::gate::Subject;
-use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::Inputs;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -365,15 +364,10 @@ impl Writer<'_> {
         self.line(&format!("%from = {from}"));
         self.line(&format!("%to = {to}"));
         let mut at = "%from".to_owned();
-        let bytes = m * n * scalar.parse::<Scalar>().expect("a type").bits() / 8;
-        let mut taken = 0;
         for (i, hop) in hops.iter().enumerate() {
             // A part of a tile that need not divide it; of the caller's tensors alone.
             let (p, q) = of(&[(m, n / 2), (m / 2, n), (8, 8), (m / 2, n / 2)], *hop);
-            // All that lies in shared memory fits a block's, padding included.
-            let fits = (taken + bytes) * 9 / 8 <= limits(self.arch).max_smem_per_block;
-            let place = if hop % 2 == 0 && fits { "SH" } else { "RF" };
-            taken += if place == "SH" { bytes } else { 0 };
+            let place = if hop % 2 == 0 { "SH" } else { "RF" };
             match hop {
                 4..=6 if i == 0 => {
                     let s = self.new_name("s");
