@@ -203,11 +203,6 @@ impl<'p, 'a> Walker<'p, 'a> {
         block >= ENOUGH && !self.unsure && self.meetings.iter().any(|m| m.blocks.0 != m.blocks.1)
     }
 
-    /// How many accesses were walked.
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps
-    }
-
     fn block(&mut self, block: i64) -> Result<(), Unwalked> {
         let mut env = Env { block, loops: vec![] };
         let mask = Mask::first(self.exprs.n_threads);

@@ -18,7 +18,7 @@ use crate::samples::samples;
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, VarKind};
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
@@ -92,7 +92,6 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 /// are tried that keep the facts: what is refused for them is refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
     let owned = owned(p, kernel, atoms);
-    if std::env::var("DBG").is_ok() { eprintln!("owned {:?}", owned.iter().map(|b| p.buffers[*b].name.clone()).collect::<Vec<_>>()); }
     let mut report = check_with(p, kernel, atoms, limits, (HashMap::new(), false, &owned));
     if report.is_ordered() || is_refused(&report) {
         return report;
@@ -145,11 +144,6 @@ fn check_with(
     }
     let n_blocks = size(&p.threads[exec.blocks].concat());
     let differences = Differences::new(&exprs, &plan, kernel);
-    if std::env::var("DBG").is_ok() {
-        for (k, d) in &differences.deciding { eprintln!("deciding {k} {:?}", d.iter().map(|d| p.arena.display(*d)).collect::<Vec<_>>()); }
-        eprintln!("limited {} open {:?} globals {}", differences.limited.len(), differences.open.iter().map(|d| p.arena.display(*d)).collect::<std::collections::BTreeSet<_>>(), plan.globals.len());
-        for l in &plan.lost { eprintln!("lost {}", l.why); }
-    }
     // Where no block meets another one, and they do the same but for one number that is given all of its values, one block
     // stands for all of them.
     let of_one = || {
@@ -170,7 +164,11 @@ fn check_with(
     let lanes = elected(p, kernel);
     let lane = lanes.first().copied().unwrap_or(0);
     let mut walker = Walker::new(&exprs, &plan, &differences, lane, limits.accesses);
-    let first = (if alike { Some(vec![0]) } else { ways(&mut walker, &differences, n_blocks, cluster) }).unwrap_or_else(|| {
+    let first = match alike {
+        true => Some(vec![0]),
+        false => ways(&mut walker, &differences, n_blocks, cluster),
+    };
+    let first = first.unwrap_or_else(|| {
         let what = "what its blocks do differs, and there are more of them than are followed";
         pairs.fault(0, None, what, "check a smaller grid of the same form", false);
         vec![0]
@@ -193,7 +191,9 @@ fn check_with(
     follower.ways(&exprs, &differences, &first, lane);
     // One block meets nobody else, and has been followed.
     if n_blocks > 1 && across(walked, met, &plan, &mut follower.pairs) == Err(Unwalked::Unknown) {
-        of_values(p, kernel, atoms, limits, (n_blocks, owned), &mut follower.pairs);
+        let what = "which global memory its blocks access depends on what is not known";
+        let help = "make indices and trip counts known, or give the symbol a value";
+        follower.pairs.fault(0, None, what, help, false);
     }
     // Other lanes are tried for one of the ways.
     for lane in lanes.iter().skip(1) {
@@ -309,8 +309,6 @@ impl Follower<'_> {
             }
             let exprs = given(value, covered.distance);
             let Some(found) = self.follow(&exprs, block, elected) else { return };
-            let i = tried;
-            if std::env::var("DBG").is_ok() && i < 20 { eprintln!("first {first} step {step} last {last:?} value {value} distance {} others {}", covered.distance, found.others); }
             covered.add(value, found.others);
             (value, tried) = (value + step, tried + 1);
         }
@@ -410,65 +408,6 @@ fn across(
         pairs.across(&m, plan.globals[m.buffer].id.0);
     }
     Ok(())
-}
-
-/// The same for each value of the symbol that it depends on.
-fn of_values(
-    p: &Program,
-    kernel: SpecId,
-    atoms: &AtomTable,
-    limits: &Limits,
-    (n_blocks, owned): (i64, &BTreeSet<BufferId>),
-    pairs: &mut Pairs,
-) {
-    let mut limits = *limits;
-    for symbols in values(p) {
-        let size = p.specs[kernel].exec.and_then(|e| {
-            let of = |v| symbols.get(&v).copied();
-            p.threads[e.threads].concat().eval(&p.arena, &of).ok().map(|l| l.size())
-        });
-        let exprs = Exprs::new(p, symbols, size.unwrap_or(1) as usize, false);
-        let walked = Plan::new(&exprs, kernel, atoms, owned).is_ok_and(|plan| {
-            let differences = Differences::new(&exprs, &plan, kernel);
-            // Which lane is elected changes nothing of what its blocks touch together.
-            let mut walker = Walker::new(&exprs, &plan, &differences, 31, limits.accesses);
-            let walked = walker.touches(n_blocks);
-            limits.accesses = limits.accesses.saturating_sub(walker.steps());
-            across(walked, Met::of(walker), &plan, pairs).is_ok()
-        });
-        if !walked {
-            let what = "which global memory its blocks access depends on what is not known";
-            pairs.fault(0, None, what, "make indices and trip counts known", false);
-            return;
-        }
-    }
-    if values(p).is_empty() {
-        let what = "which global memory its blocks access depends on symbols";
-        let help = "give the symbol a value, or a few: `sym N{min=1, max=8}`";
-        pairs.fault(0, None, what, help, false);
-    }
-}
-
-/// All values of a program's symbols, where these are few; none where they are not.
-fn values(p: &Program) -> Vec<HashMap<VarId, i64>> {
-    const FEW: usize = 64;
-    let mut all = vec![HashMap::new()];
-    for (var, _) in p.vars.iter().filter(|(_, kind)| matches!(kind, VarKind::Symbol)) {
-        let info = p.arena.var_info(*var);
-        let (div, Some(hi)) = (info.div.max(1), info.hi) else { return vec![] };
-        let Some(first) = info.multiple_from(info.lo) else { return vec![] };
-        let n = hi.saturating_sub(first).div_euclid(div).saturating_add(1).max(0);
-        if n > FEW as i64 || n as usize * all.len() > FEW {
-            return vec![];
-        }
-        let with = |old: &HashMap<VarId, i64>, i: i64| {
-            let mut new = old.clone();
-            new.insert(*var, first + i * div);
-            new
-        };
-        all = all.iter().flat_map(|old| (0..n).map(move |i| with(old, i))).collect();
-    }
-    all
 }
 
 fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {

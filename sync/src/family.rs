@@ -62,6 +62,11 @@ fn has(p: &Program, dim: Dim, depth: usize) -> Has {
     out
 }
 
+/// Whether an expression differs from block to block.
+pub(crate) fn is_of_block(p: &Program, dim: Dim) -> bool {
+    has(p, dim, 0).block
+}
+
 /// Whether an expression differs from block to block, or with a symbol.
 pub(crate) fn is_open(p: &Program, dim: Dim) -> bool {
     let has = has(p, dim, 0);

@@ -11,9 +11,10 @@
 
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::expr::prove::{self, Assumptions};
-use carbyne_ir::expr::{Dim, ExprId, Node, VarId, VarInfo};
+use carbyne_ir::expr::{Dim, ExprArena, ExprId, Node, VarId, VarInfo};
 use carbyne_ir::program::{
-    BufferId, Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId, VarKind, differences,
+    BufferId, MapId, MapView, Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId,
+    VarKind, differences,
 };
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -34,6 +35,7 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
         around: p.assumptions(),
         loops: HashMap::new(),
         turns: vec![],
+        ends: vec![],
         elements: vec![],
         accesses: BTreeMap::new(),
         written: BTreeSet::new(),
@@ -81,6 +83,8 @@ struct Finder<'p> {
     /// Loop variables by what they count.
     loops: HashMap<VarId, Dim>,
     turns: Vec<VarId>,
+    /// What coordinates are below.
+    ends: Vec<Dim>,
     /// Integers of the caller's memory: variable, buffer and place.
     elements: Vec<(VarId, BufferId, Dim)>,
     accesses: BTreeMap<BufferId, Vec<Access>>,
@@ -97,9 +101,41 @@ impl<'p> Finder<'p> {
     /// Assumes that an expression is below another one.
     fn below(&mut self, a: Option<Dim>, b: Dim) {
         let arena = &self.p.arena;
-        let room = a.and_then(|a| arena.sub(arena.sub(b, a).ok()?, Dim::Const(1)).ok());
-        if let Some(room) = room {
-            self.around.push(arena, room);
+        let Some((a, room)) = a.and_then(|a| Some((a, room(arena, a, b)?))) else { return };
+        self.around.push(arena, room);
+        self.ends.push(b);
+        // None of the factors of what is above zero is zero.
+        let ids = factors(arena, b).1;
+        let natural = |id: &ExprId| arena.range(Dim::Expr(*id)).0.is_some_and(|lo| lo >= 0);
+        if ids.iter().all(natural) && is_natural(arena, a, &self.around, 0) {
+            let more = ids.iter().filter_map(|id| arena.sub(Dim::Expr(*id), Dim::Const(1)).ok());
+            more.for_each(|dim| self.around.push(arena, dim));
+        }
+    }
+
+    /// What holds of quotients by sizes: where *x* is below *s·v*, *k* times the quotient by *k·s* is below *v*.
+    fn divisions(&self, dim: Dim, holds: &mut Assumptions) {
+        let arena = &self.p.arena;
+        for (x, by) in quotients(arena, dim) {
+            let Ok(quotient) = arena.div(x, by) else { continue };
+            let (times, sizes) = factors(arena, by);
+            for end in &self.ends {
+                let (n, all) = factors(arena, *end);
+                let Some(rest) = without(&all, &sizes) else { continue };
+                let product = |n: i64, ids: &[ExprId]| {
+                    ids.iter().try_fold(Dim::Const(n), |all, id| arena.mul(all, Dim::Expr(*id)))
+                };
+                // The end itself, or that of a quotient by the number it is a multiple of.
+                let found = [1, n].into_iter().find_map(|n| {
+                    let end = product(n, &all).ok()?;
+                    let is_below = prove::less(arena, x, end, holds).is_true();
+                    is_below.then(|| product(n, &rest).ok()).flatten()
+                });
+                let counted = arena.mul(quotient, Dim::Const(times)).ok();
+                if let Some(room) = found.zip(counted).and_then(|(v, q)| room(arena, q, v)) {
+                    holds.push(arena, room);
+                }
+            }
         }
     }
 
@@ -208,6 +244,27 @@ impl<'p> Finder<'p> {
         }
     }
 
+    /// Of a box, what lies in the tensor of its map alone is accessed.
+    fn inside(
+        &self,
+        map: MapId,
+        at: &[Dim],
+        elements: &[(usize, Dim)],
+        holds: &mut Assumptions,
+    ) -> Option<()> {
+        let (arena, map) = (&self.p.arena, &self.p.maps[map]);
+        for (mode, (at, extent)) in at.iter().zip(&map.extents).enumerate() {
+            // Modes of the view are in the order of the text.
+            let own =
+                if map.first_fastest { mode } else { map.extents.len().checked_sub(mode + 1)? };
+            let element = elements.iter().find(|(i, _)| *i == own).map_or(Dim::Const(0), |e| e.1);
+            let coordinate = arena.add(self.rooted(*at, 0)?, element).ok()?;
+            holds.push(arena, coordinate);
+            holds.push(arena, room(arena, coordinate, *extent)?);
+        }
+        Some(())
+    }
+
     fn made(&self, id: SpecId, tensor: &Tensor) -> Option<Access> {
         let p = self.p;
         let spec = &p.specs[id];
@@ -228,6 +285,7 @@ impl<'p> Finder<'p> {
         let bounds: Vec<_> = tensor.bounds.iter().map(|b| b.concat()).collect();
         let bounds: Vec<_> = bounds.iter().map(|l| l.leaves()).collect();
         let layout = tensor.concat();
+        let mut coordinates = vec![];
         for (i, &(extent, stride)) in layout.leaves().iter().enumerate() {
             if extent == Dim::Const(1) {
                 continue;
@@ -237,6 +295,7 @@ impl<'p> Finder<'p> {
                 let last = arena.sub(extent, Dim::Const(1)).ok()?;
                 holds.push(arena, arena.sub(last, element).ok()?);
             }
+            coordinates.push((i, element));
             let moved = |to: Dim, by: Dim| arena.add(to, arena.mul(element, by).ok()?).ok();
             place = moved(place, stride)?;
             for (along, leaves) in along.iter_mut().zip(&bounds) {
@@ -248,9 +307,14 @@ impl<'p> Finder<'p> {
             let room = arena.sub(arena.sub(extent, *along).ok()?, Dim::Const(1)).ok()?;
             holds.push(arena, room);
         }
-        if tensor.map.is_some() {
-            return None;
+        if let Some(MapView { map, at }) = &tensor.map {
+            let (at, n) = (at.as_ref()?, self.p.maps[*map].extents.len());
+            if layout.rank() != n || layout.leaves().len() != n || at.len() != n {
+                return None;
+            }
+            self.inside(*map, at, &coordinates, &mut holds)?;
         }
+        self.divisions(place, &mut holds);
         let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
         let at_once = atom.is_none_or(|a| a.visibility == Visibility::Immediate);
         let alone = (!each).then_some(spec.exec?.threads);
@@ -307,9 +371,8 @@ impl<'a> Known<'a> {
                 break;
             }
         }
-        let has = |is: fn(&VarKind) -> bool| {
-            self.vars.iter().any(|v| self.p.vars.get(v).is_some_and(is))
-        };
+        let has =
+            |is: fn(&VarKind) -> bool| self.vars.iter().any(|v| self.p.vars.get(v).is_some_and(is));
         let block = one_block || has(|kind| matches!(kind, VarKind::Block(_)));
         let thread = match accesses[0].alone {
             None => has(|kind| matches!(kind, VarKind::Thread(_))),
@@ -393,7 +456,7 @@ impl<'a> Known<'a> {
                 let own = self.dim(&of(sum, small))?;
                 let with = self.p.arena.add(own, Dim::Const(unit)).ok()?;
                 let cx = &self.p.arena;
-                let fits = prove::nonnegative(cx, own, &access.holds).is_true()
+                let fits = is_natural(cx, own, &access.holds, 0)
                     && prove::at_most(cx, with, ratio, &access.holds).is_true();
                 fits.then_some(())?;
             }
@@ -440,7 +503,8 @@ impl<'a> Known<'a> {
         for cut in cuts.into_iter().filter(|cut| *cut > 1) {
             let parts: Vec<(Terms, Terms)> = all.iter().map(|t| cut_at(t, cut)).collect();
             let is_cut = |(t, access): (&(Terms, Terms), &Access)| self.is_below(&t.1, cut, access);
-            let moves = parts.iter().any(|p| !p.0.is_empty()) && parts.iter().any(|p| !p.1.is_empty());
+            let moves =
+                parts.iter().any(|p| !p.0.is_empty()) && parts.iter().any(|p| !p.1.is_empty());
             if moves && parts.iter().zip(self.accesses).all(is_cut) {
                 let (high, low) = parts.into_iter().unzip();
                 self.terms(high, depth + 1);
@@ -467,7 +531,7 @@ impl<'a> Known<'a> {
             return true;
         }
         let Some(dim) = self.dim(terms) else { return false };
-        prove::nonnegative(cx, dim, &access.holds).is_true()
+        is_natural(cx, dim, &access.holds, 0)
             && prove::less(cx, dim, Dim::Const(most), &access.holds).is_true()
     }
 
@@ -491,8 +555,7 @@ impl<'a> Known<'a> {
         let Some(own) = self.dim(&rest) else { return false };
         let Ok(length) = cx.sub(end, dim_of(begin)) else { return false };
         let inside = self.accesses.iter().all(|a| {
-            prove::nonnegative(cx, own, &a.holds).is_true()
-                && prove::less(cx, own, length, &a.holds).is_true()
+            is_natural(cx, own, &a.holds, 0) && prove::less(cx, own, length, &a.holds).is_true()
         });
         if inside {
             self.equal(at, depth + 1);
@@ -525,9 +588,7 @@ impl<'a> Known<'a> {
             return;
         }
         let cx = &self.p.arena;
-        let proved = |a: Dim, b: Dim| {
-            self.accesses.iter().all(|x| prove::at_most(cx, a, b, &x.holds).is_true())
-        };
+        let proved = |a: Dim, b: Dim| self.accesses.iter().all(|x| at_most(cx, a, b, &x.holds, 0));
         match cx.node(id) {
             Node::Var(v) => drop(self.vars.insert(v)),
             Node::Min(a, b) if proved(a, b) => self.equal(a, depth + 1),
@@ -554,7 +615,9 @@ impl<'a> Known<'a> {
                 }),
                 _ => self.vars.contains(&v),
             },
-            node => depth < MAX_DEPTH && node.operands().iter().all(|d| self.is_known(*d, depth + 1)),
+            node => {
+                depth < MAX_DEPTH && node.operands().iter().all(|d| self.is_known(*d, depth + 1))
+            }
         }
     }
 
@@ -598,8 +661,7 @@ impl<'a> Known<'a> {
             let x = Dim::Expr(*x);
             for by in all {
                 let whole = self.accesses.iter().all(|a| {
-                    prove::nonnegative(cx, x, &a.holds).is_true()
-                        && prove::less(cx, x, *by, &a.holds).is_true()
+                    is_natural(cx, x, &a.holds, 0) && prove::less(cx, x, *by, &a.holds).is_true()
                 });
                 if whole {
                     found.push(x);
@@ -684,4 +746,147 @@ fn gcd(a: i64, b: i64) -> i64 {
         (a, b) = (b, a % b);
     }
     i64::try_from(a).unwrap_or(1)
+}
+
+/// `b - a - 1`, which is at least zero where the first is below the second.
+fn room(arena: &ExprArena, a: Dim, b: Dim) -> Option<Dim> {
+    arena.sub(arena.sub(b, a).ok()?, Dim::Const(1)).ok()
+}
+
+/// Whether an expression is at least zero: as its parts are, or by the prover.
+fn is_natural(arena: &ExprArena, dim: Dim, holds: &Assumptions, depth: usize) -> bool {
+    if depth > MAX_DEPTH || arena.range(dim).0.is_some_and(|lo| lo >= 0) {
+        return depth <= MAX_DEPTH;
+    }
+    let is = |dim: Dim| is_natural(arena, dim, holds, depth + 1);
+    let by_parts = match dim {
+        Dim::Const(n) => n >= 0,
+        Dim::Expr(id) => match arena.node(id) {
+            Node::Var(_) => false,
+            Node::Linear { terms, constant } => {
+                constant >= 0 && terms.iter().all(|(term, by)| *by > 0 && is(Dim::Expr(*term)))
+            }
+            Node::Mul(a, b) | Node::Min(a, b) => is(a) && is(b),
+            Node::Div(a, _) | Node::CeilDiv(a, _) => is(a),
+            Node::Mod(..) => true,
+            Node::Max(a, b) => is(a) || is(b),
+        },
+    };
+    by_parts || prove::nonnegative(arena, dim, holds).is_true()
+}
+
+/// What is divided within an expression by what is no constant, and by what.
+fn quotients(arena: &ExprArena, dim: Dim) -> Vec<(Dim, Dim)> {
+    let (mut found, mut seen, mut todo) = (vec![], HashSet::new(), vec![dim]);
+    while let Some(dim) = todo.pop() {
+        let Dim::Expr(id) = dim else { continue };
+        if !seen.insert(id) {
+            continue;
+        }
+        let node = arena.node(id);
+        if let Node::Div(x, by @ Dim::Expr(_)) | Node::Mod(x, by @ Dim::Expr(_)) = node
+            && !found.contains(&(x, by))
+        {
+            found.push((x, by));
+        }
+        todo.extend(node.operands());
+    }
+    found
+}
+
+/// A product as a number and its other factors.
+fn factors(arena: &ExprArena, dim: Dim) -> (i64, Vec<ExprId>) {
+    let (mut times, mut ids, mut todo) = (1i64, vec![], vec![dim]);
+    while let Some(dim) = todo.pop() {
+        let id = match dim {
+            Dim::Const(n) => {
+                times = times.saturating_mul(n);
+                continue;
+            }
+            Dim::Expr(id) => id,
+        };
+        match arena.node(id) {
+            Node::Mul(a, b) => todo.extend([a, b]),
+            Node::Linear { terms, constant: 0 } if terms.len() == 1 => {
+                times = times.saturating_mul(terms[0].1);
+                todo.push(Dim::Expr(terms[0].0));
+            }
+            _ => ids.push(id),
+        }
+    }
+    ids.sort_unstable();
+    (times, ids)
+}
+
+/// Whether an expression is at most another one. A quotient is below a number where what is divided is below the product; of the
+/// smaller or larger of two that something is divided by each is looked at.
+fn at_most(arena: &ExprArena, a: Dim, b: Dim, holds: &Assumptions, splits: usize) -> bool {
+    const MAX_SPLITS: usize = 3;
+    if prove::at_most(arena, a, b, holds).is_true() {
+        return true;
+    }
+    if let Dim::Expr(id) = b
+        && let Node::Min(x, y) = arena.node(id)
+    {
+        return [x, y].into_iter().all(|b| at_most(arena, a, b, holds, splits + 1));
+    }
+    let chosen = quotients(arena, a).into_iter().find_map(|(_, by)| match by {
+        Dim::Expr(id) => match arena.node(id) {
+            Node::Min(x, y) => Some((id, [(x, y, x), (y, x, y)])),
+            Node::Max(x, y) => Some((id, [(y, x, x), (x, y, y)])),
+            _ => None,
+        },
+        Dim::Const(_) => None,
+    });
+    if let Some((id, cases)) = chosen.filter(|_| splits < MAX_SPLITS) {
+        let sure = cases.iter().find(|c| at_most(arena, c.0, c.1, holds, splits + 1)).copied();
+        return cases.into_iter().filter(|case| sure.is_none_or(|c| c == *case)).all(|case| {
+            let (small, large, value) = case;
+            let (Ok(more), Some(a)) = (arena.sub(large, small), put(arena, a, id, value, 0)) else {
+                return false;
+            };
+            let mut holds = holds.clone();
+            holds.push(arena, more);
+            at_most(arena, a, b, &holds, splits + 1)
+        });
+    }
+    let Dim::Expr(id) = a else { return false };
+    let Node::Div(x, by) = arena.node(id) else { return false };
+    let Ok(end) = arena.add(b, Dim::Const(1)).and_then(|n| arena.mul(n, by)) else { return false };
+    let below = |x: Dim, end: Dim| prove::less(arena, x, end, holds).is_true();
+    // A remainder is what is divided less a multiple.
+    let of_whole = || match x {
+        Dim::Expr(id) => match arena.node(id) {
+            Node::Mod(whole, by) => {
+                let less = arena.div(whole, by).and_then(|q| arena.mul(q, by)).ok()?;
+                Some(below(whole, arena.add(end, less).ok()?))
+            }
+            _ => None,
+        },
+        Dim::Const(_) => None,
+    };
+    below(x, end) || of_whole() == Some(true)
+}
+
+/// An expression with another one in the place of one within it.
+fn put(arena: &ExprArena, dim: Dim, id: ExprId, value: Dim, depth: usize) -> Option<Dim> {
+    let Dim::Expr(own) = dim else { return Some(dim) };
+    if own == id {
+        return Some(value);
+    }
+    let put = |d: Dim| (depth < MAX_DEPTH).then(|| put(arena, d, id, value, depth + 1)).flatten();
+    match arena.node(own) {
+        Node::Var(_) => Some(dim),
+        Node::Linear { terms, constant } => {
+            terms.iter().try_fold(Dim::Const(constant), |sum, (term, by)| {
+                arena.add(sum, arena.mul(put(Dim::Expr(*term))?, Dim::Const(*by)).ok()?).ok()
+            })
+        }
+        Node::Mul(a, b) => arena.mul(put(a)?, put(b)?).ok(),
+        Node::Div(a, b) => arena.div(put(a)?, put(b)?).ok(),
+        Node::Mod(a, b) => arena.rem(put(a)?, put(b)?).ok(),
+        Node::CeilDiv(a, b) => arena.ceil_div(put(a)?, put(b)?).ok(),
+        Node::Min(a, b) => arena.min(put(a)?, put(b)?).ok(),
+        Node::Max(a, b) => arena.max(put(a)?, put(b)?).ok(),
+    }
 }

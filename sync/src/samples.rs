@@ -11,7 +11,8 @@ const MAX_LOOKS: usize = 1 << 10;
 const MAX_TILE: i64 = 1 << 10;
 
 /// Values of all symbols that keep the facts: such that there are several tiles along each mode, the last one a part of one
-/// where that may be; and small ones. None where there are no symbols, or no values were found.
+/// where that may be; small ones; and such that a block that takes every so many-th tile takes a second one. None where there
+/// are no symbols, or no values were found.
 pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     if p.symbols.is_empty() {
         let of_data = |s: &Stmt| matches!(s.kind, StmtKind::Element { .. });
@@ -26,13 +27,14 @@ pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     // What is divided into tiles first: other symbols follow from these values.
     let mut order = p.symbols.clone();
     order.sort_by_key(|symbol| !tiles.contains_key(symbol));
+    let again = again(p, kernel, &turns);
     let mut found = vec![];
-    for tiled in [true, false] {
+    for (tiled, turns) in [(true, &turns), (false, &turns), (true, &again)] {
         let mut search = Search {
             p,
             tiles: &tiles,
             batches: &batches,
-            turns: &turns,
+            turns,
             tiled,
             looks: 0,
             values: HashMap::new(),
@@ -134,6 +136,25 @@ fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     let bounds = ends.flat_map(|end| p.vars_in(end));
     let symbols = bounds.filter(|v| p.symbols.contains(v) && !grid.contains(v));
     symbols.map(|v| (v, deepest + 1)).collect()
+}
+
+/// Of symbols that bound loops which begin at the block's number, so many turns that each block has two, beside other turns.
+fn again(p: &Program, kernel: SpecId, turns: &BTreeMap<VarId, i64>) -> BTreeMap<VarId, i64> {
+    let mut all = turns.clone();
+    for stmt in p.walk_body(kernel).stmts() {
+        let StmtKind::For { start, end, step, .. } = &stmt.kind else { continue };
+        if *step < 2 || !crate::family::is_of_block(p, *start) {
+            continue;
+        }
+        let symbols: Vec<VarId> =
+            p.vars_in(*end).into_iter().filter(|v| p.symbols.contains(v)).collect();
+        // So many along each of them are together enough.
+        let enough = (1..=2 * step + 1)
+            .find(|n| n.checked_pow(symbols.len() as u32).is_none_or(|all| all > 2 * step));
+        let wanted = symbols.into_iter().zip(enough.into_iter().cycle());
+        all.extend(wanted);
+    }
+    all
 }
 
 /// Symbols that are whole extents of the grid.

@@ -310,8 +310,9 @@ impl<'a> Means<'a> {
             0..=2 => (format!("relu({x})"), (0.0, hi.max(0.0))),
             3 => (format!("-{x}"), (-hi, -lo)),
             4 => (format!("abs({x})"), (0.0, most)),
-            5..=8 if most <= 8.0 => (format!("exp({x})"), (libm::exp(lo), libm::exp(hi))),
-            9 if most <= 8.0 => (format!("exp2({x})"), (libm::exp2(lo), libm::exp2(hi))),
+            // The simulator draws inputs of an exponential up to eight times as large.
+            5..=8 if most <= 8.0 => (format!("exp({x})"), (0.0, libm::exp(8.0 * hi.max(1.0)))),
+            9 if most <= 8.0 => (format!("exp2({x})"), (0.0, libm::exp2(8.0 * hi.max(1.0)))),
             10..=11 => (format!("log({inside})"), (libm::log(least), libm::log(root))),
             12..=13 => (format!("sqrt({inside})"), (least.sqrt(), root.sqrt())),
             14..=15 => (format!("rsqrt({inside})"), (root.sqrt().recip(), least.sqrt().recip())),
@@ -461,6 +462,7 @@ impl<'a> Means<'a> {
         let n = self.extents[axis];
         let x = value.text.clone();
         match op {
+            0 if magnitude(value.range) > 8.0 => {}
             0 => {
                 let top = self.reduced(2, axis, &value);
                 let like = Value { range: (0.0, 1.0), ..value };
