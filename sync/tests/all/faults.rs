@@ -281,7 +281,7 @@ fn a_wait_that_comes_behind_the_phase_after_its_own() {
             "    mbarrier.arrive(%full[0])\n".repeat(arrivals)
         );
         let init = "mbarrier.init(%full, 1)\n    mbarrier.init(%empty, 32)";
-        kernel(init, &first, &format!("mbarrier.wait(%full[0], 0) // here"))
+        kernel(init, &first, "mbarrier.wait(%full[0], 0) // here")
     };
     let faults = |arrivals| {
         let reports = reports(&right(&text(arrivals)), Arch::Sm90a);
