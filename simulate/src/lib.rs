@@ -120,7 +120,9 @@
 //! element, one writing, are a race. Kernels run in text order and see what earlier ones wrote.
 //!
 //! Registers, shared memory and tensors that a program only writes begin undefined; reading what nobody
-//! wrote is `S0503`. `Allocate` makes registers undefined again. An access outside its buffer is `S0504`.
+//! wrote is `S0503`. `Allocate` makes registers undefined again, and shared memory in each turn of the loops around it: what
+//! another turn wrote, or what was written as another tensor that lies in the same bytes (`reuses=`, `at=`), is `S0503`, too.
+//! An access outside its buffer is `S0504`.
 //!
 //! # What is compared
 //! When the body of a spec that has a meaning begins, the meaning is evaluated for each group, from

@@ -43,6 +43,8 @@ pub(crate) const MANY_GRIDS: &str =
 
 /// Blocks of a grid that are told apart.
 const MAX_BLOCKS: i64 = 1 << 23;
+/// Waits that may come late for each of which threads are followed once more.
+const MAX_HELD: usize = 4;
 
 /// Whether a kernel says who accesses what: no layout is open, and whatever several threads execute together names its
 /// atom. What does not is to be decomposed, and its synchronization is not planned yet.
@@ -318,15 +320,32 @@ impl Follower<'_> {
 
     /// Follows one way; none where that does not come to its end.
     fn follow(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Followed> {
+        let (followed, late) = self.follow_once(exprs, block, elected, None);
+        // Whether a wait that may come late may come too late shows where it comes as late as it can.
+        for wait in late.into_iter().take(if followed.is_some() { MAX_HELD } else { 0 }) {
+            self.follow_once(exprs, block, elected, Some(wait));
+        }
+        followed
+    }
+
+    /// The same, with the waits that may come late; threads come to `held` as late as they can.
+    fn follow_once(
+        &mut self,
+        exprs: &Exprs<'_>,
+        block: i64,
+        elected: usize,
+        held: Option<u32>,
+    ) -> (Option<Followed>, BTreeSet<u32>) {
         let pairs = std::mem::take(&mut self.pairs);
         let n = self.cluster as usize;
-        let start = Start { blocks: n, first: block, elected, max_steps: self.left };
+        let start = Start { blocks: n, first: block, elected, max_steps: self.left, held };
         let mut machine = Machine::new(exprs, self.plan, self.atoms, start, pairs);
         machine.rounds.every_turn = self.every_turn;
         let ended = machine.run(self.kernel);
         self.left = self.left.saturating_sub(machine.steps());
         self.pairs = std::mem::take(&mut machine.pairs);
-        match ended {
+        let late = std::mem::take(&mut machine.late);
+        let followed = match ended {
             Ok(()) => Some(Followed {
                 strides: std::mem::take(&mut machine.rounds.strides),
                 others: machine.watch.family.unwrap_or(0),
@@ -337,7 +356,8 @@ impl Follower<'_> {
                 None
             }
             Err(Stop::Fault) => None,
-        }
+        };
+        (followed, late)
     }
 }
 

@@ -126,6 +126,23 @@ pub(super) fn failed<T>(
         .label(by)
         .help("write `wgmma.fence` before the MatMul, after what reads or writes its registers"),
         Failure::Mbarrier => over_mbarrier(kernel, site, &element, by, access),
+        Failure::Other(wrote) | Failure::Earlier(wrote) => {
+            let from = kernel.sites[*wrote as usize];
+            let (why, help) = match failure {
+                Failure::Other(_) => (
+                    "what lies there was written to another tensor",
+                    "read it before the other is written, or let them share no memory: leave out `reuses=`",
+                ),
+                _ => (
+                    "nobody wrote it since this turn of the loop allocated it",
+                    "write it in every turn before it is read, or allocate it before the loop",
+                ),
+            };
+            Diagnostic::new(Code::Uninitialized, site.span, format!("{element} is read, and {why}"))
+                .label(by)
+                .related(from.span, format!("written here, {}", crate::plan::line_text(&from)))
+                .help(help)
+        }
         Failure::Overlap(other) => Diagnostic::new(
             Code::Overlap,
             site.span,

@@ -134,6 +134,20 @@ impl<'k> Runner<'k> {
         })
     }
 
+    /// Lets shared memory know in which turns of loops these threads are.
+    fn enter_turns(&mut self, set: &ConvergedSet<'k>) {
+        if !self.kernel.shared.begins_again() {
+            return;
+        }
+        let trip = |f: &Frame<'k>| match f.kind {
+            Kind::Loop { trip, .. } => Some(trip),
+            _ => None,
+        };
+        for block in &mut self.blocks {
+            block.shared.enter(set.frames.iter().filter_map(trip));
+        }
+    }
+
     fn step(&mut self, set: &mut ConvergedSet<'k>) -> Checked<Step> {
         let Some(frame) = set.top() else { return Ok(Step::Ended) };
         let mask = frame.mask;
@@ -155,6 +169,7 @@ impl<'k> Runner<'k> {
                         set.status = Status::Meeting;
                         return Ok(Step::Waits);
                     }
+                    self.enter_turns(set);
                     self.leaf(*i, &partition, &active, &mask)?;
                     self.note_iteration(set);
                 }

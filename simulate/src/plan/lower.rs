@@ -130,6 +130,7 @@ pub(crate) fn lower<'p>(
         arena: Arena::place(program, &smem::buffers(program, id), atoms).unwrap_or_default(),
         views: HashMap::new(),
         spread: HashMap::new(),
+        loops: 0,
         thread_tensors: HashMap::new(),
         casts: program.casts(id),
     };
@@ -187,6 +188,8 @@ pub(super) struct Lowering<'p, 'a> {
     pub(super) views: HashMap<TensorId, usize>,
     /// Views whose modes of extent 1 stand for more, by what they stand for.
     pub(super) spread: HashMap<(TensorId, Vec<i64>), usize>,
+    /// How many loops the statement stands in.
+    pub(super) loops: usize,
     thread_tensors: HashMap<ThreadsId, usize>,
     /// What casts are to the meaning.
     casts: BTreeMap<SpecId, CastRole>,
@@ -258,7 +261,9 @@ impl Lowering<'_, '_> {
                     }
                     _ => u64::MAX,
                 };
+                self.loops += 1;
                 let body = self.block(body, depth + 1)?;
+                self.loops -= 1;
                 let blocking = self.kernel.may_wait(&body);
                 Node::For { slot, start: first, end: last, step, trips, site, blocking, body }
             }

@@ -153,6 +153,21 @@ pub(crate) struct SharedPlan {
     pub buffers: Vec<SharedBuffer>,
 }
 
+impl SharedPlan {
+    /// Whether some buffer is allocated again in each turn of a loop.
+    pub(crate) fn begins_again(&self) -> bool {
+        self.buffers.iter().any(|b| b.loops > 0)
+    }
+
+    /// Whether a byte may be written as one thing and read as another: of two buffers, or of one that begins again.
+    pub(crate) fn has_owners(&self) -> bool {
+        let mut ranges: Vec<(usize, usize)> =
+            self.buffers.iter().map(SharedBuffer::range).collect();
+        ranges.sort_unstable();
+        self.begins_again() || ranges.windows(2).any(|two| two[1].0 < two[0].1)
+    }
+}
+
 /// A buffer in shared memory.
 pub(crate) struct SharedBuffer {
     /// Byte address.
@@ -165,10 +180,22 @@ pub(crate) struct SharedBuffer {
     pub bits: u32,
     /// Whether they are mbarriers.
     pub mbarriers: bool,
+    /// Its place in the order of allocation.
+    pub number: usize,
+    /// How many loops its allocation stands in.
+    pub loops: usize,
     /// On byte addresses relative to the buffer.
     pub swizzle: Option<Swizzle>,
     /// Its elements' names.
     pub names: Names,
+}
+
+impl SharedBuffer {
+    /// Its first byte, and one past its last.
+    fn range(&self) -> (usize, usize) {
+        let bits = usize::try_from(self.len).unwrap_or(0).saturating_mul(self.bits as usize);
+        (self.at, self.at.saturating_add(bits.div_ceil(8)))
+    }
 }
 
 /// A buffer in registers.

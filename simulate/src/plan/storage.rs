@@ -308,7 +308,10 @@ impl Lowering<'_, '_> {
         let (bits, swizzle) = (bits as u32, buffer.swizzle);
         let scalar = buffer.scalar;
         let mbarriers = scalar == carbyne_ir::scalar::Scalar::Mbarrier;
-        shared.buffers.push(SharedBuffer { at, len, scalar, bits, mbarriers, swizzle, names });
+        let (number, loops) = (shared.buffers.len(), self.loops);
+        let buffer =
+            SharedBuffer { at, len, scalar, bits, mbarriers, number, loops, swizzle, names };
+        shared.buffers.push(buffer);
         Ok(Space::Shared(shared.buffers.len() - 1))
     }
 }

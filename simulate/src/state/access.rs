@@ -32,6 +32,10 @@ pub(crate) enum Failure {
     Unfenced,
     /// Data where a live mbarrier is.
     Mbarrier,
+    /// It was written last, by the statement, as an element of another tensor that lies there.
+    Other(u32),
+    /// It was written last, by the statement, in another turn of the loops in which its tensor is allocated.
+    Earlier(u32),
 }
 
 impl From<RegisterFault> for Failure {
@@ -56,6 +60,8 @@ impl From<Denied> for Failure {
             Denied::Overlap(thread) => Failure::Overlap(thread),
             Denied::Busy(site) => Failure::Busy(site),
             Denied::Mbarrier => Failure::Mbarrier,
+            Denied::Other(site) => Failure::Other(site),
+            Denied::Earlier(site) => Failure::Earlier(site),
         }
     }
 }

@@ -39,6 +39,10 @@ pub(crate) struct Shared {
     shadows: Shadows,
     /// What was written last at each granule; empty where there are no shadows.
     kinds: Vec<Kind>,
+    /// As what each granule was written last; empty where no buffers share bytes and none begins again.
+    owners: Vec<Owner>,
+    /// By how many loops there are around an allocation, in which of their turns the threads are.
+    turns: Vec<u32>,
 }
 
 /// Of what a granule is a part, as it was written last.
@@ -50,6 +54,13 @@ enum Kind {
     First(Scalar),
     /// A later one of the same scalar.
     Rest,
+}
+
+/// A buffer, by its number, in a turn of the loops around its allocation.
+#[derive(Copy, Clone, PartialEq, Eq)]
+struct Owner {
+    buffer: u32,
+    turn: u32,
 }
 
 /// An element under way.
@@ -85,6 +96,10 @@ pub(crate) enum Denied {
     Busy(u32),
     /// A live mbarrier is there, and the access is one of data.
     Mbarrier,
+    /// What is there was written by this statement as an element of another buffer.
+    Other(u32),
+    /// The same, of the same buffer in another turn of the loops around its allocation.
+    Earlier(u32),
 }
 
 impl Shared {
@@ -101,7 +116,56 @@ impl Shared {
             repeated: BTreeSet::new(),
             shadows: Shadows::new(plan.size.div_ceil(granule), shadows),
             kinds: vec![Kind::Other; if shadows { plan.size.div_ceil(granule) } else { 0 }],
+            owners: vec![
+                Owner { buffer: 0, turn: 0 };
+                if plan.has_owners() { plan.size.div_ceil(granule) } else { 0 }
+            ],
+            turns: vec![],
         }
+    }
+
+    /// The threads that go on are in these turns of loops, the outermost first.
+    pub(crate) fn enter(&mut self, trips: impl Iterator<Item = u64>) {
+        /// Odd, so that turns of the innermost loop all differ.
+        const FACTOR: u32 = 0x9e37_79b1;
+        self.turns.clear();
+        let turn = |all: &mut u32, trip: u64| {
+            *all = all.wrapping_mul(FACTOR).wrapping_add(trip as u32);
+            Some(*all)
+        };
+        self.turns.extend(trips.scan(0, turn));
+    }
+
+    /// A buffer as it is now.
+    fn owner(&self, buffer: &SharedBuffer) -> Owner {
+        let turn = buffer.loops.checked_sub(1).and_then(|i| self.turns.get(i));
+        Owner { buffer: buffer.number as u32, turn: turn.copied().unwrap_or(0) }
+    }
+
+    /// Notes as what an element is written.
+    #[inline]
+    fn own(&mut self, buffer: &SharedBuffer, byte: usize) {
+        if !self.owners.is_empty() {
+            let (owner, span) = (self.owner(buffer), self.span(buffer, byte));
+            self.owners[span].fill(owner);
+        }
+    }
+
+    /// Whether an element that somebody wrote was written as what it is read as.
+    #[inline]
+    fn is_own(&self, buffer: &SharedBuffer, byte: usize) -> Result<(), Denied> {
+        if self.owners.is_empty() || buffer.mbarriers {
+            return Ok(());
+        }
+        let owner = self.owner(buffer);
+        let Some(granule) = self.span(buffer, byte).find(|g| self.owners[*g] != owner) else {
+            return Ok(());
+        };
+        let site = self.shadow.last_write(granule).map_or(0, |w| w.site);
+        Err(match self.owners[granule].buffer == owner.buffer {
+            true => Denied::Earlier(site),
+            false => Denied::Other(site),
+        })
     }
 
     /// The granules of an element at a byte.
@@ -224,6 +288,7 @@ impl Shared {
                 State::Mbarrier => return Err(Denied::Mbarrier),
             }
         }
+        self.is_own(buffer, byte)?;
         Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
     }
 
@@ -275,6 +340,7 @@ impl Shared {
         }
         if later {
             states.fill(State::Pending);
+            self.own(buffer, byte);
             self.coming[byte..byte + n].copy_from_slice(&self.bytes[byte..byte + n]);
             Self::store(&mut self.coming, byte, bit, buffer.bits, value.bits);
             // Nobody reads it before it is there.
@@ -282,6 +348,7 @@ impl Shared {
             return Ok(Some(Pending { byte: byte as u32, bytes: n as u8, site: who.site }));
         }
         states.fill(if buffer.mbarriers { State::Mbarrier } else { State::Defined });
+        self.own(buffer, byte);
         Self::store(&mut self.bytes, byte, bit, buffer.bits, value.bits);
         self.keep(buffer, byte, value.shadow);
         Ok(None)
@@ -314,6 +381,7 @@ impl Shared {
                 State::Mbarrier => return Err(Denied::Mbarrier),
             }
         }
+        self.is_own(buffer, byte)?;
         let old = Self::load(&self.bytes, byte, bit, buffer.bits);
         let value = combine(self.value(buffer, byte, old));
         Self::store(&mut self.bytes, byte, bit, buffer.bits, value.bits);
@@ -366,6 +434,8 @@ mod tests {
             scalar,
             bits: scalar.bits() as u32,
             mbarriers: false,
+            number: 0,
+            loops: 0,
             swizzle: None,
             names: Names::numbered("s"),
         };

@@ -720,3 +720,170 @@ Spec @k <<<#grid, #cta>>> (%A, %L) -> (%L, %M, %B) {{
     right(&text("M"));
     wrong(&text("L"), Code::MissingFence, "%L[0]");
 }
+
+/// A kernel of two warps with shared tensors of 64 elements, and these statements.
+fn in_shared(stmts: &str) -> String {
+    format!(
+        "carbyne 2
+%A:[64].f32.GL
+%B:[64].f32.GL
+Spec @k <<<#grid:[1], #cta:[@t < 64]>>> (%A) -> (%B) {{
+  #one:[].thread = #cta.scalar()
+  Allocate %x:[1].f32.RF
+  Move <<<#one>>> (%A[@t]) -> (%x[0])
+{stmts}
+  Move <<<#one>>> (%x[0]) -> (%B[@t])
+}}
+"
+    )
+}
+
+#[test]
+fn what_lies_where_another_tensor_was_written_is_undefined() {
+    const GIVE: &str = "  Move <<<#one>>> (%x[0]) -> (%s[@t])
+  barrier
+";
+    const TAKE: &str = "  Move <<<#one>>> (%s[63 - @t]) -> (%x[0])
+";
+    const OTHER: &str = "  barrier
+  Move <<<#one>>> (%x[0]) -> (%r[@t])
+  barrier
+  Move <<<#one>>> (%r[63 - @t]) -> (%x[0])
+";
+    let text = |extent: u32, stmts: &[&str]| {
+        let allocate = format!(
+            "  Allocate %s:[64].f32.SH
+  Allocate %r:[{extent}].f32.SH{{reuses=%s}}
+"
+        );
+        in_shared(&(allocate + &stmts.concat()))
+    };
+    const WHAT: &str = "what lies there was written to another tensor";
+    right(&text(64, &[GIVE, TAKE, OTHER]));
+    let e = wrong(&text(64, &[GIVE, TAKE, OTHER, TAKE]), Code::Uninitialized, WHAT);
+    assert!(e.message.starts_with("%s["), "{e}");
+    right(&text(64, &[GIVE, TAKE, OTHER, "  barrier\n", GIVE, TAKE]));
+    // The other name for what lies there is no way to read it.
+    let first = TAKE.replace("%s", "%r");
+    let e = wrong(&text(64, &[GIVE, &first]), Code::Uninitialized, WHAT);
+    assert!(e.message.starts_with("%r["), "{e}");
+    // A part that the other does not reach is what it was.
+    let part = |from: u32| {
+        let write = "  if (@t < 8) {\n    Move <<<#one>>> (%x[0]) -> (%r[@t])\n  }\n  barrier\n";
+        let read = format!("  if (@t >= {from}) {{\n  {TAKE}  }}\n").replace("63 - @t", "@t");
+        text(8, &[GIVE, TAKE, "  barrier\n", write, &read])
+    };
+    right(&part(8));
+    wrong(&part(7), Code::Uninitialized, WHAT);
+    // By asynchronous copies, too, and across turns of a loop.
+    let copied = "  Move <<<#one>>> (%A[@t]) -> (%r[@t]) atom=cp.async.ca.b32
+  async.commit
+  async.wait(0)
+  barrier
+  Move <<<#one>>> (%r[63 - @t]) -> (%x[0])
+";
+    let turns = |stmts: &[&str]| {
+        let body = stmts.concat();
+        text(64, &[GIVE, TAKE, "  for (i = 0; i < 2; i += 1) {\n  barrier\n", &body, "  }\n"])
+    };
+    right(&turns(&[copied, "  barrier\n", GIVE, TAKE]));
+    wrong(&turns(&[TAKE, "  barrier\n", copied]), Code::Uninitialized, WHAT);
+    wrong(&turns(&[copied, TAKE]), Code::Uninitialized, WHAT);
+}
+
+#[test]
+fn shared_memory_begins_undefined_in_each_turn_that_allocates_it() {
+    const WHAT: &str = "nobody wrote it since this turn of the loop allocated it";
+    let text = |before: &str, in_loop: &str, when: &str| {
+        in_shared(&format!(
+            "  {before}
+  for (i = 0; i < 3; i += 1) {{
+    {in_loop}
+    if ({when}) {{
+      Move <<<#one>>> (%x[0]) -> (%s[@t])
+    }}
+    barrier
+    Move <<<#one>>> (%s[63 - @t]) -> (%x[0])
+    barrier
+  }}"
+        ))
+    };
+    const ALLOCATE: &str = "Allocate %s:[64].f32.SH";
+    right(&text("", ALLOCATE, "i >= 0"));
+    right(&text(ALLOCATE, "", "i == 0"));
+    let e = wrong(&text("", ALLOCATE, "i == 0"), Code::Uninitialized, WHAT);
+    assert!(e.related.iter().any(|r| r.1.contains("written here")), "{e:?}");
+    wrong(&text("", ALLOCATE, "i % 2 == 0"), Code::Uninitialized, WHAT);
+    // Some threads alone write; others are ahead where they need not wait.
+    wrong(&text("", ALLOCATE, "i < 2 - @t / 63"), Code::Uninitialized, WHAT);
+    let nested = |outer: &str, inner: &str, when: &str| {
+        in_shared(&format!(
+            "  for (i = 0; i < 2; i += 1) {{
+    {outer}
+    for (j = 0; j < 2; j += 1) {{
+      {inner}
+      if ({when}) {{
+        Move <<<#one>>> (%x[0]) -> (%s[@t])
+      }}
+      barrier
+      Move <<<#one>>> (%s[63 - @t]) -> (%x[0])
+      barrier
+    }}
+  }}"
+        ))
+    };
+    right(&nested(ALLOCATE, "", "j == 0"));
+    right(&nested("", ALLOCATE, "j >= 0"));
+    wrong(&nested(ALLOCATE, "", "i == 0"), Code::Uninitialized, WHAT);
+    wrong(&nested("", ALLOCATE, "j == 0"), Code::Uninitialized, WHAT);
+    wrong(&nested("", ALLOCATE, "i == 0"), Code::Uninitialized, WHAT);
+    // A copy that a turn issues is not there for the next one.
+    let ahead = |before: &str, in_loop: &str| {
+        in_shared(&format!(
+            "  {before}
+  for (i = 0; i < 3; i += 1) {{
+    {in_loop}
+    if (i > 0) {{
+      async.wait(0)
+      barrier
+      Move <<<#one>>> (%s[63 - @t]) -> (%x[0])
+      barrier
+    }}
+    Move <<<#one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32
+    async.commit
+  }}
+  async.wait(0)"
+        ))
+    };
+    right(&ahead(ALLOCATE, ""));
+    wrong(&ahead("", ALLOCATE), Code::Uninitialized, WHAT);
+}
+
+#[test]
+fn threads_that_are_a_turn_ahead_leave_the_others_theirs() {
+    // The tensor of a turn is written behind a barrier at its begin, so that slow threads may still read that of the last.
+    right(&in_shared(
+        "  for (i = 0; i < 4; i += 1) {
+    Allocate %s:[64].f32.SH
+    barrier
+    Move <<<#one>>> (%x[0]) -> (%s[@t])
+    barrier
+    Move <<<#one>>> (%s[63 - @t]) -> (%x[0])
+  }",
+    ));
+    // Two warps hand a stage over, each with its own loop around.
+    right(&in_shared(
+        "  #w:[2].[32].thread = #cta.tile([32])
+  for (i = 0; i < 2; i += 1) {
+    Allocate %s:[32].f32.SH
+    Spec <<<#w[0]>>> (%x) -> (%s) {
+      Move <<<#w[0].scalar()>>> (%x[0]) -> (%s[@t % 32])
+    }
+    barrier
+    Spec <<<#w[1]>>> (%s) -> (%x) {
+      Move <<<#w[1].scalar()>>> (%s[31 - @t % 32]) -> (%x[0])
+    }
+    barrier
+  }",
+    ));
+}

@@ -314,8 +314,20 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<()> {
         self.spend(regions.len() as u64)?;
         let Some(cells) = self.cells.get_mut(rank) else { return Ok(()) };
+        let is_mbarrier = |b: u32| self.p.buffers[BufferId(b)].scalar == Scalar::Mbarrier;
         for region in regions {
             if let Some(cell) = cells.get_mut(*region as usize) {
+                // What an mbarrier lies in is written by its init, and by nothing else from then on.
+                if let Some(Record { buffer, site, .. }) = cell.write
+                    && buffer != record.buffer
+                    && is_mbarrier(buffer)
+                {
+                    let (what, help) = (
+                        "data is accessed where an mbarrier is live: nothing ends one that has been initialized",
+                        "give one of them memory of its own: leave out `reuses=`",
+                    );
+                    return self.stop(record.site, Some(site), what, help);
+                }
                 access(&self.clocks, &mut self.pairs, cell, does, who, record, &self.at);
             }
         }

@@ -195,6 +195,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
             }
             Settled::Late(wait) => {
+                self.late.insert(wait);
                 self.fault(wait, Some(site), "the phase that is waited for may be over, and the next one too, before the thread comes to wait", "let those who complete the next phase come after this wait, or correct the parity", false);
             }
         }

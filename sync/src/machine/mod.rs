@@ -33,9 +33,10 @@ use crate::threads::{Groups, Mask};
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::{CmpOp, SyncOp};
 use carbyne_ir::expr::{Dim, VarId};
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId};
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId};
+use carbyne_ir::scalar::Scalar;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// Why a kernel is not followed to its end.
@@ -69,6 +70,8 @@ pub(crate) struct Start {
     /// The lane of every warp that is elected.
     pub(crate) elected: usize,
     pub(crate) max_steps: u64,
+    /// A statement to which threads come as late as they can.
+    pub(crate) held: Option<u32>,
 }
 
 /// The threads of a cluster on their way.
@@ -116,6 +119,9 @@ pub(crate) struct Machine<'p, 'a> {
     silent: FxHashMap<usize, bool>,
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
+    held: Option<u32>,
+    /// Waits that may come too late for their phase.
+    pub(crate) late: BTreeSet<u32>,
 }
 
 /// Granules of a tensor in global memory that one block may touch.
@@ -138,7 +144,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         mut pairs: Pairs,
     ) -> Self {
         pairs.restart();
-        let Start { blocks: n_blocks, first: first_block, elected, max_steps } = start;
+        let Start { blocks: n_blocks, first: first_block, elected, max_steps, held } = start;
         let n_threads = exprs.n_threads;
         let mut clocks = Clocks::new(n_blocks, n_threads);
         let agents = (clocks.agent(), clocks.agent());
@@ -185,6 +191,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             silent: FxHashMap::default(),
             watch: Watch::new(exprs.given.by != 0),
             rounds: Rounds::default(),
+            held,
+            late: BTreeSet::new(),
             clocks,
         }
     }
@@ -267,8 +275,14 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     fn next(&mut self) -> Option<Strand<'p>> {
         let first = |s: &Strand<'_>| s.all().threads().next();
+        let site = |s: &Strand<'_>| s.stmt().map(|stmt| self.plan.site(stmt));
+        let held = |s: &Strand<'_>| self.held.is_some() && site(s) == self.held;
         let order = |a: &Strand<'_>, b: &Strand<'_>| {
-            a.compare(b).then(a.rank.cmp(&b.rank)).then_with(|| first(a).cmp(&first(b)))
+            held(a)
+                .cmp(&held(b))
+                .then(a.compare(b))
+                .then(a.rank.cmp(&b.rank))
+                .then_with(|| first(a).cmp(&first(b)))
         };
         let ready = self.strands.iter().enumerate().filter(|(_, s)| s.status == Status::Ready);
         let (i, _) = ready.min_by(|a, b| order(a.1, b.1))?;

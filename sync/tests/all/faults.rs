@@ -225,3 +225,128 @@ Spec @k <<<#grid:[8000000], #cta:[@t < 128]>>> (%in) -> (%out) {
     assert_eq!(all.iter().map(|r| r.counts()[1]).sum::<usize>(), 1, "{all:#?}");
     assert!(all.iter().all(|r| r.faults.is_empty()), "{all:#?}");
 }
+
+/// Two warps hand over a ring of three stages, and the second gives back the stage that it read a turn before.
+fn ring(turns: u32, given_back: &str, parity: &str) -> String {
+    let row = |text: &str| {
+        let text = text.replace("[1].mbarrier", "[3].mbarrier").replace("%s:[32]", "%s:[3].[32]");
+        text.replace("[4,32]", &format!("[{turns},32]"))
+    };
+    let init = "mbarrier.init(%full, 32)\n    mbarrier.init(%empty, 32)";
+    let first = format!(
+        "for (k = 0; k < {turns}; k += 1) {{
+      mbarrier.wait(%empty[k % 3], {parity}) // wait
+      Move <<<#w[0].scalar()>>> (%in[k, @t % 32]) -> (%x[0]) atom=ld.global.b32
+      Move <<<#w[0].scalar()>>> (%x[0]) -> (%s[k % 3][@t % 32]) atom=st.shared.b32
+      mbarrier.arrive(%full[k % 3])
+    }}"
+    );
+    let second = format!(
+        "for (k = 0; k < {turns}; k += 1) {{
+      mbarrier.wait(%full[k % 3], k / 3 % 2)
+      Move <<<#w[1].scalar()>>> (%s[k % 3][31 - @t % 32]) -> (%x[0]) atom=ld.shared.b32
+      if (k > 0) {{
+        mbarrier.arrive(%empty[{given_back}])
+      }}
+    }}"
+    );
+    row(&kernel(init, &first, &second))
+}
+
+#[test]
+fn a_stage_that_is_given_back_before_its_turn_can_hang_the_producer() {
+    const PARITY: &str = "(k / 3 + 1) % 2";
+    for turns in [5, 7, 12, 100] {
+        let text = ring(turns, "(k + 2) % 3", PARITY);
+        assert!(reports(&right(&text), Arch::Sm90a).iter().all(Report::is_ordered), "{text}");
+        for early in ["(k + 1) % 3", "k % 3"] {
+            let text = ring(turns, early, PARITY);
+            let reports = reports(&right(&text), Arch::Sm90a);
+            let certain = reports.iter().flat_map(|r| &r.faults).any(|f| f.is_certain);
+            assert!(certain, "{text}\n{reports:#?}");
+        }
+    }
+    let text = ring(5, "(k + 1) % 3", PARITY);
+    let text = text
+        .replace("// wait", "// here")
+        .replace("%empty[(k + 1) % 3])", "%empty[(k + 1) % 3]) // with");
+    refused(&text, "nothing ends the wait: none of 32 arrivals comes in its phase");
+}
+
+#[test]
+fn a_wait_that_comes_behind_the_phase_after_its_own() {
+    let text = |arrivals: usize| {
+        let first = format!(
+            "if (@t == 0) {{\n{}    }}",
+            "    mbarrier.arrive(%full[0])\n".repeat(arrivals)
+        );
+        let init = "mbarrier.init(%full, 1)\n    mbarrier.init(%empty, 32)";
+        kernel(init, &first, "mbarrier.wait(%full[0], 0) // here")
+    };
+    let faults = |arrivals| {
+        let reports = reports(&right(&text(arrivals)), Arch::Sm90a);
+        reports.iter().flat_map(|r| r.faults.iter().map(|f| f.is_certain)).collect::<Vec<bool>>()
+    };
+    assert!(faults(1).is_empty());
+    // Of two phases the second hides the first; where there are three, one wait passes at either of two.
+    for arrivals in 2..=4 {
+        assert!(faults(arrivals).contains(&true), "{:?}", faults(arrivals));
+    }
+}
+
+#[test]
+fn data_where_an_mbarrier_is_live() {
+    const LIVE: &str = "data is accessed where an mbarrier is live";
+    let text = |reuses: &str, first: &str, second: &str| {
+        let init = INIT.replace("(%full, 32)", "(%full, 32) // with");
+        let second = format!("mbarrier.wait(%full[0], 0)\n    {second}");
+        let text = kernel(&init, &format!("{first}\n    mbarrier.arrive(%full[0])"), &second);
+        let s = "  Allocate %s:[32].f32.SH\n";
+        let (head, tail) = text.split_once(s).unwrap_or_default();
+        let at = "  Spec <<<#cta[0]>>> () -> (%full, %empty)";
+        let s = format!("  Allocate %s:[32].f32.SH{{{reuses}}}\n{at}");
+        format!("{head}{}", tail.replacen(at, &s, 1))
+    };
+    let put = format!("{PUT} // here");
+    let is_right = |text: &str| {
+        let reports = reports(&right(text), Arch::Sm90a);
+        assert!(reports.iter().all(Report::is_ordered), "{text}\n{reports:#?}");
+    };
+    is_right(&text("align=128", PUT, GET));
+    refused(&text("reuses=%full", &put, GET), LIVE);
+    refused(&text("reuses=%full", "", &format!("{GET} // here")), LIVE);
+    // By a copy, and of some elements alone.
+    let copy = "Move <<<#w[0].scalar()>>> (%in[0, @t % 32]) -> (%s[@t % 32]) atom=cp.async.ca.b32";
+    let waits = "\n    async.commit\n    async.wait(0)";
+    is_right(&text("align=128", &format!("{copy}{waits}"), GET));
+    refused(&text("reuses=%full", &format!("{copy} // here{waits}"), GET), LIVE);
+    let some = |from: u32, mark: &str| {
+        let part = |s: &str| format!("if (@t % 32 >= {from}) {{\n    {s}\n    }}");
+        let get = part(&GET.replace("31 - @t % 32", "@t % 32"));
+        text("reuses=%full", &part(&format!("{PUT}{mark}")), &get)
+    };
+    is_right(&some(2, ""));
+    refused(&some(1, " // here"), LIVE);
+    // It may be made where data was.
+    let before = text("align=128", PUT, GET).replace(
+        "  Allocate %full:[1].mbarrier.SH\n",
+        "  Allocate %d:[32].f32.SH\n  Allocate %full:[1].mbarrier.SH{reuses=%d}\n",
+    );
+    let data = "  if (@t < 32) {
+    Move <<<#cta.scalar()>>> (%in[0, @t]) -> (%x[0]) atom=ld.global.b32
+    Move <<<#cta.scalar()>>> (%x[0]) -> (%d[@t]) atom=st.shared.b32
+  }
+  barrier
+  Spec <<<#cta[0]>>>";
+    let data = before.replace("  Spec <<<#cta[0]>>>", data);
+    is_right(&data);
+    let late = data.replacen(
+        "  barrier\n  Spec <<<#w[0]>>>",
+        "  barrier\n  if (@t < 32) {
+    Move <<<#cta.scalar()>>> (%d[@t]) -> (%x[0]) atom=ld.shared.b32 // here
+  }
+  Spec <<<#w[0]>>>",
+        1,
+    );
+    refused(&late, LIVE);
+}
