@@ -195,7 +195,12 @@ impl Decisions {
                     BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum
                 );
                 if op.compares() || extreme {
-                    all().for_each(|(name, _)| self.compares(name, of.literals));
+                    // What they are multiplied by first decides, too.
+                    let by = Some(of.scale).filter(|by| *by != 1.0 && by.is_finite() && *by != 0.0);
+                    let scaled =
+                        by.into_iter().flat_map(|by| of.literals.iter().map(move |n| n / by));
+                    let literals: Vec<f64> = of.literals.iter().copied().chain(scaled).collect();
+                    all().for_each(|(name, _)| self.compares(name, &literals));
                 }
                 if let (BinaryOp::Div, Some(Some(by))) = (op, of.from.last()) {
                     by.keys().for_each(|name| self.entry(name).divides = true);

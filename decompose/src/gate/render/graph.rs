@@ -8,7 +8,9 @@ use super::{Tensor, Writer, product};
 type Mode = (i64, i64);
 
 /// Beyond it nothing is raised to a power.
-const MOST_EXPONENT: f64 = 4.0;
+const MOST_EXPONENT: f64 = 8.0;
+/// What an element may be that an earlier kernel writes.
+const UNKNOWN: f64 = 1e6;
 
 /// What has been computed.
 #[derive(Clone, Debug)]
@@ -97,7 +99,9 @@ impl<'a> Chain<'a> {
         let of = |g: usize| {
             let t = &globals[g];
             let modes = [(t.tile.0, t.tiles.0), (t.tile.1, t.tiles.1)];
-            Value { text: format!("%{}", t.name), modes, most: 3.0, tensor: Some(g) }
+            // Inputs of an exponential are drawn up to eight; what an earlier kernel writes may be of any size.
+            let most = if t.contents == super::Contents::Untouched { 8.0 } else { UNKNOWN };
+            Value { text: format!("%{}", t.name), modes, most, tensor: Some(g) }
         };
         let mut values: Vec<Value> = floats.iter().map(|g| of(*g)).collect();
         let transposed: Vec<Value> = values
