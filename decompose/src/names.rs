@@ -3,10 +3,14 @@
 use carbyne_ir::ast::Module;
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// The names in use, whatever their sigil.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
+    /// Those that copies share.
+    shared: Arc<HashSet<String>>,
+    /// The others.
     used: HashSet<String>,
     /// The number that each name was last given.
     last: HashMap<String, u64>,
@@ -15,7 +19,16 @@ pub(crate) struct Names {
 impl Names {
     /// The names that a module defines.
     pub(crate) fn of(module: &Module) -> Self {
-        Names::default().and(module)
+        let mut names = Names::default().and(module);
+        names.share();
+        names
+    }
+
+    /// Makes copies cheap from here on, where there are none.
+    pub(crate) fn share(&mut self) {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.extend(self.used.drain());
+        }
     }
 
     /// These, and those that a module defines.
@@ -33,11 +46,13 @@ impl Names {
     /// `name` if it is free, else `name_2`, `name_3`, ...; in use from now on.
     pub(crate) fn fresh(&mut self, name: &str) -> String {
         let mut candidate = name.to_owned();
-        if self.used.insert(candidate.clone()) {
+        let mut is_free =
+            |name: &String| !self.shared.contains(name) && self.used.insert(name.clone());
+        if is_free(&candidate) {
             return candidate;
         }
         let n = self.last.entry(name.to_owned()).or_insert(1);
-        while !self.used.insert(candidate.clone()) {
+        while !is_free(&candidate) {
             *n += 1;
             candidate = format!("{name}_{n}");
         }
