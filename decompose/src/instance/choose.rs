@@ -708,14 +708,15 @@ impl Choosing<'_> {
     ) -> Result<Bound, String> {
         let form = alike::form(instance.def, &instance.file.parts, instance.numbers);
         if let Some(program) = form.as_ref().and_then(|form| alike.program(form)) {
+            budget.look(program.specs.len() + program.tensors.len(), false);
             return self.least(program);
         }
         let module = self.short_module_of(instance, stmt, executors, &mut names.clone())?;
         let program = resolve::resolve(&module, self.src).map_err(|e| {
-            budget.write(Walk::new(&module.items).stmts().count());
+            budget.look(Walk::new(&module.items).stmts().count(), true);
             first(&e)
         })?;
-        budget.write(program.specs.len() + program.tensors.len());
+        budget.look(program.specs.len() + program.tensors.len(), true);
         let least = self.least(&program);
         if let Some(form) = form {
             alike.keep(form, program);

@@ -69,3 +69,25 @@ impl<'m> Needed<'m> {
 fn bare(name: &str) -> &str {
     name.trim_start_matches(['@', '#', '%'])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_among_many_needs_its_own_tensors() {
+        let mut text = "carbyne 2\nsym M where M > 0\n".to_owned();
+        for i in 0..100 {
+            text +=
+                &format!("let N{i} = {}\n%A{i}:[M,N{i}].f32.GL\n%B{i}:[M,N{i}].f32.GL\n", i + 1);
+            text += &format!("%V{i} = %A{i}\nMove @k{i} (%V{i}) -> (%B{i})\n");
+        }
+        let module = carbyne_ir::text::parse(&text).expect("parses");
+        let kernels = module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
+        let needed = Needed::new(&module);
+        for kernel in kernels {
+            // The symbol, the constant, three tensors, the kernel.
+            assert_eq!(needed.of(kernel).items.len(), 6);
+        }
+    }
+}

@@ -29,18 +29,22 @@ pub(crate) struct Budget {
     over: Option<(String, String)>,
 }
 
-/// Instances of a strategy that a user has written, at most; ours have no more than a quarter as many.
+/// Instances of a strategy that a user has written, at most; of ours there are a third as many.
 const MOST: usize = 4096;
 /// The same of ours, of which users are told nothing.
 const MOST_OF_OURS: usize = 100_000;
 /// Steps, at most.
-const MOST_STEPS: usize = 1 << 23;
+const MOST_STEPS: usize = 1 << 21;
 /// The same for all samples of a strategy.
-const MOST_STEPS_OF_SAMPLES: usize = 1 << 25;
+const MOST_STEPS_OF_SAMPLES: usize = 1 << 22;
 /// Steps of a name of an instance, which is kept.
-const NAMED: usize = 4;
-/// Specs and tensors of all instances.
-const MOST_WRITTEN: usize = 1 << 17;
+const NAMED: usize = 16;
+/// Specs and tensors of all instances that are looked at; those that are written count several times.
+const MOST_WRITTEN: usize = 1 << 18;
+/// The same of one.
+const MOST_OF_ONE: usize = 2048;
+/// How many times as long it takes to write an instance as to bound it.
+const WRITTEN: usize = 4;
 
 impl Budget {
     /// Of one kernel.
@@ -76,9 +80,10 @@ impl Budget {
         self.theirs.is_some() && self.over.is_some()
     }
 
-    /// Counts what one instance is written of.
-    pub(crate) fn write(&mut self, n: usize) {
-        if !take(&mut self.written, n) {
+    /// Counts the specs and tensors of one instance, more where it was written for this.
+    pub(crate) fn look(&mut self, n: usize, is_written: bool) {
+        let times = if is_written { WRITTEN } else { 1 };
+        if !take(&mut self.written, times * n) || self.theirs.is_some() && n > MOST_OF_ONE {
             let what = "its instances are written of too many specs and tensors".to_owned();
             let help = "write it by loops, or give its parameters fewer values".to_owned();
             self.over.get_or_insert((what, help));
@@ -87,9 +92,8 @@ impl Budget {
 
     /// Counts an instance.
     fn instance(&mut self, param: &str) -> bool {
-        let most = MOST;
-        let left = take(&mut self.instances, 1);
-        left || self.ends(format!("its parameters have more than {most} combinations"), param)
+        take(&mut self.instances, 1)
+            || self.ends(format!("its parameters have more than {MOST} combinations"), param)
     }
 
     /// Counts steps.
@@ -99,7 +103,8 @@ impl Budget {
     }
 
     fn ends(&mut self, what: String, param: &str) -> bool {
-        let help = format!("give `{param}` fewer values, or pin it: `by=@..[{param}=..]`");
+        let own = self.theirs.as_ref().map_or("", |theirs| &theirs.name);
+        let help = format!("give `{param}` fewer values, or pin it: `by=@{own}[{param}=..]`");
         self.over.get_or_insert((what, help));
         false
     }
@@ -466,7 +471,9 @@ fn enumerated(
             ok
         })
     };
-    if budget.step(costs[0], most) && check(&known, 0) {
+    // Conditions are made ready, too.
+    let ready = conditions.len() + choices.len();
+    if budget.step(ready + costs[0], most) && check(&known, 0) {
         // Values that are left to try, of each parameter that is chosen.
         let mut stack: Vec<std::vec::IntoIter<i64>> = vec![];
         'all: loop {

@@ -166,7 +166,10 @@ impl Choosing<'_> {
         let unlike = |name: &str| matched.iter().all(|m| m.def.name.text != name);
         let all = refusals.iter().all(|(name, _)| unlike(name));
         for (name, why) in refusals.iter().filter(|(name, _)| all || !unlike(name)) {
-            d = d.note(format!("@{name}: {why}"));
+            d = d.note(match self.strategies.theirs(name) {
+                Some(theirs) => format!("{theirs}: {why}"),
+                None => format!("@{name}: {why}"),
+            });
         }
         let divides = refusals.values().any(|why| why.contains(" % "));
         let unbounded =

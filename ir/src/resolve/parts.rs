@@ -234,20 +234,20 @@ impl Resolver {
             );
         }
         let unread = |p: &&ast::Param| p.choices.is_some() && !part.names.contains(&p.name.text);
-        for param in def.params.iter().filter(unread) {
-            if self.errors.is_full() {
-                break;
-            }
-            let message = format!(
-                "nothing reads the parameter `{}` of the strategy `@{}`",
-                param.name.text, def.name.text
-            );
-            self.errors.push(
-                Diagnostic::new(Code::Unread, param.name.span, message)
-                    .label("each of its values gives the same body")
-                    .help("remove it, or use it in the body, in an attribute or in a condition"),
-            );
-        }
+        let mut unread = def.params.iter().filter(unread).map(|p| &p.name);
+        let Some(first) = unread.next() else { return };
+        let more: Vec<String> = unread.map(|name| format!("`{}`", name.text)).collect();
+        let own = &def.name.text;
+        let message =
+            format!("nothing reads the parameter `{}` of the strategy `@{own}`", first.text);
+        let d = Diagnostic::new(Code::Unread, first.span, message)
+            .label("each of its values gives the same body")
+            .help("remove it, or use it in the body, in an attribute or in a condition");
+        self.errors.push(match more.as_slice() {
+            [] => d,
+            all @ ([_] | [_, _] | [_, _, _]) => d.note(format!("nor {}", all.join(", "))),
+            [a, b, c, rest @ ..] => d.note(format!("nor {a}, {b}, {c} and {} more", rest.len())),
+        });
     }
 
     /// Looks up the names in the types of formal operands.
