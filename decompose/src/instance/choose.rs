@@ -389,7 +389,9 @@ impl Choosing<'_> {
             Some(Err(d)) => return Err(d),
             None => return Err(self.nothing(id, &pins, &refusals, errors, &matches)),
         };
-        let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
+        let of_symbols = self.symbols.iter().flat_map(|(of, _)| &of.items);
+        let own: HashSet<_> =
+            self.module.items.iter().chain(of_symbols).map(|s| s.id.key()).collect();
         let mut stmts: Vec<Stmt> = module
             .items
             .into_iter()
