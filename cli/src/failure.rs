@@ -1,5 +1,6 @@
 //! Why a command did not succeed, and which exit code that is.
 
+use carbyne_decompose::Theirs;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use std::io;
 use std::path::PathBuf;
@@ -13,6 +14,19 @@ pub(crate) struct Source {
     pub(crate) text: String,
     /// What it may import.
     pub(crate) imports: Imports,
+    /// Of a text that was decomposed, where kernels begin, and the strategies of users that have written them.
+    pub(crate) theirs: Vec<(u32, Option<Theirs>)>,
+}
+
+impl Source {
+    /// With the strategy of a user that has written what a diagnostic is about.
+    fn noted(&self, d: Diagnostic) -> Diagnostic {
+        let before = self.theirs.iter().rfind(|(at, _)| *at <= d.span.start);
+        match before.and_then(|(_, theirs)| theirs.as_ref()) {
+            Some(theirs) => d.note(format!("written by {theirs}")),
+            None => d,
+        }
+    }
 }
 
 /// Where imported files may lie.
@@ -62,12 +76,13 @@ pub(crate) enum Failure {
 impl Failure {
     /// Errors of the program in `source`.
     pub(crate) fn program(source: &Source, errors: Diagnostics) -> Self {
-        Failure::Program { source: Box::new(source.clone()), list: errors.into_vec() }
+        let list = errors.into_iter().map(|d| source.noted(d)).collect();
+        Failure::Program { source: Box::new(source.clone()), list }
     }
 
     /// One error of the program in `source`.
     pub(crate) fn one(source: &Source, error: Diagnostic) -> Self {
-        Failure::Program { source: Box::new(source.clone()), list: vec![error] }
+        Failure::Program { source: Box::new(source.clone()), list: vec![source.noted(error)] }
     }
 
     /// A mistake outside of the program.

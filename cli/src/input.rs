@@ -69,7 +69,8 @@ pub(crate) fn strategies(source: &Source) -> Result<Strategies, Failure> {
         let own = file(path)?;
         let id = id(path).unwrap_or_else(|| own.name.clone());
         let allowed = &source.imports.allowed;
-        all.add(&own.text, &id, &mut |path, from| imported(path, Path::new(from), allowed))
+        let names = (&*id, &*own.name);
+        all.add_as(&own.text, names, &mut |path, from| imported(path, Path::new(from), allowed))
             .map_err(|e| Failure::program(&own, e))?;
     }
     Ok(all)
@@ -88,7 +89,8 @@ pub(crate) fn with_ours(source: &Source) -> Result<Strategies, Failure> {
 fn with(source: &Source, mut all: Strategies) -> Result<Strategies, Failure> {
     let Imports { file, allowed, .. } = &source.imports;
     let id = file.as_deref().and_then(id).unwrap_or_else(|| source.name.clone());
-    all.add(&source.text, &id, &mut |path, from| imported(path, Path::new(from), allowed))
+    let names = (&*id, &*source.name);
+    all.add_as(&source.text, names, &mut |path, from| imported(path, Path::new(from), allowed))
         .map_err(|e| Failure::program(source, e))?;
     Ok(all)
 }

@@ -18,7 +18,7 @@ pub(crate) type Reports = Vec<(SpecId, Report)>;
 /// A text that was not decomposed, as it named its atoms before, is not looked at: that is for `carbyne check`.
 ///
 /// # Errors
-/// `I0901` with the two places for accesses that are not ordered, where all synchronization is ours.
+/// `I0901` with the two places for accesses that are not ordered, where all synchronization and the strategy are ours.
 pub(crate) fn checked(
     source: &Source,
     found: &Decomposed,
@@ -37,11 +37,21 @@ pub(crate) fn checked(
         let report = carbyne_sync::check(program, *kernel, table, &Limits::default());
         // Which block accesses what a text says itself, and nothing that is derived orders blocks.
         let name = program.specs[*kernel].name.as_ref();
-        let theirs = given.as_ref().is_some_and(|m| has_body(m, name)) && only_blocks_meet(&report);
+        let blocks = only_blocks_meet(&report);
+        let theirs = given.as_ref().is_some_and(|m| has_body(m, name)) && blocks;
+        let strategy = found.theirs(*kernel);
         for d in report.diagnostics(program, *kernel) {
             let line = lines.line(d.span.start);
             let here = elsewhere(&d, found, *kernel, &lines);
-            if d.severity == Severity::Error && theirs {
+            if let (Severity::Error, Some(strategy)) = (d.severity, strategy) {
+                let help = match blocks {
+                    true => "let each block of the strategy write elements of its own",
+                    false => "correct the body of the strategy",
+                };
+                let own = Diagnostic::new(d.code, here, d.message.clone());
+                let own = own.label(format!("decomposed by {strategy}"));
+                errors.push(retold(own, &d, &lines).help(help));
+            } else if d.severity == Severity::Error && theirs {
                 let help = "let each block write elements of its own: compare the tiles that blocks and iterations take";
                 let own = Diagnostic::new(d.code, here, d.message.clone());
                 errors.push(retold(own, &d, &lines).help(help));

@@ -161,7 +161,10 @@ impl Decomposed {
         (found, notes): (carbyne_decompose::Decomposed, Notes),
     ) -> Self {
         let name = format!("{} for {}", source.name, table.arch);
-        let decomposed = Source { name, text: found.text, ..Source::default() };
+        let starts = found.program.kernels.iter().map(|k| found.program.specs[*k].span.start);
+        let theirs = found.program.kernels.iter().map(|k| found.theirs(*k).cloned());
+        let theirs = starts.zip(theirs).collect();
+        let decomposed = Source { name, text: found.text, theirs, ..Source::default() };
         let (program, warnings) = (found.program, found.warnings);
         Decomposed { source: decomposed, program, warnings, notes }
     }

@@ -35,7 +35,7 @@ mod unstated;
 
 pub use carbyne_atoms::bind::Mismatch;
 pub use instance::choose::{GivenUp, Ranked, Ranking};
-pub use instance::{Sample, Strategies, own_texts};
+pub use instance::{Sample, Strategies, Theirs, own_texts};
 pub use model::{Estimate, Resource, Use};
 pub use named::check as check_named;
 pub use schedule::modulo::graph::Unscheduled;
@@ -62,6 +62,7 @@ use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
+use instance::needed::Needed;
 use instance::said::Said;
 use names::Names;
 pub use places::{Origin, Origins};
@@ -126,6 +127,14 @@ impl Decomposed {
             _ => None,
         });
         spans.collect()
+    }
+
+    /// The strategy of a user that has written a kernel of `program`, if one has.
+    #[must_use]
+    pub fn theirs(&self, kernel: SpecId) -> Option<&Theirs> {
+        let at = self.origins.span(self.program.specs[kernel].node);
+        let of = |r: &&Ranking| r.span.start <= at.start && at.start < r.span.end;
+        self.rankings.iter().filter(of).find_map(|r| r.theirs.as_ref())
     }
 
     /// How the iterations of each innermost loop with `stages=` may follow each other, on the card that was decomposed for. Ids are those that `origins` knows.
@@ -233,12 +242,14 @@ pub fn decompose_by(
     options: &Options,
 ) -> Result<Decomposed, Diagnostics> {
     let options =
-        &Options { strategies: options.strategies.with_those_of(module), ..options.clone() };
+        &Options { strategies: options.strategies.with_those_of(module, src), ..options.clone() };
     let elaborated = resolve::elaborate(module, src)?;
     // Without short forms the statements are those that were given.
     let given = (module.version > 1).then_some(module);
     let module = &elaborated;
-    let found = attempt(given, module, src, table, options, &[], Staging::ALL);
+    let unordered = &[];
+    let found =
+        attempt(Attempt { given, module, src, table, options, unordered, staging: Staging::ALL });
     let found = found.map(|d| {
         let d = unstated::with_given_up(module, src, d, (table, options));
         unstated::with_narrow(module, src, d, table)
@@ -267,7 +278,7 @@ pub fn ranked(
     options: &Options,
 ) -> Result<Vec<Ranking>, Diagnostics> {
     let options =
-        &Options { strategies: options.strategies.with_those_of(module), ..options.clone() };
+        &Options { strategies: options.strategies.with_those_of(module, src), ..options.clone() };
     let elaborated = resolve::elaborate(module, src)?;
     let (module, program) = separated(&elaborated, src)?;
     known_atoms(&program, table)?;
@@ -292,36 +303,75 @@ impl Staging {
     const ALL: Staging = Staging { bulk: true, rotated: true };
 }
 
-/// The same, without asking which pins are to blame. `unordered`: what could not be ordered where roles had loops of
-/// their own.
-fn attempt(
-    given: Option<&Module>,
-    module: &Module,
-    src: &str,
-    table: &AtomTable,
-    options: &Options,
-    unordered: &[Diagnostic],
+/// What is decomposed, and how, without asking which pins are to blame.
+#[derive(Copy, Clone)]
+struct Attempt<'a> {
+    given: Option<&'a Module>,
+    module: &'a Module,
+    src: &'a str,
+    table: &'a AtomTable,
+    options: &'a Options,
+    /// What could not be ordered where roles had loops of their own.
+    unordered: &'a [Diagnostic],
     staging: Staging,
-) -> Result<Decomposed, Diagnostics> {
-    let search = options.search;
-    let (module, program) = separated(module, src)?;
-    let module = &*module;
-    known_atoms(&program, table)?;
+}
+
+fn attempt(a: Attempt<'_>) -> Result<Decomposed, Diagnostics> {
+    let (module, program) = separated(a.module, a.src)?;
+    known_atoms(&program, a.table)?;
     no_tiles(&program)?;
-    let mut names = Names::of(module);
-    let generated = Generated { module, src };
-    let (planned, rankings) = plan(&generated, &program, table, options, &mut names, 0)?;
+    let mut names = Names::of(&module);
+    let generated = Generated { module: &module, src: a.src };
+    let planned = plan(&generated, &program, a.table, a.options, &mut names, 0)?;
+    let theirs = theirs(&planned.1);
+    completed(a, &generated, program, planned, names).map_err(|errors| blamed(errors, &theirs))
+}
+
+/// The specs for which strategies of users have written something.
+fn theirs(rankings: &[Ranking]) -> Vec<(Span, Theirs)> {
+    rankings.iter().filter_map(|r| Some((r.span, r.theirs.clone()?))).collect()
+}
+
+/// Errors about what strategies of users have written, with where these stand: no defects of ours.
+fn blamed(errors: Diagnostics, all: &[(Span, Theirs)]) -> Diagnostics {
+    let blame = |d: Diagnostic| {
+        let of = |(at, _): &&(Span, Theirs)| at.start <= d.span.start && d.span.start < at.end;
+        match all.iter().find(of).map(|(_, theirs)| theirs) {
+            Some(theirs) if d.code == Code::Internal => {
+                let message = format!("what {theirs} writes is refused: {}", d.message);
+                let help = "correct the body of the strategy";
+                let own = Diagnostic { code: Code::NoStrategy, message, ..d };
+                own.help(help)
+            }
+            Some(theirs) => d.note(format!("written by {theirs}")),
+            None => d,
+        }
+    };
+    errors.into_iter().map(blame).collect()
+}
+
+/// Finds the layouts of a module whose kernels have bodies, and writes it with all of them.
+fn completed(
+    a: Attempt<'_>,
+    generated: &Generated<'_>,
+    program: Program,
+    (planned, rankings): WithBodies,
+    mut names: Names,
+) -> Result<Decomposed, Diagnostics> {
+    let a = Attempt { module: generated.module, ..a };
+    let Attempt { given, module, src, table, options, unordered, staging } = a;
+    let search = options.search;
     let made = parents(&planned);
-    let (unstated, lacking) = unstated::of_copied(&generated, &program, &planned);
+    let (unstated, lacking) = unstated::of_copied(generated, &program, &planned);
     // Views that strategies take are of the newest version.
     let version = if planned == *module { module.version } else { FORMAT_VERSION };
     let staged = is_staged(&planned).then(|| Module { version, ..planned.clone() });
     let state = (planned, vec![]);
     let by = (options, unordered, staging);
-    let tiles = tiles(&generated, state, program, table, &mut names, by)?;
+    let tiles = tiles(generated, state, program, table, &mut names, by)?;
     let (by_boxes, rotated) = (tiles.bulk, tiles.rotated);
-    let other = |staging| attempt(given, module, src, table, options, unordered, staging);
-    let (tiles, mut solution) = match solved(&generated, tiles, table, search, true, &mut names) {
+    let other = |staging| attempt(Attempt { staging, ..a });
+    let (tiles, mut solution) = match solved(generated, tiles, table, search, true, &mut names) {
         // Of values that have no registers nothing is gained.
         Ok((_, found)) if rotated && found.estimates.iter().any(|(_, e)| e.spills()) => {
             return other(Staging { rotated: false, ..staging });
@@ -337,13 +387,13 @@ fn attempt(
                 return Err(errors);
             }
             let all = [unordered, &more].concat();
-            return attempt(given, module, src, table, options, &all, staging);
+            return attempt(Attempt { unordered: &all, ..a });
         }
     };
     let Tiles { tree, program, mut warnings, roles, .. } = tiles;
     rest::lay_out(&program, &mut solution).map_err(|d| one(*d))?;
     certified(&program, &solution, table).map_err(|d| one(*d))?;
-    let (mut written, _) = written(&generated, &tree, &program, &solution, table, names)?;
+    let (mut written, _) = written(generated, &tree, &program, &solution, table, names)?;
     emit::aliases::apply(&mut written, module, table);
     if by_boxes {
         let atomic = generated.checked(&written)?;
@@ -366,7 +416,7 @@ fn attempt(
                 return Err(errors);
             };
             let options = &Options { left_out, ..options.clone() };
-            let next = attempt(given, module, src, table, options, unordered, Staging::ALL);
+            let next = attempt(Attempt { options, staging: Staging::ALL, ..a });
             return next.map_err(|_| errors);
         }
         Ok(()) => {}
@@ -974,7 +1024,8 @@ fn plan(
         rankings.extend(planned.1);
         let mut again = module.clone();
         again.version = FORMAT_VERSION;
-        program = Cow::Owned(generated.checked(&again)?);
+        let checked = generated.checked(&again).map_err(|e| blamed(e, &theirs(&rankings)))?;
+        program = Cow::Owned(checked);
     }
     Ok((module, rankings))
 }
@@ -1030,12 +1081,12 @@ fn planned_once(
         Err(why) => (None, Some(why)),
     };
     let (symbols, numbers) = found.unzip();
-    let of_symbols = symbols.as_ref().map(|symbols| (module, symbols));
     let (sized, sized_program) =
         numbers.as_ref().map_or((module, program), |(module, program)| (module, program));
+    let (needed, needed_sized) = (Needed::new(module), Needed::new(sized));
     let choosing = instance::choose::Choosing {
         module: sized,
-        symbols: of_symbols,
+        symbols: None,
         unsized_for: unsized_for.as_deref(),
         src: generated.src,
         program: sized_program,
@@ -1058,6 +1109,9 @@ fn planned_once(
             out.items.push(stmt.clone());
             continue;
         };
+        let (own, own_sized) = (needed.of(stmt), needed_sized.of(stmt));
+        let symbols = symbols.as_ref().map(|symbols| (&own, symbols));
+        let choosing = instance::choose::Choosing { module: &own_sized, symbols, ..choosing };
         match choosing.choose(id, stmt, names) {
             Ok(planned) => {
                 out.items.extend(planned.stmts);

@@ -3,19 +3,38 @@
 use carbyne_ir::ast::Module;
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// The names in use, whatever their sigil.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    used: HashSet<String>,
-    /// The number that each name was last given.
+    /// Those that copies share.
+    shared: Arc<Used>,
+    /// The others.
+    own: Used,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Used {
+    names: HashSet<String>,
+    /// Up to which number a name is in use with each.
     last: HashMap<String, u64>,
 }
 
 impl Names {
     /// The names that a module defines.
     pub(crate) fn of(module: &Module) -> Self {
-        Names::default().and(module)
+        let mut names = Names::default().and(module);
+        names.share();
+        names
+    }
+
+    /// Makes copies cheap from here on, where there are none.
+    pub(crate) fn share(&mut self) {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.names.extend(self.own.names.drain());
+            shared.last.extend(self.own.last.drain());
+        }
     }
 
     /// These, and those that a module defines.
@@ -23,6 +42,7 @@ impl Names {
         for stmt in Walk::new(&module.items).stmts() {
             parts(stmt, &mut |part| {
                 if let Part::Defined(name, _) = part {
+                    self.add(name.text.trim_start_matches('@'));
                     self.add(&name.text);
                 }
             });
@@ -32,20 +52,50 @@ impl Names {
 
     /// `name` if it is free, else `name_2`, `name_3`, ...; in use from now on.
     pub(crate) fn fresh(&mut self, name: &str) -> String {
-        let mut candidate = name.to_owned();
-        if self.used.insert(candidate.clone()) {
-            return candidate;
+        if self.add(name) {
+            return name.to_owned();
         }
-        let n = self.last.entry(name.to_owned()).or_insert(1);
-        while !self.used.insert(candidate.clone()) {
-            *n += 1;
-            candidate = format!("{name}_{n}");
+        loop {
+            let candidate = format!("{name}_{}", self.last(name) + 1);
+            if self.add(&candidate) {
+                return candidate;
+            }
         }
-        candidate
     }
 
-    fn add(&mut self, name: &str) {
-        self.used.insert(name.trim_start_matches('@').to_owned());
-        self.used.insert(name.to_owned());
+    /// Up to which number a name is in use with each.
+    fn last(&self, name: &str) -> u64 {
+        self.own.last.get(name).or_else(|| self.shared.last.get(name)).copied().unwrap_or(1)
+    }
+
+    /// Whether a name was free; it is in use from now on.
+    fn add(&mut self, name: &str) -> bool {
+        if let Some((of, n)) = name.rsplit_once('_')
+            && n.parse() == Ok(self.last(of) + 1)
+            && !n.starts_with(['0', '+'])
+        {
+            self.own.last.insert(of.to_owned(), self.last(of) + 1);
+        }
+        !self.shared.names.contains(name) && self.own.names.insert(name.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_knows_which_numbers_are_in_use() {
+        let mut names = Names::default();
+        for i in 1..100 {
+            names.share();
+            let mut copy = names.clone();
+            let name = copy.fresh("%s");
+            assert_eq!(name, if i == 1 { "%s".to_owned() } else { format!("%s_{i}") });
+            assert_eq!(copy.last("%s"), i, "it is not looked for one after the other");
+            drop(copy);
+            names.fresh(&name);
+        }
+        assert_eq!(names.fresh("%s_7"), "%s_7_2");
     }
 }

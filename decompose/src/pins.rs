@@ -6,7 +6,7 @@
 //! any one of them there is a solution.
 
 use crate::solve::Search;
-use crate::{Decomposed, Options, Staging, attempt};
+use crate::{Attempt, Options, Staging, attempt};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::each_mut;
 use carbyne_ir::ast::{AttrValue, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
@@ -161,9 +161,8 @@ enum Status {
 }
 
 fn status(module: &Module, src: &str, table: &AtomTable, options: &Options) -> Status {
-    let found: Result<Decomposed, Diagnostics> =
-        attempt(None, module, src, table, options, &[], Staging::ALL);
-    match found {
+    let (given, unordered, staging) = (None, &[], Staging::ALL);
+    match attempt(Attempt { given, module, src, table, options, unordered, staging }) {
         Ok(_) => Status::Solvable,
         Err(e) if e.iter().any(|d| d.code == Code::Budget) => Status::Broken,
         Err(e) if e.iter().all(|d| d.code.as_str().starts_with('D')) => Status::Unsolvable,

@@ -23,6 +23,8 @@ pub const MAX_THREAD_BITS: i64 = 4 * MAX_THREAD_REGISTERS * 32;
 pub const MAX_STAGES: i64 = 64;
 /// Most names, numbers, views and statements that uses of sub-specs are written out to, all of a module together.
 pub const MAX_WRITTEN_OUT: usize = 1 << 18;
+/// Most statements of one strategy, those of its `means` block and of bodies within bodies included.
+pub const MAX_STRATEGY_STMTS: usize = 256;
 /// Deepest nesting of sub-specs that use each other.
 pub const MAX_CALLS: usize = 32;
 /// Deepest chain of files that import each other.

@@ -53,7 +53,7 @@ pub struct LineIndex {
 impl LineIndex {
     /// Of a text.
     pub fn new(text: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
+        let ends = text.match_indices('\n');
         LineIndex { starts: std::iter::once(0).chain(ends.map(|(i, _)| i as u32 + 1)).collect() }
     }
 

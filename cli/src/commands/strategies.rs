@@ -2,7 +2,7 @@
 
 use crate::args::Strategies as Args;
 use crate::failure::{Failure, Outcome, Source};
-use crate::{Io, input, output, pipeline};
+use crate::{Io, input, order, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::{
     Decomposed, Options, Sample, Strategies, checked, decompose_by, own_texts,
@@ -85,7 +85,10 @@ fn listed(
 fn unfit(all: &Strategies, name: &str, table: &AtomTable) -> Option<String> {
     /// Samples that are tried: of all types.
     const MOST: usize = 8;
-    let samples = all.samples(name, table, MOST);
+    let samples = match all.samples(name, table, MOST) {
+        Ok(samples) => samples,
+        Err(d) => return Some(format!("{}: {}", d.code, d.message)),
+    };
     let mut first = None;
     for sample in &samples {
         match decomposed(all, sample, table) {
@@ -190,7 +193,7 @@ fn tested(
         ));
     }
     for name in names {
-        let samples = all.samples(&name, table, most);
+        let samples = all.samples(&name, table, most).map_err(|d| Failure::one(source, *d))?;
         let found: Vec<_> = samples.iter().map(|s| (s, outcome(with_ours, s, table))).collect();
         let right = found.iter().filter(|(_, o)| o.is_ok()).count();
         let n = samples.len();
@@ -209,6 +212,9 @@ fn tested(
                 let this = if kind == Kind::Types { "these" } else { "this" };
                 let _ = writeln!(said, "  {n} not for {this} {what}: {}", line(sample, why));
             }
+        }
+        if let (Some(_), Some(theirs)) = (of(Kind::Failed).next(), all.theirs(&name)) {
+            let _ = writeln!(said, "  {} samples of {theirs} are wrong:", of(Kind::Failed).count());
         }
         for (sample, why) in of(Kind::Failed) {
             let _ = writeln!(said, "  {}", line(sample, why));
@@ -302,6 +308,13 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
         run.between = carbyne_simulate::Between::for_parent(meant);
     }
     let report = simulate(&found.program, table, &run).map_err(|d| failed(&d))?;
+    // What does not meet on the inputs that are drawn may meet on others.
+    let source = Source { text: sample.text.clone(), ..Source::default() };
+    if let Err(Failure::Program { list, .. }) = order::checked(&source, &found, table)
+        && let Some(d) = list.first()
+    {
+        return Err(failed(d));
+    }
     if let Some(meant) = &meant {
         against(meant, table, &run, (&found.program, &report)).map_err(|d| failed(&d))?;
     }

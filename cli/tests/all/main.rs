@@ -25,6 +25,7 @@ mod outputs;
 mod pairs;
 mod run;
 mod simulate;
+mod strategies;
 mod streams;
 mod support;
 mod tuned;

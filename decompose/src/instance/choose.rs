@@ -4,9 +4,9 @@
 use super::alike::{self, Alike};
 use super::graph::Graph;
 use super::larger::{self, Larger};
-use super::library::{Source, Strategies};
+use super::library::{Source, Strategies, Theirs};
 use super::padded;
-use super::params::{self, Numbers, Pins};
+use super::params::{self, Budget, Numbers, Pins};
 use super::pattern::{Found, Pattern};
 use super::symbols::Symbols;
 use super::trials::{MOST_LISTED, Trials, Wanted};
@@ -54,7 +54,7 @@ pub(crate) const WORSE: f64 = 1.02;
 /// What all kernels of a module share.
 #[derive(Copy, Clone)]
 pub(crate) struct Choosing<'a> {
-    /// The module, without short forms.
+    /// The module, without short forms: the kernel that is looked at, and what it names.
     pub module: &'a Module,
     pub src: &'a str,
     pub program: &'a Program,
@@ -101,6 +101,8 @@ pub(crate) struct Planned {
 pub struct Ranking {
     /// The kernel's name.
     pub kernel: String,
+    /// Where the strategy that was chosen stands, if it is a user's.
+    pub theirs: Option<Theirs>,
     /// Instances, best first.
     pub instances: Vec<Ranked>,
     /// Strategies without any instance, and why.
@@ -260,6 +262,7 @@ impl Choosing<'_> {
         names: &mut Names,
     ) -> Result<Planned, Box<Diagnostic>> {
         let StmtKind::Spec(written) = &stmt.kind else { return Ok(Planned::default()) };
+        names.share();
         let (of_symbols, own) = (stmt, self.module.items.iter().find(|s| s.id.same(stmt.id)));
         // Said of the numbers that stand for symbols, if they do.
         let stmt = own.unwrap_or(stmt);
@@ -286,19 +289,23 @@ impl Choosing<'_> {
             refusals: &mut refusals,
             tiles: &mut tiles,
         };
+        let mut budgets: BTreeMap<&str, Budget> = BTreeMap::new();
         for (of, m) in matches.iter().enumerate() {
             looked.of = of;
             let name = &m.def.name.text;
             let Some(strategy) = m.def.strategy.as_deref() else { continue };
+            let theirs = m.file.theirs(name);
+            let budget = budgets.entry(name).or_insert_with(|| Budget::new(theirs));
             let mut variants = vec![];
             for given in padded::variants(m, &self.given(m), self.symbols.map(|s| s.1)) {
-                match params::enumerate(m.def, strategy, &given, &pins) {
+                match params::enumerate(m.def, strategy, &given, &pins, budget) {
                     Ok(all) => variants.push((given, all)),
                     Err(why) => {
                         looked.refusals.entry(name.clone()).or_insert_with(|| why.to_string());
                     }
                 }
             }
+            budget.check(span)?;
             // What is not usual of one way to round extents up may be usual of another.
             if variants.iter().any(|(_, all)| all.usual && !all.instances.is_empty()) {
                 variants.retain(|(_, all)| all.usual);
@@ -313,7 +320,8 @@ impl Choosing<'_> {
                     looked.refusals.entry(name.clone()).or_insert(why);
                 }
                 ranking.counts.0 +=
-                    self.look(m, &least, stmt, executors.as_ref(), names, &mut looked);
+                    self.look(m, &least, stmt, (executors.as_ref(), names), &mut looked, budget);
+                budget.check(span)?;
                 if all.usual {
                     usual.push((of, given, all.instances));
                 }
@@ -324,14 +332,16 @@ impl Choosing<'_> {
             for (of, given, instances) in usual {
                 let m = &matches[of];
                 let Some(strategy) = m.def.strategy.as_deref() else { continue };
-                let Ok(mut more) = params::unusual(m.def, strategy, &given, &pins, &instances)
-                else {
-                    continue;
-                };
+                let Some(budget) = budgets.get_mut(m.def.name.text.as_str()) else { continue };
+                let more = params::unusual(m.def, strategy, &given, (&pins, budget), &instances);
+                budget.check(span)?;
+                let Ok(mut more) = more else { continue };
                 more.instances.truncate(MOST_UNUSUAL);
                 looked.of = of;
+                let all = &more.instances;
                 ranking.counts.0 +=
-                    self.look(m, &more.instances, stmt, executors.as_ref(), names, &mut looked);
+                    self.look(m, all, stmt, (executors.as_ref(), names), &mut looked, budget);
+                budget.check(span)?;
             }
         }
         // What spills, and what is left to others, is taken where nothing else is left.
@@ -363,6 +373,7 @@ impl Choosing<'_> {
         let errors = trials.errors.take();
         if let Some(Ok((_, _, i))) = made {
             let m = &matches[candidates[i].of];
+            ranking.theirs = m.file.theirs(&m.def.name.text).cloned();
             let (candidates, refused, ranked, pins) = (&candidates[..], &tiles, &ranking, &pins);
             let all = Larger { m, candidates, best: i, refused, ranking: ranked, pins };
             ranking.larger = self.larger(&all);
@@ -378,7 +389,9 @@ impl Choosing<'_> {
             Some(Err(d)) => return Err(d),
             None => return Err(self.nothing(id, &pins, &refusals, errors, &matches)),
         };
-        let own: HashSet<_> = self.module.items.iter().map(|s| s.id.key()).collect();
+        let of_symbols = self.symbols.iter().flat_map(|(of, _)| &of.items);
+        let own: HashSet<_> =
+            self.module.items.iter().chain(of_symbols).map(|s| s.id.key()).collect();
         let mut stmts: Vec<Stmt> = module
             .items
             .into_iter()
@@ -543,9 +556,9 @@ impl Choosing<'_> {
         m: &Match<'_>,
         instances: &[Numbers],
         stmt: &Stmt,
-        executors: Option<&Executors>,
-        names: &Names,
+        (executors, names): (Option<&Executors>, &Names),
         looked: &mut Looked<'_>,
+        budget: &mut Budget,
     ) -> usize {
         // Groups of threads that no instruction has are those of all instances.
         let mut hopeless = 0;
@@ -558,7 +571,11 @@ impl Choosing<'_> {
             if !self.left_out.is_empty() && self.left_out.contains(&shown(&instance)) {
                 continue;
             }
-            match self.bound(&instance, stmt, executors, names, &mut alike) {
+            let bound = self.bound(&instance, stmt, (executors, names), &mut alike, budget);
+            if budget.is_over() {
+                return n;
+            }
+            match bound {
                 Ok(Bound { cycles, spills }) => {
                     hopeless = HOPELESS + 1;
                     let (of, numbers, bound) = (looked.of, numbers.clone(), cycles);
@@ -687,16 +704,21 @@ impl Choosing<'_> {
         &self,
         instance: &Instance<'_>,
         stmt: &Stmt,
-        executors: Option<&Executors>,
-        names: &Names,
+        (executors, names): (Option<&Executors>, &Names),
         alike: &mut Alike,
+        budget: &mut Budget,
     ) -> Result<Bound, String> {
         let form = alike::form(instance.def, &instance.file.parts, instance.numbers);
         if let Some(program) = form.as_ref().and_then(|form| alike.program(form)) {
+            budget.look(program.specs.len() + program.tensors.len(), false);
             return self.least(program);
         }
         let module = self.short_module_of(instance, stmt, executors, &mut names.clone())?;
-        let program = resolve::resolve(&module, self.src).map_err(|e| first(&e))?;
+        let program = resolve::resolve(&module, self.src).map_err(|e| {
+            budget.look(Walk::new(&module.items).stmts().count(), true);
+            first(&e)
+        })?;
+        budget.look(program.specs.len() + program.tensors.len(), true);
         let least = self.least(&program);
         if let Some(form) = form {
             alike.keep(form, program);

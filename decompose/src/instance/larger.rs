@@ -1,7 +1,7 @@
 //! Why no larger tile was chosen, of the strategy that was.
 
 use super::choose::{Candidate, Choosing, Match, Ranking, shown};
-use super::params::{self, Numbers, Pins};
+use super::params::{self, Budget, Numbers, Pins};
 use super::write::Instance;
 use carbyne_ir::ast::{AttrValue, Def, Expr, ExprKind};
 use std::collections::BTreeMap;
@@ -103,6 +103,6 @@ impl Choosing<'_> {
         let mut pins = l.pins.clone();
         pins.attrs.retain(|(key, _)| key != "tile");
         pins.attrs.push(("tile".to_owned(), wanted.to_vec()));
-        params::against(m.def, &self.given(m), &pins)
+        params::against(m.def, &self.given(m), &pins, Budget::new(m.file.theirs(&m.def.name.text)))
     }
 }

@@ -4,8 +4,9 @@ use carbyne_ir::ast::visit::{PartMut, parts_mut};
 use carbyne_ir::ast::{Def, Module, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::link::{self, File, LoadError, Loader};
-use carbyne_ir::span::Span;
+use carbyne_ir::span::{LineIndex, Span};
 use carbyne_ir::{resolve, text};
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 /// Ours, by file name.
@@ -17,6 +18,24 @@ pub struct Strategies {
     files: Vec<Arc<Source>>,
 }
 
+/// A strategy that a user has written, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theirs {
+    /// Without `@`.
+    pub name: String,
+    /// What messages call its file; none where it stands in the text that is decomposed.
+    pub file: Option<String>,
+    /// Its line, or that of the `import` that brings it.
+    pub line: usize,
+}
+
+impl fmt::Display for Theirs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the strategy `@{}` at line {}", self.name, self.line)?;
+        self.file.iter().try_for_each(|file| write!(f, " of `{file}`"))
+    }
+}
+
 /// A file of strategies.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -26,6 +45,15 @@ pub(crate) struct Source {
     pub strategies: Vec<Def>,
     /// What stands above each of them, without `//`.
     pub comments: Vec<Vec<String>>,
+    /// Whose each of them is; empty where they are ours.
+    theirs: Vec<Theirs>,
+}
+
+impl Source {
+    /// Where the strategy of that name stands, if it is a user's.
+    pub(crate) fn theirs(&self, name: &str) -> Option<&Theirs> {
+        self.theirs.iter().find(|t| t.name == name)
+    }
 }
 
 /// Ours, read once.
@@ -33,7 +61,7 @@ static READ: LazyLock<Vec<Arc<Source>>> = LazyLock::new(|| {
     let read = |(name, text): &(&str, &str)| {
         let module = text::parse(text).ok()?;
         let module = link::link(&module, name, &mut ours).ok()?;
-        Some(Arc::new(source(module)))
+        Some(Arc::new(source(module, None)))
     };
     OWN.iter().filter_map(read).collect()
 });
@@ -55,6 +83,19 @@ impl Strategies {
     /// # Errors
     /// What is wrong with the text; V0237 where it has other statements than strategies, sub-specs and constants.
     pub fn add(&mut self, src: &str, id: &str, loader: &mut Loader<'_>) -> Result<(), Diagnostics> {
+        self.add_as(src, (id, id), loader)
+    }
+
+    /// The same of a text that messages call by another name than its id.
+    ///
+    /// # Errors
+    /// As [`Strategies::add`].
+    pub fn add_as(
+        &mut self,
+        src: &str,
+        (id, name): (&str, &str),
+        loader: &mut Loader<'_>,
+    ) -> Result<(), Diagnostics> {
         let module = text::parse(src)?;
         let module = link::link(&module, id, loader)?;
         resolve::resolve(&module, src)?;
@@ -70,16 +111,16 @@ impl Strategies {
             );
             return Err(errors);
         }
-        self.files.insert(0, Arc::new(source(module)));
+        self.files.insert(0, Arc::new(source(module, Some((src, Some(name))))));
         Ok(())
     }
 
-    /// Adds those that a module defines itself.
-    pub(crate) fn with_those_of(&self, module: &Module) -> Self {
+    /// Adds those that a module defines itself; `src` is its text.
+    pub(crate) fn with_those_of(&self, module: &Module, src: &str) -> Self {
         let defines = |s: &Stmt| matches!(&s.kind, StmtKind::Def(def) if def.strategy.is_some());
         let mut all = self.clone();
         if module.items.iter().any(defines) {
-            all.files.insert(0, Arc::new(source(module.clone())));
+            all.files.insert(0, Arc::new(source(module.clone(), Some((src, None)))));
         }
         all
     }
@@ -90,6 +131,13 @@ impl Strategies {
         self.files
             .iter()
             .flat_map(move |f| (0..of(f)).map(move |i| (&f.strategies[i], &f.comments[i][..])))
+    }
+
+    /// Where the strategy of that name stands, if it is a user's.
+    #[must_use]
+    pub fn theirs(&self, name: &str) -> Option<&Theirs> {
+        let of = |f: &&Arc<Source>| f.strategies.iter().any(|def| def.name.text == name);
+        self.files.iter().find(of)?.theirs(name)
     }
 
     pub(crate) fn files(&self) -> &[Arc<Source>] {
@@ -108,9 +156,11 @@ fn ours(path: &str, _: &str) -> Result<File, LoadError> {
     Ok(File { id: found.0.to_owned(), text: found.1.to_owned() })
 }
 
-/// The definitions of a module. Those that are no strategies, and constants, stand where they are used.
-fn source(module: Module) -> Source {
-    let mut out = Source { parts: vec![], strategies: vec![], comments: vec![] };
+/// The definitions of a module. Those that are no strategies, and constants, stand where they are used. Of users there is the text, and
+/// what messages call its file.
+fn source(module: Module, from: Option<(&str, Option<&str>)>) -> Source {
+    let mut out = Source { parts: vec![], strategies: vec![], comments: vec![], theirs: vec![] };
+    let lines = from.map(|(src, file)| (LineIndex::new(src), file));
     let mut comments = module.header;
     for mut stmt in module.items {
         comments.append(&mut stmt.leading);
@@ -119,6 +169,11 @@ fn source(module: Module) -> Source {
                 // Errors point at the spec that is decomposed, not into this file.
                 let blocks = def.means.iter_mut().chain([&mut def.body]);
                 blocks.for_each(|block| nowhere(&mut block.stmts));
+                out.theirs.extend(lines.as_ref().map(|(lines, file)| Theirs {
+                    name: def.name.text.clone(),
+                    file: file.map(str::to_owned),
+                    line: lines.line(stmt.span.start),
+                }));
                 out.strategies.push(def);
                 out.comments.push(std::mem::take(&mut comments));
             }

@@ -17,6 +17,7 @@ mod in_place;
 mod larger;
 mod library;
 mod maps;
+pub(crate) mod needed;
 mod padded;
 pub(crate) mod params;
 mod pattern;
@@ -30,6 +31,6 @@ mod trials;
 mod write;
 
 pub(crate) use atom::could_be;
-pub use library::{Strategies, own_texts};
+pub use library::{Strategies, Theirs, own_texts};
 pub(crate) use pattern::SOMETHING_ELSE;
 pub use sample::Sample;

@@ -1,18 +1,124 @@
 //! Values of a strategy's parameters: all that its conditions and the pins of the text allow.
 
+use super::library::Theirs;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::{
     self, AttrValue, BinOp, Choices, Chosen, CmpOp, Compare, Def, Expr, ExprKind, ResultType,
     SpecKind, Strategy, TupleExpr, TypeAttr,
 };
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::span::Span;
 use carbyne_ir::text;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Numbers by name.
 pub(crate) type Numbers = BTreeMap<String, i64>;
 
-/// Most instances of one strategy that are enumerated, so that no text makes this endless.
-const MOST: usize = 100_000;
+/// What is left to look at of a strategy, for one kernel or for its samples, so that no text makes this endless.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    /// Operations of conditions and of values, and names that are given numbers.
+    steps: usize,
+    /// Instances.
+    instances: usize,
+    /// Specs and tensors of the instances that are written.
+    written: usize,
+    /// Whose the strategy is, if it is a user's.
+    theirs: Option<Theirs>,
+    /// What was too much of it, once something was, and what helps.
+    over: Option<(String, String)>,
+}
+
+/// Instances of a strategy that a user has written, at most; of ours there are a third as many.
+const MOST: usize = 4096;
+/// The same of ours, of which users are told nothing.
+const MOST_OF_OURS: usize = 100_000;
+/// Steps, at most.
+const MOST_STEPS: usize = 1 << 21;
+/// The same for all samples of a strategy.
+const MOST_STEPS_OF_SAMPLES: usize = 1 << 22;
+/// Steps of a name of an instance, which is kept.
+const NAMED: usize = 16;
+/// Specs and tensors of all instances that are looked at; those that are written count several times.
+const MOST_WRITTEN: usize = 1 << 18;
+/// The same of one.
+const MOST_OF_ONE: usize = 2048;
+/// How many times as long it takes to write an instance as to bound it.
+const WRITTEN: usize = 4;
+
+impl Budget {
+    /// Of one kernel.
+    pub(crate) fn new(theirs: Option<&Theirs>) -> Self {
+        let theirs = theirs.cloned();
+        let (steps, instances, written) = match theirs {
+            Some(_) => (MOST_STEPS, MOST, MOST_WRITTEN),
+            None => (usize::MAX, MOST_OF_OURS, usize::MAX),
+        };
+        Budget { steps, instances, written, theirs, over: None }
+    }
+
+    /// Of all samples.
+    pub(crate) fn of_samples(theirs: Option<&Theirs>) -> Self {
+        let own = Budget::new(theirs);
+        Budget { steps: own.steps.max(MOST_STEPS_OF_SAMPLES), ..own }
+    }
+
+    /// As many instances again.
+    pub(crate) fn renew(&mut self) {
+        self.instances = Budget::new(self.theirs.as_ref()).instances;
+    }
+
+    /// X0010 where the strategy of a user is too large.
+    pub(crate) fn check(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+        let (Some(theirs), Some((what, help))) = (&self.theirs, &self.over) else { return Ok(()) };
+        let d = Diagnostic::new(Code::StrategyTooLarge, span, format!("{theirs} is too large"));
+        Err(Box::new(d.label(what.clone()).help(help.clone())))
+    }
+
+    /// Whether it is.
+    pub(crate) fn is_over(&self) -> bool {
+        self.theirs.is_some() && self.over.is_some()
+    }
+
+    /// Counts the specs and tensors of one instance, more where it was written for this.
+    pub(crate) fn look(&mut self, n: usize, is_written: bool) {
+        let times = if is_written { WRITTEN } else { 1 };
+        if !take(&mut self.written, times * n) || self.theirs.is_some() && n > MOST_OF_ONE {
+            let what = "its instances are written of too many specs and tensors".to_owned();
+            let help = "write it by loops, or give its parameters fewer values".to_owned();
+            self.over.get_or_insert((what, help));
+        }
+    }
+
+    /// Counts an instance.
+    fn instance(&mut self, param: &str) -> bool {
+        take(&mut self.instances, 1)
+            || self.ends(format!("its parameters have more than {MOST} combinations"), param)
+    }
+
+    /// Counts steps.
+    fn step(&mut self, n: usize, param: &str) -> bool {
+        let what = "finding out which combinations of its parameters satisfy its conditions takes too long";
+        take(&mut self.steps, n) || self.ends(what.to_owned(), param)
+    }
+
+    fn ends(&mut self, what: String, param: &str) -> bool {
+        let own = self.theirs.as_ref().map_or("", |theirs| &theirs.name);
+        let help = format!("give `{param}` fewer values, or pin it: `by=@{own}[{param}=..]`");
+        self.over.get_or_insert((what, help));
+        false
+    }
+}
+
+/// Takes so many of what is left; whether there were as many.
+fn take(left: &mut usize, n: usize) -> bool {
+    let rest = left.checked_sub(n);
+    *left = rest.unwrap_or(0);
+    rest.is_some()
+}
+
+/// Values of one range.
+const MOST_VALUES: usize = 4096;
 
 /// What became of the enumeration.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +127,6 @@ pub(crate) struct Enumerated {
     pub instances: Vec<Numbers>,
     /// How many branches each condition ended, as it is written; in the order in which they were met.
     pub ended: Vec<(String, u64)>,
-    /// Whether there were more.
-    pub cut_off: bool,
     /// Whether those that are not usual are left out.
     pub usual: bool,
 }
@@ -165,15 +269,16 @@ pub(crate) fn enumerate(
     strategy: &Strategy,
     given: &Numbers,
     pins: &Pins,
+    budget: &mut Budget,
 ) -> Result<Enumerated, Unpinned> {
-    let usual = enumerated(def, strategy, given, pins, true)?;
+    let usual = enumerated(def, strategy, given, pins, true, budget)?;
     // Where pins alone exclude what is usual, another match may have it.
-    let none = || {
+    let mut none = || {
         let free = Pins { values: vec![], attrs: vec![], ..pins.clone() };
-        enumerated(def, strategy, given, &free, true).map(|all| all.instances.is_empty())
+        enumerated(def, strategy, given, &free, true, budget).map(|all| all.instances.is_empty())
     };
     match usual.instances.is_empty() && !strategy.habits.is_empty() && none()? {
-        true => enumerated(def, strategy, given, pins, false),
+        true => enumerated(def, strategy, given, pins, false, budget),
         false => Ok(Enumerated { usual: !strategy.habits.is_empty(), ..usual }),
     }
 }
@@ -195,10 +300,10 @@ pub(crate) fn unusual(
     def: &Def,
     strategy: &Strategy,
     given: &Numbers,
-    pins: &Pins,
+    (pins, budget): (&Pins, &mut Budget),
     usual: &[Numbers],
 ) -> Result<Enumerated, Unpinned> {
-    let mut all = enumerated(def, strategy, given, pins, false)?;
+    let mut all = enumerated(def, strategy, given, pins, false, budget)?;
     let usual: BTreeSet<&Numbers> = usual.iter().collect();
     all.instances.retain(|i| !usual.contains(i));
     Ok(all)
@@ -217,11 +322,11 @@ pub(crate) fn tried(def: &Def, e: &Expr, known: &Numbers) -> Vec<i64> {
 }
 
 /// The condition against which pins of a strategy are.
-pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins) -> String {
+pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budget) -> String {
     let Some(strategy) = def.strategy.as_deref() else { return String::new() };
     let most = |all: &Enumerated| all.ended.iter().max_by_key(|(_, n)| *n).map(|(c, _)| c.clone());
     for (habits, what) in [(false, "no values satisfy"), (true, "not tried, as it is not usual:")] {
-        match enumerated(def, strategy, given, pins, habits) {
+        match enumerated(def, strategy, given, pins, habits, &mut budget) {
             Ok(all) if all.instances.is_empty() => {
                 return match most(&all) {
                     Some(c) => format!("{what} `{c}`"),
@@ -266,6 +371,7 @@ fn enumerated(
     given: &Numbers,
     pins: &Pins,
     habits: bool,
+    budget: &mut Budget,
 ) -> Result<Enumerated, Unpinned> {
     let mut conditions: Vec<Condition> = vec![];
     let of = |c: &Compare| Condition {
@@ -322,29 +428,37 @@ fn enumerated(
         conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(of));
     }
     // A pin may be another value than those that are tried.
-    let stated = |name: &str| {
-        conditions.iter().find_map(|c| match &c.lhs.kind {
-            ExprKind::Name(n) if n == name && c.pin => eval(&c.rhs, &Numbers::new()),
-            _ => None,
-        })
-    };
-    let stated: BTreeMap<&str, i64> = def
-        .params
-        .iter()
-        .filter_map(|p| Some((p.name.text.as_str(), stated(&p.name.text)?)))
-        .collect();
-    // Each condition is looked at as soon as the last of its names is known.
+    let stated = conditions.iter().filter(|c| c.pin).filter_map(|c| match &c.lhs.kind {
+        ExprKind::Name(n) => Some((n.as_str(), eval(&c.rhs, &Numbers::new())?)),
+        _ => None,
+    });
+    // The first of several.
+    let stated: BTreeMap<&str, i64> = stated.collect::<Vec<_>>().into_iter().rev().collect();
     let choices: Vec<(&str, &Choices)> = def
         .params
         .iter()
         .filter_map(|p| p.choices.as_ref().map(|c| (p.name.text.as_str(), c)))
         .collect();
+    // Each condition is looked at as soon as the last of its names is known.
+    let level: HashMap<&str, usize> =
+        choices.iter().enumerate().map(|(i, (name, _))| (*name, i + 1)).collect();
     let mut due: Vec<Vec<usize>> = vec![vec![]; choices.len() + 1];
+    let mut costs = vec![1usize; choices.len() + 1];
     for (i, c) in conditions.iter().enumerate() {
-        let named = |name: &str| names(&c.lhs, name) || names(&c.rhs, name);
-        let last = choices.iter().rposition(|(name, _)| named(name));
-        due[last.map_or(0, |l| l + 1)].push(i);
+        let (mut last, mut cost) = (0, 0);
+        for e in [&c.lhs, &c.rhs] {
+            each(e, &mut |e| {
+                cost += 1;
+                if let ExprKind::Name(name) = &e.kind {
+                    last = last.max(level.get(name.as_str()).copied().unwrap_or(0));
+                }
+            });
+        }
+        due[last].push(i);
+        costs[last] += cost;
     }
+    // What is named where there is too much: the parameter of most values.
+    let most = choices.iter().rev().max_by_key(|(_, all)| count(all, given)).map_or("", |c| c.0);
     let mut out = Enumerated::default();
     let mut ended = vec![0u64; conditions.len()];
     let mut known = given.clone();
@@ -357,53 +471,46 @@ fn enumerated(
             ok
         })
     };
-    if check(&known, 0) {
+    // Conditions are made ready, too.
+    let ready = conditions.len() + choices.len();
+    if budget.step(ready + costs[0], most) && check(&known, 0) {
         // Values that are left to try, of each parameter that is chosen.
         let mut stack: Vec<std::vec::IntoIter<i64>> = vec![];
-        let mut steps = 0usize;
-        loop {
+        'all: loop {
             let depth = stack.len();
             if depth == choices.len() {
-                out.instances.push(known.clone());
-                if out.instances.len() >= MOST {
-                    out.cut_off = true;
+                if !budget.instance(most) || !budget.step(NAMED * known.len(), most) {
                     break;
                 }
+                out.instances.push(known.clone());
             } else {
                 let (name, all) = choices[depth];
                 let all = match stated.get(name) {
                     Some(n) => vec![*n],
-                    None => values(all, &known),
+                    None if budget.step(count(all, &known), most) => values(all, &known),
+                    None => break,
                 };
                 stack.push(all.into_iter());
             }
             // On to the next value of the innermost parameter that has one.
-            let mut moved = false;
-            while let Some(next) = stack.last_mut().map(Iterator::next) {
-                match next {
-                    Some(v) => {
-                        steps += 1;
-                        let level = stack.len();
+            loop {
+                let level = stack.len();
+                match stack.last_mut().map(Iterator::next) {
+                    Some(Some(v)) => {
                         known.insert(choices[level - 1].0.to_owned(), v);
+                        if !budget.step(costs[level], most) {
+                            break 'all;
+                        }
                         if check(&known, level) {
-                            moved = true;
                             break;
                         }
                     }
-                    None => {
+                    Some(None) => {
                         stack.pop();
-                        if let Some((name, _)) = choices.get(stack.len()) {
-                            known.remove(*name);
-                        }
+                        known.remove(choices[level - 1].0);
                     }
+                    None => break 'all,
                 }
-                if steps > 20 * MOST {
-                    out.cut_off = true;
-                    stack.clear();
-                }
-            }
-            if !moved {
-                break;
             }
         }
     }
@@ -417,31 +524,48 @@ fn pinned(key: &str, lhs: Expr, n: i64) -> Condition {
     Condition { text, lhs, op: CmpOp::Eq, rhs: Expr::int(n), pin: true }
 }
 
-/// Whether an expression names a number.
-pub(super) fn names(e: &Expr, name: &str) -> bool {
+/// Looks at an expression and all that it is made of.
+fn each<'a>(e: &'a Expr, look: &mut dyn FnMut(&'a Expr)) {
     let mut todo = vec![e];
     while let Some(e) = todo.pop() {
+        look(e);
         match &e.kind {
-            ExprKind::Name(n) if n == name => return true,
             ExprKind::Bin(_, a, b) => todo.extend([&**a, &**b]),
             ExprKind::Neg(a) | ExprKind::Sqrt(a) => todo.push(a),
             ExprKind::Int(_) | ExprKind::Real(_) | ExprKind::Name(_) => {}
         }
     }
-    false
+}
+
+/// Whether an expression names a number.
+pub(super) fn names(e: &Expr, name: &str) -> bool {
+    let mut found = false;
+    each(e, &mut |e| found |= matches!(&e.kind, ExprKind::Name(n) if n == name));
+    found
+}
+
+/// Steps that it takes to find the values of a parameter: at least as many as there are.
+fn count(choices: &Choices, known: &Numbers) -> usize {
+    match choices {
+        Choices::Among(tuple) => {
+            let mut n = 0;
+            leaves(tuple).into_iter().for_each(|e| each(e, &mut |_| n += 1));
+            n
+        }
+        Choices::Range { start, end, .. } => {
+            let n = eval(start, known).zip(eval(end, known)).map(|(a, b)| b.saturating_sub(a));
+            usize::try_from(n.unwrap_or(0)).unwrap_or(0).min(MOST_VALUES) + 1
+        }
+    }
 }
 
 /// The values of a parameter, where others are known.
 fn values(choices: &Choices, known: &Numbers) -> Vec<i64> {
     match choices {
         Choices::Among(tuple) => {
-            let mut all: Vec<i64> = vec![];
-            for v in leaves(tuple).into_iter().filter_map(|e| eval(e, known)) {
-                if !all.contains(&v) {
-                    all.push(v);
-                }
-            }
-            all
+            let mut seen = BTreeSet::new();
+            let all = leaves(tuple).into_iter().filter_map(|e| eval(e, known));
+            all.filter(|v| seen.insert(*v)).collect()
         }
         Choices::Range { start, end, step } => {
             let step = step.as_ref().map_or(Some(1), |e| eval(e, known)).unwrap_or(0);
@@ -453,7 +577,7 @@ fn values(choices: &Choices, known: &Numbers) -> Vec<i64> {
             }
             let mut all = vec![];
             let mut at = start;
-            while at < end && all.len() < 4096 {
+            while at < end && all.len() < MOST_VALUES {
                 all.push(at);
                 match at.checked_add(step) {
                     Some(next) => at = next,

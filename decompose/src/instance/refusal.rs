@@ -2,7 +2,7 @@
 
 use super::choose::{Choosing, Match};
 use super::graph::{self, Opaque};
-use super::params::{self, Numbers, Pins};
+use super::params::{self, Budget, Numbers, Pins};
 use super::{chain, pattern};
 use crate::solve::copy::matmul_rows;
 use carbyne_atoms::{Atom, bind};
@@ -166,7 +166,10 @@ impl Choosing<'_> {
         let unlike = |name: &str| matched.iter().all(|m| m.def.name.text != name);
         let all = refusals.iter().all(|(name, _)| unlike(name));
         for (name, why) in refusals.iter().filter(|(name, _)| all || !unlike(name)) {
-            d = d.note(format!("@{name}: {why}"));
+            d = d.note(match self.strategies.theirs(name) {
+                Some(theirs) => format!("{theirs}: {why}"),
+                None => format!("@{name}: {why}"),
+            });
         }
         let divides = refusals.values().any(|why| why.contains(" % "));
         let unbounded =
@@ -246,8 +249,9 @@ impl Choosing<'_> {
     fn padded_for(&self, m: &Match<'_>) -> Option<(f64, Vec<(String, i64)>)> {
         let strategy = m.def.strategy.as_deref()?;
         let given = self.given(m);
-        let fits = |sizes: &Numbers| {
-            let all = params::enumerate(m.def, strategy, sizes, &Pins::default());
+        let mut budget = Budget::new(m.file.theirs(&m.def.name.text));
+        let mut fits = |sizes: &Numbers| {
+            let all = params::enumerate(m.def, strategy, sizes, &Pins::default(), &mut budget);
             all.is_ok_and(|all| all.instances.first().is_some_and(|n| self.has_group(m, n)))
         };
         let names = m.def.inputs.iter().chain(&m.def.outputs).filter_map(|(_, ty)| ty.as_ref());

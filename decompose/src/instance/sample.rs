@@ -1,12 +1,13 @@
 //! Small programs that a strategy decomposes, for its test: what it means, with something in the places of its sub-specs, of
 //! sizes and parameters that its conditions allow.
 
-use super::params::{self, Numbers, Pins};
+use super::params::{self, Budget, Numbers, Pins};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{
     self, Def, Expr, ExprKind, Operand, ResultType, StmtKind, TupleExpr, TypeAttr,
 };
+use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -54,25 +55,44 @@ const MORE_TYPES: &[(Scalar, Scalar)] = &[(Scalar::E4m3, Scalar::F32), (Scalar::
 /// Samples of integers, the last of the types: most strategies are for floats.
 const MOST_OF_INTEGERS: usize = 2;
 
+/// Programs of one type that are none, until no more of it are tried.
+const MOST_MALFORMED: usize = 128;
+
 impl super::Strategies {
     /// Programs that a strategy of that name should decompose, at most `most`, for a card of an architecture.
     /// They differ in sizes, types, parameters and in what stands for the sub-specs of the match.
-    pub fn samples(&self, name: &str, table: &AtomTable, most: usize) -> Vec<Sample> {
+    ///
+    /// # Errors
+    /// X0010 for a strategy whose parameters have too many combinations, at its place in its file.
+    pub fn samples(
+        &self,
+        name: &str,
+        table: &AtomTable,
+        most: usize,
+    ) -> Result<Vec<Sample>, Box<Diagnostic>> {
         let Some((def, _)) = self.iter().find(|(def, _)| def.name.text == name) else {
-            return vec![];
+            return Ok(vec![]);
         };
-        samples(def, table, most)
+        let mut budget = Budget::of_samples(self.theirs(name));
+        for extents in [EXTENTS, ODD, LONG] {
+            let found = samples_of(def, table, most, extents, &mut budget);
+            budget.check(def.span)?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        Ok(vec![])
     }
 }
 
-fn samples(def: &Def, table: &AtomTable, most: usize) -> Vec<Sample> {
-    let of = |extents| samples_of(def, table, most, extents);
-    let found = [EXTENTS, ODD, LONG].into_iter().map(of).find(|found| !found.is_empty());
-    found.unwrap_or_default()
-}
-
-/// The same with these extents, where there are several.
-fn samples_of(def: &Def, table: &AtomTable, most: usize, extents: &[i64]) -> Vec<Sample> {
+/// Samples with these extents, where a strategy has several.
+fn samples_of(
+    def: &Def,
+    table: &AtomTable,
+    most: usize,
+    extents: &[i64],
+    budget: &mut Budget,
+) -> Vec<Sample> {
     let sms = carbyne_atoms::machine(table.arch).sms;
     let Some(strategy) = &def.strategy else { return vec![] };
     let shapes: Vec<&str> = def
@@ -89,15 +109,18 @@ fn samples_of(def: &Def, table: &AtomTable, most: usize, extents: &[i64]) -> Vec
     let turns: Vec<_> = TYPES.iter().chain(again).chain(MORE_TYPES).collect();
     for (turn, (scalar, wide)) in turns.iter().enumerate() {
         let types = types(def, *scalar, *wide);
-        let mut of_type = 0;
+        let (mut of_type, mut malformed) = (0, 0);
         let left = TYPES.len().saturating_sub(turn).max(1);
         let room = (most.saturating_sub(out.len()) / left).max(1);
         let room = if turn + 1 == TYPES.len() { room.min(MOST_OF_INTEGERS) } else { room };
         // Each type begins with other sizes.
         let all = extents.len().pow(shapes.len().min(3) as u32);
         for at in (0..all).map(|i| (i + turn * all * 2 / 5) % all) {
-            if of_type >= room || out.len() >= most {
+            if of_type >= room || out.len() >= most || malformed >= MOST_MALFORMED {
                 break;
+            }
+            if budget.is_over() {
+                return vec![];
             }
             // Sizes in an order in which all of them are soon met.
             let mut given = Numbers::new();
@@ -123,7 +146,8 @@ fn samples_of(def: &Def, table: &AtomTable, most: usize, extents: &[i64]) -> Vec
             let few = [1, 1, 2, 3][at % 4];
             for (sms, spread) in [(few, 7), (sms, 13)] {
                 params::of_machine(&mut given, table, sms);
-                let all = params::enumerate(def, strategy, &given, &Pins::default());
+                budget.renew();
+                let all = params::enumerate(def, strategy, &given, &Pins::default(), budget);
                 let Some(instances) = all.ok().map(|all| all.instances) else { continue };
                 let Some(numbers) = instances.get(at * spread % instances.len().max(1)) else {
                     continue;
@@ -132,8 +156,11 @@ fn samples_of(def: &Def, table: &AtomTable, most: usize, extents: &[i64]) -> Vec
                     if let Some(text) = text(def, &given, &types, numbers, chain)
                         && out.iter().all(|s| s.text != text)
                         && of_type < room
-                        && is_well_formed(&text)
                     {
+                        if !is_well_formed(&text) {
+                            malformed += 1;
+                            continue;
+                        }
                         let by = by(def, numbers);
                         let given = said(&shapes, &given, &types, sms);
                         out.push(Sample { by, text, sms, given });

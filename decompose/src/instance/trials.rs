@@ -6,7 +6,7 @@ use super::params::Pins;
 use super::write::{Executors, Instance};
 use crate::names::Names;
 use carbyne_ir::ast::{Module, Stmt};
-use carbyne_ir::diag::Diagnostics;
+use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Instances whose layouts are solved at most, of one kernel.
@@ -211,7 +211,7 @@ impl<'a> Trials<'a> {
         };
         let (module, more) = match planned {
             Ok(planned) => planned,
-            Err(e) => return self.refuse(e, ranked),
+            Err(e) => return self.refuse(e, c.of, ranked),
         };
         let launches = if is_planned { self.choosing.launches(&module) } else { 0.0 };
         match (self.choosing.solve)(&module, ordered) {
@@ -227,7 +227,7 @@ impl<'a> Trials<'a> {
                 let fits = self.choosing.fits(shared);
                 self.solved.push(Solved { of: i, module, more, fits, spills, cycles, ordered });
             }
-            Err(e) => self.refuse(e, ranked),
+            Err(e) => self.refuse(e, c.of, ranked),
         }
     }
 
@@ -248,9 +248,15 @@ impl<'a> Trials<'a> {
         ranking.instances.insert(0, ranked);
     }
 
-    fn refuse(&mut self, errors: Diagnostics, ranked: &mut Ranked) {
+    fn refuse(&mut self, errors: Diagnostics, of: usize, ranked: &mut Ranked) {
         ranked.refused = errors.iter().next().map(|d| format!("{}: {}", d.code, d.message));
-        self.errors.get_or_insert(errors);
+        let m = &self.matches[of];
+        let theirs = m.file.theirs(&m.def.name.text);
+        let noted = |d: Diagnostic| match theirs {
+            Some(theirs) => d.note(format!("written by {theirs}")),
+            None => d,
+        };
+        self.errors.get_or_insert_with(|| errors.into_iter().map(noted).collect());
     }
 
     /// The best of those whose accesses can be ordered.
@@ -267,7 +273,7 @@ impl<'a> Trials<'a> {
             let by = &self.candidates[solved.of].by;
             if let Some(ranked) = ranking.instances.iter_mut().find(|r| r.by == *by) {
                 ranked.cycles = None;
-                self.refuse(errors, ranked);
+                self.refuse(errors, self.candidates[solved.of].of, ranked);
             }
         }
         None

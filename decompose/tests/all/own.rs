@@ -33,7 +33,7 @@ fn every_strategy_computes_what_it_means() {
             if right > 0 {
                 break;
             }
-            for sample in all.samples(&name, &table(arch), 5) {
+            for sample in all.samples(&name, &table(arch), 5).expect("ours are small") {
                 let module = text::parse(&sample.text).expect("a sample is a text");
                 let mut options = Options::default();
                 options.search.sms = Some(sample.sms as u32);

@@ -17,7 +17,9 @@ use crate::ast::{
 };
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::expr::Dim;
-use crate::limits::{MAX_CALLS, MAX_EXPR_OPERATORS, MAX_NESTING, MAX_WRITTEN_OUT};
+use crate::limits::{
+    MAX_CALLS, MAX_EXPR_OPERATORS, MAX_NESTING, MAX_STRATEGY_STMTS, MAX_WRITTEN_OUT,
+};
 use crate::program::Stmt;
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
@@ -173,6 +175,9 @@ impl Resolver {
             self.scopes.leave();
         }
         self.scopes.leave();
+        if def.strategy.is_some() && self.errors.len() == before {
+            self.strategy_size(def, &part);
+        }
         part.broken = self.errors.len() > before;
         self.parts.known.insert(def.name.text.clone(), Rc::new(part));
         Ok(())
@@ -213,6 +218,36 @@ impl Resolver {
         self.referred(&ast::Stmt::new(ast::StmtKind::Call(values)), def, part);
         self.referred(&ast::Stmt::new(conditions), def, part);
         self.referred(&ast::Stmt::new(ast::StmtKind::Spec(head)), def, part);
+    }
+
+    /// X0010 for too many statements, V0234 for parameters that nothing reads: each of their values would be tried with all of
+    /// the others.
+    fn strategy_size(&mut self, def: &Def, part: &Defined) {
+        let blocks = def.means.iter().chain([&def.body]);
+        let n: usize = blocks.map(|b| Walk::new(&b.stmts).with_means().stmts().count()).sum();
+        if n > MAX_STRATEGY_STMTS {
+            let message = format!("the strategy `@{}` has {n} statements", def.name.text);
+            self.errors.push(
+                Diagnostic::new(Code::StrategyTooLarge, def.span, message)
+                    .label(format!("it may have {MAX_STRATEGY_STMTS}"))
+                    .help("write it by loops, or let sub-specs do what repeats"),
+            );
+        }
+        let unread = |p: &&ast::Param| p.choices.is_some() && !part.names.contains(&p.name.text);
+        let mut unread = def.params.iter().filter(unread).map(|p| &p.name);
+        let Some(first) = unread.next() else { return };
+        let more: Vec<String> = unread.map(|name| format!("`{}`", name.text)).collect();
+        let own = &def.name.text;
+        let message =
+            format!("nothing reads the parameter `{}` of the strategy `@{own}`", first.text);
+        let d = Diagnostic::new(Code::Unread, first.span, message)
+            .label("each of its values gives the same body")
+            .help("remove it, or use it in the body, in an attribute or in a condition");
+        self.errors.push(match more.as_slice() {
+            [] => d,
+            all @ ([_] | [_, _] | [_, _, _]) => d.note(format!("nor {}", all.join(", "))),
+            [a, b, c, rest @ ..] => d.note(format!("nor {a}, {b}, {c} and {} more", rest.len())),
+        });
     }
 
     /// Looks up the names in the types of formal operands.

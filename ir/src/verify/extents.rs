@@ -8,8 +8,8 @@ use super::Verifier;
 use crate::ast::CmpOp;
 use crate::expr::prove::{self, Assumptions, Budget};
 use crate::expr::{Dim, VarId};
-use crate::program::{Fact, Program, differences};
-use std::collections::HashMap;
+use crate::program::{BufferId, Fact, Program, differences};
+use std::collections::{HashMap, HashSet};
 
 /// Most proofs of one program that two extents are equal.
 const MAX_PROOFS: usize = 1 << 10;
@@ -43,13 +43,15 @@ pub(super) struct Questions {
     looks: usize,
     /// Whether two extents are equal wherever they stand.
     equal: HashMap<(Dim, Dim), bool>,
-    facts: Option<Assumptions>,
+    pub(super) facts: Option<Assumptions>,
+    /// Tensors of the caller over symbols of which it is decided whether two coordinates share an element.
+    pub(super) written: HashSet<BufferId>,
 }
 
 impl Default for Questions {
     fn default() -> Self {
-        let equal = HashMap::new();
-        Questions { proofs: MAX_PROOFS, looks: MAX_LOOKS, equal, facts: None }
+        let (equal, written) = (HashMap::new(), HashSet::new());
+        Questions { proofs: MAX_PROOFS, looks: MAX_LOOKS, equal, facts: None, written }
     }
 }
 

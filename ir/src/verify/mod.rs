@@ -6,7 +6,7 @@
 //! - V0208 shapes fit the spec: MatMul A\[m,k\], B\[k,n\], C\[m,n\], optional batch first; the others mode
 //!   by mode, where an input of a Move or a BinaryPointwise of the same rank may have extent 1 for all. Extents over
 //!   symbols fit whatever values the symbols have.
-//! - V0209 a written tensor in GL or SH maps no two coordinates to one element.
+//! - V0209 a written tensor in GL or SH maps no two coordinates to one element, whatever values the symbols have.
 //! - V0210 registers are compact: every register of a buffer is used once.
 //! - V0213 a nested spec runs on its kernel's blocks, and on threads of the enclosing spec.
 //! - V0214 thread tensors hold distinct threads, and coordinates can be computed from the index.
@@ -36,6 +36,7 @@ mod cluster;
 mod diverged;
 mod exchange;
 mod extents;
+mod injective;
 mod operands;
 mod places;
 mod storage;

@@ -194,7 +194,9 @@ impl Verifier<'_> {
         if buffer.open || tensor.dist.is_some() || buffer.memory == Some(Memory::Rf) {
             return;
         }
-        let Some(layout) = tensor.concat().to_fixed() else { return };
+        let Some(layout) = tensor.concat().to_fixed() else {
+            return self.written_over_symbols(t, span);
+        };
         // Where tiles reach over the end of a mode, the elements are some of the tensor's, and these are told apart by it.
         let shares = if tensor.bounds.is_empty() {
             layout.is_injective() == Ok(false)

@@ -1,0 +1,124 @@
+//! V0209 of tensors of the caller that are written, whose extents or strides are symbols.
+//!
+//! Refused are those for which values of the symbols are found that all facts allow and with which two coordinates share an element.
+//! Most layouts need no search: strides that are the products of the extents before them, and those that facts keep apart.
+
+use super::Verifier;
+use super::extents::Value;
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::expr::prove::{self, Budget};
+use crate::layout::Layout;
+use crate::program::TensorId;
+use crate::span::Span;
+
+/// Steps of one proof that a stride is beyond what smaller ones reach.
+const MAX_PROOF_STEPS: usize = 10_000;
+/// Most modes that are put in order.
+const MAX_MODES: usize = 8;
+/// Most elements that are enumerated with values of symbols.
+const MAX_ENUMERATED: i64 = 1 << 12;
+
+/// An extent and a stride.
+type Mode = (Dim, Dim);
+
+impl Verifier<'_> {
+    /// V0209 for a whole tensor of the caller; said once of each.
+    pub(super) fn written_over_symbols(&mut self, t: TensorId, span: Span) {
+        let p = self.p;
+        let tensor = &p.tensors[t];
+        let layout = tensor.concat();
+        let is_whole = p.params.contains(&tensor.buffer)
+            && layout == p.tensors[p.buffers[tensor.buffer].tensor].concat();
+        if !is_whole || !self.questions.written.insert(tensor.buffer) {
+            return;
+        }
+        let modes: Vec<Mode> = layout.leaves().to_vec();
+        let modes: Vec<Mode> = modes.into_iter().filter(|(n, _)| *n != Dim::Const(1)).collect();
+        if modes.len() > MAX_MODES || self.is_compact(&modes) || self.is_nested(&modes) {
+            return;
+        }
+        let (extents, strides) = modes.iter().copied().unzip();
+        let Some(values) = self.misfit(&[extents, strides], &[], &is_injective) else { return };
+        let name = p.tensor_name(t);
+        let said: Vec<String> =
+            values.iter().map(|(v, n)| format!("{} = {n}", p.arena.var_info(*v).name)).collect();
+        let message =
+            format!("two coordinates of {name} share an element where {}, say", said.join(", "));
+        let own = "give every mode of a written tensor a stride of its own";
+        let help = match self.apart(modes, &values) {
+            Some(fact) => format!("state `where {fact}`, or {own}"),
+            None => own.to_owned(),
+        };
+        self.errors.push(
+            Diagnostic::new(Code::NotInjective, span, message)
+                .label(format!("{name} is written, and is {}", layout.display_in(&p.arena)))
+                .help(help),
+        );
+    }
+
+    /// Whether each stride is the product of the extents of modes with smaller ones.
+    fn is_compact(&self, modes: &[Mode]) -> bool {
+        let (mut left, mut next) = (modes.to_vec(), Dim::Const(1));
+        while let Some(at) = left.iter().position(|(_, stride)| *stride == next) {
+            let (extent, stride) = left.swap_remove(at);
+            let Ok(reach) = self.p.arena.mul(extent, stride) else { return false };
+            next = reach;
+        }
+        left.is_empty()
+    }
+
+    /// Whether facts say that each stride is beyond what smaller ones reach, where the last mode or the first has the smallest.
+    fn is_nested(&mut self, modes: &[Mode]) -> bool {
+        let backwards: Vec<Mode> = modes.iter().rev().copied().collect();
+        [&backwards, modes].into_iter().any(|modes| {
+            let Some(first) = modes.first() else { return true };
+            self.is_proven(Dim::Const(1), first.1)
+                && modes.windows(2).all(|two| match self.p.arena.mul(two[0].0, two[0].1) {
+                    Ok(reach) => self.is_proven(reach, two[1].1),
+                    Err(_) => false,
+                })
+        })
+    }
+
+    fn is_proven(&mut self, less: Dim, more: Dim) -> bool {
+        let p = self.p;
+        let facts = self.questions.facts.get_or_insert_with(|| p.assumptions());
+        prove::proves(&p.arena, (less, more, 0), facts, &mut Budget::new(MAX_PROOF_STEPS))
+    }
+
+    /// The first fact that does not hold with these values, and with which modes would be apart, from the smallest stride on; none
+    /// where it never holds.
+    fn apart(&mut self, mut modes: Vec<Mode>, values: &[Value]) -> Option<String> {
+        let cx = &self.p.arena;
+        let value = |d: Dim| {
+            let of = |v| values.iter().find(|(own, _)| *own == v).map(|(_, n)| *n);
+            cx.eval(d, &of).ok()
+        };
+        // Later modes are the inner ones where strides are equal.
+        modes.reverse();
+        modes.sort_by_key(|(_, stride)| value(*stride));
+        let mut reach = Dim::Const(1);
+        for (extent, stride) in modes {
+            if value(reach)? > value(stride)? {
+                let always = cx.sub(reach, Dim::Const(1)).ok()?;
+                let shown = format!("{} <= {}", cx.display(reach), cx.display(stride));
+                return (!self.is_proven(stride, always)).then_some(shown);
+            }
+            reach = cx.mul(extent, stride).ok()?;
+        }
+        None
+    }
+}
+
+/// Whether a layout of these extents and strides is injective, as far as a short look says.
+fn is_injective(shapes: &[Vec<i64>]) -> bool {
+    let [extents, strides] = shapes else { return true };
+    if extents.contains(&0) {
+        return true;
+    }
+    let leaves: Vec<(i64, i64)> = extents.iter().copied().zip(strides.iter().copied()).collect();
+    let Ok(layout) = Layout::from_leaves(&leaves) else { return true };
+    let is_long = layout.size() > MAX_ENUMERATED && layout.size() <= layout.cosize();
+    is_long || layout.is_injective() != Ok(false)
+}
