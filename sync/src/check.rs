@@ -141,6 +141,12 @@ fn check_with(
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
+    // Where nobody can conflict and nothing is waited for, it does not matter how often loops turn.
+    let synchronizes = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
+    let matters = plan.leaves.values().any(|leaf| leaf.matters) || !plan.lost.is_empty();
+    if !matters && plan.globals.is_empty() && !p.walk_body(kernel).stmts().any(synchronizes) {
+        return report(p, kernel, &plan, &Pairs::default());
+    }
     if Machine::is_too_large(&plan, cluster as usize, n_threads as usize) {
         return refused(p, kernel, "its shared memory has more granules than are followed");
     }

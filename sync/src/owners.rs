@@ -40,6 +40,7 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
         accesses: BTreeMap::new(),
         written: BTreeSet::new(),
         lost: HashSet::new(),
+        too_deep: false,
     };
     if let (Some(block), Some(n)) = (p.threads[exec.blocks].var, finder.size(exec.blocks)) {
         finder.below(p.arena.dim_of(block), n);
@@ -48,7 +49,10 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
         finder.below(p.arena.dim_of(thread), n);
     }
     finder.stmts(p.specs[kernel].body.as_deref().unwrap_or(&[]), 0);
-    let Finder { accesses, written, lost, elements, .. } = finder;
+    let Finder { accesses, written, lost, elements, too_deep, .. } = finder;
+    if too_deep {
+        return BTreeSet::new();
+    }
     let n_blocks = p.threads[exec.blocks].concat().size_in(&p.arena).ok();
     let one_block = n_blocks.and_then(Dim::as_const) == Some(1);
     let is_owned = |buffer: &BufferId| {
@@ -91,6 +95,8 @@ struct Finder<'p> {
     written: BTreeSet<BufferId>,
     /// Buffers with an access whose place is not known.
     lost: HashSet<BufferId>,
+    /// Whether statements were left out.
+    too_deep: bool,
 }
 
 impl<'p> Finder<'p> {
@@ -159,9 +165,11 @@ impl<'p> Finder<'p> {
     }
 
     fn stmts(&mut self, stmts: &'p [Stmt], depth: usize) {
-        for stmt in stmts.iter().filter(|_| depth < MAX_DEPTH) {
-            self.stmt(stmt, depth);
+        if depth >= MAX_DEPTH {
+            self.too_deep |= !stmts.is_empty();
+            return;
         }
+        stmts.iter().for_each(|stmt| self.stmt(stmt, depth));
     }
 
     fn stmt(&mut self, stmt: &'p Stmt, depth: usize) {
@@ -183,7 +191,9 @@ impl<'p> Finder<'p> {
                     self.stmts(body, depth + 1);
                     self.turns.pop();
                 } else {
+                    self.turns.push(*var);
                     self.stmts(body, depth + 1);
+                    self.turns.pop();
                 }
             }
             StmtKind::If { cond, then, otherwise } => {
@@ -270,7 +280,10 @@ impl<'p> Finder<'p> {
         let spec = &p.specs[id];
         let threads = &p.threads[spec.exec?.threads];
         let each = threads.each.is_some();
-        let alone = threads.own == 0 && threads.concat().size_in(&p.arena).ok()?.as_const()? == 1;
+        // One thread, and the same one in each turn.
+        let alone = threads.own == 0
+            && threads.offset.as_const().is_some()
+            && threads.concat().size_in(&p.arena).ok()?.as_const()? == 1;
         if !each && !alone || tensor.peer.is_some() {
             return None;
         }

@@ -6,6 +6,7 @@ mod corpus;
 mod elements;
 mod faults;
 mod loops;
+mod owners;
 mod partial;
 mod says;
 mod support;
