@@ -383,6 +383,9 @@ fn edited_synchronization_is_not_proved_where_a_run_refutes_it() {
     let table = table(&judged);
     println!("{unedited:?}\n{table}");
     assert_eq!(judged.len(), n, "some kernels have nothing to edit");
+    let refused = judged.iter().filter(|j| j.launches == Said::Refused).count();
+    let found = judged.iter().filter(|j| j.refuted.is_some()).count();
+    assert!(3 * refused > n && 3 * found > n, "{refused} refused, {found} refuted of {n}");
     assert!(silent.is_empty(), "proved, and refuted:\n{}", silent.join("\n"));
     if n == WHOLE as usize && seed == 0 {
         corpus::fresh_between("edits", &table);

@@ -134,11 +134,14 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     let of_tiles: [&[_]; 2] = [&[(m, 300), (n, 130), (k, 136)], &[(m, 600), (n, 40), (k, 64)]];
     add(2, "ring", &sm_90a, gemm("wgmma_ring[BN=64, ST=3]"), &single, &of_tiles, 2);
     add(2, "ping-pong", &sm_90a, gemm("wgmma_pingpong[BN=64, ST=3]"), &double, &of_tiles, 2);
-    let one =
-        ("M = 512, N = 768, K = 384, G = 3, BAND = 2", "M = 256, N = 256, K = 192, G = 1, BAND = 2");
+    let one = (
+        "M = 512, N = 768, K = 384, G = 3, BAND = 2",
+        "M = 256, N = 256, K = 192, G = 1, BAND = 2",
+    );
     let source = example("hopper_gemm_roles", &[one]);
     add(2, "hopper_gemm_roles", &sm_90a, source, &[], &[&[]], 1);
-    let small = [("M = 256, N = 512, K = 256", "M = 128, N = 64, K = 384"), ("BN = 256", "BN = 64")];
+    let small =
+        [("M = 256, N = 512, K = 256", "M = 128, N = 64, K = 384"), ("BN = 256", "BN = 64")];
     add(3, "gemm_roles", &BOTH, example("gemm_roles", &small), &[], &[&[]], 0);
     let small = ("B = 2, H = 16, S = 4096, T = S, D = 128", "B = 1, H = 1, S = 192, T = S, D = 64");
     add(3, "attention_causal", &BOTH, example("attention_causal", &[small]), &[], &[&[]], 0);
