@@ -26,7 +26,7 @@ use std::sync::{Mutex, OnceLock};
 /// Cases of the table.
 const WHOLE: u32 = 2000;
 /// Cases that are judged each time.
-const FIRST: u32 = 60;
+const FIRST: u32 = 30;
 /// Most steps of a run of a kernel.
 const STEPS: u64 = 1 << 28;
 
