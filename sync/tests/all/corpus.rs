@@ -137,16 +137,21 @@ fn correct_programs_are_proved() {
 
 /// The page has the table; with `BLESS=1` it is put there.
 fn fresh(table: &str) {
-    const MARKS: [&str; 2] = ["<!-- counts -->\n", "<!-- end of counts -->\n"];
+    fresh_between("counts", table);
+}
+
+/// The page has the table between the marks of this name; with `BLESS=1` it is put there.
+pub(crate) fn fresh_between(name: &str, table: &str) {
+    let marks = [format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n")];
     let path = root().join("docs/synchronization.md");
     let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(MARKS[0]).unwrap();
-    let (now, after) = rest.split_once(MARKS[1]).unwrap();
+    let (before, rest) = page.split_once(&marks[0]).unwrap();
+    let (now, after) = rest.split_once(&marks[1]).unwrap();
     if now == table {
         return;
     }
     assert_eq!(std::env::var("BLESS").unwrap_or_default(), "1", "run cargo xtask docs\n{table}");
-    std::fs::write(&path, format!("{before}{}{table}{}{after}", MARKS[0], MARKS[1])).unwrap();
+    std::fs::write(&path, format!("{before}{}{table}{}{after}", marks[0], marks[1])).unwrap();
 }
 
 /// Programs that execute one atom each are right, too.

@@ -3,6 +3,7 @@
 mod campaign;
 mod comments;
 mod corpus;
+mod edits;
 mod elements;
 mod faults;
 mod loops;
