@@ -4,7 +4,7 @@ use crate::blocks::{Met, Unwalked, Walker};
 use crate::clocks::Open;
 use crate::differences::Differences;
 use crate::expr::{Exprs, Given};
-use crate::family::{Covered, Family, Members};
+use crate::family::{Covered, Family, Members, is_of_block};
 use crate::machine::{Machine, Start, Stop};
 use crate::memory::Does;
 use crate::owners::owned;
@@ -153,10 +153,11 @@ fn check_with(
     let n_blocks = size(&p.threads[exec.blocks].concat());
     let differences = Differences::new(&exprs, &plan, kernel);
     // Where no block meets another one, and they do the same but for one number that is given all of its values, one block
-    // stands for all of them.
+    // stands for all of them. The blocks of a cluster, which wait for each other, have that number in common.
     let of_one = || {
         let open = differences.open.iter().any(|d| exprs.depends_on_symbols(*d));
-        open && Family::of(&exprs, &differences.open, &[0]).is_some()
+        let common = cluster == 1 || !differences.open.iter().any(|d| is_of_block(p, *d));
+        open && common && Family::of(&exprs, &differences.open, &[0]).is_some()
     };
     let alike = plan.globals.is_empty() && (differences.are_none() || of_one());
     let n_blocks = match n_blocks {

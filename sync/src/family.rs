@@ -52,8 +52,10 @@ fn has(p: &Program, dim: Dim, depth: usize) -> Has {
             }
             // The same for a block as long as its place is.
             Some(VarKind::Element(tensor)) if depth < 64 => {
+                let place = has(p, p.tensors[*tensor].offset, depth + 1);
                 out.symbol = true;
-                out.turn |= has(p, p.tensors[*tensor].offset, depth + 1).turn;
+                out.block |= place.block;
+                out.turn |= place.turn;
             }
             Some(VarKind::Index(_) | VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_))
             | None => out.turn = true,
@@ -137,6 +139,10 @@ impl Family {
         let p = exprs.program;
         let part = the_part(p, open)?;
         let Dim::Expr(id) = part else { return None };
+        // An integer that each turn reads anew has no one value.
+        if has(p, part, 0).turn {
+            return None;
+        }
         if has(p, part, 0).symbol {
             // All blocks alike.
             let [_] = blocks else { return None };
