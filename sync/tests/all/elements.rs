@@ -85,3 +85,37 @@ Spec @f <<<#grid:[@g < G], #cta:[@t < 64]>>> (%n, %A) -> (%C) {{
     let order = |v: &Verdict| matches!(v, Verdict::Unordered(Missing::Order));
     assert!(lacks(&text(""), order));
 }
+
+/// Two slots are written in turn, as long as all parts have as many turns. Each turn of the outer loop reads that number anew.
+#[test]
+fn a_number_that_each_turn_reads_anew_has_no_single_value() {
+    let text = |number: &str| {
+        format!(
+            "carbyne 2
+sym G where G > 0, G <= 64
+%n:[G].i32.GL in 0..100
+%A:[G,100,64].f32.GL
+%C:[G,100,64].f32.GL
+Spec @f <<<#grid:[1], #cta:[@t < 64]>>> (%n, %A) -> (%C) {{
+  #one = #cta.scalar()
+  Allocate %s:[2].[64].f32.SH
+  Allocate %x:[1].f32.RF
+  Allocate %y:[1].f32.RF
+  for (g = 0; g < 8; g += 1) {{
+    @n = %n[{number}]
+    for (i = 0; i < @n; i += 1) {{
+      let slot = (g * @n + i) % 2
+      Move <<<#one>>> (%A[0, i, @t..@t + 1]) -> (%x) atom=ld.global.b32
+      Move <<<#one>>> (%x) -> (%s[slot][@t..@t + 1]) atom=st.shared.b32
+      barrier
+      Move <<<#one>>> (%s[slot][63 - @t..64 - @t]) -> (%y) atom=ld.shared.b32
+      Move <<<#one>>> (%y) -> (%C[0, i, @t..@t + 1]) atom=st.global.b32
+    }}
+  }}
+}}
+"
+        )
+    };
+    assert!(!report(&text("min(g, G - 1)")).is_ordered());
+    is_free(&text("0"));
+}
