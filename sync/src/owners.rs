@@ -9,6 +9,7 @@
 //! of such expressions. Inequalities are left to the prover, under the facts of the program, the conditions around the access
 //! and the bounds of its view.
 
+use crate::plan::gcd;
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::expr::prove::{self, Assumptions};
 use carbyne_ir::expr::{Dim, ExprArena, ExprId, Node, VarId, VarInfo};
@@ -751,14 +752,6 @@ fn without(all: &[ExprId], some: &[ExprId]) -> Option<Vec<ExprId>> {
         rest.remove(at);
     }
     Some(rest)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(1)
 }
 
 /// `b - a - 1`, which is at least zero where the first is below the second.

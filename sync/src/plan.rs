@@ -4,6 +4,8 @@ mod granules;
 mod leaf;
 mod places;
 
+pub(crate) use granules::gcd;
+
 use crate::expr::Exprs;
 use crate::limits::Limit;
 use carbyne_atoms::{AtomTable, Visibility, smem};

@@ -308,7 +308,7 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
         run.between = carbyne_simulate::Between::for_parent(meant);
     }
     let report = simulate(&found.program, table, &run).map_err(|d| failed(&d))?;
-    // What does not meet on the inputs that are drawn may meet on others.
+    // Accesses that do not meet on the drawn inputs may meet on others.
     let source = Source { text: sample.text.clone(), ..Source::default() };
     if let Err(Failure::Program { list, .. }) = order::checked(&source, &found, table)
         && let Some(d) = list.first()

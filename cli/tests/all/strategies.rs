@@ -115,7 +115,7 @@ fn combinations_of_parameters_are_bounded() {
 #[test]
 fn strategies_of_thousands_of_statements_are_refused() {
     let text = strategy("", "", &OWN_ROW.repeat(3000));
-    // The same by a sub-spec.
+    // A sub-spec with as many statements is refused, too.
     let sub = format!(
         "carbyne 2\ndef @zero[N, E:type] () -> (%y:[1,N].E.GL) {{\n{}}}\n",
         "  Init (0) -> (%y)\n".repeat(3000)

@@ -595,7 +595,7 @@ impl Writing<'_> {
                 let own = from.map(|v| self.graph.values[v].extents.clone()).unwrap_or_default();
                 let tile = self.place.held_of(&own);
                 for mode in &step.axes {
-                    // What is broadcast along the mode would have as many elements as the padded result.
+                    // An operand that is broadcast along the mode would get as many elements as the padded result.
                     if self.place.is_padded(*mode) && own[*mode] > 1 {
                         return Err(Unwritten::Modes);
                     }

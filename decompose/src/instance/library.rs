@@ -23,7 +23,7 @@ pub struct Strategies {
 pub struct Theirs {
     /// Without `@`.
     pub name: String,
-    /// What messages call its file; none where it stands in the text that is decomposed.
+    /// The name of its file in messages; none for the text that is decomposed.
     pub file: Option<String>,
     /// Its line, or that of the `import` that brings it.
     pub line: usize,
@@ -86,7 +86,7 @@ impl Strategies {
         self.add_as(src, (id, id), loader)
     }
 
-    /// The same of a text that messages call by another name than its id.
+    /// Adds the strategies of a text whose name in messages is not its id.
     ///
     /// # Errors
     /// As [`Strategies::add`].

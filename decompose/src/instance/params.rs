@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Numbers by name.
 pub(crate) type Numbers = BTreeMap<String, i64>;
 
-/// What is left to look at of a strategy, for one kernel or for its samples, so that no text makes this endless.
+/// The remaining budget of a strategy, for one kernel or for its samples: no text makes the search endless.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     /// Operations of conditions and of values, and names that are given numbers.
@@ -25,13 +25,13 @@ pub(crate) struct Budget {
     written: usize,
     /// Whose the strategy is, if it is a user's.
     theirs: Option<Theirs>,
-    /// What was too much of it, once something was, and what helps.
+    /// The limit that was exceeded, and the help for it; none so far.
     over: Option<(String, String)>,
 }
 
 /// Instances of a strategy that a user has written, at most; of ours there are a third as many.
 const MOST: usize = 4096;
-/// The same of ours, of which users are told nothing.
+/// The limit of built-in strategies; users are not told of it.
 const MOST_OF_OURS: usize = 100_000;
 /// Steps, at most.
 const MOST_STEPS: usize = 1 << 21;

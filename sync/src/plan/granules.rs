@@ -187,7 +187,7 @@ fn chunk(places: &[i64], elements: Option<&[u32]>) -> i64 {
     ends.fold(0, gcd)
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
+pub(crate) fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
         (a, b) = (b, a % b);

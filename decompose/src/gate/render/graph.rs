@@ -9,7 +9,7 @@ type Mode = (i64, i64);
 
 /// Beyond it nothing is raised to a power.
 const MOST_EXPONENT: f64 = 8.0;
-/// What an element may be that an earlier kernel writes.
+/// A bound of elements that an earlier kernel writes.
 const UNKNOWN: f64 = 1e6;
 
 /// What has been computed.
