@@ -9,7 +9,7 @@ use crate::machine::{Machine, Start, Stop};
 use crate::memory::Does;
 use crate::owners::owned;
 use crate::pairs::{Found, Pairs, Way};
-use crate::plan::{Plan, Refusal};
+use crate::plan::{How, LeafPlan, Plan, Refusal};
 use crate::report::{
     Access, AccessKind, Fault, Keeps, Kept, Ordering, Pair, Place, Report, UnderWay, Unfollowed,
     Verdict,
@@ -141,10 +141,12 @@ fn check_with(
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
-    // Where nobody can conflict and nothing is waited for, it does not matter how often loops turn.
+    // Where each thread acts by itself, nobody can conflict and nothing is waited for, it does not matter how often loops turn.
     let synchronizes = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
-    let matters = plan.leaves.values().any(|leaf| leaf.matters) || !plan.lost.is_empty();
-    if !matters && plan.globals.is_empty() && !p.walk_body(kernel).stmts().any(synchronizes) {
+    let by_itself =
+        |leaf: &LeafPlan| !leaf.matters && matches!(leaf.how, How::Atom { size: 1, .. });
+    let alone = plan.leaves.values().all(by_itself) && plan.lost.is_empty();
+    if alone && plan.globals.is_empty() && !p.walk_body(kernel).stmts().any(synchronizes) {
         return report(p, kernel, &plan, &Pairs::default());
     }
     if Machine::is_too_large(&plan, cluster as usize, n_threads as usize) {
