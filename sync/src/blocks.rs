@@ -6,12 +6,13 @@ mod touched;
 
 pub(crate) use touched::Meeting;
 
-use crate::differences::{Differences, key};
+use crate::differences::Differences;
 use crate::expr::{Env, Exprs, NOTHING, Value, holds};
 use crate::memory::Does;
 use crate::pages::Pages;
 use crate::plan::Plan;
 use crate::threads::{Groups, Mask};
+use crate::turns::key;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};

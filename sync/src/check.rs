@@ -3,9 +3,10 @@
 use crate::blocks::{Met, Unwalked, Walker};
 use crate::clocks::Open;
 use crate::differences::Differences;
-use crate::expr::{Exprs, Given};
-use crate::family::{Covered, Family, Members, is_of_block};
-use crate::machine::{Machine, Start, Stop};
+use crate::expr::Exprs;
+use crate::family::Family;
+use crate::follow::Follower;
+use crate::machine::Machine;
 use crate::memory::Does;
 use crate::owners::owned;
 use crate::pairs::{Found, Pairs, Way};
@@ -15,11 +16,12 @@ use crate::report::{
     Verdict,
 };
 use crate::samples::samples;
+use crate::turns::{Turns, is_of_block};
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// How much is looked at before the answer is that it cannot be decided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -43,9 +45,6 @@ pub(crate) const MANY_GRIDS: &str =
 
 /// Blocks of a grid that are told apart.
 const MAX_BLOCKS: i64 = 1 << 23;
-/// Waits that may come late for each of which threads are followed once more.
-const MAX_HELD: usize = 4;
-
 /// Whether a kernel says who accesses what: no layout is open, and whatever several threads execute together names its
 /// atom. What does not is to be decomposed, and its synchronization is not planned yet.
 pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
@@ -94,6 +93,11 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 /// are tried that keep the facts: what is refused for them is refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
     let owned = owned(p, kernel, atoms);
+    if let Some(report) = check_turns(p, kernel, atoms, limits, &owned)
+        && report.is_ordered()
+    {
+        return report;
+    }
     let mut report = check_with(p, kernel, atoms, limits, (HashMap::new(), false, &owned));
     if report.is_ordered() || is_refused(&report) {
         return report;
@@ -113,6 +117,43 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
 /// Whether something in a report is wrong for certain.
 fn is_refused(report: &Report) -> bool {
     report.counts()[1] > 0 || report.faults.iter().any(|f| f.is_certain)
+}
+
+/// What is known for all numbers of turns of loops; none where more than they decides what blocks do, or where blocks may meet.
+fn check_turns(
+    p: &Program,
+    kernel: SpecId,
+    atoms: &AtomTable,
+    limits: &Limits,
+    owned: &BTreeSet<BufferId>,
+) -> Option<Report> {
+    let cluster = p.cluster_size(kernel).filter(|n| (1..=64).contains(n))?;
+    let turns = Turns::of(p, kernel, cluster)?;
+    let nested = turns.nested();
+    let one = turns.numbers.first().copied().filter(|_| turns.numbers.len() == 1);
+    let n_threads = p.threads[p.specs[kernel].exec?.threads].concat().to_fixed()?.size();
+    let n_threads = usize::try_from(n_threads).ok()?;
+    let exprs = Exprs::new(p, HashMap::new(), n_threads, false).counted(turns);
+    let plan = Plan::new(&exprs, kernel, atoms, owned).ok()?;
+    let differences = Differences::new(&exprs, &plan, kernel);
+    if !plan.globals.is_empty()
+        || !differences.are_within_clusters(&exprs, cluster)
+        || Machine::is_too_large(&plan, cluster as usize, n_threads)
+    {
+        return None;
+    }
+    let lanes = elected(p, kernel);
+    let accesses = limits.accesses.saturating_mul(4);
+    let mut follower = Follower::new(&plan, atoms, kernel, cluster, accesses);
+    for (i, lane) in lanes.into_iter().enumerate() {
+        match (nested, one) {
+            // Another lane is tried for one number of inner turns.
+            (Some((outer, inner)), _) => follower.nested(&exprs, outer, inner, lane, i > 0),
+            (None, Some(number)) => follower.numbers(&exprs, number, lane),
+            _ => return None,
+        };
+    }
+    Some(report(p, kernel, &plan, &follower.pairs))
 }
 
 /// What is known where symbols have these values.
@@ -190,15 +231,8 @@ fn check_with(
     if walked.is_ok() && !limits.every_turn {
         plan.forget(&met.once);
     }
-    let mut follower = Follower {
-        plan: &plan,
-        atoms,
-        kernel,
-        cluster,
-        left: limits.accesses,
-        every_turn: limits.every_turn,
-        pairs,
-    };
+    let mut follower = Follower::new(&plan, atoms, kernel, cluster, limits.accesses);
+    (follower.every_turn, follower.pairs) = (limits.every_turn, pairs);
     follower.ways(&exprs, &differences, &first, lane);
     // One block meets nobody else, and has been followed.
     if n_blocks > 1 && across(walked, met, &plan, &mut follower.pairs) == Err(Unwalked::Unknown) {
@@ -215,159 +249,6 @@ fn check_with(
         pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
     }
     report(p, kernel, &plan, &pairs)
-}
-
-/// What follows kernels along their ways.
-struct Follower<'a> {
-    plan: &'a Plan,
-    atoms: &'a AtomTable,
-    kernel: SpecId,
-    cluster: i64,
-    left: u64,
-    every_turn: bool,
-    pairs: Pairs,
-}
-
-/// What came of one way.
-struct Followed {
-    /// By how much loop variables moved over what was left out.
-    strides: Vec<i64>,
-    /// How many other members of its family go the same way.
-    others: u64,
-}
-
-impl Follower<'_> {
-    /// Follows the ways that begin at these blocks, until one cannot be followed to its end.
-    fn ways(&mut self, exprs: &Exprs<'_>, of: &Differences<'_>, blocks: &[i64], elected: usize) {
-        /// Fewer are followed one by one.
-        const FEW: usize = 4;
-        let open = of.open.iter().any(|d| exprs.depends_on_symbols(*d));
-        let family = match open || !self.every_turn && blocks.len() > FEW && self.cluster == 1 {
-            true => Family::of(exprs, &of.open, blocks),
-            false => None,
-        };
-        let family = family.filter(|f| open == matches!(f.members, Members::From { .. }));
-        if let Some(family) = family {
-            match &family.members {
-                Members::Blocks(all) => self.blocks(exprs, &family, all, elected),
-                Members::From { first, step, last } => {
-                    self.values(exprs, &family, (*first, *step, *last), blocks[0], elected);
-                }
-            }
-            return;
-        }
-        for block in blocks {
-            if self.follow(exprs, *block, elected).is_none() {
-                return;
-            }
-        }
-    }
-
-    /// Follows blocks that one number makes different, but those that go a way that has been followed for another number.
-    fn blocks(
-        &mut self,
-        exprs: &Exprs<'_>,
-        family: &Family,
-        blocks: &BTreeMap<i64, i64>,
-        elected: usize,
-    ) {
-        let Some((most, block)) = blocks.last_key_value() else { return };
-        let given =
-            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
-        let Some(found) = self.follow(&given(*most, 0), *block, elected) else { return };
-        let mut covered = Covered::new(&found.strides).unwrap_or_default();
-        for (value, block) in blocks {
-            if covered.distance > 0 && covered.has(*value) || value == most {
-                continue;
-            }
-            let exprs = given(*value, covered.distance);
-            let Some(found) = self.follow(&exprs, *block, elected) else { return };
-            covered.add(*value, found.others);
-        }
-    }
-
-    /// Follows a kernel for the values of a number that is not known, until every other value goes one of these ways.
-    fn values(
-        &mut self,
-        exprs: &Exprs<'_>,
-        family: &Family,
-        (first, step, last): (i64, i64, Option<i64>),
-        block: i64,
-        elected: usize,
-    ) {
-        /// A number that is large enough for what is alike to come again.
-        const LARGE: i64 = 1 << 10;
-        /// Numbers that are tried, and those that are looked at.
-        const MAX_TRIED: i64 = 1 << 10;
-        const MAX_LOOKS: i64 = 1 << 20;
-        let given =
-            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
-        let far = first.max(0).saturating_add(LARGE.saturating_mul(step)).saturating_sub(first);
-        let most = last.map_or(far, |last| last.saturating_sub(first).clamp(0, far)) / step;
-        let Some(found) = self.follow(&given(first + most * step, 0), block, elected) else {
-            return;
-        };
-        let mut covered = Covered::new(&found.strides).unwrap_or_default();
-        let (mut value, mut tried) = (first, 0);
-        while tried < MAX_TRIED && value <= first.saturating_add(MAX_LOOKS.saturating_mul(step)) {
-            let rest = covered.distance > 0 && covered.has_all_from(value, step);
-            if rest || last.is_some_and(|last| value > last) {
-                return;
-            }
-            if covered.distance > 0 && covered.has(value) {
-                value += step;
-                continue;
-            }
-            let exprs = given(value, covered.distance);
-            let Some(found) = self.follow(&exprs, block, elected) else { return };
-            covered.add(value, found.others);
-            (value, tried) = (value + step, tried + 1);
-        }
-        let what = "how often its loops turn depends on a symbol, and does not decide the same from some value on";
-        self.pairs.fault(0, None, what, "give the symbol a value", false);
-    }
-
-    /// Follows one way; none where that does not come to its end.
-    fn follow(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Followed> {
-        let (followed, late) = self.follow_once(exprs, block, elected, None);
-        // Whether a wait that may come late may come too late shows where it comes as late as it can.
-        for wait in late.into_iter().take(if followed.is_some() { MAX_HELD } else { 0 }) {
-            self.follow_once(exprs, block, elected, Some(wait));
-        }
-        followed
-    }
-
-    /// The same, with the waits that may come late; threads come to `held` as late as they can.
-    fn follow_once(
-        &mut self,
-        exprs: &Exprs<'_>,
-        block: i64,
-        elected: usize,
-        held: Option<u32>,
-    ) -> (Option<Followed>, BTreeSet<u32>) {
-        let pairs = std::mem::take(&mut self.pairs);
-        let n = self.cluster as usize;
-        let start = Start { blocks: n, first: block, elected, max_steps: self.left, held };
-        let mut machine = Machine::new(exprs, self.plan, self.atoms, start, pairs);
-        machine.rounds.every_turn = self.every_turn;
-        let ended = machine.run(self.kernel);
-        self.left = self.left.saturating_sub(machine.steps());
-        self.pairs = std::mem::take(&mut machine.pairs);
-        let late = std::mem::take(&mut machine.late);
-        let followed = match ended {
-            Ok(()) => Some(Followed {
-                strides: std::mem::take(&mut machine.rounds.strides),
-                others: machine.watch.family.unwrap_or(0),
-            }),
-            Err(Stop::Limit(what)) => {
-                let help = "check a smaller kernel of the same form";
-                self.pairs.fault(0, None, &what, help, false);
-                None
-            }
-            Err(Stop::Fault) => None,
-        };
-        (followed, late)
-    }
 }
 
 /// The lanes that are elected, one after the other: which one it is nobody knows, but not one that a text names first.

@@ -321,6 +321,7 @@ pub(crate) struct Path {
 type Knows = (Agent, bool, bool);
 
 /// Everybody's clocks.
+#[derive(Clone)]
 pub(crate) struct Clocks {
     pub(crate) classes: Vec<Class>,
     /// Of each thread of the cluster.

@@ -2,6 +2,7 @@
 
 use crate::expr::Exprs;
 use crate::plan::{BoxPlace, Bulk, How, LeafPlan, Plan, Space};
+use crate::turns::{Turns, is_open, key};
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
@@ -25,12 +26,9 @@ pub(crate) struct Differences<'p> {
     pub(crate) walked: FxHashSet<usize>,
     /// Expressions that decide something and differ from block to block, or with a symbol.
     pub(crate) open: Vec<Dim>,
+    /// Variables of loops as what they count.
+    loops: HashMap<VarId, Dim>,
     pub(crate) body: &'p [Stmt],
-}
-
-/// A statement as a key.
-pub(crate) fn key(stmt: &Stmt) -> usize {
-    std::ptr::from_ref(stmt).addr()
 }
 
 impl<'p> Differences<'p> {
@@ -46,16 +44,18 @@ impl<'p> Differences<'p> {
             moves: FxHashMap::default(),
             walked: FxHashSet::default(),
             open: vec![],
+            loops: HashMap::new(),
             body,
         };
         let mut finder = Finder {
             p,
             plan,
             out,
-            turns: vec![],
+            counters: vec![],
             needed: HashSet::new(),
             bounds: HashMap::new(),
             loops: HashMap::new(),
+            turns: &exprs.turns,
         };
         let mut walk = p.walk(body);
         while let Some(step) = walk.next() {
@@ -63,9 +63,14 @@ impl<'p> Differences<'p> {
                 finder.stmt(stmt, walk.around());
             }
         }
-        let Finder { mut out, turns, needed, .. } = finder;
-        out.open.retain(|d| crate::family::is_open(p, *d));
-        let alike = turns.iter().filter(|(_, turn)| !needed.contains(turn)).map(|(key, _)| *key);
+        // What is given all of its values differs nowhere.
+        let is_free = |d: &Dim| finder.turns.is_number(*d);
+        finder.out.deciding.values_mut().for_each(|all| all.retain(|d| !is_free(d)));
+        finder.out.deciding.retain(|_, all| !all.is_empty());
+        let Finder { mut out, counters, needed, loops, .. } = finder;
+        out.loops = loops;
+        out.open.retain(|d| is_open(p, *d));
+        let alike = counters.iter().filter(|(_, turn)| !needed.contains(turn)).map(|(key, _)| *key);
         out.alike = alike.collect();
         out
     }
@@ -73,6 +78,20 @@ impl<'p> Differences<'p> {
     /// Whether all blocks do the same.
     pub(crate) fn are_none(&self) -> bool {
         self.deciding.is_empty() && self.limited.is_empty()
+    }
+
+    /// Whether all clusters of so many blocks do the same, each block of one what the block of that number in another one does.
+    pub(crate) fn are_within_clusters(&self, exprs: &Exprs<'_>, cluster: i64) -> bool {
+        let p = exprs.program;
+        let next = |v: VarId| match p.vars.get(&v) {
+            Some(VarKind::Block(_)) => p.arena.add(p.arena.dim_of(v)?, Dim::Const(cluster)).ok(),
+            _ => None,
+        };
+        let alike = |dim: &Dim| {
+            let rooted = exprs.turns.rooted(p, *dim).map(|d| put(p, &self.loops, d));
+            rooted.is_some_and(|d| p.arena.substitute(d, &next) == Ok(d))
+        };
+        self.limited.is_empty() && self.deciding.values().flatten().all(alike)
     }
 }
 
@@ -82,13 +101,14 @@ struct Finder<'p, 'a> {
     plan: &'a Plan,
     out: Differences<'p>,
     /// Loops with the variables that count their turns.
-    turns: Vec<(usize, VarId)>,
+    counters: Vec<(usize, VarId)>,
     /// Which of these what is touched depends on.
     needed: HashSet<VarId>,
     /// What decides how often, and by whom, the inside of a statement is executed.
     bounds: HashMap<usize, Vec<Dim>>,
     /// Variables of loops as what they count.
     loops: HashMap<VarId, Dim>,
+    turns: &'a Turns,
 }
 
 /// What a statement depends on.
@@ -129,6 +149,12 @@ impl Reads<'_> {
 }
 
 impl<'p, 'a> Finder<'p, 'a> {
+    /// An expression with loop variables as what they count.
+    fn put(&self, dim: Dim) -> Dim {
+        let rooted = if self.turns.is_empty() { None } else { self.turns.rooted(self.p, dim) };
+        put(self.p, &self.loops, rooted.unwrap_or(dim))
+    }
+
     /// `around`: the statements around this one, and itself.
     fn stmt(&mut self, stmt: &'p Stmt, around: &[&'p Stmt]) {
         let mut reads = self.reads(stmt);
@@ -151,7 +177,7 @@ impl<'p, 'a> Finder<'p, 'a> {
             self.out.decides.extend(around.iter().map(|s| key(s)));
         }
         let mut deciding = reads.dims;
-        deciding.retain(|d| of_block(self.p, put(self.p, &self.loops, *d), 0));
+        deciding.retain(|d| of_block(self.p, self.put(*d), 0));
         if !deciding.is_empty() {
             self.out.deciding.insert(key(stmt), deciding);
             self.out.decides.extend(around.iter().map(|s| key(s)));
@@ -162,20 +188,26 @@ impl<'p, 'a> Finder<'p, 'a> {
         let p = self.p;
         let mut reads = Reads::default();
         match &stmt.kind {
-            StmtKind::For { var, start, end, step, .. } => {
-                self.count(stmt, *var, *start, *step);
-                self.bounds.insert(key(stmt), vec![*start, *end]);
+            StmtKind::For { .. } => {
+                let Some((var, (start, end, step))) = self.turns.bounds(stmt) else { return reads };
+                self.count(stmt, var, start, step);
+                self.bounds.insert(key(stmt), vec![start, end]);
                 // The first value itself is no decision, only how many turns there are.
-                reads.dims = match p.arena.sub(*end, *start) {
+                reads.dims = match p.arena.sub(end, start) {
                     Ok(n) => vec![n],
-                    Err(_) => vec![*start, *end],
+                    Err(_) => vec![start, end],
                 };
             }
             StmtKind::If { cond, .. } => {
+                let cond = self.turns.condition_of(stmt, cond);
                 let both = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
                 self.bounds.insert(key(stmt), both.collect());
                 // Sides that differ by the same are compared alike.
                 for (a, _, b) in cond {
+                    if self.turns.is_number(*b) {
+                        reads.dims.push(*a);
+                        continue;
+                    }
                     match p.arena.sub(*a, *b) {
                         Ok(d) => reads.dims.push(d),
                         Err(_) => reads.dims.extend([*a, *b]),
@@ -212,14 +244,14 @@ impl<'p, 'a> Finder<'p, 'a> {
         let arena = &self.p.arena;
         let turn = arena.var(VarInfo { name: String::new(), lo: 0, hi: None, div: 1 });
         let Ok(turn) = turn else { return };
-        let start = put(self.p, &self.loops, start);
+        let start = self.put(start);
         if let Ok(steps) = arena.mul(turn, Dim::Const(step))
             && let Ok(counted) = arena.add(start, steps)
         {
             self.loops.insert(var, counted);
         }
         if let Some(turn) = arena.var_id(turn) {
-            self.turns.push((key(stmt), turn));
+            self.counters.push((key(stmt), turn));
         }
     }
 
@@ -247,7 +279,7 @@ impl<'p, 'a> Finder<'p, 'a> {
 
     /// Whether blocks may have other elements of a view than others.
     fn ends_by_block(&self, view: usize) -> bool {
-        let by_block = |d: Dim| of_block(self.p, put(self.p, &self.loops, d), 0);
+        let by_block = |d: Dim| of_block(self.p, self.put(d), 0);
         self.plan.views[view].limits.iter().any(|l| by_block(l.offset) || by_block(l.extent))
     }
 

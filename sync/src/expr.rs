@@ -1,6 +1,7 @@
 //! Index expressions, evaluated for all threads of a block at once.
 
 use crate::motion::Steps;
+use crate::turns::Turns;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::layout::Layout;
@@ -139,6 +140,13 @@ pub(crate) struct Given {
     pub(crate) by: i64,
 }
 
+/// Which of two numbers of turns, of loops within loops.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Nest {
+    Outer,
+    Inner,
+}
+
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Op {
     Mul,
@@ -155,8 +163,8 @@ pub(crate) enum Kind {
     Thread,
     Block,
     Loop(VarId),
-    /// What is given a value.
-    Given,
+    /// What is given a value: the outer number of turns, or the inner one.
+    Given(Nest),
     /// A variable without a value.
     Unknown,
     /// An integer of the caller's memory at a place, as it was drawn.
@@ -214,10 +222,13 @@ pub(crate) struct Exprs<'p> {
     pub(crate) symbols: HashMap<VarId, i64>,
     pub(crate) n_threads: usize,
     pub(crate) given: Given,
+    /// The number of turns of the loops within those of the given number.
+    pub(crate) inner: Given,
+    pub(crate) turns: Rc<Turns>,
     /// Whether integers of the caller's memory have values, which are drawn.
     pub(crate) drawn: bool,
     /// By the number of the expression.
-    known: RefCell<Vec<Option<Rc<Ex>>>>,
+    known: Rc<RefCell<Vec<Option<Rc<Ex>>>>>,
 }
 
 impl<'p> Exprs<'p> {
@@ -227,16 +238,45 @@ impl<'p> Exprs<'p> {
         n_threads: usize,
         drawn: bool,
     ) -> Self {
-        let given = Given::default();
-        Exprs { program, symbols, n_threads, given, drawn, known: RefCell::default() }
+        let (given, inner) = (Given::default(), Given::default());
+        let turns = Rc::default();
+        Exprs { program, symbols, n_threads, given, inner, turns, drawn, known: Rc::default() }
     }
 
     /// The same, where some expressions are given a value.
     pub(crate) fn with(&self, given: Given) -> Self {
-        let (program, n_threads) = (self.program, self.n_threads);
-        let symbols = self.symbols.clone();
-        let drawn = self.drawn;
-        Exprs { program, symbols, n_threads, given, drawn, known: RefCell::default() }
+        let inner = self.inner.clone();
+        Exprs { given, inner, turns: Rc::clone(&self.turns), ..self.anew() }
+    }
+
+    /// The same, where what is given has another value.
+    pub(crate) fn valued(&self, value: i64, by: i64) -> Self {
+        let given = Given { exprs: self.given.exprs.clone(), value, by };
+        Exprs { known: Rc::clone(&self.known), ..self.with(given) }
+    }
+
+    /// The same, where an inner number of turns is given a value.
+    pub(crate) fn with_inner(&self, inner: Given) -> Self {
+        Exprs { inner, turns: Rc::clone(&self.turns), ..self.anew() }
+    }
+
+    /// The same, where loops are counted.
+    pub(crate) fn counted(&self, turns: Turns) -> Self {
+        Exprs { turns: Rc::new(turns), ..self.anew() }
+    }
+
+    fn anew(&self) -> Self {
+        Exprs::new(self.program, self.symbols.clone(), self.n_threads, self.drawn)
+    }
+
+    /// Which number of turns a variable counts up to.
+    pub(crate) fn nest_of(&self, var: VarId) -> Option<Nest> {
+        let of = |given: &Given| given.exprs.iter().any(|id| self.turns.turns_by(var, *id));
+        match (of(&self.inner), of(&self.given)) {
+            (true, _) => Some(Nest::Inner),
+            (false, true) => Some(Nest::Outer),
+            (false, false) => None,
+        }
     }
 
     /// The expression, ready to be evaluated.
@@ -252,8 +292,10 @@ impl<'p> Exprs<'p> {
         if let Some(Some(found)) = self.known.borrow().get(id.index()) {
             return Rc::clone(found);
         }
-        if self.given.exprs.contains(&id) {
-            return self.keep(id, Rc::new(leaf(Kind::Given)));
+        for (given, nest) in [(&self.given, Nest::Outer), (&self.inner, Nest::Inner)] {
+            if given.exprs.contains(&id) {
+                return self.keep(id, Rc::new(leaf(Kind::Given(nest))));
+            }
         }
         let both = |op, a, b| {
             let (a, b) = (self.ready_at(a, chain), self.ready_at(b, chain));
@@ -301,20 +343,26 @@ impl<'p> Exprs<'p> {
         if let Some(v) = self.symbols.get(&var) {
             return leaf(Kind::Const(*v));
         }
+        let of_another = |dim: Dim| {
+            let of = self.ready_at(dim, chain + 1);
+            Ex {
+                thread: of.thread,
+                block: of.block,
+                loops: of.loops,
+                kind: Kind::Sum(vec![(1, of)], 0),
+                table: OnceCell::new(),
+            }
+        };
+        match self.turns.variable(var) {
+            Some(Some(counted)) if chain < MAX_CHAIN => return of_another(counted),
+            Some(_) => return leaf(Kind::Unknown),
+            None => {}
+        }
         match self.program.vars.get(&var) {
             Some(VarKind::Thread(_)) => leaf(Kind::Thread),
             Some(VarKind::Block(_)) => leaf(Kind::Block),
             Some(VarKind::Loop) => leaf(Kind::Loop(var)),
-            Some(VarKind::Index(dim)) if chain < MAX_CHAIN => {
-                let of = self.ready_at(*dim, chain + 1);
-                Ex {
-                    thread: of.thread,
-                    block: of.block,
-                    loops: of.loops,
-                    kind: Kind::Sum(vec![(1, of)], 0),
-                    table: OnceCell::new(),
-                }
-            }
+            Some(VarKind::Index(dim)) if chain < MAX_CHAIN => of_another(*dim),
             Some(VarKind::Element(tensor)) if self.drawn && chain < MAX_CHAIN => {
                 let Some(draw) = self.draw(*tensor) else { return leaf(Kind::Unknown) };
                 let of = self.ready_at(self.program.tensors[*tensor].offset, chain + 1);
@@ -326,6 +374,7 @@ impl<'p> Exprs<'p> {
                     table: OnceCell::new(),
                 }
             }
+            None if self.turns.counts(var) => leaf(Kind::Loop(var)),
             Some(VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol) | None => {
                 leaf(Kind::Unknown)
             }
@@ -381,7 +430,7 @@ impl<'p> Exprs<'p> {
                 known(a, b, |a, b| apply(*op, a, b))
             }
             Kind::Drawn(of, draw) => draw.at(self.eval_at(of, env, thread)),
-            Kind::Const(_) | Kind::Block | Kind::Given | Kind::Unknown => {
+            Kind::Const(_) | Kind::Block | Kind::Given(_) | Kind::Unknown => {
                 self.eval(ex, env).of(thread)
             }
         }
@@ -397,7 +446,8 @@ impl<'p> Exprs<'p> {
             Kind::Thread => Value::Each(Rc::new((0..self.n_threads as i64).collect()), 0),
             Kind::Block => Value::Same(env.block),
             Kind::Loop(var) => env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone()),
-            Kind::Given => Value::Same(self.given.value),
+            Kind::Given(Nest::Outer) => Value::Same(self.given.value),
+            Kind::Given(Nest::Inner) => Value::Same(self.inner.value),
             Kind::Unknown => Value::Same(NOTHING),
             Kind::Drawn(of, draw) => self.eval(of, env).map(|place| draw.at(place)),
             Kind::Sum(parts, constant) => {
@@ -460,7 +510,7 @@ fn leaf(kind: Kind) -> Ex {
     Ex {
         thread: matches!(kind, Kind::Thread),
         block: matches!(kind, Kind::Block),
-        loops: matches!(kind, Kind::Loop(_) | Kind::Given),
+        loops: matches!(kind, Kind::Loop(_) | Kind::Given(_)),
         kind,
         table: OnceCell::new(),
     }

@@ -7,6 +7,7 @@
 
 use crate::expr::{Env, Exprs};
 use crate::motion::FOREVER;
+use crate::turns::{has, is_open};
 use carbyne_ir::expr::{Dim, ExprId, Node};
 use carbyne_ir::program::{Program, VarKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,51 +30,6 @@ pub(crate) struct Family {
 
 /// Longest distance between members that are alike.
 const MAX_DISTANCE: i64 = 1 << 12;
-
-/// What variables an expression has.
-#[derive(Copy, Clone, Debug, Default)]
-struct Has {
-    block: bool,
-    symbol: bool,
-    turn: bool,
-}
-
-fn has(p: &Program, dim: Dim, depth: usize) -> Has {
-    let mut out = Has::default();
-    for v in p.vars_in(dim) {
-        match p.vars.get(&v) {
-            Some(VarKind::Block(_)) => out.block = true,
-            Some(VarKind::Symbol) => out.symbol = true,
-            Some(VarKind::Index(of)) if depth < 64 => {
-                let inner = has(p, *of, depth + 1);
-                out.block |= inner.block;
-                out.symbol |= inner.symbol;
-                out.turn |= inner.turn;
-            }
-            // The same for a block as long as its place is.
-            Some(VarKind::Element(tensor)) if depth < 64 => {
-                let place = has(p, p.tensors[*tensor].offset, depth + 1);
-                out.symbol = true;
-                out.block |= place.block;
-                out.turn |= place.turn;
-            }
-            Some(VarKind::Index(_) | VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_))
-            | None => out.turn = true,
-        }
-    }
-    out
-}
-
-/// Whether an expression differs from block to block.
-pub(crate) fn is_of_block(p: &Program, dim: Dim) -> bool {
-    has(p, dim, 0).block
-}
-
-/// Whether an expression differs from block to block, or with a symbol.
-pub(crate) fn is_open(p: &Program, dim: Dim) -> bool {
-    let has = has(p, dim, 0);
-    has.block || has.symbol
-}
 
 /// The parts of an expression that differ and depend on nothing else: the largest ones, or single variables.
 fn parts(p: &Program, dim: Dim, whole: bool, depth: usize, out: &mut BTreeSet<usize>) {

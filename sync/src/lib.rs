@@ -22,6 +22,7 @@ mod diagnose;
 mod differences;
 mod expr;
 mod family;
+mod follow;
 mod limits;
 mod machine;
 mod memory;
@@ -37,6 +38,7 @@ mod report;
 mod samples;
 mod strand;
 mod threads;
+mod turns;
 
 pub use check::{Limits, arch_of, check, is_atomic};
 pub use comments::{comments, is_comment};

@@ -4,7 +4,8 @@
 //! the round; what is computed of them is, too, where it moves by whole multiples of what divides it. What is affine
 //! for a limited number of rounds alone says for how many.
 
-use crate::expr::{Env, Ex, Exprs, Kind, NOTHING, Op, Value};
+use crate::expr::{Env, Ex, Exprs, Kind, NOTHING, Nest, Op, Value};
+use crate::plan::gcd;
 use crate::threads::Mask;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
@@ -19,24 +20,40 @@ pub(crate) enum Along {
     Family,
     /// Both at once: so many rounds for each member of the family.
     Both(i64),
+    /// From one number of turns of inner loops to another one.
+    Inner,
+    /// The same, behind turns that were inserted into a stretch that is being followed.
+    Inserted,
 }
 
-/// By how much a number moves from round to round, and from member to member.
-pub(crate) type Steps = [i64; 2];
+impl Along {
+    fn is_inner(self) -> bool {
+        matches!(self, Along::Inner | Along::Inserted)
+    }
+}
+
+/// By how much a number moves from round to round, from member to member, from one number of inner turns to the next one, and by the
+/// turns that are inserted into the stretch that is being followed.
+pub(crate) type Steps = [i64; 4];
 
 /// A number that moves evenly for so many rounds at least.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Motion {
     pub(crate) by: i64,
+    /// It moves by a multiple of this beside, which depends on the turn of an outer loop.
+    multiple: i64,
     pub(crate) rounds: u64,
+    /// Whether the number depends on the turn of an outer loop.
+    pub(crate) is_outer: bool,
 }
 
 /// For all of them.
 pub(crate) const FOREVER: u64 = u64::MAX;
 
 impl Motion {
-    pub(crate) const STILL: Motion = Motion { by: 0, rounds: FOREVER };
-    const UNKNOWN: Motion = Motion { by: 0, rounds: 0 };
+    pub(crate) const STILL: Motion =
+        Motion { by: 0, multiple: 0, rounds: FOREVER, is_outer: false };
+    const UNKNOWN: Motion = Motion { rounds: 0, ..Motion::STILL };
 
     /// Of a number that moves by these steps.
     pub(crate) fn along(by: Steps, along: Along) -> Motion {
@@ -44,25 +61,42 @@ impl Motion {
     }
 
     fn of(by: Option<i64>, rounds: u64) -> Motion {
-        by.map_or(Motion::UNKNOWN, |by| Motion { by, rounds })
+        by.map_or(Motion::UNKNOWN, |by| Motion { by, rounds, ..Motion::STILL })
+    }
+
+    fn is_still(&self) -> bool {
+        self.by == 0 && self.multiple == 0
+    }
+
+    /// Whether it moves by as much each time.
+    pub(crate) fn is_even(&self) -> bool {
+        self.multiple == 0 && self.rounds == FOREVER
+    }
+
+    /// Whether it moves by multiples of a number.
+    fn is_whole(&self, modulus: i64) -> bool {
+        self.by % modulus == 0 && self.multiple % modulus == 0
     }
 
     /// For how many rounds it stays what it is, modulo a number.
     pub(crate) fn still(&self, modulus: i64) -> u64 {
-        if self.by == 0 || modulus > 1 && self.by % modulus == 0 { self.rounds } else { 0 }
+        if self.is_still() || modulus > 1 && self.is_whole(modulus) { self.rounds } else { 0 }
     }
 }
 
 /// The step of a loop variable along a way; none where that is not even.
 pub(crate) fn step_along(by: Steps, along: Along) -> Option<i64> {
-    let [rounds, family] = by;
-    if rounds == NOTHING || family == NOTHING {
+    let [rounds, family, inner, inserted] = by;
+    let known = if along.is_inner() { [inner, inserted] } else { [rounds, family] };
+    if known.contains(&NOTHING) {
         return None;
     }
     match along {
         Along::Rounds => Some(rounds),
         Along::Family => Some(family),
         Along::Both(n) => rounds.checked_mul(n)?.checked_add(family),
+        Along::Inner => Some(inner),
+        Along::Inserted => inner.checked_add(inserted),
     }
 }
 
@@ -81,13 +115,19 @@ impl Exprs<'_> {
         }
         match &ex.kind {
             Kind::Const(_) | Kind::Thread | Kind::Block | Kind::Unknown => Motion::STILL,
-            Kind::Loop(var) => match env.get(*var) {
-                Some(held) => Motion::along(held.by, along),
-                None => Motion::STILL,
-            },
-            Kind::Given => Motion::along([0, self.given.by], along),
+            Kind::Loop(var) => {
+                let moved =
+                    env.get(*var).map_or(Motion::STILL, |held| Motion::along(held.by, along));
+                let is_outer = along.is_inner() && self.nest_of(*var) == Some(Nest::Outer);
+                Motion { is_outer, ..moved }
+            }
+            Kind::Given(Nest::Outer) => {
+                let moved = Motion::along([0, self.given.by, 0, 0], along);
+                Motion { is_outer: along.is_inner(), ..moved }
+            }
+            Kind::Given(Nest::Inner) => Motion::along([0, 0, self.inner.by, 0], along),
             Kind::Drawn(of, _) => match self.motion_of(of, env, along) {
-                Motion { by: 0, rounds } => Motion { by: 0, rounds },
+                still if still.is_still() => still,
                 _ => Motion::UNKNOWN,
             },
             Kind::Sum(parts, _) => {
@@ -95,7 +135,10 @@ impl Exprs<'_> {
                 for (by, part) in parts {
                     let m = self.motion_of(part, env, along);
                     let new = m.by.checked_mul(*by).and_then(|by| by.checked_add(sum.by));
-                    sum = Motion::of(new, sum.rounds.min(m.rounds));
+                    let multiple = m.multiple.checked_mul(*by).map(|n| gcd(n, sum.multiple));
+                    let Some((by, multiple)) = new.zip(multiple) else { return Motion::UNKNOWN };
+                    let rounds = sum.rounds.min(m.rounds);
+                    sum = Motion { by, multiple, rounds, is_outer: sum.is_outer || m.is_outer };
                 }
                 sum
             }
@@ -106,22 +149,44 @@ impl Exprs<'_> {
     fn motion_of_two(&self, op: Op, a: &Ex, b: &Ex, env: &Env, along: Along) -> Motion {
         let (ma, mb) = (self.motion_of(a, env, along), self.motion_of(b, env, along));
         let rounds = ma.rounds.min(mb.rounds);
-        if ma.by == 0 && mb.by == 0 {
-            return Motion { by: 0, rounds };
+        let is_outer = ma.is_outer || mb.is_outer;
+        if ma.is_still() && mb.is_still() {
+            return Motion { rounds, is_outer, ..Motion::STILL };
         }
         let (va, vb) = (self.eval(a, env), self.eval(b, env));
         match op {
-            Op::Mul => match (ma.by, mb.by, va.same(), vb.same()) {
-                (by, 0, _, Some(v)) | (0, by, Some(v), _) => Motion::of(by.checked_mul(v), rounds),
-                _ => Motion::UNKNOWN,
-            },
-            Op::Div | Op::Mod | Op::CeilDiv => {
-                let Some(by) = vb.same().filter(|v| *v > 0 && mb.by == 0) else {
+            Op::Mul => {
+                let (moving, other, value) =
+                    if mb.is_still() { (ma, mb, vb) } else { (mb, ma, va) };
+                let Some(v) = value.same().filter(|_| other.is_still()) else {
                     return Motion::UNKNOWN;
                 };
-                if ma.by % by == 0 {
-                    let step = if op == Op::Mod { 0 } else { ma.by / by };
-                    return Motion { by: step, rounds };
+                // Whatever the turn of the outer loop is, a product with it moves by a multiple.
+                let times = |n: i64| n.checked_mul(v);
+                let both = match other.is_outer && along.is_inner() {
+                    true => Some((0, gcd(moving.by, moving.multiple))),
+                    false => times(moving.by).zip(times(moving.multiple)),
+                };
+                both.map_or(Motion::UNKNOWN, |(by, multiple)| Motion {
+                    by,
+                    multiple,
+                    rounds,
+                    is_outer,
+                })
+            }
+            Op::Div | Op::Mod | Op::CeilDiv if mb.is_still() => {
+                let Some(by) = vb.same().filter(|v| *v > 0) else { return Motion::UNKNOWN };
+                if ma.is_whole(by) && !mb.is_outer {
+                    let step = |n: i64| if op == Op::Mod { 0 } else { n / by };
+                    return Motion {
+                        by: step(ma.by),
+                        multiple: step(ma.multiple),
+                        rounds,
+                        is_outer,
+                    };
+                }
+                if ma.multiple != 0 || is_outer {
+                    return Motion::UNKNOWN;
                 }
                 // Until a multiple of what divides it is passed.
                 let shift = if op == Op::CeilDiv { by - 1 } else { 0 };
@@ -134,9 +199,20 @@ impl Exprs<'_> {
                     })
                 });
                 let step = if op == Op::Mod { ma.by } else { 0 };
-                Motion { by: step, rounds: rounds.min(left) }
+                Motion::of(Some(step), rounds.min(left))
             }
-            Op::Min | Op::Max => self.motion_of_chosen(op, (&va, ma), (&vb, mb)),
+            Op::Div | Op::Mod => match (va.same(), vb.same()) {
+                (Some(a), Some(b)) if b > 0 && mb.by > 0 && ma.multiple == 0 && !is_outer => {
+                    let moved = quotient(op, (a, ma.by), (b, mb.by));
+                    moved.map_or(Motion::UNKNOWN, |m| Motion { rounds: m.rounds.min(rounds), ..m })
+                }
+                _ => Motion::UNKNOWN,
+            },
+            Op::CeilDiv => Motion::UNKNOWN,
+            Op::Min | Op::Max => match ma.multiple == 0 && mb.multiple == 0 && !is_outer {
+                true => self.motion_of_chosen(op, (&va, ma), (&vb, mb)),
+                false => Motion::UNKNOWN,
+            },
         }
     }
 
@@ -144,7 +220,7 @@ impl Exprs<'_> {
     fn motion_of_chosen(&self, op: Op, a: (&Value, Motion), b: (&Value, Motion)) -> Motion {
         let rounds = a.1.rounds.min(b.1.rounds);
         if a.1.by == b.1.by {
-            return Motion { by: a.1.by, rounds };
+            return Motion::of(Some(a.1.by), rounds);
         }
         let Some(by) = a.1.by.checked_sub(b.1.by) else { return Motion::UNKNOWN };
         let is_first = |t: usize| (a.0.of(t) <= b.0.of(t)) == (op == Op::Min);
@@ -157,7 +233,7 @@ impl Exprs<'_> {
         }
         let left = (0..all).map(|t| stays((a.0.of(t), b.0.of(t)), by, CmpOp::Le)).min();
         let by = if is_first(0) { a.1.by } else { b.1.by };
-        Motion { by, rounds: rounds.min(left.unwrap_or(0)) }
+        Motion::of(Some(by), rounds.min(left.unwrap_or(0)))
     }
 
     /// The least of what is said of a value, of all threads.
@@ -171,6 +247,19 @@ impl Exprs<'_> {
             Value::Each(all, _) => all.iter().map(|v| one(*v)).min().unwrap_or(0),
         }
     }
+}
+
+/// A quotient or a remainder where what divides moves, too: *a* = *q·b* + *r*. While the quotient stays, the remainder moves by what
+/// *a* moves less *q* times what *b* does.
+fn quotient(op: Op, (a, a_by): (i64, i64), (b, b_by): (i64, i64)) -> Option<Motion> {
+    let (q, r) = (a.div_euclid(b), a.rem_euclid(b));
+    let by = a_by.checked_sub(q.checked_mul(b_by)?)?;
+    let rounds = match by {
+        _ if (0..=b_by).contains(&by) => FOREVER,
+        _ if by > b_by => ((b - 1 - r) / (by - b_by)).unsigned_abs(),
+        _ => r.unsigned_abs() / by.unsigned_abs(),
+    };
+    Some(Motion::of(Some(if op == Op::Mod { by } else { 0 }), rounds))
 }
 
 /// For how many rounds a comparison of two numbers has the result that it has, if their difference moves by so much.
@@ -226,22 +315,28 @@ pub(crate) struct Watch {
     pub(crate) family: Option<u64>,
     /// Rounds for each member, and of how many members the round holds with them.
     pub(crate) both: Option<(i64, u64)>,
+    /// Whether inner loops turn a number of times; and of how many other such numbers all that was decided so far holds.
+    pub(crate) inner: Option<u64>,
+    /// The same, behind the turns that are inserted into a stretch; none where none is followed.
+    pub(crate) inserted: Option<u64>,
     /// By how much each buffer of global memory moves from member to member.
     shifts: BTreeMap<usize, i64>,
 }
 
 impl Watch {
-    pub(crate) fn new(has_family: bool) -> Self {
+    pub(crate) fn new(has_family: bool, has_inner: bool) -> Self {
         Watch {
             rounds: None,
             family: has_family.then_some(FOREVER),
             both: None,
+            inner: has_inner.then_some(FOREVER),
+            inserted: None,
             shifts: BTreeMap::new(),
         }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.rounds.is_none() && self.family.is_none()
+        self.rounds.is_none() && self.family.is_none() && self.inner.is_none()
     }
 
     /// Notes for how long one decision lasts, along each way that is followed.
@@ -254,6 +349,13 @@ impl Watch {
         }
         if let Some((n, both)) = self.both.as_mut().filter(|(_, n)| *n > 0) {
             *both = lasts(Along::Both(*n)).min(*both);
+        }
+        for (lasted, along) in
+            [(&mut self.inner, Along::Inner), (&mut self.inserted, Along::Inserted)]
+        {
+            if let Some(lasted) = lasted.as_mut().filter(|n| **n > 0) {
+                *lasted = lasts(along).min(*lasted);
+            }
         }
     }
 
@@ -280,7 +382,9 @@ impl Watch {
         let by = *self.shifts.entry(buffer).or_insert(of_family.by);
         let even = by == of_family.by && by % granule.max(1) == 0;
         self.note(|along| match along {
-            Along::Rounds => exprs.motion(dim, env, along).still(1),
+            Along::Rounds | Along::Inner | Along::Inserted => {
+                exprs.motion(dim, env, along).still(1)
+            }
             Along::Family | Along::Both(_) if !even => 0,
             Along::Family => of_family.rounds,
             Along::Both(_) => exprs.motion(dim, env, along).rounds,
@@ -302,8 +406,15 @@ impl Watch {
             let (ma, mb) = motion(along);
             let rounds = ma.rounds.min(mb.rounds);
             let Some(by) = ma.by.checked_sub(mb.by) else { return 0 };
+            if ma.multiple != 0 || mb.multiple != 0 {
+                return 0;
+            }
             if by == 0 || rounds == 0 {
                 return rounds;
+            }
+            // Other turns of the outer loops are not compared here.
+            if along.is_inner() && (ma.is_outer || mb.is_outer) {
+                return 0;
             }
             let stays = |t: usize| stays((a.of(t), b.of(t)), by, op);
             let left = match (a, b) {

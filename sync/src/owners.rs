@@ -12,6 +12,7 @@
 use crate::plan::gcd;
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::expr::prove::{self, Assumptions};
+use carbyne_ir::expr::quotients::{at_most, factors, is_natural, quotients};
 use carbyne_ir::expr::{Dim, ExprArena, ExprId, Node, VarId, VarInfo};
 use carbyne_ir::program::{
     BufferId, MapId, MapView, Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId,
@@ -114,7 +115,7 @@ impl<'p> Finder<'p> {
         // None of the factors of what is above zero is zero.
         let ids = factors(arena, b).1;
         let natural = |id: &ExprId| arena.range(Dim::Expr(*id)).0.is_some_and(|lo| lo >= 0);
-        if ids.iter().all(natural) && is_natural(arena, a, &self.around, 0) {
+        if ids.iter().all(natural) && is_natural(arena, a, &self.around) {
             let more = ids.iter().filter_map(|id| arena.sub(Dim::Expr(*id), Dim::Const(1)).ok());
             more.for_each(|dim| self.around.push(arena, dim));
         }
@@ -470,7 +471,7 @@ impl<'a> Known<'a> {
                 let own = self.dim(&of(sum, small))?;
                 let with = self.p.arena.add(own, Dim::Const(unit)).ok()?;
                 let cx = &self.p.arena;
-                let fits = is_natural(cx, own, &access.holds, 0)
+                let fits = is_natural(cx, own, &access.holds)
                     && prove::at_most(cx, with, ratio, &access.holds).is_true();
                 fits.then_some(())?;
             }
@@ -545,7 +546,7 @@ impl<'a> Known<'a> {
             return true;
         }
         let Some(dim) = self.dim(terms) else { return false };
-        is_natural(cx, dim, &access.holds, 0)
+        is_natural(cx, dim, &access.holds)
             && prove::less(cx, dim, Dim::Const(most), &access.holds).is_true()
     }
 
@@ -569,7 +570,7 @@ impl<'a> Known<'a> {
         let Some(own) = self.dim(&rest) else { return false };
         let Ok(length) = cx.sub(end, dim_of(begin)) else { return false };
         let inside = self.accesses.iter().all(|a| {
-            is_natural(cx, own, &a.holds, 0) && prove::less(cx, own, length, &a.holds).is_true()
+            is_natural(cx, own, &a.holds) && prove::less(cx, own, length, &a.holds).is_true()
         });
         if inside {
             self.equal(at, depth + 1);
@@ -602,7 +603,7 @@ impl<'a> Known<'a> {
             return;
         }
         let cx = &self.p.arena;
-        let proved = |a: Dim, b: Dim| self.accesses.iter().all(|x| at_most(cx, a, b, &x.holds, 0));
+        let proved = |a: Dim, b: Dim| self.accesses.iter().all(|x| at_most(cx, a, b, &x.holds));
         match cx.node(id) {
             Node::Var(v) => drop(self.vars.insert(v)),
             Node::Min(a, b) if proved(a, b) => self.equal(a, depth + 1),
@@ -675,7 +676,7 @@ impl<'a> Known<'a> {
             let x = Dim::Expr(*x);
             for by in all {
                 let whole = self.accesses.iter().all(|a| {
-                    is_natural(cx, x, &a.holds, 0) && prove::less(cx, x, *by, &a.holds).is_true()
+                    is_natural(cx, x, &a.holds) && prove::less(cx, x, *by, &a.holds).is_true()
                 });
                 if whole {
                     found.push(x);
@@ -757,142 +758,4 @@ fn without(all: &[ExprId], some: &[ExprId]) -> Option<Vec<ExprId>> {
 /// `b - a - 1`, which is at least zero where the first is below the second.
 fn room(arena: &ExprArena, a: Dim, b: Dim) -> Option<Dim> {
     arena.sub(arena.sub(b, a).ok()?, Dim::Const(1)).ok()
-}
-
-/// Whether an expression is at least zero: as its parts are, or by the prover.
-fn is_natural(arena: &ExprArena, dim: Dim, holds: &Assumptions, depth: usize) -> bool {
-    if depth > MAX_DEPTH || arena.range(dim).0.is_some_and(|lo| lo >= 0) {
-        return depth <= MAX_DEPTH;
-    }
-    let is = |dim: Dim| is_natural(arena, dim, holds, depth + 1);
-    let by_parts = match dim {
-        Dim::Const(n) => n >= 0,
-        Dim::Expr(id) => match arena.node(id) {
-            Node::Var(_) => false,
-            Node::Linear { terms, constant } => {
-                constant >= 0 && terms.iter().all(|(term, by)| *by > 0 && is(Dim::Expr(*term)))
-            }
-            Node::Mul(a, b) | Node::Min(a, b) => is(a) && is(b),
-            Node::Div(a, _) | Node::CeilDiv(a, _) => is(a),
-            Node::Mod(..) => true,
-            Node::Max(a, b) => is(a) || is(b),
-        },
-    };
-    by_parts || prove::nonnegative(arena, dim, holds).is_true()
-}
-
-/// What is divided within an expression by what is no constant, and by what.
-fn quotients(arena: &ExprArena, dim: Dim) -> Vec<(Dim, Dim)> {
-    let (mut found, mut seen, mut todo) = (vec![], HashSet::new(), vec![dim]);
-    while let Some(dim) = todo.pop() {
-        let Dim::Expr(id) = dim else { continue };
-        if !seen.insert(id) {
-            continue;
-        }
-        let node = arena.node(id);
-        if let Node::Div(x, by @ Dim::Expr(_)) | Node::Mod(x, by @ Dim::Expr(_)) = node
-            && !found.contains(&(x, by))
-        {
-            found.push((x, by));
-        }
-        todo.extend(node.operands());
-    }
-    found
-}
-
-/// A product as a number and its other factors.
-fn factors(arena: &ExprArena, dim: Dim) -> (i64, Vec<ExprId>) {
-    let (mut times, mut ids, mut todo) = (1i64, vec![], vec![dim]);
-    while let Some(dim) = todo.pop() {
-        let id = match dim {
-            Dim::Const(n) => {
-                times = times.saturating_mul(n);
-                continue;
-            }
-            Dim::Expr(id) => id,
-        };
-        match arena.node(id) {
-            Node::Mul(a, b) => todo.extend([a, b]),
-            Node::Linear { terms, constant: 0 } if terms.len() == 1 => {
-                times = times.saturating_mul(terms[0].1);
-                todo.push(Dim::Expr(terms[0].0));
-            }
-            _ => ids.push(id),
-        }
-    }
-    ids.sort_unstable();
-    (times, ids)
-}
-
-/// Whether an expression is at most another one. A quotient is below a number where what is divided is below the product; of the
-/// smaller or larger of two that something is divided by each is looked at.
-fn at_most(arena: &ExprArena, a: Dim, b: Dim, holds: &Assumptions, splits: usize) -> bool {
-    const MAX_SPLITS: usize = 3;
-    if prove::at_most(arena, a, b, holds).is_true() {
-        return true;
-    }
-    if let Dim::Expr(id) = b
-        && let Node::Min(x, y) = arena.node(id)
-    {
-        return [x, y].into_iter().all(|b| at_most(arena, a, b, holds, splits + 1));
-    }
-    let chosen = quotients(arena, a).into_iter().find_map(|(_, by)| match by {
-        Dim::Expr(id) => match arena.node(id) {
-            Node::Min(x, y) => Some((id, [(x, y, x), (y, x, y)])),
-            Node::Max(x, y) => Some((id, [(y, x, x), (x, y, y)])),
-            _ => None,
-        },
-        Dim::Const(_) => None,
-    });
-    if let Some((id, cases)) = chosen.filter(|_| splits < MAX_SPLITS) {
-        let sure = cases.iter().find(|c| at_most(arena, c.0, c.1, holds, splits + 1)).copied();
-        return cases.into_iter().filter(|case| sure.is_none_or(|c| c == *case)).all(|case| {
-            let (small, large, value) = case;
-            let (Ok(more), Some(a)) = (arena.sub(large, small), put(arena, a, id, value, 0)) else {
-                return false;
-            };
-            let mut holds = holds.clone();
-            holds.push(arena, more);
-            at_most(arena, a, b, &holds, splits + 1)
-        });
-    }
-    let Dim::Expr(id) = a else { return false };
-    let Node::Div(x, by) = arena.node(id) else { return false };
-    let Ok(end) = arena.add(b, Dim::Const(1)).and_then(|n| arena.mul(n, by)) else { return false };
-    let below = |x: Dim, end: Dim| prove::less(arena, x, end, holds).is_true();
-    // A remainder is what is divided less a multiple.
-    let of_whole = || match x {
-        Dim::Expr(id) => match arena.node(id) {
-            Node::Mod(whole, by) => {
-                let less = arena.div(whole, by).and_then(|q| arena.mul(q, by)).ok()?;
-                Some(below(whole, arena.add(end, less).ok()?))
-            }
-            _ => None,
-        },
-        Dim::Const(_) => None,
-    };
-    below(x, end) || of_whole() == Some(true)
-}
-
-/// An expression with another one in the place of one within it.
-fn put(arena: &ExprArena, dim: Dim, id: ExprId, value: Dim, depth: usize) -> Option<Dim> {
-    let Dim::Expr(own) = dim else { return Some(dim) };
-    if own == id {
-        return Some(value);
-    }
-    let put = |d: Dim| (depth < MAX_DEPTH).then(|| put(arena, d, id, value, depth + 1)).flatten();
-    match arena.node(own) {
-        Node::Var(_) => Some(dim),
-        Node::Linear { terms, constant } => {
-            terms.iter().try_fold(Dim::Const(constant), |sum, (term, by)| {
-                arena.add(sum, arena.mul(put(Dim::Expr(*term))?, Dim::Const(*by)).ok()?).ok()
-            })
-        }
-        Node::Mul(a, b) => arena.mul(put(a)?, put(b)?).ok(),
-        Node::Div(a, b) => arena.div(put(a)?, put(b)?).ok(),
-        Node::Mod(a, b) => arena.rem(put(a)?, put(b)?).ok(),
-        Node::CeilDiv(a, b) => arena.ceil_div(put(a)?, put(b)?).ok(),
-        Node::Min(a, b) => arena.min(put(a)?, put(b)?).ok(),
-        Node::Max(a, b) => arena.max(put(a)?, put(b)?).ok(),
-    }
 }

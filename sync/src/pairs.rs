@@ -98,6 +98,7 @@ pub(crate) struct Found {
 }
 
 /// Where threads are: said only of what is wrong.
+#[derive(Clone)]
 pub(crate) struct At<'p> {
     program: &'p Program,
     loops: Vec<Held>,
@@ -125,7 +126,7 @@ impl<'p> At<'p> {
 }
 
 /// All pairs.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Pairs {
     index: FxHashMap<Key, usize>,
     last: Option<(Key, usize)>,

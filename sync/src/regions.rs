@@ -9,6 +9,7 @@ use std::rc::Rc;
 pub(crate) type Footprint = (usize, usize, i64);
 
 /// What an access takes.
+#[derive(Clone)]
 struct Taken {
     granules: Vec<u32>,
     regions: Rc<[u32]>,
@@ -17,6 +18,7 @@ struct Taken {
 }
 
 /// Regions of one block's memory; blocks of a cluster have the same.
+#[derive(Clone)]
 pub(crate) struct Regions {
     of: Vec<u32>,
     /// Granules of each.

@@ -143,7 +143,7 @@ fn again(p: &Program, kernel: SpecId, turns: &BTreeMap<VarId, i64>) -> BTreeMap<
     let mut all = turns.clone();
     for stmt in p.walk_body(kernel).stmts() {
         let StmtKind::For { start, end, step, .. } = &stmt.kind else { continue };
-        if *step < 2 || !crate::family::is_of_block(p, *start) {
+        if *step < 2 || !crate::turns::is_of_block(p, *start) {
             continue;
         }
         let symbols: Vec<VarId> =

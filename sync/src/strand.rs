@@ -99,6 +99,14 @@ impl<'p> Strand<'p> {
         }
     }
 
+    /// The variables of the loops that it is in.
+    pub(crate) fn loops(&self) -> impl Iterator<Item = VarId> {
+        self.frames.iter().filter_map(|f| match f.kind {
+            Kind::Loop { var, .. } => Some(var),
+            _ => None,
+        })
+    }
+
     /// Which of two is behind.
     pub(crate) fn compare(&self, other: &Strand<'_>) -> Ordering {
         for (a, b) in self.frames.iter().zip(&other.frames) {
@@ -149,7 +157,7 @@ impl<'p> Strand<'p> {
 
 /// What two have in common; nothing even where they differ.
 fn common(a: Steps, b: Steps) -> Steps {
-    if a == b { a } else { [NOTHING; 2] }
+    if a == b { a } else { [NOTHING; 4] }
 }
 
 fn merged(mine: &Value, other: &Value, theirs: &Mask) -> Value {

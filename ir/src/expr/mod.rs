@@ -17,6 +17,7 @@ pub mod linear;
 mod minmax;
 mod print;
 pub mod prove;
+pub mod quotients;
 mod symbolic;
 mod visit;
 

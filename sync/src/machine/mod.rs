@@ -8,7 +8,9 @@ mod access;
 mod barrier;
 mod bulk;
 mod ends;
+mod inserted;
 mod mbarrier;
+mod outer;
 mod registers;
 mod rounds;
 mod state;
@@ -17,9 +19,10 @@ mod values;
 mod walk;
 
 pub(crate) use bulk::is_inside;
+pub(crate) use outer::Snapshot;
 
 use crate::clocks::{Clocks, Engine, Message};
-use crate::expr::{Env, Exprs, NOTHING, Value};
+use crate::expr::{Env, Exprs, NOTHING, Nest, Value};
 use crate::memory::{By, Cell, Does, Proxy, Record, Relation, Who, sum};
 use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
 use crate::pages::Pages;
@@ -59,7 +62,7 @@ struct Register {
     reading: (u32, u32),
 }
 
-use rounds::Rounds;
+use rounds::{Rounds, Turned};
 
 /// Which way is followed, and how far.
 #[derive(Copy, Clone, Debug)]
@@ -75,6 +78,7 @@ pub(crate) struct Start {
 }
 
 /// The threads of a cluster on their way.
+#[derive(Clone)]
 pub(crate) struct Machine<'p, 'a> {
     pub(crate) p: &'p Program,
     exprs: &'a Exprs<'p>,
@@ -120,6 +124,10 @@ pub(crate) struct Machine<'p, 'a> {
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
     held: Option<u32>,
+    /// The last turn of outer loops.
+    reached: u64,
+    /// The largest number that was compared with the number of turns of outer loops.
+    pub(crate) tested: i64,
     /// Waits that may come too late for their phase.
     pub(crate) late: BTreeSet<u32>,
 }
@@ -189,9 +197,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             at: At::new(exprs.program),
             last_position: Rc::new([]),
             silent: FxHashMap::default(),
-            watch: Watch::new(exprs.given.by != 0),
+            watch: Watch::new(exprs.given.by != 0, exprs.inner.by != 0),
             rounds: Rounds::default(),
             held,
+            reached: 0,
+            tested: -1,
             late: BTreeSet::new(),
             clocks,
         }
@@ -205,8 +215,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             || registers.saturating_mul(warps) > MAX_CELLS
     }
 
-    /// Follows all threads to their ends.
-    pub(crate) fn run(&mut self, kernel: SpecId) -> Goes<()> {
+    /// Puts all threads at the beginning.
+    pub(crate) fn begin(&mut self, kernel: SpecId) {
         let body: &'p [Stmt] = self.p.specs[kernel].body.as_deref().unwrap_or(&[]);
         self.body = body;
         for rank in 0..self.n_blocks {
@@ -215,12 +225,16 @@ impl<'p, 'a> Machine<'p, 'a> {
             let env = Env { block: self.first_block + rank as i64, loops: vec![] };
             self.strands.push(Strand { rank, frames: vec![frame], env, status: Status::Ready });
         }
+    }
+
+    /// Follows all threads to their ends; or up to the next turn of outer loops, to which the first threads come. Whether they have ended.
+    pub(crate) fn run(&mut self, to_next_turn: bool) -> Goes<bool> {
         loop {
             let Some(mut strand) = self.next() else {
                 if self.strands.is_empty() {
-                    return self.ends();
+                    return self.ends().map(|()| true);
                 }
-                return self.stuck();
+                return self.stuck().map(|()| true);
             };
             let goes_on = loop {
                 let n = 1 + self.n_threads as u64 / 8;
@@ -239,8 +253,19 @@ impl<'p, 'a> Machine<'p, 'a> {
             if std::mem::take(&mut self.wake) {
                 self.wake_all();
             }
-            if let Some((body, trip)) = self.rounds.turned.take() {
-                self.turned(body, trip);
+            if let Some(turned) = self.rounds.turned.take() {
+                match self.exprs.nest_of(turned.var) {
+                    Some(Nest::Outer) if to_next_turn => {
+                        if turned.turn <= self.reached {
+                            continue;
+                        }
+                        self.reached = turned.turn;
+                        return Ok(false);
+                    }
+                    Some(Nest::Inner) => self.turned_within(turned.turn),
+                    _ => {}
+                }
+                self.turned(turned);
             }
         }
     }

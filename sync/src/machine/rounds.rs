@@ -9,9 +9,10 @@ use crate::expr::Held;
 use crate::print::Fingerprint;
 
 /// What of a strand moves: of each loop that it is in the variable, the end and the turns.
-type Moving = Vec<(Value, Value, u64)>;
+pub(super) type Moving = Vec<(Value, Value, u64)>;
 
 /// A state at the turn of a loop.
+#[derive(Clone)]
 struct Seen {
     print: Fingerprint,
     moving: Vec<Moving>,
@@ -20,9 +21,10 @@ struct Seen {
 }
 
 /// By how much each loop of each strand moves in a round: variable, end, turns.
-type Moves = Vec<Vec<(i64, i64, u64)>>;
+pub(super) type Moves = Vec<Vec<(i64, i64, u64)>>;
 
 /// A round that is followed in order to leave out others.
+#[derive(Clone)]
 struct Round {
     body: usize,
     print: Fingerprint,
@@ -31,15 +33,20 @@ struct Round {
     /// How many turns it takes, and the one at which it is over.
     length: u64,
     until: u64,
+    /// How often each loop had turned at its beginning.
+    turns: HashMap<usize, u64>,
 }
 
 /// How a loop turns.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Turns {
     /// How often it has, by all threads, each time that it was entered.
     n: u64,
-    /// When it did last.
+    /// The turn to which threads came last, and when the first of them did.
+    trip: u64,
     at: u64,
+    /// What a turn takes, in accesses.
+    takes: u64,
     /// Each how many-th turn is looked at; 0 where that is not known yet.
     every: u64,
     /// How many looks since the last one that found a state again.
@@ -50,11 +57,21 @@ struct Turns {
     seen: Vec<Seen>,
 }
 
+/// A loop that has turned.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Turned {
+    pub(super) body: usize,
+    pub(super) var: VarId,
+    /// Which turn begins, and how many more there may be.
+    pub(super) turn: u64,
+    pub(super) left: u64,
+}
+
 /// What is known of loops.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Rounds {
     /// The loop that has turned just now, and how often these threads have gone through it.
-    pub(super) turned: Option<(usize, u64)>,
+    pub(super) turned: Option<Turned>,
     loops: HashMap<usize, Turns>,
     /// How states of which rounds are known move, and after how many turns.
     known: HashMap<(usize, Fingerprint), (Moves, u64)>,
@@ -65,6 +82,7 @@ pub(crate) struct Rounds {
     looked: u64,
     /// By how much rounds that were left out moved loop variables.
     pub(crate) strides: Vec<i64>,
+    pub(super) stretch: super::inserted::Stretch,
 }
 
 /// States of a loop that are kept.
@@ -74,16 +92,22 @@ const MAX_IN_VAIN: u64 = 12;
 
 impl<'p, 'a> Machine<'p, 'a> {
     /// A loop has turned.
-    pub(super) fn turned(&mut self, body: usize, trip: u64) {
+    pub(super) fn turned(&mut self, Turned { body, turn: trip, left, .. }: Turned) {
         if self.rounds.every_turn {
             return;
         }
         let (steps, cost) = (self.steps, self.cost());
         let turns = self.rounds.loops.entry(body).or_default();
         turns.n += 1;
-        let (n, last) = (turns.n, std::mem::replace(&mut turns.at, steps));
-        if n > 1 && turns.every == 0 {
-            turns.every = (cost / 4 / (steps - last).max(1)).max(1).next_power_of_two();
+        let n = turns.n;
+        // The first of all threads that turn shows what a turn takes.
+        if trip != turns.trip {
+            let last = std::mem::replace(&mut turns.at, steps);
+            if turns.every == 0 && trip == turns.trip + 1 && last > 0 {
+                turns.takes = (steps - last).max(1);
+                turns.every = (cost / 4 / turns.takes).max(1).next_power_of_two();
+            }
+            turns.trip = trip;
         }
         let every = turns.every;
         if let Some(round) = &self.rounds.round {
@@ -97,14 +121,15 @@ impl<'p, 'a> Machine<'p, 'a> {
         let length = turns.guess.as_ref().map_or(0, |(_, length)| *length);
         let expected = trip > 0 && length > 0 && trip.is_multiple_of(length);
         let most = if expected { 4 * steps } else { steps };
-        let due = every > 0 && trip.is_multiple_of(every);
+        let is_worth = left.saturating_mul(turns.takes) > 4 * cost;
+        let due = every > 0 && trip.is_multiple_of(every) && is_worth;
         if (due || expected) && self.rounds.looked < (1 << 16) + most {
             self.look(body, n, expected);
         }
     }
 
     /// What a look at the state costs, in accesses.
-    fn cost(&self) -> u64 {
+    pub(super) fn cost(&self) -> u64 {
         let global: usize = self.globals.iter().map(Pages::len).sum();
         let registers: usize = self.registers.iter().map(Vec::len).sum();
         (self.regions.len() * self.n_blocks * 8 + registers * 2 + global * 8) as u64 + 64
@@ -132,12 +157,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         turns.seen.push(Seen { print, moving: moving.clone(), turn });
         if let Some((moves, length)) = moves {
-            self.begin_round(Round { body, print, moving, moves, length, until: turn + length });
+            let turns = self.rounds.loops.iter().map(|(body, of)| (*body, of.n)).collect();
+            let until = turn + length;
+            self.begin_round(Round { body, print, moving, moves, length, until, turns });
         }
     }
 
     /// Of all threads what moves.
-    fn moving(&self) -> Vec<Moving> {
+    pub(super) fn moving(&self) -> Vec<Moving> {
         let of = |s: &Strand<'p>| {
             let loops = s.frames.iter().filter_map(|f| match &f.kind {
                 Kind::Loop { trip, var, end, .. } => {
@@ -152,7 +179,10 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Changes what moves of all threads, in their order: loop variables, ends and turns.
-    fn each_moving(&mut self, f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps))) {
+    pub(super) fn each_moving(
+        &mut self,
+        f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps)),
+    ) {
         self.strands.sort_by_key(|s| (s.rank, s.all().threads().next()));
         for (i, s) in self.strands.iter_mut().enumerate() {
             let loops = s.frames.iter_mut().filter_map(|f| match &mut f.kind {
@@ -218,12 +248,15 @@ impl<'p, 'a> Machine<'p, 'a> {
         if n == 0 {
             return;
         }
+        self.left_out(&round.moves);
         let strides = round.moves.iter().flatten().map(|m| m.0.saturating_abs()).filter(|s| *s > 0);
         self.rounds.strides.extend(strides);
         self.rounds.strides.sort_unstable();
         self.rounds.strides.dedup();
-        // The states before are other numbers of turns ago.
-        self.rounds.loops.values_mut().for_each(|l| l.seen.clear());
+        // Where loops have turned, the states before are other numbers of turns ago.
+        let has_turned = |body: &usize, of: &Turns| round.turns.get(body) != Some(&of.n);
+        let turned = self.rounds.loops.iter_mut().filter(|(body, of)| has_turned(body, of));
+        turned.for_each(|(_, of)| of.seen.clear());
     }
 }
 
@@ -243,7 +276,7 @@ fn moved(by: i64, more: Option<i64>) -> i64 {
 }
 
 /// By how much each loop has moved; none where that is not even.
-fn moves(before: &[Moving], now: &[Moving]) -> Option<Moves> {
+pub(super) fn moves(before: &[Moving], now: &[Moving]) -> Option<Moves> {
     if before.len() != now.len() {
         return None;
     }

@@ -79,14 +79,28 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.watch.still(exprs, limit.offset, env, 1);
     }
 
-    /// How an expression moves, along both ways.
-    pub(super) fn steps_of(&mut self, dim: Dim, env: &Env) -> Steps {
+    /// How a bound of a loop moves, along each way.
+    pub(super) fn steps_of(&mut self, dim: Dim, env: &Env, is_start: bool) -> Steps {
         if self.watch.is_idle() {
-            return [0; 2];
+            return [0; 4];
         }
         let exprs = self.exprs;
         self.watch.note(|along| exprs.motion(dim, env, along).rounds);
-        [Along::Rounds, Along::Family].map(|along| exprs.motion(dim, env, along).by)
+        let by = |along| exprs.motion(dim, env, along).by;
+        let inner = |along| {
+            let m = exprs.motion(dim, env, along);
+            // A variable that begins at another place in each outer turn is not known to be of an outer loop.
+            let is_known = m.is_even() && !(m.is_outer && (is_start || m.by != 0));
+            is_known.then_some(m.by)
+        };
+        let (by_inner, all) = (inner(Along::Inner), inner(Along::Inserted));
+        let inserted = all.zip(by_inner).and_then(|(all, by)| all.checked_sub(by));
+        [
+            by(Along::Rounds),
+            by(Along::Family),
+            by_inner.unwrap_or(NOTHING),
+            inserted.unwrap_or(NOTHING),
+        ]
     }
 
     /// The threads for which a comparison holds; none where a side is not known.
@@ -99,10 +113,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         (right, b): (Dim, &Value),
     ) -> Option<Mask> {
         let mut holding = Mask::default();
+        let is_tested = matches!(right, Dim::Expr(id) if self.exprs.given.exprs.contains(&id));
         for t in mask.threads() {
             let (a, b) = (a.of(t), b.of(t));
             if a == NOTHING || b == NOTHING {
                 return None;
+            }
+            if is_tested {
+                self.tested = self.tested.max(a);
             }
             if crate::expr::holds(a, op, b) {
                 holding.insert(t);

@@ -54,10 +54,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         match &stmt.kind {
             StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => {}
             StmtKind::Spec(id) => return self.spec(strand, *id, site),
-            StmtKind::For { var, start, end: end_dim, step, body, .. } => {
-                return self.enter_loop(strand, site, *var, (*start, *end_dim, *step), body);
+            StmtKind::For { body, .. } => {
+                let bounds = self.exprs.turns.bounds(stmt);
+                let Some((var, bounds)) = bounds else { return Ok(Step::Ended) };
+                return self.enter_loop(strand, site, var, bounds, body);
             }
             StmtKind::If { cond, then, otherwise } => {
+                let cond = self.exprs.turns.condition_of(stmt, cond);
                 return self.enter_branch(strand, site, cond, then, otherwise);
             }
             StmtKind::Barrier(None) => {
@@ -96,14 +99,15 @@ impl<'p, 'a> Machine<'p, 'a> {
             return self.lost(site, "the bounds of the loop are not known");
         };
         if going.is_empty() {
+            self.leaves(var, false);
             strand.advance();
             return Ok(Step::On);
         }
         if going != mask && self.may_wait(body) {
             self.send_on(strand, &going);
         }
-        let end_by = self.steps_of(end_dim, &strand.env);
-        let by = self.steps_of(start, &strand.env);
+        let end_by = self.steps_of(end_dim, &strand.env, false);
+        let by = self.steps_of(start, &strand.env, true);
         strand.env.set(var, first, by);
         let kind = Kind::Loop { trip: 0, var, end, end_by, step: step.max(1) };
         strand.frames.push(Frame { stmts: body, at: 0, mask: going, kind });
@@ -206,7 +210,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let (var, step) = (*var, *step);
         let (old, by) = match env.get(var) {
             Some(held) => (held.value.clone(), held.by),
-            None => (Value::Same(NOTHING), [NOTHING; 2]),
+            None => (Value::Same(NOTHING), [NOTHING; 4]),
         };
         let next = old.plus(step);
         self.watch.compares(&frame.mask, (&next, end), CmpOp::Lt, |along| {
@@ -219,19 +223,32 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         }
         let uniform = matches!((&next, &*end), (Value::Same(_), Value::Same(_)));
-        if uniform && is_silent(self.p, self.plan, &mut self.silent, frame.stmts) {
+        let is_silent = uniform && is_silent(self.p, self.plan, &mut self.silent, frame.stmts);
+        if is_silent {
             going = Mask::default();
         }
         if going.is_empty() {
+            let has_more = is_silent || by[2] != 0;
             strand.frames.truncate(depth - 1);
             env.remove(var);
             strand.advance();
+            self.leaves(var, has_more);
             return Ok(Step::On);
         }
+        if self.exprs.nest_of(var) == Some(Nest::Outer) {
+            self.tested = self.tested.max(next.same().unwrap_or(i64::MAX - 1));
+        }
+        let left = match (&next, &*end) {
+            (Value::Same(at), Value::Same(end)) => {
+                end.saturating_sub(*at).unsigned_abs() / step.unsigned_abs()
+            }
+            _ => u64::MAX,
+        };
         env.set(var, next, by);
         *trip += 1;
         frame.at = 0;
-        self.rounds.turned = Some((frame.stmts.as_ptr().addr(), *trip));
+        let body = frame.stmts.as_ptr().addr();
+        self.rounds.turned = Some(Turned { body, var, turn: *trip, left });
         let leaves = going != frame.mask;
         let stmts = frame.stmts;
         if leaves {

@@ -1,0 +1,378 @@
+//! Follows kernels along the ways that their blocks go, and for all numbers of turns of their loops.
+
+use crate::differences::Differences;
+use crate::expr::{Exprs, Given};
+use crate::family::{Covered, Family, Members};
+use crate::machine::{Machine, Snapshot, Start, Stop};
+use crate::motion::FOREVER;
+use crate::pairs::Pairs;
+use crate::plan::{Plan, gcd};
+use crate::turns::Number;
+use carbyne_atoms::AtomTable;
+use carbyne_ir::program::SpecId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Turns that are followed until a state comes again.
+const MAX_TURNS: usize = 1 << 6;
+/// Waits that may come late for each of which threads are followed once more.
+const MAX_HELD: usize = 4;
+
+/// What follows kernels along their ways.
+pub(crate) struct Follower<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) atoms: &'a AtomTable,
+    pub(crate) kernel: SpecId,
+    pub(crate) cluster: i64,
+    pub(crate) left: u64,
+    pub(crate) every_turn: bool,
+    /// Whether turns were inserted into all inner loops.
+    pub(crate) has_inserted: bool,
+    pub(crate) pairs: Pairs,
+    /// The number of the last access, and the waits that may come late.
+    pub(crate) serial: u32,
+    pub(crate) late: BTreeSet<u32>,
+    /// The wait to which threads come as late as they can.
+    held: Option<u32>,
+    /// After how many turns a state may come again, and after how many more.
+    guess: Option<(usize, i64)>,
+}
+
+/// A number of turns that is large enough for what is alike to come again.
+const LARGE: i64 = 1 << 10;
+
+/// What came of one way.
+struct Followed {
+    /// By how much loop variables moved over what was left out.
+    strides: Vec<i64>,
+    /// How many other members of its family go the same way.
+    others: u64,
+}
+
+impl<'a> Follower<'a> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        atoms: &'a AtomTable,
+        kernel: SpecId,
+        cluster: i64,
+        accesses: u64,
+    ) -> Self {
+        Follower {
+            plan,
+            atoms,
+            kernel,
+            cluster,
+            left: accesses,
+            every_turn: false,
+            has_inserted: true,
+            pairs: Pairs::default(),
+            serial: 0,
+            late: BTreeSet::new(),
+            held: None,
+            guess: None,
+        }
+    }
+
+    /// Follows the ways that begin at these blocks, until one cannot be followed to its end.
+    pub(crate) fn ways(
+        &mut self,
+        exprs: &Exprs<'_>,
+        of: &Differences<'_>,
+        blocks: &[i64],
+        elected: usize,
+    ) {
+        /// Fewer are followed one by one.
+        const FEW: usize = 4;
+        let open = of.open.iter().any(|d| exprs.depends_on_symbols(*d));
+        let family = match open || !self.every_turn && blocks.len() > FEW && self.cluster == 1 {
+            true => Family::of(exprs, &of.open, blocks),
+            false => None,
+        };
+        let family = family.filter(|f| open == matches!(f.members, Members::From { .. }));
+        if let Some(family) = family {
+            match &family.members {
+                Members::Blocks(all) => self.blocks(exprs, &family, all, elected),
+                Members::From { first, step, last } => {
+                    let all = (*first, *step, *last);
+                    let _ = self.values(exprs, &family, all, blocks[0], elected);
+                }
+            }
+            return;
+        }
+        for block in blocks {
+            if self.follow(exprs, *block, elected).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Follows blocks that one number makes different, but those that go a way that has been followed for another number.
+    fn blocks(
+        &mut self,
+        exprs: &Exprs<'_>,
+        family: &Family,
+        blocks: &BTreeMap<i64, i64>,
+        elected: usize,
+    ) {
+        let Some((most, block)) = blocks.last_key_value() else { return };
+        let given =
+            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
+        let Some(found) = self.follow(&given(*most, 0), *block, elected) else { return };
+        let mut covered = Covered::new(&found.strides).unwrap_or_default();
+        for (value, block) in blocks {
+            if covered.distance > 0 && covered.has(*value) || value == most {
+                continue;
+            }
+            let exprs = given(*value, covered.distance);
+            let Some(found) = self.follow(&exprs, *block, elected) else { return };
+            covered.add(*value, found.others);
+        }
+    }
+
+    /// Follows a kernel for the values of a number that is not known, until every other value goes one of these ways.
+    fn values(
+        &mut self,
+        exprs: &Exprs<'_>,
+        family: &Family,
+        (first, step, last): (i64, i64, Option<i64>),
+        block: i64,
+        elected: usize,
+    ) -> Option<()> {
+        /// Numbers that are tried, and those that are looked at.
+        const MAX_TRIED: i64 = 1 << 10;
+        const MAX_LOOKS: i64 = 1 << 20;
+        let given =
+            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
+        let far = first.max(0).saturating_add(LARGE.saturating_mul(step)).saturating_sub(first);
+        let most = last.map_or(far, |last| last.saturating_sub(first).clamp(0, far)) / step;
+        let found = self.follow(&given(first + most * step, 0), block, elected)?;
+        let mut covered = Covered::new(&found.strides).unwrap_or_default();
+        let (mut value, mut tried) = (first, 0);
+        while tried < MAX_TRIED && value <= first.saturating_add(MAX_LOOKS.saturating_mul(step)) {
+            let rest = covered.distance > 0 && covered.has_all_from(value, step);
+            if rest || last.is_some_and(|last| value > last) {
+                return Some(());
+            }
+            if covered.distance > 0 && covered.has(value) {
+                value += step;
+                continue;
+            }
+            let exprs = given(value, covered.distance);
+            let found = self.follow(&exprs, block, elected)?;
+            covered.add(value, found.others);
+            (value, tried) = (value + step, tried + 1);
+        }
+        let what = "how often its loops turn depends on a symbol, and does not decide the same from some value on";
+        self.pairs.fault(0, None, what, "give the symbol a value", false);
+        None
+    }
+
+    /// Follows a kernel for all values of a number of turns.
+    pub(crate) fn numbers(&mut self, exprs: &Exprs<'_>, of: Number, elected: usize) -> Option<()> {
+        (self.held, self.late) = (None, BTreeSet::new());
+        self.numbers_once(exprs, of, elected)?;
+        for wait in std::mem::take(&mut self.late).into_iter().take(MAX_HELD) {
+            self.held = Some(wait);
+            self.numbers_once(exprs, of, elected)?;
+        }
+        Some(())
+    }
+
+    /// The same; threads come to the wait that is held as late as they can.
+    fn numbers_once(&mut self, exprs: &Exprs<'_>, of: Number, elected: usize) -> Option<()> {
+        let many = of.most.unwrap_or(i64::MAX).min(LARGE);
+        let exprs = exprs.with(Given { exprs: vec![of.id], value: many, by: 0 });
+        self.serial = 0;
+        self.pairs.restart();
+        if let Some(guess) = self.guess
+            && self.is_alike(&exprs, of, elected, guess)?
+        {
+            return Some(());
+        }
+        let mut lead = self.lead(&exprs, elected);
+        let mut seen = vec![lead.snapshot()];
+        while !self.go(&mut lead, true)? {
+            let now = lead.snapshot();
+            let mut before = seen.iter().enumerate().rev();
+            if let Some(again) = before.find_map(|(i, s)| now.since(s).map(|turns| (i, turns))) {
+                self.guess = Some(again);
+                return match self.is_alike(&exprs, of, elected, again)? {
+                    true => Some(()),
+                    false => self.give_up(),
+                };
+            }
+            seen.push(now);
+            if seen.len() > MAX_TURNS {
+                return self.give_up();
+            }
+        }
+        // It ends before: each number is followed.
+        for value in of.least..=lead.tested.min(of.most.unwrap_or(i64::MAX)) {
+            self.tail(&seen, &exprs.valued(value, 0), value)?;
+        }
+        Some(())
+    }
+
+    /// Whether a state comes again after a first turn and so many more. Then a kernel is followed for all values of a number of turns.
+    ///
+    /// A lead is followed for a large number. For a smaller one, threads go on from the last turn up to which they do the same. Turns
+    /// like those between the two equal states may be inserted before them, so that a number that ends between the two
+    /// stands for larger ones.
+    fn is_alike(
+        &mut self,
+        exprs: &Exprs<'_>,
+        of: Number,
+        elected: usize,
+        (first, turns): (usize, i64),
+    ) -> Option<bool> {
+        let most = of.most.unwrap_or(i64::MAX);
+        let family = exprs.valued(exprs.given.value, turns);
+        let mut lead = self.lead(&family, elected);
+        let mut seen = vec![lead.snapshot()];
+        for _ in 0..first {
+            if self.go(&mut lead, true)? {
+                return Some(false);
+            }
+            seen.push(lead.snapshot());
+        }
+        lead.begin_stretch(turns);
+        let mut within = vec![];
+        for _ in 0..turns {
+            within.push(lead.behind_stretch());
+            if self.go(&mut lead, true)? {
+                return Some(false);
+            }
+        }
+        if lead.snapshot().since(&seen[first]) != Some(turns) {
+            return Some(false);
+        }
+        let least = seen[first].least;
+        for value in of.least..least.min(most.saturating_add(1)) {
+            self.tail(&seen, &exprs.valued(value, 0), value)?;
+        }
+        for value in (least..least + turns).take_while(|value| *value <= most) {
+            if self.tail(&within, &exprs.valued(value, turns), value)? < FOREVER {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    fn lead<'p, 'b>(&mut self, exprs: &'b Exprs<'p>, elected: usize) -> Machine<'p, 'b>
+    where
+        'a: 'b,
+    {
+        let (blocks, held) = (self.cluster as usize, self.held);
+        let start = Start { blocks, first: 0, elected, max_steps: self.left, held };
+        let mut lead = Machine::new(exprs, self.plan, self.atoms, start, Pairs::default());
+        lead.begin(self.kernel);
+        lead
+    }
+
+    /// Goes on to the end for a number of turns. Of how many others that holds.
+    fn tail(&mut self, seen: &[Snapshot<'_, '_>], exprs: &Exprs<'_>, n: i64) -> Option<u64> {
+        let from = seen.iter().rev().find(|s| s.least <= n)?;
+        let mut machine = from.machine.clone();
+        machine.give(exprs);
+        self.go(&mut machine, false)?;
+        self.has_inserted &= machine.watch.inner.is_none_or(|n| n == FOREVER);
+        Some(machine.watch.family.unwrap_or(0))
+    }
+
+    /// Whether threads have come to their ends, or to the next turn; none if they cannot be followed.
+    fn go(&mut self, machine: &mut Machine<'_, '_>, to_next_turn: bool) -> Option<bool> {
+        machine.resume(self.serial, self.left);
+        machine.pairs = std::mem::take(&mut self.pairs);
+        let before = machine.steps();
+        let ended = machine.run(to_next_turn);
+        self.left = self.left.saturating_sub(machine.steps() - before);
+        self.serial = machine.serial();
+        self.pairs = std::mem::take(&mut machine.pairs);
+        self.late.append(&mut machine.late);
+        self.ended(ended)
+    }
+
+    /// What became of threads, with what is said where they were not followed to their ends.
+    fn ended<T>(&mut self, ended: Result<T, Stop>) -> Option<T> {
+        if let Err(Stop::Limit(what)) = &ended {
+            let help = "check a smaller kernel of the same form";
+            self.pairs.fault(0, None, what, help, false);
+        }
+        ended.ok()
+    }
+
+    fn give_up<T>(&mut self) -> Option<T> {
+        let what = "how often its loops turn does not decide the same from some number on";
+        self.pairs.fault(0, None, what, "give the symbols values", false);
+        None
+    }
+
+    /// Follows a kernel for all values of two numbers of turns: for each value of the inner one for all of the outer one, until turns
+    /// may be inserted into all inner loops.
+    pub(crate) fn nested(
+        &mut self,
+        exprs: &Exprs<'_>,
+        outer: Number,
+        inner: Number,
+        elected: usize,
+        is_once: bool,
+    ) -> Option<()> {
+        let within =
+            |value: i64, by: i64| exprs.with_inner(Given { exprs: vec![inner.id], value, by });
+        // By how many turns an inner loop is alike.
+        let many = inner.most.unwrap_or(LARGE).min(inner.least.saturating_add(LARGE));
+        let once = Given { exprs: vec![outer.id], value: 1, by: 0 };
+        let found = self.follow(&within(many, 0).with(once), 0, elected)?;
+        let distance = Covered::new(&found.strides)?.distance;
+        let mut alike = 0;
+        let few = if is_once { inner.least.saturating_add(2 * distance) } else { inner.least };
+        for value in few..=few.saturating_add(4 * distance + 16) {
+            if alike == distance
+                || is_once && alike > 0
+                || inner.most.is_some_and(|most| value > most)
+            {
+                return Some(());
+            }
+            self.has_inserted = true;
+            // So many outer turns make whole distances of inner ones.
+            self.guess = Some((1, distance / gcd(distance, value).max(1)));
+            self.numbers(&within(value, distance), outer, elected)?;
+            alike = if self.has_inserted { alike + 1 } else { 0 };
+        }
+        self.give_up()
+    }
+
+    /// Follows one way; none where that does not come to its end.
+    fn follow(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Followed> {
+        let (followed, late) = self.follow_once(exprs, block, elected, None);
+        // Whether a wait that may come late may come too late shows where it comes as late as it can.
+        for wait in late.into_iter().take(if followed.is_some() { MAX_HELD } else { 0 }) {
+            self.follow_once(exprs, block, elected, Some(wait));
+        }
+        followed
+    }
+
+    /// The same, with the waits that may come late; threads come to `held` as late as they can.
+    fn follow_once(
+        &mut self,
+        exprs: &Exprs<'_>,
+        block: i64,
+        elected: usize,
+        held: Option<u32>,
+    ) -> (Option<Followed>, BTreeSet<u32>) {
+        let pairs = std::mem::take(&mut self.pairs);
+        let n = self.cluster as usize;
+        let start = Start { blocks: n, first: block, elected, max_steps: self.left, held };
+        let mut machine = Machine::new(exprs, self.plan, self.atoms, start, pairs);
+        machine.rounds.every_turn = self.every_turn;
+        machine.begin(self.kernel);
+        let ended = machine.run(false);
+        self.left = self.left.saturating_sub(machine.steps());
+        self.pairs = std::mem::take(&mut machine.pairs);
+        let late = std::mem::take(&mut machine.late);
+        let followed = self.ended(ended).map(|_| Followed {
+            strides: std::mem::take(&mut machine.rounds.strides),
+            others: machine.watch.family.unwrap_or(0),
+        });
+        (followed, late)
+    }
+}

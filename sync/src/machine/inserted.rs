@@ -1,0 +1,98 @@
+//! Turns that may be inserted into inner loops.
+//!
+//! An inner loop that turns *c* times, whatever turn of the outer loops it is, turns *c* + *m* times for another member of its family. If a
+//! *stretch* of *m* of its turns ends in the state in which it began, but for *m* more turns of all inner loops, it may be executed once
+//! more, and any number of times. So may all other turns, if what they decide is decided alike: before the stretch with the same
+//! turn, within it and behind it with so many turns more ([`Along::Inner`], [`Along::Inserted`]). Then what was followed for *c* turns
+//! holds for *c* + *m*, *c* + 2*m*, and so on.
+
+use super::rounds::{Moves, Moving, moves};
+use super::*;
+use crate::print::Fingerprint;
+use std::collections::VecDeque;
+
+/// Turns of inner loops that are followed, in order to insert others like them: the state at each, the latest last.
+#[derive(Clone, Default)]
+pub(super) struct Stretch {
+    states: VecDeque<(Fingerprint, Vec<Moving>)>,
+    /// The last turn.
+    turn: u64,
+}
+
+impl<'p, 'a> Machine<'p, 'a> {
+    /// An inner loop has turned.
+    pub(super) fn turned_within(&mut self, turn: u64) {
+        let length = self.exprs.inner.by;
+        let stretch = &mut self.rounds.stretch;
+        if self.watch.inner.is_none_or(|n| n == 0) || turn <= stretch.turn {
+            return;
+        }
+        stretch.turn = turn;
+        // Turns are inserted once.
+        if self.strands.iter().flat_map(|s| &s.env.loops).any(|held| held.by[2] != 0) {
+            return;
+        }
+        // What is decided otherwise with more turns before it lies before the stretch.
+        if self.watch.inserted.is_none_or(|n| n < FOREVER) {
+            self.rounds.stretch.states.clear();
+            self.watch.inserted = Some(FOREVER);
+            self.each_inner(|by| by[3] = length);
+        }
+        self.overhead += self.cost();
+        let now = (self.fingerprint(), self.moving());
+        let states = &mut self.rounds.stretch.states;
+        states.push_back(now);
+        if states.len() as i64 <= length {
+            return;
+        }
+        let before = states.pop_front();
+        let (Some((print, old)), Some((same, new))) = (before, states.back()) else { return };
+        if print == *same && moves(&old, new) == Some(self.moved(Nest::Inner, length)) {
+            self.watch.inserted = None;
+            self.each_inner(|by| (by[2], by[3]) = (length, 0));
+        }
+    }
+
+    /// Threads leave a loop, into which turns were inserted or not.
+    pub(super) fn leaves(&mut self, var: VarId, has_more: bool) {
+        if self.watch.inner.is_some() && self.exprs.nest_of(var) == Some(Nest::Inner) {
+            (self.rounds.stretch, self.watch.inserted) = (Stretch::default(), None);
+            self.watch.inner = self.watch.inner.filter(|_| has_more).or(Some(0));
+        }
+    }
+
+    /// Rounds are left out that move loops so: of a loop that is not counted, the turns that are left out are not looked at for others to be
+    /// inserted.
+    pub(super) fn left_out(&mut self, by: &Moves) {
+        let exprs = self.exprs;
+        let turned = self.in_order().into_iter().zip(by).any(|(strand, by)| {
+            strand.loops().zip(by).any(|(var, by)| by.2 > 0 && exprs.nest_of(var).is_none())
+        });
+        if turned && self.watch.inner.is_some() {
+            self.watch.inner = Some(0);
+        }
+    }
+
+    fn each_inner(&mut self, f: impl Fn(&mut Steps)) {
+        self.each_of(Nest::Inner, |by, _| f(by));
+    }
+
+    /// Changes of all loops of a nest by how much the variable moves; and the end, and by how much that does.
+    pub(super) fn each_of(&mut self, nest: Nest, f: impl Fn(&mut Steps, (&mut Value, &mut Steps))) {
+        let exprs = self.exprs;
+        self.each_moving(|_, _, held, end| {
+            if exprs.nest_of(held.var) == Some(nest) {
+                f(&mut held.by, end);
+            }
+        });
+    }
+
+    /// So many more turns of all loops of a nest.
+    pub(super) fn moved(&self, nest: Nest, n: i64) -> Moves {
+        let of = |var| match self.exprs.nest_of(var) == Some(nest) {
+            true => (n, 0, n.unsigned_abs()),
+            false => (0, 0, 0),
+        };
+        self.in_order().into_iter().map(|s| s.loops().map(of).collect()).collect()
+    }
+}

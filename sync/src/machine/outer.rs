@@ -1,0 +1,78 @@
+//! States of a kernel at the turns of its outer loops, from which it goes on for other numbers of turns.
+
+use super::rounds::{Moving, moves};
+use super::*;
+use crate::print::Fingerprint;
+
+/// A state at the beginning of a turn of the outer loops.
+#[derive(Clone)]
+pub(crate) struct Snapshot<'p, 'a> {
+    pub(crate) machine: Machine<'p, 'a>,
+    /// The least number of turns for which all is decided so far as it was.
+    pub(crate) least: i64,
+    print: Fingerprint,
+    moving: Vec<Moving>,
+}
+
+impl<'p, 'a> Snapshot<'p, 'a> {
+    /// After how many turns the state of another one has come again here.
+    pub(crate) fn since(&self, before: &Snapshot<'p, 'a>) -> Option<i64> {
+        let by = moves(&before.moving, &self.moving).filter(|_| self.print == before.print)?;
+        let turns = by.iter().flatten().map(|m| m.0).find(|m| *m > 0)?;
+        (by == self.machine.moved(Nest::Outer, turns)).then_some(turns)
+    }
+}
+
+impl<'p, 'a> Machine<'p, 'a> {
+    /// The state as it is. What is known of pairs stays here.
+    pub(crate) fn snapshot(&mut self) -> Snapshot<'p, 'a> {
+        self.overhead += 4 * self.cost();
+        let pairs = std::mem::take(&mut self.pairs);
+        let machine = self.clone();
+        self.pairs = pairs;
+        let least = self.tested + 1;
+        Snapshot { machine, least, print: self.fingerprint(), moving: self.moving() }
+    }
+
+    /// Goes on with so many turns of the outer loops, which move by some for the next member of their family.
+    pub(crate) fn give(&mut self, exprs: &'a Exprs<'p>) {
+        let given = &exprs.given;
+        self.each_of(Nest::Outer, |_, (end, by)| {
+            (*end, by[1]) = (Value::Same(given.value), given.by)
+        });
+        self.exprs = exprs;
+        if self.watch.family.is_none() && exprs.given.by != 0 {
+            self.watch.family = Some(FOREVER);
+        }
+    }
+
+    /// From here on a stretch of so many turns of the outer loops is followed, before which others like it may be inserted.
+    pub(crate) fn begin_stretch(&mut self, turns: i64) {
+        self.rounds.every_turn = true;
+        self.watch.both = Some((1, FOREVER));
+        self.each_of(Nest::Outer, |by, _| by[0] = turns);
+    }
+
+    /// The state as it is, behind turns that are inserted before the stretch.
+    pub(crate) fn behind_stretch(&mut self) -> Snapshot<'p, 'a> {
+        let mut now = self.snapshot();
+        let machine = &mut now.machine;
+        machine.rounds.every_turn = false;
+        let lasts = machine.watch.both.take().map_or(0, |(_, lasts)| lasts);
+        machine.watch.family = machine.watch.family.map(|n| n.min(lasts));
+        machine.each_of(Nest::Outer, |by, _| (by[0], by[1]) = (0, by[0]));
+        machine.strands.iter_mut().flat_map(|s| &mut s.env.loops).for_each(|held| held.by[0] = 0);
+        now
+    }
+
+    /// The number of the next access.
+    pub(crate) fn serial(&self) -> u32 {
+        self.serial
+    }
+
+    /// Goes on behind a number of accesses, with so many steps to make.
+    pub(crate) fn resume(&mut self, serial: u32, left: u64) {
+        self.serial = self.serial.max(serial);
+        self.max_steps = self.steps().saturating_add(left);
+    }
+}
