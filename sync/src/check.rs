@@ -4,7 +4,6 @@ use crate::blocks::{Met, Unwalked, Walker};
 use crate::clocks::Open;
 use crate::differences::Differences;
 use crate::expr::Exprs;
-use crate::family::Family;
 use crate::follow::Follower;
 use crate::machine::Machine;
 use crate::memory::Does;
@@ -15,10 +14,10 @@ use crate::report::{
     Access, AccessKind, Fault, Keeps, Kept, Ordering, Pair, Place, Report, UnderWay, Unfollowed,
     Verdict,
 };
-use crate::samples::samples;
-use crate::turns::{Turns, is_of_block};
+use crate::samples::{samples, with_turns};
+use crate::turns::Turns;
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
-use carbyne_ir::expr::VarId;
+use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -93,10 +92,12 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 /// are tried that keep the facts: what is refused for them is refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
     let owned = owned(p, kernel, atoms);
-    if let Some(report) = check_turns(p, kernel, atoms, limits, &owned)
-        && report.is_ordered()
-    {
-        return report;
+    let mut values = vec![];
+    if let Some((report, refused)) = check_turns(p, kernel, atoms, limits, &owned) {
+        if report.is_ordered() {
+            return report;
+        }
+        values = refused;
     }
     let mut report = check_with(p, kernel, atoms, limits, (HashMap::new(), false, &owned));
     if report.is_ordered() || is_refused(&report) {
@@ -104,7 +105,9 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
     }
     // Each takes a part of the time only: what is found is found early, or is not worth the wait.
     let limits = Limits { accesses: limits.accesses / 8, ..*limits };
-    for values in samples(p, kernel) {
+    let samples = samples(p, kernel);
+    let found = samples.first().and_then(|sample| with_turns(p, sample, &values));
+    for values in found.into_iter().chain(samples) {
         let tried = check_with(p, kernel, atoms, &limits, (values, true, &owned));
         if is_refused(&tried) {
             return tried;
@@ -119,24 +122,28 @@ fn is_refused(report: &Report) -> bool {
     report.counts()[1] > 0 || report.faults.iter().any(|f| f.is_certain)
 }
 
-/// What is known for all numbers of turns of loops; none where more than they decides what blocks do, or where blocks may meet.
+/// What is known for all numbers of turns of loops, and with which something is wrong; none where more than they decides what
+/// blocks do, or where blocks may meet.
 fn check_turns(
     p: &Program,
     kernel: SpecId,
     atoms: &AtomTable,
     limits: &Limits,
     owned: &BTreeSet<BufferId>,
-) -> Option<Report> {
+) -> Option<(Report, Vec<(Dim, i64)>)> {
     let cluster = p.cluster_size(kernel).filter(|n| (1..=64).contains(n))?;
     let turns = Turns::of(p, kernel, cluster)?;
     let nested = turns.nested();
     let one = turns.numbers.first().copied().filter(|_| turns.numbers.len() == 1);
+    let numbers = nested.map_or(one.into_iter().collect(), |(a, b)| vec![a, b]);
     let n_threads = p.threads[p.specs[kernel].exec?.threads].concat().to_fixed()?.size();
     let n_threads = usize::try_from(n_threads).ok()?;
     let exprs = Exprs::new(p, HashMap::new(), n_threads, false).counted(turns);
     let plan = Plan::new(&exprs, kernel, atoms, owned).ok()?;
     let differences = Differences::new(&exprs, &plan, kernel);
-    if !plan.globals.is_empty()
+    let blocks = p.threads[p.specs[kernel].exec?.blocks].concat().to_fixed();
+    let is_alone = blocks.is_some_and(|b| b.size() == 1);
+    if !(plan.globals.is_empty() || is_alone)
         || !differences.are_within_clusters(&exprs, cluster)
         || Machine::is_too_large(&plan, cluster as usize, n_threads)
     {
@@ -153,7 +160,9 @@ fn check_turns(
             _ => return None,
         };
     }
-    Some(report(p, kernel, &plan, &follower.pairs))
+    let with = follower.refused.into_iter().flatten();
+    let refused = numbers.iter().map(|n| Dim::Expr(n.id)).zip(with).collect();
+    Some((report(p, kernel, &plan, &follower.pairs), refused))
 }
 
 /// What is known where symbols have these values.
@@ -195,14 +204,7 @@ fn check_with(
     }
     let n_blocks = size(&p.threads[exec.blocks].concat());
     let differences = Differences::new(&exprs, &plan, kernel);
-    // Where no block meets another one, and they do the same but for one number that is given all of its values, one block
-    // stands for all of them. The blocks of a cluster, which wait for each other, have that number in common.
-    let of_one = || {
-        let open = differences.open.iter().any(|d| exprs.depends_on_symbols(*d));
-        let common = cluster == 1 || !differences.open.iter().any(|d| is_of_block(p, *d));
-        open && common && Family::of(&exprs, &differences.open, &[0]).is_some()
-    };
-    let alike = plan.globals.is_empty() && (differences.are_none() || of_one());
+    let alike = plan.globals.is_empty() && differences.are_none();
     let n_blocks = match n_blocks {
         Some(n) if n % cluster == 0 && n > 0 && (alike || n < MAX_BLOCKS) => n,
         Some(_) => return refused(p, kernel, "the grid has more blocks than are followed"),
@@ -233,7 +235,7 @@ fn check_with(
     }
     let mut follower = Follower::new(&plan, atoms, kernel, cluster, limits.accesses);
     (follower.every_turn, follower.pairs) = (limits.every_turn, pairs);
-    follower.ways(&exprs, &differences, &first, lane);
+    follower.ways(&exprs, &first, lane);
     // One block meets nobody else, and has been followed.
     if n_blocks > 1 && across(walked, met, &plan, &mut follower.pairs) == Err(Unwalked::Unknown) {
         let what = "which global memory its blocks access depends on what is not known";
@@ -242,7 +244,7 @@ fn check_with(
     }
     // Other lanes are tried for one of the ways.
     for lane in lanes.iter().skip(1) {
-        follower.ways(&exprs, &differences, &first[..1], *lane);
+        follower.ways(&exprs, &first[..1], *lane);
     }
     let mut pairs = follower.pairs;
     if pairs.overflowed {

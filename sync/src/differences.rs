@@ -2,7 +2,7 @@
 
 use crate::expr::Exprs;
 use crate::plan::{BoxPlace, Bulk, How, LeafPlan, Plan, Space};
-use crate::turns::{Turns, is_open, key};
+use crate::turns::{Turns, key};
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
@@ -24,8 +24,6 @@ pub(crate) struct Differences<'p> {
     pub(crate) moves: FxHashMap<usize, Dim>,
     /// Buffers of global memory of which that is not so, for some view.
     pub(crate) walked: FxHashSet<usize>,
-    /// Expressions that decide something and differ from block to block, or with a symbol.
-    pub(crate) open: Vec<Dim>,
     /// Variables of loops as what they count.
     loops: HashMap<VarId, Dim>,
     pub(crate) body: &'p [Stmt],
@@ -43,7 +41,6 @@ impl<'p> Differences<'p> {
             alike: FxHashSet::default(),
             moves: FxHashMap::default(),
             walked: FxHashSet::default(),
-            open: vec![],
             loops: HashMap::new(),
             body,
         };
@@ -69,7 +66,6 @@ impl<'p> Differences<'p> {
         finder.out.deciding.retain(|_, all| !all.is_empty());
         let Finder { mut out, counters, needed, loops, .. } = finder;
         out.loops = loops;
-        out.open.retain(|d| is_open(p, *d));
         let alike = counters.iter().filter(|(_, turn)| !needed.contains(turn)).map(|(key, _)| *key);
         out.alike = alike.collect();
         out
@@ -161,14 +157,6 @@ impl<'p, 'a> Finder<'p, 'a> {
         if !reads.global.is_empty() {
             self.global(&mut reads, around);
             self.out.touches.extend(around.iter().map(|s| key(s)));
-        }
-        if let StmtKind::For { start, end, .. } = &stmt.kind {
-            self.out.open.extend([*start, *end]);
-        }
-        self.out.open.extend(&reads.dims);
-        for v in &reads.limited {
-            let limits = &self.plan.views[*v].limits;
-            self.out.open.extend(limits.iter().flat_map(|l| [l.offset, l.extent]));
         }
         let mut limited = reads.limited;
         limited.retain(|v| self.ends_by_block(*v));

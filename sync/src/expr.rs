@@ -98,7 +98,7 @@ impl Value {
 pub(crate) struct Held {
     pub(crate) var: VarId,
     pub(crate) value: Value,
-    /// By how much it moves, along each way; [`NOTHING`] if it does not do so evenly.
+    /// By how much it moves.
     pub(crate) by: Steps,
 }
 
@@ -136,7 +136,7 @@ impl Env {
 pub(crate) struct Given {
     pub(crate) exprs: Vec<ExprId>,
     pub(crate) value: i64,
-    /// By how much it moves along the family of values.
+    /// By how much the next value that is alike is more; 0 if none is looked for.
     pub(crate) by: i64,
 }
 
@@ -247,6 +247,14 @@ impl<'p> Exprs<'p> {
     pub(crate) fn with(&self, given: Given) -> Self {
         let inner = self.inner.clone();
         Exprs { given, inner, turns: Rc::clone(&self.turns), ..self.anew() }
+    }
+
+    /// The number of turns that is given to loops of a nest.
+    pub(crate) fn given(&self, nest: Nest) -> &Given {
+        match nest {
+            Nest::Outer => &self.given,
+            Nest::Inner => &self.inner,
+        }
     }
 
     /// The same, where what is given has another value.
@@ -446,8 +454,7 @@ impl<'p> Exprs<'p> {
             Kind::Thread => Value::Each(Rc::new((0..self.n_threads as i64).collect()), 0),
             Kind::Block => Value::Same(env.block),
             Kind::Loop(var) => env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone()),
-            Kind::Given(Nest::Outer) => Value::Same(self.given.value),
-            Kind::Given(Nest::Inner) => Value::Same(self.inner.value),
+            Kind::Given(nest) => Value::Same(self.given(*nest).value),
             Kind::Unknown => Value::Same(NOTHING),
             Kind::Drawn(of, draw) => self.eval(of, env).map(|place| draw.at(place)),
             Kind::Sum(parts, constant) => {
@@ -467,29 +474,6 @@ impl<'p> Exprs<'p> {
             return ex.table.get_or_init(|| value.narrowed()).clone();
         }
         value
-    }
-
-    /// Whether an expression has a symbol without a value, or an integer of the caller's memory without one.
-    pub(crate) fn depends_on_symbols(&self, dim: Dim) -> bool {
-        let is_symbol = |v: &VarId| match self.program.vars.get(v) {
-            Some(VarKind::Element(_)) => !self.drawn,
-            kind => matches!(kind, Some(VarKind::Symbol)),
-        };
-        let mut vars: Vec<VarId> = self.program.vars_in(dim);
-        for _ in 0..MAX_CHAIN {
-            if vars.iter().any(|v| is_symbol(v) && !self.symbols.contains_key(v)) {
-                return true;
-            }
-            let inner = vars.iter().filter_map(|v| match self.program.vars.get(v) {
-                Some(VarKind::Index(of)) => Some(self.program.vars_in(*of)),
-                _ => None,
-            });
-            vars = inner.flatten().collect();
-            if vars.is_empty() {
-                break;
-            }
-        }
-        false
     }
 
     /// A layout whose leaves hold nothing but symbols with a value.

@@ -1,8 +1,6 @@
 //! Follows kernels along the ways that their blocks go, and for all numbers of turns of their loops.
 
-use crate::differences::Differences;
-use crate::expr::{Exprs, Given};
-use crate::family::{Covered, Family, Members};
+use crate::expr::{Exprs, Given, Nest};
 use crate::machine::{Machine, Snapshot, Start, Stop};
 use crate::motion::FOREVER;
 use crate::pairs::Pairs;
@@ -10,10 +8,12 @@ use crate::plan::{Plan, gcd};
 use crate::turns::Number;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::program::SpecId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Turns that are followed until a state comes again.
 const MAX_TURNS: usize = 1 << 6;
+/// Longest distance between inner numbers of turns that are alike.
+const MAX_DISTANCE: i64 = 1 << 12;
 /// Waits that may come late for each of which threads are followed once more.
 const MAX_HELD: usize = 4;
 
@@ -35,18 +35,12 @@ pub(crate) struct Follower<'a> {
     held: Option<u32>,
     /// After how many turns a state may come again, and after how many more.
     guess: Option<(usize, i64)>,
+    /// The outer and the inner number of turns with which something is wrong.
+    pub(crate) refused: Option<[i64; 2]>,
 }
 
 /// A number of turns that is large enough for what is alike to come again.
 const LARGE: i64 = 1 << 10;
-
-/// What came of one way.
-struct Followed {
-    /// By how much loop variables moved over what was left out.
-    strides: Vec<i64>,
-    /// How many other members of its family go the same way.
-    others: u64,
-}
 
 impl<'a> Follower<'a> {
     pub(crate) fn new(
@@ -69,101 +63,13 @@ impl<'a> Follower<'a> {
             late: BTreeSet::new(),
             held: None,
             guess: None,
+            refused: None,
         }
     }
 
     /// Follows the ways that begin at these blocks, until one cannot be followed to its end.
-    pub(crate) fn ways(
-        &mut self,
-        exprs: &Exprs<'_>,
-        of: &Differences<'_>,
-        blocks: &[i64],
-        elected: usize,
-    ) {
-        /// Fewer are followed one by one.
-        const FEW: usize = 4;
-        let open = of.open.iter().any(|d| exprs.depends_on_symbols(*d));
-        let family = match open || !self.every_turn && blocks.len() > FEW && self.cluster == 1 {
-            true => Family::of(exprs, &of.open, blocks),
-            false => None,
-        };
-        let family = family.filter(|f| open == matches!(f.members, Members::From { .. }));
-        if let Some(family) = family {
-            match &family.members {
-                Members::Blocks(all) => self.blocks(exprs, &family, all, elected),
-                Members::From { first, step, last } => {
-                    let all = (*first, *step, *last);
-                    let _ = self.values(exprs, &family, all, blocks[0], elected);
-                }
-            }
-            return;
-        }
-        for block in blocks {
-            if self.follow(exprs, *block, elected).is_none() {
-                return;
-            }
-        }
-    }
-
-    /// Follows blocks that one number makes different, but those that go a way that has been followed for another number.
-    fn blocks(
-        &mut self,
-        exprs: &Exprs<'_>,
-        family: &Family,
-        blocks: &BTreeMap<i64, i64>,
-        elected: usize,
-    ) {
-        let Some((most, block)) = blocks.last_key_value() else { return };
-        let given =
-            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
-        let Some(found) = self.follow(&given(*most, 0), *block, elected) else { return };
-        let mut covered = Covered::new(&found.strides).unwrap_or_default();
-        for (value, block) in blocks {
-            if covered.distance > 0 && covered.has(*value) || value == most {
-                continue;
-            }
-            let exprs = given(*value, covered.distance);
-            let Some(found) = self.follow(&exprs, *block, elected) else { return };
-            covered.add(*value, found.others);
-        }
-    }
-
-    /// Follows a kernel for the values of a number that is not known, until every other value goes one of these ways.
-    fn values(
-        &mut self,
-        exprs: &Exprs<'_>,
-        family: &Family,
-        (first, step, last): (i64, i64, Option<i64>),
-        block: i64,
-        elected: usize,
-    ) -> Option<()> {
-        /// Numbers that are tried, and those that are looked at.
-        const MAX_TRIED: i64 = 1 << 10;
-        const MAX_LOOKS: i64 = 1 << 20;
-        let given =
-            |value: i64, by: i64| exprs.with(Given { exprs: family.exprs.clone(), value, by });
-        let far = first.max(0).saturating_add(LARGE.saturating_mul(step)).saturating_sub(first);
-        let most = last.map_or(far, |last| last.saturating_sub(first).clamp(0, far)) / step;
-        let found = self.follow(&given(first + most * step, 0), block, elected)?;
-        let mut covered = Covered::new(&found.strides).unwrap_or_default();
-        let (mut value, mut tried) = (first, 0);
-        while tried < MAX_TRIED && value <= first.saturating_add(MAX_LOOKS.saturating_mul(step)) {
-            let rest = covered.distance > 0 && covered.has_all_from(value, step);
-            if rest || last.is_some_and(|last| value > last) {
-                return Some(());
-            }
-            if covered.distance > 0 && covered.has(value) {
-                value += step;
-                continue;
-            }
-            let exprs = given(value, covered.distance);
-            let found = self.follow(&exprs, block, elected)?;
-            covered.add(value, found.others);
-            (value, tried) = (value + step, tried + 1);
-        }
-        let what = "how often its loops turn depends on a symbol, and does not decide the same from some value on";
-        self.pairs.fault(0, None, what, "give the symbol a value", false);
-        None
+    pub(crate) fn ways(&mut self, exprs: &Exprs<'_>, blocks: &[i64], elected: usize) -> Option<()> {
+        blocks.iter().try_for_each(|block| self.follow(exprs, *block, elected).map(drop))
     }
 
     /// Follows a kernel for all values of a number of turns.
@@ -188,7 +94,7 @@ impl<'a> Follower<'a> {
         {
             return Some(());
         }
-        let mut lead = self.lead(&exprs, elected);
+        let mut lead = self.lead(&exprs, 0, elected);
         let mut seen = vec![lead.snapshot()];
         while !self.go(&mut lead, true)? {
             let now = lead.snapshot();
@@ -226,7 +132,7 @@ impl<'a> Follower<'a> {
     ) -> Option<bool> {
         let most = of.most.unwrap_or(i64::MAX);
         let family = exprs.valued(exprs.given.value, turns);
-        let mut lead = self.lead(&family, elected);
+        let mut lead = self.lead(&family, 0, elected);
         let mut seen = vec![lead.snapshot()];
         for _ in 0..first {
             if self.go(&mut lead, true)? {
@@ -257,12 +163,12 @@ impl<'a> Follower<'a> {
         Some(true)
     }
 
-    fn lead<'p, 'b>(&mut self, exprs: &'b Exprs<'p>, elected: usize) -> Machine<'p, 'b>
+    fn lead<'p, 'b>(&mut self, exprs: &'b Exprs<'p>, first: i64, elected: usize) -> Machine<'p, 'b>
     where
         'a: 'b,
     {
         let (blocks, held) = (self.cluster as usize, self.held);
-        let start = Start { blocks, first: 0, elected, max_steps: self.left, held };
+        let start = Start { blocks, first, elected, max_steps: self.left, held };
         let mut lead = Machine::new(exprs, self.plan, self.atoms, start, Pairs::default());
         lead.begin(self.kernel);
         lead
@@ -274,8 +180,9 @@ impl<'a> Follower<'a> {
         let mut machine = from.machine.clone();
         machine.give(exprs);
         self.go(&mut machine, false)?;
-        self.has_inserted &= machine.watch.inner.is_none_or(|n| n == FOREVER);
-        Some(machine.watch.family.unwrap_or(0))
+        self.has_inserted &=
+            machine.watch.number[Nest::Inner as usize].is_none_or(|n| n == FOREVER);
+        Some(machine.watch.number[Nest::Outer as usize].unwrap_or(0))
     }
 
     /// Whether threads have come to their ends, or to the next turn; none if they cannot be followed.
@@ -288,7 +195,10 @@ impl<'a> Follower<'a> {
         self.serial = machine.serial();
         self.pairs = std::mem::take(&mut machine.pairs);
         self.late.append(&mut machine.late);
-        self.ended(ended)
+        if self.refused.is_none() && self.pairs.is_refused() {
+            self.refused = Some(machine.turns());
+        }
+        self.ended(ended).filter(|_| self.refused.is_none() || !machine.is_counted())
     }
 
     /// What became of threads, with what is said where they were not followed to their ends.
@@ -321,8 +231,11 @@ impl<'a> Follower<'a> {
         // By how many turns an inner loop is alike.
         let many = inner.most.unwrap_or(LARGE).min(inner.least.saturating_add(LARGE));
         let once = Given { exprs: vec![outer.id], value: 1, by: 0 };
-        let found = self.follow(&within(many, 0).with(once), 0, elected)?;
-        let distance = Covered::new(&found.strides)?.distance;
+        let strides = self.follow(&within(many, 0).with(once), 0, elected)?;
+        let distance = strides.iter().try_fold(1, |all: i64, by| {
+            let least = all.checked_mul(by / gcd(all, *by).max(1));
+            least.filter(|n| (1..=MAX_DISTANCE).contains(n))
+        })?;
         let mut alike = 0;
         let few = if is_once { inner.least.saturating_add(2 * distance) } else { inner.least };
         for value in few..=few.saturating_add(4 * distance + 16) {
@@ -341,38 +254,26 @@ impl<'a> Follower<'a> {
         self.give_up()
     }
 
-    /// Follows one way; none where that does not come to its end.
-    fn follow(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Followed> {
-        let (followed, late) = self.follow_once(exprs, block, elected, None);
+    /// Follows one way, to the distances by which loop variables moved over what was left out; none where threads do not come to
+    /// their ends.
+    fn follow(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Vec<i64>> {
+        (self.held, self.late) = (None, BTreeSet::new());
+        let strides = self.follow_once(exprs, block, elected)?;
         // Whether a wait that may come late may come too late shows where it comes as late as it can.
-        for wait in late.into_iter().take(if followed.is_some() { MAX_HELD } else { 0 }) {
-            self.follow_once(exprs, block, elected, Some(wait));
+        for wait in std::mem::take(&mut self.late).into_iter().take(MAX_HELD) {
+            self.held = Some(wait);
+            self.follow_once(exprs, block, elected);
         }
-        followed
+        Some(strides)
     }
 
-    /// The same, with the waits that may come late; threads come to `held` as late as they can.
-    fn follow_once(
-        &mut self,
-        exprs: &Exprs<'_>,
-        block: i64,
-        elected: usize,
-        held: Option<u32>,
-    ) -> (Option<Followed>, BTreeSet<u32>) {
-        let pairs = std::mem::take(&mut self.pairs);
-        let n = self.cluster as usize;
-        let start = Start { blocks: n, first: block, elected, max_steps: self.left, held };
-        let mut machine = Machine::new(exprs, self.plan, self.atoms, start, pairs);
-        machine.rounds.every_turn = self.every_turn;
-        machine.begin(self.kernel);
-        let ended = machine.run(false);
-        self.left = self.left.saturating_sub(machine.steps());
-        self.pairs = std::mem::take(&mut machine.pairs);
-        let late = std::mem::take(&mut machine.late);
-        let followed = self.ended(ended).map(|_| Followed {
-            strides: std::mem::take(&mut machine.rounds.strides),
-            others: machine.watch.family.unwrap_or(0),
-        });
-        (followed, late)
+    /// The same; threads come to the wait that is held as late as they can.
+    fn follow_once(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Vec<i64>> {
+        self.serial = 0;
+        self.pairs.restart();
+        let mut machine = self.lead(exprs, block, elected);
+        machine.rounds.every_turn |= self.every_turn;
+        self.go(&mut machine, false)?;
+        Some(std::mem::take(&mut machine.rounds.strides))
     }
 }

@@ -21,7 +21,6 @@ mod comments;
 mod diagnose;
 mod differences;
 mod expr;
-mod family;
 mod follow;
 mod limits;
 mod machine;

@@ -9,32 +9,44 @@ use crate::plan::gcd;
 use crate::threads::Mask;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
-use std::collections::BTreeMap;
 
 /// What numbers move along.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Along {
     /// From one round of a loop to the next.
     Rounds,
-    /// From one number of turns of a loop to another one, at the same distance from the loop's end.
-    Family,
-    /// Both at once: so many rounds for each member of the family.
-    Both(i64),
-    /// From one number of turns of inner loops to another one.
-    Inner,
-    /// The same, behind turns that were inserted into a stretch that is being followed.
-    Inserted,
+    /// From one number of turns of the loops of a nest to another one.
+    Number(Nest),
+    /// The same, behind turns that are inserted into these loops.
+    Inserted(Nest),
 }
 
-impl Along {
-    fn is_inner(self) -> bool {
-        matches!(self, Along::Inner | Along::Inserted)
+/// By how much a number moves along each way; [`NOTHING`] where that is not even.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) round: i64,
+    /// From one number of turns to the next one, of either nest.
+    pub(crate) number: [i64; 2],
+    /// By the turns that are inserted into the stretch that is being followed, beside.
+    pub(crate) inserted: [i64; 2],
+}
+
+impl Steps {
+    pub(crate) const UNKNOWN: Steps =
+        Steps { round: NOTHING, number: [NOTHING; 2], inserted: [NOTHING; 2] };
+
+    /// Along one way; none where that is not even.
+    fn along(&self, along: Along) -> Option<i64> {
+        let even = |by: i64| Some(by).filter(|by| *by != NOTHING);
+        match along {
+            Along::Rounds => even(self.round),
+            Along::Number(nest) => even(self.number[nest as usize]),
+            Along::Inserted(nest) => {
+                even(self.number[nest as usize])?.checked_add(even(self.inserted[nest as usize])?)
+            }
+        }
     }
 }
-
-/// By how much a number moves from round to round, from member to member, from one number of inner turns to the next one, and by the
-/// turns that are inserted into the stretch that is being followed.
-pub(crate) type Steps = [i64; 4];
 
 /// A number that moves evenly for so many rounds at least.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -57,7 +69,7 @@ impl Motion {
 
     /// Of a number that moves by these steps.
     pub(crate) fn along(by: Steps, along: Along) -> Motion {
-        Motion::of(step_along(by, along), FOREVER)
+        Motion::of(by.along(along), FOREVER)
     }
 
     fn of(by: Option<i64>, rounds: u64) -> Motion {
@@ -84,23 +96,13 @@ impl Motion {
     }
 }
 
-/// The step of a loop variable along a way; none where that is not even.
-pub(crate) fn step_along(by: Steps, along: Along) -> Option<i64> {
-    let [rounds, family, inner, inserted] = by;
-    let known = if along.is_inner() { [inner, inserted] } else { [rounds, family] };
-    if known.contains(&NOTHING) {
-        return None;
-    }
-    match along {
-        Along::Rounds => Some(rounds),
-        Along::Family => Some(family),
-        Along::Both(n) => rounds.checked_mul(n)?.checked_add(family),
-        Along::Inner => Some(inner),
-        Along::Inserted => inner.checked_add(inserted),
-    }
-}
-
 impl Exprs<'_> {
+    /// Whether loops of a nest are outer ones of those whose number of turns another one is compared with.
+    fn is_outer(&self, nest: Option<Nest>, along: Along) -> bool {
+        matches!(along, Along::Number(Nest::Inner) | Along::Inserted(Nest::Inner))
+            && nest == Some(Nest::Outer)
+    }
+
     /// How an expression moves.
     pub(crate) fn motion(&self, dim: Dim, env: &Env, along: Along) -> Motion {
         match dim {
@@ -118,14 +120,13 @@ impl Exprs<'_> {
             Kind::Loop(var) => {
                 let moved =
                     env.get(*var).map_or(Motion::STILL, |held| Motion::along(held.by, along));
-                let is_outer = along.is_inner() && self.nest_of(*var) == Some(Nest::Outer);
-                Motion { is_outer, ..moved }
+                Motion { is_outer: self.is_outer(self.nest_of(*var), along), ..moved }
             }
-            Kind::Given(Nest::Outer) => {
-                let moved = Motion::along([0, self.given.by, 0, 0], along);
-                Motion { is_outer: along.is_inner(), ..moved }
+            Kind::Given(nest) => {
+                let mut by = Steps::default();
+                by.number[*nest as usize] = self.given(*nest).by;
+                Motion { is_outer: self.is_outer(Some(*nest), along), ..Motion::along(by, along) }
             }
-            Kind::Given(Nest::Inner) => Motion::along([0, 0, self.inner.by, 0], along),
             Kind::Drawn(of, _) => match self.motion_of(of, env, along) {
                 still if still.is_still() => still,
                 _ => Motion::UNKNOWN,
@@ -163,7 +164,7 @@ impl Exprs<'_> {
                 };
                 // Whatever the turn of the outer loop is, a product with it moves by a multiple.
                 let times = |n: i64| n.checked_mul(v);
-                let both = match other.is_outer && along.is_inner() {
+                let both = match other.is_outer {
                     true => Some((0, gcd(moving.by, moving.multiple))),
                     false => times(moving.by).zip(times(moving.multiple)),
                 };
@@ -307,55 +308,37 @@ fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
 }
 
 /// For how long what has been decided so far is decided alike.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     /// Whether a round is being followed that others may be like; and for how many rounds they are.
     pub(crate) rounds: Option<u64>,
-    /// Whether there is a family; and of how many of its members all that was decided so far holds.
-    pub(crate) family: Option<u64>,
-    /// Rounds for each member, and of how many members the round holds with them.
-    pub(crate) both: Option<(i64, u64)>,
-    /// Whether inner loops turn a number of times; and of how many other such numbers all that was decided so far holds.
-    pub(crate) inner: Option<u64>,
-    /// The same, behind the turns that are inserted into a stretch; none where none is followed.
-    pub(crate) inserted: Option<u64>,
-    /// By how much each buffer of global memory moves from member to member.
-    shifts: BTreeMap<usize, i64>,
+    /// Of each nest whether other numbers of turns may be like this one; and of how many all that was decided so far holds.
+    pub(crate) number: [Option<u64>; 2],
+    /// The same, behind turns that are inserted into a stretch that is being followed.
+    pub(crate) inserted: [Option<u64>; 2],
 }
 
 impl Watch {
-    pub(crate) fn new(has_family: bool, has_inner: bool) -> Self {
-        Watch {
-            rounds: None,
-            family: has_family.then_some(FOREVER),
-            both: None,
-            inner: has_inner.then_some(FOREVER),
-            inserted: None,
-            shifts: BTreeMap::new(),
-        }
+    /// For numbers of turns of either nest.
+    pub(crate) fn new(of: [bool; 2]) -> Self {
+        Watch { number: of.map(|is| is.then_some(FOREVER)), ..Watch::default() }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.rounds.is_none() && self.family.is_none() && self.inner.is_none()
+        self.rounds.is_none() && self.number == [None; 2]
     }
 
     /// Notes for how long one decision lasts, along each way that is followed.
     pub(crate) fn note(&mut self, lasts: impl Fn(Along) -> u64) {
-        if let Some(rounds) = self.rounds.as_mut().filter(|n| **n > 0) {
-            *rounds = lasts(Along::Rounds).min(*rounds);
-        }
-        if let Some(family) = self.family.as_mut().filter(|n| **n > 0) {
-            *family = lasts(Along::Family).min(*family);
-        }
-        if let Some((n, both)) = self.both.as_mut().filter(|(_, n)| *n > 0) {
-            *both = lasts(Along::Both(*n)).min(*both);
-        }
-        for (lasted, along) in
-            [(&mut self.inner, Along::Inner), (&mut self.inserted, Along::Inserted)]
-        {
-            if let Some(lasted) = lasted.as_mut().filter(|n| **n > 0) {
-                *lasted = lasts(along).min(*lasted);
+        let note = |all: &mut Option<u64>, along: Along| {
+            if let Some(all) = all.as_mut().filter(|n| **n > 0) {
+                *all = lasts(along).min(*all);
             }
+        };
+        note(&mut self.rounds, Along::Rounds);
+        for nest in [Nest::Outer, Nest::Inner] {
+            note(&mut self.number[nest as usize], Along::Number(nest));
+            note(&mut self.inserted[nest as usize], Along::Inserted(nest));
         }
     }
 
@@ -364,31 +347,6 @@ impl Watch {
         if !self.is_idle() && !matches!(dim, Dim::Const(_)) {
             self.note(|along| exprs.motion(dim, env, along).still(modulus));
         }
-    }
-
-    /// A place in a buffer of global memory: it may move from member to member, if all places do so by whole granules.
-    pub(crate) fn shifts(
-        &mut self,
-        exprs: &Exprs<'_>,
-        dim: Dim,
-        env: &Env,
-        buffer: usize,
-        granule: i64,
-    ) {
-        if self.is_idle() {
-            return;
-        }
-        let of_family = exprs.motion(dim, env, Along::Family);
-        let by = *self.shifts.entry(buffer).or_insert(of_family.by);
-        let even = by == of_family.by && by % granule.max(1) == 0;
-        self.note(|along| match along {
-            Along::Rounds | Along::Inner | Along::Inserted => {
-                exprs.motion(dim, env, along).still(1)
-            }
-            Along::Family | Along::Both(_) if !even => 0,
-            Along::Family => of_family.rounds,
-            Along::Both(_) => exprs.motion(dim, env, along).rounds,
-        });
     }
 
     /// Two numbers are compared.
@@ -413,7 +371,7 @@ impl Watch {
                 return rounds;
             }
             // Other turns of the outer loops are not compared here.
-            if along.is_inner() && (ma.is_outer || mb.is_outer) {
+            if ma.is_outer || mb.is_outer {
                 return 0;
             }
             let stays = |t: usize| stays((a.of(t), b.of(t)), by, op);

@@ -154,6 +154,12 @@ fn agent_of(r: &Record) -> AgentKind {
 }
 
 impl Pairs {
+    /// Whether something is wrong for certain.
+    pub(crate) fn is_refused(&self) -> bool {
+        let missing = self.list.iter().any(|(_, known)| known.missing.is_some());
+        missing || self.faults.iter().any(|f| f.certain)
+    }
+
     /// Begins anew with serial numbers.
     pub(crate) fn restart(&mut self) {
         self.positions.clear();

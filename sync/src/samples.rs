@@ -1,7 +1,7 @@
 //! Values of symbols to try a kernel with: small ones, and some that tiles do not divide.
 
 use carbyne_ir::expr::{Dim, Node, VarId};
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -44,6 +44,41 @@ pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
         }
     }
     found
+}
+
+/// Values of symbols such that loops turn so often, near to a sample; none where none were found that keep the facts.
+pub(crate) fn with_turns(
+    p: &Program,
+    sample: &HashMap<VarId, i64>,
+    numbers: &[(Dim, i64)],
+) -> Option<HashMap<VarId, i64>> {
+    /// Values of a symbol that are tried.
+    const MAX_VALUES: i64 = 1 << 12;
+    let mut found = sample.clone();
+    for (expr, n) in numbers {
+        let symbols = || p.arena.vars_of(*expr).into_iter().filter(|v| p.symbols.contains(v));
+        let gives = |values: &HashMap<VarId, i64>| {
+            let of = |v: VarId| match p.vars.get(&v) {
+                Some(VarKind::Block(_)) => Some(0),
+                _ => values.get(&v).copied(),
+            };
+            p.arena.eval(*expr, &of) == Ok(*n)
+                && p.check_facts(&|v| values.get(&v).copied()).is_ok()
+        };
+        let tried = symbols().find_map(|symbol| {
+            let info = p.arena.var_info(symbol);
+            let first = info.multiple_from(info.lo)?;
+            let value = |i: i64| first.checked_add(i.checked_mul(info.div.max(1))?);
+            let mut values = found.clone();
+            let holds = (0..MAX_VALUES).map_while(value).find(|v| {
+                values.insert(symbol, *v);
+                gives(&values)
+            });
+            holds.map(|_| values)
+        });
+        found = tried?;
+    }
+    (!numbers.is_empty()).then_some(found)
 }
 
 struct Search<'a> {

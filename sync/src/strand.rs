@@ -1,6 +1,6 @@
 //! Threads that are at one statement: where they are, and which of them are behind.
 
-use crate::expr::{Env, NOTHING, Value};
+use crate::expr::{Env, Value};
 use crate::motion::Steps;
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
@@ -157,7 +157,7 @@ impl<'p> Strand<'p> {
 
 /// What two have in common; nothing even where they differ.
 fn common(a: Steps, b: Steps) -> Steps {
-    if a == b { a } else { [NOTHING; 4] }
+    if a == b { a } else { Steps::UNKNOWN }
 }
 
 fn merged(mine: &Value, other: &Value, theirs: &Mask) -> Value {

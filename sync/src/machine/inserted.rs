@@ -3,13 +3,15 @@
 //! An inner loop that turns *c* times, whatever turn of the outer loops it is, turns *c* + *m* times for another member of its family. If a
 //! *stretch* of *m* of its turns ends in the state in which it began, but for *m* more turns of all inner loops, it may be executed once
 //! more, and any number of times. So may all other turns, if what they decide is decided alike: before the stretch with the same
-//! turn, within it and behind it with so many turns more ([`Along::Inner`], [`Along::Inserted`]). Then what was followed for *c* turns
+//! turn, within it and behind it with so many turns more ([`Along::Number`], [`Along::Inserted`]). Then what was followed for *c* turns
 //! holds for *c* + *m*, *c* + 2*m*, and so on.
 
 use super::rounds::{Moves, Moving, moves};
 use super::*;
 use crate::print::Fingerprint;
 use std::collections::VecDeque;
+
+const INNER: usize = Nest::Inner as usize;
 
 /// Turns of inner loops that are followed, in order to insert others like them: the state at each, the latest last.
 #[derive(Clone, Default)]
@@ -24,19 +26,19 @@ impl<'p, 'a> Machine<'p, 'a> {
     pub(super) fn turned_within(&mut self, turn: u64) {
         let length = self.exprs.inner.by;
         let stretch = &mut self.rounds.stretch;
-        if self.watch.inner.is_none_or(|n| n == 0) || turn <= stretch.turn {
+        if self.watch.number[INNER].is_none_or(|n| n == 0) || turn <= stretch.turn {
             return;
         }
         stretch.turn = turn;
         // Turns are inserted once.
-        if self.strands.iter().flat_map(|s| &s.env.loops).any(|held| held.by[2] != 0) {
+        if self.strands.iter().flat_map(|s| &s.env.loops).any(|held| held.by.number[INNER] != 0) {
             return;
         }
         // What is decided otherwise with more turns before it lies before the stretch.
-        if self.watch.inserted.is_none_or(|n| n < FOREVER) {
+        if self.watch.inserted[INNER].is_none_or(|n| n < FOREVER) {
             self.rounds.stretch.states.clear();
-            self.watch.inserted = Some(FOREVER);
-            self.each_inner(|by| by[3] = length);
+            self.watch.inserted[INNER] = Some(FOREVER);
+            self.each_of(Nest::Inner, |by, _| by.inserted[INNER] = length);
         }
         self.overhead += self.cost();
         let now = (self.fingerprint(), self.moving());
@@ -48,33 +50,19 @@ impl<'p, 'a> Machine<'p, 'a> {
         let before = states.pop_front();
         let (Some((print, old)), Some((same, new))) = (before, states.back()) else { return };
         if print == *same && moves(&old, new) == Some(self.moved(Nest::Inner, length)) {
-            self.watch.inserted = None;
-            self.each_inner(|by| (by[2], by[3]) = (length, 0));
+            self.watch.inserted[INNER] = None;
+            self.each_of(Nest::Inner, |by, _| {
+                (by.number[INNER], by.inserted[INNER]) = (length, 0);
+            });
         }
     }
 
     /// Threads leave a loop, into which turns were inserted or not.
     pub(super) fn leaves(&mut self, var: VarId, has_more: bool) {
-        if self.watch.inner.is_some() && self.exprs.nest_of(var) == Some(Nest::Inner) {
-            (self.rounds.stretch, self.watch.inserted) = (Stretch::default(), None);
-            self.watch.inner = self.watch.inner.filter(|_| has_more).or(Some(0));
+        if self.watch.number[INNER].is_some() && self.exprs.nest_of(var) == Some(Nest::Inner) {
+            (self.rounds.stretch, self.watch.inserted[INNER]) = (Stretch::default(), None);
+            self.watch.number[INNER] = self.watch.number[INNER].filter(|_| has_more).or(Some(0));
         }
-    }
-
-    /// Rounds are left out that move loops so: of a loop that is not counted, the turns that are left out are not looked at for others to be
-    /// inserted.
-    pub(super) fn left_out(&mut self, by: &Moves) {
-        let exprs = self.exprs;
-        let turned = self.in_order().into_iter().zip(by).any(|(strand, by)| {
-            strand.loops().zip(by).any(|(var, by)| by.2 > 0 && exprs.nest_of(var).is_none())
-        });
-        if turned && self.watch.inner.is_some() {
-            self.watch.inner = Some(0);
-        }
-    }
-
-    fn each_inner(&mut self, f: impl Fn(&mut Steps)) {
-        self.each_of(Nest::Inner, |by, _| f(by));
     }
 
     /// Changes of all loops of a nest by how much the variable moves; and the end, and by how much that does.

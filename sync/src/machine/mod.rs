@@ -197,8 +197,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             at: At::new(exprs.program),
             last_position: Rc::new([]),
             silent: FxHashMap::default(),
-            watch: Watch::new(exprs.given.by != 0, exprs.inner.by != 0),
-            rounds: Rounds::default(),
+            watch: Watch::new([exprs.given.by != 0, exprs.inner.by != 0]),
+            // What other numbers of turns may be like is followed without gaps.
+            rounds: Rounds::new(exprs.given.by != 0 || exprs.inner.by != 0),
             held,
             reached: 0,
             tested: -1,

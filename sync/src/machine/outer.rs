@@ -4,6 +4,8 @@ use super::rounds::{Moving, moves};
 use super::*;
 use crate::print::Fingerprint;
 
+const OUTER: usize = Nest::Outer as usize;
+
 /// A state at the beginning of a turn of the outer loops.
 #[derive(Clone)]
 pub(crate) struct Snapshot<'p, 'a> {
@@ -38,31 +40,37 @@ impl<'p, 'a> Machine<'p, 'a> {
     pub(crate) fn give(&mut self, exprs: &'a Exprs<'p>) {
         let given = &exprs.given;
         self.each_of(Nest::Outer, |_, (end, by)| {
-            (*end, by[1]) = (Value::Same(given.value), given.by)
+            (*end, by.number[OUTER]) = (Value::Same(given.value), given.by);
         });
         self.exprs = exprs;
-        if self.watch.family.is_none() && exprs.given.by != 0 {
-            self.watch.family = Some(FOREVER);
-        }
     }
 
     /// From here on a stretch of so many turns of the outer loops is followed, before which others like it may be inserted.
     pub(crate) fn begin_stretch(&mut self, turns: i64) {
-        self.rounds.every_turn = true;
-        self.watch.both = Some((1, FOREVER));
-        self.each_of(Nest::Outer, |by, _| by[0] = turns);
+        self.watch.inserted[OUTER] = Some(FOREVER);
+        self.each_of(Nest::Outer, |by, _| by.inserted[OUTER] = turns);
     }
 
     /// The state as it is, behind turns that are inserted before the stretch.
     pub(crate) fn behind_stretch(&mut self) -> Snapshot<'p, 'a> {
         let mut now = self.snapshot();
         let machine = &mut now.machine;
-        machine.rounds.every_turn = false;
-        let lasts = machine.watch.both.take().map_or(0, |(_, lasts)| lasts);
-        machine.watch.family = machine.watch.family.map(|n| n.min(lasts));
-        machine.each_of(Nest::Outer, |by, _| (by[0], by[1]) = (0, by[0]));
-        machine.strands.iter_mut().flat_map(|s| &mut s.env.loops).for_each(|held| held.by[0] = 0);
+        let lasts = machine.watch.inserted[OUTER].take().unwrap_or(0);
+        machine.watch.number[OUTER] = machine.watch.number[OUTER].map(|n| n.min(lasts));
+        machine.each_of(Nest::Outer, |by, _| {
+            (by.number[OUTER], by.inserted[OUTER]) = (by.inserted[OUTER], 0);
+        });
         now
+    }
+
+    /// The numbers of turns that are given to loops.
+    pub(crate) fn turns(&self) -> [i64; 2] {
+        [self.exprs.given.value, self.exprs.inner.value]
+    }
+
+    /// Whether loops are given numbers of turns.
+    pub(crate) fn is_counted(&self) -> bool {
+        !self.exprs.given.exprs.is_empty()
     }
 
     /// The number of the next access.

@@ -90,6 +90,12 @@ const MAX_SEEN: usize = 48;
 /// Looks at a loop without finding a state again, after which half as many turns are looked at.
 const MAX_IN_VAIN: u64 = 12;
 
+impl Rounds {
+    pub(super) fn new(every_turn: bool) -> Self {
+        Rounds { every_turn, ..Rounds::default() }
+    }
+}
+
 impl<'p, 'a> Machine<'p, 'a> {
     /// A loop has turned.
     pub(super) fn turned(&mut self, Turned { body, turn: trip, left, .. }: Turned) {
@@ -201,42 +207,35 @@ impl<'p, 'a> Machine<'p, 'a> {
         let moves = &round.moves;
         self.each_moving(|i, j, held, (_, end_by)| {
             if let Some(m) = moves.get(i).and_then(|m| m.get(j)) {
-                (held.by[0], end_by[0]) = (m.0, m.1);
+                (held.by.round, end_by.round) = (m.0, m.1);
             }
         });
-        let stride = moves.iter().flatten().map(|m| m.0.saturating_abs()).max().unwrap_or(0);
         self.watch.rounds = Some(FOREVER);
-        let family = self.exprs.given.by;
-        let fits = stride > 0 && family != 0 && family % stride == 0;
-        self.watch.both = fits.then(|| (family / stride, FOREVER));
         self.rounds.round = Some(round);
     }
 
     /// Leaves out the rounds that are like the one that is over.
     fn end_round(&mut self) {
         let Some(round) = self.rounds.round.take() else { return };
-        let (rounds, both) = (self.watch.rounds.take().unwrap_or(0), self.watch.both.take());
+        let rounds = self.watch.rounds.take().unwrap_or(0);
         let same = self.fingerprint() == round.print
             && moves(&round.moving, &self.moving()).as_ref() == Some(&round.moves);
         // What does not move at all would go on without end.
         let moving = round.moves.iter().flatten().any(|m| m.2 > 0);
         let n = if same && moving && rounds < FOREVER { rounds.min(i64::MAX as u64) } else { 0 };
         let n = n.min(fitting(&round.moves));
-        let per_member = both.filter(|(_, lasts)| *lasts == FOREVER && n > 0).map_or(0, |b| b.0);
         self.each_moving(|i, j, held, (end, end_by)| {
-            (held.by[0], end_by[0]) = (0, 0);
+            (held.by.round, end_by.round) = (0, 0);
             let Some((by, end_moves, _)) = round.moves.get(i).and_then(|m| m.get(j)) else {
                 return;
             };
             if n > 0 {
                 held.value = held.value.plus(by * n as i64);
                 *end = end.plus(end_moves * n as i64);
-                held.by[1] = moved(held.by[1], by.checked_mul(per_member));
-                end_by[1] = moved(end_by[1], end_moves.checked_mul(per_member));
             }
         });
         for strand in &mut self.strands {
-            strand.env.loops.iter_mut().for_each(|held| held.by[0] = 0);
+            strand.env.loops.iter_mut().for_each(|held| held.by.round = 0);
         }
         if let Some(turns) = self.rounds.loops.get_mut(&round.body) {
             turns.guess = (n > 0).then(|| (round.moves.clone(), round.length));
@@ -248,7 +247,6 @@ impl<'p, 'a> Machine<'p, 'a> {
         if n == 0 {
             return;
         }
-        self.left_out(&round.moves);
         let strides = round.moves.iter().flatten().map(|m| m.0.saturating_abs()).filter(|s| *s > 0);
         self.rounds.strides.extend(strides);
         self.rounds.strides.sort_unstable();
@@ -266,13 +264,6 @@ fn fitting(moves: &Moves) -> u64 {
     let most = |by: u64| MOST.checked_div(by).unwrap_or(MOST);
     let of = |m: &(i64, i64, u64)| most(m.0.unsigned_abs().max(m.1.unsigned_abs()).max(m.2));
     moves.iter().flatten().map(of).min().unwrap_or(0)
-}
-
-fn moved(by: i64, more: Option<i64>) -> i64 {
-    match (by, more) {
-        (NOTHING, _) | (_, None) => NOTHING,
-        (by, Some(more)) => by.checked_add(more).unwrap_or(NOTHING),
-    }
 }
 
 /// By how much each loop has moved; none where that is not even.

@@ -18,12 +18,8 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// A place in a buffer.
     pub(super) fn place(&mut self, dim: Dim, env: &Env, space: Space) -> Value {
-        match space {
-            Space::Free => {}
-            Space::Global(g) => {
-                self.watch.shifts(self.exprs, dim, env, g, self.plan.globals[g].granule)
-            }
-            _ => self.watch.still(self.exprs, dim, env, 1),
+        if space != Space::Free {
+            self.watch.still(self.exprs, dim, env, 1);
         }
         self.exprs.value(dim, env)
     }
@@ -82,25 +78,24 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// How a bound of a loop moves, along each way.
     pub(super) fn steps_of(&mut self, dim: Dim, env: &Env, is_start: bool) -> Steps {
         if self.watch.is_idle() {
-            return [0; 4];
+            return Steps::default();
         }
         let exprs = self.exprs;
         self.watch.note(|along| exprs.motion(dim, env, along).rounds);
-        let by = |along| exprs.motion(dim, env, along).by;
-        let inner = |along| {
+        let by = |along| {
             let m = exprs.motion(dim, env, along);
             // A variable that begins at another place in each outer turn is not known to be of an outer loop.
             let is_known = m.is_even() && !(m.is_outer && (is_start || m.by != 0));
-            is_known.then_some(m.by)
+            if is_known { m.by } else { NOTHING }
         };
-        let (by_inner, all) = (inner(Along::Inner), inner(Along::Inserted));
-        let inserted = all.zip(by_inner).and_then(|(all, by)| all.checked_sub(by));
-        [
-            by(Along::Rounds),
-            by(Along::Family),
-            by_inner.unwrap_or(NOTHING),
-            inserted.unwrap_or(NOTHING),
-        ]
+        let nests = [Nest::Outer, Nest::Inner];
+        let number = nests.map(|nest| by(Along::Number(nest)));
+        let beside = |nest: Nest| match (by(Along::Inserted(nest)), number[nest as usize]) {
+            (NOTHING, _) | (_, NOTHING) => NOTHING,
+            (all, by) => all.checked_sub(by).unwrap_or(NOTHING),
+        };
+        let round = exprs.motion(dim, env, Along::Rounds).by;
+        Steps { round, number, inserted: nests.map(beside) }
     }
 
     /// The threads for which a comparison holds; none where a side is not known.

@@ -210,7 +210,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let (var, step) = (*var, *step);
         let (old, by) = match env.get(var) {
             Some(held) => (held.value.clone(), held.by),
-            None => (Value::Same(NOTHING), [NOTHING; 4]),
+            None => (Value::Same(NOTHING), Steps::UNKNOWN),
         };
         let next = old.plus(step);
         self.watch.compares(&frame.mask, (&next, end), CmpOp::Lt, |along| {
@@ -228,7 +228,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             going = Mask::default();
         }
         if going.is_empty() {
-            let has_more = is_silent || by[2] != 0;
+            let has_more = is_silent || by.number[Nest::Inner as usize] != 0;
             strand.frames.truncate(depth - 1);
             env.remove(var);
             strand.advance();
