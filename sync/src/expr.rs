@@ -6,7 +6,7 @@ use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, TensorId, VarKind};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -227,6 +227,8 @@ pub(crate) struct Exprs<'p> {
     pub(crate) turns: Rc<Turns>,
     /// Whether integers of the caller's memory have values, which are drawn.
     pub(crate) drawn: bool,
+    /// Whether the outer number of turns has been a part of another expression.
+    pub(crate) is_within: Cell<bool>,
     /// By the number of the expression.
     known: Rc<RefCell<Vec<Option<Rc<Ex>>>>>,
 }
@@ -240,7 +242,17 @@ impl<'p> Exprs<'p> {
     ) -> Self {
         let (given, inner) = (Given::default(), Given::default());
         let turns = Rc::default();
-        Exprs { program, symbols, n_threads, given, inner, turns, drawn, known: Rc::default() }
+        Exprs {
+            program,
+            symbols,
+            n_threads,
+            given,
+            inner,
+            turns,
+            drawn,
+            is_within: Cell::new(false),
+            known: Rc::default(),
+        }
     }
 
     /// The same, where some expressions are given a value.
@@ -408,6 +420,7 @@ impl<'p> Exprs<'p> {
     pub(crate) fn value(&self, dim: Dim, env: &Env) -> Value {
         match dim {
             Dim::Const(v) => Value::Same(v),
+            Dim::Expr(id) if self.given.exprs.contains(&id) => Value::Same(self.given.value),
             Dim::Expr(_) => self.eval(&self.ready(dim), env),
         }
     }
@@ -454,7 +467,10 @@ impl<'p> Exprs<'p> {
             Kind::Thread => Value::Each(Rc::new((0..self.n_threads as i64).collect()), 0),
             Kind::Block => Value::Same(env.block),
             Kind::Loop(var) => env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone()),
-            Kind::Given(nest) => Value::Same(self.given(*nest).value),
+            Kind::Given(nest) => {
+                self.is_within.set(self.is_within.get() || *nest == Nest::Outer);
+                Value::Same(self.given(*nest).value)
+            }
             Kind::Unknown => Value::Same(NOTHING),
             Kind::Drawn(of, draw) => self.eval(of, env).map(|place| draw.at(place)),
             Kind::Sum(parts, constant) => {

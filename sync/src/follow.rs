@@ -152,6 +152,10 @@ impl<'a> Follower<'a> {
             return Some(false);
         }
         let least = seen[first].least;
+        // What was decided may have been decided by the number itself.
+        if least == i64::MAX {
+            return Some(false);
+        }
         for value in of.least..least.min(most.saturating_add(1)) {
             self.tail(&seen, &exprs.valued(value, 0), value)?;
         }

@@ -152,15 +152,20 @@ impl Turns {
         let arena = &p.arena;
         let of = |dim: Dim| self.rooted(p, dim);
         let room = arena.sub(of(*end)?, of(*start)?).ok()?;
-        if !is_open(p, room) {
+        let has = has(p, room, 0);
+        if !has.block && !has.symbol {
             return Some(());
         }
         let name = arena.var_info(*var).name;
         let count = |name: String| arena.var(VarInfo { name, lo: 0, hi: None, div: 1 }).ok();
         let turn = arena.var_id(count(name)?)?;
-        if has(p, room, 0).turn {
-            let outer =
-                around.iter().rev().skip(1).find(|s| matches!(s.kind, StmtKind::For { .. }))?;
+        if has.thread || cluster > 1 && (has.data || !is_common(p, room, *step, cluster)) {
+            return None;
+        }
+        if has.turn {
+            let mut loops =
+                around.iter().rev().skip(1).filter(|s| matches!(s.kind, StmtKind::For { .. }));
+            let (Some(outer), None) = (loops.next(), loops.next()) else { return None };
             let StmtKind::For { var: other, body, .. } = &outer.kind else { return None };
             let declares =
                 |s: &Stmt| matches!(s.kind, StmtKind::Indices(_) | StmtKind::Element { .. });
@@ -180,10 +185,15 @@ impl Turns {
             self.loops.insert(key(stmt), (turn, n));
             return self.number(arena, n, self.depth(around));
         }
-        if cluster > 1 && !is_common(p, room, *step, cluster) {
-            return None;
-        }
         let n = arena.ceil_div(room, Dim::Const(*step)).ok()?;
+        // Where it may be below zero, a number stands for it that is not.
+        let n = match is_natural(arena, n, &Assumptions::default()) {
+            true => n,
+            false => match rooms.iter().find(|of| (of.room, of.step) == (room, *step)) {
+                Some(known) => known.n,
+                None => count(String::from("turns"))?,
+            },
+        };
         let steps = arena.mul(arena.dim_of(turn)?, Dim::Const(*step)).ok()?;
         self.variables.insert(*var, Some(arena.add(*start, steps).ok()?));
         self.loops.insert(key(stmt), (turn, n));
@@ -246,47 +256,50 @@ fn is_block(p: &Program, var: VarId) -> bool {
 
 /// What variables an expression has.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Has {
-    pub(crate) block: bool,
-    pub(crate) symbol: bool,
-    pub(crate) turn: bool,
+struct Has {
+    block: bool,
+    symbol: bool,
+    /// An integer of the caller's memory.
+    data: bool,
+    thread: bool,
+    /// What differs from turn to turn of a loop.
+    turn: bool,
 }
 
-pub(crate) fn has(p: &Program, dim: Dim, depth: usize) -> Has {
-    let mut out = Has::default();
-    for v in p.vars_in(dim) {
-        match p.vars.get(&v) {
-            Some(VarKind::Block(_)) => out.block = true,
-            Some(VarKind::Symbol) => out.symbol = true,
-            Some(VarKind::Index(of)) if depth < 64 => {
-                let inner = has(p, *of, depth + 1);
-                out.block |= inner.block;
-                out.symbol |= inner.symbol;
-                out.turn |= inner.turn;
-            }
-            // The same for a block as long as its place is.
-            Some(VarKind::Element(tensor)) if depth < 64 => {
-                let place = has(p, p.tensors[*tensor].offset, depth + 1);
-                out.symbol = true;
-                out.block |= place.block;
-                out.turn |= place.turn;
-            }
-            Some(VarKind::Index(_) | VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_))
-            | None => out.turn = true,
+impl Has {
+    fn or(self, other: Has) -> Has {
+        Has {
+            block: self.block || other.block,
+            symbol: self.symbol || other.symbol,
+            data: self.data || other.data,
+            thread: self.thread || other.thread,
+            turn: self.turn || other.turn,
         }
     }
-    out
+}
+
+fn has(p: &Program, dim: Dim, depth: usize) -> Has {
+    let of = |v: &VarId| match p.vars.get(v) {
+        Some(VarKind::Block(_)) => Has { block: true, ..Has::default() },
+        Some(VarKind::Symbol) => Has { symbol: true, ..Has::default() },
+        Some(VarKind::Thread(_)) => Has { thread: true, ..Has::default() },
+        Some(VarKind::Index(of)) if depth < 64 => has(p, *of, depth + 1),
+        // The same for a block as long as its place is.
+        Some(VarKind::Element(tensor)) if depth < 64 => {
+            let place = has(p, p.tensors[*tensor].offset, depth + 1);
+            Has { symbol: true, data: true, ..place }
+        }
+        Some(VarKind::Index(_) | VarKind::Element(_)) => {
+            Has { block: true, symbol: true, data: true, thread: true, turn: true }
+        }
+        Some(VarKind::Loop) | None => Has { turn: true, ..Has::default() },
+    };
+    p.vars_in(dim).iter().map(of).fold(Has::default(), Has::or)
 }
 
 /// Whether an expression differs from block to block.
 pub(crate) fn is_of_block(p: &Program, dim: Dim) -> bool {
     has(p, dim, 0).block
-}
-
-/// Whether an expression differs from block to block, or with a symbol.
-pub(crate) fn is_open(p: &Program, dim: Dim) -> bool {
-    let has = has(p, dim, 0);
-    has.block || has.symbol
 }
 
 /// A statement as a key.

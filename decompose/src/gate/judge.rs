@@ -323,7 +323,8 @@ fn differ(
         // What is summed in another order is another number in binary64, too, by much less than this.
         let slack = match exact || turned || subject.overflows || !buffer.scalar.is_float() {
             true => None,
-            false => largest(before, name, &extents).map(|most| most * SLACK),
+            // Sums of numbers near one that should be zero are noise.
+            false => largest(before, name, &extents).map(|most| most.max(1e-3) * SLACK),
         };
         let mut at = vec![0; extents.len()];
         loop {

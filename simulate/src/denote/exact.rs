@@ -79,6 +79,9 @@ fn sure(v: f64, g: f64) -> f64 {
     if v.is_finite() && !g.is_nan() { g.min(f64::MAX) } else { 0.0 }
 }
 
+/// Below its negative, `gelu` and `silu` are zero in binary64.
+const FLAT: f64 = 750.0;
+
 pub(super) fn unary(op: UnaryOp, (from, to): (Scalar, Scalar), (x, g): Pair, slack: f64) -> Pair {
     if op == UnaryOp::Cast {
         return cast(from, to, (x, g), slack);
@@ -92,15 +95,25 @@ pub(super) fn unary(op: UnaryOp, (from, to): (Scalar, Scalar), (x, g): Pair, sla
         return (v, DOUBT);
     }
     let size = v.abs();
+    // A function that is flat there passes on nothing.
+    let spread = || {
+        let ends = [x - slack * g, x + slack * g].map(|end| (pointwise::unary(op, end) - v).abs());
+        ends.into_iter().filter(|apart| !apart.is_nan()).fold(0.0, f64::max) / slack
+    };
+    // Where the smallest result lies between the ends, these may be like the number in the middle.
+    let dip =
+        || if x <= slack * g && x >= -FLAT - slack * g { (1.2 * g).min(0.3 / slack) } else { 0.0 };
     let g = match op {
-        UnaryOp::Cast | UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu => g,
-        UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Sigmoid => size * (1.0 + x.abs() + g),
+        UnaryOp::Cast | UnaryOp::Neg | UnaryOp::Abs => g,
+        UnaryOp::Relu => spread(),
+        UnaryOp::Exp | UnaryOp::Exp2 => size * (1.0 + x.abs() + g),
+        UnaryOp::Sigmoid => size * (1.0 + (1.0 - size) * x.abs()) + spread(),
         UnaryOp::Log => size + 1.0 + g / x.abs(),
         UnaryOp::Sqrt => size + (g / (2.0 * size)).min((g / slack).sqrt()),
         UnaryOp::Rsqrt => size * (1.0 + g / (2.0 * x.abs())),
         UnaryOp::Rcp => size * (1.0 + size * g),
-        UnaryOp::Tanh => size + g,
-        UnaryOp::Gelu | UnaryOp::Silu => size + x.abs() + 1.2 * g,
+        UnaryOp::Tanh => size + spread(),
+        UnaryOp::Gelu | UnaryOp::Silu => size + x.abs().min(FLAT) + spread().max(dip()),
     };
     (v, sure(v, g))
 }
@@ -160,7 +173,8 @@ fn cast(from: Scalar, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
             }
             // So near to half way between two integers that either may be meant; half way it is the even one.
             let tie = ((x - x.floor()) - 0.5).abs();
-            let doubt = from.is_float() && tie > 0.0 && tie <= slack * g;
+            let ends = [x - slack * g, x + slack * g].map(|end| decode(to, encode(to, end)));
+            let doubt = from.is_float() && tie > 0.0 && tie <= slack * g && ends != [v; 2];
             (
                 v,
                 if doubt {

@@ -112,6 +112,11 @@ impl Want {
     }
 }
 
+/// The largest number of a type that has infinities.
+fn largest(scalar: Scalar) -> f64 {
+    decode(scalar, encode(scalar, f64::INFINITY).wrapping_sub(1))
+}
+
 /// How far a number is from what it should be.
 fn near(scalar: Scalar, got: f64, want: f64) -> Near {
     let distance = (got - want).abs();
@@ -158,10 +163,15 @@ impl Wanted {
             return Err(Wrong { expected, allowed, exact: Some(value.shadow) });
         }
         let got = decode(scalar, value.bits);
-        if by_value.is_none() && value.shadow.is_finite() && !got.is_finite() {
-            // Overflow on the way to a number that the type holds.
-            let largest = decode(scalar, encode(scalar, value.shadow));
-            if largest.is_finite() {
+        if !value.shadow.is_nan() {
+            // Overflow on the way to a number that the type holds; or a number that it does not hold, and that is stored as
+            // neither an infinity nor one of the largest.
+            let stored = decode(scalar, encode(scalar, value.shadow));
+            let is_wrong = match stored.is_finite() {
+                true => by_value.is_none() && !got.is_finite(),
+                false => got.is_nan() || got * stored.signum() < largest(scalar) / 2.0,
+            };
+            if is_wrong {
                 let expected = format!("{want}");
                 return Err(Wrong { expected, allowed: 0.0, exact: None });
             }

@@ -392,6 +392,68 @@ fn sums_of_several_blocks_are_what_they_mean_together() {
     }
 }
 
+/// A body of one element a thread, of these steps from `%x` to `%Y[@t]`, which is said to mean something.
+fn of_elements(scalar: &str, means: &str, steps: &str) -> String {
+    format!(
+        "carbyne 2
+%X:[32].f32.GL
+%Y:[32].{scalar}.GL
+#grid:[1].block
+#cta:[32].thread
+Spec @k <<<#grid, #cta>>> (%X) -> (%Y) means {{
+  {means}
+}} {{
+  @t = #cta.indices()
+  #one:[].thread = #cta.scalar()
+  Allocate %x:[1].f32.RF
+  Allocate %y:[1].f32.RF
+  Move <<<#grid, #one>>> (%X[@t]) -> (%x)
+  {steps}
+}}
+"
+    )
+}
+
+#[test]
+fn a_flat_function_hides_nothing() {
+    let zeros = "Init <<<#grid, #one>>> (0) -> (%y)
+  Move <<<#grid, #one>>> (%y) -> (%Y[@t])";
+    for op in ["relu", "gelu", "silu"] {
+        // A mask in half of the elements; the body masks all of them.
+        let means = format!(
+            "BinaryPointwise.lt (%X.iota(0), 16) -> (%first)
+  Select (%first, 0.0, -1e9) -> (%mask)
+  BinaryPointwise.mul (%X, 0.37) -> (%scaled)
+  BinaryPointwise.add (%scaled, %mask) -> (%masked)
+  UnaryPointwise.{op} (%masked) -> (%each)
+  Move (%each) -> (%Y)"
+        );
+        let error = bad(&of_elements("f32", &means, zeros), Code::WrongElement);
+        assert!(error.message.contains("before rounding"), "{op}: {error}");
+    }
+}
+
+#[test]
+fn what_a_type_does_not_hold_is_stored_as_an_infinity() {
+    let large = "UnaryPointwise.abs (%X) -> (%a)
+  BinaryPointwise.add (%a, 2.0) -> (%b)
+  BinaryPointwise.mul (%b, 1e6) -> (%c)
+  UnaryPointwise.cast (%c) -> (%Y)";
+    let steps = |last: &str| {
+        format!(
+            "UnaryPointwise.abs <<<#grid, #one>>> (%x) -> (%x)
+  BinaryPointwise.add <<<#grid, #one>>> (%x, 2.0) -> (%x)
+  BinaryPointwise.mul <<<#grid, #one>>> (%x, 1e6) -> (%x)
+  {last}
+  UnaryPointwise.cast <<<#grid, #one>>> (%x) -> (%Y[@t])"
+        )
+    };
+    good(&of_elements("f16", large, &steps("")), &Options::default());
+    let lost = "BinaryPointwise.add <<<#grid, #one>>> (%x, 1e20) -> (%x)
+  BinaryPointwise.sub <<<#grid, #one>>> (%x, 1e20) -> (%x)";
+    bad(&of_elements("f16", large, &steps(lost)), Code::WrongElement);
+}
+
 /// As `carbyne simulate CHILD --against PARENT`.
 fn compared(child: &str, parent: &str, options: &Options) -> Result<Vec<u64>, (Code, String)> {
     let table = AtomTable::new(Arch::Sm80);

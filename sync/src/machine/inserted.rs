@@ -38,8 +38,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         if self.watch.inserted[INNER].is_none_or(|n| n < FOREVER) {
             self.rounds.stretch.states.clear();
             self.watch.inserted[INNER] = Some(FOREVER);
-            self.each_of(Nest::Inner, |by, _| by.inserted[INNER] = length);
         }
+        self.each_of(Nest::Inner, |by, _| by.inserted[INNER] = length);
         self.overhead += self.cost();
         let now = (self.fingerprint(), self.moving());
         let states = &mut self.rounds.stretch.states;

@@ -32,7 +32,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let pairs = std::mem::take(&mut self.pairs);
         let machine = self.clone();
         self.pairs = pairs;
-        let least = self.tested + 1;
+        let least = if self.exprs.is_within.get() { i64::MAX } else { self.tested + 1 };
         Snapshot { machine, least, print: self.fingerprint(), moving: self.moving() }
     }
 
