@@ -18,7 +18,7 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use touched::{Mine, Moved, Touched};
+use touched::{Mine, Touched};
 
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
@@ -41,7 +41,6 @@ pub(crate) struct Walker<'p, 'a> {
     /// Statements and what they do to global memory, by their numbers.
     acts: Vec<(u32, Does)>,
     numbers: HashMap<(u32, Does), u32>,
-    moved: Moved,
     meetings: Vec<Meeting>,
     too_large: HashSet<usize>,
     /// Of each buffer whether no granule has been touched more than once.
@@ -102,10 +101,9 @@ impl<'p, 'a> Walker<'p, 'a> {
                 too_large.insert(i);
             }
             let n = if too_large.contains(&i) { 0 } else { n as usize };
-            let of_block = if differences.walked.contains(&i) { n } else { 0 };
             touched.push(Touched {
                 cells: vec![0; n],
-                mine: vec![Mine::default(); of_block],
+                mine: vec![Mine::default(); n],
                 outside: Pages::default(),
                 n: 0,
                 sites: HashMap::new(),
@@ -122,7 +120,6 @@ impl<'p, 'a> Walker<'p, 'a> {
             touched,
             acts: vec![],
             numbers: HashMap::new(),
-            moved: Moved::new(),
             meetings: vec![],
             too_large,
             once,
@@ -150,9 +147,6 @@ impl<'p, 'a> Walker<'p, 'a> {
             return Ok(());
         }
         for block in 0..n_blocks {
-            if block > 0 && self.differences.walked.is_empty() {
-                break;
-            }
             for t in &mut self.touched {
                 t.outside = Pages::default();
                 t.n = 0;
@@ -163,32 +157,6 @@ impl<'p, 'a> Walker<'p, 'a> {
             }
             if self.too_many || self.touched.iter().any(|t| t.n > 1 << 21) {
                 return Err(Unwalked::TooLong);
-            }
-        }
-        for ((g, _, does), (part, site, mut cells)) in std::mem::take(&mut self.moved) {
-            let n = cells.len();
-            cells.sort_unstable();
-            cells.dedup();
-            self.once[g] &= cells.len() == n;
-            let value = |block: i64| {
-                let env = Env { block, loops: vec![] };
-                self.exprs.value(part, &env).same().ok_or(Unwalked::Unknown)
-            };
-            let granule = self.plan.globals[g].granule;
-            let first = value(0)?;
-            self.touched[g].sites.insert(does, site);
-            for block in 0..n_blocks {
-                let by = value(block)?.saturating_sub(first);
-                if by.rem_euclid(granule) != 0 {
-                    return Err(Unwalked::Unknown);
-                }
-                if self.is_refused_by(block) {
-                    break;
-                }
-                self.spend(cells.len() as u64 / 8)?;
-                for cell in &cells {
-                    self.own(g, cell.saturating_add(by / granule), block, (0, 0), site, does);
-                }
             }
         }
         // Those who meet may not be there.

@@ -1,9 +1,9 @@
 //! What differs from block to block: which way threads take, which stage they use, and where global memory is touched.
 
 use crate::expr::Exprs;
-use crate::plan::{BoxPlace, Bulk, How, LeafPlan, Plan, Space};
+use crate::plan::{Bulk, How, LeafPlan, Plan, Space};
 use crate::turns::{Turns, key};
-use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
+use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,10 +20,6 @@ pub(crate) struct Differences<'p> {
     pub(crate) touches: FxHashSet<usize>,
     /// Loops of which one turn touches all that the others do.
     pub(crate) alike: FxHashSet<usize>,
-    /// Of views of global memory the part of the offset that depends on the block, where that only moves what is touched.
-    pub(crate) moves: FxHashMap<usize, Dim>,
-    /// Buffers of global memory of which that is not so, for some view.
-    pub(crate) walked: FxHashSet<usize>,
     /// Variables of loops as what they count.
     loops: HashMap<VarId, Dim>,
     pub(crate) body: &'p [Stmt],
@@ -39,8 +35,6 @@ impl<'p> Differences<'p> {
             decides: FxHashSet::default(),
             touches: FxHashSet::default(),
             alike: FxHashSet::default(),
-            moves: FxHashMap::default(),
-            walked: FxHashSet::default(),
             loops: HashMap::new(),
             body,
         };
@@ -109,22 +103,20 @@ struct Finder<'p, 'a> {
 
 /// What a statement depends on.
 #[derive(Default)]
-struct Reads<'a> {
+struct Reads {
     /// What decides which way it goes, and what it touches within a block.
     dims: Vec<Dim>,
     /// Views of global memory, with the buffers.
     global: Vec<(usize, usize)>,
-    /// How many elements it reads, where it is said.
-    valid: Option<Dim>,
     /// What decides what it touches of these.
     places: Vec<Dim>,
     /// Views of global memory that may reach over the end of a mode.
     limited: Vec<usize>,
-    /// A box, with the view that it is in.
-    boxed: Option<(&'a BoxPlace, usize)>,
+    /// Where a box begins.
+    boxed: Vec<Dim>,
 }
 
-impl Reads<'_> {
+impl Reads {
     fn view(&mut self, plan: &Plan, i: usize) {
         let v = &plan.views[i];
         match v.space {
@@ -172,7 +164,7 @@ impl<'p, 'a> Finder<'p, 'a> {
         }
     }
 
-    fn reads(&mut self, stmt: &'p Stmt) -> Reads<'a> {
+    fn reads(&mut self, stmt: &'p Stmt) -> Reads {
         let p = self.p;
         let mut reads = Reads::default();
         match &stmt.kind {
@@ -243,25 +235,24 @@ impl<'p, 'a> Finder<'p, 'a> {
         }
     }
 
-    fn leaf(&self, leaf: &'a LeafPlan, reads: &mut Reads<'a>) {
+    fn leaf(&self, leaf: &'a LeafPlan, reads: &mut Reads) {
         reads.dims.extend(leaf.valid);
-        reads.valid = leaf.valid;
         leaf.operands.iter().for_each(|o| reads.view(self.plan, o.view));
         if let How::Bulk(bulk) = &leaf.how {
             self.bulk(bulk, reads);
         }
         if !reads.global.is_empty() {
             reads.places.extend(leaf.valid);
-            reads.places.extend(reads.boxed.iter().flat_map(|(b, _)| &b.at));
+            reads.places.extend(&reads.boxed);
         }
     }
 
-    fn bulk(&self, bulk: &'a Bulk, reads: &mut Reads<'a>) {
+    fn bulk(&self, bulk: &'a Bulk, reads: &mut Reads) {
         reads.dims.extend(bulk.mask);
         let all = [Some(bulk.source), Some(bulk.target), bulk.bar];
         all.iter().flatten().for_each(|v| reads.view(self.plan, *v));
         if let Some(b) = &bulk.boxed {
-            reads.boxed = Some((b, if b.of_source { bulk.source } else { bulk.target }));
+            reads.boxed.extend(&b.at);
         }
     }
 
@@ -271,37 +262,15 @@ impl<'p, 'a> Finder<'p, 'a> {
         self.plan.views[view].limits.iter().any(|l| by_block(l.offset) || by_block(l.extent))
     }
 
-    /// Whether blocks touch the same of global memory, moved by what depends on the block.
-    fn global(&mut self, reads: &mut Reads<'a>, around: &[&'p Stmt]) {
-        let (p, loops) = (self.p, &self.loops);
+    /// What is touched of global memory depends on this.
+    fn global(&mut self, reads: &mut Reads, around: &[&'p Stmt]) {
         for stmt in around {
             reads.places.extend(self.bounds.get(&key(stmt)).into_iter().flatten());
         }
-        self.needed.extend(reads.places.iter().flat_map(|d| p.vars_in(put(p, loops, *d))));
-        let alike = around.iter().all(|a| !self.out.deciding.contains_key(&key(a)));
-        let valid_by_block = reads.valid.is_some_and(|d| of_block(p, put(p, loops, d), 0));
-        for (v, g) in &reads.global {
-            let view = &self.plan.views[*v];
-            let whole = match reads.boxed {
-                Some((b, of)) if of == *v => is_inside(p, b, &view.modes),
-                _ => true,
-            };
-            let part = part_of_block(p, put(p, loops, view.offset));
-            let same = !self.ends_by_block(*v) && !valid_by_block;
-            match part.filter(|_| whole && alike && same) {
-                Some(part) => drop(self.out.moves.insert(*v, part)),
-                None => drop(self.out.walked.insert(*g)),
-            }
-        }
+        let needed: Vec<VarId> =
+            reads.places.iter().flat_map(|d| self.p.vars_in(self.put(*d))).collect();
+        self.needed.extend(needed);
     }
-}
-
-/// Whether a box of these extents lies in its tensor for certain.
-fn is_inside(p: &Program, b: &BoxPlace, modes: &[i64]) -> bool {
-    b.at.iter().zip(&b.extents).zip(modes).all(|((at, extent), n)| {
-        let (lo, hi) = p.arena.range(*at);
-        lo.is_some_and(|lo| lo >= 0) && hi.is_some_and(|hi| hi.saturating_add(*n) <= *extent)
-    })
 }
 
 /// An expression with the loop variables as what they count.
@@ -316,34 +285,5 @@ fn of_block(p: &Program, dim: Dim, depth: usize) -> bool {
         Some(VarKind::Index(of)) => depth > 64 || of_block(p, *of, depth + 1),
         Some(VarKind::Element(t)) => depth > 64 || of_block(p, p.tensors[*t].offset, depth + 1),
         _ => false,
-    })
-}
-
-/// The part of an offset that depends on the block; none where it is mixed with the thread or a loop.
-fn part_of_block(p: &Program, dim: Dim) -> Option<Dim> {
-    let Dim::Expr(id) = dim else { return Some(Dim::Const(0)) };
-    let terms: Vec<(Dim, i64)> = match p.arena.node(id) {
-        Node::Linear { terms, .. } => terms.iter().map(|(t, c)| (Dim::Expr(*t), *c)).collect(),
-        _ => vec![(dim, 1)],
-    };
-    let mut part = Dim::Const(0);
-    for (term, by) in terms {
-        if of_block(p, term, 0) {
-            if of_thread(p, term, 0) {
-                return None;
-            }
-            part = p.arena.add(part, p.arena.mul(term, Dim::Const(by)).ok()?).ok()?;
-        }
-    }
-    Some(part)
-}
-
-/// Whether an expression depends on the thread or on a loop.
-fn of_thread(p: &Program, dim: Dim, depth: usize) -> bool {
-    p.vars_in(dim).iter().any(|v| match p.vars.get(v) {
-        Some(VarKind::Block(_) | VarKind::Symbol) => false,
-        Some(VarKind::Index(of)) => depth > 64 || of_thread(p, *of, depth + 1),
-        // What counts turns is known to nobody else.
-        Some(VarKind::Thread(_) | VarKind::Loop | VarKind::Element(_)) | None => true,
     })
 }

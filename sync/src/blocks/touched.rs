@@ -6,12 +6,7 @@ use crate::memory::{Does, sum};
 use crate::pages::Pages;
 use crate::plan::{Bulk, How, LeafPlan, Space};
 use crate::threads::Mask;
-use carbyne_ir::expr::Dim;
-use std::collections::{BTreeMap, HashMap};
-
-/// What a block touches, to be moved to where others do: the buffer, the part of the offset that moves it, what it does;
-/// the statement and the granules.
-pub(super) type Moved = BTreeMap<(usize, u64, Does), (Dim, u32, Vec<i64>)>;
+use std::collections::HashMap;
 
 /// What blocks touch of a buffer of global memory.
 pub(super) struct Touched {
@@ -51,16 +46,6 @@ impl Mine {
     fn act(self) -> usize {
         (self.what & ((1 << ACT) - 1)) as usize
     }
-}
-
-/// What becomes of accesses of a statement to a view of global memory.
-enum Noted {
-    /// They are compared with others, as what is done has this number.
-    Compared(u32),
-    /// They are kept, to be moved by this part of the offset.
-    Kept(Dim),
-    /// They are where other blocks' were, moved.
-    Known,
 }
 
 /// Two threads that touch one element.
@@ -132,10 +117,7 @@ impl<'a> Walker<'_, 'a> {
                 _ => None,
             };
             self.spend((active.len() * view.first.len()) as u64)?;
-            let noted = self.noted(g, o.view, env.block, site, does);
-            if matches!(noted, Noted::Known) {
-                continue;
-            }
+            let act = self.act(g, site, does);
             let bases = self.exprs.value(view.offset, env);
             let kept = view.kept(self.exprs, env);
             for t in active.threads() {
@@ -149,7 +131,7 @@ impl<'a> Walker<'_, 'a> {
                 let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
                 let elements = list.iter().filter(|e| is_valid(**e) && kept.has(t, **e));
                 let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
-                self.touch(g, &noted, all, (env.block, t), site, does);
+                self.touch(g, act, all, (env.block, t), site, does);
             }
         }
         Ok(())
@@ -171,7 +153,7 @@ impl<'a> Walker<'_, 'a> {
                 (true, None) => Does::Write,
                 (false, _) => Does::Read,
             };
-            let noted = self.noted(g, v, env.block, site, does);
+            let act = self.act(g, site, does);
             let kept = view.kept(self.exprs, env);
             for t in active.threads() {
                 let base = self.exprs.at(view.offset, env, t).ok_or(Unwalked::Unknown)?;
@@ -195,19 +177,15 @@ impl<'a> Walker<'_, 'a> {
                 };
                 let elements = view.first.iter().filter(inside);
                 let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
-                self.touch(g, &noted, all, (env.block, t), site, does);
+                self.touch(g, act, all, (env.block, t), site, does);
             }
         }
         Ok(())
     }
 
-    /// What becomes of accesses of a statement to a view.
-    fn noted(&mut self, g: usize, view: usize, block: i64, site: u32, does: Does) -> Noted {
+    /// The number of what a statement does to a buffer, by which accesses are compared with others.
+    fn act(&mut self, g: usize, site: u32, does: Does) -> u32 {
         self.once[g] &= self.cut == 0;
-        if !self.differences.walked.contains(&g) {
-            let moves = self.differences.moves.get(&view).filter(|_| block == 0);
-            return moves.map_or(Noted::Known, |part| Noted::Kept(*part));
-        }
         self.touched[g].sites.insert(does, site);
         let next = self.acts.len() as u32;
         let number = *self.numbers.entry((site, does)).or_insert(next);
@@ -216,49 +194,25 @@ impl<'a> Walker<'_, 'a> {
             // More than any text has.
             self.too_many |= next >= 1 << ACT;
         }
-        Noted::Compared(number & ((1 << ACT) - 1))
+        number & ((1 << ACT) - 1)
     }
 
     /// A thread of a block touches scalars.
     fn touch(
         &mut self,
         g: usize,
-        noted: &Noted,
+        act: u32,
         places: impl Iterator<Item = i64>,
         (block, thread): (i64, usize),
         site: u32,
         does: Does,
     ) {
-        /// Granules of one statement that are kept before they are looked at again.
-        const MAX_KEPT: usize = 1 << 20;
         let granule = self.plan.globals[g].granule;
         let cells = places.map(|at| at.div_euclid(granule));
-        match noted {
-            Noted::Known => {}
-            Noted::Kept(part) => {
-                let of = match part {
-                    Dim::Const(_) => 0,
-                    Dim::Expr(id) => id.index() as u64 + 1,
-                };
-                let kept = self.moved.entry((g, of, does)).or_insert((*part, site, vec![]));
-                for cell in cells {
-                    kept.2.push(cell);
-                    if kept.2.len() > MAX_KEPT && kept.2.len().is_power_of_two() {
-                        let n = kept.2.len();
-                        kept.2.sort_unstable();
-                        kept.2.dedup();
-                        self.once[g] &= kept.2.len() == n;
-                        self.too_many |= kept.2.len() > 4 * MAX_KEPT;
-                    }
-                }
-            }
-            Noted::Compared(act) => {
-                let new = Mine::new(block, thread, *act);
-                for cell in cells {
-                    self.compare(g, cell, new, site, does);
-                    self.own(g, cell, block, (0, thread as u32), site, does);
-                }
-            }
+        let new = Mine::new(block, thread, act);
+        for cell in cells {
+            self.compare(g, cell, new, site, does);
+            self.own(g, cell, block, (0, thread as u32), site, does);
         }
     }
 
