@@ -153,12 +153,16 @@ fn check_turns(
     let accesses = limits.accesses.saturating_mul(4);
     let mut follower = Follower::new(&plan, atoms, kernel, cluster, accesses);
     for (i, lane) in lanes.into_iter().enumerate() {
-        match (nested, one) {
+        let followed = match (nested, one) {
             // Another lane is tried for one number of inner turns.
             (Some((outer, inner)), _) => follower.nested(&exprs, outer, inner, lane, i > 0),
             (None, Some(number)) => follower.numbers(&exprs, number, lane),
             _ => return None,
         };
+        if followed.is_none() || follower.pairs.overflowed {
+            follower.give_up::<()>();
+            break;
+        }
     }
     let with = follower.refused.into_iter().flatten();
     let refused = numbers.iter().map(|n| Dim::Expr(n.id)).zip(with).collect();

@@ -159,12 +159,16 @@ impl<'a> Follower<'a> {
         for value in of.least..least.min(most.saturating_add(1)) {
             self.tail(&seen, &exprs.valued(value, 0), value)?;
         }
-        for value in (least..least + turns).take_while(|value| *value <= most) {
-            if self.tail(&within, &exprs.valued(value, turns), value)? < FOREVER {
-                return Some(false);
+        // Each class of numbers needs one into which turns are inserted, into later loops, too.
+        let mut alike = 0;
+        for value in least..least + 4 * turns + 16 {
+            if alike == turns || value > most {
+                return Some(true);
             }
+            let all = self.tail(&within, &exprs.valued(value, turns), value)? == FOREVER;
+            alike = if all { alike + 1 } else { 0 };
         }
-        Some(true)
+        Some(alike == turns)
     }
 
     fn lead<'p, 'b>(&mut self, exprs: &'b Exprs<'p>, first: i64, elected: usize) -> Machine<'p, 'b>
@@ -184,8 +188,6 @@ impl<'a> Follower<'a> {
         let mut machine = from.machine.clone();
         machine.give(exprs);
         self.go(&mut machine, false)?;
-        self.has_inserted &=
-            machine.watch.number[Nest::Inner as usize].is_none_or(|n| n == FOREVER);
         Some(machine.watch.number[Nest::Outer as usize].unwrap_or(0))
     }
 
@@ -199,6 +201,10 @@ impl<'a> Follower<'a> {
         self.serial = machine.serial();
         self.pairs = std::mem::take(&mut machine.pairs);
         self.late.append(&mut machine.late);
+        if matches!(ended, Ok(true)) {
+            let inner = machine.watch.number[Nest::Inner as usize];
+            self.has_inserted &= inner.is_none_or(|n| n == FOREVER);
+        }
         if self.refused.is_none() && self.pairs.is_refused() {
             self.refused = Some(machine.turns());
         }
@@ -214,7 +220,8 @@ impl<'a> Follower<'a> {
         ended.ok()
     }
 
-    fn give_up<T>(&mut self) -> Option<T> {
+    /// Says that it is not known for all numbers.
+    pub(crate) fn give_up<T>(&mut self) -> Option<T> {
         let what = "how often its loops turn does not decide the same from some number on";
         self.pairs.fault(0, None, what, "give the symbols values", false);
         None

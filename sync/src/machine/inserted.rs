@@ -11,8 +11,6 @@ use super::*;
 use crate::print::Fingerprint;
 use std::collections::VecDeque;
 
-const INNER: usize = Nest::Inner as usize;
-
 /// Turns of inner loops that are followed, in order to insert others like them: the state at each, the latest last.
 #[derive(Clone, Default)]
 pub(super) struct Stretch {
@@ -22,47 +20,55 @@ pub(super) struct Stretch {
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// An inner loop has turned.
-    pub(super) fn turned_within(&mut self, turn: u64) {
-        let length = self.exprs.inner.by;
-        let stretch = &mut self.rounds.stretch;
-        if self.watch.number[INNER].is_none_or(|n| n == 0) || turn <= stretch.turn {
+    /// A loop of a nest has turned.
+    pub(super) fn turned_within(&mut self, nest: Nest, turn: u64) {
+        let (length, at) = (self.exprs.given(nest).by, nest as usize);
+        let stretch = &mut self.rounds.stretch[at];
+        if self.watch.number[at].is_none_or(|n| n == 0) || turn <= stretch.turn {
             return;
         }
         stretch.turn = turn;
         // Turns are inserted once.
-        if self.strands.iter().flat_map(|s| &s.env.loops).any(|held| held.by.number[INNER] != 0) {
+        if self.is_inserted(nest) {
             return;
         }
         // What is decided otherwise with more turns before it lies before the stretch.
-        if self.watch.inserted[INNER].is_none_or(|n| n < FOREVER) {
-            self.rounds.stretch.states.clear();
-            self.watch.inserted[INNER] = Some(FOREVER);
+        if self.watch.inserted[at].is_none_or(|n| n < FOREVER) {
+            self.rounds.stretch[at].states.clear();
+            self.watch.inserted[at] = Some(FOREVER);
         }
-        self.each_of(Nest::Inner, |by, _| by.inserted[INNER] = length);
+        self.each_of(nest, |by, _| by.inserted[at] = length);
         self.overhead += self.cost();
         let now = (self.fingerprint(), self.moving());
-        let states = &mut self.rounds.stretch.states;
+        let states = &mut self.rounds.stretch[at].states;
         states.push_back(now);
         if states.len() as i64 <= length {
             return;
         }
         let before = states.pop_front();
         let (Some((print, old)), Some((same, new))) = (before, states.back()) else { return };
-        if print == *same && moves(&old, new) == Some(self.moved(Nest::Inner, length)) {
-            self.watch.inserted[INNER] = None;
-            self.each_of(Nest::Inner, |by, _| {
-                (by.number[INNER], by.inserted[INNER]) = (length, 0);
+        if print == *same && moves(&old, new) == Some(self.moved(nest, length)) {
+            self.watch.inserted[at] = None;
+            self.each_of(nest, |by, _| {
+                (by.number[at], by.inserted[at]) = (length, 0);
             });
         }
     }
 
-    /// Threads leave a loop, into which turns were inserted or not.
-    pub(super) fn leaves(&mut self, var: VarId, has_more: bool) {
-        if self.watch.number[INNER].is_some() && self.exprs.nest_of(var) == Some(Nest::Inner) {
-            (self.rounds.stretch, self.watch.inserted[INNER]) = (Stretch::default(), None);
-            self.watch.number[INNER] = self.watch.number[INNER].filter(|_| has_more).or(Some(0));
+    /// Threads leave a loop.
+    pub(super) fn leaves(&mut self, var: VarId) {
+        if let Some(nest) = self.exprs.nest_of(var) {
+            let at = nest as usize;
+            (self.rounds.stretch[at], self.watch.inserted[at]) = (Stretch::default(), None);
         }
+    }
+
+    /// Whether turns have been inserted into a loop of a nest in which threads are.
+    fn is_inserted(&self, nest: Nest) -> bool {
+        let loops = self.strands.iter().flat_map(|s| &s.env.loops);
+        loops
+            .filter(|held| held.by.number[nest as usize] != 0)
+            .any(|held| self.exprs.nest_of(held.var) == Some(nest))
     }
 
     /// Changes of all loops of a nest by how much the variable moves; and the end, and by how much that does.

@@ -263,8 +263,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                         self.reached = turned.turn;
                         return Ok(false);
                     }
-                    Some(Nest::Inner) => self.turned_within(turned.turn),
-                    _ => {}
+                    Some(nest) => self.turned_within(nest, turned.turn),
+                    None => {}
                 }
                 self.turned(turned);
             }

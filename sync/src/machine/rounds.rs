@@ -82,7 +82,8 @@ pub(crate) struct Rounds {
     looked: u64,
     /// By how much rounds that were left out moved loop variables.
     pub(crate) strides: Vec<i64>,
-    pub(super) stretch: super::inserted::Stretch,
+    /// Of each nest.
+    pub(super) stretch: [super::inserted::Stretch; 2],
 }
 
 /// States of a loop that are kept.

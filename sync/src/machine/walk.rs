@@ -99,7 +99,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             return self.lost(site, "the bounds of the loop are not known");
         };
         if going.is_empty() {
-            self.leaves(var, false);
+            self.leaves(var);
             strand.advance();
             return Ok(Step::On);
         }
@@ -228,11 +228,10 @@ impl<'p, 'a> Machine<'p, 'a> {
             going = Mask::default();
         }
         if going.is_empty() {
-            let has_more = is_silent || by.number[Nest::Inner as usize] != 0;
             strand.frames.truncate(depth - 1);
             env.remove(var);
             strand.advance();
-            self.leaves(var, has_more);
+            self.leaves(var);
             return Ok(Step::On);
         }
         if self.exprs.nest_of(var) == Some(Nest::Outer) {

@@ -425,3 +425,80 @@ fn stores_under_way_are_as_if_followed_turn_by_turn() {
     }
     assert!(right_ones > 20 && wrong_ones > 20, "{right_ones} are right, {wrong_ones} wrong");
 }
+
+/// The ring in tiles, each of which takes as many turns; with this number of a turn.
+fn tiles(ring: usize, turn: &str, parity: &str) -> String {
+    roles("K", "sym N, K", ring, parity)
+        .replace("%in:[K + 1,32]", "%in:[N * K + 1,32]")
+        .replace("  for (k = 0;", "  for (t = 0; t < N; t += 1) {\n    for (k = 0;")
+        .replace("k += 1) {\n", &format!("k += 1) {{\n      let q = {turn}\n"))
+        .replace("%in[k,", "%in[t * K + k,")
+        .replace(&format!("k % {ring}]"), &format!("q % {ring}]"))
+        .replace(&format!("k / {ring}"), &format!("q / {ring}"))
+        .replacen("    }\n  }\n  Spec <<<#w[1]>>>", "    }\n    }\n  }\n  Spec <<<#w[1]>>>", 1)
+        .replacen("    }\n    Move <<<#w[1]", "    }\n    }\n    Move <<<#w[1]", 1)
+}
+
+#[test]
+fn two_nested_numbers_of_turns_are_proved() {
+    let judged = |text: &str| {
+        let program = right(text);
+        let all = reports(&program, false);
+        let refused = |r: &Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
+        let said: Vec<String> = all.iter().flat_map(|r| complaints(&program, r)).collect();
+        (all.iter().all(Report::is_ordered), all.iter().any(refused), said)
+    };
+    for ring in [2, 3] {
+        let parity = format!("(k / {ring} + 1) % 2");
+        let (proved, refused, said) = judged(&tiles(ring, "t * K + k", &parity));
+        assert!(proved && !refused, "{said:?}");
+        // Each tile begins with the first stage, and the first phase.
+        let (proved, _, said) = judged(&tiles(ring, "k", &parity));
+        assert!(!proved, "{said:?}");
+        // The parity of the turn before.
+        let wrong = format!("k / {ring} % 2");
+        let (proved, refused, said) = judged(&tiles(ring, "t * K + k", &wrong));
+        assert!(!proved && refused, "{said:?}");
+    }
+}
+
+/// Rows of groups, as many of each as data says, over a tile of shared memory.
+fn groups(barrier: &str) -> String {
+    format!(
+        "carbyne 2
+sym G, T where G > 0, T >= 0
+%first:[G + 1].i32.GL splits T
+%in:[T,64].f32.GL
+%out:[T,64].f32.GL
+
+Spec @groups <<<#grid:[1], #cta:[@t < 64]>>> (%first, %in) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %s:[64].f32.SH
+  Allocate %x:[1].f32.RF
+  for (g = 0; g < G; g += 1) {{
+    @from = %first[g]
+    @to = %first[g + 1]
+    for (r = @from; r < @to; r += 1) {{
+      {barrier}
+      Move <<<#one>>> (%in[r, @t]) -> (%x[0]) atom=ld.global.b32
+      Move <<<#one>>> (%x[0]) -> (%s[@t]) atom=st.shared.b32
+      barrier
+      Move <<<#one>>> (%s[63 - @t]) -> (%x[0]) atom=ld.shared.b32
+      Move <<<#one>>> (%x[0]) -> (%out[r, @t]) atom=st.global.b32
+    }}
+  }}
+}}
+"
+    )
+}
+
+#[test]
+fn turns_that_data_says_are_proved_together() {
+    let program = right(&groups("barrier"));
+    let said =
+        |r: &[Report]| -> Vec<String> { r.iter().flat_map(|r| complaints(&program, r)).collect() };
+    let all = reports(&program, false);
+    assert!(all.iter().all(Report::is_ordered), "{:?}", said(&all));
+    let wrong = right(&groups(""));
+    assert!(!reports(&wrong, false).iter().all(Report::is_ordered));
+}
