@@ -211,10 +211,12 @@ impl Turns {
         let Dim::Expr(id) = n else { return Some(()) };
         let (least, most) = arena.range(n);
         let least = least.unwrap_or(0).max(0);
-        match self.numbers.iter_mut().find(|own| own.id == id) {
-            Some(known) => (known.depth == depth).then_some(()),
-            None => Some(self.numbers.push(Number { id, least, most, depth })),
+        match self.numbers.iter().find(|own| own.id == id) {
+            Some(known) if known.depth != depth => return None,
+            Some(_) => {}
+            None => self.numbers.push(Number { id, least, most, depth }),
         }
+        Some(())
     }
 
     /// A condition in the number of turns of a loop.
