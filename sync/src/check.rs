@@ -44,6 +44,7 @@ pub(crate) const MANY_GRIDS: &str =
 
 /// Blocks of a grid that are told apart.
 const MAX_BLOCKS: i64 = 1 << 23;
+
 /// Whether a kernel says who accesses what: no layout is open, and whatever several threads execute together names its
 /// atom. What does not is to be decomposed, and its synchronization is not planned yet.
 pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
@@ -122,8 +123,8 @@ fn is_refused(report: &Report) -> bool {
     report.counts()[1] > 0 || report.faults.iter().any(|f| f.is_certain)
 }
 
-/// What is known for all numbers of turns of loops, and with which something is wrong; none where more than they decides what
-/// blocks do, or where blocks may meet.
+/// Checks a kernel for all numbers of turns of its loops. Beside the report are numbers of turns at which a fault was found. None if
+/// something else decides what blocks do, or if blocks may access the same memory.
 fn check_turns(
     p: &Program,
     kernel: SpecId,
@@ -136,6 +137,9 @@ fn check_turns(
     let nested = turns.nested();
     let one = turns.numbers.first().copied().filter(|_| turns.numbers.len() == 1);
     let numbers = nested.map_or(one.into_iter().collect(), |(a, b)| vec![a, b]);
+    if numbers.is_empty() {
+        return None;
+    }
     let n_threads = p.threads[p.specs[kernel].exec?.threads].concat().to_fixed()?.size();
     let n_threads = usize::try_from(n_threads).ok()?;
     let exprs = Exprs::new(p, HashMap::new(), n_threads, false).counted(turns);
@@ -157,7 +161,7 @@ fn check_turns(
             // Another lane is tried for one number of inner turns.
             (Some((outer, inner)), _) => follower.nested(&exprs, outer, inner, lane, i > 0),
             (None, Some(number)) => follower.numbers(&exprs, number, lane),
-            _ => return None,
+            (None, None) => None,
         };
         if followed.is_none() || follower.pairs.overflowed {
             follower.give_up::<()>();

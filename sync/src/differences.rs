@@ -2,7 +2,7 @@
 
 use crate::expr::Exprs;
 use crate::plan::{Bulk, How, LeafPlan, Plan, Space};
-use crate::turns::{Turns, key};
+use crate::turns::{Turns, is_of_block, key};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
@@ -54,7 +54,7 @@ impl<'p> Differences<'p> {
                 finder.stmt(stmt, walk.around());
             }
         }
-        // What is given all of its values differs nowhere.
+        // A number of turns takes all of its values in every block.
         let is_free = |d: &Dim| finder.turns.is_number(*d);
         finder.out.deciding.values_mut().for_each(|all| all.retain(|d| !is_free(d)));
         finder.out.deciding.retain(|_, all| !all.is_empty());
@@ -157,7 +157,7 @@ impl<'p, 'a> Finder<'p, 'a> {
             self.out.decides.extend(around.iter().map(|s| key(s)));
         }
         let mut deciding = reads.dims;
-        deciding.retain(|d| of_block(self.p, self.put(*d), 0));
+        deciding.retain(|d| is_of_block(self.p, self.put(*d)));
         if !deciding.is_empty() {
             self.out.deciding.insert(key(stmt), deciding);
             self.out.decides.extend(around.iter().map(|s| key(s)));
@@ -258,11 +258,11 @@ impl<'p, 'a> Finder<'p, 'a> {
 
     /// Whether blocks may have other elements of a view than others.
     fn ends_by_block(&self, view: usize) -> bool {
-        let by_block = |d: Dim| of_block(self.p, self.put(d), 0);
+        let by_block = |d: Dim| is_of_block(self.p, self.put(d));
         self.plan.views[view].limits.iter().any(|l| by_block(l.offset) || by_block(l.extent))
     }
 
-    /// What is touched of global memory depends on this.
+    /// Notes the loop variables that accessed places of global memory depend on.
     fn global(&mut self, reads: &mut Reads, around: &[&'p Stmt]) {
         for stmt in around {
             reads.places.extend(self.bounds.get(&key(stmt)).into_iter().flatten());
@@ -276,14 +276,4 @@ impl<'p, 'a> Finder<'p, 'a> {
 /// An expression with the loop variables as what they count.
 fn put(p: &Program, loops: &HashMap<VarId, Dim>, dim: Dim) -> Dim {
     p.arena.substitute(dim, &|v| loops.get(&v).copied()).unwrap_or(dim)
-}
-
-/// Whether an expression depends on the block.
-fn of_block(p: &Program, dim: Dim, depth: usize) -> bool {
-    p.vars_in(dim).iter().any(|v| match p.vars.get(v) {
-        Some(VarKind::Block(_)) => true,
-        Some(VarKind::Index(of)) => depth > 64 || of_block(p, *of, depth + 1),
-        Some(VarKind::Element(t)) => depth > 64 || of_block(p, p.tensors[*t].offset, depth + 1),
-        _ => false,
-    })
 }

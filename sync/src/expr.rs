@@ -163,7 +163,7 @@ pub(crate) enum Kind {
     Thread,
     Block,
     Loop(VarId),
-    /// What is given a value: the outer number of turns, or the inner one.
+    /// A number of turns that is given a value.
     Given(Nest),
     /// A variable without a value.
     Unknown,
@@ -269,18 +269,18 @@ impl<'p> Exprs<'p> {
         }
     }
 
-    /// The same, where what is given has another value.
+    /// These expressions, with another value of the outer number of turns.
     pub(crate) fn valued(&self, value: i64, by: i64) -> Self {
         let given = Given { exprs: self.given.exprs.clone(), value, by };
         Exprs { known: Rc::clone(&self.known), ..self.with(given) }
     }
 
-    /// The same, where an inner number of turns is given a value.
+    /// These expressions, with a value of the inner number of turns.
     pub(crate) fn with_inner(&self, inner: Given) -> Self {
         Exprs { inner, turns: Rc::clone(&self.turns), ..self.anew() }
     }
 
-    /// The same, where loops are counted.
+    /// These expressions, with loops that count their turns.
     pub(crate) fn counted(&self, turns: Turns) -> Self {
         Exprs { turns: Rc::new(turns), ..self.anew() }
     }

@@ -19,18 +19,18 @@ const MAX_HELD: usize = 4;
 
 /// What follows kernels along their ways.
 pub(crate) struct Follower<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) atoms: &'a AtomTable,
-    pub(crate) kernel: SpecId,
-    pub(crate) cluster: i64,
-    pub(crate) left: u64,
+    plan: &'a Plan,
+    atoms: &'a AtomTable,
+    kernel: SpecId,
+    cluster: i64,
+    left: u64,
     pub(crate) every_turn: bool,
     /// Whether turns were inserted into all inner loops.
-    pub(crate) has_inserted: bool,
+    has_inserted: bool,
     pub(crate) pairs: Pairs,
     /// The number of the last access, and the waits that may come late.
-    pub(crate) serial: u32,
-    pub(crate) late: BTreeSet<u32>,
+    serial: u32,
+    late: BTreeSet<u32>,
     /// The wait to which threads come as late as they can.
     held: Option<u32>,
     /// After how many turns a state may come again, and after how many more.

@@ -96,6 +96,7 @@ impl Turns {
         self.variables.get(&var).copied()
     }
 
+    /// Whether a variable counts the turns of a loop.
     pub(crate) fn counts(&self, var: VarId) -> bool {
         self.loops.values().any(|(turn, _)| *turn == var)
     }

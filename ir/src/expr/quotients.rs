@@ -1,7 +1,7 @@
 //! Proofs that take quotients by sizes apart: the prover ([`prove`]) reads one as an atom.
 //!
-//! What is said is so for all values that keep the assumptions and for which the expressions have a value. Where nothing is
-//! proven, it need not be false. Expressions are made in the arena, so these proofs take more than those of the prover alone.
+//! An answer `true` holds for all values that keep the assumptions and for which the expressions have a value. An answer
+//! `false` proves nothing. These proofs make expressions in the arena, which those of the prover do not.
 
 use super::prove::{self, Assumptions};
 use super::{Dim, ExprArena, ExprId, Node};
@@ -39,7 +39,7 @@ fn is_natural_at(arena: &ExprArena, dim: Dim, holds: &Assumptions, depth: usize)
     by_parts || prove::nonnegative(arena, dim, holds).is_true()
 }
 
-/// What is divided within an expression by what is no constant, and by what.
+/// The quotients and remainders within an expression whose divisor is not constant: dividend and divisor.
 #[must_use]
 pub fn quotients(arena: &ExprArena, dim: Dim) -> Vec<(Dim, Dim)> {
     let (mut found, mut seen, mut todo) = (vec![], HashSet::new(), vec![dim]);

@@ -1,9 +1,8 @@
-//! Turns that may be inserted into inner loops.
+//! Turns that may be inserted into loops.
 //!
-//! An inner loop that turns *c* times, whatever turn of the outer loops it is, turns *c* + *m* times for another member of its family. If a
-//! *stretch* of *m* of its turns ends in the state in which it began, but for *m* more turns of all inner loops, it may be executed once
-//! more, and any number of times. So may all other turns, if what they decide is decided alike: before the stretch with the same
-//! turn, within it and behind it with so many turns more ([`Along::Number`], [`Along::Inserted`]). Then what was followed for *c* turns
+//! Let the loops of a nest turn *c* times. If a *stretch* of *m* of their turns ends in the state in which it began, but for *m* more turns
+//! of all these loops, it may be executed any number of times. All other turns stay as they are if each of their decisions is
+//! the same: before the stretch at the same turn, within it and behind it at a turn that is so much later ([`Along::Number`], [`Along::Inserted`]). Then what was followed for *c* turns
 //! holds for *c* + *m*, *c* + 2*m*, and so on.
 
 use super::rounds::{Moves, Moving, moves};
@@ -11,7 +10,7 @@ use super::*;
 use crate::print::Fingerprint;
 use std::collections::VecDeque;
 
-/// Turns of inner loops that are followed, in order to insert others like them: the state at each, the latest last.
+/// Turns of a nest's loops that are followed, in order to insert others like them: the state at each, the latest last.
 #[derive(Clone, Default)]
 pub(super) struct Stretch {
     states: VecDeque<(Fingerprint, Vec<Moving>)>,
@@ -32,7 +31,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         if self.is_inserted(nest) {
             return;
         }
-        // What is decided otherwise with more turns before it lies before the stretch.
+        // A decision that inserted turns change must lie before the stretch.
         if self.watch.inserted[at].is_none_or(|n| n < FOREVER) {
             self.rounds.stretch[at].states.clear();
             self.watch.inserted[at] = Some(FOREVER);
