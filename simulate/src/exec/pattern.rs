@@ -173,6 +173,6 @@ mod tests {
         assert!(mask.contains("all whose coordinate 1 is 1 modulo 4"), "{mask}");
         let large = note(&[256, 256], |e| e == 0, one);
         assert!(large.starts_with("1 of 65536 elements is wrong\n+"), "{large}");
-        assert!(large.lines().all(|l| l.len() <= 60), "{large}");
+        assert!(large.lines().all(|l| l.len() <= 100), "{large}");
     }
 }
