@@ -17,6 +17,9 @@ use carbyne_ir::scalar::Memory;
 /// the first are the likely ones. An exhaustive search looks at no more of them.
 const ROUGH_LEAVES: u64 = 8;
 
+/// Choices that fail for one reason alone, for which it is said in the place of the budget.
+const AGREED: u64 = 1000;
+
 impl<'a> Solver<'a> {
     /// The best leaves of each part, best first.
     pub(super) fn search(&mut self, parts: &'a [Vec<Op>]) -> Fallible<Vec<Vec<Finished>>> {
@@ -42,8 +45,9 @@ impl<'a> Solver<'a> {
         let first = self.failure.take();
         if self.searched.cut_off {
             let budget = self.search.budget;
-            // What stands against every choice is no matter of the budget.
-            if let Some(first) = first.as_ref().filter(|_| self.unanimous) {
+            // What stands against every one of many choices is hardly a matter of the budget.
+            let agreed = self.unanimous && self.searched.dead >= AGREED;
+            if let Some(first) = first.as_ref().filter(|_| agreed) {
                 let note = format!(
                     "all of the first {budget} choices fail so; `--budget N` looks at more"
                 );
