@@ -103,6 +103,14 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     atoms.extend(calling.into_iter().map(|(name, ty, n, cuda, lanes)| {
         binary_atom(name, Sm70, Div, ty, cuda, t.chain(lanes, ty.1, n)).sequence("A/B, rounded once", "none").calling().cite(PTX)
     }));
+    let calling = [
+        ("div.s64", L, 80, "{D} = {B} == 0 ? -1ll : {B} == -1 ? static_cast<long long>(0ull - static_cast<unsigned long long>({A})) : {A} / {B};"),
+        ("div.u64", W, 70, "{D} = {B} == 0ull ? ~0ull : {A} / {B};"),
+    ];
+    atoms.extend(calling.into_iter().map(|(name, ty, n, cuda)| {
+        let atom = binary_atom(name, Sm70, Div, ty, cuda, t.chain(t.int_lanes, ty.1, n));
+        atom.sequence("a reciprocal in f32, corrected twice; selections", "none").calling().cite(INT_DIV)
+    }));
     atoms.extend(by_literals(arch));
     atoms.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
         let atom = binary_atom(name, first, Div, ty, cuda, t.chain(t.f32_lanes, ty.1, n)).sequence(formula, error).cite(cite);

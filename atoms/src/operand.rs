@@ -227,6 +227,13 @@ impl Elem {
         }
     }
 
+    /// Whether every value of a type is one of the unit's: nothing is lost by a conversion to it.
+    pub fn holds(self, other: Scalar) -> bool {
+        let Elem::Scalar(own) = self else { return false };
+        let integers = || own.int_range().zip(other.int_range());
+        own.holds(other) || integers().is_some_and(|(own, n)| own.0 <= n.0 && n.1 <= own.1)
+    }
+
     /// How many scalars of type `s` make one unit; none where they do not fit.
     pub fn scalars_per_unit(self, s: Scalar) -> Option<i64> {
         match self {

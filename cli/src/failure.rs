@@ -2,6 +2,8 @@
 
 use carbyne_decompose::Theirs;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::span::LineIndex;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -16,16 +18,41 @@ pub(crate) struct Source {
     pub(crate) imports: Imports,
     /// Of a text that was decomposed, where kernels begin, and the strategies of users that have written them.
     pub(crate) theirs: Vec<(u32, Option<Theirs>)>,
+    /// Of the same, the lines on which statements begin, each with the line of the given text that it was made of, and its text.
+    pub(crate) given: BTreeMap<usize, (usize, String)>,
 }
 
 impl Source {
-    /// With the strategy of a user that has written what a diagnostic is about.
+    /// With the line of the given text that a diagnostic is about, and the strategy of a user that has written it.
     fn noted(&self, d: Diagnostic) -> Diagnostic {
+        let d = self.given_lines(&d).into_iter().fold(d, Diagnostic::note);
         let before = self.theirs.iter().rfind(|(at, _)| *at <= d.span.start);
         match before.and_then(|(_, theirs)| theirs.as_ref()) {
             Some(theirs) => d.note(format!("written by {theirs}")),
             None => d,
         }
+    }
+}
+
+impl Source {
+    /// Which lines of the given text the places of a diagnostic were made of, each once.
+    fn given_lines(&self, d: &Diagnostic) -> Vec<String> {
+        if self.given.is_empty() {
+            return vec![];
+        }
+        let lines = LineIndex::new(&self.text);
+        let spans = std::iter::once(d.span).chain(d.related.iter().map(|(span, _)| *span));
+        let mut notes = BTreeMap::new();
+        for span in spans.filter(|span| !span.is_nowhere()) {
+            let line = lines.line(span.start);
+            if let Some((_, (given, text))) = self.given.range(..=line).next_back() {
+                let text = text.split("//").next().unwrap_or("").trim();
+                let said =
+                    format!("line {line} is made of line {given} of what was given: `{text}`");
+                notes.entry(*given).or_insert(said);
+            }
+        }
+        notes.into_values().collect()
     }
 }
 

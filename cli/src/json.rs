@@ -2,7 +2,8 @@
 //!
 //! Every object has `kind`: `error` for a diagnostic (its `code` is null for mistakes outside of the
 //! program), `warning` for one that comes with a result, `report` for what a command says about its result. Lines and columns count from 1,
-//! columns in characters; `byte_start` and `byte_end` are offsets into the file.
+//! columns in characters; `byte_start` and `byte_end` are offsets into the file. `edits` is the help as changes of the text
+//! where it is that: each replaces a place by its `text`, and all are to be made at once.
 
 use crate::Io;
 use crate::failure::{Failure, Source};
@@ -36,7 +37,7 @@ pub(crate) fn diagnostics(source: &Source, list: &[Diagnostic], io: &mut Io<'_>)
 
 /// An error that is not about a program.
 pub(crate) fn plain(message: &str, help: Option<&str>) -> Value {
-    json!({ "kind": "error", "code": null, "message": message, "spans": [], "help": help, "notes": [] })
+    json!({ "kind": "error", "code": null, "message": message, "spans": [], "help": help, "edits": [], "notes": [] })
 }
 
 /// One diagnostic. The first span is the primary one.
@@ -53,6 +54,14 @@ pub(crate) fn diagnostic(source: &Source, d: &Diagnostic) -> Value {
         "file": source.name,
         "spans": spans,
         "help": d.help,
+        "edits": d.edits.iter().map(|edit| {
+            let mut change = place(source, edit.span, "", false);
+            if let Some(change) = change.as_object_mut() {
+                change.retain(|key, _| key != "primary" && key != "label");
+                change.insert("text".to_owned(), json!(edit.text));
+            }
+            change
+        }).collect::<Vec<_>>(),
         "notes": d.notes,
     })
 }

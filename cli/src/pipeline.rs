@@ -10,7 +10,9 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::resolve;
+use carbyne_ir::span::LineIndex;
 use carbyne_ir::text;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -164,7 +166,24 @@ impl Decomposed {
         let starts = found.program.kernels.iter().map(|k| found.program.specs[*k].span.start);
         let theirs = found.program.kernels.iter().map(|k| found.theirs(*k).cloned());
         let theirs = starts.zip(theirs).collect();
-        let decomposed = Source { name, text: found.text, theirs, ..Source::default() };
+        let lines = LineIndex::new(&source.text);
+        let own: Vec<&str> = source.text.lines().collect();
+        let mut given = BTreeMap::new();
+        let all = if found.text == source.text { &[][..] } else { &found.program.kernels };
+        for kernel in all {
+            let spec = &found.program.specs[*kernel];
+            let head = std::iter::once((spec.line, spec.node));
+            let inside = found.program.walk_body(*kernel).stmts().map(|s| (s.line, s.node));
+            for (line, node) in head.chain(inside) {
+                let span = found.origins.span(node);
+                let at = lines.line(span.start);
+                let text = own.get(at.wrapping_sub(1)).filter(|_| !span.is_nowhere());
+                if let Some(text) = text {
+                    given.entry(line as usize).or_insert((at, (*text).to_owned()));
+                }
+            }
+        }
+        let decomposed = Source { name, text: found.text, theirs, given, ..Source::default() };
         let (program, warnings) = (found.program, found.warnings);
         Decomposed { source: decomposed, program, warnings, notes }
     }

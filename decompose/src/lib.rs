@@ -69,7 +69,7 @@ pub use places::{Origin, Origins};
 use schedule::roles::Roles;
 use schedule::rotate::Prologues;
 use solve::work::grade;
-use solve::{Detours, Looked, Outcome, Solution, Want};
+use solve::{Asked, Detours, Looked, Outcome, Solution, Want};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -648,6 +648,7 @@ impl Rewriting<'_> {
         names: &mut Names,
         detours: Detours,
     ) -> Result<(Tiles, Solution), Diagnostics> {
+        let mut last = None;
         for _ in 0..=MAX_ROUNDS {
             let (solution, wants, looked) = self.round(&tiles, detours)?;
             if looked.others && detours == Detours::Fewest && self.other.is_none() {
@@ -659,10 +660,11 @@ impl Rewriting<'_> {
             if wants.is_empty() {
                 return Ok((tiles, solution));
             }
+            last = wants.first().map(|want| endless(&tiles.program, want));
             tiles.tree = rewrite::apply(tiles.tree, &tiles.program, &wants, names);
             tiles.program = self.generated.checked(&tiles.tree)?;
         }
-        Err(one(endless(&tiles.program)))
+        Err(last.into_iter().collect())
     }
 
     /// What is found for all kernels, what they are to be rewritten for, and what the searches have seen.
@@ -693,13 +695,27 @@ impl Rewriting<'_> {
     }
 }
 
-/// The error where rewrites do not end.
-fn endless(p: &Program) -> Diagnostic {
-    let first = p.kernels.first().map(|k| p.specs[*k].span);
-    let message =
-        format!("after {MAX_ROUNDS} detours some operand is still not where it is wanted");
-    let help = "write `tv=` of the register tensors, or the bodies of the Moves between them";
-    Diagnostic::new(Code::NotDecomposed, first.unwrap_or_default(), message).help(help)
+/// The error where rewrites do not end, of which this is one of the last.
+fn endless(p: &Program, want: &Want) -> Diagnostic {
+    let (id, asked) = want.asks();
+    let spec = &p.specs[id];
+    let t = match asked {
+        Asked::Input(i) => spec.inputs.get(i).and_then(|o| o.tensor()),
+        Asked::Output => spec.outputs.first().copied(),
+    };
+    let name = t.map_or_else(|| "an operand".to_owned(), |t| format!("`%{}`", p.buffer_of(t).name));
+    let scalar = t.map_or_else(String::new, |t| format!(" ({})", p.scalar_of(t)));
+    let kind = spec.kind;
+    let message = format!(
+        "after {MAX_ROUNDS} detours {name}{scalar} is still not where this {kind} wants it"
+    );
+    let label =
+        format!("no instruction of this {kind} takes {name} as it lies, nor as detours bring it");
+    let help = format!(
+        "state the layout that the threads are to have, `RF{{tv=..}}`, of the tensor that {name} is moved to; or convert \
+         {name} to a type of 8 bits or more before, by a spec of its own"
+    );
+    Diagnostic::new(Code::NotDecomposed, spec.span, message).label(label).help(help)
 }
 
 /// Writes a solution into the tree that it is of.

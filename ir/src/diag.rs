@@ -16,6 +16,15 @@ pub enum Severity {
     Warning,
 }
 
+/// A change of the text: what stands at a place is replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// What is replaced; an empty place where something is put in.
+    pub span: Span,
+    /// What stands there then.
+    pub text: String,
+}
+
 /// An error about a program, or a warning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
@@ -33,6 +42,8 @@ pub struct Diagnostic {
     pub related: Vec<(Span, String)>,
     /// An action that would mend it.
     pub help: Option<String>,
+    /// The same as changes of the text, all to be made at once, where it is that.
+    pub edits: Vec<Edit>,
     /// Further lines, such as rejected atoms.
     pub notes: Vec<String>,
 }
@@ -48,6 +59,7 @@ impl Diagnostic {
             label: String::new(),
             related: vec![],
             help: None,
+            edits: vec![],
             notes: vec![],
         }
     }
@@ -72,7 +84,20 @@ impl Diagnostic {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self.edits.clear();
         self
+    }
+    /// Adds a change of the text that the help stands for.
+    #[must_use]
+    pub fn edit(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.edits.push(Edit { span, text: text.into() });
+        self
+    }
+    /// Asks whether another word was meant, which then replaces what stands at the place.
+    #[must_use]
+    pub fn did_you_mean(self, word: &str) -> Self {
+        let span = self.span;
+        self.help(format!("did you mean `{word}`?")).edit(span, word)
     }
     /// Adds another place and why it matters.
     #[must_use]
@@ -214,6 +239,7 @@ codes! {
     Role = "D0313" "A role of a loop waits for what nobody fills, fills what nobody reads, or uses what another holds.",
     Unstated = "D0314" "A faster kernel is not written, since a fact about symbols is not stated.",
     Calls = "D0315" "What ptxas makes a call of stands in a kernel with a `wgmma` that has a factor in registers.",
+    Spills = "D0316" "A thread holds more values than it has registers, and what is beyond goes to memory.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",
@@ -357,6 +383,14 @@ impl<'a> IntoIterator for &'a Diagnostics {
     }
 }
 
+/// How far one word is from another, in letters that are inserted, deleted, replaced or swapped with the next: whatever
+/// their case, then by case.
+#[cfg(feature = "text")]
+pub(crate) fn apart(a: &str, b: &str) -> (usize, usize) {
+    let [low_a, low_b] = [a, b].map(str::to_ascii_lowercase);
+    (strsim::osa_distance(&low_a, &low_b), strsim::osa_distance(a, b))
+}
+
 /// The known word that differs from `word` in at most two letters, and in less than half: what may have been meant.
 #[cfg(feature = "text")]
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -365,10 +399,8 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     if word.len() > LONGEST {
         return None;
     }
-    // Letters to insert, delete, replace or swap with the next.
-    let word = word.to_ascii_lowercase();
-    let steps = |k: &str| strsim::osa_distance(&word, &k.to_ascii_lowercase());
     let known = known.filter(|k| k.len() <= LONGEST);
-    let near = known.map(|k| (steps(k), k)).min_by_key(|(d, _)| *d)?;
-    (near.0 <= 2 && 2 * near.0 < word.len()).then_some(near.1)
+    let near = known.map(|k| (apart(word, k), k)).min_by_key(|(d, _)| *d)?;
+    let steps = near.0.0;
+    (steps <= 2 && 2 * steps < word.len()).then_some(near.1)
 }

@@ -5,7 +5,7 @@
 //! is executed here.
 
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, are_integers, cover};
-use crate::exec::{Counts, Found, Want, Wanted, value_text, wrong_element};
+use crate::exec::{Counts, Elements, Found, Want, Wanted, value_text, wrong_element};
 use crate::num::{decode, encode};
 use crate::plan::{
     Checked, Inverse, Kernel, Reference, RootSpec, Source, Space, View, coordinates,
@@ -404,19 +404,53 @@ fn compare<'p>(
                     Ok(near) => counts.compared(kernel.checks.len(), &near),
                     Err(wrong) => {
                         let at = coordinates_text(&coordinates(&view.modes, e));
-                        let found = Found {
+                        let wrong_one = Found {
                             name: format!("{}{at}", kernel.view_name(output.view)),
                             value: Some(value_text(view.scalar, value.bits)),
                             block,
                             writer,
                         };
-                        return Err(wrong_element(kernel, root.site, (&found, &wrong), counts));
+                        let d = wrong_element(kernel, root.site, (&wrong_one, &wrong), counts);
+                        // Where a part alone is compared, a picture of it says little.
+                        return Err(match share {
+                            1 => {
+                                let note = pattern(oracle, output, elements, found, small_ints)?;
+                                Box::new(d.note(note))
+                            }
+                            _ => d,
+                        });
                     }
                 }
             }
         }
     }
     Ok(())
+}
+
+/// Where all wrong elements of an output lie, of those that are compared.
+fn pattern<'p>(
+    oracle: &Oracle<'_>,
+    output: &Output,
+    elements: &[i64],
+    found: impl Fn(i64) -> Option<(Value, Option<(Option<u16>, u32)>)> + 'p,
+    small_ints: bool,
+) -> Checked<String> {
+    let view = &oracle.kernel.views[output.view];
+    let mut all = Elements::of(&view.modes);
+    for region in cover(&view.modes, elements) {
+        for part in oracle.parts(output.number, region) {
+            let wanted = oracle.wanted(output.number, &part)?;
+            for (i, e) in part.elements(&view.modes).enumerate() {
+                let Some((value, writer)) = found(e) else { continue };
+                let reference = &oracle.root.reference;
+                let wrong = wanted.compare(reference, view.scalar, small_ints, i, Some(value));
+                if !all.add(e, wrong.is_err(), writer.and_then(|(thread, _)| thread)) {
+                    return Ok(all.note());
+                }
+            }
+        }
+    }
+    Ok(all.note())
 }
 
 /// Compares what one block wrote to an output of the kernel's spec.

@@ -38,6 +38,8 @@ pub enum Mismatch {
         found: String,
         /// By how many bits they differ: which of several wrong types is nearest.
         apart: i64,
+        /// Whether the row reads it, and its type has all values of the tensor's.
+        holds: bool,
     },
     /// An operand lies elsewhere.
     Memory {
@@ -212,8 +214,11 @@ impl Mismatch {
             Mismatch::Arity { want: (reads, writes), .. } => {
                 format!("give it {reads} inputs and {writes} outputs")
             }
+            Mismatch::Scalar { want, found, holds: true, .. } => {
+                format!("convert {found} to {want}, which loses nothing: `cast(%x, {want})`")
+            }
             Mismatch::Scalar { operand, want, .. } => {
-                format!("convert operand {operand} to {want} with `UnaryPointwise.cast`")
+                format!("declare operand {operand} as {want}, or compute in another type")
             }
             Mismatch::Memory { operand, want, found } => match want.contains("GL") {
                 // Nobody moves data to global memory for the sake of an instruction.

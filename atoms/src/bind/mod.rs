@@ -159,6 +159,7 @@ fn other_scalar(found: Scalar, operand: &AtomOperand) -> Mismatch {
         want: operand.elem.to_string(),
         found: found.to_string(),
         apart: (operand.elem.bits() - found.bits()).abs(),
+        holds: operand.access == OperandAccess::Read && operand.elem.holds(found),
     }
 }
 

@@ -6,10 +6,10 @@ use crate::atom::Atom;
 use crate::operand::AtomOperand;
 use crate::table::AtomTable;
 use crate::threads::executors;
-use carbyne_ir::ast::SpecKind;
+use carbyne_ir::ast::{SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId, show_levels};
-use carbyne_ir::scalar::Memory;
+use carbyne_ir::scalar::{Memory, Scalar};
 
 /// The error for a leaf that no atom implements: the two nearest, and what would fix the nearest.
 pub fn no_atom(
@@ -34,6 +34,14 @@ pub fn no_atom(
     }
     // Other threads help nobody whose types nothing takes.
     let types = matches!(sorted.first(), Some((_, Mismatch::Scalar { .. })));
+    // Results of products stay what they are where their factors are converted, those of other operations do not.
+    let is_product = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+    if types
+        && is_product
+        && let Some((_, wider)) = sorted.iter().find(|(_, m)| converts(table, m))
+    {
+        return d.help(wider.help());
+    }
     if let Some(elsewhere) = types.then(|| elsewhere(p, spec)).flatten() {
         return d.help(format!("compile for one that has it: {elsewhere}"));
     }
@@ -49,15 +57,29 @@ pub fn no_atom(
     }
 }
 
-/// Architectures that have an atom for the types of a pointwise operation or a conversion.
+/// Whether a conversion that loses nothing, and that the architecture has, gives an operand the type that an atom wants.
+fn converts(table: &AtomTable, m: &Mismatch) -> bool {
+    let Mismatch::Scalar { want, found, holds: true, .. } = m else { return false };
+    let (Ok(want), Ok(found)) = (want.parse::<Scalar>(), found.parse::<Scalar>()) else {
+        return false;
+    };
+    table
+        .implementing(SpecKind::Unary(UnaryOp::Cast))
+        .any(|a| a.reads().all(|o| o.is_of(found)) && a.writes().all(|o| o.is_of(want)))
+}
+
+/// Architectures that have an atom for the types of a pointwise operation, a conversion or a product.
 fn elsewhere(p: &Program, spec: &Spec) -> Option<String> {
-    if !matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select) {
+    let is_product = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+    if !is_product
+        && !matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select)
+    {
         return None;
     }
     let takes = |o: &AtomOperand, t: TensorId| o.elem.scalars_per_unit(p.scalar_of(t)).is_some();
     let fits = |a: &&Atom| {
         let Ok(operands) = super::fill(spec, a) else { return false };
-        a.group == 1
+        (is_product || a.group == 1)
             && a.operands.iter().zip(&operands).all(|(o, given)| match given {
                 Operand::Tensor(t) => takes(o, *t),
                 Operand::Number(_) => true,

@@ -19,7 +19,17 @@ fn cost(one: &Ranked) -> String {
 /// Why an instance that may take fewer cycles comes behind the first.
 fn behind(ranking: &Ranking, one: &Ranked) -> &'static str {
     let first = ranking.instances.first().is_some_and(|first| first.spills);
-    if one.spills && !first { ", its threads hold more than their registers" } else { "" }
+    match (one.cycles, one.bound) {
+        _ if one.spills && !first => ", its threads hold more than their registers",
+        (None, Some(_)) if one.partial => {
+            ", without the kernels that it leaves to other strategies: it is solved only where nothing else is left; \
+             `by=` of the spec takes it"
+        }
+        (None, Some(bound)) if ranking.instances[0].cycles.is_some_and(|best| bound < best) => {
+            ", not solved: as many as are tried had smaller bounds or better tiles before it"
+        }
+        _ => "",
+    }
 }
 
 /// The best instances, and why strategies have none.
@@ -87,6 +97,8 @@ fn strategies(ranking: &Ranking, most: usize, out: &mut String) {
         }
         let word = if i == 0 { "chosen" } else { "or" };
         let more = match (ranking.instances[0].cycles, one.cycles.or(one.bound)) {
+            // Of a part alone there is nothing to compare.
+            _ if one.partial && one.cycles.is_none() => String::new(),
             (Some(best), Some(own)) if i > 0 && one.refused.is_none() => {
                 format!(" ({:+.0})", own - best)
             }

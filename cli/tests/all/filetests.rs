@@ -6,7 +6,7 @@
 //!
 //! A file is checked with `carbyne check`, or with the command in its comment `// run: simulate --ints`.
 
-use crate::support::{carbyne, none, root, shown, texts_under};
+use crate::support::{Ran, carbyne, none, root, shown, texts_under};
 use carbyne_ir::diag::Code;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -17,6 +17,39 @@ fn every_file_has_the_errors_it_says() {
     let files = texts_under(&root().join("cli/tests/filetests"));
     assert!(files.len() > 20, "the filetests are gone");
     none(files.iter().filter_map(|f| one(f).err()).collect());
+}
+
+/// Where a help is a change of the text, the text has one error of that code less when it is made: those that stay.
+fn ineffective(text: &str, ran: &Ran) -> Vec<String> {
+    let said = |ran: &Ran| ran.errors().into_iter().chain(ran.warnings()).collect::<Vec<_>>();
+    let of = |all: &[Value], code: &Value| all.iter().filter(|d| d["code"] == *code).count();
+    let before = said(ran);
+    let edited = before.iter().filter(|d| d["edits"].as_array().is_some_and(|e| !e.is_empty()));
+    let stays = edited.filter(|d| {
+        let mut args = command(text);
+        args.extend(["-", "--message-format", "json"]);
+        let after = said(&carbyne(&args, changed(text, &d["edits"])));
+        of(&after, &d["code"]) >= of(&before, &d["code"])
+    });
+    stays.map(|d| format!("an edit does not end the error: {d}")).collect()
+}
+
+/// The text after the edits of a diagnostic.
+fn changed(text: &str, edits: &Value) -> String {
+    let mut edits: Vec<&Value> = edits.as_array().into_iter().flatten().collect();
+    let at = |edit: &Value, key: &str| edit[key].as_u64().expect("an offset") as usize;
+    edits.sort_by_key(|edit| std::cmp::Reverse(at(edit, "byte_start")));
+    edits.iter().fold(text.to_owned(), |mut text, edit| {
+        let new = edit["text"].as_str().expect("a text");
+        text.replace_range(at(edit, "byte_start")..at(edit, "byte_end"), new);
+        text
+    })
+}
+
+/// The command that checks a text, as arguments.
+fn command(text: &str) -> Vec<&str> {
+    let command = text.lines().find_map(|l| l.strip_prefix("// run: ")).unwrap_or("check");
+    command.split_whitespace().collect()
 }
 
 /// Codes that no text can raise, or only one too long or too odd to be a file here, with where they
@@ -110,9 +143,8 @@ fn all_expected(line: &str) -> impl Iterator<Item = Expected<'_>> {
 fn one(file: &Path) -> Result<(), String> {
     let name = shown(file);
     let text = std::fs::read_to_string(file).map_err(|e| format!("{name}: {e}"))?;
-    let command = text.lines().find_map(|l| l.strip_prefix("// run: ")).unwrap_or("check");
     let path = file.display().to_string();
-    let mut args: Vec<&str> = command.split_whitespace().collect();
+    let mut args = command(&text);
     args.extend([path.as_str(), "--message-format", "json"]);
     let ran = carbyne(&args, "");
 
@@ -135,6 +167,7 @@ fn one(file: &Path) -> Result<(), String> {
             None => wrong.push(format!("line {line} has {}: {}", said["code"], said)),
         }
     }
+    wrong.extend(ineffective(&text, &ran));
     wrong.extend(
         wanted
             .iter()

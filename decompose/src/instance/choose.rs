@@ -142,6 +142,9 @@ pub struct Ranked {
     pub cycles: Option<f64>,
     /// Whether a thread holds more at once than it has registers: all that does not comes first.
     pub spills: bool,
+    /// Whether the bound leaves out what it leaves to other strategies, so that it says little: such instances are solved where
+    /// nothing else is left.
+    pub partial: bool,
     /// Why it cannot be.
     pub refused: Option<String>,
 }
@@ -592,7 +595,8 @@ impl Choosing<'_> {
                         let (by, bound, cycles, refused) =
                             (shown(&instance), None, None, Some(why));
                         let spills = false;
-                        looked.refused.push(Ranked { by, bound, cycles, spills, refused });
+                        let partial = false;
+                        looked.refused.push(Ranked { by, bound, cycles, spills, partial, refused });
                     }
                 }
             }

@@ -8,8 +8,9 @@ use crate::solve::copy::matmul_rows;
 use carbyne_atoms::{Atom, bind};
 use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, TupleExpr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, nearest};
-use carbyne_ir::program::SpecId;
+use carbyne_ir::program::{MeansInput, MeansOp, MeansStep, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
 use carbyne_ir::text::print_number;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,7 +89,10 @@ impl Choosing<'_> {
             Opaque::NotGlobal(_) => "declare it at the top, in GL",
             Opaque::Symbolic(_) => &self.sizes_wanted(),
             Opaque::Meaningless => "add a `means` block, or write its body",
-            Opaque::ViewOfResult => "reshape the operands instead, or write the body",
+            Opaque::ViewOfResult => {
+                "write the body of the spec, with tiles in the place of other shapes: `%a.tile([1,64])[k * 64 / 128, @j]` is \
+                 the row of a table with one for 128 elements"
+            }
             Opaque::Coordinates => {
                 "write two kernels, with that result in a tensor in GL between them, or write the body"
             }
@@ -98,12 +102,90 @@ impl Choosing<'_> {
             }
         };
         let d = Diagnostic::new(Code::NoStrategy, spec.span, why.to_string()).help(help);
+        let d = match self.reshaped(id).filter(|_| *why == Opaque::ViewOfResult) {
+            Some(at) => Diagnostic { span: at, ..d }
+                .label("this line is in the way")
+                .related(spec.span, "in the meaning of this spec"),
+            None => d,
+        };
         Box::new(match (why, self.unsized_for) {
             (Opaque::Symbolic(_), Some(unsized_for)) => {
                 d.label(format!("no numbers stand for the symbols: {unsized_for}"))
             }
             _ => d,
         })
+    }
+
+    /// The first line of a meaning that sees a result, which is no operand, as another shape.
+    fn reshaped(&self, id: SpecId) -> Option<Span> {
+        let means = self.program.specs[id].means.as_ref()?;
+        let mut of_operand: Vec<bool> = means.values.iter().map(|v| v.operand.is_some()).collect();
+        for step in &means.steps {
+            if !matches!(step.op, MeansOp::View { .. } | MeansOp::Gather { .. }) {
+                continue;
+            }
+            let is_operand = |input: &MeansInput| match input {
+                MeansInput::Value(v) => of_operand[*v],
+                _ => true,
+            };
+            if !step.inputs.iter().all(is_operand) {
+                return Some(step.span);
+            }
+            of_operand[step.output] = true;
+        }
+        None
+    }
+
+    /// The way out where a meaning reduces along several modes, each of which would be whole in the tile of a block: what to move
+    /// into a spec of its own.
+    fn crossed(&self, id: SpecId) -> Option<String> {
+        let means = self.program.specs[id].means.as_ref()?;
+        let along = |step: &MeansStep| match &step.op {
+            MeansOp::Spec { kind: ast::SpecKind::Reduction(_), axes, .. } => Some(axes.clone()),
+            _ => None,
+        };
+        let read = |v: usize| means.steps.iter().any(|s| s.inputs.contains(&MeansInput::Value(v)));
+        // What no other line reads can go.
+        let mut last = means.steps.iter().rev().filter(|s| !read(s.output));
+        let own = last.find_map(along)?;
+        let other = means.steps.iter().filter_map(along).find(|axes| *axes != own)?;
+        let moved = |s: &&MeansStep| !read(s.output) && along(s).as_ref() == Some(&own);
+        // Lines that reduce along another mode, and whose results the moved ones read, by way of others or not.
+        let mut needed: Vec<usize> = means.steps.iter().filter(moved).map(|s| s.output).collect();
+        let mut cut = BTreeSet::new();
+        for step in means.steps.iter().rev() {
+            if !needed.contains(&step.output) {
+                continue;
+            }
+            if along(step).is_some_and(|axes| axes != own) {
+                cut.insert(step.line);
+                continue;
+            }
+            needed.extend(step.inputs.iter().filter_map(|input| match input {
+                MeansInput::Value(v) => Some(*v),
+                _ => None,
+            }));
+        }
+        let modes =
+            |axes: &[usize]| axes.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let lines = |lines: BTreeSet<u32>| {
+            let all: Vec<String> = lines.iter().map(u32::to_string).collect();
+            format!("line{} {}", if all.len() == 1 { "" } else { "s" }, listed(&all))
+        };
+        let own_lines = lines(means.steps.iter().filter(moved).map(|s| s.line).collect());
+        let read = match cut.is_empty() {
+            true => String::new(),
+            false => format!(
+                ", which reads the results of {} from tensors in GL that this one writes, too",
+                lines(cut)
+            ),
+        };
+        Some(format!(
+            "the spec reduces along axis {} and along axis {}, and a block holds one of them whole: move {own_lines} into a \
+             spec of its own{read}",
+            modes(&other),
+            modes(&own),
+        ))
     }
 
     /// What to state where no numbers stand for the symbols.
@@ -181,6 +263,9 @@ impl Choosing<'_> {
                 "bound what is reduced, which a block holds whole: `where {}`; or write the body, with a loop over its tiles",
                 names.join(", ")
             )));
+        }
+        if let Some(help) = self.crossed(id).filter(|_| code == Code::NoStrategy) {
+            return Box::new(d.help(help));
         }
         Box::new(d.help(match (code, divides) {
             (Code::NoStrategy, _) if unmultiplied.is_some() => unmultiplied.unwrap_or_default(),

@@ -32,7 +32,7 @@ impl Ranked {
     /// A candidate that is not solved yet.
     fn of(c: &Candidate) -> Self {
         let (by, bound) = (c.by.clone(), Some(c.bound));
-        Ranked { by, bound, cycles: None, spills: false, refused: None }
+        Ranked { by, bound, cycles: None, spills: false, partial: c.unknown, refused: None }
     }
 }
 

@@ -45,6 +45,7 @@ mod shared;
 pub mod smem;
 mod solution;
 mod solver;
+mod spills;
 mod spread;
 mod state;
 pub mod tv;
@@ -59,7 +60,7 @@ pub use solution::{Leaf, Searched};
 pub use solver::Search;
 pub(crate) use solver::lacking;
 pub(crate) use state::Detours;
-pub(crate) use want::Want;
+pub(crate) use want::{Asked, Want};
 
 use crate::calls;
 use crate::model::{Costing, Grid};
@@ -159,10 +160,11 @@ pub(crate) fn solve(
     one_mode_for_warps(p, kernel, &best.solution, table)?;
     let uneven = uneven::warnings(p, &ops, &best);
     let own = best.estimate(&costing, Grid::Own);
+    let spills = spills::warning(p, kernel, &best, &own);
     let mut out = best.solution;
     out.cycles = out.estimate.cycles;
     out.estimates.push((kernel, own));
-    out.warnings = uneven;
+    out.warnings = uneven.into_iter().chain(spills).collect();
     if !s.calls {
         out.warnings.extend(calls::inexact(p, kernel, table, &out, &s.precision));
     }

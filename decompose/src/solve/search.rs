@@ -17,6 +17,9 @@ use carbyne_ir::scalar::Memory;
 /// the first are the likely ones. An exhaustive search looks at no more of them.
 const ROUGH_LEAVES: u64 = 8;
 
+/// Choices that fail for one reason alone, for which it is said in the place of the budget.
+const AGREED: u64 = 256;
+
 impl<'a> Solver<'a> {
     /// The best leaves of each part, best first.
     pub(super) fn search(&mut self, parts: &'a [Vec<Op>]) -> Fallible<Vec<Vec<Finished>>> {
@@ -39,15 +42,29 @@ impl<'a> Solver<'a> {
 
     /// Why there is no solution.
     pub(super) fn nothing(&mut self) -> Box<Diagnostic> {
+        let first = self.failure.take();
         if self.searched.cut_off {
-            return self.error(
+            let budget = self.search.budget;
+            // What stands against every one of many choices is hardly a matter of the budget.
+            let agreed = self.unanimous && self.searched.dead >= AGREED;
+            if let Some(first) = first.as_ref().filter(|_| agreed) {
+                let note = format!(
+                    "all of the first {budget} choices fail so; `--budget N` looks at more"
+                );
+                return Box::new((**first).clone().note(note));
+            }
+            let d = self.error(
                 Code::Budget,
                 self.kernel,
-                format!("no solution among the first {} choices", self.search.budget),
+                format!("no solution among the first {budget} choices"),
                 "pin an atom or a layout in the text, or let `carbyne decompose --budget N` look further and go on with the text that it prints",
             );
+            return match first {
+                Some(first) => Box::new(d.note(format!("the first fails: {}", first.message))),
+                None => d,
+            };
         }
-        self.failure.take().unwrap_or_else(|| {
+        first.unwrap_or_else(|| {
             let message = "no choice implements the body".to_owned();
             self.error(Code::NoAtom, self.kernel, message, "pin fewer layouts")
         })
@@ -160,7 +177,8 @@ impl<'a> Solver<'a> {
 
     fn dead(&mut self, d: Box<Diagnostic>) {
         self.searched.dead += 1;
-        self.failure.get_or_insert(d);
+        let first = self.failure.get_or_insert_with(|| d.clone());
+        self.unanimous &= (first.code, first.span, &first.message) == (d.code, d.span, &d.message);
     }
 
     /// The copy that spreads an open register tensor: of those with global memory the largest, else of all.

@@ -63,6 +63,8 @@ pub(super) struct Solver<'a> {
     pub(super) settled: Finished,
     /// Why the first dead branch was dead.
     pub(super) failure: Option<Box<Diagnostic>>,
+    /// Whether all choices that cannot be implemented fail as that one does.
+    pub(super) unanimous: bool,
     pub(super) searched: Searched,
     /// Candidates of copies, by what is known of their ends.
     pub(super) found: HashMap<Ends, Rc<Vec<Candidate>>>,
@@ -116,6 +118,7 @@ impl<'a> Solver<'a> {
             best: vec![],
             settled: Finished::default(),
             failure: None,
+            unanimous: true,
             searched: Searched::default(),
             found: HashMap::new(),
             alike: (HashMap::new(), HashMap::new()),

@@ -44,3 +44,29 @@ pub(crate) enum Want {
     /// A body for the MatMul that sums in the accumulator's type, which is not that of the output.
     Converted(SpecId),
 }
+
+impl Want {
+    /// Which spec asks, and for what of its operands: an input, its output, or the spec itself.
+    pub(crate) fn asks(&self) -> (SpecId, Asked) {
+        match self {
+            Want::Rearranged { spec, input, .. }
+            | Want::OfShared { spec, input }
+            | Want::Single { spec, input } => (*spec, Asked::Input(*input)),
+            Want::Spread(spec) | Want::Converted(spec) => (*spec, Asked::Output),
+            Want::ThroughRegisters(spec)
+            | Want::ThroughShared(spec)
+            | Want::Own(spec)
+            | Want::Broadcast(spec)
+            | Want::FromZero(spec) => (*spec, Asked::Input(0)),
+        }
+    }
+}
+
+/// An operand that does not lie as a spec wants it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The input of that number.
+    Input(usize),
+    /// What is written.
+    Output,
+}

@@ -40,8 +40,10 @@ fn computes(src: &str) -> Decomposed {
 }
 
 fn warns(d: &Decomposed) -> bool {
-    assert!(d.warnings.iter().all(|w| w.code == Code::Uneven), "{:?}", d.warnings);
-    !d.warnings.is_empty()
+    // Those that hold all of a row may spill, too.
+    let known = |code| matches!(code, Code::Uneven | Code::Spills);
+    assert!(d.warnings.iter().all(|w| known(w.code)), "{:?}", d.warnings);
+    d.warnings.iter().any(|w| w.code == Code::Uneven)
 }
 
 #[test]

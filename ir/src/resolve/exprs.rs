@@ -145,7 +145,7 @@ impl Resolver {
 
     /// The error for a name that nothing defines.
     pub(super) fn unknown(&self, sigil: Sigil, name: &str, span: Span) -> Box<Diagnostic> {
-        let mut d = Diagnostic::new(
+        let d = Diagnostic::new(
             Code::UnknownName,
             span,
             format!("`{}{name}` is not defined here", sigil.as_str()),
@@ -160,7 +160,7 @@ impl Resolver {
             }));
         }
         let is_bound = |sigil, name: &str| self.scopes.get(sigil, name).is_some();
-        d.help = Some(match self.scopes.nearest(sigil, name) {
+        let help = match self.scopes.nearest(sigil, name) {
             _ if sigil == Sigil::Index
                 && name.strip_prefix('@').is_some_and(|name| is_bound(Sigil::Data, name)) =>
             {
@@ -172,15 +172,15 @@ impl Resolver {
             _ if sigil == Sigil::Data && is_bound(Sigil::Index, &format!("@{name}")) => {
                 format!("`@{name}` is a number: write it where one is due, or name a tensor")
             }
-            Some(n) => format!("did you mean `{}{n}`?", sigil.as_str()),
+            Some(n) => return Box::new(d.did_you_mean(&format!("{}{n}", sigil.as_str()))),
             None if sigil == Sigil::Index && self.depth == 0 => {
                 format!(
                     "define it above: `let {name} = 8`, or `sym {name}` for a size of the caller"
                 )
             }
             None => "define it above, in this body or one around it".to_owned(),
-        });
-        Box::new(d)
+        };
+        Box::new(d.help(help))
     }
 
     /// Stands for an error that has been reported where the name was defined.

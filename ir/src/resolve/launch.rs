@@ -106,6 +106,7 @@ impl Resolver {
     pub(super) fn one_group(&mut self, name: &ast::Name) -> Fallible<Option<ThreadsId>> {
         let Some(threads) = self.around.last().map(|a| a.threads.clone()) else { return Ok(None) };
         let id = self.thread_view(&threads)?;
+        let over = threads.base.text.clone();
         let size = |levels: &[Layout<Dim>]| {
             levels.iter().try_fold(1i64, |n, level| {
                 let own = level.size_in(&self.p.arena).ok()?.as_const()?;
@@ -127,7 +128,13 @@ impl Resolver {
                     format!("several groups of threads would hold `%{}`", name.text),
                 )
                 .label("each executes the body for itself")
-                .help("say who holds what, `RF{tv=.. over #w}`, or let one group execute the body"),
+                .help(match (groups, threads) {
+                    (Some(groups), Some(threads)) => format!(
+                        "make a block of each group: `#cta:[{threads}]` in the head, {groups} times the blocks, and no \
+                         groups in the body; or state the layout, `RF{{tv=.. over #{over}}}`"
+                    ),
+                    _ => "make a block of each group, or state the layout, `RF{tv=.. over #w}`".to_owned(),
+                }),
             );
         }
         Ok((groups == Some(1)).then_some(id))

@@ -471,14 +471,16 @@ impl Resolver {
             .help("move the definition above; sub-specs cannot use each other in a circle");
         }
         let near = nearest(name, self.parts.all.keys().map(String::as_str));
-        Diagnostic::new(Code::SubSpec, call.span, format!("no sub-spec is named `@{name}`"))
-            .label("unknown name")
-            .help(match near {
-                Some(near) => format!("did you mean `@{near}`?"),
-                None => {
-                    format!("define it above, `def @{name} (%x) -> (%y) {{ .. }}`, or import it")
-                }
-            })
+        let message = format!("no sub-spec is named `@{name}`");
+        let d = Diagnostic::new(Code::SubSpec, call.span, message).label("unknown name");
+        match near {
+            Some(near) => {
+                d.help(format!("did you mean `@{near}`?")).edit(call.name.span, format!("@{near}"))
+            }
+            None => d.help(format!(
+                "define it above, `def @{name} (%x) -> (%y) {{ .. }}`, or import it"
+            )),
+        }
     }
 
     /// A sub-spec in its place.

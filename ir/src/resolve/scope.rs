@@ -2,6 +2,7 @@
 //!
 //! Invariant: a name in scope is never hidden by another of the same sigil.
 
+use crate::diag::apart;
 use crate::expr::Dim;
 use crate::program::{TensorId, ThreadsId};
 use crate::span::Span;
@@ -119,7 +120,7 @@ impl Scopes {
     }
 
     fn nearest_but(&self, sigil: Sigil, name: &str, not: Option<&str>) -> Option<String> {
-        let mut best: Option<(usize, &String)> = None;
+        let mut best: Option<((usize, usize), &String)> = None;
         let mut keys: Vec<&(Sigil, String)> = self.names.keys().collect();
         keys.sort_by(|a, b| a.1.cmp(&b.1));
         for (s, candidate) in keys {
@@ -130,8 +131,8 @@ impl Scopes {
             {
                 continue;
             }
-            let d = strsim::levenshtein(name, candidate);
-            if d <= 2 && d < name.len() && best.is_none_or(|(b, _)| d < b) {
+            let d = apart(name, candidate);
+            if d.0 <= 2 && d.0 < name.len() && best.is_none_or(|(b, _)| d < b) {
                 best = Some((d, candidate));
             }
         }

@@ -175,7 +175,10 @@ impl Verifier<'_> {
                     "elements that a tensor indexes are written",
                 )
                 .label("two coordinates may name one element")
-                .help("gather instead: read `%A[%rows, _]`, and write in order"),
+                .help(
+                    "write one row after the other: in a loop over `r` read `@n = %rows[r]`, and write the row's tile, \
+                     `Move.add (%x) -> (%Y.tile([1,D])[@n, 0])`; Move.add is atomic, so that rows may come twice",
+                ),
             );
             return;
         }

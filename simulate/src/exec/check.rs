@@ -9,6 +9,7 @@
 //! errors of binary64 ([`Exact::is`]). Values are compared with the meaning of the values, where the spec is
 //! one of those that have a tolerance ([`mod@crate::denote`]).
 
+use super::pattern::Elements;
 use super::{Counts, Runner, value_text};
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, tolerance};
 use crate::num::{decode, encode, exact_integers, ulp};
@@ -466,17 +467,42 @@ impl Runner<'_> {
                             block: Some(self.env.block),
                             writer: self.blocks[self.rank].writer(view, at, thread),
                         };
-                        return Err(wrong_element(
-                            kernel,
-                            check.site,
-                            (&found, &wrong),
-                            &self.counts,
-                        ));
+                        let d = wrong_element(kernel, check.site, (&found, &wrong), &self.counts);
+                        let note = self.pattern(number, output, wanted, group, &base);
+                        return Err(Box::new(d.note(note)));
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Where all wrong elements of an output lie.
+    fn pattern(
+        &self,
+        number: usize,
+        output: usize,
+        wanted: &Wanted,
+        group: &[u16],
+        base: &Base,
+    ) -> String {
+        let (check, view) = (&self.kernel.checks[number], &self.kernel.views[output]);
+        let mut all = Elements::of(&view.modes);
+        for e in 0..view.size as usize {
+            let Some((thread, at)) = self.place(output, base, e, group, 0) else { continue };
+            if view.is_outside(at) {
+                continue;
+            }
+            let block = &self.blocks[self.rank];
+            let value = block.peek(view, at, thread);
+            let (reference, ints) = (&check.reference, self.mode.small_ints);
+            let wrong = wanted.compare(reference, view.scalar, ints, e, value).is_err();
+            let writer = block.writer(view, at, thread).and_then(|(thread, _)| thread);
+            if !all.add(e as i64, wrong, writer) {
+                break;
+            }
+        }
+        all.note()
     }
 }
 

@@ -17,6 +17,7 @@ mod converged;
 mod dice;
 mod meaning;
 mod measure;
+mod pattern;
 mod private;
 mod schedule;
 mod shadow;
@@ -28,6 +29,7 @@ mod under_way;
 pub(crate) use arith::accumulated;
 pub(crate) use check::{Found, Near, Want, Wanted, wrong_element};
 pub(crate) use dice::elected_lane;
+pub(crate) use pattern::Elements;
 
 use crate::index::Env;
 use crate::plan::{Base, Checked, How, Kernel, Mask, Partition, View};

@@ -157,7 +157,7 @@ mod device {
     ) -> Result<Vec<Candidate>, Failure> {
         let text = text::print(&spec.module);
         let name = format!("{}: @{}", source.name, spec.name);
-        let own = Source { name, text, imports: source.imports.clone(), theirs: vec![] };
+        let own = Source { name, text, imports: source.imports.clone(), ..Source::default() };
         let module = pipeline::parsed(&own)?;
         let options = pipeline::options(&own, builder.search())?;
         let rankings = ranked(&module, &own.text, builder.table, &options)
@@ -179,7 +179,7 @@ mod device {
                 name,
                 text: text::print(&module),
                 imports: own.imports.clone(),
-                theirs: vec![],
+                ..Source::default()
             };
             let built = builder.built(&source);
             Candidate::new(by.clone(), source, built)

@@ -16,7 +16,7 @@ use super::scope::Sigil;
 use super::tensors::in_mode;
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, SpecKind, ViewOp};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, apart};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::leaf::Leaf;
@@ -250,13 +250,12 @@ impl Resolver {
                 .help("name it among the inputs of the spec"),
             );
         }
-        let steps = |n: &String| strsim::levenshtein(n, &name.text);
-        let near = c.names.keys().map(|n| (steps(n), n)).filter(|(d, _)| *d <= 2).min();
-        let mut d = self.unknown(Sigil::Data, &name.text, name.span);
-        if let Some((_, near)) = near {
-            d.help = Some(format!("did you mean `%{near}`?"));
-        }
-        Err(d)
+        let near = c.names.keys().map(|n| (apart(n, &name.text), n)).filter(|(d, _)| d.0 <= 2);
+        let d = self.unknown(Sigil::Data, &name.text, name.span);
+        Err(match near.min() {
+            Some((_, near)) => Box::new(d.did_you_mean(&format!("%{near}"))),
+            None => d,
+        })
     }
 
     /// A name, or a view of what it stands for.

@@ -3,7 +3,7 @@
 use super::Rule;
 use super::habits::habit;
 use crate::ast::SyncOp;
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic, Edit, nearest};
 use crate::span::Span;
 use pest::error::{Error, ErrorVariant, InputLocation};
 
@@ -50,13 +50,17 @@ pub(super) fn short(text: &str) -> String {
     short
 }
 
-/// Names the known words, the nearest first if one is near.
-pub(super) fn one_of<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+/// Proposes the known word that is nearest to the one at the place, or names all.
+pub(super) fn one_of<'a>(
+    d: Diagnostic,
+    word: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Diagnostic {
     if let Some(near) = nearest(word, known.clone()) {
-        return format!("did you mean `{near}`?");
+        return d.did_you_mean(near);
     }
     let all: Vec<_> = known.map(|k| format!("`{k}`")).collect();
-    format!("use {}", or(&all))
+    d.help(format!("use {}", or(&all)))
 }
 
 /// Joins with commas and a last "or".
@@ -129,8 +133,10 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
         format!("expected {wanted}, found {}", found.words),
     )
     .label(format!("expected {wanted}"));
-    let meant = habit(text, base, at, &rules).or_else(|| help(text, base, at, &rules));
-    d.help(meant.unwrap_or_else(|| form(&text[base..], at - base)))
+    let as_is = |help| (help, None);
+    let meant = habit(text, base, at, &rules).map(as_is).or_else(|| help(text, base, at, &rules));
+    let (help, edit) = meant.unwrap_or_else(|| as_is(form(&text[base..], at - base)));
+    Diagnostic { edits: edit.into_iter().collect(), ..d.help(help) }
 }
 
 /// Parts of a statement that stand in brackets: what they begin with, and how they are written.
@@ -211,27 +217,37 @@ fn form(step: &str, at: usize) -> String {
     }
 }
 
-/// What may mend a syntax error at `at` in the step that begins at `base`.
-fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
+/// What may mend a syntax error at `at` in the step that begins at `base`, and how the text is changed for it.
+fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, Option<Edit>)> {
     let rest = text.get(at..)?;
+    let edit = |len: usize, text: &str| {
+        Some(Edit { span: Span::new(at, at + len), text: text.to_owned() })
+    };
+    let say = |help: &str| Some((help.to_owned(), None));
+    if let Some(comment) = rest.strip_prefix('#')
+        && !comment.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+    {
+        return Some(("a comment begins with `//`".to_owned(), edit(1, "//")));
+    }
     let meant = |known: &[&'static str]| {
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let word = rest.split(|c| !letter(c)).next()?;
         let dotted = rest.split(|c| !letter(c) && c != '.').next()?;
-        let near = nearest(dotted, known.iter().copied());
-        let near = near.or_else(|| nearest(word, known.iter().copied()))?;
-        Some(format!("did you mean `{near}`?"))
+        let (near, word) = [dotted, word]
+            .into_iter()
+            .find_map(|word| Some((nearest(word, known.iter().copied())?, word)))?;
+        Some((format!("did you mean `{near}`?"), edit(word.len(), near)))
     };
     if rest.starts_with('"') {
-        return Some("a text in quotes is the value of an attribute: `loc=\"model.py:12\"`".into());
+        return say("a text in quotes is the value of an attribute: `loc=\"model.py:12\"`");
     }
-    let remainder = || Some("for a remainder put a space behind `%`".to_owned());
+    let remainder = || say("for a remainder put a space behind `%`");
     let first = rest.chars().next();
     if rules.contains(&Rule::op) && first == Some('%') {
         return remainder();
     }
     if rules.contains(&Rule::less) && ["<=", ">", "=="].iter().any(|op| rest.starts_with(op)) {
-        return Some("a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`".to_owned());
+        return say("a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`");
     }
     if rules.contains(&Rule::method) {
         return meant(&[
@@ -264,17 +280,17 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
         let word = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let value = word.trim_start().strip_prefix('=').map(str::trim_start);
         if word.len() < rest.len() && value.is_some_and(|v| v.starts_with('"')) {
-            return Some("end the text with `\"` on the same line, without `\\` in it".to_owned());
+            return say("end the text with `\"` on the same line, without `\\` in it");
         }
         if before.ends_with(')') {
-            return Some("an attribute is written `key=value`".to_owned());
+            return say("an attribute is written `key=value`");
         }
         let starts: Vec<&str> =
             STARTS.into_iter().chain(SyncOp::ALL.iter().map(|op| op.as_str())).collect();
         return meant(&starts);
     }
     if first == Some('-') && !rest.starts_with("->") {
-        return Some("write a number below zero as `0 - 3`".to_owned());
+        return say("write a number below zero as `0 - 3`");
     }
     None
 }

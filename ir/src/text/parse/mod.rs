@@ -104,6 +104,8 @@ struct Reader<'s> {
     open: Vec<Frame>,
     /// What the last step closed, if another block of the same statement may follow.
     closed: Option<Part>,
+    /// The first body that ends with a brace less indented than its own line, and that brace: the one that was meant may lack.
+    outdented: Option<(Span, Span)>,
 }
 
 impl<'s> Reader<'s> {
@@ -116,6 +118,7 @@ impl<'s> Reader<'s> {
             items: vec![],
             open: vec![],
             closed: None,
+            outdented: None,
         }
     }
 
@@ -282,6 +285,17 @@ impl<'s> Reader<'s> {
         }
     }
 
+    /// Where the line of a place begins.
+    fn line(&self, at: Span) -> usize {
+        self.text.get(..at.start as usize).and_then(|t| t.rfind('\n')).map_or(0, |n| n + 1)
+    }
+
+    /// How many blanks the line of a place begins with.
+    fn indent(&self, at: Span) -> usize {
+        let line = self.text.get(self.line(at)..).unwrap_or("");
+        line.len() - line.trim_start_matches([' ', '\t']).len()
+    }
+
     fn push(&mut self, stmt: Stmt) {
         self.open.last_mut().map_or(&mut self.items, |f| &mut f.stmts).push(stmt);
     }
@@ -305,6 +319,13 @@ impl<'s> Reader<'s> {
             }
             return end;
         };
+        let before = self.text.get(..brace.start as usize).unwrap_or("");
+        if self.outdented.is_none()
+            && before.trim_end_matches([' ', '\t']).ends_with('\n')
+            && self.indent(brace) < self.indent(frame.brace)
+        {
+            self.outdented = Some((frame.brace, brace));
+        }
         footer.extend(self.comments.trailing(end));
         let Some(mut stmt) = frame.stmt else { return self.comments.end_after(end) };
         stmt.span = stmt.span.to(brace);
@@ -338,12 +359,20 @@ impl<'s> Reader<'s> {
             return;
         }
         if let Some(frame) = self.open.last() {
-            let end = Span::new(self.text.len(), self.text.len());
+            let whole = self.text.len();
+            let (brace, at, why) = match self.outdented {
+                Some((open, close)) => (open, close, "this `}` closes a body around it"),
+                None => (frame.brace, Span::new(whole, whole), "the text ends here"),
+            };
+            let start = self.line(at);
+            let before = if start == whole && !self.text.ends_with('\n') { "\n" } else { "" };
+            let indent = " ".repeat(self.indent(brace));
             self.errors.push(
-                Diagnostic::new(Code::Syntax, frame.brace, "this body is not closed")
+                Diagnostic::new(Code::Syntax, brace, "this body is not closed")
                     .label("opened here")
-                    .related(end, "the text ends here")
-                    .help("add `}`"),
+                    .related(at, why)
+                    .help("add `}`")
+                    .edit(Span::new(start, start), format!("{before}{indent}}}\n")),
             );
         }
     }

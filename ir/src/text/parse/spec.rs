@@ -313,6 +313,10 @@ fn wrong(node: &Node<'_, '_>, op: Option<&str>, known: &[&str]) -> Box<Diagnosti
     Box::new(if known.is_empty() {
         d.label("no operation is due here").help(format!("write `{word}`"))
     } else {
-        d.label("expected an operation").help(one_of(op.unwrap_or(""), known.iter().copied()))
+        let d = d.label("expected an operation");
+        let mut d = one_of(d, op.unwrap_or(""), known.iter().copied());
+        // The place is that of the spec's name with its operation.
+        d.edits.iter_mut().for_each(|edit| edit.text = format!("{word}.{}", edit.text));
+        d
     })
 }

@@ -192,15 +192,9 @@ fn sync_op(node: &Node<'_, '_>) -> Answer<SyncOp> {
         let family = word.split('.').next().unwrap_or("");
         let all = SyncOp::ALL.iter().map(|op| op.as_str());
         let own = all.filter(|op| op.split('.').next() == Some(family));
-        Box::new(
-            Diagnostic::new(
-                Code::Syntax,
-                node.span(),
-                format!("unknown synchronization `{}`", short(word)),
-            )
-            .label("expected a synchronization")
-            .help(one_of(word, own)),
-        )
+        let message = format!("unknown synchronization `{}`", short(word));
+        let d = Diagnostic::new(Code::Syntax, node.span(), message);
+        Box::new(one_of(d.label("expected a synchronization"), word, own))
     })
 }
 
@@ -294,15 +288,10 @@ fn sym(name: Name, mut facts: Parts<'_, '_>) -> Answer<SymDecl> {
             "max" => &mut decl.max,
             "div" => &mut decl.div,
             other => {
-                return Err(Box::new(
-                    Diagnostic::new(
-                        Code::Syntax,
-                        key.span,
-                        format!("a symbol has no `{}`", short(other)),
-                    )
-                    .label("expected `min`, `max` or `div`")
-                    .help(one_of(other, ["min", "max", "div"].into_iter())),
-                ));
+                let message = format!("a symbol has no `{}`", short(other));
+                let d = Diagnostic::new(Code::Syntax, key.span, message)
+                    .label("expected `min`, `max` or `div`");
+                return Err(Box::new(one_of(d, other, ["min", "max", "div"].into_iter())));
             }
         };
         if place.replace(value).is_some() {

@@ -6,7 +6,7 @@ use super::expr::{expr, layout, tuple, tuples};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{Dims, Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
 use crate::ast::{Pick, ResultType, TypeAttr, View, ViewOp};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, nearest};
 use crate::scalar::{Memory, Scalar};
 use std::str::FromStr;
 
@@ -45,11 +45,11 @@ pub(super) fn result_type(node: Node<'_, '_>) -> Answer<ResultType> {
     }
     let param = word.type_param().filter(|_| ty.memory.is_none());
     if ty.memory.is_none() && param.is_none() {
-        let what = "scalar type or memory";
-        ty.scalar = Some(spelled(&word, what, Scalar::ALL, Scalar::as_str)?);
+        ty.scalar = Some(word.text().trim_end().parse().map_err(|_| neither(&word))?);
     }
     if let Some(place) = place {
-        ty.memory = Some(spelled(&place, "memory", PROPOSED, Memory::as_str)?);
+        let memory = place.text().trim_end().parse();
+        ty.memory = Some(memory.map_err(|_| unknown_memory(&place, "memory"))?);
     }
     ty.attrs = type_attrs(&mut parts)?;
     ty.attrs.splice(0..0, param.map(TypeAttr::Scalar));
@@ -81,6 +81,53 @@ pub(super) fn thread_type(node: Node<'_, '_>) -> Answer<ThreadType> {
 /// The memories that are proposed. Those of coordinates and of the caller's numbers stand where types are spelled out.
 const PROPOSED: &[Memory] = &[Memory::Gl, Memory::Sh, Memory::Rf];
 
+/// Memories by the names that they have elsewhere, in small letters.
+const ELSEWHERE: [(&str, Memory); 12] = [
+    ("smem", Memory::Sh),
+    ("shared", Memory::Sh),
+    ("shm", Memory::Sh),
+    ("gmem", Memory::Gl),
+    ("global", Memory::Gl),
+    ("gm", Memory::Gl),
+    ("rmem", Memory::Rf),
+    ("reg", Memory::Rf),
+    ("regs", Memory::Rf),
+    ("register", Memory::Rf),
+    ("registers", Memory::Rf),
+    ("local", Memory::Rf),
+];
+
+/// The error for a word that is no memory.
+fn unknown_memory(node: &Node<'_, '_>, what: &str) -> Box<Diagnostic> {
+    let word = node.text().trim_end();
+    let message = format!("unknown {what} `{}`", short(word));
+    let d = Diagnostic::new(Code::Syntax, node.span(), message).label(format!("expected a {what}"));
+    let memory = ELSEWHERE.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+    let same = |m: &&Memory| m.as_str().eq_ignore_ascii_case(word);
+    Box::new(match memory.map(|(_, m)| m).or_else(|| PROPOSED.iter().find(same)) {
+        Some(memory) => d.did_you_mean(memory.as_str()),
+        None => d.help(format!("name a memory: {MEMORIES}")),
+    })
+}
+
+/// What the memories are.
+const MEMORIES: &str = "`GL` is global, `SH` shared, `RF` the registers of the threads";
+
+/// The error for a word that is neither a scalar type nor a memory.
+fn neither(node: &Node<'_, '_>) -> Box<Diagnostic> {
+    let word = node.text().trim_end();
+    let d = unknown_memory(node, "scalar type or memory");
+    if !d.edits.is_empty() {
+        return d;
+    }
+    let types = Scalar::ALL.iter().map(|s| s.as_str());
+    let all: Vec<_> = types.clone().map(|s| format!("`{s}`")).collect();
+    Box::new(match nearest(word, types) {
+        Some(near) => d.did_you_mean(near),
+        None => d.help(format!("name a memory: {MEMORIES}; or a type: {}", all.join(", "))),
+    })
+}
+
 /// A word that must be one of few.
 fn spelled<T: FromStr + Copy>(
     node: &Node<'_, '_>,
@@ -90,12 +137,9 @@ fn spelled<T: FromStr + Copy>(
 ) -> Answer<T> {
     let word = node.text().trim_end();
     T::from_str(word).map_err(|_| {
-        let known = all.iter().map(|v| text(*v));
-        Box::new(
-            Diagnostic::new(Code::Syntax, node.span(), format!("unknown {what} `{}`", short(word)))
-                .label(format!("expected a {what}"))
-                .help(one_of(word, known)),
-        )
+        let message = format!("unknown {what} `{}`", short(word));
+        let d = Diagnostic::new(Code::Syntax, node.span(), message);
+        Box::new(one_of(d.label(format!("expected a {what}")), word, all.iter().map(|v| text(*v))))
     })
 }
 

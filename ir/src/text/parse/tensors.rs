@@ -199,12 +199,10 @@ impl Operators {
         }
         let kind = kind(&word, &args, &attrs);
         let Some((kind, wanted)) = kind else {
-            return wrong(
-                at,
-                format!("no spec is written `{}(..)`", short(&word)),
-                "expected a function of tensors",
-                one_of(&word, FUNCTIONS.into_iter()),
-            );
+            let message = format!("no spec is written `{}(..)`", short(&word));
+            let d = Diagnostic::new(Code::Syntax, at, message);
+            let d = d.label("expected a function of tensors");
+            return Err(Box::new(one_of(d, &word, FUNCTIONS.into_iter())));
         };
         if kind == SpecKind::Unary(UnaryOp::Cast) {
             let to = if args.len() == 2 { args.pop() } else { None };
@@ -217,12 +215,10 @@ impl Operators {
                 );
             };
             if to.parse::<Scalar>().is_err() && !is_type(params, to) {
-                return wrong(
-                    *at,
-                    format!("unknown scalar type `{}`", short(to)),
-                    "expected a scalar type",
-                    one_of(to, Scalar::ALL.iter().map(|s| s.as_str())),
-                );
+                let message = format!("unknown scalar type `{}`", short(to));
+                let d = Diagnostic::new(Code::Syntax, *at, message);
+                let d = d.label("expected a scalar type");
+                return Err(Box::new(one_of(d, to, Scalar::ALL.iter().map(|s| s.as_str()))));
             }
             attrs.insert(
                 0,

@@ -1,0 +1,37 @@
+//! Kernels whose threads hold more values than they have registers: compilers keep the rest in memory, and read it anew at each use.
+
+use super::state::Finished;
+use crate::model::Estimate;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{Program, SpecId};
+
+/// Warns where that is so, and names the tensor that takes the most.
+pub(super) fn warning(
+    p: &Program,
+    kernel: SpecId,
+    found: &Finished,
+    own: &Estimate,
+) -> Option<Diagnostic> {
+    if own.registers <= own.room {
+        return None;
+    }
+    let of = |(id, tv): (&_, &carbyne_ir::layout::Layout)| {
+        let buffer = &p.buffers[*id];
+        let bits = tv.mode(1).map_or(0, |v| v.size()).saturating_mul(buffer.scalar.bits());
+        (bits.saturating_add(31) / 32, buffer)
+    };
+    let largest =
+        found.known.iter().map(of).max_by_key(|(registers, b)| (*registers, b.span.start));
+    let message = format!(
+        "a thread holds {} registers of values at once, and has {}",
+        own.registers, own.room
+    );
+    let d = Diagnostic::warning(Code::Spills, p.specs[kernel].span, message)
+        .help("give the block more threads, or make its tiles smaller");
+    Some(match largest {
+        Some((registers, buffer)) => d
+            .label("what is beyond is kept in memory, and read anew at each use")
+            .note(format!("`%{}` alone takes {registers}", buffer.name)),
+        None => d,
+    })
+}
