@@ -88,8 +88,7 @@ impl Choosing<'_> {
             Opaque::NotGlobal(_) => "declare it at the top, in GL",
             Opaque::Symbolic(_) => &self.sizes_wanted(),
             Opaque::Meaningless => "add a `means` block, or write its body",
-            Opaque::ViewOfResult => "reshape the operands instead, or write the body",
-            Opaque::Coordinates => {
+            Opaque::ViewOfResult(_) | Opaque::Coordinates => {
                 "write two kernels, with that result in a tensor in GL between them, or write the body"
             }
             Opaque::Products(_) => PRODUCTS,
