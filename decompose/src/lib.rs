@@ -1131,8 +1131,7 @@ fn planned_once(
         match choosing.choose(id, stmt, names) {
             Ok(planned) => {
                 out.items.extend(planned.stmts);
-                rankings.push(planned.ranking);
-                rankings.extend(planned.more);
+                rankings.extend(planned.rankings);
             }
             Err(d) => errors.push(*d),
         }

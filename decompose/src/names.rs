@@ -1,7 +1,7 @@
 //! Names that nothing in a module uses.
 
-use carbyne_ir::ast::Module;
 use carbyne_ir::ast::visit::{Part, Walk, parts};
+use carbyne_ir::ast::{Module, Spec, Stmt, StmtKind};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ struct Used {
     names: HashSet<String>,
     /// Up to which number a name is in use with each.
     last: HashMap<String, u64>,
+    /// What specs in `means` blocks give: names there, which hide none outside.
+    meant: HashSet<String>,
 }
 
 impl Names {
@@ -34,11 +36,18 @@ impl Names {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.names.extend(self.own.names.drain());
             shared.last.extend(self.own.last.drain());
+            shared.meant.extend(self.own.meant.drain());
         }
     }
 
     /// These, and those that a module defines.
     pub(crate) fn and(mut self, module: &Module) -> Self {
+        for stmt in Walk::new(&module.items).with_means().stmts() {
+            if let Some(name) = given(stmt) {
+                self.own.meant.insert(name.clone());
+            }
+        }
+        self.add_kernels(&module.items);
         for stmt in Walk::new(&module.items).stmts() {
             parts(stmt, &mut |part| {
                 if let Part::Defined(name, _) = part {
@@ -63,6 +72,30 @@ impl Names {
         }
     }
 
+    /// The same for a tensor of the module, of which no `means` block uses the name otherwise.
+    pub(crate) fn fresh_outside(&mut self, name: &str) -> String {
+        loop {
+            let free = self.fresh(name);
+            if !self.shared.meant.contains(&free) && !self.own.meant.contains(&free) {
+                return free;
+            }
+        }
+    }
+
+    /// The same for a kernel, of which other names are no matter.
+    pub(crate) fn fresh_kernel(&mut self, name: &str) -> String {
+        self.fresh(&of_kernel(name)).split_off(of_kernel("").len())
+    }
+
+    /// The names of kernels, in use from now on.
+    pub(crate) fn add_kernels(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            if let StmtKind::Spec(Spec { name: Some(name), .. }) = &stmt.kind {
+                self.add(&of_kernel(&name.text));
+            }
+        }
+    }
+
     /// Up to which number a name is in use with each.
     fn last(&self, name: &str) -> u64 {
         self.own.last.get(name).or_else(|| self.shared.last.get(name)).copied().unwrap_or(1)
@@ -77,6 +110,21 @@ impl Names {
             self.own.last.insert(of.to_owned(), self.last(of) + 1);
         }
         !self.shared.names.contains(name) && self.own.names.insert(name.to_owned())
+    }
+}
+
+/// As what the name of a kernel is kept.
+fn of_kernel(name: &str) -> String {
+    format!("kernel {name}")
+}
+
+/// The name to which a statement of a `means` block gives a value.
+pub(crate) fn given(stmt: &Stmt) -> Option<&String> {
+    match &stmt.kind {
+        StmtKind::Spec(spec) => spec.outputs.first().map(|o| &o.base.text),
+        StmtKind::Assign { target, .. } => Some(&target.base.text),
+        StmtKind::DataDef { name, .. } => Some(&name.text),
+        _ => None,
     }
 }
 

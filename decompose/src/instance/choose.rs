@@ -2,7 +2,8 @@
 //! tiles; layouts are solved of those whose bound beats the best.
 
 use super::alike::{self, Alike};
-use super::graph::Graph;
+use super::between;
+use super::graph::{Graph, Opaque};
 use super::larger::{self, Larger};
 use super::library::{Source, Strategies, Theirs};
 use super::padded;
@@ -90,10 +91,8 @@ pub(crate) struct Trial {
 pub(crate) struct Planned {
     /// Declarations, and the kernels with their bodies, without short forms.
     pub stmts: Vec<Stmt>,
-    /// What was looked at.
-    pub ranking: Ranking,
-    /// What was looked at for kernels that the chosen instance leaves to other strategies.
-    pub more: Vec<Ranking>,
+    /// What was looked at, and then for kernels that the chosen instance leaves to other strategies.
+    pub rankings: Vec<Ranking>,
 }
 
 /// What was looked at for one kernel.
@@ -272,8 +271,19 @@ impl Choosing<'_> {
         let spec = &self.program.specs[id];
         super::in_place::check(self.program, id)?;
         self.accumulates(id)?;
-        let mut graph =
-            Graph::of(self.program, id, written).map_err(|why| self.opaque(id, &why))?;
+        let mut graph = match Graph::of(self.program, id, written) {
+            Ok(graph) => graph,
+            Err(why) => {
+                let stmts = match why {
+                    Opaque::ViewOfResult(value) if self.symbols.is_none() => {
+                        between::kernels(self.program, id, stmt, value, names)
+                    }
+                    _ => None,
+                };
+                let stmts = stmts.ok_or_else(|| self.opaque(id, &why))?;
+                return Ok(Planned { stmts, ..Planned::default() });
+            }
+        };
         if let Some((_, symbols)) = self.symbols {
             graph.symbols = symbols.bounds();
         }
@@ -404,6 +414,7 @@ impl Choosing<'_> {
             first.blank_above = true;
         }
         // What the instance defines is in use from now on.
+        names.add_kernels(&stmts);
         for stmt in Walk::new(&stmts).stmts() {
             parts(stmt, &mut |part| {
                 if let Part::Defined(name, _) = part {
@@ -420,7 +431,8 @@ impl Choosing<'_> {
         }
         places::inherit(&mut stmts, stmt.id, written.span);
         more.iter_mut().filter(|r| r.span.is_nowhere()).for_each(|r| r.span = span);
-        Ok(Planned { stmts, ranking, more })
+        more.insert(0, ranking);
+        Ok(Planned { stmts, rankings: more })
     }
 
     /// The best instance, or the best of the others, that can be written of symbols, and whose layouts are found then: what a

@@ -14,6 +14,9 @@ use carbyne_ir::program::{self, MeansInput, MeansOp, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, HashMap};
 
+/// Steps behind one another that a view is taken before.
+const MOST_SEEN: usize = 64;
+
 /// What a spec computes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Graph {
@@ -103,8 +106,9 @@ pub(crate) enum Opaque {
     Symbolic(String),
     #[error("the spec does not say what it means")]
     Meaningless,
+    /// Which value of the `means` block.
     #[error("a result is seen as another shape")]
-    ViewOfResult,
+    ViewOfResult(usize),
     #[error("no operand has the extents of a result whose coordinates are asked for")]
     Coordinates,
     #[error("it computes {0} products, and no strategy means that")]
@@ -126,7 +130,7 @@ impl Graph {
     pub(crate) fn of(p: &Program, id: SpecId, written: &Spec) -> Result<Self, Opaque> {
         Self::built(p, id, written).map_err(|why| match why {
             // Whatever else is against it.
-            Opaque::ViewOfResult | Opaque::Coordinates if products(p, id) > 1 => {
+            Opaque::ViewOfResult(_) | Opaque::Coordinates if products(p, id) > 1 => {
                 Opaque::Products(products(p, id))
             }
             why => why,
@@ -156,7 +160,9 @@ impl Graph {
             None if spec.kind == SpecKind::Generic => return Err(Opaque::Meaningless),
             None => b.single(spec, written)?,
         }
+        b.graph.without_broadcast_batches();
         b.graph.without_modes_of_one();
+        b.graph.without_nests();
         b.graph.without_repeats();
         b.graph.without_unread();
         b.graph.outputs.iter_mut().for_each(|o| o.with_modes_of(&b.graph.values[o.value].extents));
@@ -245,6 +251,26 @@ impl Graph {
         }
     }
 
+    /// Gives products their factors before these are broadcast along batches: each slice reads the one that there is.
+    fn without_broadcast_batches(&mut self) {
+        for i in 0..self.steps.len() {
+            if !self.steps[i].kind.is_product() {
+                continue;
+            }
+            let before = |input: Input| {
+                let Input::Value(v) = input else { return None };
+                let made = &self.steps[self.maker(v)?];
+                let [Input::Value(from)] = made.inputs[..] else { return None };
+                let (to, of) = (&self.values[v].extents, &self.values[from].extents);
+                let matrix = to.len().saturating_sub(2);
+                let only_batches = to.len() == of.len() && to != of && to[matrix..] == of[matrix..];
+                (made.kind == SpecKind::Move && only_batches).then_some(Input::Value(from))
+            };
+            let inputs = self.steps[i].inputs.iter().map(|input| before(*input).unwrap_or(*input));
+            self.steps[i].inputs = inputs.collect();
+        }
+    }
+
     /// Reduces modes of more than one element alone: of one element any Reduction is that element.
     fn without_modes_of_one(&mut self) {
         for step in self.steps.iter_mut().filter(|s| s.reduces().is_some()) {
@@ -255,6 +281,68 @@ impl Graph {
                 step.kind = SpecKind::Move;
             }
         }
+    }
+
+    /// Reduces at once what is reduced along some modes and then along others. Scales of floats between two sums come behind
+    /// both.
+    fn without_nests(&mut self) {
+        let mut i = 0;
+        while i < self.steps.len() {
+            match self.inner(i) {
+                Some(inner) if self.steps[inner].reduces().is_some() => {
+                    let Step { axes, inputs, .. } = self.steps[inner].clone();
+                    let step = &mut self.steps[i];
+                    step.axes.extend(axes);
+                    step.axes.sort_unstable();
+                    step.axes.dedup();
+                    step.inputs = inputs;
+                }
+                Some(inner) => {
+                    let mut scale = self.steps[inner].clone();
+                    let scaled = self.steps[i].output;
+                    let Value { extents, scalar, .. } = self.values[scaled].clone();
+                    self.values.push(Value { extents, scalar, source: None });
+                    let sum = self.values.len() - 1;
+                    let step = &mut self.steps[i];
+                    let is_value = |input: &&mut Input| matches!(input, Input::Value(_));
+                    if let Some(input) = scale.inputs.iter_mut().find(is_value) {
+                        step.inputs = vec![std::mem::replace(input, Input::Value(sum))];
+                    }
+                    step.output = sum;
+                    scale.output = scaled;
+                    self.steps.insert(i + 1, scale);
+                }
+                None => i += 1,
+            }
+        }
+    }
+
+    /// What a Reduction reduces, where that is a Reduction by the same operation, or a scaled one of a sum.
+    fn inner(&self, step: usize) -> Option<usize> {
+        let made = |step: &Step| {
+            let of = step.inputs.iter().find_map(|input| match input {
+                Input::Value(v) => Some(*v),
+                Input::Number(_) => None,
+            });
+            self.maker(of?)
+        };
+        let scales = |scale: &Step| match (scale.kind, &scale.inputs[..]) {
+            (SpecKind::Binary(BinaryOp::Mul), [Input::Value(_), Input::Number(_)])
+            | (SpecKind::Binary(BinaryOp::Mul), [Input::Number(_), Input::Value(_)])
+            | (SpecKind::Binary(BinaryOp::Div), [Input::Value(_), Input::Number(_)]) => true,
+            (SpecKind::Unary(UnaryOp::Cast), _) => scale.rounds.is_none(),
+            _ => false,
+        };
+        let outer = &self.steps[step];
+        let op = outer.reduces()?;
+        let scalar = self.values[outer.output].scalar;
+        let inner = made(outer)?;
+        let mut at = inner;
+        while op == ReduceOp::Sum && scalar.is_float() && scales(&self.steps[at]) {
+            at = made(&self.steps[at])?;
+        }
+        let is_same = self.steps[at].reduces() == Some(op);
+        (is_same && self.values[self.steps[at].output].scalar == scalar).then_some(inner)
     }
 
     /// Computes once what several steps compute.
@@ -570,6 +658,44 @@ impl Builder<'_> {
         self.graph.values.len() - 1
     }
 
+    /// The view of a value: of an operand a view of it, of what is computed element by element the same of views. None of others.
+    fn seen(&mut self, v: usize, seen: &Seen<'_>, depth: usize) -> Option<usize> {
+        let Value { extents: own, scalar, source } = self.graph.values.get(v)?.clone();
+        let extents = seen.extents.clone();
+        if let Some(source) = source {
+            let mut view = source.view.clone();
+            view.ops.extend(seen.ops.iter().cloned());
+            let layout = source.layout.as_ref().zip(seen.layout.as_ref());
+            let layout = layout.and_then(|(own, seen)| composed(own, seen));
+            let source = Some(Source { view, layout, counts: source.counts });
+            self.graph.values.push(Value { extents, scalar, source });
+            return Some(self.graph.values.len() - 1);
+        }
+        let mut step = self.graph.steps.get(self.graph.maker(v)?)?.clone();
+        if !step.is_pointwise() || depth > MOST_SEEN {
+            return None;
+        }
+        for input in &mut step.inputs {
+            let Input::Value(from) = input else { continue };
+            let theirs = self.graph.values.get(*from)?.extents.clone();
+            if theirs.is_empty() {
+                continue;
+            }
+            *from = if theirs == own {
+                self.seen(*from, seen, depth + 1)?
+            } else {
+                let (layout, reshape) = seen.broadcast(&own, &theirs)?;
+                let extents = layout.modes().iter().map(Layout::size).collect();
+                let (layout, ops) = (Some(layout), &[ViewOp::Reshape(reshape)][..]);
+                self.seen(*from, &Seen { layout, is_first: true, ops, extents }, depth + 1)?
+            };
+        }
+        step.output = self.push(extents, scalar);
+        let output = step.output;
+        self.graph.steps.push(step);
+        Some(output)
+    }
+
     /// A spec that is no generic one.
     fn single(&mut self, spec: &program::Spec, written: &Spec) -> Result<(), Opaque> {
         let Some(output) = self.graph.outputs.first().cloned() else {
@@ -681,29 +807,23 @@ impl Builder<'_> {
             };
             let source = first.and_then(|v| self.graph.values[v].source.clone());
             of[step.output] = Some(match &step.op {
-                MeansOp::View { layout, offset: _, ops } => {
-                    let Some(source) = source else { return Err(Opaque::ViewOfResult) };
-                    let mut view = source.view.clone();
-                    view.ops.extend(ops.iter().cloned());
-                    let seen = layout.to_fixed();
-                    let layout = match (&source.layout, seen) {
-                        (Some(own), Some(seen)) => composed(own, &seen),
-                        _ => None,
-                    };
-                    let scalar = first.map_or(scalar, |v| self.graph.values[v].scalar);
-                    let source = Some(Source { view, layout, counts: source.counts });
-                    self.graph.values.push(Value { extents, scalar, source });
-                    self.graph.values.len() - 1
+                MeansOp::View { layout, offset, ops } => {
+                    let Some(v) = first else { return Err(Opaque::Meaningless) };
+                    let is_first = offset.as_const() == Some(0);
+                    let seen = Seen { layout: layout.to_fixed(), is_first, ops, extents };
+                    let opaque = || Opaque::ViewOfResult(read(&step.inputs, 0));
+                    self.seen(v, &seen, 0).ok_or_else(opaque)?
                 }
                 MeansOp::Gather { axis } => {
+                    let opaque = |i: usize| Opaque::ViewOfResult(read(&step.inputs, i));
                     let (Some(source), Some(Input::Value(rows))) = (source, inputs.get(1)) else {
-                        return Err(Opaque::ViewOfResult);
+                        return Err(opaque(0));
                     };
                     let Some(rows) = self.graph.values[*rows].source.clone() else {
-                        return Err(Opaque::ViewOfResult);
+                        return Err(opaque(1));
                     };
                     if !rows.view.ops.is_empty() {
-                        return Err(Opaque::ViewOfResult);
+                        return Err(opaque(1));
                     }
                     let first = first.unwrap_or_default();
                     let rank = self.graph.values[first].extents.len();
@@ -757,6 +877,96 @@ impl Builder<'_> {
             output.value = of.get(*value).copied().flatten().ok_or(Opaque::Meaningless)?;
         }
         Ok(())
+    }
+}
+
+/// A view of a value.
+struct Seen<'a> {
+    /// From coordinates to column-major indices of the value, where these are numbers.
+    layout: Option<Layout>,
+    /// Whether coordinates of zero are those of the value.
+    is_first: bool,
+    /// As it is written.
+    ops: &'a [ViewOp],
+    /// Of each mode.
+    extents: Vec<i64>,
+}
+
+impl Seen<'_> {
+    /// The same view of what is broadcast to the extents of the value: modes that count along what it has one element of are of
+    /// extent 1. None where a mode counts along others, too.
+    fn broadcast(&self, own: &[i64], from: &[i64]) -> Option<(Layout, LayoutExpr)> {
+        let layout = self.layout.as_ref().filter(|_| self.is_first && own.len() == from.len())?;
+        let leaf = |n: i64| TupleExpr::Leaf(Expr::int(n));
+        let (mut modes, mut shape, mut stride) = (vec![], vec![], vec![]);
+        for mode in layout.modes() {
+            let mut pieces = vec![];
+            for (n, step) in mode.leaves() {
+                pieces.extend(self::pieces(*n, *step, own)?);
+            }
+            pieces.retain(|(_, m, _)| own[*m] != from[*m] || from[*m] != 1);
+            let is_one = |(_, m, _): &(i64, usize, i64)| from[*m] == 1;
+            if pieces.iter().any(is_one) {
+                if !pieces.iter().all(is_one) {
+                    return None;
+                }
+                pieces.clear();
+            }
+            let before = |m: usize| from[..m].iter().try_fold(1i64, |n, e| n.checked_mul(*e));
+            let steps: Option<Vec<(i64, i64)>> =
+                pieces.iter().map(|(n, m, by)| Some((*n, before(*m)?.checked_mul(*by)?))).collect();
+            let steps = steps.filter(|s| !s.is_empty()).unwrap_or_else(|| vec![(1, 0)]);
+            let laid: Option<Vec<Layout>> =
+                steps.iter().map(|(n, by)| Layout::of_mode(*n, *by).ok()).collect();
+            match (&steps[..], laid?) {
+                ([(n, by)], laid) => {
+                    modes.extend(laid);
+                    shape.push(leaf(*n));
+                    stride.push(leaf(*by));
+                }
+                (steps, laid) => {
+                    modes.push(Layout::concat(&laid).ok()?);
+                    let (n, by) = steps.iter().map(|(n, by)| (leaf(*n), leaf(*by))).unzip();
+                    shape.push(TupleExpr::Tuple(n));
+                    stride.push(TupleExpr::Tuple(by));
+                }
+            }
+        }
+        let (shape, stride) = (TupleExpr::Tuple(shape), TupleExpr::Tuple(stride));
+        let span = carbyne_ir::span::Span::default();
+        Some((Layout::concat(&modes).ok()?, LayoutExpr { shape, stride, span }))
+    }
+}
+
+/// What a leaf of a layout of column-major indices counts along: of each mode how many, and how far a step goes there.
+fn pieces(mut n: i64, step: i64, own: &[i64]) -> Option<Vec<(i64, usize, i64)>> {
+    let mut out = vec![];
+    let (mut before, mut at) = (1i64, step);
+    for (m, extent) in own.iter().enumerate() {
+        let next = before.checked_mul(*extent)?;
+        if n > 1 && *extent > 1 && at < next {
+            if at % before != 0 || *extent % (at / before) != 0 {
+                return None;
+            }
+            let by = at / before;
+            let here = n.min(extent / by);
+            if n % here != 0 {
+                return None;
+            }
+            out.push((here, m, by));
+            n /= here;
+            at = next;
+        }
+        before = next;
+    }
+    (n == 1).then_some(out)
+}
+
+/// The number of a value that a step of a `means` block reads.
+fn read(inputs: &[MeansInput], i: usize) -> usize {
+    match inputs.get(i) {
+        Some(MeansInput::Value(v)) => *v,
+        _ => usize::MAX,
     }
 }
 

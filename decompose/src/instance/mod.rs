@@ -9,6 +9,7 @@
 
 mod alike;
 mod atom;
+mod between;
 mod chain;
 pub(crate) mod choose;
 mod factors;

@@ -69,6 +69,11 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             None if units == UNITS && *n <= SHORT => rounded(*n, &SHORT_UNITS, multiplies),
             None => rounded(*n, units, multiplies),
         };
+        let inner = inner(m, name);
+        if inner > 1 {
+            values.retain(|up| up % inner == 0 && up != n);
+            values.insert(0, *n);
+        }
         // Deep tiles first: what stands in their way is what is said.
         if is_summed(units) {
             values.reverse();
@@ -129,6 +134,24 @@ pub(super) fn least(def: &Def, variants: &[(Numbers, Enumerated)]) -> Vec<Vec<Nu
     variants.iter().map(|(_, all)| of(all)).collect()
 }
 
+/// How many elements of a mode lie within the outermost of its parts: tiles reach over its end by whole ones of these.
+fn inner(m: &Match<'_>, name: &str) -> i64 {
+    let mut most = 1;
+    for (operand, ty) in m.def.inputs.iter().chain(&m.def.outputs) {
+        let bound = m.found.operands.get(&operand.text);
+        let layout = bound.and_then(|b| b.source.layout.as_ref());
+        let modes = ty.iter().flat_map(|ty| &ty.levels).flat_map(|level| &level.modes);
+        for (mode, layout) in modes.zip(layout.iter().flat_map(|l| l.modes())) {
+            let TupleExpr::Leaf(Expr { kind: ExprKind::Name(of), .. }) = mode else { continue };
+            let layout = layout.coalesce();
+            if let (true, [parts @ .., _]) = (of == name, layout.leaves()) {
+                most = most.max(parts.iter().fold(1i64, |n, (e, _)| n.saturating_mul(*e)));
+            }
+        }
+    }
+    most
+}
+
 fn multiplies(def: &Def) -> bool {
     def.means.iter().flat_map(|block| &block.stmts).any(|s| match &s.kind {
         StmtKind::Assign { value: TensorExpr::Apply(a), .. } => a.kind.is_product(),
@@ -165,7 +188,7 @@ fn extents(operands: &[(carbyne_ir::ast::Name, Option<ResultType>)]) -> BTreeSet
 fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
     match n {
         1 if multiplied => return vec![1, 8, 16],
-        2..8 if multiplied => return vec![8, 16],
+        2..=8 if multiplied => return vec![8, 16],
         _ => {}
     }
     // Long rows are spread over threads of which not all divide them.
@@ -222,6 +245,7 @@ mod tests {
             assert_eq!(rounded(exact, &UNITS, false), [exact]);
         }
         assert_eq!(rounded(3, &UNITS, true), [8, 16]);
+        assert_eq!(rounded(8, &SUMMED, true), [8, 16]);
         assert_eq!(rounded(3, &UNITS, false), [16]);
         assert_eq!(rounded(50, &UNITS, true), [64]);
         assert_eq!(rounded(100, &UNITS, true), [128]);

@@ -89,11 +89,7 @@ impl Choosing<'_> {
             Opaque::NotGlobal(_) => "declare it at the top, in GL",
             Opaque::Symbolic(_) => &self.sizes_wanted(),
             Opaque::Meaningless => "add a `means` block, or write its body",
-            Opaque::ViewOfResult => {
-                "write the body of the spec, with tiles in the place of other shapes: `%a.tile([1,64])[k * 64 / 128, @j]` is \
-                 the row of a table with one for 128 elements"
-            }
-            Opaque::Coordinates => {
+            Opaque::ViewOfResult(_) | Opaque::Coordinates => {
                 "write two kernels, with that result in a tensor in GL between them, or write the body"
             }
             Opaque::Products(_) => PRODUCTS,
@@ -102,7 +98,11 @@ impl Choosing<'_> {
             }
         };
         let d = Diagnostic::new(Code::NoStrategy, spec.span, why.to_string()).help(help);
-        let d = match self.reshaped(id).filter(|_| *why == Opaque::ViewOfResult) {
+        let reshaped = match why {
+            Opaque::ViewOfResult(value) => self.seen_as_another_shape(id, *value),
+            _ => None,
+        };
+        let d = match reshaped {
             Some(at) => Diagnostic { span: at, ..d }
                 .label("this line is in the way")
                 .related(spec.span, "in the meaning of this spec"),
@@ -116,24 +116,13 @@ impl Choosing<'_> {
         })
     }
 
-    /// The first line of a meaning that sees a result, which is no operand, as another shape.
-    fn reshaped(&self, id: SpecId) -> Option<Span> {
+    /// The line of a meaning that sees a value as another shape.
+    fn seen_as_another_shape(&self, id: SpecId, value: usize) -> Option<Span> {
         let means = self.program.specs[id].means.as_ref()?;
-        let mut of_operand: Vec<bool> = means.values.iter().map(|v| v.operand.is_some()).collect();
-        for step in &means.steps {
-            if !matches!(step.op, MeansOp::View { .. } | MeansOp::Gather { .. }) {
-                continue;
-            }
-            let is_operand = |input: &MeansInput| match input {
-                MeansInput::Value(v) => of_operand[*v],
-                _ => true,
-            };
-            if !step.inputs.iter().all(is_operand) {
-                return Some(step.span);
-            }
-            of_operand[step.output] = true;
-        }
-        None
+        let is_view =
+            |s: &&MeansStep| matches!(s.op, MeansOp::View { .. } | MeansOp::Gather { .. });
+        let mut views = means.steps.iter().filter(is_view);
+        views.find(|s| s.inputs.contains(&MeansInput::Value(value))).map(|s| s.span)
     }
 
     /// The way out where a meaning reduces along several modes, each of which would be whole in the tile of a block: what to move

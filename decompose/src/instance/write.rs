@@ -119,7 +119,7 @@ impl Instance<'_> {
         for (name, bound) in &self.found.operands {
             let mut view = bound.source.view.clone();
             if strategy.exec.is_none() && !view.ops.is_empty() {
-                let named = names.fresh(name);
+                let named = names.fresh_outside(name);
                 views.push(Stmt::new(StmtKind::DataDef {
                     name: Name::new(&named),
                     ty: None,
@@ -272,7 +272,7 @@ impl Instance<'_> {
             if let StmtKind::Spec(kernel) = &mut own.kind {
                 if let Some(name) = &mut kernel.name {
                     let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
-                    name.text = format!("{base}_{}", name.text);
+                    name.text = names.fresh_kernel(&format!("{base}_{}", name.text));
                 }
                 if kernel.body.is_some() {
                     kernel.attrs.push(self.by());
@@ -358,8 +358,10 @@ impl Instance<'_> {
                 }
             });
         }
+        // Tensors between several kernels are seen by all of the module.
+        let several = self.def.strategy.as_ref().is_some_and(|s| s.exec.is_none());
         for name in data {
-            let free = names.fresh(&name);
+            let free = if several { names.fresh_outside(&name) } else { names.fresh(&name) };
             if free != name {
                 by.rename_data(&name, &free);
             }

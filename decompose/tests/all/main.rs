@@ -14,6 +14,7 @@ mod exchanges;
 mod explain;
 mod gate;
 mod kernel_level;
+mod kernels;
 mod known;
 mod literals;
 mod moves;

@@ -575,6 +575,10 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
         }
         all => all,
     };
+    if a.len().max(b.len()).max(c.len()) > 3 {
+        return "write a `Spec` that means `matmul(..)`, which takes several modes of batches"
+            .to_owned();
+    }
     format!("make A[m,k], B[k,n] and C[m,n] agree: here are {a:?}, {b:?} and {c:?}")
 }
 

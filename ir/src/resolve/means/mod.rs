@@ -96,6 +96,8 @@ impl Resolver {
         }
         let mut written = ast::Block { stmts: vec![], footer: block.footer.clone() };
         for stmt in &block.stmts {
+            let stored = stored_view(&c, stmt);
+            let stmt = stored.as_ref().unwrap_or(stmt);
             let ast::StmtKind::Assign { target, ty, value } = &stmt.kind else {
                 self.means_stmt(&mut c, stmt, head)?;
                 written.stmts.push(stmt.clone());
@@ -417,6 +419,31 @@ impl Resolver {
         output
     }
 
+    /// Broadcasts factors of a product along batches of which the other has more than 1.
+    fn broadcast_batches(&self, c: &mut Chain, found: &mut Found, span: Span) {
+        let of = |i: usize| c.means.values[found.values[i]].extents.clone();
+        let (mut a, mut b) = (of(0), of(1));
+        let batches = a.len().saturating_sub(2);
+        if a.len() != b.len() {
+            return;
+        }
+        let before = (a.clone(), b.clone());
+        for (a, b) in a.iter_mut().zip(&mut b).take(batches) {
+            match (*a, *b) {
+                (Dim::Const(1), more) => *a = more,
+                (more, Dim::Const(1)) => *b = more,
+                _ => {}
+            }
+        }
+        for (i, (extents, before)) in [(a, before.0), (b, before.1)].into_iter().enumerate() {
+            if extents != before {
+                let value = self.broadcast(c, found.values[i], extents, span);
+                found.values[i] = value;
+                found.inputs[i] = MeansInput::Value(value);
+            }
+        }
+    }
+
     /// `%A[%rows, _]`: elements whose coordinate along a mode stands in another value.
     fn means_gather(
         &self,
@@ -533,7 +560,10 @@ impl Resolver {
                 Diagnostic::new(Code::Arity, spec.span, message).help("correct the operands"),
             );
         }
-        let found = self.means_inputs(c, spec)?;
+        let mut found = self.means_inputs(c, spec)?;
+        if kind.is_product() {
+            self.broadcast_batches(c, &mut found, spec.span);
+        }
         let to = &spec.outputs[0];
         if !to.ops.is_empty() {
             return fail(
@@ -689,6 +719,16 @@ impl Resolver {
             ),
         )
     }
+}
+
+/// `%Y = %X.transpose()` of an output: what it becomes, and no other name of the view.
+fn stored_view(c: &Chain, stmt: &ast::Stmt) -> Option<ast::Stmt> {
+    let ast::StmtKind::DataDef { name, ty: None, view } = &stmt.kind else { return None };
+    c.outputs.get(&name.text)?;
+    let target = ast::View { base: name.clone(), ops: vec![], span: name.span };
+    let value = ast::TensorExpr::View(view.clone());
+    let kind = ast::StmtKind::Assign { target, ty: None, value };
+    Some(ast::Stmt { kind, ..stmt.clone() })
 }
 
 impl Chain {

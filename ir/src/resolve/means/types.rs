@@ -169,8 +169,8 @@ impl Resolver {
                 }
             }
             SpecKind::MatMul | SpecKind::MatMulSet => {
-                let help = "A[m,k], B[k,n], C[m,n], with batches first in all or none; B stored N×K \
-                            is a view, `%B.reshape([K,N]:[N,1])`";
+                let help = "A[m,k], B[k,n], C[m,n], with batches first in all or none, of which one of 1 is \
+                            broadcast; B stored N×K is a view, `%B.reshape([K,N]:[N,1])`";
                 let own = match (of(0), of(1)) {
                     ([m, k], [k2, n]) if self.is_equal(*k, *k2) => vec![*m, *n],
                     ([l @ .., m, k], [l2 @ .., k2, n]) if same(l, l2) && self.is_equal(*k, *k2) => {

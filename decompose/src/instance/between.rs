@@ -1,0 +1,129 @@
+//! A spec that sees a result as another shape, as two kernels with that result in a tensor between them.
+
+use super::write::number;
+use crate::names::{Names, given};
+use crate::places;
+use carbyne_ir::ast::visit::{Of, Part, parts};
+use carbyne_ir::ast::{
+    Block, Dims, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorType, TupleExpr, View,
+};
+use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
+use std::collections::BTreeSet;
+
+/// The declaration of the tensor and both kernels; `value`: which value of the `means` block lies between them. None where the
+/// spec says how it is executed, where that value is no result or an output, and where its extents are no numbers.
+pub(super) fn kernels(
+    program: &Program,
+    id: SpecId,
+    stmt: &Stmt,
+    value: usize,
+    names: &mut Names,
+) -> Option<Vec<Stmt>> {
+    let StmtKind::Spec(spec) = &stmt.kind else { return None };
+    let (means, block) = (program.specs[id].means.as_ref()?, spec.means.as_ref()?);
+    let says_how = |key: &str| !matches!(key, "math" | "loc");
+    if spec.exec.is_some() || spec.attrs.iter().any(|a| says_how(&a.key.text)) {
+        return None;
+    }
+    let seen = means.values.get(value).filter(|v| v.operand.is_none())?;
+    let name = seen.name.as_ref()?;
+    let extents: Option<Vec<i64>> = seen.extents.iter().map(|e| e.as_const()).collect();
+    let modes = extents?.iter().map(|n| TupleExpr::Leaf(number(*n))).collect();
+    // A result that is rounded is kept as what it is rounded to.
+    let mut rounded = means.steps.iter().zip(means.roundings());
+    let rounded = rounded.find(|(s, _)| s.output == value).and_then(|(_, to)| to);
+    let of_f64 = means.values.iter().any(|v| v.operand.is_some() && v.scalar == Scalar::F64);
+    let scalar = match (rounded, seen.scalar) {
+        (Some(to), _) => to,
+        (None, Scalar::F64) if !of_f64 => Scalar::F32,
+        (None, scalar) => scalar,
+    };
+    let between = names.fresh_outside(name);
+
+    let outputs: BTreeSet<&String> = spec.outputs.iter().map(|o| &o.base.text).collect();
+    let (mut first, read) = needed(&block.stmts, [name].into());
+    if first.iter().filter_map(given).any(|name| outputs.contains(name)) {
+        return None;
+    }
+    let store = Spec {
+        inputs: vec![Operand::View(View::of(name))],
+        outputs: vec![View::of(&between)],
+        ..Spec::new(SpecKind::Move)
+    };
+    first.push(Stmt::new(StmtKind::Spec(store)));
+    let mut kernel = |what: &str, stmts: Vec<Stmt>, inputs: Vec<Operand>, outputs: Vec<View>| {
+        let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
+        let kernel = Spec {
+            name: Some(Name::new(names.fresh_kernel(&format!("{base}_{what}")))),
+            means: Some(Block { stmts, footer: vec![] }),
+            attrs: spec.attrs.clone(),
+            inputs,
+            outputs,
+            ..Spec::new(SpecKind::Generic)
+        };
+        let mut stmt = Stmt::new(StmtKind::Spec(kernel));
+        stmt.blank_above = true;
+        stmt
+    };
+    let reads = |read: &BTreeSet<String>, operand: &View| read.contains(&operand.base.text);
+    let of_spec = |read: &BTreeSet<String>| -> Vec<Operand> {
+        let is_read = |o: &&Operand| matches!(o, Operand::View(view) if reads(read, view));
+        spec.inputs.iter().filter(is_read).cloned().collect()
+    };
+    let mut inputs = of_spec(&read);
+    // An output as it is before.
+    inputs.extend(spec.outputs.iter().filter(|o| reads(&read, o)).cloned().map(Operand::View));
+    let first = kernel("first", first, inputs, vec![View::of(&between)]);
+
+    let view = View::of(&between);
+    let alias = Stmt::new(StmtKind::DataDef { name: Name::new(name), ty: None, view });
+    let stmts = block.stmts.iter();
+    let stmts: Vec<Stmt> =
+        stmts.map(|s| if given(s) == Some(name) { &alias } else { s }).cloned().collect();
+    let (rest, read) = needed(&stmts, outputs);
+    let mut inputs = of_spec(&read);
+    inputs.push(Operand::View(View::of(&between)));
+    let rest = kernel("rest", rest, inputs, spec.outputs.clone());
+
+    let ty = TensorType {
+        levels: vec![Dims { modes, strides: None, span: Span::default() }],
+        scalar,
+        memory: Some(Memory::Gl),
+        attrs: vec![],
+        span: Span::default(),
+    };
+    let declared = StmtKind::DataDecl { name: Name::new(between), ty, range: None };
+    let mut out = vec![Stmt::new(declared), first, rest];
+    out[0].leading.clone_from(&stmt.leading);
+    places::inherit(&mut out, stmt.id, spec.span);
+    Some(out)
+}
+
+/// The statements that some values need, and what they read. Constants stay.
+fn needed(stmts: &[Stmt], of: BTreeSet<&String>) -> (Vec<Stmt>, BTreeSet<String>) {
+    let mut read: BTreeSet<String> = of.into_iter().cloned().collect();
+    let mut out = vec![];
+    for stmt in stmts.iter().rev() {
+        if let Some(name) = given(stmt) {
+            if !read.remove(name) {
+                continue;
+            }
+            let mut own = 0;
+            parts(stmt, &mut |part| match part {
+                Part::View(view, Of::Data) if view.base.text == *name => own += 1,
+                Part::View(view, Of::Data) => drop(read.insert(view.base.text.clone())),
+                Part::Referred(of, Of::Data) => drop(read.insert(of.text.clone())),
+                _ => {}
+            });
+            // A Spec names what it gives; what it reads of that is another value.
+            if own > 1 {
+                read.insert(name.clone());
+            }
+        }
+        out.push(stmt.clone());
+    }
+    out.reverse();
+    (out, read)
+}

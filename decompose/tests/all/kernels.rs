@@ -1,0 +1,55 @@
+//! Kernels as people write them, `decompose/tests/kernel/*.cby`: each is decomposed for its architectures, is right on integers
+//! and on random numbers, and orders its accesses.
+
+use crate::support::{decomposed, resolved};
+use carbyne_atoms::AtomTable;
+use carbyne_simulate::{Between, Inputs, Options, against, simulate};
+use std::path::Path;
+
+/// What stands behind a key at the head of a text, in words.
+fn said<'t>(text: &'t str, key: &str) -> Option<Vec<&'t str>> {
+    let line = text.lines().find_map(|l| l.strip_prefix("// ")?.strip_prefix(key));
+    Some(line?.split_whitespace().collect())
+}
+
+/// What is wrong with a text for an architecture.
+fn one(name: &str, text: &str, arch: &str) -> Result<(), String> {
+    let table = AtomTable::new(arch.parse().expect("an architecture"));
+    let at = |what: String| format!("{name} {arch}: {what}");
+    let d = decomposed(text, &table).map_err(|e| at(format!("{:?}", e.into_vec())))?;
+    let sizes = said(text, "sizes:").unwrap_or_default();
+    let sizes = sizes.iter().filter_map(|s| s.split_once('='));
+    let symbols: std::collections::BTreeMap<String, i64> =
+        sizes.map(|(name, n)| (name.to_owned(), n.parse().expect("a number"))).collect();
+    let parent = resolved(text);
+    for inputs in [Inputs::Ints(3), Inputs::Seed(5)] {
+        let between = Between::for_parent(&parent);
+        let symbols = symbols.clone();
+        let options = Options { inputs, symbols, between, ..Options::default() };
+        let wrong = |e: &dyn std::fmt::Debug| at(format!("{e:?}\n{}", d.text));
+        let report = simulate(&d.program, &table, &options).map_err(|e| wrong(&e))?;
+        if !report.kernels.iter().all(|k| k.complete) {
+            return Err(wrong(&"not all blocks ran"));
+        }
+        let found = (&d.program, &report);
+        against(&parent, &table, &options, found).map_err(|e| wrong(&e))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn kernels_that_people_write() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel");
+    let files = std::fs::read_dir(folder).expect("a folder of kernels");
+    let mut paths: Vec<_> = files.map(|f| f.expect("a file").path()).collect();
+    paths.sort();
+    let mut wrong = vec![];
+    for path in &paths {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let text = std::fs::read_to_string(path).expect("a text");
+        for arch in said(&text, "archs:").unwrap_or_else(|| vec!["sm_80", "sm_90a"]) {
+            wrong.extend(one(&name, &text, arch).err());
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
