@@ -633,6 +633,7 @@ fn numerics(kernel: &Kernel<'_>, counts: &Counts) -> Vec<SpecReport> {
         kind: kernel.program.specs[spec].kind.to_string(),
         executions: n.executions,
         elements: n.elements,
+        undecided: n.undecided,
         max_error: n.max_error,
         max_ratio: n.max_ratio,
         max_ulp: n.max_ulp,

@@ -117,6 +117,9 @@ pub struct SpecReport {
     pub executions: u64,
     /// Elements compared.
     pub elements: u64,
+    /// Those of them that pass only since several numbers may stand there: a comparison too near to tell decides which, or an
+    /// integer beyond 2^53.
+    pub undecided: u64,
     /// Largest difference.
     pub max_error: f64,
     /// Largest difference in units of what is allowed.

@@ -184,7 +184,7 @@ impl<'k> Oracle<'k> {
                 };
                 Ok(Want::Bits(vec![encode(scalar, literal); n]))
             }
-            Meaning::Move | Meaning::Select => {
+            _ if meaning.is_of_bits() => {
                 let bits = |s: &Source| match s {
                     Source::View(v) => at(*v),
                     Source::Number(literal) => Ok(vec![encode(scalar, literal.exact); n]),
@@ -192,10 +192,7 @@ impl<'k> Oracle<'k> {
                 let inputs = reference.inputs.iter().map(bits).collect::<Checked<Vec<_>>>()?;
                 Ok(Want::Bits(meaning.bits(&inputs).unwrap_or_default()))
             }
-            Meaning::Accumulate(..)
-            | Meaning::Unary(_)
-            | Meaning::Binary(_)
-            | Meaning::Integers(..) => {
+            _ => {
                 let numbers = |v: usize| -> Checked<Vec<f64>> {
                     let scalar = self.kernel.scalar(v);
                     Ok(at(v)?.into_iter().map(|b| decode(scalar, b)).collect())

@@ -201,9 +201,14 @@ fn check_with(
     };
     // Where each thread acts by itself, nobody can conflict and nothing is waited for, it does not matter how often loops turn.
     let synchronizes = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
-    let by_itself =
-        |leaf: &LeafPlan| !leaf.matters && matches!(leaf.how, How::Atom { size: 1, .. });
-    let alone = plan.leaves.values().all(by_itself) && plan.lost.is_empty();
+    let is_each =
+        |id: SpecId| p.specs[id].exec.is_some_and(|exec| p.threads[exec.threads].each.is_some());
+    let by_itself = |(id, leaf): (&SpecId, &LeafPlan)| match leaf.how {
+        How::Atom { size, .. } => !leaf.matters && size == 1,
+        How::Meaning => !leaf.matters && is_each(*id),
+        How::Bulk(_) => false,
+    };
+    let alone = plan.leaves.iter().all(by_itself) && plan.lost.is_empty();
     if alone && plan.globals.is_empty() && !p.walk_body(kernel).stmts().any(synchronizes) {
         return report(p, kernel, &plan, &Pairs::default());
     }
@@ -227,12 +232,21 @@ fn check_with(
     let lane = lanes.first().copied().unwrap_or(0);
     let mut walker = Walker::new(&exprs, &plan, &differences, lane, limits.accesses);
     let first = match alike {
-        true => Some(vec![0]),
+        true => Ok(vec![0]),
         false => ways(&mut walker, &differences, n_blocks, cluster),
     };
-    let first = first.unwrap_or_else(|| {
-        let what = "what its blocks do differs, and there are more of them than are followed";
-        pairs.fault(0, None, what, "check a smaller grid of the same form", false);
+    let first = first.unwrap_or_else(|why| {
+        let (what, help) = match why {
+            Unwalked::TooLong => (
+                "what its blocks do differs, and there are more of them than are followed",
+                "check a smaller grid of the same form",
+            ),
+            Unwalked::Unknown => (
+                "whether its blocks do the same depends on what is not known",
+                "make conditions and trip counts known, or give the symbol a value",
+            ),
+        };
+        pairs.fault(0, None, what, help, false);
         vec![0]
     });
     let walked = walker.touches(n_blocks);
@@ -270,32 +284,35 @@ fn elected(p: &Program, kernel: SpecId) -> Vec<usize> {
     }
 }
 
-/// A first block for each way that clusters go; none if it is not known.
+/// A first block for each way that clusters go.
+///
+/// # Errors
+/// Where a way is not known, and where there are more of them than are followed.
 fn ways(
     walker: &mut Walker<'_, '_>,
     differences: &Differences<'_>,
     n_blocks: i64,
     cluster: i64,
-) -> Option<Vec<i64>> {
+) -> Result<Vec<i64>, Unwalked> {
     /// Different ways that are followed.
     const MAX_WAYS: usize = 1 << 8;
     if differences.are_none() {
-        return Some(vec![0]);
+        return Ok(vec![0]);
     }
     let (mut seen, mut out) = (HashSet::new(), vec![]);
     for first in (0..n_blocks).step_by(cluster.max(1) as usize) {
         let mut way = vec![];
         for rank in 0..cluster {
-            way.push(walker.decisions(first + rank).ok()?);
+            way.push(walker.decisions(first + rank)?);
         }
         if seen.insert(way) {
             out.push(first);
         }
         if out.len() > MAX_WAYS {
-            return None;
+            return Err(Unwalked::TooLong);
         }
     }
-    Some(out)
+    Ok(out)
 }
 
 /// Elements of global memory that several blocks touch; and that threads of one block do which were not followed.

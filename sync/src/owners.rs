@@ -221,6 +221,7 @@ impl<'p> Finder<'p> {
                 match &spec.body {
                     Some(body) => self.stmts(body, depth + 1),
                     None => {
+                        self.executing(*id);
                         let outputs = spec.outputs.iter().map(|t| (*t, true));
                         let inputs = spec.input_tensors().map(|t| (t, false));
                         outputs.chain(inputs).for_each(|(t, writes)| self.access(*id, t, writes));
@@ -233,6 +234,29 @@ impl<'p> Finder<'p> {
             | StmtKind::Sync(_) => {}
         }
         self.around.truncate(held);
+    }
+
+    /// Assumes of the thread that executes a spec that it is one of those that do.
+    fn executing(&mut self, id: SpecId) {
+        let (p, arena) = (self.p, &self.p.arena);
+        let Some(each) = p.specs[id].exec.and_then(|exec| p.threads[exec.threads].each) else {
+            return;
+        };
+        let threads = &p.threads[each];
+        let root = &p.threads[threads.root];
+        if threads.own > 0 {
+            return;
+        }
+        let end = threads.concat().leaves().iter().try_fold(1, |end: i64, (extent, stride)| {
+            let last = extent.as_const()?.checked_sub(1)?;
+            end.checked_add(last.checked_mul(stride.as_const().filter(|by| *by >= 0)?)?)
+        });
+        let from = self.rooted(threads.offset, 0).zip(root.var);
+        let from = from.and_then(|(offset, var)| arena.sub(arena.dim_of(var)?, offset).ok());
+        if let (Some(from), Some(end)) = (from, end) {
+            self.around.push(arena, from);
+            self.below(Some(from), Dim::Const(end));
+        }
     }
 
     fn access(&mut self, id: SpecId, t: TensorId, writes: bool) {

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::{Io, annotate, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
-use carbyne_ir::program::{Program, SpecId, StmtKind};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use carbyne_sync::{Access, Limits, Ordering, Place, Report, Verdict};
 use serde_json::{Value, json};
 
@@ -35,9 +35,17 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     for kernel in &program.kernels {
         // Of what is not atomic the synchronization is not planned yet.
         if !carbyne_sync::is_atomic(&program, *kernel) {
-            if (args.pairs || args.annotate) && format == MessageFormat::Human {
+            let is_sync = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
+            let synchronizes = program.walk_body(*kernel).stmts().any(is_sync);
+            if (args.pairs || args.annotate || synchronizes) && format == MessageFormat::Human {
                 let name = name(&program, *kernel);
-                output::say(&format!("{name}: not decomposed, nothing to check\n"), io);
+                let what = match synchronizes {
+                    true => {
+                        "its order is not checked before it is decomposed: `carbyne decompose` checks it"
+                    }
+                    false => "not decomposed, nothing to check",
+                };
+                output::say(&format!("{name}: {what}\n"), io);
             }
             continue;
         }

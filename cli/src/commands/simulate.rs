@@ -285,6 +285,13 @@ fn human(k: &KernelReport, options: &Options) -> String {
             "  line {line}: warning, several threads write one element, the same value each\n"
         ));
     }
+    for n in k.numerics.iter().filter(|n| n.undecided > 0) {
+        let verb = if n.undecided == 1 { "element passes" } else { "elements pass" };
+        text.push_str(&format!(
+            "  line {}: {} {verb} as one of several numbers: a comparison too near to tell decides which, or an integer beyond 2^53\n",
+            n.line, n.undecided
+        ));
+    }
     for (line, n) in &k.turned {
         text.push_str(&format!(
             "  line {line}: {n} comparisons or conversions come out otherwise without rounding\n"
@@ -347,6 +354,7 @@ fn json(k: &KernelReport, generated: bool) -> String {
         "sampled": k.sampled,
         "filled_by_meaning": k.filled,
         "decided_otherwise_without_rounding": k.turned,
+        "undecided": k.numerics.iter().filter(|n| n.undecided > 0).map(|n| (n.line, n.undecided)).collect::<Vec<_>>(),
         "banks": banks,
         "not_compared": unchecked,
         "repeated_writes": k.repeated,

@@ -18,7 +18,7 @@ use carbyne_ir::scalar::Memory;
 const ROUGH_LEAVES: u64 = 8;
 
 /// Choices that fail for one reason alone, for which it is said in the place of the budget.
-const AGREED: u64 = 256;
+const AGREED: u64 = 64;
 
 impl<'a> Solver<'a> {
     /// The best leaves of each part, best first.

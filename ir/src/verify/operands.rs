@@ -549,12 +549,11 @@ fn multiply_mixed(a: Scalar, b: Scalar) -> bool {
     a.bits() <= 8 && a.bits() == b.bits() && a.is_float() == b.is_float()
 }
 
-/// A[m,k], B[k,n], C[m,n]; all scalars; or with a leading batch mode.
+/// A[m,k], B[k,n], C[m,n]; all scalars; or with leading batch modes.
 fn matmul_fits<E: Extent>(a: &[E], b: &[E], c: &[E]) -> bool {
     match (a, b, c) {
         ([], [], []) => true,
-        ([m, k], [k2, n], [m2, n2]) => m == m2 && n == n2 && k == k2,
-        ([l, m, k], [l2, k2, n], [l3, m2, n2]) => {
+        ([l @ .., m, k], [l2 @ .., k2, n], [l3 @ .., m2, n2]) => {
             l == l2 && l == l3 && m == m2 && n == n2 && k == k2
         }
         _ => false,
@@ -575,8 +574,11 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
         }
         all => all,
     };
-    if a.len().max(b.len()).max(c.len()) > 3 {
-        return "write a `Spec` that means `matmul(..)`, which takes several modes of batches"
+    if a.len() > 2
+        && a.len() == b.len()
+        && (&a[..a.len() - 2], a.len()) != (&b[..b.len() - 2], c.len())
+    {
+        return "give all operands the same batches, or write a `Spec` that means `matmul(..)`, which broadcasts batches of 1"
             .to_owned();
     }
     format!("make A[m,k], B[k,n] and C[m,n] agree: here are {a:?}, {b:?} and {c:?}")

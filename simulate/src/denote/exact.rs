@@ -54,6 +54,17 @@ impl Exact {
         is_value && (same || (nearest - number).abs() <= SLACK * apart)
     }
 
+    /// Whether a number passes at an element only since several may stand there: a comparison too near to tell decides which, or
+    /// an integer that binary64 rounds. Errors of binary64 itself are far smaller than what passes so.
+    #[must_use]
+    pub fn is_undecided(&self, e: usize, number: f64) -> bool {
+        let (Some(want), Some(scale)) = (self.numbers.get(e), self.scales.get(e)) else {
+            return false;
+        };
+        let differs = (want - number).abs() > SLACK / 16.0 * scale;
+        differs || *scale == DOUBT && *want != number && !number.is_nan()
+    }
+
     /// Sums with the magnitudes that were added up.
     #[must_use]
     pub fn of_sums(numbers: Vec<f64>, magnitudes: Vec<f64>) -> Exact {
@@ -189,8 +200,15 @@ fn cast(from: Scalar, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
     }
 }
 
+/// Whether binary64 may have rounded an integer of 64 bits.
+fn is_rounded(from: Scalar, x: f64) -> bool {
+    int_range(from).1 > 1 << 53 && x.abs() >= (1u64 << 53) as f64
+}
+
 pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, slack: f64) -> Pair {
-    let both = gx + gy;
+    // The low bits of a rounded integer are lost, and its products may be any number.
+    let lost = !from.is_float() && (is_rounded(from, x) || is_rounded(from, y));
+    let both = if lost { DOUBT } else { gx + gy };
     if op.compares() {
         let v = pointwise::binary(op, x, y);
         // Too near to tell; what is equal here is what the body computes as well.
@@ -199,15 +217,15 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, s
     }
     if !from.is_float() {
         let v = pointwise::integers(op, from, x, y);
-        let large = int_range(from).1 > 1 << 53 && v.abs() >= (1u64 << 53) as f64;
         let g = match op {
+            _ if lost || is_rounded(from, v) => DOUBT,
             BinaryOp::Add | BinaryOp::Sub => both,
             BinaryOp::Mul => times(x, gy) + times(y, gx),
             BinaryOp::Min | BinaryOp::Max => gx.max(gy),
             _ if both > 0.0 => (gx + v.abs() * gy) / y.abs() + 1.0 / slack,
             _ => 0.0,
         };
-        return (v, if large { g + v.abs() } else { g });
+        return (v, g);
     }
     let v = pointwise::binary(op, x, y);
     let exact = is_exact(op, x, y, v);

@@ -17,7 +17,7 @@ mod tolerance;
 pub use chain::{Chain, Input, Shape, Step, StepOp};
 pub(crate) use exact::is_beyond;
 pub use exact::{Exact, SLACK, narrowed};
-pub use pointwise::{binary, fold, integers, quotient, unary};
+pub use pointwise::{binary, fold, integers, integers_of_bits, quotient, unary};
 pub use region::{Axis, Region, cover};
 pub use tolerance::tolerance;
 
@@ -229,18 +229,26 @@ impl Meaning {
         matches!(self, Meaning::MatMul { set: false, .. } | Meaning::Accumulate(..))
     }
 
-    /// Whether bits of operands are kept: [`Meaning::bits`] has them.
-    pub fn keeps_bits(&self) -> bool {
-        matches!(self, Meaning::Move | Meaning::Select)
+    /// Whether [`Meaning::bits`] computes it: it keeps bits of operands, or computes integers of 64 bits, which binary64 rounds.
+    pub fn is_of_bits(&self) -> bool {
+        match self {
+            Meaning::Move | Meaning::Select => true,
+            Meaning::Integers(_, scalar) => scalar.bits() > 53,
+            _ => false,
+        }
     }
 
-    /// The bits of the output, of a spec that keeps those of its operands; none of any other.
+    /// The bits of the output from those of its inputs; none where [`Meaning::is_of_bits`] does not hold.
     pub fn bits(&self, inputs: &[Vec<u64>]) -> Option<Vec<u64>> {
         match (self, inputs) {
             (Meaning::Move, [x]) => Some(x.clone()),
             (Meaning::Select, [p, x, y]) => {
                 let of = |((p, x), y): ((&u64, &u64), &u64)| if *p == 0 { *y } else { *x };
                 Some(p.iter().zip(x).zip(y).map(of).collect())
+            }
+            (Meaning::Integers(op, scalar), [x, y]) if self.is_of_bits() => {
+                let of = |(x, y): (&u64, &u64)| integers_of_bits(*op, *scalar, *scalar, *x, *y);
+                Some(x.iter().zip(y).map(of).collect())
             }
             _ => None,
         }
@@ -354,9 +362,12 @@ fn plain(values: Vec<f64>) -> Computed {
 fn match_modes(a: &[i64], b: &[i64], c: &[i64]) -> Option<(usize, usize, usize, usize)> {
     let extents = match (a, b, c) {
         ([], [], []) => Some((1, 1, 1, 1)),
-        ([m, k], [k2, n], [m2, n2]) => (m == m2 && n == n2 && k == k2).then_some((1, *m, *n, *k)),
-        ([l, m, k], [l2, k2, n], [l3, m2, n2]) => {
-            (l == l2 && l == l3 && m == m2 && n == n2 && k == k2).then_some((*l, *m, *n, *k))
+        ([l @ .., m, k], [l2 @ .., k2, n], [l3 @ .., m2, n2])
+            if l == l2 && l == l3 && m == m2 && n == n2 && k == k2 =>
+        {
+            // Several batch modes count as one.
+            let batches = l.iter().try_fold(1i64, |p, n| p.checked_mul(*n))?;
+            Some((batches, *m, *n, *k))
         }
         // Scalars of one thread, whatever number of modes of extent 1 they are written with.
         _ => [a, b, c].iter().all(|s| s.iter().all(|n| *n == 1)).then_some((1, 1, 1, 1)),

@@ -1,6 +1,6 @@
 //! The pointwise functions and reductions, as binary64 has them.
 
-use crate::num::int_range;
+use crate::num::{decode_int, int_range, truncate};
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
@@ -58,6 +58,27 @@ pub fn integers(op: BinaryOp, scalar: Scalar, x: f64, y: f64) -> f64 {
     };
     let (lo, hi) = int_range(scalar);
     (lo + (exact - lo).rem_euclid(hi - lo + 1)) as f64
+}
+
+/// The function of two integers of a type as bits of another, which keeps the low ones. A comparison gives 0 or 1; as on the
+/// device, of a division by zero all bits are ones.
+pub fn integers_of_bits(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> u64 {
+    let (a, b) = (decode_int(from, x), decode_int(from, y));
+    let exact = match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a.wrapping_mul(b),
+        BinaryOp::Div => a.checked_div(b).unwrap_or(-1),
+        BinaryOp::Min | BinaryOp::Minimum => a.min(b),
+        BinaryOp::Max | BinaryOp::Maximum => a.max(b),
+        BinaryOp::Lt => i128::from(a < b),
+        BinaryOp::Le => i128::from(a <= b),
+        BinaryOp::Eq => i128::from(a == b),
+        BinaryOp::Ne => i128::from(a != b),
+        BinaryOp::Ge => i128::from(a >= b),
+        BinaryOp::Gt => i128::from(a > b),
+    };
+    truncate(to, exact)
 }
 
 /// A `bool` as a number.

@@ -68,6 +68,7 @@ impl Runner<'_> {
         let on = self.mode.shadows;
         buffers.inputs.resize_with(leaf.inputs.len(), Vec::new);
         buffers.exact.resize_with(leaf.inputs.len(), Vec::new);
+        let of_integers = matches!(meaning, Meaning::Integers(..)) && meaning.is_of_bits();
         for warp in 0..kernel.n_warps {
             let lanes = self.writing(to, warp, active.0[warp], leaf.site)?;
             if lanes == 0 {
@@ -92,11 +93,15 @@ impl Runner<'_> {
                         Source::Number(literal) => {
                             numbers.push(literal.rounded);
                             exact.push(literal.exact);
+                            if of_integers {
+                                let bits = vec![encode(out, literal.exact); n];
+                                kept.push(Tile { bits, ..Tile::default() });
+                            }
                         }
                         Source::View(v) => {
                             let place = (*v, buffers.starts[i], thread);
                             self.read_all(place, &who, &mut buffers.raw, wanted.as_ref())?;
-                            if *meaning == Meaning::Select {
+                            if of_integers || *meaning == Meaning::Select {
                                 kept.push(buffers.raw.clone());
                             }
                             let scalar = kernel.scalar(*v);
@@ -129,7 +134,12 @@ impl Runner<'_> {
                 };
                 let results = &mut buffers.results;
                 let give = |v| results.bits.push(rounded(v));
-                each_result(meaning, &buffers.inputs, &buffers.before, n, give);
+                if of_integers {
+                    let bits: Vec<Vec<u64>> = kept.into_iter().map(|tile| tile.bits).collect();
+                    results.bits.extend(meaning.bits(&bits).unwrap_or_default());
+                } else {
+                    each_result(meaning, &buffers.inputs, &buffers.before, n, give);
+                }
                 if on {
                     let give = |v| {
                         results.shadows.push(settled(out, v));

@@ -11,6 +11,7 @@
 //!   24 significant bits that equals rounding the exact result once (Figueroa, "When is double rounding
 //!   innocuous?"). The other functions are correctly rounded up to the error of binary64.
 
+use crate::denote;
 use crate::num::{decode, decode_int, encode, fma, truncate};
 use crate::state::Value;
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, UnaryOp};
@@ -202,24 +203,7 @@ pub(super) fn tf32_away(x: u64) -> u64 {
 /// Two operands of one type.
 pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> u64 {
     if !from.is_float() {
-        let (a, b) = (decode_int(from, x), decode_int(from, y));
-        return truncate(
-            to,
-            match op {
-                BinaryOp::Add => a + b,
-                BinaryOp::Sub => a - b,
-                BinaryOp::Mul => a.wrapping_mul(b),
-                BinaryOp::Div => a.checked_div(b).unwrap_or(-1), // All ones, as the device gives.
-                BinaryOp::Min | BinaryOp::Minimum => a.min(b),
-                BinaryOp::Max | BinaryOp::Maximum => a.max(b),
-                BinaryOp::Lt => i128::from(a < b),
-                BinaryOp::Le => i128::from(a <= b),
-                BinaryOp::Eq => i128::from(a == b),
-                BinaryOp::Ne => i128::from(a != b),
-                BinaryOp::Ge => i128::from(a >= b),
-                BinaryOp::Gt => i128::from(a > b),
-            },
-        );
+        return denote::integers_of_bits(op, from, to, x, y);
     }
     let (a, b) = (decode(from, x), decode(from, y));
     let pick = |first: bool| if a.is_nan() || (!b.is_nan() && !first) { b } else { a };

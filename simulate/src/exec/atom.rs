@@ -589,10 +589,30 @@ pub(super) fn compute(atom: &BoundAtom, scratch: &mut Scratch, shadows: bool) {
     compute_bits(atom, tiles, &mut output.bits);
     if shadows {
         let beyond = compute_shadows(atom, tiles, &mut output.shadows);
+        if let BoundOp::Binary(_, from, to) = atom.op
+            && !from.is_float()
+            && from.bits() > 53
+        {
+            keep_integers(from, to, tiles, output);
+        }
         scratch.beyond = scratch.beyond.or(beyond);
     }
     if let (Some(bound), (Rounds::Floats, scalar)) = (&atom.bound, rounds(atom)) {
         scratch.stated = scratch.stated.max(stated(bound, scalar, &tiles[0], output));
+    }
+}
+
+/// Takes results of 64-bit integers for their shadows where operands are theirs: binary64 rounds such integers, the device does not.
+fn keep_integers(from: Scalar, to: Scalar, tiles: &[Tile], output: &mut Tile) {
+    let is_same = |tile: &Tile, i: usize| {
+        let bits = tile.bits.get(i).or(tile.bits.first());
+        let shadow = tile.shadows.get(i).or(tile.shadows.first());
+        bits.zip(shadow).is_none_or(|(bits, shadow)| decode(from, *bits) == *shadow)
+    };
+    for (i, (bits, shadow)) in output.bits.iter().zip(&mut output.shadows).enumerate() {
+        if tiles.iter().all(|tile| is_same(tile, i)) {
+            *shadow = decode(to, *bits);
+        }
     }
 }
 

@@ -53,11 +53,20 @@ pub(crate) struct Near {
     pub ulp: f64,
     /// The shadow, or the reference.
     pub reference: f64,
+    /// Whether it passes only since several numbers may stand there.
+    pub undecided: bool,
 }
 
 impl Near {
     /// The very bits.
-    const EXACT: Near = Near { error: 0.0, allowed: 0.0, distance: 0.0, ulp: 1.0, reference: 0.0 };
+    const EXACT: Near = Near {
+        error: 0.0,
+        allowed: 0.0,
+        distance: 0.0,
+        ulp: 1.0,
+        reference: 0.0,
+        undecided: false,
+    };
 }
 
 /// One element that is wrong.
@@ -177,9 +186,10 @@ impl Wanted {
                 return Err(Wrong { expected, allowed: 0.0, exact: None });
             }
         }
-        let by_value = by_value.unwrap_or(Near::EXACT);
-        let Near { error, allowed, .. } = by_value;
-        Ok(Near { error, allowed, ..near(scalar, got, value.shadow) })
+        let rounds = reference.rounded.contains(&scalar);
+        let undecided = by_value.is_none() && !rounds && exact.is_undecided(e, value.shadow);
+        let Near { error, allowed, .. } = by_value.unwrap_or(Near::EXACT);
+        Ok(Near { error, allowed, undecided, ..near(scalar, got, value.shadow) })
     }
 }
 
@@ -331,11 +341,14 @@ impl Runner<'_> {
                 Source::Number(literal) if *meaning == Meaning::Init => {
                     return Some(Want::Bits(vec![encode(out, literal.exact); n]));
                 }
+                Source::Number(literal) if meaning.is_of_bits() => {
+                    kept.push(vec![encode(out, literal.exact); n]);
+                }
                 Source::Number(literal) => inputs.push(vec![literal.rounded]),
                 Source::View(_) => {
                     let (tile, view) = tiles.next()?;
                     let tile = tile.as_ref()?;
-                    if meaning.keeps_bits() {
+                    if meaning.is_of_bits() {
                         kept.push(tile.bits.clone());
                         continue;
                     }

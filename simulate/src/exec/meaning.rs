@@ -154,14 +154,16 @@ impl<'k> Runner<'k> {
         let on = self.mode.shadows;
         // What is put to the output it gets when it is stored.
         let adds = matches!(meaning, Meaning::Accumulate(..));
-        let keeps = adds || meaning.keeps_bits();
+        let keeps = adds || matches!(meaning, Meaning::Move | Meaning::Select);
         let (mut inputs, mut kept) = (Numbers::default(), Vec::new());
+        let mut bits = Vec::new();
         for input in &leaf.inputs {
             let view = match input {
                 Source::View(v) => *v,
                 Source::Number(literal) => {
                     inputs.values.push(vec![literal.rounded]);
                     inputs.shadows.push(vec![literal.exact]);
+                    bits.push(vec![encode(out, literal.exact); n]);
                     continue;
                 }
             };
@@ -170,7 +172,10 @@ impl<'k> Runner<'k> {
             let tile = self.fetch_all(view, &base, by, whos, wanted)?;
             match keeps {
                 true => kept.push(tile),
-                false => inputs.push(self.kernel.scalar(view), &tile, on),
+                false => {
+                    inputs.push(self.kernel.scalar(view), &tile, on);
+                    bits.push(tile.bits);
+                }
             }
         }
         if let (Meaning::Select, [p, x, y]) = (meaning, &kept[..]) {
@@ -184,6 +189,9 @@ impl<'k> Runner<'k> {
             before.push(out, &self.fetch_all(output, to, by, whos, None)?, on);
         }
         let mut all = results(meaning, out, &inputs, &before, n, on);
+        if let Some(bits) = meaning.bits(&bits) {
+            all.bits = bits;
+        }
         if let Some(role) = leaf.cast {
             self.counts.ends(leaf.site, narrow(role, out, &mut all.shadows));
         }

@@ -68,6 +68,7 @@ impl Runner<'_> {
                     distance,
                     ulp: ulp(scalar, *shadow),
                     reference: *shadow,
+                    undecided: false,
                 };
                 of.add(&near, 0.0);
             }

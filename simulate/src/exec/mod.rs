@@ -97,6 +97,8 @@ pub(crate) struct Numerics {
     pub executions: u64,
     /// Elements compared.
     pub elements: u64,
+    /// Those that pass only since several numbers may stand there.
+    pub undecided: u64,
     /// Largest difference from the reference in binary64.
     pub max_error: f64,
     /// Largest difference in units of what is allowed.
@@ -111,8 +113,9 @@ impl Numerics {
     /// Notes an element.
     #[inline]
     pub(crate) fn add(&mut self, near: &Near, ratio: f64) {
-        let Near { distance, ulp, reference, .. } = *near;
+        let Near { distance, ulp, reference, undecided, .. } = *near;
         self.elements += 1;
+        self.undecided += u64::from(undecided);
         self.max_error = self.max_error.max(distance);
         self.max_ratio = self.max_ratio.max(ratio);
         self.max_ulp = self.max_ulp.max(distance / ulp);
@@ -131,6 +134,7 @@ impl Numerics {
     pub(crate) fn merge(&mut self, other: &Numerics) {
         self.executions += other.executions;
         self.elements += other.elements;
+        self.undecided += other.undecided;
         self.max_error = self.max_error.max(other.max_error);
         self.max_ratio = self.max_ratio.max(other.max_ratio);
         self.max_ulp = self.max_ulp.max(other.max_ulp);

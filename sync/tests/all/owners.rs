@@ -51,6 +51,32 @@ fn tiles(step: i64, at: &str) -> String {
 }
 
 #[test]
+fn threads_of_a_role_are_below_its_end() {
+    let text = |threads: u32, role: &str| {
+        format!(
+            "carbyne 2
+sym M where M > 0, M <= 64
+%C:[64,128].f32.GL
+Spec @k <<<#grid:[@b < M], #cta:[{threads}]>>> () -> (%C) {{
+  #c = {role}
+  Spec <<<#c>>> () -> (%C) {{
+    @p = #c.indices()
+    Allocate %x:[1].f32.RF
+    Init <<<#c.scalar()>>> (0) -> (%x[0])
+    Move <<<#c.scalar()>>> (%x[0]) -> (%C[@b, @p]) atom=st.global.b32
+  }}
+}}
+"
+        )
+    };
+    assert_eq!(verdict(&text(128, "#cta[0..128]")), "proved");
+    assert_eq!(verdict(&text(160, "#cta[0..128]")), "proved");
+    assert_eq!(verdict(&text(160, "#cta[32..160]")), "proved");
+    // Rows of 128 elements, of which 32 threads more access the next block's.
+    assert_eq!(verdict(&text(160, "#cta[0..160]").replace("[@b, @p]", "[@p, 0]")), "refused");
+}
+
+#[test]
 fn places_that_decide_who_accesses_them_are_proved_apart() {
     let rows = |row: &str| {
         format!(
