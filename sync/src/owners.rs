@@ -36,6 +36,7 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
         atoms,
         around: p.assumptions(),
         loops: HashMap::new(),
+        role: None,
         turns: vec![],
         ends: vec![],
         elements: vec![],
@@ -81,6 +82,17 @@ struct Access {
     certain: bool,
 }
 
+/// Threads one after the other.
+#[derive(Copy, Clone)]
+struct Role {
+    /// The variable of the block's threads.
+    thread: VarId,
+    /// The first thread.
+    first: Dim,
+    /// How far a thread is behind the first: a variable whose range is known.
+    behind: (VarId, Dim),
+}
+
 /// Finds accesses, statement by statement.
 struct Finder<'p> {
     p: &'p Program,
@@ -88,6 +100,8 @@ struct Finder<'p> {
     around: Assumptions,
     /// Loop variables by what they count.
     loops: HashMap<VarId, Dim>,
+    /// The threads that execute the statement, where these are some of the block.
+    role: Option<Role>,
     turns: Vec<VarId>,
     /// What coordinates are below.
     ends: Vec<Dim>,
@@ -163,7 +177,16 @@ impl<'p> Finder<'p> {
             Some(VarKind::Loop) => self.loops.get(&v).copied(),
             _ => None,
         };
-        self.p.arena.substitute(dim, &own).ok()
+        let arena = &self.p.arena;
+        let dim = arena.substitute(dim, &own).ok()?;
+        // A remainder of a thread that is below its divisor goes.
+        let Some(Role { thread, first, behind: (var, behind) }) = self.role else {
+            return Some(dim);
+        };
+        let inside = arena.add(first, behind).ok()?;
+        let inside = arena.substitute(dim, &|v| (v == thread).then_some(inside)).ok()?;
+        let back = arena.sub(arena.dim_of(thread)?, first).ok()?;
+        arena.substitute(inside, &|v| (v == var).then_some(back)).ok()
     }
 
     fn stmts(&mut self, stmts: &'p [Stmt], depth: usize) {
@@ -225,6 +248,7 @@ impl<'p> Finder<'p> {
                         let outputs = spec.outputs.iter().map(|t| (*t, true));
                         let inputs = spec.input_tensors().map(|t| (t, false));
                         outputs.chain(inputs).for_each(|(t, writes)| self.access(*id, t, writes));
+                        self.role = None;
                     }
                 }
             }
@@ -251,11 +275,15 @@ impl<'p> Finder<'p> {
             let last = extent.as_const()?.checked_sub(1)?;
             end.checked_add(last.checked_mul(stride.as_const().filter(|by| *by >= 0)?)?)
         });
-        let from = self.rooted(threads.offset, 0).zip(root.var);
-        let from = from.and_then(|(offset, var)| arena.sub(arena.dim_of(var)?, offset).ok());
-        if let (Some(from), Some(end)) = (from, end) {
+        let first = self.rooted(threads.offset, 0).zip(root.var);
+        let found = first.zip(end).and_then(|((first, thread), end)| {
+            let from = arena.sub(arena.dim_of(thread)?, first).ok()?;
+            Some((from, end, Role { thread, first, behind: self.fresh(Some(end))? }))
+        });
+        if let Some((from, end, role)) = found {
             self.around.push(arena, from);
             self.below(Some(from), Dim::Const(end));
+            self.role = Some(role);
         }
     }
 
@@ -516,11 +544,13 @@ impl<'a> Known<'a> {
 
     /// The terms of all accesses have equal sums.
     fn terms(&mut self, mut all: Vec<Terms>, depth: usize) {
+        let mut constant = None;
         if let [first, others @ ..] = &all[..] {
             let is_out = |(atom, by): &(&Atom, &i64)| {
                 self.is_known(dim_of(**atom), 0) && others.iter().all(|t| t.get(*atom) == Some(*by))
             };
             let out: Vec<Atom> = first.iter().filter(is_out).map(|(atom, _)| *atom).collect();
+            constant = first.get(&None).copied().filter(|_| out.contains(&None));
             all.iter_mut().for_each(|t| t.retain(|atom, _| !out.contains(atom)));
         }
         let same = all.iter().all(|t| *t == all[0]);
@@ -541,7 +571,14 @@ impl<'a> Known<'a> {
         cuts.dedup();
         for cut in cuts.into_iter().filter(|cut| *cut > 1) {
             let parts: Vec<(Terms, Terms)> = all.iter().map(|t| cut_at(t, cut)).collect();
-            let is_cut = |(t, access): (&(Terms, Terms), &Access)| self.is_below(&t.1, cut, access);
+            // With the constant that all have, too: the number of the first thread is subtracted from those of a role.
+            let is_cut = |(t, access): (&(Terms, Terms), &Access)| {
+                self.is_below(&t.1, cut, access)
+                    || constant.is_some_and(|c| {
+                        let own = t.1.iter().map(|(atom, by)| (*atom, *by));
+                        self.is_below(&own.chain([(None, c)]).collect(), cut, access)
+                    })
+            };
             let moves =
                 parts.iter().any(|p| !p.0.is_empty()) && parts.iter().any(|p| !p.1.is_empty());
             if moves && parts.iter().zip(self.accesses).all(is_cut) {
