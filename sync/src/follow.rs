@@ -25,6 +25,8 @@ pub(crate) struct Follower<'a> {
     cluster: i64,
     left: u64,
     pub(crate) every_turn: bool,
+    /// Whether rounds are to be as short as they can be.
+    wants_shortest: bool,
     /// Whether turns were inserted into all inner loops.
     has_inserted: bool,
     pub(crate) pairs: Pairs,
@@ -57,6 +59,7 @@ impl<'a> Follower<'a> {
             cluster,
             left: accesses,
             every_turn: false,
+            wants_shortest: false,
             has_inserted: true,
             pairs: Pairs::default(),
             serial: 0,
@@ -197,6 +200,10 @@ impl<'a> Follower<'a> {
         machine.pairs = std::mem::take(&mut self.pairs);
         let before = machine.steps();
         let ended = machine.run(to_next_turn);
+            "GO next={to_next_turn} steps={} turns={:?}",
+            machine.steps() - before,
+            machine.turns()
+        );
         self.left = self.left.saturating_sub(machine.steps() - before);
         self.serial = machine.serial();
         self.pairs = std::mem::take(&mut machine.pairs);
@@ -242,7 +249,10 @@ impl<'a> Follower<'a> {
         // By how many turns an inner loop is alike.
         let many = inner.most.unwrap_or(LARGE).min(inner.least.saturating_add(LARGE));
         let once = Given { exprs: vec![outer.id], value: 1, by: 0 };
-        let strides = self.follow(&within(many, 0).with(once), 0, elected)?;
+        self.wants_shortest = true;
+        let strides = self.follow(&within(many, 0).with(once), 0, elected);
+        self.wants_shortest = false;
+        let strides = strides?;
         let distance = strides.iter().try_fold(1, |all: i64, by| {
             let least = all.checked_mul(by / gcd(all, *by).max(1));
             least.filter(|n| (1..=MAX_DISTANCE).contains(n))
@@ -284,6 +294,7 @@ impl<'a> Follower<'a> {
         self.pairs.restart();
         let mut machine = self.lead(exprs, block, elected);
         machine.rounds.every_turn |= self.every_turn;
+        machine.rounds.are_shortest = self.wants_shortest;
         self.go(&mut machine, false)?;
         Some(std::mem::take(&mut machine.rounds.strides))
     }

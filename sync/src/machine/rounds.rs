@@ -78,6 +78,8 @@ pub(crate) struct Rounds {
     round: Option<Round>,
     /// Whether none are left out.
     pub(crate) every_turn: bool,
+    /// Whether each turn is looked at, so that rounds are as short as they can be.
+    pub(crate) are_shortest: bool,
     /// What all looks at states cost.
     looked: u64,
     /// By how much rounds that were left out moved loop variables.
@@ -112,7 +114,10 @@ impl<'p, 'a> Machine<'p, 'a> {
             let last = std::mem::replace(&mut turns.at, steps);
             if turns.every == 0 && trip == turns.trip + 1 && last > 0 {
                 turns.takes = (steps - last).max(1);
-                turns.every = (cost / 4 / turns.takes).max(1).next_power_of_two();
+                turns.every = match self.rounds.are_shortest {
+                    true => 1,
+                    false => (cost / 4 / turns.takes).max(1).next_power_of_two(),
+                };
             }
             turns.trip = trip;
         }
@@ -127,7 +132,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         // Looking takes a part of the time, not more than following does; what is expected to come again may take more.
         let length = turns.guess.as_ref().map_or(0, |(_, length)| *length);
         let expected = trip > 0 && length > 0 && trip.is_multiple_of(length);
-        let most = if expected { 4 * steps } else { steps };
+        let most = if expected || self.rounds.are_shortest { 4 * steps } else { steps };
         let is_worth = left.saturating_mul(turns.takes) > 4 * cost;
         let due = every > 0 && trip.is_multiple_of(every) && is_worth;
         if (due || expected) && self.rounds.looked < (1 << 16) + most {
