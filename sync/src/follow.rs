@@ -200,10 +200,6 @@ impl<'a> Follower<'a> {
         machine.pairs = std::mem::take(&mut self.pairs);
         let before = machine.steps();
         let ended = machine.run(to_next_turn);
-            "GO next={to_next_turn} steps={} turns={:?}",
-            machine.steps() - before,
-            machine.turns()
-        );
         self.left = self.left.saturating_sub(machine.steps() - before);
         self.serial = machine.serial();
         self.pairs = std::mem::take(&mut machine.pairs);

@@ -47,6 +47,11 @@ const KERNELS: [Kernel; 7] = [
         symbols: &[("S", 1, 1), ("T", 1, 1)],
     },
     Kernel {
+        name: "attention_paged",
+        archs: &["sm_80", "sm_90a"],
+        symbols: &[("NP", 1, 1), ("P", 1, 1)],
+    },
+    Kernel {
         name: "grouped_gemm",
         archs: &["sm_80", "sm_90a"],
         symbols: &[("T", 1, 0), ("N", 8, 0), ("K", 8, 1)],
@@ -192,6 +197,11 @@ impl Kernel {
         let mut all: Vec<_> = self.symbols.iter().zip(drawn).map(fitted).collect();
         let several = 1 + drawn.iter().sum::<i64>() % 5;
         match self.name {
+            "attention_paged" => {
+                // Few pages of 64 rows are many keys.
+                all.iter_mut().for_each(|(_, n)| *n = 1 + *n % 6);
+                all.extend([("B", several), ("H", 1)]);
+            }
             "attention_ragged" => {
                 all.extend([("B", several), ("H", 1)]);
             }

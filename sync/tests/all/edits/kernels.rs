@@ -106,6 +106,10 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     add(0, "softmax_any", &BOTH, example("softmax_any", &[]), &[], &rows, 0);
     add(0, "layernorm_any", &BOTH, example("layernorm_any", &[]), &[], &rows, 0);
     add(1, "attention_ragged", &BOTH, example("attention_ragged", &[]), &[], &of_keys, 0);
+    let of_pages: [&[_]; 2] =
+        [&[(b, 1), (h, 1), ("NP", 3), ("P", 5)], &[(b, 2), (h, 1), ("NP", 1), ("P", 2)]];
+    let source = example("attention_paged", &[("PS = 64", "PS = 16")]);
+    add(1, "attention_paged", &BOTH, source, &[], &of_pages, 0);
     let numbers = ("BM = 128, BN = 128, BK = 64, P = 132", "BM = 128, BN = 64, BK = 64, P = 3");
     let g = "G";
     let of_groups: [&[_]; 2] =
