@@ -184,7 +184,7 @@ fn human(k: &KernelReport, options: &Options) -> String {
         (false, _) if k.complete => String::new(),
         (false, _) => "; `--blocks all` runs all".to_owned(),
         (true, Some(_)) => {
-            "; that takes about a second, `--blocks all` runs all that the budget allows".to_owned()
+            format!("; {}, `--blocks all` runs all that the budget allows", estimated(k))
         }
         (true, None) => {
             format!("; the others take more than the budget: raise it to `--budget {}`", whole(k))
@@ -307,6 +307,15 @@ fn human(k: &KernelReport, options: &Options) -> String {
         text.push_str(&format!("  {word} {}: not compared, {why}\n", lines.join(", ")));
     }
     text
+}
+
+/// How long the blocks that ran take on two cores, as steps are estimated.
+fn estimated(k: &KernelReport) -> String {
+    let of_core = k.blocks_run.len().div_ceil(2) as f64 * k.steps_per_block as f64;
+    match (of_core / (SECOND / 2) as f64).round() {
+        seconds if seconds > 1.0 => format!("estimated to take {seconds} seconds"),
+        _ => "that takes about a second".to_owned(),
+    }
 }
 
 /// The line and the instruction that states the largest error of results that it gave, in units in the last place. Half of one is
