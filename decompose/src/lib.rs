@@ -1016,7 +1016,7 @@ fn line_of(text: &str, span: Span) -> (usize, String) {
 type WithBodies = (Module, Vec<Ranking>);
 
 /// Kernels that strategies give may be kernel-level specs again; so often.
-const MOST_PLANS: usize = 4;
+const MOST_PLANS: usize = 8;
 
 /// Gives kernel-level specs their dataflow.
 fn plan(

@@ -1,4 +1,4 @@
-//! A spec that sees a result as another shape, as two kernels with that result in a tensor between them.
+//! A spec as several kernels: two with a result between them that is seen as another shape, or one for each output.
 
 use super::write::number;
 use crate::names::{Names, given};
@@ -7,7 +7,7 @@ use carbyne_ir::ast::visit::{Of, Part, parts};
 use carbyne_ir::ast::{
     Block, Dims, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorType, TupleExpr, View,
 };
-use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::program::{Means, MeansInput, MeansOp, MeansStep, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use std::collections::BTreeSet;
@@ -23,8 +23,7 @@ pub(super) fn kernels(
 ) -> Option<Vec<Stmt>> {
     let StmtKind::Spec(spec) = &stmt.kind else { return None };
     let (means, block) = (program.specs[id].means.as_ref()?, spec.means.as_ref()?);
-    let says_how = |key: &str| !matches!(key, "math" | "loc");
-    if spec.exec.is_some() || spec.attrs.iter().any(|a| says_how(&a.key.text)) {
+    if !is_free(spec) {
         return None;
     }
     let seen = means.values.get(value).filter(|v| v.operand.is_none())?;
@@ -99,6 +98,88 @@ pub(super) fn kernels(
     out[0].leading.clone_from(&stmt.leading);
     places::inherit(&mut out, stmt.id, spec.span);
     Some(out)
+}
+
+/// One kernel for each output. None where the spec says how it is executed, and where an output is read by others.
+pub(super) fn of_each_output(
+    program: &Program,
+    id: SpecId,
+    stmt: &Stmt,
+    names: &mut Names,
+) -> Option<Vec<Stmt>> {
+    let StmtKind::Spec(spec) = &stmt.kind else { return None };
+    let (means, block) = (program.specs[id].means.as_ref()?, spec.means.as_ref()?);
+    let reduces =
+        |s: &&MeansStep| matches!(s.op, MeansOp::Spec { kind: SpecKind::Reduction(_), .. });
+    let several = spec.outputs.len() > 1 && means.steps.iter().filter(reduces).count() > 1;
+    if !several || !is_free(spec) {
+        return None;
+    }
+    let outputs: BTreeSet<&String> = spec.outputs.iter().map(|o| &o.base.text).collect();
+    let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
+    let mut out = vec![];
+    for output in &spec.outputs {
+        let name = &output.base.text;
+        let (stmts, read) = needed(&block.stmts, [name].into());
+        if stmts.iter().filter_map(given).any(|other| other != name && outputs.contains(other)) {
+            return None;
+        }
+        let is_read = |o: &&Operand| matches!(o, Operand::View(v) if read.contains(&v.base.text));
+        let kernel = Spec {
+            name: Some(Name::new(names.fresh_kernel(&format!("{base}_{name}")))),
+            means: Some(Block { stmts, footer: vec![] }),
+            attrs: spec.attrs.clone(),
+            inputs: spec.inputs.iter().filter(is_read).cloned().collect(),
+            outputs: vec![output.clone()],
+            ..Spec::new(SpecKind::Generic)
+        };
+        let mut stmt = Stmt::new(StmtKind::Spec(kernel));
+        stmt.blank_above = true;
+        out.push(stmt);
+    }
+    out[0].leading.clone_from(&stmt.leading);
+    places::inherit(&mut out, stmt.id, spec.span);
+    Some(out)
+}
+
+/// Several kernels for a spec that no strategy means: cut at a reduction that another one along other modes reads, or by outputs.
+pub(super) fn cut(
+    program: &Program,
+    id: SpecId,
+    stmt: &Stmt,
+    names: &mut Names,
+) -> Option<Vec<Stmt>> {
+    let crossed = program.specs[id].means.as_ref().and_then(crossed);
+    let at_value = crossed.and_then(|value| kernels(program, id, stmt, value, names));
+    at_value.or_else(|| of_each_output(program, id, stmt, names))
+}
+
+/// The value of the last reduction of which one along other modes reads what is computed.
+fn crossed(means: &Means) -> Option<usize> {
+    let axes = |s: &MeansStep| match &s.op {
+        MeansOp::Spec { kind: SpecKind::Reduction(_), axes, .. } => Some(axes.clone()),
+        _ => None,
+    };
+    let reductions: Vec<(usize, Vec<usize>)> =
+        means.steps.iter().filter_map(|s| Some((s.output, axes(s)?))).collect();
+    reductions.iter().rev().find_map(|(value, own)| {
+        let mut reached = BTreeSet::from([*value]);
+        means.steps.iter().find_map(|s| {
+            let reads =
+                |input: &MeansInput| matches!(input, MeansInput::Value(v) if reached.contains(v));
+            if !s.inputs.iter().any(reads) {
+                return None;
+            }
+            reached.insert(s.output);
+            axes(s).filter(|other| other != own).map(|_| *value)
+        })
+    })
+}
+
+/// Whether a spec leaves to us how it is executed.
+fn is_free(spec: &Spec) -> bool {
+    let says_how = |key: &str| !matches!(key, "math" | "loc");
+    spec.exec.is_none() && !spec.attrs.iter().any(|a| says_how(&a.key.text))
 }
 
 /// The statements that some values need, and what they read. Constants stay.

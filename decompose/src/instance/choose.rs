@@ -400,8 +400,17 @@ impl Choosing<'_> {
         let (module, mut more) = match made {
             Some(Ok((module, more, _))) => (module, more),
             Some(Err(d)) => return Err(d),
-            None => return Err(self.nothing(id, &pins, &refusals, errors, &matches)),
+            None => {
+                let free = self.symbols.is_none();
+                let cut = free.then(|| between::cut(self.program, id, stmt, names)).flatten();
+                let stmts =
+                    cut.ok_or_else(|| self.nothing(id, &pins, &refusals, errors, &matches))?;
+                return Ok(Planned { stmts, ..Planned::default() });
+            }
         };
+        if let Some(stmts) = self.cheaper_apart(id, stmt, &ranking, names) {
+            return Ok(Planned { stmts, ..Planned::default() });
+        }
         let of_symbols = self.symbols.iter().flat_map(|(of, _)| &of.items);
         let own: HashSet<_> =
             self.module.items.iter().chain(of_symbols).map(|s| s.id.key()).collect();
@@ -433,6 +442,30 @@ impl Choosing<'_> {
         more.iter_mut().filter(|r| r.span.is_nowhere()).for_each(|r| r.span = span);
         more.insert(0, ranking);
         Ok(Planned { stmts, rankings: more })
+    }
+
+    /// One kernel for each output, where these take less time together than the best one of all outputs.
+    fn cheaper_apart(
+        &self,
+        id: SpecId,
+        stmt: &Stmt,
+        ranking: &Ranking,
+        names: &mut Names,
+    ) -> Option<Vec<Stmt>> {
+        if self.symbols.is_some() {
+            return None;
+        }
+        let parts = between::of_each_output(self.program, id, stmt, &mut names.clone())?;
+        let mut module = self.module.clone();
+        let at = module.items.iter().position(|s| s.id.same(stmt.id))?;
+        module.items.splice(at..=at, parts);
+        let (_, rankings) = (self.plan)(&module, names).ok()?;
+        let cycles = |r: &Ranking| r.instances.first()?.cycles;
+        let apart: f64 = rankings.iter().map(cycles).sum::<Option<f64>>()?;
+        if apart >= cycles(ranking)? {
+            return None;
+        }
+        between::of_each_output(self.program, id, stmt, names)
     }
 
     /// The best instance, or the best of the others, that can be written of symbols, and whose layouts are found then: what a
