@@ -5,14 +5,14 @@ use crate::input;
 use crate::tuned::{self, Notes, Tuning};
 use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_decompose::{Options, Search};
-use carbyne_ir::ast::Module;
+use carbyne_ir::ast::{Module, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::resolve;
 use carbyne_ir::span::LineIndex;
 use carbyne_ir::text;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -187,6 +187,15 @@ impl Decomposed {
         let (program, warnings) = (found.program, found.warnings);
         Decomposed { source: decomposed, program, warnings, notes }
     }
+}
+
+/// The tensors and numbers that a text declares; strategies may add others.
+pub(crate) fn declared(module: &Module) -> BTreeSet<String> {
+    let name = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::DataDecl { name, .. } => Some(name.text.clone()),
+        _ => None,
+    };
+    module.items.iter().filter_map(name).collect()
 }
 
 /// That there is a kernel.

@@ -60,8 +60,19 @@ const CUDA: &[&str] = &[
 ];
 
 /// Names that this crate prints itself.
-const OURS: &[&str] =
-    &["floor_div", "floor_mod", "load_unaligned", "shared_address", "smem", "swizzle"];
+const OURS: &[&str] = &[
+    "bad_sizes",
+    "encode_tensor_map",
+    "floor_div",
+    "floor_mod",
+    "host_floor_div",
+    "host_floor_mod",
+    "launch_kernel",
+    "load_unaligned",
+    "shared_address",
+    "smem",
+    "swizzle",
+];
 
 /// Whether a printed name must not be `word`.
 pub(crate) fn is_reserved(word: &str) -> bool {
