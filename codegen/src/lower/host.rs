@@ -11,7 +11,7 @@ use crate::{Fallible, errors};
 use carbyne_atoms::tensor_map::MapDescription;
 use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::diag::Diagnostics;
-use carbyne_ir::expr::{Dim, VarId, VarInfo};
+use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Fact, Program, SpecId};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeSet, HashMap};
@@ -444,8 +444,8 @@ impl Printer<'_> {
             let cond = if div > 1 { outside.binary(Binary::Or, rest) } else { outside };
             body.push(when(cond, bad()));
         }
-        for Fact { lhs, op, rhs, text, .. } in &self.p.facts {
-            // What a range or a divisor says is folded away.
+        for fact in self.p.facts.iter().filter(|f| !follows(self.p, f)) {
+            let Fact { lhs, op, rhs, text, .. } = fact;
             let (lhs, rhs) = (self.indices.print(*lhs)?.expr, self.indices.print(*rhs)?.expr);
             let not = match op {
                 CmpOp::Lt => Binary::Ge,
@@ -459,6 +459,25 @@ impl Printer<'_> {
         }
         body.push(returned(Expr::name("false")));
         Ok(body)
+    }
+}
+
+/// Whether ranges and divisors of symbols say all that a fact says.
+fn follows(p: &Program, Fact { lhs, op, rhs, .. }: &Fact) -> bool {
+    let below = |a: Dim, b: Dim, by: i64| match (p.arena.range(a).1, p.arena.range(b).0) {
+        (Some(most), Some(least)) => most.checked_add(by).is_some_and(|most| most <= least),
+        _ => false,
+    };
+    match (op, lhs, rhs) {
+        (CmpOp::Le, ..) => below(*lhs, *rhs, 0),
+        (CmpOp::Lt, ..) => below(*lhs, *rhs, 1),
+        (CmpOp::Ge, ..) => below(*rhs, *lhs, 0),
+        (CmpOp::Gt, ..) => below(*rhs, *lhs, 1),
+        (CmpOp::Eq, Dim::Expr(id), Dim::Const(0)) => match p.arena.node(*id) {
+            Node::Mod(of, Dim::Const(by)) => by > 0 && p.arena.divisor(of) % by == 0,
+            _ => false,
+        },
+        (CmpOp::Eq | CmpOp::Ne, ..) => false,
     }
 }
 
