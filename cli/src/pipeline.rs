@@ -210,31 +210,19 @@ pub(crate) fn has_kernel(source: &Source, program: &Program) -> Result<(), Failu
 const NO_KERNEL: &str =
     "write a spec at the top of the file; a `def` takes part in one that uses it";
 
-/// The kernel of that name, or the only one.
-pub(crate) fn kernel(
-    source: &Source,
-    program: &Program,
-    name: Option<&str>,
-) -> Result<SpecId, Failure> {
+/// The kernel of that name.
+pub(crate) fn kernel(source: &Source, program: &Program, name: &str) -> Result<SpecId, Failure> {
     let kernels = &program.kernels;
     let of = |id: &SpecId| program.specs[*id].name.as_deref();
-    let names: Vec<String> = kernels
-        .iter()
-        .map(|id| of(id).map_or("(unnamed)".to_owned(), |n| format!("`{n}`")))
-        .collect();
-    let there = match names.as_slice() {
-        [] => format!("`{}` holds no kernel", source.name),
-        _ => format!("`{}` holds the kernels {}", source.name, names.join(", ")),
-    };
-    match (name, kernels.as_slice()) {
-        (None, [only]) => Ok(*only),
-        (None, []) => Err(Failure::usage_help(there, NO_KERNEL)),
-        (None, _) => Err(Failure::usage_help(there, "choose one with `--kernel NAME`")),
-        (Some(name), _) => {
-            kernels.iter().find(|id| of(id) == Some(name)).copied().ok_or_else(|| {
-                let shown: String = name.chars().take(64).collect();
-                Failure::usage_help(format!("there is no kernel `{shown}`"), there)
-            })
-        }
-    }
+    kernels.iter().find(|id| of(id) == Some(name)).copied().ok_or_else(|| {
+        let names: Vec<String> = kernels
+            .iter()
+            .map(|id| of(id).map_or("(unnamed)".to_owned(), |n| format!("`{n}`")))
+            .collect();
+        let shown: String = name.chars().take(64).collect();
+        Failure::usage_help(
+            format!("there is no kernel `{shown}`"),
+            format!("`{}` holds the kernels {}", source.name, names.join(", ")),
+        )
+    })
 }

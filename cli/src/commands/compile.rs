@@ -41,7 +41,7 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
     }
     let ids = match args.kernel.as_deref() {
         None => program.kernels.clone(),
-        Some(_) => vec![pipeline::kernel(&source, program, args.kernel.as_deref())?],
+        Some(name) => vec![pipeline::kernel(&source, program, name)?],
     };
     let whole = args.emit == Emit::Cuda;
     let printed = if whole {

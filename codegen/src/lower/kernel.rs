@@ -184,7 +184,7 @@ pub fn print_kernel(
     kernel: SpecId,
     atoms: &AtomTable,
 ) -> Result<CudaKernel, Diagnostics> {
-    let mut parts = lowered(program, kernel, atoms, &mut Namer::default(), false)?;
+    let mut parts = lowered(program, kernel, atoms, &mut Namer::of_kernels(), false)?;
     parts.kernel.source = file(std::slice::from_ref(&parts), None);
     Ok(parts.kernel)
 }
@@ -273,7 +273,7 @@ fn all_lowered(
     atoms: &AtomTable,
     clocked: bool,
 ) -> Result<Vec<Parts>, Diagnostics> {
-    let mut names = Namer::default();
+    let mut names = Namer::of_kernels();
     kernels.iter().map(|(p, id)| lowered(p, *id, atoms, &mut names, clocked)).collect()
 }
 
