@@ -25,8 +25,8 @@ pub struct Host<'a> {
     pub declared: &'a BTreeSet<String>,
 }
 
-/// The tensors that a program's kernels hand on to each other: the first kernel that uses one writes all of it and reads
-/// nothing of it, and a later one reads it. What they hold before the first launch means nothing.
+/// The tensors that a program's kernels hand on to each other: the first kernel that uses one has all of it as an output and
+/// reads nothing of it, and a later one reads it. What they hold before the first launch means nothing.
 #[must_use]
 pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
     let mut first: HashMap<BufferId, bool> = HashMap::new();
@@ -150,8 +150,6 @@ static cudaError_t launch_kernel(
   return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
 }";
 
-const REFUSES: &str = "For sizes that the kernels do not take it launches nothing, and returns cudaErrorInvalidValue.";
-
 /// Bytes that a tensor in the workspace begins at a multiple of, as memory of `cudaMalloc` does.
 const UNIT: i64 = 256;
 
@@ -171,7 +169,7 @@ pub(super) fn items(
 ) -> Result<Vec<Item>, Diagnostics> {
     let mut namer = Namer::default();
     // Names inside of a function must not hide those that it uses.
-    for taken in ["error", "stream", "workspace"] {
+    for taken in ["cudaErrorInvalidValue", "cudaSuccess", "error", "stream", "workspace"] {
         namer.admit(taken, "t");
     }
     for parts in parts {
@@ -190,15 +188,13 @@ impl Printer<'_> {
         let used = |b: &&BufferId| {
             parts.iter().any(|k| k.kernel.params.iter().any(|p| buffer_of(p) == Some(**b)))
         };
-        let handed_on = match parts.len() == p.kernels.len() {
-            true => handed_on(p),
-            false => BTreeSet::new(),
-        };
+        // One kernel of several is given what the others leave for it.
+        let whole = parts.len() == p.kernels.len();
+        let handed_on = handed_on(p);
         let within = |b: &&BufferId| {
             let buffer = &p.buffers[**b];
-            // One kernel of several is given what the others leave for it.
-            let added = parts.len() == p.kernels.len() && !host.declared.contains(&buffer.name);
-            buffer.memory == Some(Memory::Gl) && (added || handed_on.contains(*b))
+            let handed_on = handed_on.contains(*b) || !host.declared.contains(&buffer.name);
+            whole && handed_on && buffer.memory == Some(Memory::Gl)
         };
         let (inside, outside): (Vec<BufferId>, Vec<BufferId>) =
             p.params.iter().filter(used).partition(|b| within(b));
@@ -247,14 +243,11 @@ impl Printer<'_> {
                 facts,
             ));
         }
+        let of_sizes = |line: &'static str| if sizes.is_empty() { "" } else { line };
         items.push(function(
             &[
                 &format!("Bytes of the workspace that {launch} takes."),
-                if sizes.is_empty() {
-                    ""
-                } else {
-                    "It is -1 for sizes that the kernels do not take."
-                },
+                of_sizes("It is -1 for sizes that the kernels do not take."),
             ],
             "extern \"C\" long long",
             bytes.clone().into(),
@@ -265,7 +258,7 @@ impl Printer<'_> {
             &[
                 "Launches the kernels in order on the stream, and does not wait for them. The workspace is memory of the GPU",
                 &format!("of {bytes} bytes; what it holds before means nothing."),
-                if sizes.is_empty() { "" } else { REFUSES },
+                of_sizes("For sizes that the kernels do not take it launches nothing, and returns cudaErrorInvalidValue."),
             ],
             "extern \"C\" cudaError_t",
             launch.into(),
@@ -329,8 +322,16 @@ impl Printer<'_> {
             let address =
                 Expr::Reinterpret(Type::named("unsigned long long"), Box::new(workspace()));
             let off = address.binary(Binary::Rem, Expr::Int(unit)).binary(Binary::Ne, Expr::Int(0));
-            let none = workspace().binary(Binary::Eq, Expr::name("nullptr"));
-            body.insert(body.len() - inside.len(), when(none.binary(Binary::Or, off), invalid));
+            let bad = workspace().binary(Binary::Eq, Expr::name("nullptr")).binary(Binary::Or, off);
+            // No bytes may lie anywhere.
+            let bad = match cx.range(at).0 {
+                Some(least) if least > 0 => bad,
+                _ => {
+                    let some = self.indices.print(at)?.expr.binary(Binary::Gt, Expr::Int(0));
+                    some.binary(Binary::And, bad)
+                }
+            };
+            body.insert(body.len() - inside.len(), when(bad, invalid));
         }
         Ok(at)
     }
@@ -445,8 +446,10 @@ impl Printer<'_> {
             body.push(when(cond, bad()));
         }
         for fact in self.p.facts.iter().filter(|f| !follows(self.p, f)) {
-            let Fact { lhs, op, rhs, text, .. } = fact;
-            let (lhs, rhs) = (self.indices.print(*lhs)?.expr, self.indices.print(*rhs)?.expr);
+            let Fact { lhs, op, rhs, text, span } = fact;
+            let [lhs, rhs] = [lhs, rhs].map(|side| self.indices.print(*side));
+            let at = errors::at(*span);
+            let (lhs, rhs) = (lhs.map_err(&at)?.expr, rhs.map_err(&at)?.expr);
             let not = match op {
                 CmpOp::Lt => Binary::Ge,
                 CmpOp::Le => Binary::Gt,
