@@ -197,7 +197,7 @@ pub(crate) struct Compile {
     /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) tuned: Option<PathBuf>,
-    /// Which kernel, where the program holds several.
+    /// Only this kernel; without it, all that the program holds.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
     /// What to print.
@@ -216,11 +216,12 @@ pub(crate) struct Compile {
 pub(crate) enum Emit {
     /// The decomposed program.
     Ir,
-    /// One self-contained CUDA C++ file.
+    /// One self-contained CUDA C++ file: all kernels, and functions of the host, named after the file, that launch them in order
+    /// and say how large their workspace is.
     Cuda,
-    /// PTX, made by NVRTC.
+    /// PTX of all kernels, made by NVRTC.
     Ptx,
-    /// Machine code, made by NVRTC.
+    /// Machine code of all kernels, made by NVRTC.
     Cubin,
     /// What a launcher must know, as JSON: of all kernels in their order, or of `--kernel`, grid, block, shared memory
     /// and parameters in their order; tensors with extents, strides and who writes and reads them; symbols.

@@ -5,14 +5,14 @@ use crate::input;
 use crate::tuned::{self, Notes, Tuning};
 use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_decompose::{Options, Search};
-use carbyne_ir::ast::Module;
+use carbyne_ir::ast::{Module, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::resolve;
 use carbyne_ir::span::LineIndex;
 use carbyne_ir::text;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -189,6 +189,15 @@ impl Decomposed {
     }
 }
 
+/// The tensors and numbers that a text declares; strategies may add others.
+pub(crate) fn declared(module: &Module) -> BTreeSet<String> {
+    let name = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::DataDecl { name, .. } => Some(name.text.clone()),
+        _ => None,
+    };
+    module.items.iter().filter_map(name).collect()
+}
+
 /// That there is a kernel.
 pub(crate) fn has_kernel(source: &Source, program: &Program) -> Result<(), Failure> {
     match program.kernels.is_empty() {
@@ -201,31 +210,19 @@ pub(crate) fn has_kernel(source: &Source, program: &Program) -> Result<(), Failu
 const NO_KERNEL: &str =
     "write a spec at the top of the file; a `def` takes part in one that uses it";
 
-/// The kernel of that name, or the only one.
-pub(crate) fn kernel(
-    source: &Source,
-    program: &Program,
-    name: Option<&str>,
-) -> Result<SpecId, Failure> {
+/// The kernel of that name.
+pub(crate) fn kernel(source: &Source, program: &Program, name: &str) -> Result<SpecId, Failure> {
     let kernels = &program.kernels;
     let of = |id: &SpecId| program.specs[*id].name.as_deref();
-    let names: Vec<String> = kernels
-        .iter()
-        .map(|id| of(id).map_or("(unnamed)".to_owned(), |n| format!("`{n}`")))
-        .collect();
-    let there = match names.as_slice() {
-        [] => format!("`{}` holds no kernel", source.name),
-        _ => format!("`{}` holds the kernels {}", source.name, names.join(", ")),
-    };
-    match (name, kernels.as_slice()) {
-        (None, [only]) => Ok(*only),
-        (None, []) => Err(Failure::usage_help(there, NO_KERNEL)),
-        (None, _) => Err(Failure::usage_help(there, "choose one with `--kernel NAME`")),
-        (Some(name), _) => {
-            kernels.iter().find(|id| of(id) == Some(name)).copied().ok_or_else(|| {
-                let shown: String = name.chars().take(64).collect();
-                Failure::usage_help(format!("there is no kernel `{shown}`"), there)
-            })
-        }
-    }
+    kernels.iter().find(|id| of(id) == Some(name)).copied().ok_or_else(|| {
+        let names: Vec<String> = kernels
+            .iter()
+            .map(|id| of(id).map_or("(unnamed)".to_owned(), |n| format!("`{n}`")))
+            .collect();
+        let shown: String = name.chars().take(64).collect();
+        Failure::usage_help(
+            format!("there is no kernel `{shown}`"),
+            format!("`{}` holds the kernels {}", source.name, names.join(", ")),
+        )
+    })
 }

@@ -37,6 +37,8 @@ pub(crate) struct Indices<'p> {
     pub(crate) floors: bool,
     /// Whether a quotient or a remainder of 64 bits by a number that is no constant was printed: ptxas makes a call of it.
     pub(crate) calls: bool,
+    /// Whether it is the host that computes, by functions of its own.
+    host: bool,
 }
 
 impl<'p> Indices<'p> {
@@ -47,7 +49,13 @@ impl<'p> Indices<'p> {
             carried: HashMap::new(),
             floors: false,
             calls: false,
+            host: false,
         }
+    }
+
+    /// Prints for the host.
+    pub(crate) fn of_host(arena: &'p ExprArena) -> Self {
+        Indices { host: true, ..Indices::new(arena) }
     }
 
     /// From here on, the variable prints so.
@@ -251,6 +259,13 @@ impl<'p> Indices<'p> {
                 }
             }
         }
+        let f = match f {
+            "min" if self.host => "std::min",
+            "max" if self.host => "std::max",
+            "floor_div" if self.host => "host_floor_div",
+            "floor_mod" if self.host => "host_floor_mod",
+            f => f,
+        };
         Ok(Printed { wide: a.wide, expr: Expr::call(f, [a.expr, b.expr]) })
     }
 }

@@ -59,9 +59,31 @@ const CUDA: &[&str] = &[
     "ushort3", "ushort4", "vprintf", "warpSize", "y0", "y0f", "y1", "y1f", "yn", "ynf",
 ];
 
+/// Functions that headers of the C library declare, which `cuda_runtime.h` brings, as far as a kernel may be called so: both have
+/// C linkage. Names inside of functions may hide them. From glibc 2.36, read 2026-11.
+#[rustfmt::skip] // As many on a line as fit.
+pub(crate) const LIBC: &[&str] = &[
+    "atexit", "calloc", "canonicalize", "ctime", "difftime", "div", "exit", "fadd",
+    "fdiv", "ffma", "ffs", "finite", "fmaximum", "fminimum", "fmul", "fsqrt", "fsub", "gamma", "ldiv",
+    "lldiv", "memchr", "memcmp", "memmove", "popen", "qsort", "rand", "random", "realloc", "remove",
+    "rename", "rewind", "roundeven", "scalb", "scanf", "select", "setbuf", "significand", "srand",
+    "system", "time", "totalorder",
+];
+
 /// Names that this crate prints itself.
-const OURS: &[&str] =
-    &["floor_div", "floor_mod", "load_unaligned", "shared_address", "smem", "swizzle"];
+const OURS: &[&str] = &[
+    "bad_sizes",
+    "encode_tensor_map",
+    "floor_div",
+    "floor_mod",
+    "host_floor_div",
+    "host_floor_mod",
+    "launch_kernel",
+    "load_unaligned",
+    "shared_address",
+    "smem",
+    "swizzle",
+];
 
 /// Whether a printed name must not be `word`.
 pub(crate) fn is_reserved(word: &str) -> bool {
@@ -77,7 +99,7 @@ mod tests {
 
     #[test]
     fn lists_are_sorted() {
-        for list in [CXX, CUDA, OURS] {
+        for list in [CXX, CUDA, LIBC, OURS] {
             for pair in list.windows(2) {
                 assert!(pair[0] < pair[1], "{} before {}", pair[0], pair[1]);
             }

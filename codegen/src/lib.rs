@@ -23,7 +23,9 @@ mod scalars;
 pub mod testing;
 
 pub use carbyne_atoms::tensor_map::MapDescription;
-pub use lower::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
+pub use lower::{
+    CudaKernel, Host, Param, handed_on, print_clocked, print_kernel, print_kernels, print_program,
+};
 
 /// A result whose error is one diagnostic.
 pub type Fallible<T> = Result<T, Box<carbyne_ir::diag::Diagnostic>>;

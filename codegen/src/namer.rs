@@ -4,7 +4,7 @@
 //! (the lists in `keywords.rs`), differs from every name of the scopes around it, and follows from the
 //! order of admission alone. Whatever a builder puts into a name, no other token comes out.
 
-use crate::keywords::is_reserved;
+use crate::keywords::{LIBC, is_reserved};
 use std::collections::HashMap;
 
 /// Longest admitted name before its number.
@@ -23,6 +23,15 @@ impl Default for Namer {
 }
 
 impl Namer {
+    /// For names of kernels, which differ from those of functions of the C library, too.
+    pub(crate) fn of_kernels() -> Self {
+        let mut namer = Namer::default();
+        for name in LIBC {
+            namer.admit(name, "kernel");
+        }
+        namer
+    }
+
     /// Opens a scope. Names of scopes that were closed may come again.
     pub fn open(&mut self) {
         self.scopes.push(HashMap::new());
@@ -110,6 +119,14 @@ mod tests {
             admit(&["for", "threadIdx", "__half", "_A", "a__b", "smem", "min", "x_"]),
             ["for_1", "threadIdx_1", "half_1", "A", "a_b", "smem_1", "min_1", "x"]
         );
+    }
+
+    #[test]
+    fn kernels_are_not_called_as_functions_of_the_c_library() {
+        let mut namer = Namer::of_kernels();
+        let kernels = ["select", "div", "rows"].map(|n| namer.admit(n, "kernel"));
+        assert_eq!(kernels, ["select_1", "div_1", "rows"]);
+        assert_eq!(admit(&["select", "gamma"]), ["select", "gamma"]);
     }
 
     #[test]

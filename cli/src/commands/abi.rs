@@ -5,7 +5,7 @@
 
 use carbyne_atoms::AtomTable;
 use carbyne_atoms::smem::MIN_ALIGN;
-use carbyne_codegen::{CudaKernel, MapDescription, Param};
+use carbyne_codegen::{CudaKernel, MapDescription, Param, handed_on};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Program};
 use carbyne_ir::scalar::Memory;
@@ -16,6 +16,7 @@ const MAP_BYTES: usize = 128;
 
 /// All kernels in the order in which they are launched.
 pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTable) -> String {
+    let between = handed_on(program);
     let used = |b: &BufferId, write: bool| -> Vec<usize> {
         let of = |p: &Param| matches!(p, Param::Pointer { buffer, written, .. } if buffer == b && *written == write);
         let maps = |p: &Param| matches!(p, Param::TensorMap { buffer, .. } if buffer == b);
@@ -41,8 +42,6 @@ pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
                 several => several.iter().map(|(n, s)| json!([number(*n), number(*s)])).collect(),
             })
             .collect();
-        // Between kernels only: what nobody reads that did not write it before needs no values at first.
-        let first = writers.first();
         json!({
             "name": buffer.name,
             "scalar": buffer.scalar.as_str(),
@@ -59,7 +58,7 @@ pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
             "alignment": buffer.align.max(MIN_ALIGN),
             "written_by": writers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),
             "read_by": readers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),
-            "intermediate": first.is_some_and(|w| !readers.is_empty() && readers.iter().all(|r| r > w)),
+            "intermediate": between.contains(b),
         })
     };
     let symbol = |v: &VarId| {

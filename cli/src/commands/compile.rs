@@ -11,10 +11,9 @@ use crate::tuned::Tuning;
 use crate::{Io, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Compiled, Usage};
-use carbyne_codegen::{CudaKernel, print_kernel};
-use carbyne_ir::diag::Diagnostics;
-use carbyne_ir::program::SpecId;
+use carbyne_codegen::{CudaKernel, Host, print_kernels, print_program};
 use serde_json::json;
+use std::path::Path;
 
 pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let verbose = match args.ptxas_options.as_deref() {
@@ -37,46 +36,67 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
         return output::write(to, decomposed.source.text.as_bytes(), io);
     }
     let program = &decomposed.program;
-    if args.emit == Emit::Abi && args.kernel.is_none() {
-        let print = |id: &SpecId| print_kernel(program, *id, &table);
-        let kernels: Result<Vec<CudaKernel>, Diagnostics> =
-            program.kernels.iter().map(print).collect();
-        let kernels = kernels.map_err(|e| Failure::program(&decomposed.source, e))?;
-        return output::write(to, abi::module(&kernels, program, &table).as_bytes(), io);
+    if args.emit != Emit::Abi {
+        pipeline::has_kernel(&source, program)?;
     }
-    let id = pipeline::kernel(&source, program, args.kernel.as_deref())?;
-    let kernel =
-        print_kernel(program, id, &table).map_err(|e| Failure::program(&decomposed.source, e))?;
+    let ids = match args.kernel.as_deref() {
+        None => program.kernels.clone(),
+        Some(name) => vec![pipeline::kernel(&source, program, name)?],
+    };
+    let whole = args.emit == Emit::Cuda;
+    let printed = if whole {
+        let declared = pipeline::declared(&pipeline::parsed(&source)?);
+        let name = args.kernel.as_deref().unwrap_or_else(|| stem(&args.file));
+        print_program(program, &ids, &table, Host { name, declared: &declared })
+    } else {
+        let all: Vec<_> = ids.iter().map(|id| (program, *id)).collect();
+        print_kernels(&all, &table)
+    };
+    let (text, kernels) = printed.map_err(|e| Failure::program(&decomposed.source, e))?;
     let compiled = match args.emit {
         Emit::Ir | Emit::Cuda | Emit::Abi if !verbose => None,
-        _ => Some(compiled(&kernel, &table, &source)?),
+        _ => Some(compiled(&text, &table, &source)?),
     };
-    let abi = abi::json(&kernel, program, &table);
+    let abi = || match (args.kernel.as_deref(), &kernels[..]) {
+        (Some(_), [only]) => abi::json(only, program, &table),
+        _ => abi::module(&kernels, program, &table),
+    };
     let bytes = match (args.emit, &compiled) {
-        (Emit::Abi, _) => abi.as_bytes(),
-        (Emit::Ir, _) => decomposed.source.text.as_bytes(),
-        (Emit::Ptx, Some(c)) => c.ptx.as_bytes(),
-        (Emit::Cubin, Some(c)) => &c.cubin,
-        _ => kernel.source.as_bytes(),
+        (Emit::Abi, _) => abi().into_bytes(),
+        (Emit::Ir, _) => decomposed.source.text.clone().into_bytes(),
+        (Emit::Ptx, Some(c)) => c.ptx.clone().into_bytes(),
+        (Emit::Cubin, Some(c)) => c.cubin.clone(),
+        _ => text.into_bytes(),
     };
-    output::write(to, bytes, io)?;
-    let usage = compiled.as_ref().and_then(|c| c.usage(&kernel.name));
-    let grid = program.arena.display(kernel.grid);
-    let report = match format {
-        MessageFormat::Human => human(&kernel, &grid, &table, usage.as_ref()),
-        MessageFormat::Json => json(&kernel, &grid, &table, usage.as_ref()),
-    };
-    output::say(&report, io);
+    output::write(to, &bytes, io)?;
+    if args.emit == Emit::Abi && args.kernel.is_none() && !verbose {
+        return Ok(());
+    }
+    for kernel in &kernels {
+        let usage = compiled.as_ref().and_then(|c| c.usage(&kernel.name));
+        let grid = program.arena.display(kernel.grid);
+        let report = match format {
+            MessageFormat::Human => human(kernel, &grid, &table, usage.as_ref()),
+            MessageFormat::Json => json(kernel, &grid, &table, usage.as_ref()),
+        };
+        output::say(&report, io);
+    }
     if let Some(c) = compiled.filter(|_| verbose && format == MessageFormat::Human) {
         output::say(&c.log, io);
     }
     Ok(())
 }
 
+/// What the functions of a file are named after where no kernel was chosen.
+fn stem(file: &Path) -> &str {
+    let stem = file.file_stem().and_then(|s| s.to_str());
+    stem.filter(|_| !input::is_stdin(file)).unwrap_or("carbyne")
+}
+
 /// Compiles to machine code, which includes PTX.
-fn compiled(kernel: &CudaKernel, table: &AtomTable, source: &Source) -> Result<Compiled, Failure> {
+fn compiled(text: &str, table: &AtomTable, source: &Source) -> Result<Compiled, Failure> {
     let name = table.arch.nvrtc_name();
-    nvrtc::compile(&kernel.source, name, nvrtc::Emit::Cubin, &nvrtc::Options::default())
+    nvrtc::compile(text, name, nvrtc::Emit::Cubin, &nvrtc::Options::default())
         .map_err(|d| Failure::one(&Source { text: String::new(), ..source.clone() }, *d))
 }
 

@@ -1,10 +1,11 @@
 //! Every program under `examples/` does all that its head says it can.
 //!
 //! Comment lines of the head: `// archs: sm_80 sm_90a` names the architectures it is decomposed, printed,
-//! compiled and simulated for; `// simulate: --blocks 1` gives options of the simulation. The CUDA C++ for
-//! an architecture stands beside it, as `NAME.sm_80.cu`; `// cuda: sm_80` names those for which it does,
+//! compiled and simulated for; `// simulate: --blocks 1` gives options of the simulation. The kernels in CUDA C++ for
+//! an architecture stand beside it, as `NAME.sm_80.cu`; `// cuda: sm_80` names those for which they do,
 //! `// cuda: none` none. What takes long is done for a drawn part of architectures and inputs (`carbyne_ir::testing`).
 
+use crate::host::{Parts, compiled};
 use crate::support::{carbyne, golden, none, root, scratch, shown, texts_under};
 use carbyne_codegen::nvrtc::{Emit, Options};
 use carbyne_codegen::testing::{require_nvrtc, wgmma_faults};
@@ -286,7 +287,31 @@ fn their_cuda_is_as_expected() {
         if !e.cuda.iter().any(|a| a == arch) {
             return Ok(());
         }
-        golden(&beside(&e.file, arch), run(e, &["compile", "--arch", arch])?.text())
+        let printed = run(e, &["compile", "--arch", arch])?;
+        golden(&beside(&e.file, arch), &Parts::of(printed.text()).device)
+    });
+}
+
+#[test]
+fn they_are_whole_files() {
+    let (nvrtc, folder) = (require_nvrtc(), scratch("whole_files"));
+    each_on(drawn_arch, |e, arch| {
+        let name = format!("{} for {arch}", shown(&e.file));
+        let printed = run(e, &["compile", "--arch", arch])?;
+        let stem = e.file.file_stem().and_then(|s| s.to_str()).expect("a name");
+        for of in ["launch", "workspace_bytes"] {
+            if !printed.text().contains(&format!(" {stem}_{of}(")) {
+                return Err(format!("{name}: no function `{stem}_{of}`"));
+            }
+        }
+        if let Some(nvrtc) = nvrtc {
+            let made = nvrtc.compile(printed.text(), arch, Emit::Ptx, &Options::default());
+            made.map_err(|d| format!("{name}: {d}\n{}", d.notes.join("\n")))?;
+        }
+        let unit = folder.join(format!("{}.{arch}.cpp", shown(&e.file).replace('/', "_")));
+        std::fs::write(&unit, Parts::of(printed.text()).host).expect("writable");
+        compiled(&["-fsyntax-only", &unit.display().to_string()])
+            .map_err(|e| format!("{name}: {e}"))
     });
 }
 

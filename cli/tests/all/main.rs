@@ -18,6 +18,7 @@ mod expand;
 mod explain;
 mod filetests;
 mod golden;
+mod host;
 mod imports;
 mod language;
 mod numpy;

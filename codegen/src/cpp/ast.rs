@@ -224,10 +224,27 @@ pub enum Item {
     Comment(Vec<String>),
     /// `#include <..>` lines.
     Includes(Vec<&'static str>),
-    /// A helper function as it stands.
+    /// A helper function, or lines for the preprocessor, as they stand.
     Helper(&'static str),
     /// The kernel function.
     Kernel(Kernel),
+    /// A function of the host.
+    Function(Function),
+}
+
+/// A function that is no kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Lines of the comment above it, without `//`.
+    pub comment: Vec<String>,
+    /// What stands before its name: linkage and type.
+    pub head: &'static str,
+    /// Its name.
+    pub name: Word,
+    /// Type and name of each.
+    pub params: Vec<(Type, Word)>,
+    /// Its statements.
+    pub body: Vec<Stmt>,
 }
 
 /// The kernel function.

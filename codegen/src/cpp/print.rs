@@ -1,6 +1,6 @@
 //! The C++ tree as text: 100 columns, two spaces, the same bytes for the same tree.
 
-use super::ast::{Assign, Declare, For, Item, Kernel, Piece, Stmt, StmtKind, Unary};
+use super::ast::{Assign, Declare, For, Item, Kernel, Piece, Stmt, StmtKind, Type, Unary, Word};
 use super::print_asm::asm;
 use super::print_expr::{Doc, Level, expr, separated, type_text};
 use crate::cpp::ast::Expr;
@@ -43,24 +43,39 @@ fn item<'a>(a: &'a Arena<'a>, item: &Item) -> Doc<'a> {
         }
         Item::Helper(text) => a.intersperse(text.lines().map(|l| a.text(l)), a.hardline()),
         Item::Kernel(k) => kernel(a, k),
+        Item::Function(f) => {
+            let comment = f.comment.iter().map(|l| a.text(comment(l)).append(a.hardline()));
+            let head = a.concat(comment).append(format!("{} ", f.head));
+            function(a, head, &f.name, &f.params, block_lines(a, &f.body))
+        }
     }
 }
 
-fn kernel<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
-    let params = k.params.iter().map(|(ty, name)| a.text(format!("{} {name}", type_text(ty))));
+/// `name(params) { body }` behind a head.
+fn function<'a>(
+    a: &'a Arena<'a>,
+    head: Doc<'a>,
+    name: &Word,
+    params: &[(Type, Word)],
+    body: Doc<'a>,
+) -> Doc<'a> {
+    let params = params.iter().map(|(ty, name)| a.text(format!("{} {name}", type_text(ty))));
     let params = a.intersperse(params, a.text(",").append(a.line()));
-    let cluster = k.cluster.map(|n| format!(" __cluster_dims__({n}, 1, 1)")).unwrap_or_default();
-    let alone = if k.alone { ", 1" } else { "" };
-    let bounds = format!("__launch_bounds__({}{alone})", k.threads);
-    a.text(format!("extern \"C\" __global__ void{cluster} {bounds}"))
-        .append(a.hardline())
-        .append(a.text(k.name.to_string()))
+    head.append(a.text(name.to_string()))
         .append("(")
         .append(a.line_().append(params).nest(4).group())
         .append(") {")
-        .append(a.hardline().append(kernel_lines(a, k)).nest(INDENT))
+        .append(a.hardline().append(body).nest(INDENT))
         .append(a.hardline())
         .append("}")
+}
+
+fn kernel<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
+    let cluster = k.cluster.map(|n| format!(" __cluster_dims__({n}, 1, 1)")).unwrap_or_default();
+    let alone = if k.alone { ", 1" } else { "" };
+    let bounds = format!("__launch_bounds__({}{alone})", k.threads);
+    let head = a.text(format!("extern \"C\" __global__ void{cluster} {bounds}"));
+    function(a, head.append(a.hardline()), &k.name, &k.params, kernel_lines(a, k))
 }
 
 fn kernel_lines<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
@@ -188,8 +203,8 @@ fn filled<'a>(a: &'a Arena<'a>, pieces: &[Piece]) -> Doc<'a> {
                 // expression, and beside other operators `*p` reads well by itself.
                 let before = i.checked_sub(1).and_then(|i| text_of(pieces.get(i)));
                 let after = text_of(pieces.get(i + 1));
-                let alone = before.is_none_or(|t| t.ends_with(['(', ' ']) && !is_operator(t))
-                    && after.is_none_or(|t| t.starts_with([';', ',', ')']));
+                let alone = before.is_none_or(|t| t.ends_with(['(', '{', ' ']) && !is_operator(t))
+                    && after.is_none_or(|t| t.starts_with([';', ',', ')', '}']));
                 let member = after.is_some_and(|t| t.starts_with(['.', '[', '(', '-']));
                 let deref = matches!(e, Expr::Unary(Unary::Deref, _));
                 let at = match (alone, deref && !member) {
@@ -222,7 +237,7 @@ fn text_of(piece: Option<&Piece>) -> Option<&'static str> {
 /// Whether an atom's text ends in an operator other than `=`.
 fn is_operator(text: &str) -> bool {
     let word = text.trim_end().rsplit(' ').next().unwrap_or("");
-    word != "=" && !word.ends_with(['(', ',']) && !word.is_empty()
+    word != "=" && word != "return" && !word.ends_with(['(', '{', ',']) && !word.is_empty()
 }
 
 /// A comment line. It ends where the text ends: no control characters, no backslash at its end.

@@ -1,6 +1,7 @@
 //! The kernel: parameters, head comment, helpers, and what a launcher must know.
 
 use super::Lowering;
+use super::host::{self, Host};
 use super::stmts::{NOT_UNROLLED, line_comment};
 use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::cpp::{fuse, print, prune};
@@ -183,13 +184,13 @@ pub fn print_kernel(
     kernel: SpecId,
     atoms: &AtomTable,
 ) -> Result<CudaKernel, Diagnostics> {
-    let mut parts = lowered(program, kernel, atoms, false)?;
-    parts.kernel.source = file(std::slice::from_ref(&parts));
+    let mut parts = lowered(program, kernel, atoms, &mut Namer::of_kernels(), false)?;
+    parts.kernel.source = file(std::slice::from_ref(&parts), None);
     Ok(parts.kernel)
 }
 
 /// Prints kernels of several programs as one file, so that one compilation takes them all: their headers
-/// and helpers are printed once. Their names must differ.
+/// and helpers are printed once. Kernels of one name are numbered.
 ///
 /// # Errors
 /// As [`print_kernel`], for the first program that has any.
@@ -197,11 +198,25 @@ pub fn print_kernels(
     kernels: &[(&Program, SpecId)],
     atoms: &AtomTable,
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
-    let parts: Vec<Parts> = kernels
-        .iter()
-        .map(|(program, id)| lowered(program, *id, atoms, false))
-        .collect::<Result<_, _>>()?;
-    Ok((file(&parts), parts.into_iter().map(|p| p.kernel).collect()))
+    let parts = all_lowered(kernels, atoms, false)?;
+    Ok((file(&parts, None), parts.into_iter().map(|p| p.kernel).collect()))
+}
+
+/// Prints kernels of one program as a file for nvcc: as [`print_kernels`] does, and a function of the host that launches them in
+/// their order, with one that says how large its workspace is. NVRTC compiles the same file, without the host's functions.
+///
+/// # Errors
+/// As [`print_kernel`].
+pub fn print_program(
+    program: &Program,
+    kernels: &[SpecId],
+    atoms: &AtomTable,
+    host: Host<'_>,
+) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
+    let kernels: Vec<(&Program, SpecId)> = kernels.iter().map(|id| (program, *id)).collect();
+    let parts = all_lowered(&kernels, atoms, false)?;
+    let host = host::items(program, &parts, host)?;
+    Ok((file(&parts, Some(host)), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
 /// As [`print_kernels`], with clocks: each warp reads `clock64` before and after the first `nounroll` loop at
@@ -214,30 +229,30 @@ pub fn print_clocked(
     kernels: &[(&Program, SpecId)],
     atoms: &AtomTable,
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
-    let parts: Vec<Parts> = kernels
-        .iter()
-        .map(|(program, id)| lowered(program, *id, atoms, true))
-        .collect::<Result<_, _>>()?;
-    Ok((file(&parts), parts.into_iter().map(|p| p.kernel).collect()))
+    let parts = all_lowered(kernels, atoms, true)?;
+    Ok((file(&parts, None), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
 /// A kernel and what it needs, before it is a text.
-struct Parts {
+pub(super) struct Parts {
     /// Without its source.
-    kernel: CudaKernel,
+    pub(super) kernel: CudaKernel,
     head: Item,
     function: Item,
     headers: BTreeSet<&'static str>,
     helpers: BTreeSet<Helper>,
 }
 
-/// The file of some kernels; of one, its head comes first.
-fn file(kernels: &[Parts]) -> String {
+/// The file of some kernels; of one, its head comes first. Behind them stands what is the host's.
+fn file(kernels: &[Parts], host: Option<Vec<Item>>) -> String {
     let headers: BTreeSet<&'static str> = kernels.iter().flat_map(|k| k.headers.clone()).collect();
     let helpers: BTreeSet<Helper> = kernels.iter().flat_map(|k| k.helpers.clone()).collect();
     let mut items = vec![];
     if let [only] = kernels {
         items.push(only.head.clone());
+    }
+    if host.is_some() {
+        items.push(host::headers(kernels));
     }
     if !headers.is_empty() {
         items.push(Item::Includes(headers.into_iter().collect()));
@@ -249,13 +264,25 @@ fn file(kernels: &[Parts]) -> String {
         }
         items.push(kernel.function.clone());
     }
+    items.extend(host.into_iter().flatten());
     print::file(&items)
 }
 
+fn all_lowered(
+    kernels: &[(&Program, SpecId)],
+    atoms: &AtomTable,
+    clocked: bool,
+) -> Result<Vec<Parts>, Diagnostics> {
+    let mut names = Namer::of_kernels();
+    kernels.iter().map(|(p, id)| lowered(p, *id, atoms, &mut names, clocked)).collect()
+}
+
+/// `names` are those of the kernels of the file.
 fn lowered(
     program: &Program,
     kernel: SpecId,
     atoms: &AtomTable,
+    names: &mut Namer,
     clocked: bool,
 ) -> Result<Parts, Diagnostics> {
     let mut lowering = Lowering {
@@ -279,7 +306,7 @@ fn lowered(
         helpers: BTreeSet::new(),
         errors: Diagnostics::default(),
     };
-    let printed = lowering.kernel(kernel, clocked);
+    let printed = lowering.kernel(kernel, names, clocked);
     match printed {
         Ok(printed) if lowering.errors.is_empty() => return Ok(printed),
         Ok(_) => {}
@@ -295,14 +322,14 @@ pub(super) fn body_of(
     kernel: SpecId,
     atoms: &AtomTable,
 ) -> Result<Vec<Stmt>, Diagnostics> {
-    match lowered(program, kernel, atoms, false)?.function {
+    match lowered(program, kernel, atoms, &mut Namer::default(), false)?.function {
         Item::Kernel(kernel) => Ok(kernel.body),
         _ => Ok(vec![]),
     }
 }
 
 impl Lowering<'_> {
-    fn kernel(&mut self, id: SpecId, clocked: bool) -> Fallible<Parts> {
+    fn kernel(&mut self, id: SpecId, names: &mut Namer, clocked: bool) -> Fallible<Parts> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else {
             return Err(errors::new(
@@ -314,7 +341,7 @@ impl Lowering<'_> {
         };
         // Names inside the kernel may hide its own.
         let name = spec.name.as_deref().unwrap_or("carbyne_kernel");
-        let name = Namer::default().admit(name, "kernel");
+        let name = names.admit(name, "kernel");
         let (grid, block) = self.extents(exec)?;
         let cluster = self.cluster(id)?;
         let mut content = Content::of(self.p, id);

@@ -3,7 +3,7 @@
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
 //! `storage` (declarations), `access` (views to elements), `leaf` (atoms), `ptx` and
 //! `descriptor` (operands of inline PTX), `sync` (atoms of statements between specs), `flight`
-//! (registers of asynchronous atoms), `carried` and `advance` (what loops carry).
+//! (registers of asynchronous atoms), `carried` and `advance` (what loops carry), `host` (the functions that launch).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
@@ -15,6 +15,7 @@ mod carried;
 mod carried_laws;
 mod descriptor;
 mod flight;
+mod host;
 mod indices;
 mod kernel;
 mod known;
@@ -25,7 +26,8 @@ mod storage;
 mod sync;
 mod who;
 
-pub use kernel::{CudaKernel, Param, print_clocked, print_kernel, print_kernels};
+pub use host::{Host, handed_on};
+pub use kernel::{CudaKernel, Param, print_clocked, print_kernel, print_kernels, print_program};
 
 use crate::index::Indices;
 use crate::namer::Namer;

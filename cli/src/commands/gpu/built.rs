@@ -8,7 +8,6 @@ use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Nvrtc, Usage};
 use carbyne_codegen::{CudaKernel, print_kernel};
 use carbyne_decompose::Search;
-use carbyne_ir::ast::{Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_launch::{Binary, Gpu};
@@ -117,17 +116,9 @@ impl<'a> Builder<'a> {
             estimate: found.estimates.iter().map(|(_, e)| e.microseconds).sum(),
             program: found.program,
             kernels,
-            given: module.items.iter().filter_map(declared).collect(),
+            given: pipeline::declared(&module),
             notes,
         })
-    }
-}
-
-/// The name of the tensor that a statement declares.
-fn declared(stmt: &Stmt) -> Option<String> {
-    match &stmt.kind {
-        StmtKind::DataDecl { name, .. } => Some(name.text.clone()),
-        _ => None,
     }
 }
 

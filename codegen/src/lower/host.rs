@@ -1,0 +1,441 @@
+//! The host's part of a file: one function that launches its kernels, and one that says how large their workspace is.
+//!
+//! Both stand where NVRTC, which compiles no host code, does not read them.
+
+mod helpers;
+
+pub(super) use helpers::headers;
+
+use super::kernel::{Param, Parts};
+use crate::cpp::ast::{Binary, Expr, Function, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
+use crate::index::Indices;
+use crate::namer::Namer;
+use crate::scalars::{storage, storage_bits};
+use crate::{Fallible, errors};
+use carbyne_atoms::tensor_map::MapDescription;
+use carbyne_ir::ast::{CmpOp, SpecKind};
+use carbyne_ir::diag::Diagnostics;
+use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
+use carbyne_ir::program::{BufferId, Fact, Program, SpecId};
+use carbyne_ir::scalar::Memory;
+use helpers::{ENCODE, LAUNCH, ROUNDING};
+use std::collections::{BTreeSet, HashMap};
+
+/// How the host's part of a file is printed.
+#[derive(Copy, Clone, Debug)]
+pub struct Host<'a> {
+    /// What its functions are named after: `NAME_launch` and `NAME_workspace_bytes`.
+    pub name: &'a str,
+    /// The tensors that the given text declares. All others were added, and lie in the workspace.
+    pub declared: &'a BTreeSet<String>,
+}
+
+/// The tensors that a program's kernels hand on to each other: the first kernel that uses one has all of it as an output and
+/// reads nothing of it, and a later one reads it. What they hold before the first launch means nothing.
+#[must_use]
+pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
+    let mut first: HashMap<BufferId, bool> = HashMap::new();
+    let mut handed_on = BTreeSet::new();
+    for kernel in &program.kernels {
+        let (reads, writes) = uses(program, *kernel);
+        let read_now = reads.iter().filter(|b| first.get(b) == Some(&true));
+        handed_on.extend(read_now.copied());
+        for buffer in reads.union(&writes) {
+            let whole =
+                || program.specs[*kernel].outputs.contains(&program.buffers[*buffer].tensor);
+            first.entry(*buffer).or_insert_with(|| !reads.contains(buffer) && whole());
+        }
+    }
+    handed_on
+}
+
+/// The buffers that a kernel reads, and those that it writes. What is added to is read, too.
+fn uses(program: &Program, kernel: SpecId) -> (BTreeSet<BufferId>, BTreeSet<BufferId>) {
+    let (mut reads, mut writes) = (BTreeSet::new(), BTreeSet::new());
+    let leaves = program.leaves(kernel).into_iter().map(|(leaf, _)| leaf);
+    for id in std::iter::once(kernel).chain(leaves) {
+        let spec = &program.specs[id];
+        let buffer = |t| program.tensors[t].buffer;
+        reads.extend(spec.input_tensors().map(buffer));
+        writes.extend(spec.outputs.iter().map(|t| buffer(*t)));
+        let adds = matches!(spec.kind, SpecKind::Accumulate(_) | SpecKind::MatMul);
+        // A product without a body is a leaf; one with a body is what its leaves are.
+        if adds && spec.body.is_none() {
+            reads.extend(spec.outputs.iter().map(|t| buffer(*t)));
+        }
+    }
+    let sources = reads.iter().filter_map(|b| Some(program.buffers[*b].gather?.source));
+    let sources: Vec<BufferId> = sources.collect();
+    reads.extend(sources);
+    (reads, writes)
+}
+
+/// Bytes that a tensor in the workspace begins at a multiple of, as memory of `cudaMalloc` does.
+const UNIT: i64 = 256;
+
+struct Printer<'a> {
+    p: &'a Program,
+    namer: Namer,
+    indices: Indices<'a>,
+    /// Names of tensors and numbers.
+    passed: HashMap<BufferId, Word>,
+}
+
+/// What stands below the kernels.
+pub(super) fn items(
+    program: &Program,
+    parts: &[Parts],
+    host: Host<'_>,
+) -> Result<Vec<Item>, Diagnostics> {
+    let mut namer = Namer::default();
+    // Names inside of a function must not hide those that it uses.
+    for taken in ["cudaErrorInvalidValue", "cudaSuccess", "error", "stream", "workspace"] {
+        namer.admit(taken, "t");
+    }
+    for parts in parts {
+        namer.admit(&parts.kernel.name, "kernel");
+    }
+    let (indices, passed) = (Indices::of_host(&program.arena), HashMap::new());
+    let mut printer = Printer { p: program, namer, indices, passed };
+    printer.items(parts, host).map_err(|d| Diagnostics::from_iter([*d]))
+}
+
+impl Printer<'_> {
+    fn items(&mut self, parts: &[Parts], host: Host<'_>) -> Fallible<Vec<Item>> {
+        let p = self.p;
+        let [launch, bytes] = ["launch", "workspace_bytes"]
+            .map(|of| self.namer.admit(&format!("{}_{of}", host.name), "host"));
+        let used = |b: &&BufferId| {
+            parts.iter().any(|k| k.kernel.params.iter().any(|p| buffer_of(p) == Some(**b)))
+        };
+        // One kernel of several is given what the others leave for it.
+        let whole = parts.len() == p.kernels.len();
+        let handed_on = handed_on(p);
+        let within = |b: &&BufferId| {
+            let buffer = &p.buffers[**b];
+            let handed_on = handed_on.contains(*b) || !host.declared.contains(&buffer.name);
+            whole && handed_on && buffer.memory == Some(Memory::Gl)
+        };
+        let (inside, outside): (Vec<BufferId>, Vec<BufferId>) =
+            p.params.iter().filter(used).partition(|b| within(b));
+
+        let mut params: Vec<_> = outside.iter().map(|b| self.parameter(*b, parts)).collect();
+        let mut sizes = vec![];
+        for var in &p.symbols {
+            let name = self.namer.admit(&p.arena.var_info(*var).name, "n");
+            self.indices.bind(*var, name.clone(), true);
+            sizes.push((Type::named("long long"), Word::from(name)));
+        }
+        params.extend(sizes.clone());
+        params.push((Type::pointer("void", false), "workspace".into()));
+        params.push((Type::named("cudaStream_t"), "stream".into()));
+
+        let bad = Expr::call(
+            "bad_sizes",
+            sizes.iter().map(|(_, n)| Expr::name(n.clone())).collect::<Vec<_>>(),
+        );
+        let refuse = |value| (!sizes.is_empty()).then(|| when(bad.clone(), value));
+        let invalid = || Expr::name("cudaErrorInvalidValue");
+        let mut body: Vec<Stmt> = refuse(invalid()).into_iter().collect();
+        let error = Type::named("cudaError_t");
+        body.push(Stmt::variable(error, "error", Expr::name("cudaSuccess")));
+        let total = self.workspace(&inside, &mut body, invalid())?;
+        let maps = self.maps(parts, &mut body)?;
+        self.launches(parts, &maps, &mut body)?;
+
+        let mut size = refuse(Expr::Int(-1)).into_iter().collect::<Vec<_>>();
+        size.push(returned(self.indices.print(total)?.expr));
+        let facts = self.facts()?;
+        let mut items = vec![Item::Helper("#ifndef __CUDACC_RTC__")];
+        if self.indices.floors {
+            items.push(Item::Helper(ROUNDING));
+        }
+        if !maps.is_empty() {
+            items.push(Item::Helper(ENCODE));
+        }
+        items.push(Item::Helper(LAUNCH));
+        if !sizes.is_empty() {
+            items.push(function(
+                &["Whether sizes are not as the kernels take them."],
+                "static bool",
+                "bad_sizes".into(),
+                sizes.clone(),
+                facts,
+            ));
+        }
+        let of_sizes = |line: &'static str| if sizes.is_empty() { "" } else { line };
+        items.push(function(
+            &[
+                &format!("Bytes of the workspace that {launch} takes."),
+                of_sizes("It is -1 for sizes that the kernels do not take."),
+            ],
+            "extern \"C\" long long",
+            bytes.clone().into(),
+            sizes.clone(),
+            size,
+        ));
+        items.push(function(
+            &[
+                "Launches the kernels in order on the stream, and does not wait for them. The workspace is memory of the GPU",
+                &format!("of {bytes} bytes; what it holds before means nothing."),
+                of_sizes("For sizes that the kernels do not take it launches nothing, and returns cudaErrorInvalidValue."),
+            ],
+            "extern \"C\" cudaError_t",
+            launch.into(),
+            params,
+            body,
+        ));
+        items.push(Item::Helper("#endif  // __CUDACC_RTC__"));
+        Ok(items)
+    }
+
+    /// Gives a buffer its name, which is returned with the type of an element.
+    fn admit(&mut self, b: BufferId) -> (&'static str, Word) {
+        let buffer = &self.p.buffers[b];
+        let name = Word::from(self.namer.admit(&buffer.name, "t"));
+        self.passed.insert(b, name.clone());
+        (storage(buffer.scalar).cxx, name)
+    }
+
+    fn parameter(&mut self, b: BufferId, parts: &[Parts]) -> (Type, Word) {
+        let (ty, name) = self.admit(b);
+        if self.p.buffers[b].memory == Some(Memory::Pm) {
+            return (Type::named(ty), name);
+        }
+        let written =
+            |p: &Param| matches!(p, Param::Pointer { buffer, written: true, .. } if *buffer == b);
+        let written = parts.iter().any(|k| k.kernel.params.iter().any(written));
+        (Type { name: ty.into(), is_const: !written, pointer: Pointer::Plain }, name)
+    }
+
+    /// Declares pointers to the tensors in the workspace, behind each other; its bytes.
+    fn workspace(
+        &mut self,
+        inside: &[BufferId],
+        body: &mut Vec<Stmt>,
+        invalid: Expr,
+    ) -> Fallible<Dim> {
+        let (p, cx) = (self.p, &self.p.arena);
+        let unit = inside.iter().map(|b| p.buffers[*b].align).fold(UNIT, i64::max);
+        let mut at = Dim::Const(0);
+        let workspace = || Expr::name("workspace");
+        for b in inside {
+            let buffer = &p.buffers[*b];
+            let (ty, name) = self.admit(*b);
+            let base = Expr::call("static_cast<char*>", [workspace()]);
+            let begin = match at {
+                Dim::Const(0) => base,
+                _ => base.binary(Binary::Add, self.indices.print(at)?.expr),
+            };
+            let pointer = Type::pointer(ty, false);
+            let value = Expr::Reinterpret(pointer.clone(), Box::new(begin));
+            body.push(Stmt::variable(pointer, name, value));
+            let elements = cx.max(buffer.cosize, Dim::Const(0));
+            let bytes = elements
+                .and_then(|n| cx.ceil_div(n, Dim::Const(storage(buffer.scalar).packed)))
+                .and_then(|n| cx.mul(n, Dim::Const(storage_bits(buffer.scalar) / 8)))
+                .and_then(|n| cx.ceil_div(n, Dim::Const(unit)))
+                .and_then(|n| cx.mul(n, Dim::Const(unit)));
+            at = bytes.and_then(|n| cx.add(at, n)).map_err(errors::layout)?;
+        }
+        if !inside.is_empty() {
+            let address =
+                Expr::Reinterpret(Type::named("unsigned long long"), Box::new(workspace()));
+            let off = address.binary(Binary::Rem, Expr::Int(unit)).binary(Binary::Ne, Expr::Int(0));
+            let bad = workspace().binary(Binary::Eq, Expr::name("nullptr")).binary(Binary::Or, off);
+            // No bytes may lie anywhere.
+            let bad = match cx.range(at).0 {
+                Some(least) if least > 0 => bad,
+                _ => {
+                    let some = self.indices.print(at)?.expr.binary(Binary::Gt, Expr::Int(0));
+                    some.binary(Binary::And, bad)
+                }
+            };
+            body.insert(body.len() - inside.len(), when(bad, invalid));
+        }
+        Ok(at)
+    }
+
+    /// Encodes the tensor maps of all kernels; those of each by their names there. Kernels share equal ones.
+    fn maps(
+        &mut self,
+        parts: &[Parts],
+        body: &mut Vec<Stmt>,
+    ) -> Fallible<Vec<(BufferId, MapDescription, Word)>> {
+        let mut maps: Vec<(BufferId, MapDescription, Word)> = vec![];
+        for param in parts.iter().flat_map(|k| &k.kernel.params) {
+            let Param::TensorMap { name, buffer, map } = param else { continue };
+            if maps.iter().any(|(b, m, _)| b == buffer && m == map) {
+                continue;
+            }
+            let name = Word::from(self.namer.admit(name, "map"));
+            body.push(Stmt::new(StmtKind::Filled(vec![
+                Piece::Text("CUtensorMap "),
+                Piece::Operand(Expr::name(name.clone())),
+                Piece::Text(";"),
+            ])));
+            let Some(tensor) = self.passed.get(buffer) else {
+                return Err(errors::unprintable(
+                    format!(
+                        "a tensor map is of `%{}`, which no kernel is given",
+                        self.p.buffers[*buffer].name
+                    ),
+                    "name the tensor among the operands of the kernel",
+                ));
+            };
+            let address = Expr::name(tensor.clone());
+            let address = match map.offset {
+                Dim::Const(0) => address,
+                offset => Expr::Reinterpret(Type::pointer("char", true), Box::new(address))
+                    .binary(Binary::Add, self.indices.print(offset)?.expr),
+            };
+            let mut pieces = vec![Piece::Text("error = encode_tensor_map(")];
+            let numbers = [map.data_type, map.swizzle, map.promotion].map(|n| Expr::Int(n.into()));
+            for e in [Expr::name(name.clone()).address(), address].into_iter().chain(numbers) {
+                pieces.extend([Piece::Operand(e), Piece::Text(", ")]);
+            }
+            let sizes: Vec<Dim> = map.sizes.iter().map(|n| Dim::Const(*n)).collect();
+            for (i, list) in [&map.extents, &map.strides, &sizes].into_iter().enumerate() {
+                pieces.push(Piece::Text(if i == 0 { "{" } else { ", {" }));
+                for (i, dim) in list.iter().enumerate() {
+                    pieces.extend((i > 0).then_some(Piece::Text(", ")));
+                    pieces.push(Piece::Operand(self.indices.print(*dim)?.expr));
+                }
+                pieces.push(Piece::Text("}"));
+            }
+            pieces.push(Piece::Text(");"));
+            checked(body, pieces);
+            maps.push((*buffer, map.clone(), name));
+        }
+        Ok(maps)
+    }
+
+    fn launches(
+        &mut self,
+        parts: &[Parts],
+        maps: &[(BufferId, MapDescription, Word)],
+        body: &mut Vec<Stmt>,
+    ) -> Fallible<()> {
+        for Parts { kernel, .. } in parts {
+            let mut args = vec![
+                Expr::name(kernel.name.clone()),
+                self.indices.print(kernel.grid)?.expr,
+                Expr::Int(kernel.block),
+                Expr::Int(kernel.smem_bytes),
+                Expr::name("stream"),
+            ];
+            for param in &kernel.params {
+                args.push(match param {
+                    Param::Pointer { buffer, .. } | Param::Scalar { buffer, .. } => {
+                        Expr::name(self.passed[buffer].clone())
+                    }
+                    Param::Symbol { var, .. } => self.symbol(*var)?,
+                    Param::TensorMap { buffer, map, .. } => {
+                        let same = maps.iter().find(|(b, m, _)| b == buffer && m == map);
+                        Expr::name(same.map_or(Word::from("nullptr"), |(.., name)| name.clone()))
+                    }
+                });
+            }
+            let call = Expr::call("launch_kernel", args);
+            checked(body, vec![Piece::Text("error = "), Piece::Operand(call), Piece::Text(";")]);
+        }
+        // Of the last launch the error is returned whatever it is.
+        body.pop();
+        body.push(returned(Expr::name("error")));
+        Ok(())
+    }
+
+    fn symbol(&mut self, var: VarId) -> Fallible<Expr> {
+        self.indices.variable(var).ok_or_else(|| errors::undeclared("a symbol"))
+    }
+
+    /// Returns true for the first thing that is said of symbols and does not hold: ranges first, since facts are printed for
+    /// values within these.
+    fn facts(&mut self) -> Fallible<Vec<Stmt>> {
+        let mut body = vec![];
+        let bad = || Expr::name("true");
+        for var in &self.p.symbols {
+            let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(*var);
+            let symbol = self.symbol(*var)?;
+            let outside = symbol.clone().binary(Binary::Lt, Expr::Int(lo));
+            let outside = hi.into_iter().fold(outside, |e, hi| {
+                e.binary(Binary::Or, symbol.clone().binary(Binary::Gt, Expr::Int(hi)))
+            });
+            let rest = symbol.binary(Binary::Rem, Expr::Int(div)).binary(Binary::Ne, Expr::Int(0));
+            let cond = if div > 1 { outside.binary(Binary::Or, rest) } else { outside };
+            body.push(when(cond, bad()));
+        }
+        for fact in self.p.facts.iter().filter(|f| !follows(self.p, f)) {
+            let Fact { lhs, op, rhs, text, span } = fact;
+            let [lhs, rhs] = [lhs, rhs].map(|side| self.indices.print(*side));
+            let at = errors::at(*span);
+            let (lhs, rhs) = (lhs.map_err(&at)?.expr, rhs.map_err(&at)?.expr);
+            let not = match op {
+                CmpOp::Lt => Binary::Ge,
+                CmpOp::Le => Binary::Gt,
+                CmpOp::Eq => Binary::Ne,
+                CmpOp::Ne => Binary::Eq,
+                CmpOp::Ge => Binary::Lt,
+                CmpOp::Gt => Binary::Le,
+            };
+            body.push(when(lhs.binary(not, rhs), bad()).comment(text.clone()));
+        }
+        body.push(returned(Expr::name("false")));
+        Ok(body)
+    }
+}
+
+/// Whether ranges and divisors of symbols say all that a fact says.
+fn follows(p: &Program, Fact { lhs, op, rhs, .. }: &Fact) -> bool {
+    let below = |a: Dim, b: Dim, by: i64| match (p.arena.range(a).1, p.arena.range(b).0) {
+        (Some(most), Some(least)) => most.checked_add(by).is_some_and(|most| most <= least),
+        _ => false,
+    };
+    match (op, lhs, rhs) {
+        (CmpOp::Le, ..) => below(*lhs, *rhs, 0),
+        (CmpOp::Lt, ..) => below(*lhs, *rhs, 1),
+        (CmpOp::Ge, ..) => below(*rhs, *lhs, 0),
+        (CmpOp::Gt, ..) => below(*rhs, *lhs, 1),
+        (CmpOp::Eq, Dim::Expr(id), Dim::Const(0)) => match p.arena.node(*id) {
+            Node::Mod(of, Dim::Const(by)) => by > 0 && p.arena.divisor(of) % by == 0,
+            _ => false,
+        },
+        (CmpOp::Eq | CmpOp::Ne, ..) => false,
+    }
+}
+
+fn buffer_of(param: &Param) -> Option<BufferId> {
+    match param {
+        Param::Pointer { buffer, .. } | Param::Scalar { buffer, .. } => Some(*buffer),
+        Param::TensorMap { buffer, .. } => Some(*buffer),
+        Param::Symbol { .. } => None,
+    }
+}
+
+fn returned(value: Expr) -> Stmt {
+    let pieces = vec![Piece::Text("return "), Piece::Operand(value), Piece::Text(";")];
+    Stmt::new(StmtKind::Filled(pieces))
+}
+
+/// Returns a value under a condition.
+fn when(cond: Expr, value: Expr) -> Stmt {
+    Stmt::new(StmtKind::If { cond, then: vec![returned(value)], otherwise: vec![] })
+}
+
+/// A statement that sets `error`, and a return where it is one.
+fn checked(body: &mut Vec<Stmt>, pieces: Vec<Piece>) {
+    let error = || Expr::name("error");
+    body.push(Stmt::new(StmtKind::Filled(pieces)));
+    body.push(when(error().binary(Binary::Ne, Expr::name("cudaSuccess")), error()));
+}
+
+fn function(
+    comment: &[&str],
+    head: &'static str,
+    name: Word,
+    params: Vec<(Type, Word)>,
+    body: Vec<Stmt>,
+) -> Item {
+    let comment = comment.iter().filter(|l| !l.is_empty()).map(|l| (*l).to_owned()).collect();
+    Item::Function(Function { comment, head, name, params, body })
+}
