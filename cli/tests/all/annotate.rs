@@ -148,6 +148,9 @@ Move @copy <<<#grid:[1], #cta:[64]>>> (%A) -> (%B) {
     let ran = carbyne(&["check", "-", "--annotate"], text).ok();
     assert_eq!(
         (ran.text(), ran.stderr.as_str()),
-        (text, "copy: not decomposed, nothing to check\n")
+        (
+            text,
+            "copy: its order is not checked before it is decomposed: `carbyne decompose` checks it\n"
+        )
     );
 }

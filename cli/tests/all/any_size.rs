@@ -15,7 +15,7 @@ struct Kernel {
     symbols: &'static [(&'static str, i64, i64)],
 }
 
-const KERNELS: [Kernel; 7] = [
+const KERNELS: [Kernel; 8] = [
     Kernel {
         name: "gemm_any",
         archs: &["sm_80", "sm_90a"],

@@ -126,7 +126,7 @@ impl Choosing<'_> {
     }
 
     /// The way out where a meaning reduces along several modes, each of which would be whole in the tile of a block: what to move
-    /// into a spec of its own.
+    /// into another spec.
     fn crossed(&self, id: SpecId) -> Option<String> {
         let means = self.program.specs[id].means.as_ref()?;
         let along = |step: &MeansStep| match &step.op {
@@ -170,8 +170,8 @@ impl Choosing<'_> {
             ),
         };
         Some(format!(
-            "the spec reduces along axis {} and along axis {}, and a block holds one of them whole: move {own_lines} into a \
-             spec of its own{read}",
+            "the spec reduces along axis {} and along axis {}, and a block holds one of them whole: move {own_lines} into another \
+             spec{read}",
             modes(&other),
             modes(&own),
         ))

@@ -391,7 +391,12 @@ impl Tally {
 /// the result itself; of integers, what is in doubt.
 fn allowed(scalar: Scalar, want: f64, scale: f64, roundings: f64) -> f64 {
     match scalar.is_float() {
-        true => roundings * scale + ulp(scalar, want),
+        true => {
+            let spread = roundings * scale;
+            // A result as far away is rounded there.
+            let farthest = (want.abs() + spread).min(f64::MAX);
+            spread + ulp(scalar, farthest)
+        }
         false => roundings.max(SLACK) * scale,
     }
 }
