@@ -18,12 +18,12 @@ pub(crate) struct Source {
     pub(crate) imports: Imports,
     /// Of a text that was decomposed, where kernels begin, and the strategies of users that have written them.
     pub(crate) theirs: Vec<(u32, Option<Theirs>)>,
-    /// Of the same, the lines on which statements begin, each with the line of the given text that it was made of, and its text.
+    /// For a decomposed text: each line on which a statement begins, with the number and the text of the user's line behind it.
     pub(crate) given: BTreeMap<usize, (usize, String)>,
 }
 
 impl Source {
-    /// With the line of the given text that a diagnostic is about, and the strategy of a user that has written it.
+    /// Adds notes: the user's line behind the place, and the user's strategy that wrote the kernel.
     fn noted(&self, d: Diagnostic) -> Diagnostic {
         let d = self.given_lines(&d).into_iter().fold(d, Diagnostic::note);
         let before = self.theirs.iter().rfind(|(at, _)| *at <= d.span.start);
@@ -35,7 +35,7 @@ impl Source {
 }
 
 impl Source {
-    /// Which lines of the given text the places of a diagnostic were made of, each once.
+    /// The user's lines behind the places of a diagnostic, each once.
     fn given_lines(&self, d: &Diagnostic) -> Vec<String> {
         if self.given.is_empty() {
             return vec![];

@@ -59,7 +59,7 @@ const CUDA: &[&str] = &[
     "ushort3", "ushort4", "vprintf", "warpSize", "y0", "y0f", "y1", "y1f", "yn", "ynf",
 ];
 
-/// Functions that headers of the C library declare, which `cuda_runtime.h` brings, as far as a kernel may be called so: both have
+/// Functions of the C library that `cuda_runtime.h` declares and that a kernel could be named after: both have
 /// C linkage. Names inside of functions may hide them. From glibc 2.36, read 2026-11.
 #[rustfmt::skip] // As many on a line as fit.
 pub(crate) const LIBC: &[&str] = &[

@@ -695,7 +695,7 @@ impl Rewriting<'_> {
     }
 }
 
-/// The error where rewrites do not end, of which this is one of the last.
+/// The error for rewrites that do not end; `want` is one of the last.
 fn endless(p: &Program, want: &Want) -> Diagnostic {
     let (id, asked) = want.asks();
     let spec = &p.specs[id];

@@ -19,7 +19,7 @@ struct Used {
     names: HashSet<String>,
     /// Up to which number a name is in use with each.
     last: HashMap<String, u64>,
-    /// What specs in `means` blocks give: names there, which hide none outside.
+    /// Names of values in `means` blocks. They do not clash with names of the module.
     meant: HashSet<String>,
 }
 
@@ -72,7 +72,7 @@ impl Names {
         }
     }
 
-    /// The same for a tensor of the module, of which no `means` block uses the name otherwise.
+    /// A new name for a tensor of the module that no value of a `means` block has.
     pub(crate) fn fresh_outside(&mut self, name: &str) -> String {
         loop {
             let free = self.fresh(name);
@@ -82,7 +82,7 @@ impl Names {
         }
     }
 
-    /// The same for a kernel, of which other names are no matter.
+    /// A new name for a kernel. Tensors may have the same name.
     pub(crate) fn fresh_kernel(&mut self, name: &str) -> String {
         self.fresh(&of_kernel(name)).split_off(of_kernel("").len())
     }
@@ -113,7 +113,7 @@ impl Names {
     }
 }
 
-/// As what the name of a kernel is kept.
+/// The key under which the name of a kernel is kept.
 fn of_kernel(name: &str) -> String {
     format!("kernel {name}")
 }

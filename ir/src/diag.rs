@@ -16,12 +16,12 @@ pub enum Severity {
     Warning,
 }
 
-/// A change of the text: what stands at a place is replaced.
+/// A change of the text at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced; an empty place where something is put in.
+    /// The text to replace. An empty span inserts.
     pub span: Span,
-    /// What stands there then.
+    /// The new text.
     pub text: String,
 }
 
@@ -42,7 +42,7 @@ pub struct Diagnostic {
     pub related: Vec<(Span, String)>,
     /// An action that would mend it.
     pub help: Option<String>,
-    /// The same as changes of the text, all to be made at once, where it is that.
+    /// The help as edits, all to be made at once. Empty if the help is no edit.
     pub edits: Vec<Edit>,
     /// Further lines, such as rejected atoms.
     pub notes: Vec<String>,
@@ -87,7 +87,7 @@ impl Diagnostic {
         self.edits.clear();
         self
     }
-    /// Adds a change of the text that the help stands for.
+    /// Adds an edit that the help describes.
     #[must_use]
     pub fn edit(mut self, span: Span, text: impl Into<String>) -> Self {
         self.edits.push(Edit { span, text: text.into() });

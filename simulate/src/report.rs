@@ -117,7 +117,7 @@ pub struct SpecReport {
     pub executions: u64,
     /// Elements compared.
     pub elements: u64,
-    /// Those of them that pass only since several numbers may stand there: a comparison too near to tell decides which, or an
+    /// Those of them that pass only because several numbers are possible: a comparison too close to decide chooses one, or an
     /// integer beyond 2^53.
     pub undecided: u64,
     /// Largest difference.

@@ -408,7 +408,7 @@ fn compare<'p>(
                             writer,
                         };
                         let d = wrong_element(kernel, root.site, (&wrong_one, &wrong), counts);
-                        // Where a part alone is compared, a picture of it says little.
+                        // A picture of a sample would say little.
                         return Err(match share {
                             1 => {
                                 let note = pattern(oracle, output, elements, found, small_ints)?;

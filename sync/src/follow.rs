@@ -25,7 +25,7 @@ pub(crate) struct Follower<'a> {
     cluster: i64,
     left: u64,
     pub(crate) every_turn: bool,
-    /// Whether rounds are to be as short as they can be.
+    /// Whether the shortest rounds are looked for.
     wants_shortest: bool,
     /// Whether turns were inserted into all inner loops.
     has_inserted: bool,

@@ -82,14 +82,14 @@ struct Access {
     certain: bool,
 }
 
-/// Threads one after the other.
+/// Consecutive threads.
 #[derive(Copy, Clone)]
 struct Role {
     /// The variable of the block's threads.
     thread: VarId,
     /// The first thread.
     first: Dim,
-    /// How far a thread is behind the first: a variable whose range is known.
+    /// The distance of a thread from the first: a variable with a known range.
     behind: (VarId, Dim),
 }
 
@@ -100,7 +100,7 @@ struct Finder<'p> {
     around: Assumptions,
     /// Loop variables by what they count.
     loops: HashMap<VarId, Dim>,
-    /// The threads that execute the statement, where these are some of the block.
+    /// The threads that execute the statement, if they are a part of the block.
     role: Option<Role>,
     turns: Vec<VarId>,
     /// What coordinates are below.
@@ -179,7 +179,7 @@ impl<'p> Finder<'p> {
         };
         let arena = &self.p.arena;
         let dim = arena.substitute(dim, &own).ok()?;
-        // A remainder of a thread that is below its divisor goes.
+        // This removes a remainder whose dividend is below its divisor.
         let Some(Role { thread, first, behind: (var, behind) }) = self.role else {
             return Some(dim);
         };
@@ -260,7 +260,7 @@ impl<'p> Finder<'p> {
         self.around.truncate(held);
     }
 
-    /// Assumes of the thread that executes a spec that it is one of those that do.
+    /// Assumes that the thread is one of those that execute a spec.
     fn executing(&mut self, id: SpecId) {
         let (p, arena) = (self.p, &self.p.arena);
         let Some(each) = p.specs[id].exec.and_then(|exec| p.threads[exec.threads].each) else {
@@ -571,7 +571,7 @@ impl<'a> Known<'a> {
         cuts.dedup();
         for cut in cuts.into_iter().filter(|cut| *cut > 1) {
             let parts: Vec<(Terms, Terms)> = all.iter().map(|t| cut_at(t, cut)).collect();
-            // With the constant that all have, too: the number of the first thread is subtracted from those of a role.
+            // Also with the common constant: places of a role count from its first thread.
             let is_cut = |(t, access): (&(Terms, Terms), &Access)| {
                 self.is_below(&t.1, cut, access)
                     || constant.is_some_and(|c| {

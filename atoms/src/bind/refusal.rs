@@ -34,7 +34,7 @@ pub fn no_atom(
     }
     // Other threads help nobody whose types nothing takes.
     let types = matches!(sorted.first(), Some((_, Mismatch::Scalar { .. })));
-    // Results of products stay what they are where their factors are converted, those of other operations do not.
+    // Converting the factors of a product keeps its result; converting operands of another operation may not.
     let is_product = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
     if types
         && is_product

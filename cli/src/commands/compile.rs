@@ -87,7 +87,7 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
     Ok(())
 }
 
-/// What the functions of a file are named after where no kernel was chosen.
+/// The name of a file's functions if no kernel was chosen.
 fn stem(file: &Path) -> &str {
     let stem = file.file_stem().and_then(|s| s.to_str());
     stem.filter(|_| !input::is_stdin(file)).unwrap_or("carbyne")

@@ -97,7 +97,7 @@ fn strategies(ranking: &Ranking, most: usize, out: &mut String) {
         }
         let word = if i == 0 { "chosen" } else { "or" };
         let more = match (ranking.instances[0].cycles, one.cycles.or(one.bound)) {
-            // Of a part alone there is nothing to compare.
+            // The bound covers a part of the work: a difference would mislead.
             _ if one.partial && one.cycles.is_none() => String::new(),
             (Some(best), Some(own)) if i > 0 && one.refused.is_none() => {
                 format!(" ({:+.0})", own - best)

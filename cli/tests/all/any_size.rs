@@ -198,7 +198,7 @@ impl Kernel {
         let several = 1 + drawn.iter().sum::<i64>() % 5;
         match self.name {
             "attention_paged" => {
-                // Few pages of 64 rows are many keys.
+                // A page has 64 rows, so a few pages give many keys.
                 all.iter_mut().for_each(|(_, n)| *n = 1 + *n % 6);
                 all.extend([("B", several), ("H", 1)]);
             }

@@ -19,7 +19,7 @@ fn every_file_has_the_errors_it_says() {
     none(files.iter().filter_map(|f| one(f).err()).collect());
 }
 
-/// Where a help is a change of the text, the text has one error of that code less when it is made: those that stay.
+/// Makes the edits of a help and checks the text again: it must have one error of that code less. Returns what fails.
 fn ineffective(text: &str, ran: &Ran) -> Vec<String> {
     let said = |ran: &Ran| ran.errors().into_iter().chain(ran.warnings()).collect::<Vec<_>>();
     let of = |all: &[Value], code: &Value| all.iter().filter(|d| d["code"] == *code).count();

@@ -5,7 +5,7 @@ use crate::support::{carbyne, golden, root, scratch};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A printed file, taken apart.
+/// The parts of a printed file.
 pub(crate) struct Parts {
     /// What NVRTC reads: headers, helpers and kernels.
     pub(crate) device: String,
@@ -43,7 +43,7 @@ fn folder() -> PathBuf {
     root().join("cli/tests/host")
 }
 
-/// Compiles C++ for the host; what the compiler says where it refuses.
+/// Compiles C++ for the host. Returns what the compiler says if it refuses.
 ///
 /// # Panics
 /// Panics where the machine has no C++ compiler.

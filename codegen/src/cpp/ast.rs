@@ -237,7 +237,7 @@ pub enum Item {
 pub struct Function {
     /// Lines of the comment above it, without `//`.
     pub comment: Vec<String>,
-    /// What stands before its name: linkage and type.
+    /// Linkage and return type.
     pub head: &'static str,
     /// Its name.
     pub name: Word,

@@ -24,7 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 /// How the host's part of a file is printed.
 #[derive(Copy, Clone, Debug)]
 pub struct Host<'a> {
-    /// What its functions are named after: `NAME_launch` and `NAME_workspace_bytes`.
+    /// The NAME in `NAME_launch` and `NAME_workspace_bytes`.
     pub name: &'a str,
     /// The tensors that the given text declares. All others were added, and lie in the workspace.
     pub declared: &'a BTreeSet<String>,
@@ -49,7 +49,7 @@ pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
     handed_on
 }
 
-/// The buffers that a kernel reads, and those that it writes. What is added to is read, too.
+/// The buffers that a kernel reads, and those that it writes. An accumulated output counts as read.
 fn uses(program: &Program, kernel: SpecId) -> (BTreeSet<BufferId>, BTreeSet<BufferId>) {
     let (mut reads, mut writes) = (BTreeSet::new(), BTreeSet::new());
     let leaves = program.leaves(kernel).into_iter().map(|(leaf, _)| leaf);
@@ -59,7 +59,7 @@ fn uses(program: &Program, kernel: SpecId) -> (BTreeSet<BufferId>, BTreeSet<Buff
         reads.extend(spec.input_tensors().map(buffer));
         writes.extend(spec.outputs.iter().map(|t| buffer(*t)));
         let adds = matches!(spec.kind, SpecKind::Accumulate(_) | SpecKind::MatMul);
-        // A product without a body is a leaf; one with a body is what its leaves are.
+        // A product with a body counts through its leaves.
         if adds && spec.body.is_none() {
             reads.extend(spec.outputs.iter().map(|t| buffer(*t)));
         }
@@ -108,7 +108,7 @@ impl Printer<'_> {
         let used = |b: &&BufferId| {
             parts.iter().any(|k| k.kernel.params.iter().any(|p| buffer_of(p) == Some(**b)))
         };
-        // One kernel of several is given what the others leave for it.
+        // If only one kernel of several is printed, tensors between kernels are its arguments.
         let whole = parts.len() == p.kernels.len();
         let handed_on = handed_on(p);
         let within = |b: &&BufferId| {
@@ -339,7 +339,7 @@ impl Printer<'_> {
             let call = Expr::call("launch_kernel", args);
             checked(body, vec![Piece::Text("error = "), Piece::Operand(call), Piece::Text(";")]);
         }
-        // Of the last launch the error is returned whatever it is.
+        // The error of the last launch is returned in any case.
         body.pop();
         body.push(returned(Expr::name("error")));
         Ok(())
@@ -349,7 +349,7 @@ impl Printer<'_> {
         self.indices.variable(var).ok_or_else(|| errors::undeclared("a symbol"))
     }
 
-    /// Returns true for the first thing that is said of symbols and does not hold: ranges first, since facts are printed for
+    /// Returns true if a range or a fact of the symbols does not hold. Ranges come first, since facts are printed for
     /// values within these.
     fn facts(&mut self) -> Fallible<Vec<Stmt>> {
         let mut body = vec![];

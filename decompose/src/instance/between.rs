@@ -30,7 +30,7 @@ pub(super) fn kernels(
     let name = seen.name.as_ref()?;
     let extents: Option<Vec<i64>> = seen.extents.iter().map(|e| e.as_const()).collect();
     let modes = extents?.iter().map(|n| TupleExpr::Leaf(number(*n))).collect();
-    // A result that is rounded is kept as what it is rounded to.
+    // A rounded result is stored in the type that it is rounded to.
     let mut rounded = means.steps.iter().zip(means.roundings());
     let rounded = rounded.find(|(s, _)| s.output == value).and_then(|(_, to)| to);
     let of_f64 = means.values.iter().any(|v| v.operand.is_some() && v.scalar == Scalar::F64);
@@ -72,7 +72,7 @@ pub(super) fn kernels(
         spec.inputs.iter().filter(is_read).cloned().collect()
     };
     let mut inputs = of_spec(&read);
-    // An output as it is before.
+    // The old value of an output.
     inputs.extend(spec.outputs.iter().filter(|o| reads(&read, o)).cloned().map(Operand::View));
     let first = kernel("first", first, inputs, vec![View::of(&between)]);
 
@@ -198,7 +198,7 @@ fn needed(stmts: &[Stmt], of: BTreeSet<&String>) -> (Vec<Stmt>, BTreeSet<String>
                 Part::Referred(of, Of::Data) => drop(read.insert(of.text.clone())),
                 _ => {}
             });
-            // A Spec names what it gives; what it reads of that is another value.
+            // A spec may read the old value under the name that it gives to its result.
             if own > 1 {
                 read.insert(name.clone());
             }

@@ -91,7 +91,7 @@ pub(crate) struct Trial {
 pub(crate) struct Planned {
     /// Declarations, and the kernels with their bodies, without short forms.
     pub stmts: Vec<Stmt>,
-    /// What was looked at, and then for kernels that the chosen instance leaves to other strategies.
+    /// The ranking of the kernel, then those of kernels that the chosen instance leaves to other strategies.
     pub rankings: Vec<Ranking>,
 }
 
@@ -141,8 +141,8 @@ pub struct Ranked {
     pub cycles: Option<f64>,
     /// Whether a thread holds more at once than it has registers: all that does not comes first.
     pub spills: bool,
-    /// Whether the bound leaves out what it leaves to other strategies, so that it says little: such instances are solved where
-    /// nothing else is left.
+    /// Whether the bound leaves out the kernels that other strategies decompose. Such an instance is solved only if nothing else
+    /// is left.
     pub partial: bool,
     /// Why it cannot be.
     pub refused: Option<String>,

@@ -14,7 +14,7 @@ use carbyne_ir::program::{self, MeansInput, MeansOp, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, HashMap};
 
-/// Steps behind one another that a view is taken before.
+/// Longest chain of steps through which a view is moved to operands.
 const MOST_SEEN: usize = 64;
 
 /// What a spec computes.
@@ -251,7 +251,7 @@ impl Graph {
         }
     }
 
-    /// Gives products their factors before these are broadcast along batches: each slice reads the one that there is.
+    /// Removes broadcasts of factors along batches: each slice of the product reads the one factor.
     fn without_broadcast_batches(&mut self) {
         for i in 0..self.steps.len() {
             if !self.steps[i].kind.is_product() {
@@ -283,8 +283,8 @@ impl Graph {
         }
     }
 
-    /// Reduces at once what is reduced along some modes and then along others. Scales of floats between two sums come behind
-    /// both.
+    /// Merges a reduction of a reduction into one along the modes of both. A scale of floats between two sums moves behind the
+    /// merged sum.
     fn without_nests(&mut self) {
         let mut i = 0;
         while i < self.steps.len() {
@@ -317,7 +317,7 @@ impl Graph {
         }
     }
 
-    /// What a Reduction reduces, where that is a Reduction by the same operation, or a scaled one of a sum.
+    /// The step whose result a Reduction reduces, if that is a Reduction by the same operation or a scaled sum.
     fn inner(&self, step: usize) -> Option<usize> {
         let made = |step: &Step| {
             let of = step.inputs.iter().find_map(|input| match input {
@@ -658,7 +658,7 @@ impl Builder<'_> {
         self.graph.values.len() - 1
     }
 
-    /// The view of a value: of an operand a view of it, of what is computed element by element the same of views. None of others.
+    /// The view of a value: a view of an operand, or the same pointwise steps on views of their inputs. None for other values.
     fn seen(&mut self, v: usize, seen: &Seen<'_>, depth: usize) -> Option<usize> {
         let Value { extents: own, scalar, source } = self.graph.values.get(v)?.clone();
         let extents = seen.extents.clone();
@@ -882,9 +882,9 @@ impl Builder<'_> {
 
 /// A view of a value.
 struct Seen<'a> {
-    /// From coordinates to column-major indices of the value, where these are numbers.
+    /// From coordinates to column-major indices of the value, if both are constants.
     layout: Option<Layout>,
-    /// Whether coordinates of zero are those of the value.
+    /// Whether coordinate zero of the view is coordinate zero of the value.
     is_first: bool,
     /// As it is written.
     ops: &'a [ViewOp],
@@ -893,8 +893,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The same view of what is broadcast to the extents of the value: modes that count along what it has one element of are of
-    /// extent 1. None where a mode counts along others, too.
+    /// The same view of an input of extents `from` that is broadcast to the value: modes along its extents of 1 get extent 1. None
+    /// if a mode runs along both kinds of extents.
     fn broadcast(&self, own: &[i64], from: &[i64]) -> Option<(Layout, LayoutExpr)> {
         let layout = self.layout.as_ref().filter(|_| self.is_first && own.len() == from.len())?;
         let leaf = |n: i64| TupleExpr::Leaf(Expr::int(n));
@@ -938,7 +938,7 @@ impl Seen<'_> {
     }
 }
 
-/// What a leaf of a layout of column-major indices counts along: of each mode how many, and how far a step goes there.
+/// Splits a leaf of a layout to column-major indices by the modes that it runs along: extent, mode and step of each piece.
 fn pieces(mut n: i64, step: i64, own: &[i64]) -> Option<Vec<(i64, usize, i64)>> {
     let mut out = vec![];
     let (mut before, mut at) = (1i64, step);
@@ -962,7 +962,7 @@ fn pieces(mut n: i64, step: i64, own: &[i64]) -> Option<Vec<(i64, usize, i64)>> 
     (n == 1).then_some(out)
 }
 
-/// The number of a value that a step of a `means` block reads.
+/// The value that input `i` of a step of a `means` block reads.
 fn read(inputs: &[MeansInput], i: usize) -> usize {
     match inputs.get(i) {
         Some(MeansInput::Value(v)) => *v,

@@ -125,8 +125,8 @@ impl Choosing<'_> {
         views.find(|s| s.inputs.contains(&MeansInput::Value(value))).map(|s| s.span)
     }
 
-    /// The way out where a meaning reduces along several modes, each of which would be whole in the tile of a block: what to move
-    /// into another spec.
+    /// The help for a spec that reduces along several modes, each of which a block would have to hold whole: the lines to move into
+    /// another spec.
     fn crossed(&self, id: SpecId) -> Option<String> {
         let means = self.program.specs[id].means.as_ref()?;
         let along = |step: &MeansStep| match &step.op {
@@ -134,12 +134,12 @@ impl Choosing<'_> {
             _ => None,
         };
         let read = |v: usize| means.steps.iter().any(|s| s.inputs.contains(&MeansInput::Value(v)));
-        // What no other line reads can go.
+        // Lines that no other line reads can be moved.
         let mut last = means.steps.iter().rev().filter(|s| !read(s.output));
         let own = last.find_map(along)?;
         let other = means.steps.iter().filter_map(along).find(|axes| *axes != own)?;
         let moved = |s: &&MeansStep| !read(s.output) && along(s).as_ref() == Some(&own);
-        // Lines that reduce along another mode, and whose results the moved ones read, by way of others or not.
+        // Lines that reduce along another mode, and that moved lines depend on.
         let mut needed: Vec<usize> = means.steps.iter().filter(moved).map(|s| s.output).collect();
         let mut cut = BTreeSet::new();
         for step in means.steps.iter().rev() {

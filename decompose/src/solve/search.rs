@@ -17,7 +17,7 @@ use carbyne_ir::scalar::Memory;
 /// the first are the likely ones. An exhaustive search looks at no more of them.
 const ROUGH_LEAVES: u64 = 8;
 
-/// Choices that fail for one reason alone, for which it is said in the place of the budget.
+/// So many failed choices with one common reason: the reason is the error, not the budget.
 const AGREED: u64 = 64;
 
 impl<'a> Solver<'a> {
@@ -45,7 +45,7 @@ impl<'a> Solver<'a> {
         let first = self.failure.take();
         if self.searched.cut_off {
             let budget = self.search.budget;
-            // What stands against every one of many choices is hardly a matter of the budget.
+            // A reason that all of many choices share is hardly a matter of the budget.
             let agreed = self.unanimous && self.searched.dead >= AGREED;
             if let Some(first) = first.as_ref().filter(|_| agreed) {
                 let note = format!(

@@ -5,7 +5,7 @@ use crate::model::Estimate;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 
-/// Warns where that is so, and names the tensor that takes the most.
+/// Warns about such a kernel, and names the tensor that takes the most registers.
 pub(super) fn warning(
     p: &Program,
     kernel: SpecId,

@@ -54,7 +54,7 @@ impl Exact {
         is_value && (same || (nearest - number).abs() <= SLACK * apart)
     }
 
-    /// Whether a number passes at an element only since several may stand there: a comparison too near to tell decides which, or
+    /// Whether a number passes only because several are possible at an element: a comparison too close to decide chooses one, or
     /// an integer that binary64 rounds. Errors of binary64 itself are far smaller than what passes so.
     #[must_use]
     pub fn is_undecided(&self, e: usize, number: f64) -> bool {

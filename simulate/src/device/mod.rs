@@ -393,7 +393,7 @@ fn allowed(scalar: Scalar, want: f64, scale: f64, roundings: f64) -> f64 {
     match scalar.is_float() {
         true => {
             let spread = roundings * scale;
-            // A result as far away is rounded there.
+            // The result is rounded where it lies, which may be that far away.
             let farthest = (want.abs() + spread).min(f64::MAX);
             spread + ulp(scalar, farthest)
         }

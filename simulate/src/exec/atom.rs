@@ -602,7 +602,7 @@ pub(super) fn compute(atom: &BoundAtom, scratch: &mut Scratch, shadows: bool) {
     }
 }
 
-/// Takes results of 64-bit integers for their shadows where operands are theirs: binary64 rounds such integers, the device does not.
+/// Sets the shadows of 64-bit integers to the results if the operands equal their shadows: binary64 rounds such integers, the device does not.
 fn keep_integers(from: Scalar, to: Scalar, tiles: &[Tile], output: &mut Tile) {
     let is_same = |tile: &Tile, i: usize| {
         let bits = tile.bits.get(i).or(tile.bits.first());

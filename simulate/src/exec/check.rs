@@ -53,7 +53,7 @@ pub(crate) struct Near {
     pub ulp: f64,
     /// The shadow, or the reference.
     pub reference: f64,
-    /// Whether it passes only since several numbers may stand there.
+    /// Whether it passes only because several numbers are possible there.
     pub undecided: bool,
 }
 

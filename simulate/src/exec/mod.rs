@@ -97,7 +97,7 @@ pub(crate) struct Numerics {
     pub executions: u64,
     /// Elements compared.
     pub elements: u64,
-    /// Those that pass only since several numbers may stand there.
+    /// Those that pass only because several numbers are possible there.
     pub undecided: u64,
     /// Largest difference from the reference in binary64.
     pub max_error: f64,

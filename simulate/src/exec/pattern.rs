@@ -6,7 +6,7 @@ use crate::plan::coordinates;
 const WARP: u16 = 32;
 /// Rows and columns of a picture.
 const MOST: (i64, i64) = (16, 48);
-/// Elements beyond which no more are looked at.
+/// Most elements that are looked at.
 const MOST_ELEMENTS: usize = 1 << 16;
 
 /// Elements of a tensor that were compared.
@@ -18,12 +18,12 @@ pub(crate) struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// None yet, of a tensor of these extents.
+    /// No elements yet, of a tensor with these extents.
     pub(crate) fn of(modes: &'a [i64]) -> Self {
         Elements { modes, all: vec![] }
     }
 
-    /// Adds an element by its number, column-major. Whether more are wanted.
+    /// Adds an element by its column-major number. Returns whether more are wanted.
     pub(crate) fn add(&mut self, e: i64, wrong: bool, writer: Option<u16>) -> bool {
         self.all.push((coordinates(self.modes, e), wrong, writer));
         self.all.len() < MOST_ELEMENTS
@@ -61,12 +61,12 @@ impl<'a> Elements<'a> {
         ranges
     }
 
-    /// What the wrong elements, and no others, have in common.
+    /// A property that exactly the wrong elements have.
     fn common(&self) -> Option<String> {
         self.boxed().or_else(|| self.by_writer()).or_else(|| self.periodic())
     }
 
-    /// Whether exactly those are wrong for which something holds.
+    /// Whether a property holds for exactly the wrong elements.
     fn exactly(&self, holds: impl Fn(&[i64], Option<u16>) -> bool) -> bool {
         self.all.iter().all(|(at, wrong, writer)| holds(at, *writer) == *wrong)
     }
@@ -90,7 +90,7 @@ impl<'a> Elements<'a> {
             .then(|| format!("all that warp {} wrote", warp(thread)))
     }
 
-    /// Every so many-th along a mode, as a wrong stage or mask leaves them.
+    /// Every n-th coordinate along a mode, as a wrong stage or mask leaves.
     fn periodic(&self) -> Option<String> {
         let first = &self.all.iter().find(|(_, wrong, _)| *wrong)?.0;
         for (m, (from, to)) in self.ranges(false).into_iter().enumerate() {

@@ -78,7 +78,7 @@ pub(crate) struct Rounds {
     round: Option<Round>,
     /// Whether none are left out.
     pub(crate) every_turn: bool,
-    /// Whether each turn is looked at, so that rounds are as short as they can be.
+    /// Whether every turn is looked at, which finds the shortest rounds.
     pub(crate) are_shortest: bool,
     /// What all looks at states cost.
     looked: u64,

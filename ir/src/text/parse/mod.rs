@@ -104,7 +104,7 @@ struct Reader<'s> {
     open: Vec<Frame>,
     /// What the last step closed, if another block of the same statement may follow.
     closed: Option<Part>,
-    /// The first body that ends with a brace less indented than its own line, and that brace: the one that was meant may lack.
+    /// The first body whose closing brace is less indented than its first line, and that brace: its own may be missing.
     outdented: Option<(Span, Span)>,
 }
 
