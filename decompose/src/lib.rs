@@ -1043,7 +1043,15 @@ fn plan(
         let checked = generated.checked(&again).map_err(|e| blamed(e, &theirs(&rankings)))?;
         program = Cow::Owned(checked);
     }
-    Ok((module, rankings))
+    match program.kernels.iter().find(|k| program.specs[**k].body.is_none()) {
+        Some(open) => {
+            let message = format!("it is not decomposed after {MOST_PLANS} cuts into kernels");
+            let help = "write several specs, with tensors in GL between them";
+            let span = program.specs[*open].span;
+            Err(one(Diagnostic::new(Code::NoStrategy, span, message).help(help)))
+        }
+        None => Ok((module, rankings)),
+    }
 }
 
 /// The same for the kernels of the module, not for those that strategies give.
@@ -1077,15 +1085,7 @@ fn planned_once(
         let generated = Generated { module, src: generated.src };
         let program = generated.checked(module)?;
         let mut names = names.clone().and(module);
-        let planned = plan(&generated, &program, table, options, &mut names, depth + 1)?;
-        let open = |s: &&Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_none());
-        match planned.0.items.iter().find(open) {
-            Some(s) => {
-                let message = "strategies leave it to others too often";
-                Err(one(Diagnostic::new(Code::NoStrategy, s.span, message)))
-            }
-            None => Ok(planned),
-        }
+        plan(&generated, &program, table, options, &mut names, depth + 1)
     };
     // Strategies are matched and ranked with numbers in the places of symbols.
     let found = instance::symbols::Symbols::find(program, |symbols| {
