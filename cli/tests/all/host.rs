@@ -7,9 +7,9 @@ use std::process::Command;
 
 /// The parts of a printed file.
 pub(crate) struct Parts {
-    /// What NVRTC reads: headers, helpers and kernels.
+    /// Headers, helpers and kernels, as NVRTC reads them.
     pub(crate) device: String,
-    /// What the host's compiler reads, with kernels whose bodies are empty.
+    /// The file as the host's compiler reads it, with kernels whose bodies are empty.
     pub(crate) host: String,
 }
 

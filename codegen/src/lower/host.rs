@@ -81,7 +81,7 @@ struct Printer<'a> {
     passed: HashMap<BufferId, Word>,
 }
 
-/// What stands below the kernels.
+/// The host's functions, which stand below the kernels.
 pub(super) fn items(
     program: &Program,
     parts: &[Parts],

@@ -12,8 +12,8 @@ use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use std::collections::BTreeSet;
 
-/// The declaration of the tensor and both kernels; `value`: which value of the `means` block lies between them. None where the
-/// spec says how it is executed, where that value is no result or an output, and where its extents are no numbers.
+/// The declaration of a tensor and two kernels: the first computes `value` of the `means` block, the second the rest. None if the
+/// spec says how it is executed, if the value is no result or an output, and if its extents are no constants.
 pub(super) fn kernels(
     program: &Program,
     id: SpecId,
@@ -52,29 +52,9 @@ pub(super) fn kernels(
         ..Spec::new(SpecKind::Move)
     };
     first.push(Stmt::new(StmtKind::Spec(store)));
-    let mut kernel = |what: &str, stmts: Vec<Stmt>, inputs: Vec<Operand>, outputs: Vec<View>| {
-        let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
-        let kernel = Spec {
-            name: Some(Name::new(names.fresh_kernel(&format!("{base}_{what}")))),
-            means: Some(Block { stmts, footer: vec![] }),
-            attrs: spec.attrs.clone(),
-            inputs,
-            outputs,
-            ..Spec::new(SpecKind::Generic)
-        };
-        let mut stmt = Stmt::new(StmtKind::Spec(kernel));
-        stmt.blank_above = true;
-        stmt
-    };
-    let reads = |read: &BTreeSet<String>, operand: &View| read.contains(&operand.base.text);
-    let of_spec = |read: &BTreeSet<String>| -> Vec<Operand> {
-        let is_read = |o: &&Operand| matches!(o, Operand::View(view) if reads(read, view));
-        spec.inputs.iter().filter(is_read).cloned().collect()
-    };
-    let mut inputs = of_spec(&read);
     // The old value of an output.
-    inputs.extend(spec.outputs.iter().filter(|o| reads(&read, o)).cloned().map(Operand::View));
-    let first = kernel("first", first, inputs, vec![View::of(&between)]);
+    let old = spec.outputs.iter().filter(|o| read.contains(&o.base.text)).cloned().collect();
+    let first = part(spec, names, "first", (first, &read), old, vec![View::of(&between)]);
 
     let view = View::of(&between);
     let alias = Stmt::new(StmtKind::DataDef { name: Name::new(name), ty: None, view });
@@ -82,9 +62,8 @@ pub(super) fn kernels(
     let stmts: Vec<Stmt> =
         stmts.map(|s| if given(s) == Some(name) { &alias } else { s }).cloned().collect();
     let (rest, read) = needed(&stmts, outputs);
-    let mut inputs = of_spec(&read);
-    inputs.push(Operand::View(View::of(&between)));
-    let rest = kernel("rest", rest, inputs, spec.outputs.clone());
+    let more = vec![View::of(&between)];
+    let rest = part(spec, names, "rest", (rest, &read), more, spec.outputs.clone());
 
     let ty = TensorType {
         levels: vec![Dims { modes, strides: None, span: Span::default() }],
@@ -100,7 +79,7 @@ pub(super) fn kernels(
     Some(out)
 }
 
-/// One kernel for each output. None where the spec says how it is executed, and where an output is read by others.
+/// One kernel for each output. None if the spec says how it is executed, and if an output depends on another one.
 pub(super) fn of_each_output(
     program: &Program,
     id: SpecId,
@@ -109,37 +88,58 @@ pub(super) fn of_each_output(
 ) -> Option<Vec<Stmt>> {
     let StmtKind::Spec(spec) = &stmt.kind else { return None };
     let (means, block) = (program.specs[id].means.as_ref()?, spec.means.as_ref()?);
-    let reduces =
-        |s: &&MeansStep| matches!(s.op, MeansOp::Spec { kind: SpecKind::Reduction(_), .. });
-    let several = spec.outputs.len() > 1 && means.steps.iter().filter(reduces).count() > 1;
+    let several = spec.outputs.len() > 1 && means.steps.iter().filter_map(reduced).count() > 1;
     if !several || !is_free(spec) {
         return None;
     }
     let outputs: BTreeSet<&String> = spec.outputs.iter().map(|o| &o.base.text).collect();
-    let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
     let mut out = vec![];
     for output in &spec.outputs {
         let name = &output.base.text;
         let (stmts, read) = needed(&block.stmts, [name].into());
-        if stmts.iter().filter_map(given).any(|other| other != name && outputs.contains(other)) {
+        // The new value of another output, or its old one, which another kernel may have replaced.
+        let mut needs = stmts.iter().filter_map(given).chain(&read);
+        if needs.any(|other| other != name && outputs.contains(other)) {
             return None;
         }
-        let is_read = |o: &&Operand| matches!(o, Operand::View(v) if read.contains(&v.base.text));
-        let kernel = Spec {
-            name: Some(Name::new(names.fresh_kernel(&format!("{base}_{name}")))),
-            means: Some(Block { stmts, footer: vec![] }),
-            attrs: spec.attrs.clone(),
-            inputs: spec.inputs.iter().filter(is_read).cloned().collect(),
-            outputs: vec![output.clone()],
-            ..Spec::new(SpecKind::Generic)
-        };
-        let mut stmt = Stmt::new(StmtKind::Spec(kernel));
-        stmt.blank_above = true;
-        out.push(stmt);
+        out.push(part(spec, names, name, (stmts, &read), vec![], vec![output.clone()]));
     }
     out[0].leading.clone_from(&stmt.leading);
     places::inherit(&mut out, stmt.id, spec.span);
     Some(out)
+}
+
+/// A kernel that computes some statements of a spec. Its inputs are those of the spec that they read, and `more`.
+fn part(
+    spec: &Spec,
+    names: &mut Names,
+    what: &str,
+    (stmts, read): (Vec<Stmt>, &BTreeSet<String>),
+    more: Vec<View>,
+    outputs: Vec<View>,
+) -> Stmt {
+    let base = spec.name.as_ref().map_or("kernel", |n| &n.text);
+    let is_read = |o: &&Operand| matches!(o, Operand::View(v) if read.contains(&v.base.text));
+    let own = spec.inputs.iter().filter(is_read).cloned();
+    let kernel = Spec {
+        name: Some(Name::new(names.fresh_kernel(&format!("{base}_{what}")))),
+        means: Some(Block { stmts, footer: vec![] }),
+        attrs: spec.attrs.clone(),
+        inputs: own.chain(more.into_iter().map(Operand::View)).collect(),
+        outputs,
+        ..Spec::new(SpecKind::Generic)
+    };
+    let mut stmt = Stmt::new(StmtKind::Spec(kernel));
+    stmt.blank_above = true;
+    stmt
+}
+
+/// The modes that a step reduces.
+pub(super) fn reduced(step: &MeansStep) -> Option<&Vec<usize>> {
+    match &step.op {
+        MeansOp::Spec { kind: SpecKind::Reduction(_), axes, .. } => Some(axes),
+        _ => None,
+    }
 }
 
 /// Several kernels for a spec that no strategy means: cut at a reduction that another one along other modes reads, or by outputs.
@@ -154,16 +154,11 @@ pub(super) fn cut(
     at_value.or_else(|| of_each_output(program, id, stmt, names))
 }
 
-/// The value of the last reduction of which one along other modes reads what is computed.
+/// The value of the last reduction on which a reduction along other modes depends.
 fn crossed(means: &Means) -> Option<usize> {
-    let axes = |s: &MeansStep| match &s.op {
-        MeansOp::Spec { kind: SpecKind::Reduction(_), axes, .. } => Some(axes.clone()),
-        _ => None,
-    };
-    let reductions: Vec<(usize, Vec<usize>)> =
-        means.steps.iter().filter_map(|s| Some((s.output, axes(s)?))).collect();
-    reductions.iter().rev().find_map(|(value, own)| {
-        let mut reached = BTreeSet::from([*value]);
+    let mut reductions = means.steps.iter().rev().filter_map(|s| Some((s.output, reduced(s)?)));
+    reductions.find_map(|(value, own)| {
+        let mut reached = BTreeSet::from([value]);
         means.steps.iter().find_map(|s| {
             let reads =
                 |input: &MeansInput| matches!(input, MeansInput::Value(v) if reached.contains(v));
@@ -171,7 +166,7 @@ fn crossed(means: &Means) -> Option<usize> {
                 return None;
             }
             reached.insert(s.output);
-            axes(s).filter(|other| other != own).map(|_| *value)
+            reduced(s).filter(|other| *other != own).map(|_| value)
         })
     })
 }

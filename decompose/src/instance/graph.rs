@@ -24,7 +24,7 @@ pub(crate) struct Graph {
     pub values: Vec<Value>,
     /// In an order in which each step reads what earlier ones make.
     pub steps: Vec<Step>,
-    /// What is written.
+    /// The output.
     pub outputs: Vec<Output>,
     /// Modes of the grid that count slices: names and extents.
     pub outer: Vec<(String, i64)>,
@@ -893,8 +893,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The same view of an input of extents `from` that is broadcast to the value: modes along its extents of 1 get extent 1. None
-    /// if a mode runs along both kinds of extents.
+    /// Moves the view before the broadcast of an input with extents `from`: modes along its extents of 1 get extent 1. None if a
+    /// mode runs along both kinds of extents.
     fn broadcast(&self, own: &[i64], from: &[i64]) -> Option<(Layout, LayoutExpr)> {
         let layout = self.layout.as_ref().filter(|_| self.is_first && own.len() == from.len())?;
         let leaf = |n: i64| TupleExpr::Leaf(Expr::int(n));

@@ -3,7 +3,7 @@
 use super::choose::{Choosing, Match};
 use super::graph::{self, Opaque};
 use super::params::{self, Budget, Numbers, Pins};
-use super::{chain, pattern};
+use super::{between, chain, pattern};
 use crate::solve::copy::matmul_rows;
 use carbyne_atoms::{Atom, bind};
 use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, TupleExpr};
@@ -129,10 +129,7 @@ impl Choosing<'_> {
     /// another spec.
     fn crossed(&self, id: SpecId) -> Option<String> {
         let means = self.program.specs[id].means.as_ref()?;
-        let along = |step: &MeansStep| match &step.op {
-            MeansOp::Spec { kind: ast::SpecKind::Reduction(_), axes, .. } => Some(axes.clone()),
-            _ => None,
-        };
+        let along = |step: &MeansStep| between::reduced(step).cloned();
         let read = |v: usize| means.steps.iter().any(|s| s.inputs.contains(&MeansInput::Value(v)));
         // Lines that no other line reads can be moved.
         let mut last = means.steps.iter().rev().filter(|s| !read(s.output));

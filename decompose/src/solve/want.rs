@@ -67,6 +67,6 @@ impl Want {
 pub(crate) enum Asked {
     /// The input of that number.
     Input(usize),
-    /// What is written.
+    /// The output.
     Output,
 }

@@ -6,13 +6,13 @@ use carbyne_atoms::AtomTable;
 use carbyne_simulate::{Between, Inputs, Options, against, simulate};
 use std::path::Path;
 
-/// What stands behind a key at the head of a text, in words.
+/// The words behind a key at the head of a text.
 fn said<'t>(text: &'t str, key: &str) -> Option<Vec<&'t str>> {
     let line = text.lines().find_map(|l| l.strip_prefix("// ")?.strip_prefix(key));
     Some(line?.split_whitespace().collect())
 }
 
-/// What is wrong with a text for an architecture.
+/// Decomposes and simulates a text for an architecture. Returns the fault.
 fn one(name: &str, text: &str, arch: &str) -> Result<(), String> {
     let table = AtomTable::new(arch.parse().expect("an architecture"));
     let at = |what: String| format!("{name} {arch}: {what}");

@@ -163,7 +163,9 @@ impl<'k> Runner<'k> {
                 Source::Number(literal) => {
                     inputs.values.push(vec![literal.rounded]);
                     inputs.shadows.push(vec![literal.exact]);
-                    bits.push(vec![encode(out, literal.exact); n]);
+                    if meaning.is_of_bits() {
+                        bits.push(vec![encode(out, literal.exact); n]);
+                    }
                     continue;
                 }
             };

@@ -1,4 +1,4 @@
-//! Where the wrong elements of a tensor lie: how many there are, what they have in common, and a picture of them in text.
+//! Describes the wrong elements of a tensor: their number, a property that they share, and a picture in text.
 
 use crate::plan::coordinates;
 
@@ -79,7 +79,7 @@ impl<'a> Elements<'a> {
         self.exactly(inside).then(|| format!("all of [{}]", text.join(", ")))
     }
 
-    /// What one warp or one thread has written.
+    /// All elements that one warp or one thread wrote.
     fn by_writer(&self) -> Option<String> {
         let thread = self.all.iter().find(|(_, wrong, _)| *wrong)?.2?;
         if self.exactly(|_, writer| writer == Some(thread)) {

@@ -1,4 +1,4 @@
-//! What stands in every file for the host: headers and helper functions.
+//! Headers and helper functions of the host's part, the same in every file.
 
 use crate::cpp::ast::Item;
 use crate::lower::kernel::{CudaKernel, Param, Parts};

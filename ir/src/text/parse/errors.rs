@@ -217,7 +217,7 @@ fn form(step: &str, at: usize) -> String {
     }
 }
 
-/// What may mend a syntax error at `at` in the step that begins at `base`, and how the text is changed for it.
+/// The help for a syntax error at `at` in the step that begins at `base`, with its edits.
 fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, Option<Edit>)> {
     let rest = text.get(at..)?;
     let edit = |len: usize, text: &str| {

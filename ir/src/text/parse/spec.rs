@@ -315,7 +315,7 @@ fn wrong(node: &Node<'_, '_>, op: Option<&str>, known: &[&str]) -> Box<Diagnosti
     } else {
         let d = d.label("expected an operation");
         let mut d = one_of(d, op.unwrap_or(""), known.iter().copied());
-        // The place is that of the spec's name with its operation.
+        // The span covers the spec's name and its operation.
         d.edits.iter_mut().for_each(|edit| edit.text = format!("{word}.{}", edit.text));
         d
     })

@@ -110,7 +110,7 @@ fn unknown_memory(node: &Node<'_, '_>, what: &str) -> Box<Diagnostic> {
     })
 }
 
-/// What the memories are.
+/// Lists the memories.
 const MEMORIES: &str = "`GL` is global, `SH` shared, `RF` the registers of the threads";
 
 /// The error for a word that is neither a scalar type nor a memory.
