@@ -42,12 +42,7 @@ impl Names {
 
     /// These, and those that a module defines.
     pub(crate) fn and(mut self, module: &Module) -> Self {
-        for stmt in Walk::new(&module.items).with_means().stmts() {
-            if let Some(name) = given(stmt) {
-                self.own.meant.insert(name.clone());
-            }
-        }
-        self.add_kernels(&module.items);
+        self.add_specs(&module.items);
         for stmt in Walk::new(&module.items).stmts() {
             parts(stmt, &mut |part| {
                 if let Part::Defined(name, _) = part {
@@ -87,8 +82,10 @@ impl Names {
         self.fresh(&of_kernel(name)).split_off(of_kernel("").len())
     }
 
-    /// The names of kernels, in use from now on.
-    pub(crate) fn add_kernels(&mut self, stmts: &[Stmt]) {
+    /// Adds the names of kernels, and of values in their `means` blocks.
+    pub(crate) fn add_specs(&mut self, stmts: &[Stmt]) {
+        let meant = Walk::new(stmts).with_means().stmts().filter_map(given);
+        self.own.meant.extend(meant.cloned());
         for stmt in stmts {
             if let StmtKind::Spec(Spec { name: Some(name), .. }) = &stmt.kind {
                 self.add(&of_kernel(&name.text));

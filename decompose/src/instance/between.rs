@@ -154,9 +154,9 @@ pub(super) fn cut(
     at_value.or_else(|| of_each_output(program, id, stmt, names))
 }
 
-/// The value of the last reduction on which a reduction along other modes depends.
+/// The value of the first reduction on which a reduction along other modes depends: nothing before it has to be cut.
 fn crossed(means: &Means) -> Option<usize> {
-    let mut reductions = means.steps.iter().rev().filter_map(|s| Some((s.output, reduced(s)?)));
+    let mut reductions = means.steps.iter().filter_map(|s| Some((s.output, reduced(s)?)));
     reductions.find_map(|(value, own)| {
         let mut reached = BTreeSet::from([value]);
         means.steps.iter().find_map(|s| {

@@ -423,7 +423,7 @@ impl Choosing<'_> {
             first.blank_above = true;
         }
         // What the instance defines is in use from now on.
-        names.add_kernels(&stmts);
+        names.add_specs(&stmts);
         for stmt in Walk::new(&stmts).stmts() {
             parts(stmt, &mut |part| {
                 if let Part::Defined(name, _) = part {
