@@ -402,8 +402,9 @@ impl Clocks {
     /// what is appended to `splits`.
     pub(crate) fn separate(&mut self, threads: &[u32]) -> Vec<usize> {
         let mut by_class: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for t in threads {
-            by_class.entry(self.class_of[*t as usize]).or_default().push(*t);
+        for run in threads.chunk_by(|a, b| self.class_of[*a as usize] == self.class_of[*b as usize])
+        {
+            by_class.entry(self.class_of[run[0] as usize]).or_default().extend(run);
         }
         let mut out = Vec::with_capacity(by_class.len());
         for (class, mut members) in by_class {

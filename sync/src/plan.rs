@@ -3,6 +3,7 @@
 mod granules;
 mod leaf;
 mod places;
+mod registers;
 
 pub(crate) use granules::gcd;
 
@@ -15,7 +16,7 @@ use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of the largest granule of shared memory.
@@ -183,6 +184,8 @@ pub(crate) struct Plan {
     view_of: HashMap<TensorId, Result<usize, String>>,
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
     pub(crate) lost: Vec<Lost>,
+    /// Bodies of loops whose first turn stands for all of them, by their addresses.
+    once: FxHashSet<usize>,
     /// Elements of all views.
     n_places: i64,
 }
@@ -195,6 +198,11 @@ pub(crate) struct Refusal {
 impl Plan {
     pub(crate) fn site(&self, stmt: &Stmt) -> u32 {
         self.site_of.get(&std::ptr::from_ref(stmt).addr()).copied().unwrap_or(0)
+    }
+
+    /// Whether the first turn of a loop with this body stands for all of them.
+    pub(crate) fn is_once(&self, body: &[Stmt]) -> bool {
+        self.once.contains(&body.as_ptr().addr())
     }
 
     /// Whether a place is a statement of synchronization.
@@ -268,6 +276,7 @@ impl Plan {
                 _ => {}
             }
         }
+        plan.join_registers(exprs, kernel);
         plan.choose_granules(p);
         Ok(plan)
     }

@@ -53,7 +53,7 @@ pub(crate) enum Stop {
 type Goes<T> = Result<T, Stop>;
 
 /// What a register holds for asynchronous MatMuls.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Register {
     last: u32,
     last_site: u32,

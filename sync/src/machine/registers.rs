@@ -35,15 +35,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             };
             offsets.sort_unstable();
             offsets.dedup();
-            let all: Vec<usize> = match view.spread {
-                true => (0..n).collect(),
-                false => offsets
-                    .iter()
-                    .flat_map(|o| view.places.iter().map(move |p| o.saturating_add(*p)))
-                    .filter_map(|at| usize::try_from(at).ok().filter(|at| *at < n))
-                    .collect(),
-            };
-            self.spend(all.len() as u64)?;
+            let places = offsets.len() * view.places.len();
+            self.spend(if view.spread { n } else { places } as u64)?;
             let (fence, fence_site) = (self.fences[warp], self.fence_sites[warp]);
             if is_async && fence == 0 {
                 let what = "no `wgmma.fence` stands before the asynchronous MatMul";
@@ -59,11 +52,22 @@ impl<'p, 'a> Machine<'p, 'a> {
                 fence_site,
                 open,
                 shape: leaf.shape,
+                is_async,
             };
-            for at in all {
-                match is_async {
-                    true => self.matmul_uses(r, warp * n + at, &access),
-                    false => self.thread_uses(r, warp * n + at, &access),
+            let mut last = None;
+            match view.spread {
+                true => (0..n).for_each(|at| self.uses(r, warp * n + at, &access, &mut last)),
+                false => {
+                    for at in offsets
+                        .iter()
+                        .flat_map(|o| view.places.iter().map(move |p| o.saturating_add(*p)))
+                    {
+                        if let Ok(at) = usize::try_from(at)
+                            && at < n
+                        {
+                            self.uses(r, warp * n + at, &access, &mut last);
+                        }
+                    }
                 }
             }
         }
@@ -91,6 +95,28 @@ impl<'p, 'a> Machine<'p, 'a> {
         let agents = (AgentKind::MatMul, AgentKind::Thread);
         let pair = (first, (access.site, access.does), (access.buffer, access.buffer), agents);
         self.pairs.own(pair, access.thread, wait.map(way).ok_or(Missing::Wait), &self.at);
+    }
+
+    /// A register is used. Of a run of registers in one state the first shows what becomes of all.
+    fn uses(
+        &mut self,
+        r: usize,
+        at: usize,
+        access: &RegisterAccess,
+        last: &mut Option<[Register; 2]>,
+    ) {
+        let before = self.registers[r][at];
+        if let Some([was, becomes]) = last
+            && *was == before
+        {
+            self.registers[r][at] = *becomes;
+            return;
+        }
+        match access.is_async {
+            true => self.matmul_uses(r, at, access),
+            false => self.thread_uses(r, at, access),
+        }
+        *last = Some([before, self.registers[r][at]]);
     }
 
     /// A thread uses a register.
@@ -154,4 +180,5 @@ struct RegisterAccess {
     /// The batch that is open.
     open: u32,
     shape: (i64, i64),
+    is_async: bool,
 }

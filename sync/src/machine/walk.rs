@@ -216,17 +216,24 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.watch.compares(&frame.mask, (&next, end), CmpOp::Lt, |along| {
             (Motion::along(by, along), Motion::along(*end_by, along))
         });
-        let mut going = Mask::default();
-        for t in frame.mask.threads() {
-            if next.of(t) != NOTHING && next.of(t) < end.of(t) {
-                going.insert(t);
+        let goes = |next: i64, end: i64| next != NOTHING && next < end;
+        let going = match (&next, &*end) {
+            // Another turn that does nothing that matters is as good as none.
+            (Value::Same(next), Value::Same(end))
+                if !goes(*next, *end)
+                    || self.plan.is_once(frame.stmts)
+                    || is_silent(self.p, self.plan, &mut self.silent, frame.stmts) =>
+            {
+                Mask::default()
             }
-        }
-        let uniform = matches!((&next, &*end), (Value::Same(_), Value::Same(_)));
-        let is_silent = uniform && is_silent(self.p, self.plan, &mut self.silent, frame.stmts);
-        if is_silent {
-            going = Mask::default();
-        }
+            (Value::Same(_), Value::Same(_)) => frame.mask,
+            _ => {
+                let mut going = Mask::default();
+                let threads = frame.mask.threads();
+                threads.filter(|t| goes(next.of(*t), end.of(*t))).for_each(|t| going.insert(t));
+                going
+            }
+        };
         if going.is_empty() {
             strand.frames.truncate(depth - 1);
             env.remove(var);
