@@ -192,6 +192,8 @@ impl Drop for Block {
 pub enum Elements {
     /// `in 0..N`: what they are from and below.
     Within(Expr, Expr),
+    /// `in 0..N distinct`: and no two of them are equal.
+    Distinct(Expr, Expr),
     /// `splits N`: the first is 0, none is below the one before it, the last is N. So they are where the consecutive parts
     /// of N elements begin and end.
     Splits(Expr),

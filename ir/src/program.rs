@@ -235,11 +235,13 @@ pub struct Buffer {
     pub reuses: Option<BufferId>,
     /// Whether the layout is still to be found (`{?}`).
     pub open: bool,
-    /// What its elements are from and below, where the caller's tensor says so (`in 0..N`, `splits N`).
+    /// What its elements are from and below, where the caller's tensor says so (`in 0..N`, `in 0..N distinct`, `splits N`).
     pub range: Option<(Dim, Dim)>,
     /// Whether the elements of the caller's tensor, of one mode, begin with the first number of `range`, never fall, and end
     /// with the last one (`splits N`).
     pub splits: bool,
+    /// Whether no two elements of the caller's tensor are equal (`in 0..N distinct`).
+    pub distinct: bool,
     /// Of one whose elements are found through a tensor of integers (`%A[%rows, _]`).
     pub gather: Option<Gather>,
     /// The tensor that declares it.

@@ -53,6 +53,8 @@ pub(crate) enum Initial {
     Deciding(Arc<Deciding>),
     /// Random integers of a stream, from the first and below the second.
     Between(u64, i64, i64),
+    /// Integers no two of which are equal: the place times the second, plus the third, modulo the fourth, plus the first.
+    Distinct([i64; 4]),
     /// Where consecutive parts of some number of elements begin and end: of a stream, so many parts, so many elements.
     Splits(u64, i64, i64),
     /// The caller's array; extents of the tensor's modes.
@@ -88,6 +90,23 @@ impl Initial {
         match self {
             Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
                 Initial::Between(stream, lo, hi)
+            }
+            other => other,
+        }
+    }
+
+    /// The same, of a tensor that states what its integers are from and below, and that no two are equal.
+    pub(crate) fn distinct(self, (lo, hi): (i64, i64)) -> Self {
+        match self {
+            Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
+                let n = hi.saturating_sub(lo).max(1);
+                let drawn = |stream: u64| (mix(stream) >> 1) as i64 % n;
+                // A factor that has no divisor in common with the size of the range permutes it.
+                let mut by = drawn(stream).max(1);
+                while num_integer::gcd(by, n) > 1 {
+                    by += 1;
+                }
+                Initial::Distinct([lo, by, drawn(stream ^ GOLDEN), n])
             }
             other => other,
         }
@@ -137,6 +156,11 @@ impl Initial {
                 let n = i128::from(*hi) - i128::from(*lo);
                 let offset = (i128::from(bits >> 1) * n.max(1)) >> 63;
                 Some(crate::num::truncate(scalar, i128::from(*lo) + offset))
+            }
+            Initial::Distinct([lo, by, from, n]) => {
+                let [lo, by, from, n] = [*lo, *by, *from, *n].map(i128::from);
+                let at = (i128::from(e) * by + from).rem_euclid(n);
+                Some(crate::num::truncate(scalar, lo + at))
             }
             // Some give everything to one part.
             Initial::Splits(stream, n, parts) if stream % 4 == 0 => {

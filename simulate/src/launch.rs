@@ -163,6 +163,9 @@ impl Memory {
                         if buffer.splits {
                             splits(buffer, array, range.1 - 1)?;
                         }
+                        if buffer.distinct {
+                            distinct(buffer, array)?;
+                        }
                     }
                     Initial::Array(Arc::new(array.clone()), modes)
                 }
@@ -172,6 +175,10 @@ impl Memory {
                     match range {
                         Some((_, end)) if buffer.splits => {
                             initial.splitting(end - 1, sizes.size - 1)
+                        }
+                        Some(range) if buffer.distinct => {
+                            fits_distinct(buffer, range, sizes.size)?;
+                            initial.distinct(range)
                         }
                         Some(range) => initial.within(range),
                         None if number => initial,
@@ -305,6 +312,45 @@ fn splits(buffer: &Buffer, array: &Array, n: i64) -> Checked<()> {
         )
         .label(format!("it splits {n}: there is {wanted} at this place"))
         .help("give where consecutive parts begin, and last where the last one ends"),
+    ))
+}
+
+/// Refuses integers of the caller two of which are equal.
+fn distinct(buffer: &Buffer, array: &Array) -> Checked<()> {
+    let mut seen = HashMap::new();
+    for (i, bits) in array.values.iter().enumerate() {
+        if let Some(before) = seen.insert(*bits, i) {
+            let v = decode(buffer.scalar, *bits);
+            return Err(Box::new(
+                Diagnostic::new(
+                    Code::BadInput,
+                    buffer.span,
+                    format!(
+                        "the array given for %{} holds {v} at places {before} and {i}",
+                        buffer.name
+                    ),
+                )
+                .label("no two of its elements are equal")
+                .help("correct the array, or remove `distinct` from the tensor"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses more integers that differ than a range has.
+fn fits_distinct(buffer: &Buffer, (lo, hi): (i64, i64), n: i64) -> Checked<()> {
+    if i128::from(n) <= i128::from(hi) - i128::from(lo) {
+        return Ok(());
+    }
+    Err(Box::new(
+        Diagnostic::new(
+            Code::BadInput,
+            buffer.span,
+            format!("%{} has {n} elements, no two of which are equal", buffer.name),
+        )
+        .label(format!("its elements are from {lo} and below {hi}"))
+        .help("give the symbols of the range other values"),
     ))
 }
 

@@ -8,7 +8,7 @@ use crate::samples::samples;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
 use carbyne_ir::scalar::Memory;
 
 /// Symbols for which a help gives values.
@@ -215,9 +215,12 @@ fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
             format!("put `fence.async` behind line {from}, before the barrier that follows it")
         }
         Missing::RegisterFence => format!("put `wgmma.fence` before line {to}"),
-        Missing::Blocks => {
-            "let blocks access different elements, or accumulate: `Move.add`".to_owned()
-        }
+        Missing::Blocks => match repeated(p, b) {
+            Some(list) => format!(
+                "add `distinct` to the range of `%{list}` if no two of its elements are equal, or accumulate: `Move.add`"
+            ),
+            None => "let blocks access different elements, or accumulate: `Move.add`".to_owned(),
+        },
         Missing::Wait => {
             let (commit, wait) = match (a.agent, a.kind) {
                 (AgentKind::Copy, _) => ("async.commit", "async.wait"),
@@ -293,4 +296,20 @@ fn undecided(p: &Program, pair: &Pair, why: &str) -> Diagnostic {
         .label(format!("{} here{}: {why}", who(p, b), at(pair)))
         .related(a.place.span, format!("{} here", who(p, a)))
         .help("run `carbyne simulate`, which follows the data; or name atoms, so that it is known who accesses what")
+}
+
+/// The tensor of integers whose elements decide what an access takes, where it does not say that they differ.
+fn repeated<'p>(p: &'p Program, access: &Access) -> Option<&'p str> {
+    let spec = &p.specs[access.place.spec?];
+    let all = spec.outputs.iter().copied().chain(spec.input_tensors());
+    let vars = all
+        .map(|t| &p.tensors[t])
+        .filter(|t| t.buffer == access.buffer)
+        .flat_map(|t| p.arena.vars_of(t.offset));
+    let lists = vars.filter_map(|v| match p.vars.get(&v) {
+        Some(VarKind::Element(list)) => Some(p.buffer_of(*list)),
+        _ => None,
+    });
+    let mut open = lists.filter(|list| !list.splits && !list.distinct);
+    open.next().map(|list| list.name.as_str())
 }

@@ -178,6 +178,8 @@ pub(crate) enum Kind {
 pub(crate) enum Draw {
     /// From the first and below the second number.
     Within(i64, i64),
+    /// The same, no two of them equal.
+    Distinct(i64, i64),
     /// Where so many consecutive parts of so many elements begin.
     Splits { n: i64, parts: i64 },
 }
@@ -196,6 +198,9 @@ impl Draw {
             Draw::Within(lo, hi) => {
                 let room = hi.checked_sub(lo).filter(|room| *room > 0)?;
                 hi.checked_sub(1 + place.rem_euclid(room.min(7)) * 3 % room)
+            }
+            Draw::Distinct(lo, hi) => {
+                hi.checked_sub(1)?.checked_sub(place).filter(|value| *value >= lo)
             }
             Draw::Splits { n, parts } => {
                 let place = i128::from(place.clamp(0, parts));
@@ -412,6 +417,7 @@ impl<'p> Exprs<'p> {
             true => {
                 Draw::Splits { n: hi.checked_sub(1)?, parts: of(buffer.cosize)?.checked_sub(1)? }
             }
+            false if buffer.distinct => Draw::Distinct(lo, hi),
             false => Draw::Within(lo, hi),
         })
     }

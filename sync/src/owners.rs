@@ -666,13 +666,28 @@ impl<'a> Known<'a> {
         let cx = &self.p.arena;
         let proved = |a: Dim, b: Dim| self.accesses.iter().all(|x| at_most(cx, a, b, &x.holds));
         match cx.node(id) {
-            Node::Var(v) => drop(self.vars.insert(v)),
+            Node::Var(v) => {
+                self.vars.insert(v);
+                // Equal elements of a tensor whose elements differ are one element.
+                let element = self.elements.iter().find(|(var, ..)| *var == v);
+                if let Some((_, _, at)) = element.filter(|(_, buffer, _)| self.differ(*buffer)) {
+                    self.equal(*at, depth + 1);
+                }
+            }
             Node::Min(a, b) if proved(a, b) => self.equal(a, depth + 1),
             Node::Min(a, b) if proved(b, a) => self.equal(b, depth + 1),
             Node::Max(a, b) if proved(b, a) => self.equal(a, depth + 1),
             Node::Max(a, b) if proved(a, b) => self.equal(b, depth + 1),
             _ => {}
         }
+    }
+
+    /// Whether no two elements of the caller's integers are equal: so the tensor says, and no kernel writes it.
+    fn differ(&self, buffer: BufferId) -> bool {
+        let writes = |k: &SpecId| {
+            self.p.specs[*k].outputs.iter().any(|t| self.p.tensors[*t].buffer == buffer)
+        };
+        self.p.buffers[buffer].distinct && !self.p.kernels.iter().any(writes)
     }
 
     /// Whether an expression has one value.

@@ -54,6 +54,7 @@ pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
                 "from": number(from),
                 "below": number(below),
                 "splits": buffer.splits,
+                "distinct": buffer.distinct,
             })),
             "alignment": buffer.align.max(MIN_ALIGN),
             "written_by": writers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),

@@ -128,6 +128,9 @@ fn what_integers_of_a_tensor_must_be_is_said() {
         let tensors = abi["tensors"].as_array().expect("a list");
         tensors.iter().find(|t| t["name"] == name).expect("a tensor")["integers"].clone()
     };
-    assert_eq!(of("offsets"), json!({ "from": 0, "below": "T + 1", "splits": true }));
+    assert_eq!(
+        of("offsets"),
+        json!({ "from": 0, "below": "T + 1", "distinct": false, "splits": true })
+    );
     assert_eq!(of("A"), Value::Null);
 }

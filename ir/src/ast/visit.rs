@@ -224,7 +224,7 @@ macro_rules! parts {
                 StmtKind::DataDecl { name, ty, range } => {
                     out.extend([P::Defined(name, Of::Data), P::TensorType(ty)]);
                     match range {
-                        Some(Elements::Within(from, to)) => {
+                        Some(Elements::Within(from, to) | Elements::Distinct(from, to)) => {
                             out.extend([P::Expr(from), P::Expr(to)]);
                         }
                         Some(Elements::Splits(n)) => out.push(P::Expr(n)),

@@ -82,6 +82,7 @@ fn simple() -> impl Strategy<Value = StmtKind> {
 fn elements() -> impl Strategy<Value = Elements> {
     prop_oneof![
         (expr(), expr()).prop_map(|(from, to)| Elements::Within(from, to)),
+        (expr(), expr()).prop_map(|(from, to)| Elements::Distinct(from, to)),
         expr().prop_map(Elements::Splits),
     ]
     .boxed()

@@ -224,7 +224,9 @@ impl Resolver {
         levels: &[Layout<Dim>],
     ) -> Fallible<(Dim, Dim)> {
         let (from, to) = match elements {
-            Elements::Within(from, to) => return Ok((self.expr(from)?, self.expr(to)?)),
+            Elements::Within(from, to) | Elements::Distinct(from, to) => {
+                return Ok((self.expr(from)?, self.expr(to)?));
+            }
             Elements::Splits(n) => (Dim::Const(0), n),
         };
         let n = self.expr(to)?;

@@ -68,10 +68,11 @@ impl Resolver {
         if let Some(elements) = range {
             let range = self.splits(elements, ty, &self.p.tensors[id].levels)?;
             let (from, to) = match elements {
-                Elements::Within(from, to) => (from, to),
+                Elements::Within(from, to) | Elements::Distinct(from, to) => (from, to),
                 Elements::Splits(n) => (n, n),
             };
             self.p.buffers[buffer].splits = matches!(elements, Elements::Splits(_));
+            self.p.buffers[buffer].distinct = matches!(elements, Elements::Distinct(..));
             let Some(held) = ty.scalar.int_range() else {
                 return fail(
                     Diagnostic::new(
@@ -145,6 +146,7 @@ impl Resolver {
             open: false,
             range: None,
             splits: false,
+            distinct: false,
             gather: None,
             tensor: TensorId(0),
             span: ty.span,
@@ -617,7 +619,7 @@ impl Resolver {
     fn count_on(&mut self, t: &mut Tensor) {
         let counts = self.p.buffers[t.buffer].clone();
         t.buffer = BufferId::from(self.p.buffers.len());
-        self.p.buffers.push(Buffer { range: None, splits: false, ..counts });
+        self.p.buffers.push(Buffer { range: None, splits: false, distinct: false, ..counts });
     }
 
     /// Coordinates and what is added to them are numbers of 32 bits.

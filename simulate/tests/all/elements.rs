@@ -4,6 +4,7 @@ use crate::support::{bad_with, good};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::{Array, Inputs, Options};
+use std::collections::BTreeSet;
 
 /// Rows of parts, each the number of its part.
 const PARTS: &str = "carbyne 2
@@ -21,10 +22,14 @@ Spec @parts <<<#grid:[@g < G], #cta:[32]>>> (%offsets) -> (%C) {
 ";
 
 fn offsets(values: &[i32]) -> Options {
+    given("offsets", values)
+}
+
+fn given(name: &str, values: &[i32]) -> Options {
     let values: Vec<u64> = values.iter().map(|v| u64::from(*v as u32)).collect();
     let array = Array { shape: vec![values.len() as u64], scalar: Scalar::I32, values };
     let mut options = Options::default();
-    options.arrays.insert("offsets".to_owned(), array);
+    options.arrays.insert(name.to_owned(), array);
     options
 }
 
@@ -56,6 +61,37 @@ fn integers_that_split_nothing_are_refused() {
         [0, -1, 9, 10, 36, 37],
     ] {
         bad_with(PARTS, Code::BadInput, &offsets(&wrong));
+    }
+}
+
+/// Elements that differ are drawn so, and the caller's are looked at.
+#[test]
+fn elements_that_differ_are_drawn_and_checked() {
+    let text = |b: usize, p: usize| {
+        format!(
+            "carbyne 2
+%slots:[{b}].i32.GL in 0..{p} distinct
+%C:[{p},32].f32.GL
+Spec @f <<<#grid:[@b < {b}], #cta:[32]>>> (%slots, %C) -> (%C) {{
+  @slot = %slots[@b]
+  %C[@slot, _] = 1.0
+}}
+"
+        )
+    };
+    for seed in 0..20 {
+        for (b, p) in [(1, 1), (7, 7), (8, 8), (12, 30), (30, 30)] {
+            let options = Options { inputs: Inputs::Seed(seed), ..Options::default() };
+            let report = good(&text(b, p), &options);
+            let slot = |i: usize| report.outputs.element("slots", &[i as i64]).unwrap() as i64;
+            let slots: BTreeSet<i64> = (0..b).map(slot).collect();
+            assert_eq!(slots.len(), b);
+        }
+    }
+    bad_with(&text(5, 4), Code::BadInput, &Options::default());
+    good(&text(4, 9), &given("slots", &[8, 0, 3, 4]));
+    for wrong in [[8, 0, 3, 8], [8, 0, 3, 9]] {
+        bad_with(&text(4, 9), Code::BadInput, &given("slots", &wrong));
     }
 }
 

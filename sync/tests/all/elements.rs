@@ -53,6 +53,53 @@ fn blocks_write_parts_that_do_not_meet() {
     }
 }
 
+/// Blocks write the rows that a list names: no two of them one row, if no two of its elements are equal.
+#[test]
+fn rows_of_a_list_whose_elements_differ_do_not_meet() {
+    let text = |are: &str, first: &str, row: &str| {
+        format!(
+            "carbyne 2
+sym B, P where B >= 1, P >= B
+%slots:[B].i32.GL in 0..P{are}
+%C:[P,32].f32.GL
+{first}Spec @f <<<#grid:[@b < B], #cta:[@t < 32]>>> (%slots) -> (%C) {{
+  #one = #cta.scalar()
+  Allocate %x:[1].f32.RF
+  Init <<<#one>>> (0) -> (%x) atom=init.f32
+  @slot = %slots[@b]
+  @other = %slots[0]
+  Move <<<#one>>> (%x) -> (%C[{row}, @t..@t + 1]) atom=st.global.b32
+}}
+"
+        )
+    };
+    let writes = "Spec @number <<<#grid:[@b < B], #cta:[@t < 1]>>> () -> (%slots) {
+  Init <<<#cta.scalar()>>> (0) -> (%slots[@b]) atom=init.i32
+}
+";
+    let proved = |text: &str| reports(&right(text), Arch::Sm80).pop().expect("one").is_ordered();
+    assert!(proved(&text(" distinct", "", "@slot")));
+    for (are, first, row) in [
+        ("", "", "@slot"),
+        // All blocks name one element.
+        (" distinct", "", "@other"),
+        // Nobody has looked at what an earlier kernel writes.
+        (" distinct", writes, "@slot"),
+        // Elements that differ may be next to each other.
+        (" distinct", "", "@slot / 2"),
+    ] {
+        let text = text(are, first, row);
+        assert!(!proved(&text), "{text}");
+    }
+    let wrong = text(" distinct", "", "@slot").replace(
+        "  @other",
+        "  Move <<<#one>>> (%x) -> (%C[@first, @t..@t + 1]) atom=st.global.b32
+  @other",
+    );
+    let wrong = wrong.replace("  @slot =", "  @first = %slots[0]\n  @slot =");
+    assert!(!proved(&wrong), "{wrong}");
+}
+
 /// Each turn of a loop whose end the caller gives writes what others have read in the turn before.
 #[test]
 fn turns_that_data_counts_are_followed() {

@@ -337,6 +337,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::tensor_op => "an operator",
         Rule::blank => "white space",
         Rule::data_range | Rule::kw_in => "`in`",
+        Rule::kw_distinct => "`distinct`",
         Rule::kw_splits => "`splits`",
         Rule::until => "`..`",
         Rule::stages | Rule::kw_stages => "`stages`",

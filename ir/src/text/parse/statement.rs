@@ -47,8 +47,11 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
                 Some(node) => {
                     let mut ends = node.parts();
                     let first = expr(ends.next(Rule::value)?)?;
-                    Some(match ends.take(Rule::value) {
-                        Some(to) => Elements::Within(first, expr(to)?),
+                    Some(match ends.take(Rule::value).map(expr).transpose()? {
+                        Some(to) if ends.take(Rule::kw_distinct).is_some() => {
+                            Elements::Distinct(first, to)
+                        }
+                        Some(to) => Elements::Within(first, to),
                         None => Elements::Splits(first),
                     })
                 }

@@ -46,11 +46,14 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
         StmtKind::DataDecl { name, ty, range } => {
             let mut text = data(&name.text, Some(ty));
             match range {
-                Some(Elements::Within(from, to)) => {
+                Some(are @ (Elements::Within(from, to) | Elements::Distinct(from, to))) => {
                     text.push_str(" in ");
                     expr(&mut text, from);
                     text.push_str("..");
                     expr(&mut text, to);
+                    if matches!(are, Elements::Distinct(..)) {
+                        text.push_str(" distinct");
+                    }
                 }
                 Some(Elements::Splits(n)) => {
                     text.push_str(" splits ");

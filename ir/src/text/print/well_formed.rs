@@ -273,7 +273,7 @@ impl<'m> Walk<'m> {
                 self.named(name, Word::Tensor);
                 self.data_type(ty, depth);
                 match range {
-                    Some(Elements::Within(from, to)) => {
+                    Some(Elements::Within(from, to) | Elements::Distinct(from, to)) => {
                         self.expr(from, depth);
                         self.expr(to, depth);
                     }
