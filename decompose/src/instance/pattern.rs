@@ -285,9 +285,9 @@ impl Pattern {
                 if let Some(v) = values.get(input.as_str()) {
                     own.push(*v);
                 } else if formal(input) {
-                    // The operand that has as many elements as the result, the first of them.
+                    // The first operand that has as many elements as the result; else one whose rows are reduced to it.
                     let wanted = &graph.values[value].extents;
-                    let leaf = steps
+                    let operands = steps
                         .iter()
                         .flat_map(|s| &graph.steps[*s].inputs)
                         .filter_map(|i| match i {
@@ -295,10 +295,16 @@ impl Pattern {
                             Input::Number(_) => None,
                         })
                         .chain([value])
-                        .find(|v| {
-                            let of = &graph.values[*v];
-                            of.source.as_ref().is_some_and(|s| !s.counts) && of.extents == *wanted
-                        });
+                        .filter(|v| graph.values[*v].source.as_ref().is_some_and(|s| !s.counts));
+                    let is_reduced = |v: &usize| {
+                        let of = &graph.values[*v].extents;
+                        let mut modes = of.iter().zip(wanted);
+                        of.len() == wanted.len() && modes.all(|(n, left)| n == left || *left == 1)
+                    };
+                    let leaf = operands
+                        .clone()
+                        .find(|v| graph.values[*v].extents == *wanted)
+                        .or_else(|| operands.clone().find(is_reduced));
                     let Some(leaf) = leaf else {
                         return Err(Unlike::Otherwise(format!("%{input}")));
                     };

@@ -67,7 +67,8 @@ impl Said {
 
     /// Whether somebody can act on what the solver warns of: in a body that a strategy has written only by a pin.
     pub(crate) fn concerns(&self, d: &Diagnostic) -> bool {
-        let Some(spec) = self.at(d.span) else { return true };
+        // A number of threads that a person wrote is meant.
+        let Some(spec) = self.at(d.span) else { return d.code != Code::Idle };
         match d.code {
             Code::Unused => false,
             Code::Uneven => spec.pinned,

@@ -6,7 +6,7 @@
 //! holds more blocks; where none is free it is staged part by part, as few as let a multiprocessor hold as many blocks as it
 //! can. In a loop that thread stays before the tile is written again: the next iteration begins meanwhile.
 
-use super::bulk::{Boxes, Known, is_once, written};
+use super::bulk::{Boxes, Known, is_once, mapped, written};
 use super::roles::Handed;
 use crate::build::{barrier, define, sync, within};
 use crate::names::Names;
@@ -57,7 +57,7 @@ pub(crate) fn apply(
         if !from.ops.is_empty() {
             continue;
         }
-        let (tile, tensor) = (from.base.text.clone(), to.base.text.clone());
+        let (tile, tensor) = (from.base.text.clone(), mapped(&to).0);
         let cache = attrs.iter().filter(|a| a.key.text == "cache").cloned().collect();
         stores.push((stmt.id.key(), of, Target { tile, tensor, sizes, at, cache }));
     }
@@ -101,10 +101,10 @@ struct Store {
     exec: (String, String),
 }
 
-/// Names of the tile and of the tensor that it goes to; extents of the tensor's boxes, and where the tile's first one lies.
+/// The name of the tile and the tensor that it goes to, or its transpose; extents of the tensor's boxes, and where the tile's first one lies.
 struct Target {
     tile: String,
-    tensor: String,
+    tensor: View,
     sizes: Vec<i64>,
     at: Vec<Vec<Expr>>,
     /// What the Move says of caches.
@@ -350,8 +350,8 @@ impl Rewriter for Write<'_> {
         }
         let Some((store, target)) = self.stores.get(&key) else { return out.push(stmt) };
         let writer = self.written.remove(&key);
-        let (map, mut stmts) = (self.names.fresh(&format!("m{}", target.tensor)), vec![]);
-        let mut defined = vec![define(&map, store.boxes.map(&target.tensor, &target.sizes))];
+        let (map, mut stmts) = (self.names.fresh(&format!("m{}", target.tensor.base.text)), vec![]);
+        let mut defined = vec![define(&map, store.boxes.map(target.tensor.clone(), &target.sizes))];
         inherit(&mut defined, stmt.id, stmt.span);
         stmts.append(&mut defined);
         for i in 0..store.parts {
@@ -420,7 +420,7 @@ fn stored(store: &Store, target: &Target, map: &str, i: i64, names: &mut Names) 
     vec![
         sync(SyncOp::FenceAsync, None, None),
         barrier(None),
-        within(&lead(&store.exec), vec![tile], vec![View::of(&target.tensor)], all),
+        within(&lead(&store.exec), vec![tile], vec![View::of(&target.tensor.base.text)], all),
     ]
 }
 

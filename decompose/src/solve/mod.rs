@@ -29,6 +29,7 @@ pub(crate) mod cost;
 pub(crate) mod digits;
 pub(crate) mod exchange;
 mod held;
+mod idle;
 mod leaf;
 pub(crate) mod matmul;
 mod memory;
@@ -164,7 +165,8 @@ pub(crate) fn solve(
     let mut out = best.solution;
     out.cycles = out.estimate.cycles;
     out.estimates.push((kernel, own));
-    out.warnings = uneven.into_iter().chain(spills).collect();
+    let idle = idle::warning(p, kernel);
+    out.warnings = uneven.into_iter().chain(spills).chain(idle).collect();
     if !s.calls {
         out.warnings.extend(calls::inexact(p, kernel, table, &out, &s.precision));
     }

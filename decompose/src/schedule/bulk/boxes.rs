@@ -60,7 +60,8 @@ impl<'m> Known<'m> {
         view: &View,
         boxes: &Boxes,
     ) -> Option<(Vec<i64>, Vec<Vec<Expr>>)> {
-        let mut ops = &view.ops[..];
+        let (_, ops) = mapped(view);
+        let mut ops = &ops[..];
         // A slice of a tensor of more modes.
         let mut slice = None;
         if let [ViewOp::Index(at), rest @ ..] = ops {
@@ -311,11 +312,14 @@ impl Boxes {
         modes > 2 && self.row.0 == 0
     }
 
-    /// The tensor map of a tensor that is accessed by boxes of these extents.
-    pub(in crate::schedule) fn map(&self, tensor: &str, sizes: &[i64]) -> View {
-        let (mut base, mut sizes) = (View::of(tensor), sizes.to_vec());
+    /// The tensor map of a tensor, or of its transpose, that is accessed by boxes of these extents.
+    pub(in crate::schedule) fn map(&self, mut base: View, sizes: &[i64]) -> View {
+        let mut sizes = sizes.to_vec();
         if self.is_turned(sizes.len()) {
-            base = base.then(ViewOp::Permute(vec![]));
+            // Twice transposed it is as it was.
+            if base.ops.pop().is_none() {
+                base = base.then(ViewOp::Permute(vec![]));
+            }
             let last = sizes.len() - 1;
             sizes.swap(last - 1, last);
         }
@@ -407,6 +411,26 @@ impl Boxes {
         }
         (index, own_view)
     }
+}
+
+/// Of a view of tiles the tensor, or its transpose, and what the view takes of that. A transpose of a slice of all of the last two
+/// modes is a slice of the transpose.
+pub(in crate::schedule) fn mapped(view: &View) -> (View, Vec<ViewOp>) {
+    let mut base = View::of(&view.base.text);
+    let mut ops = view.ops.clone();
+    let at = match &ops[..] {
+        [ViewOp::Index(slice), ViewOp::Permute(order), ..] => {
+            let whole =
+                matches!(&slice[..], [first @ .., None, None] if first.iter().all(Option::is_some));
+            (whole && order.is_empty()).then_some(1)
+        }
+        [ViewOp::Permute(order), ..] => order.is_empty().then_some(0),
+        _ => None,
+    };
+    if let Some(at) = at {
+        base.ops.push(ops.remove(at));
+    }
+    (base, ops)
 }
 
 /// The mode of a tile in global memory whose elements are neighbors, where the others are whole units of 16 bytes apart.

@@ -18,7 +18,7 @@ mod boxes;
 mod shares;
 mod write;
 
-pub(super) use boxes::{Boxes, Known};
+pub(super) use boxes::{Boxes, Known, mapped};
 pub(super) use write::{meeting, met};
 
 use super::consumers;

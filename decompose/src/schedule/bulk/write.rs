@@ -1,6 +1,6 @@
 //! What is written in the places of loops whose copies are boxes.
 
-use super::{Bulk, Known};
+use super::{Bulk, Known, mapped};
 use crate::build::{
     barrier, block, counted, define, define_threads, dims, indices, layout_expr, number, plain,
     sync, view, when, within, word,
@@ -624,7 +624,7 @@ impl Write<'_> {
             for e in at.iter().flatten() {
                 numbers.need(e, var, &inside)?;
             }
-            let map = define("", ring.boxes.map(&whole.base.text, &sizes));
+            let map = define("", ring.boxes.map(mapped(&whole).0, &sizes));
             let known = maps.iter().find(|(_, m): &&(String, StmtKind)| *m == map.kind);
             let map_name = match known {
                 Some((name, _)) => name.clone(),
