@@ -307,6 +307,14 @@ fn text(
     let mut more: Vec<(String, Vec<i64>)> = vec![];
     let mut body = String::new();
     let block = def.means.as_ref()?;
+    // The modes of an operand of which the result has one element.
+    let reduced = |from: &str| -> Vec<i64> {
+        let ty =
+            def.inputs.iter().find(|(name, _)| name.text == from).and_then(|(_, ty)| ty.as_ref());
+        let modes = extents(ty, given).unwrap_or_default();
+        let modes = modes.iter().zip(&own).enumerate();
+        modes.filter(|(_, (n, left))| n != left && **left == 1).map(|(i, _)| i as i64).collect()
+    };
     for stmt in Walk::new(&block.stmts).stmts() {
         let StmtKind::Call(call) = &stmt.kind else {
             let mut stmt = stmt.clone();
@@ -335,6 +343,15 @@ fn text(
                 let axes = if axes.len() == 1 { list(&axes) } else { format!("({})", list(&axes)) };
                 let op = if chain == 0 { "sum" } else { "max" };
                 let _ = writeln!(body, "  %{to} = {op}(%{from}, axis={axes})");
+            }
+            (Some(from), None) if last && !reduced(&from).is_empty() => {
+                let axes = reduced(&from);
+                let axes = if axes.len() == 1 { list(&axes) } else { format!("({})", list(&axes)) };
+                let factor = match chain {
+                    0 => String::new(),
+                    _ => format!(" * max(%{from}, axis={axes})"),
+                };
+                let _ = writeln!(body, "  %{to} = sum(%{from}{factor}, axis={axes})");
             }
             (Some(from), _) if chain == 0 || (kind == Scalar::I32 && !last) => {
                 let _ = writeln!(body, "  %{to} = move(%{from})");
