@@ -5,7 +5,9 @@ use crate::calculator::Session;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_draw::{DrawError, Field, Picture, banks, elide, grid, parse, svg, tensor, text, tiling, tv};
+use carbyne_draw::{
+    DrawError, Field, Picture, banks, elide, grid, parse, svg, tensor, text, tiling, tv,
+};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::{ComposedLayout, Layout};
 use carbyne_ir::program::{Program, TensorId, ThreadsId};
