@@ -5,7 +5,7 @@ use crate::solve::ops;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Means, MeansInput, MeansOp, Program, SpecId, TensorId};
+use carbyne_ir::program::{Means, MeansInput, MeansOp, MeansStep, Program, SpecId, TensorId};
 use num_integer::gcd;
 
 /// Elements that are compared one by one.
@@ -24,12 +24,15 @@ pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
             | SpecKind::Select
             | SpecKind::Init
     ) || spec.means.as_ref().is_some_and(is_pointwise);
-    // What a `means` block reads of the old values of outputs is no input by name.
+    // What a `means` block reads of the old values of outputs is no input by name. An Iota reads extents alone.
     let old = spec.means.iter().flat_map(|means| {
-        let read =
-            |value: usize| means.steps.iter().any(|s| s.inputs.contains(&MeansInput::Value(value)));
-        let values = means.values.iter().enumerate();
-        values.filter(move |(i, _)| read(*i)).filter_map(|(_, v)| v.operand)
+        let reads =
+            |step: &&MeansStep| !matches!(step.op, MeansOp::Spec { kind: SpecKind::Iota, .. });
+        let steps = means.steps.iter().filter(reads).flat_map(|step| &step.inputs);
+        steps.filter_map(|input| match input {
+            MeansInput::Value(v) => means.values.get(*v)?.operand,
+            MeansInput::Number(_) | MeansInput::Size(_) => None,
+        })
     });
     let read: Vec<TensorId> = spec.input_tensors().chain(old).collect();
     apart(p, id)?;

@@ -165,11 +165,6 @@ impl Solver<'_> {
             Err(rejected) if self.p.specs[op.spec].atom.is_some() => {
                 Err(self.unmatched(op.spec, &rejected))
             }
-            Err(_) if [src, dst].iter().any(|t| self.p.tensors[*t].map.is_some()) => {
-                let help = "let one thread copy the box, `<<<#cta.tile([32])[0].elect()>>>`, to shared memory with the \
-                            swizzle of the map";
-                Err(self.by_hand(op.spec, help))
-            }
             Err(_) => Ok(Some(Want::ThroughRegisters(op.spec))),
         }
     }
