@@ -83,10 +83,10 @@ pub(super) fn mended(
     if !step.starts_with(['%', 'M', 'U', 'B', 'R', 'S']) {
         return None;
     }
-    if rest.starts_with('.') {
+    if let Some(method) = rest.strip_prefix('.') {
         if let Some(module) = MODULES.iter().find(|m| before.ends_with(**m)) {
             let from = base + before.len() - module.len();
-            let called = word_of(&rest[1..]);
+            let called = word_of(method);
             if FUNCTIONS.contains(&called) {
                 let help = format!("write it as `{called}(..)`, without `{module}.`");
                 return Some((help, edit(from, at + 1, String::new())));
