@@ -243,8 +243,8 @@ fn digits(period: usize, at: &[Kinds], out: &mut Vec<Step>) -> bool {
     };
     let times = (1..at.len()).find(|i| !is(*i, &at[0], *i)).unwrap_or(at.len());
     out.push(Step { period, times, by: by.clone() });
-    let whole =
-        at.len() % times == 0 && (0..at.len()).all(|i| is(i, &at[i - i % times], i % times));
+    let whole = at.len().is_multiple_of(times)
+        && (0..at.len()).all(|i| is(i, &at[i - i % times], i % times));
     let rest: Vec<Kinds> = at.iter().step_by(times).cloned().collect();
     whole && digits(period * times, &rest, out) || times == at.len()
 }
