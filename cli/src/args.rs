@@ -550,6 +550,9 @@ pub(crate) struct Draw {
     /// Bits of an element of a layout; a tensor has those of its type.
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(i64).range(1..=128))]
     pub(crate) bits: i64,
+    /// Draw all of a large picture, also what repeats.
+    #[arg(long)]
+    pub(crate) whole: bool,
     /// How the picture is written; by the name of `--output` where left out, else text.
     #[arg(long, value_enum)]
     pub(crate) format: Option<PictureFormat>,

@@ -1,7 +1,7 @@
 //! Pictures of layouts: offsets, thread-value layouts, tilings and bank conflicts, as SVG, HTML or text.
 //!
 //! Reading order: [`picture`] (what a picture is), [`field`] (where elements are), then what makes
-//! pictures ([`grid`], [`tiling`], [`tv`], [`banks`], [`tensor`]) and what writes them ([`svg`], [`text`]).
+//! pictures ([`grid`], [`tiling`], [`tv`], [`banks`], [`tensor`]), what leaves out what repeats ([`elide`]) and what writes them ([`svg`], [`text`]).
 //!
 //! Invariant: drawing decides nothing. Offsets come from the layout algebra, hardware facts from
 //! `carbyne-atoms`; a picture is what those say.
@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 pub mod banks;
+pub mod elide;
 pub mod error;
 pub mod field;
 pub mod grid;

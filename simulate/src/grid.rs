@@ -212,7 +212,10 @@ impl Grid {
         Box::new(
             Diagnostic::new(Code::WrongElement, span, format!("{name}{at} is never written"))
                 .label(label)
-                .help("compare the tiles that blocks and threads write with the output's shape"),
+                .help(
+                    "compare the tiles that blocks and threads write with the output's shape; where a tile does not divide \
+                     it, count tiles by `ceil_div(M, BM)`",
+                ),
         )
     }
 

@@ -5,7 +5,9 @@ use crate::calculator::Session;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_draw::{DrawError, Field, Picture, banks, grid, parse, svg, tensor, text, tiling, tv};
+use carbyne_draw::{
+    DrawError, Field, Picture, banks, elide, grid, parse, svg, tensor, text, tiling, tv,
+};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::{ComposedLayout, Layout};
 use carbyne_ir::program::{Program, TensorId, ThreadsId};
@@ -23,6 +25,7 @@ pub(super) fn run(args: &Draw, io: &mut Io<'_>) -> Outcome {
         // The parser of the command line asks for one of them.
         (None, None) => return Err(Failure::usage("there is nothing to draw")),
     };
+    let picture = if args.whole { picture } else { elide::elide(picture, "--whole") };
     let to = args.output.as_deref().filter(|p| !input::is_stdin(p));
     let format = args.format.unwrap_or_else(|| by_name(to));
     let written = match format {

@@ -38,9 +38,18 @@ const PICTURES: &[(&str, &[&str])] = &[
     ("cli/tests/draw/fig5c.txt", &["examples/threads_fig5_fig6.cby", "--tensor", "#groups"]),
     ("cli/tests/draw/fig6b.txt", &["examples/threads_fig5_fig6.cby", "--tensor", "#quadpairs"]),
     ("cli/tests/draw/fragment.txt", &["examples/graphene_fig1_ldmatrix.cby", "--tensor", "%2"]),
+    ("cli/tests/draw/large.txt", &["(128,128):(128,1)"]),
+    ("cli/tests/draw/large_swizzle.txt", &["Sw<3,3,3> o 0 o (64,64):(64,1)"]),
+    ("cli/tests/draw/large_panels.txt", &["(16,32,40):(32,1,512)"]),
+    ("cli/tests/draw/large_random.txt", &["Sw<5,0,5> o 0 o (1,1000):(0,7)"]),
+    ("cli/tests/draw/large_atom.txt", &["--atom", "wgmma.m64n128k16.f32.f16.rs"]),
+    ("cli/tests/draw/large_tv.txt", &[ACCUMULATOR, "--tv", "--shape", "128,256"]),
     ("docs/draw_tv.svg", &["((4,8),(2,2)):((32,1),(16,8))", "--tv", "--shape", "16,8"]),
     ("docs/draw_banks.svg", &["Sw<3,3,3> o 0 o (8,64):(64,1)", "--banks", "--lanes", "8:1"]),
 ];
+
+/// Of 256 threads, four groups of two warps.
+const ACCUMULATOR: &str = "((4,8,2,4),(2,2,4,8)):((256,1,64,8192),(128,8,16,1024))";
 
 /// The arguments with paths of programs made whole, and the format that the file's name says.
 fn arguments(file: &str, args: &[&str]) -> Vec<String> {
@@ -80,6 +89,31 @@ fn no_picture_is_left_over() {
         !PICTURES.iter().any(|(file, _)| *file == path)
     });
     none(stray.map(|n| format!("{} belongs to no picture", n.to_string_lossy())).collect());
+}
+
+#[test]
+fn a_large_picture_leaves_out_what_repeats() {
+    let large: [&[&str]; 6] = [
+        &[ACCUMULATOR, "--tv", "--shape", "128,256"],
+        &["(256,256):(256,1)"],
+        &["(2,2,16384):(1,2,4)"],
+        &["examples/ampere_gemm_by_hand.cby", "--tensor", "%c"],
+        &["examples/ampere_gemm_by_hand.cby", "--tensor", "%As"],
+        &["examples/hopper_gemm_by_hand.cby", "--tensor", "%Bs"],
+    ];
+    for args in large {
+        let whole: Vec<&str> = args.iter().copied().chain(["--whole"]).collect();
+        let (svg, text) = (drawn("x.svg", args), drawn("x.txt", args));
+        assert!(svg.len() < 300_000 && text.lines().count() <= 200, "{args:?}");
+        for picture in [&svg, &text] {
+            assert!(picture.contains(" left out") && picture.contains("`--whole` draws all"));
+        }
+        let all = drawn("x.svg", &whole);
+        assert!(!all.contains("left out") && all.matches("<rect").count() > 4000, "{args:?}");
+    }
+    // A picture that is small is drawn whole.
+    let small = ["(32,32):(32,1)"];
+    assert_eq!(drawn("x.svg", &small), drawn("x.svg", &["(32,32):(32,1)", "--whole"]));
 }
 
 /// The value of an attribute of a tag.

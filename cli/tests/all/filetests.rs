@@ -34,6 +34,33 @@ fn ineffective(text: &str, ran: &Ran) -> Vec<String> {
     stays.map(|d| format!("an edit does not end the error: {d}")).collect()
 }
 
+/// Mistakes that people make: each is named in its line, and where the help is an edit, the text that it makes is right.
+#[test]
+fn mistakes_are_mended_by_their_edits() {
+    let files = texts_under(&root().join("cli/tests/filetests/mistakes"));
+    assert!(files.len() >= 50, "{} mistakes", files.len());
+    let mut mended = 0;
+    let mut wrong = vec![];
+    for file in &files {
+        let text = std::fs::read_to_string(file).expect("a readable file");
+        let mut args = command(&text);
+        args.extend(["-", "--message-format", "json"]);
+        let errors = carbyne(&args, text.clone()).errors();
+        let edits = errors.iter().filter_map(|d| d["edits"].as_array()).flatten().cloned();
+        let edits: Vec<Value> = edits.collect();
+        if edits.is_empty() {
+            continue;
+        }
+        mended += 1;
+        let after = carbyne(&args, changed(&text, &Value::Array(edits)));
+        if !after.errors().is_empty() {
+            wrong.push(format!("{} has {:?} after its edits", shown(file), after.errors()));
+        }
+    }
+    assert!(mended >= 29, "{mended} mistakes carry an edit");
+    none(wrong);
+}
+
 /// The text after the edits of a diagnostic.
 fn changed(text: &str, edits: &Value) -> String {
     let mut edits: Vec<&Value> = edits.as_array().into_iter().flatten().collect();

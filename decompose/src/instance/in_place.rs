@@ -5,7 +5,7 @@ use crate::solve::ops;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Means, MeansOp, Program, SpecId, TensorId};
+use carbyne_ir::program::{Means, MeansInput, MeansOp, MeansStep, Program, SpecId, TensorId};
 use num_integer::gcd;
 
 /// Elements that are compared one by one.
@@ -24,9 +24,21 @@ pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
             | SpecKind::Select
             | SpecKind::Init
     ) || spec.means.as_ref().is_some_and(is_pointwise);
+    // What a `means` block reads of the old values of outputs is no input by name. An Iota reads extents alone.
+    let old = spec.means.iter().flat_map(|means| {
+        let reads =
+            |step: &&MeansStep| !matches!(step.op, MeansOp::Spec { kind: SpecKind::Iota, .. });
+        let steps = means.steps.iter().filter(reads).flat_map(|step| &step.inputs);
+        steps.filter_map(|input| match input {
+            MeansInput::Value(v) => means.values.get(*v)?.operand,
+            MeansInput::Number(_) | MeansInput::Size(_) => None,
+        })
+    });
+    let read: Vec<TensorId> = spec.input_tensors().chain(old).collect();
+    apart(p, id)?;
     for &to in &spec.outputs {
         let own = p.tensors[to].buffer;
-        let same = spec.input_tensors().filter(|t| p.tensors[*t].buffer == own);
+        let same = read.iter().copied().filter(|t| p.tensors[*t].buffer == own);
         for from in same {
             if (elementwise && coincide(p, from, to)) || !meet(p, from, to) {
                 continue;
@@ -40,6 +52,24 @@ pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
                         "write to a tensor of its own, and where it must be `%{name}`, move it there by a \
                          second kernel"
                     )),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses two outputs that share elements: which of both values is left would not be said.
+fn apart(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
+    let spec = &p.specs[id];
+    for (i, &a) in spec.outputs.iter().enumerate() {
+        let other = |b: &&TensorId| p.tensors[**b].buffer == p.tensors[a].buffer && meet(p, a, **b);
+        if spec.outputs[..i].iter().any(|b| other(&b)) {
+            let name = &p.buffer_of(a).name;
+            let message = format!("two outputs of one kernel are elements of `%{name}`");
+            return Err(Box::new(
+                Diagnostic::new(Code::NoStrategy, spec.span, message)
+                    .label("which of both values is left there is not said")
+                    .help("write each element by one output, or write the second by a kernel behind this one"),
             ));
         }
     }

@@ -116,6 +116,12 @@ impl Solver<'_> {
         };
         let refuse = |why: Unfit| {
             let message = format!("the Reduction is spread in a way that has no exchange: {why}");
+            let help = match why {
+                Unfit::Bits => {
+                    "reduce i32 or u32 instead: convert the input with `cast`, and the result back"
+                }
+                _ => help,
+            };
             self.error(Code::NoAtom, id, message, help)
         };
         let projection = pointwise::reduced(self.p, id, tv).map_err(refuse)?;

@@ -26,8 +26,13 @@ pub(super) fn warning(
         "a thread holds {} registers of values at once, and has {}",
         own.registers, own.room
     );
-    let d = Diagnostic::warning(Code::Spills, p.specs[kernel].span, message)
-        .help("give the block more threads, or make its tiles smaller");
+    let d = Diagnostic::warning(Code::Spills, p.specs[kernel].span, message).help(
+        match own.threads < 512 {
+            true => "give the block more threads, or make its tiles smaller",
+            // The registers of a multiprocessor are shared out: more threads have fewer each.
+            false => "make its tiles smaller",
+        },
+    );
     Some(match largest {
         Some((registers, buffer)) => d
             .label("what is beyond is kept in memory, and read anew at each use")

@@ -73,12 +73,22 @@ impl Resolver {
             }
             let accumulates = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
             if accumulates {
-                let mut d = *self.unknown(Sigil::Data, &view.base.text, view.base.span);
+                let name = &view.base.text;
+                let mut d = *self.unknown(Sigil::Data, name, view.base.span);
                 d = d.label(format!("a {} adds to what is there", spec.kind));
-                if self.scopes.nearest(Sigil::Data, &view.base.text).is_none() {
+                // A name that differs in case alone is as a rule that of the whole tensor.
+                let near = self.scopes.nearest(Sigil::Data, name);
+                if near.is_none_or(|near| near.eq_ignore_ascii_case(name)) {
+                    let set = match spec.kind {
+                        SpecKind::MatMul => ", or write `MatMul.set` where it adds to nothing",
+                        _ => "",
+                    };
+                    let extents = match self.result_of(&spec, ty.as_ref()) {
+                        Ok(Some(shaped)) => self.shown_extents(&shaped.extents),
+                        Ok(None) | Err(_) => "[..]".to_owned(),
+                    };
                     d = d.help(format!(
-                        "define it first, `%{}:[..].f32 = 0`, or write `MatMul.set`",
-                        view.base.text
+                        "define it before the loop: `%{name}:{extents}.f32 = 0`{set}"
                     ));
                 }
                 return fail(d);

@@ -3,7 +3,7 @@
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, AttrValue, CacheHint, Operand as A, SpecKind, TupleExpr};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, nearest};
 use crate::expr::Dim;
 use crate::program::{Exec, Operand, Spec, SpecId, TensorId};
 use crate::scalar::Scalar;
@@ -263,12 +263,7 @@ impl Resolver {
                 fail(d.label(label).help(help))
             };
             let Some((_, takes)) = SPEC_ATTRIBUTES.iter().find(|(k, _)| *k == key) else {
-                let known: Vec<&str> = SPEC_ATTRIBUTES.iter().map(|(k, _)| *k).collect();
-                return wrong(
-                    format!("no spec knows the attribute `{key}`"),
-                    "unknown attribute",
-                    format!("remove it, or write one of {}", known.join(", ")),
-                );
+                return fail(unknown_attribute(attr));
             };
             if spec.attrs[..i].iter().any(|a| a.key.text == key) {
                 let message = format!("`{key}` is given twice");
@@ -402,8 +397,42 @@ impl Resolver {
                     format!("`{key}` takes constants of at least {least}"),
                 )
                 .label("one of its values is less, or not constant")
-                .help("write numbers or `let` constants"),
+                .help(match key {
+                    "axis" => "count modes from 0: the last of a matrix is `axis=1`",
+                    _ => "write numbers or `let` constants",
+                }),
             ),
+        }
+    }
+}
+
+/// The error for an attribute that no spec has: the nearest that one has, and others by the names that they have elsewhere.
+fn unknown_attribute(attr: &ast::Attr) -> Diagnostic {
+    const ELSEWHERE: [(&str, &str); 6] = [
+        ("dim", "axis"),
+        ("dims", "axis"),
+        ("axes", "axis"),
+        ("accum", "acc"),
+        ("accumulate", "acc"),
+        ("dtype", "to"),
+    ];
+    let key = attr.key.text.as_str();
+    let known = SPEC_ATTRIBUTES.iter().map(|(k, _)| *k);
+    let d = Diagnostic::new(
+        Code::Attribute,
+        attr.key.span,
+        format!("no spec knows the attribute `{key}`"),
+    )
+    .label("unknown attribute");
+    let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == key).map(|(_, here)| *here);
+    match elsewhere.or_else(|| nearest(key, known.clone())) {
+        Some(meant) => d.did_you_mean(meant),
+        None if matches!(key, "keepdims" | "keepdim") => {
+            d.help("remove it: a mode that is reduced stays, with extent 1")
+        }
+        None => {
+            let known: Vec<&str> = known.collect();
+            d.help(format!("remove it, or write one of {}", known.join(", ")))
         }
     }
 }

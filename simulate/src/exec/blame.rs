@@ -91,7 +91,14 @@ pub(super) fn failed<T>(
             format!("{element} is read and was never written"),
         )
         .label(by)
-        .help("write it first: Init for an accumulator, a Move for data"),
+        .help(match kernel.views[access.view].space {
+            // Outputs of a kernel hold nothing before it; inputs do.
+            Space::Global(_) => format!(
+                "write it first, or name it among the inputs of the kernel, too, if it adds to what is there: `%{0}` in both lists",
+                kernel.program.buffer_of(kernel.views[access.view].tensor).name
+            ),
+            _ => "write it first: Init for an accumulator, a Move for data".to_owned(),
+        }),
         Failure::Pending(issued) => pending(kernel, site, &element, by, access, *issued),
         Failure::TooMuch => Diagnostic::new(
             Code::TooLarge,

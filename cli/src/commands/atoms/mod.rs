@@ -19,7 +19,7 @@ use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
 use carbyne_atoms::probe::{Choice, probe};
 use carbyne_atoms::{Arch, Atom, AtomTable, docs};
-use carbyne_draw::{tensor, text};
+use carbyne_draw::{elide, tensor, text};
 
 pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
     match &args.command {
@@ -78,7 +78,8 @@ fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure>
     match tensor::atom(atom) {
         Ok(picture) => {
             out.push('\n');
-            out.push_str(&text::text(&picture, color));
+            let whole = format!("carbyne draw --atom {name} --whole");
+            out.push_str(&text::text(&elide::elide(picture, &whole), color));
         }
         Err(e) => out.push_str(&format!("\nIts operands cannot be drawn: {e}.\n")),
     }

@@ -129,7 +129,10 @@ impl Resolver {
                     spec.span,
                     format!("the extents do not fit a {}", spec.kind),
                 )
-                .label(format!("operands have extents {}", all.join(", ")))
+                .label(match all.is_empty() {
+                    true => "nothing says how many elements it has".to_owned(),
+                    false => format!("operands have extents {}", all.join(", ")),
+                })
                 .help(help),
             )
         };

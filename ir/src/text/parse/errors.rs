@@ -1,6 +1,7 @@
 //! What a syntax error says: what was expected in users' words, what was found, what may mend it.
 
 use super::Rule;
+use super::elsewhere::mended;
 use super::habits::habit;
 use crate::ast::SyncOp;
 use crate::diag::{Code, Diagnostic, Edit, nearest};
@@ -50,13 +51,54 @@ pub(super) fn short(text: &str) -> String {
     short
 }
 
+/// Types and memories by the names that they have elsewhere, in small letters.
+const ELSEWHERE: [(&str, &str); 27] = [
+    ("smem", "SH"),
+    ("shared", "SH"),
+    ("shm", "SH"),
+    ("gmem", "GL"),
+    ("global", "GL"),
+    ("gm", "GL"),
+    ("rmem", "RF"),
+    ("reg", "RF"),
+    ("regs", "RF"),
+    ("register", "RF"),
+    ("registers", "RF"),
+    ("local", "RF"),
+    ("half", "f16"),
+    ("float16", "f16"),
+    ("bfloat16", "bf16"),
+    ("float", "f32"),
+    ("float32", "f32"),
+    ("double", "f64"),
+    ("float64", "f64"),
+    ("int", "i32"),
+    ("int32", "i32"),
+    ("int32_t", "i32"),
+    ("int8", "i8"),
+    ("int8_t", "i8"),
+    ("uint8", "u8"),
+    ("int64", "i64"),
+    ("uint32", "u32"),
+];
+
+/// The word of those known here that is meant by one of another language.
+pub(super) fn called_here<'a>(
+    word: &str,
+    mut known: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let (_, here) = ELSEWHERE.iter().find(|(name, _)| name.eq_ignore_ascii_case(word))?;
+    known.find(|k| k == here)
+}
+
 /// Proposes the known word that is nearest to the one at the place, or names all.
 pub(super) fn one_of<'a>(
     d: Diagnostic,
     word: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Diagnostic {
-    if let Some(near) = nearest(word, known.clone()) {
+    let meant = called_here(word, known.clone()).or_else(|| nearest(word, known.clone()));
+    if let Some(near) = meant {
         return d.did_you_mean(near);
     }
     let all: Vec<_> = known.map(|k| format!("`{k}`")).collect();
@@ -134,7 +176,21 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
     )
     .label(format!("expected {wanted}"));
     let as_is = |help| (help, None);
-    let meant = habit(text, base, at, &rules).map(as_is).or_else(|| help(text, base, at, &rules));
+    let mended = mended(text, base, at, &rules, in_body);
+    let d = match &mended {
+        // What comes behind a comment is read as if it were not there; the comment is what is wrong.
+        Some((_, edit)) if edit.text == "/" => Diagnostic::new(
+            Code::Syntax,
+            edit.span,
+            "`//` begins a comment where an expression goes on",
+        )
+        .label("what is behind it is not read"),
+        _ => d,
+    };
+    let mended = mended.map(|(help, edit)| (help, Some(edit)));
+    let meant = mended
+        .or_else(|| habit(text, base, at, &rules).map(as_is))
+        .or_else(|| help(text, base, at, &rules));
     let (help, edit) = meant.unwrap_or_else(|| as_is(form(&text[base..], at - base)));
     Diagnostic { edits: edit.into_iter().collect(), ..d.help(help) }
 }
@@ -269,7 +325,7 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
         return meant(&["tv", "swizzle", "align", "at", "reuses"]);
     }
     if rules.contains(&Rule::unroll) {
-        return meant(&["unroll", "nounroll"]);
+        return meant(&["unroll", "nounroll", "stages"]);
     }
     // What stands before the step on its first line belongs to the statement before.
     let before = text[..base].rsplit('\n').next().unwrap_or("").trim_end();

@@ -9,6 +9,7 @@
 
 #[cfg(test)]
 mod coverage;
+mod elsewhere;
 mod errors;
 mod expr;
 mod habits;

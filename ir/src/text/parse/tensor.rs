@@ -1,7 +1,7 @@
 //! Types and views.
 
 use super::Rule;
-use super::errors::{one_of, short};
+use super::errors::{called_here, one_of, short};
 use super::expr::{expr, layout, tuple, tuples};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{Dims, Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
@@ -81,31 +81,15 @@ pub(super) fn thread_type(node: Node<'_, '_>) -> Answer<ThreadType> {
 /// The memories that are proposed. Those of coordinates and of the caller's numbers stand where types are spelled out.
 const PROPOSED: &[Memory] = &[Memory::Gl, Memory::Sh, Memory::Rf];
 
-/// Memories by the names that they have elsewhere, in small letters.
-const ELSEWHERE: [(&str, Memory); 12] = [
-    ("smem", Memory::Sh),
-    ("shared", Memory::Sh),
-    ("shm", Memory::Sh),
-    ("gmem", Memory::Gl),
-    ("global", Memory::Gl),
-    ("gm", Memory::Gl),
-    ("rmem", Memory::Rf),
-    ("reg", Memory::Rf),
-    ("regs", Memory::Rf),
-    ("register", Memory::Rf),
-    ("registers", Memory::Rf),
-    ("local", Memory::Rf),
-];
-
 /// The error for a word that is no memory.
 fn unknown_memory(node: &Node<'_, '_>, what: &str) -> Box<Diagnostic> {
     let word = node.text().trim_end();
     let message = format!("unknown {what} `{}`", short(word));
     let d = Diagnostic::new(Code::Syntax, node.span(), message).label(format!("expected a {what}"));
-    let memory = ELSEWHERE.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
     let same = |m: &&Memory| m.as_str().eq_ignore_ascii_case(word);
-    Box::new(match memory.map(|(_, m)| m).or_else(|| PROPOSED.iter().find(same)) {
-        Some(memory) => d.did_you_mean(memory.as_str()),
+    let memory = PROPOSED.iter().find(same).map(|m| m.as_str());
+    Box::new(match memory.or_else(|| called_here(word, PROPOSED.iter().map(|m| m.as_str()))) {
+        Some(memory) => d.did_you_mean(memory),
         None => d.help(format!("name a memory: {MEMORIES}")),
     })
 }
@@ -122,7 +106,7 @@ fn neither(node: &Node<'_, '_>) -> Box<Diagnostic> {
     }
     let types = Scalar::ALL.iter().map(|s| s.as_str());
     let all: Vec<_> = types.clone().map(|s| format!("`{s}`")).collect();
-    Box::new(match nearest(word, types) {
+    Box::new(match called_here(word, types.clone()).or_else(|| nearest(word, types)) {
         Some(near) => d.did_you_mean(near),
         None => d.help(format!("name a memory: {MEMORIES}; or a type: {}", all.join(", "))),
     })

@@ -1,0 +1,272 @@
+//! Statements as Python and C write them, with the edit that makes them ours.
+
+use super::Rule;
+use super::tensors::FUNCTIONS;
+use crate::diag::Edit;
+use crate::scalar::Scalar;
+use crate::span::Span;
+
+/// The help and the edit for the step that begins at `base` and is wrong at `at`.
+pub(super) fn mended(
+    text: &str,
+    base: usize,
+    at: usize,
+    rules: &[Rule],
+    in_body: bool,
+) -> Option<(String, Edit)> {
+    let (step, rest) = (text.get(base..at)?, text.get(at..)?);
+    let code = |line: &'_ str| line.split(" //").next().map_or(0, |l| l.trim_end().len());
+    let line = text[base..].lines().next().unwrap_or("");
+    let line = &line[..code(line)];
+    let edit = |from: usize, to: usize, new: String| Edit { span: Span::new(from, to), text: new };
+    if step.contains("//")
+        && let Some(found) = division(step)
+    {
+        let help = "`//` begins a comment: write a division of numbers as `/`";
+        return Some((help.to_owned(), edit(base + found, base + found + 2, "/".to_owned())));
+    }
+    if let Some((len, head)) = line.strip_prefix("for").and_then(|_| loop_head(line)) {
+        return Some((
+            format!("write the loop as `{}`", head.trim_end_matches(" {")),
+            edit(base, base + len, head),
+        ));
+    }
+    if let Some((name, value)) =
+        line.strip_prefix("#define ").and_then(|l| l.trim().split_once(' '))
+    {
+        let let_ = format!("let {name} = {}", value.trim());
+        return Some((format!("write it as `{let_}`"), edit(base, base + line.len(), let_)));
+    }
+    if word_of(line) != "let"
+        && at <= base + word_of(line).len() + 1
+        && let Some(len) = constant(line)
+    {
+        return Some((
+            "a constant is defined by `let`".to_owned(),
+            edit(base, base + len, "let ".to_owned()),
+        ));
+    }
+    if let Some(barrier) = ["__syncthreads", "syncthreads"].iter().find(|w| word_of(line) == **w) {
+        let len = line[barrier.len()..].find(')').map_or(barrier.len(), |n| barrier.len() + n + 1);
+        let len = len + usize::from(line[len..].starts_with(';'));
+        return Some((
+            "write it as `barrier`".to_owned(),
+            edit(base, base + len, "barrier".to_owned()),
+        ));
+    }
+    let before = step.trim_end();
+    // The text of the line before the step, which its end belongs to.
+    let line_start = text[..base].rfind('\n').map_or(0, |n| n + 1);
+    if word_of(line) == "if" {
+        let whole = text[line_start..].lines().next().unwrap_or("");
+        let whole = &whole[..code(whole)];
+        let choice = choice(whole)?;
+        let value = line_start + whole.find('=')? + 1;
+        let new = format!(" {choice}");
+        return Some((
+            format!("write a choice as `{choice}`"),
+            edit(value, line_start + whole.len(), new),
+        ));
+    }
+    if at == base && rest.starts_with("@ ") {
+        let name = |s: &str| s.starts_with('%') && s.len() > 1 && is_word(&s[1..]);
+        let left = text[line_start..base].trim_end();
+        let left_at = left.rfind(' ').map_or(0, |n| n + 1);
+        let right = rest[2..].split_whitespace().next()?;
+        if name(&left[left_at..]) && name(right) {
+            let product = format!("matmul({}, {right})", &left[left_at..]);
+            let end = at + 2 + rest[2..].find(right)? + right.len();
+            let help = format!("write a product of matrices as `{product}`");
+            return Some((help, edit(line_start + left_at, end, product)));
+        }
+    }
+    if !step.starts_with(['%', 'M', 'U', 'B', 'R', 'S']) {
+        return None;
+    }
+    if let Some(method) = rest.strip_prefix('.') {
+        if let Some(module) = MODULES.iter().find(|m| before.ends_with(**m)) {
+            let from = base + before.len() - module.len();
+            let called = word_of(method);
+            if FUNCTIONS.contains(&called) {
+                let help = format!("write it as `{called}(..)`, without `{module}.`");
+                return Some((help, edit(from, at + 1, String::new())));
+            }
+        }
+        if let Some(call) = call_before(before)
+            && step.contains('=')
+        {
+            let name = (1..).map(|n| if n == 1 { "%v".into() } else { format!("%v{n}") });
+            let name: String = name.take(100).find(|n: &String| !has_name(text, n))?;
+            let indent = &text[line_start..base];
+            let value = &before[call..];
+            let statement = format!("{name} = {value}\n{indent}");
+            let rewritten = format!("{statement}{}{name}", &before[..call]);
+            let help = format!("name the value first: `{name} = {value}`, and write `{name}` here");
+            return Some((help, edit(base, base + before.len(), rewritten)));
+        }
+    }
+    if rest.starts_with(':')
+        && before.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && open_bracket(before)
+    {
+        return Some(("write a range as `0..64`".to_owned(), edit(at, at + 1, "..".to_owned())));
+    }
+    if rest.starts_with('[')
+        && let Some((name, scalar)) = before.split_once(':').map(|(n, s)| (n.trim(), s.trim()))
+        && let Ok(scalar) = scalar.parse::<Scalar>()
+        && let Some(end) = rest.lines().next().and_then(|l| l.find(']'))
+        && !rules.is_empty()
+    {
+        let memory = if in_body { "" } else { ".GL" };
+        let ty = format!("{name}:{}.{scalar}{memory}", &rest[..=end]);
+        return Some((format!("write it as `{ty}`"), edit(base, at + end + 1, ty)));
+    }
+    None
+}
+
+/// Modules of functions in other languages.
+const MODULES: [&str; 6] = ["np", "torch", "math", "jnp", "tl", "std"];
+
+fn is_word(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn word_of(text: &str) -> &str {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("")
+}
+
+fn has_name(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(i, _)| {
+        !text[i + name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// Whether a bracket is open at the end.
+fn open_bracket(text: &str) -> bool {
+    text.rfind('[').is_some_and(|open| !text[open..].contains(']'))
+}
+
+/// Where `//` stands in a parenthesis that is not closed before it, as a division does.
+fn division(step: &str) -> Option<usize> {
+    let at = step.find("//")?;
+    let line = step[..at].rsplit('\n').next().unwrap_or("").trim_end();
+    let operand = line.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ')'));
+    let depth = step[..at].bytes().fold(0i32, |n, b| {
+        n + i32::from(matches!(b, b'(' | b'[')) - i32::from(matches!(b, b')' | b']'))
+    });
+    (operand && depth > 0).then_some(at)
+}
+
+/// The length of the words before the name of a constant in C, JavaScript and so on: `const int `.
+fn constant(line: &str) -> Option<usize> {
+    const WORDS: [&str; 14] = [
+        "const",
+        "constexpr",
+        "static",
+        "auto",
+        "var",
+        "int",
+        "unsigned",
+        "long",
+        "size_t",
+        "uint32_t",
+        "int32_t",
+        "int64_t",
+        "uint64_t",
+        "val",
+    ];
+    let mut rest = line;
+    while WORDS.contains(&word_of(rest)) {
+        rest = rest[word_of(rest).len()..].trim_start();
+    }
+    let name = word_of(rest);
+    let value = rest[name.len()..].trim_start();
+    (rest.len() < line.len() && !name.is_empty() && value.starts_with('='))
+        .then_some(line.len() - rest.len())
+}
+
+/// `for k in range(a, b, c)` and `for (int k = a; k < b; k++)`: its length, and the head here.
+fn loop_head(line: &str) -> Option<(usize, String)> {
+    let inner = line.strip_prefix("for")?.trim_start();
+    if let Some((name, values)) = inner.split_once(" in ").filter(|(n, _)| is_word(n.trim())) {
+        let values = values.trim_start().strip_prefix("range")?.trim_start().strip_prefix('(')?;
+        let close = closing(values)?;
+        let values: Vec<&str> = values[..close].split(',').map(str::trim).collect();
+        let (from, to, by) = match *values.as_slice() {
+            [to] => ("0", to, "1"),
+            [from, to] => (from, to, "1"),
+            [from, to, by] => (from, to, by),
+            _ => return None,
+        };
+        let name = name.trim();
+        let end = line.find(" in ")? + line[line.find(" in ")?..].find('(')? + 1;
+        let mut end = end + closing(&line[end..])? + 1;
+        let colon = line[end..].trim_start().starts_with(':');
+        let mut head = format!("for ({name} = {from}; {name} < {to}; {name} += {by})");
+        if colon {
+            end += line[end..].find(':')? + 1;
+            head.push_str(" {");
+        }
+        return Some((end, head));
+    }
+    let open = line.find('(')?;
+    let parts = &line[open + 1..];
+    let close = closing(parts)?;
+    let [start, bound, step] =
+        <[&str; 3]>::try_from(parts[..close].split(';').collect::<Vec<_>>()).ok()?;
+    let (name, from) = start.split_once('=')?;
+    let name = name.split_whitespace().last().filter(|n| is_word(n))?;
+    let (counted, to) = bound.split_once('<').filter(|(n, _)| n.trim() == name)?;
+    let to = match to.strip_prefix('=') {
+        Some(last) => format!("{} + 1", last.trim()),
+        None => to.trim().to_owned(),
+    };
+    let step: String = step.split_whitespace().collect();
+    let by = if step == format!("{name}++") || step == format!("++{name}") {
+        "1"
+    } else {
+        step.strip_prefix(counted.trim())?.strip_prefix("+=")?
+    };
+    let head = format!("for ({name} = {}; {name} < {to}; {name} += {by})", from.trim());
+    (head != line[..open + close + 2]).then_some((open + close + 2, head))
+}
+
+/// Where the parenthesis closes that is open before the text.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    text.char_indices().find_map(|(i, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 0 => return Some(i),
+            ')' => depth -= 1,
+            _ => {}
+        }
+        None
+    })
+}
+
+/// `= a if p else b` as a choice.
+fn choice(line: &str) -> Option<String> {
+    let (_, value) = line.split_once(" = ")?;
+    let (yes, rest) = value.split_once(" if ")?;
+    let (asked, no) = rest.split_once(" else ")?;
+    let no = no.trim();
+    Some(format!("select({}, {}, {no})", asked.trim(), yes.trim()))
+}
+
+/// Where the call of a function begins that ends with this text.
+fn call_before(text: &str) -> Option<usize> {
+    let inside = text.strip_suffix(')')?;
+    let mut depth = 0;
+    let open = inside.char_indices().rev().find_map(|(i, c)| {
+        match c {
+            ')' => depth += 1,
+            '(' if depth == 0 => return Some(i),
+            '(' => depth -= 1,
+            _ => {}
+        }
+        None
+    })?;
+    let word = inside[..open].rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
+    FUNCTIONS.contains(&word).then_some(open - word.len())
+}
