@@ -142,15 +142,17 @@ pub(super) fn reduced(step: &MeansStep) -> Option<&Vec<usize>> {
     }
 }
 
-/// Several kernels for a spec that no strategy means: cut at a reduction that another one along other modes reads, or by outputs.
+/// Several kernels for a spec that no strategy means: cut at a reduction that another one along other modes reads,
+/// at one of rows that no block holds, or by outputs.
 pub(super) fn cut(
     program: &Program,
     id: SpecId,
     stmt: &Stmt,
     names: &mut Names,
 ) -> Option<Vec<Stmt>> {
-    let crossed = program.specs[id].means.as_ref().and_then(crossed);
-    let at_value = crossed.and_then(|value| kernels(program, id, stmt, value, names));
+    let means = program.specs[id].means.as_ref();
+    let value = means.and_then(|means| crossed(means).or_else(|| spread(means)));
+    let at_value = value.and_then(|value| kernels(program, id, stmt, value, names));
     at_value.or_else(|| of_each_output(program, id, stmt, names))
 }
 
@@ -167,6 +169,31 @@ fn crossed(means: &Means) -> Option<usize> {
             }
             reached.insert(s.output);
             reduced(s).filter(|other| *other != own).map(|_| value)
+        })
+    })
+}
+
+/// The value of the first reduction that is spread again over the elements of longer rows than a block holds, as by a softmax.
+/// None where a product would be computed by both kernels.
+fn spread(means: &Means) -> Option<usize> {
+    let multiplies = |s: &MeansStep| {
+        matches!(s.op, MeansOp::Spec { kind: SpecKind::MatMul | SpecKind::MatMulSet, .. })
+    };
+    if means.steps.iter().any(multiplies) {
+        return None;
+    }
+    let extents = |value: usize| means.values.get(value).map(|v| &v.extents);
+    let mut reductions = means.steps.iter().filter(|s| reduced(s).is_some()).map(|s| s.output);
+    reductions.find(|value| {
+        let mut reached = BTreeSet::from([*value]);
+        means.steps.iter().any(|s| {
+            let reads =
+                |input: &MeansInput| matches!(input, MeansInput::Value(v) if reached.contains(v));
+            let is_spread = s.inputs.iter().any(reads) && extents(s.output) != extents(*value);
+            if s.inputs.iter().any(reads) {
+                reached.insert(s.output);
+            }
+            is_spread
         })
     })
 }

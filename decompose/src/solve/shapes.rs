@@ -55,6 +55,11 @@ impl Solver<'_> {
             let help = "write its body, with `valid=` at the Move of each thread";
             return Err(self.error(Code::NotDecomposed, id, message, help));
         }
+        if self.tensors(id).iter().any(|t| self.p.tensors[*t].map.is_some()) {
+            let message = format!("a group of threads executes this {kind} of a box");
+            let help = "let one thread ask for the box: `<<<#one>>>`, where `#one = #cta.tile([32])[0].elect()`";
+            return Err(self.error(Code::NotDecomposed, id, message, help));
+        }
         let unknown = |t: &TensorId| ops::whole(self.p, *t).is_none();
         if let Some(t) = self.tensors(id).into_iter().find(unknown) {
             let message = format!("the extents of {} are not known", self.p.tensor_name(t));
