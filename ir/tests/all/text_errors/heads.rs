@@ -8,8 +8,8 @@ fn loops_and_branches() {
     check(
         "for (k = 0; k <= 8; k += 1) { barrier }",
         expect![[r#"
-        P0001 2:15 "<=" expected `<`, found `<=` (a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`)
-    "#]],
+            P0001 2:15 "<=" expected `<`, found `<=` (write the loop as `for (k = 0; k < 8 + 1; k += 1)`)
+        "#]],
     );
     check(
         "for (k = 0; j < 8; k += 1) { barrier }",
@@ -20,7 +20,7 @@ fn loops_and_branches() {
     check(
         "for (k = 0; k < 8; k++) {\n  barrier\n}\nlet = 3",
         expect![[r#"
-            P0001 2:21 "+" expected `+=`, found `+` (write a loop as `for (k = 0; k < 8; k += 1) {`)
+            P0001 2:21 "+" expected `+=`, found `+` (write the loop as `for (k = 0; k < 8; k += 1)`)
             P0001 5:5 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
         "#]],
     );
