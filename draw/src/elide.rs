@@ -18,7 +18,7 @@ const MAX_WHOLE_COLS: usize = 256;
 /// The most steps that a note lists.
 const MAX_STEPS: usize = 4;
 
-/// What is left out of a number of rows, columns or panels.
+/// Rows, columns or panels that are left out.
 struct Cut {
     out: Range<usize>,
     /// How the numbers go on; none where nothing repeats.
@@ -201,7 +201,7 @@ fn numbers(cell: &Cell) -> Numbers {
     out
 }
 
-/// What is left out of `n` rows or columns that repeat.
+/// Finds the rows or columns to leave out of `n` that repeat.
 fn repeats<'a>(n: usize, at: impl Fn(usize) -> Vec<&'a Numbers>) -> Option<Cut> {
     let mut steps = steps(n, &at)?;
     let period = |steps: &[Step]| steps.first().map_or(n, |s| s.period);

@@ -235,7 +235,7 @@ pub struct Buffer {
     pub reuses: Option<BufferId>,
     /// Whether the layout is still to be found (`{?}`).
     pub open: bool,
-    /// What its elements are from and below, where the caller's tensor says so (`in 0..N`, `in 0..N distinct`, `splits N`).
+    /// The range of its elements, where the caller's tensor states one (`in 0..N`, `in 0..N distinct`, `splits N`).
     pub range: Option<(Dim, Dim)>,
     /// Whether the elements of the caller's tensor, of one mode, begin with the first number of `range`, never fall, and end
     /// with the last one (`splits N`).

@@ -95,7 +95,7 @@ impl Initial {
         }
     }
 
-    /// The same, of a tensor that states what its integers are from and below, and that no two are equal.
+    /// Makes random numbers those of a tensor that states a range and that no two elements are equal.
     pub(crate) fn distinct(self, (lo, hi): (i64, i64)) -> Self {
         match self {
             Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {

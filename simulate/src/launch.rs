@@ -263,16 +263,19 @@ fn within(buffer: &Buffer, (lo, hi): (i64, i64)) -> Checked<(i64, i64)> {
     let (from, below) = (held(lo, 0), held(hi, 1));
     match from < below {
         true => Ok((from, below)),
-        false => Err(Box::new(
-            Diagnostic::new(
-                Code::BadInput,
-                buffer.span,
-                format!("%{} can hold nothing that is in its range", buffer.name),
-            )
-            .label(format!("from {lo}, and below {hi}, of {}", buffer.scalar))
-            .help("give the symbols of the range other values"),
-        )),
+        false => bad(
+            buffer,
+            format!("%{} can hold nothing that is in its range", buffer.name),
+            format!("from {lo}, and below {hi}, of {}", buffer.scalar),
+            "give the symbols of the range other values",
+        ),
     }
+}
+
+/// Refuses integers of a tensor.
+fn bad<T>(buffer: &Buffer, message: String, label: impl Into<String>, help: &str) -> Checked<T> {
+    let d = Diagnostic::new(Code::BadInput, buffer.span, message);
+    Err(Box::new(d.label(label).help(help)))
 }
 
 /// Refuses integers of the caller that are not what the tensor says they are.
@@ -281,15 +284,12 @@ fn in_range(buffer: &Buffer, array: &Array, (lo, hi): (i64, i64)) -> Checked<()>
     let wrong = |v: &f64| *v < lo as f64 || *v >= hi as f64;
     let outside = array.values.iter().map(number).enumerate().find(|(_, v)| wrong(v));
     let Some((i, v)) = outside else { return Ok(()) };
-    Err(Box::new(
-        Diagnostic::new(
-            Code::BadInput,
-            buffer.span,
-            format!("the array given for %{} holds {v}, at place {i}", buffer.name),
-        )
-        .label(format!("its elements are from {lo} and below {hi}"))
-        .help("correct the array, or the range that the tensor states"),
-    ))
+    bad(
+        buffer,
+        format!("the array given for %{} holds {v}, at place {i}", buffer.name),
+        format!("its elements are from {lo} and below {hi}"),
+        "correct the array, or the range that the tensor states",
+    )
 }
 
 /// Refuses integers of the caller that are not where consecutive parts of `n` elements begin and end.
@@ -304,15 +304,12 @@ fn splits(buffer: &Buffer, array: &Array, n: i64) -> Checked<()> {
         _ => return Ok(()),
     };
     let v = value(i).unwrap_or_default();
-    Err(Box::new(
-        Diagnostic::new(
-            Code::BadInput,
-            buffer.span,
-            format!("the array given for %{} holds {v}, at place {i}", buffer.name),
-        )
-        .label(format!("it splits {n}: there is {wanted} at this place"))
-        .help("give where consecutive parts begin, and last where the last one ends"),
-    ))
+    bad(
+        buffer,
+        format!("the array given for %{} holds {v}, at place {i}", buffer.name),
+        format!("it splits {n}: there is {wanted} at this place"),
+        "give where consecutive parts begin, and last where the last one ends",
+    )
 }
 
 /// Refuses integers of the caller two of which are equal.
@@ -321,18 +318,15 @@ fn distinct(buffer: &Buffer, array: &Array) -> Checked<()> {
     for (i, bits) in array.values.iter().enumerate() {
         if let Some(before) = seen.insert(*bits, i) {
             let v = decode(buffer.scalar, *bits);
-            return Err(Box::new(
-                Diagnostic::new(
-                    Code::BadInput,
-                    buffer.span,
-                    format!(
-                        "the array given for %{} holds {v} at places {before} and {i}",
-                        buffer.name
-                    ),
-                )
-                .label("no two of its elements are equal")
-                .help("correct the array, or remove `distinct` from the tensor"),
-            ));
+            return bad(
+                buffer,
+                format!(
+                    "the array given for %{} holds {v} at places {before} and {i}",
+                    buffer.name
+                ),
+                "no two of its elements are equal",
+                "correct the array, or remove `distinct` from the tensor",
+            );
         }
     }
     Ok(())
@@ -343,15 +337,12 @@ fn fits_distinct(buffer: &Buffer, (lo, hi): (i64, i64), n: i64) -> Checked<()> {
     if i128::from(n) <= i128::from(hi) - i128::from(lo) {
         return Ok(());
     }
-    Err(Box::new(
-        Diagnostic::new(
-            Code::BadInput,
-            buffer.span,
-            format!("%{} has {n} elements, no two of which are equal", buffer.name),
-        )
-        .label(format!("its elements are from {lo} and below {hi}"))
-        .help("give the symbols of the range other values"),
-    ))
+    bad(
+        buffer,
+        format!("%{} has {n} elements, no two of which are equal", buffer.name),
+        format!("its elements are from {lo} and below {hi}"),
+        "give the symbols of the range other values",
+    )
 }
 
 /// Buffers that the first kernel to touch them reads: inputs, and accumulators.

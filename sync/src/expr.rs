@@ -178,7 +178,7 @@ pub(crate) enum Kind {
 pub(crate) enum Draw {
     /// From the first and below the second number.
     Within(i64, i64),
-    /// The same, no two of them equal.
+    /// From the first and below the second number, no two of them equal.
     Distinct(i64, i64),
     /// Where so many consecutive parts of so many elements begin.
     Splits { n: i64, parts: i64 },

@@ -1,5 +1,6 @@
 //! A spec as several kernels: two with a result between them that is seen as another shape, or one for each output.
 
+use super::graph::products;
 use super::write::number;
 use crate::names::{Names, given};
 use crate::places;
@@ -143,7 +144,7 @@ pub(super) fn reduced(step: &MeansStep) -> Option<&Vec<usize>> {
 }
 
 /// Several kernels for a spec that no strategy means: cut at a reduction that another one along other modes reads,
-/// at one of rows that no block holds, or by outputs.
+/// at one that is broadcast again, or by outputs.
 pub(super) fn cut(
     program: &Program,
     id: SpecId,
@@ -151,7 +152,7 @@ pub(super) fn cut(
     names: &mut Names,
 ) -> Option<Vec<Stmt>> {
     let means = program.specs[id].means.as_ref();
-    let value = means.and_then(|means| crossed(means).or_else(|| spread(means)));
+    let value = means.and_then(|means| crossed(means).or_else(|| broadcast(program, id, means)));
     let at_value = value.and_then(|value| kernels(program, id, stmt, value, names));
     at_value.or_else(|| of_each_output(program, id, stmt, names))
 }
@@ -159,43 +160,36 @@ pub(super) fn cut(
 /// The value of the first reduction on which a reduction along other modes depends: nothing before it has to be cut.
 fn crossed(means: &Means) -> Option<usize> {
     let mut reductions = means.steps.iter().filter_map(|s| Some((s.output, reduced(s)?)));
-    reductions.find_map(|(value, own)| {
-        let mut reached = BTreeSet::from([value]);
-        means.steps.iter().find_map(|s| {
-            let reads =
-                |input: &MeansInput| matches!(input, MeansInput::Value(v) if reached.contains(v));
-            if !s.inputs.iter().any(reads) {
-                return None;
-            }
-            reached.insert(s.output);
-            reduced(s).filter(|other| *other != own).map(|_| value)
-        })
-    })
+    let crosses = |(value, own): &(usize, &Vec<usize>)| {
+        behind(means, *value).into_iter().filter_map(reduced).any(|other| other != *own)
+    };
+    reductions.find(crosses).map(|(value, _)| value)
 }
 
-/// The value of the first reduction that is spread again over the elements of longer rows than a block holds, as by a softmax.
-/// None where a product would be computed by both kernels.
-fn spread(means: &Means) -> Option<usize> {
-    let multiplies = |s: &MeansStep| {
-        matches!(s.op, MeansOp::Spec { kind: SpecKind::MatMul | SpecKind::MatMulSet, .. })
-    };
-    if means.steps.iter().any(multiplies) {
-        return None;
-    }
+/// The value of the first reduction that is broadcast again, as the maximum of a softmax is over its row. None if there is a
+/// product, which both kernels would compute.
+fn broadcast(program: &Program, id: SpecId, means: &Means) -> Option<usize> {
     let extents = |value: usize| means.values.get(value).map(|v| &v.extents);
     let mut reductions = means.steps.iter().filter(|s| reduced(s).is_some()).map(|s| s.output);
-    reductions.find(|value| {
-        let mut reached = BTreeSet::from([*value]);
-        means.steps.iter().any(|s| {
-            let reads =
-                |input: &MeansInput| matches!(input, MeansInput::Value(v) if reached.contains(v));
-            let is_spread = s.inputs.iter().any(reads) && extents(s.output) != extents(*value);
-            if s.inputs.iter().any(reads) {
-                reached.insert(s.output);
-            }
-            is_spread
-        })
-    })
+    let is_broadcast = |value: &usize| {
+        behind(means, *value).into_iter().any(|s| extents(s.output) != extents(*value))
+    };
+    (products(program, id) == 0).then(|| reductions.find(is_broadcast)).flatten()
+}
+
+/// The steps that depend on a value.
+fn behind(means: &Means, value: usize) -> Vec<&MeansStep> {
+    let mut reached = BTreeSet::from([value]);
+    let mut depends = |s: &&MeansStep| {
+        let reads =
+            |input: &MeansInput| matches!(input, MeansInput::Value(v) if reached.contains(v));
+        let depends = s.inputs.iter().any(reads);
+        if depends {
+            reached.insert(s.output);
+        }
+        depends
+    };
+    means.steps.iter().filter(|s| depends(s)).collect()
 }
 
 /// Whether a spec leaves to us how it is executed.

@@ -24,7 +24,7 @@ pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
             | SpecKind::Select
             | SpecKind::Init
     ) || spec.means.as_ref().is_some_and(is_pointwise);
-    // What a `means` block reads of the old values of outputs is no input by name. An Iota reads extents alone.
+    // A `means` block may read old values of outputs that the inputs do not name. An Iota reads extents alone.
     let old = spec.means.iter().flat_map(|means| {
         let reads =
             |step: &&MeansStep| !matches!(step.op, MeansOp::Spec { kind: SpecKind::Iota, .. });

@@ -52,12 +52,12 @@ pub(crate) fn apply(
         let Some(of) = found.remove(&stmt.id.key()) else { continue };
         let StmtKind::Spec(Spec { inputs, outputs, attrs, .. }) = &stmt.kind else { continue };
         let ([Operand::View(from)], [to]) = (&inputs[..], &outputs[..]) else { continue };
-        let to = known.whole(to);
-        let Some((sizes, at)) = known.boxes(&to, &of.all) else { continue };
+        let (tensor, tiles) = mapped(&known.whole(to));
+        let Some((sizes, at)) = known.boxes(&tiles, &of.all) else { continue };
         if !from.ops.is_empty() {
             continue;
         }
-        let (tile, tensor) = (from.base.text.clone(), mapped(&to).0);
+        let tile = from.base.text.clone();
         let cache = attrs.iter().filter(|a| a.key.text == "cache").cloned().collect();
         stores.push((stmt.id.key(), of, Target { tile, tensor, sizes, at, cache }));
     }

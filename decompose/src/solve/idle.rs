@@ -1,19 +1,15 @@
 //! Blocks that have fewer threads than a warp, of which the other lanes idle.
 
+use super::ops::{WARP, block_threads};
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Program, SpecId};
-
-/// Threads of a warp.
-const WARP: i64 = 32;
 
 /// Warns about a kernel of several such blocks.
 pub(super) fn warning(p: &Program, kernel: SpecId) -> Option<Diagnostic> {
     let spec = &p.specs[kernel];
-    let exec = spec.exec?;
-    let size = |threads| p.threads[threads].concat().size_in(&p.arena).ok().and_then(Dim::as_const);
-    let threads = size(exec.threads).filter(|n| *n < WARP)?;
-    if size(exec.blocks) == Some(1) {
+    let threads = block_threads(p, kernel);
+    let blocks = p.threads[spec.exec?.blocks].concat().to_fixed().map(|l| l.size());
+    if !(1..WARP).contains(&threads) || blocks == Some(1) {
         return None;
     }
     let message = format!("each block has {threads} of the {WARP} threads of a warp");

@@ -35,8 +35,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             };
             offsets.sort_unstable();
             offsets.dedup();
-            let places = offsets.len() * view.places.len();
-            self.spend(if view.spread { n } else { places } as u64)?;
+            let all = if view.spread { 0..n } else { 0..0 };
+            if view.spread {
+                offsets.clear();
+            }
+            self.spend((all.len() + offsets.len() * view.places.len()) as u64)?;
             let (fence, fence_site) = (self.fences[warp], self.fence_sites[warp]);
             if is_async && fence == 0 {
                 let what = "no `wgmma.fence` stands before the asynchronous MatMul";
@@ -55,21 +58,10 @@ impl<'p, 'a> Machine<'p, 'a> {
                 is_async,
             };
             let mut last = None;
-            match view.spread {
-                true => (0..n).for_each(|at| self.uses(r, warp * n + at, &access, &mut last)),
-                false => {
-                    for at in offsets
-                        .iter()
-                        .flat_map(|o| view.places.iter().map(move |p| o.saturating_add(*p)))
-                    {
-                        if let Ok(at) = usize::try_from(at)
-                            && at < n
-                        {
-                            self.uses(r, warp * n + at, &access, &mut last);
-                        }
-                    }
-                }
-            }
+            let places =
+                offsets.iter().flat_map(|o| view.places.iter().map(|p| o.saturating_add(*p)));
+            let places = places.filter_map(|at| usize::try_from(at).ok().filter(|at| *at < n));
+            all.chain(places).for_each(|at| self.uses(r, warp * n + at, &access, &mut last));
         }
         Ok(())
     }

@@ -53,15 +53,13 @@ impl<'m> Known<'m> {
         self.defined.get(name).copied().unwrap_or(0)
     }
 
-    /// The extents of the boxes of a tensor, and the coordinates, in boxes, of the first that a view of tiles begins with: terms of
+    /// The extents of the boxes of a tensor, and the coordinates, in boxes, of the first that a view of tiles, by these operations, begins with: terms of
     /// sums. None where the view is not made of tiles, or they of boxes.
     pub(in crate::schedule) fn boxes(
         &self,
-        view: &View,
+        mut ops: &[ViewOp],
         boxes: &Boxes,
     ) -> Option<(Vec<i64>, Vec<Vec<Expr>>)> {
-        let (_, ops) = mapped(view);
-        let mut ops = &ops[..];
         // A slice of a tensor of more modes.
         let mut slice = None;
         if let [ViewOp::Index(at), rest @ ..] = ops {

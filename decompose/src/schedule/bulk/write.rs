@@ -620,11 +620,12 @@ impl Write<'_> {
             before.push(allocation);
 
             let whole = self.known.whole(from);
-            let (sizes, at) = self.known.boxes(&whole, &ring.boxes)?;
+            let (tensor, tiles) = mapped(&whole);
+            let (sizes, at) = self.known.boxes(&tiles, &ring.boxes)?;
             for e in at.iter().flatten() {
                 numbers.need(e, var, &inside)?;
             }
-            let map = define("", ring.boxes.map(mapped(&whole).0, &sizes));
+            let map = define("", ring.boxes.map(tensor, &sizes));
             let known = maps.iter().find(|(_, m): &&(String, StmtKind)| *m == map.kind);
             let map_name = match known {
                 Some((name, _)) => name.clone(),

@@ -231,18 +231,24 @@ fn loop_head(line: &str) -> Option<(usize, String)> {
     (head != line[..open + close + 2]).then_some((open + close + 2, head))
 }
 
-/// Where the parenthesis closes that is open before the text.
+/// The place of the parenthesis that closes the one which is open before the text.
 fn closing(text: &str) -> Option<usize> {
+    unmatched(text.char_indices(), '(', ')')
+}
+
+/// The first parenthesis `end` that no `begin` before it belongs to.
+fn unmatched(
+    mut chars: impl Iterator<Item = (usize, char)>,
+    begin: char,
+    end: char,
+) -> Option<usize> {
     let mut depth = 0;
-    text.char_indices().find_map(|(i, c)| {
-        match c {
-            '(' => depth += 1,
-            ')' if depth == 0 => return Some(i),
-            ')' => depth -= 1,
-            _ => {}
-        }
-        None
-    })
+    let is_unmatched = |(_, c): &(usize, char)| {
+        let found = *c == end && depth == 0;
+        depth += i32::from(*c == begin) - i32::from(*c == end);
+        found
+    };
+    chars.find(is_unmatched).map(|(i, _)| i)
 }
 
 /// `= a if p else b` as a choice.
@@ -257,16 +263,7 @@ fn choice(line: &str) -> Option<String> {
 /// Where the call of a function begins that ends with this text.
 fn call_before(text: &str) -> Option<usize> {
     let inside = text.strip_suffix(')')?;
-    let mut depth = 0;
-    let open = inside.char_indices().rev().find_map(|(i, c)| {
-        match c {
-            ')' => depth += 1,
-            '(' if depth == 0 => return Some(i),
-            '(' => depth -= 1,
-            _ => {}
-        }
-        None
-    })?;
+    let open = unmatched(inside.char_indices().rev(), ')', '(')?;
     let word = inside[..open].rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
     FUNCTIONS.contains(&word).then_some(open - word.len())
 }

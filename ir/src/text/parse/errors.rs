@@ -178,7 +178,7 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
     let as_is = |help| (help, None);
     let mended = mended(text, base, at, &rules, in_body);
     let d = match &mended {
-        // What comes behind a comment is read as if it were not there; the comment is what is wrong.
+        // The parser skips a comment and finds the error behind it; the `//` itself is wrong.
         Some((_, edit)) if edit.text == "/" => Diagnostic::new(
             Code::Syntax,
             edit.span,
