@@ -5,7 +5,7 @@
 //! overwritten by whoever comes after the wait.
 
 use super::groups::Groups;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The extents of an accumulator and its type: MatMuls that agree in it may follow each other on the same
@@ -35,10 +35,11 @@ pub(crate) struct Flight {
 }
 
 /// All that are under way in a block.
-#[derive(Default)]
 pub(crate) struct Flights {
-    flights: BTreeMap<u32, Flight>,
-    last: u32,
+    /// By their numbers, which follow each other; none where one is complete, but never the first.
+    flights: VecDeque<Option<Flight>>,
+    /// The number of the first.
+    first: u32,
     /// The state of each warp.
     pub warps: Vec<Warp>,
 }
@@ -55,27 +56,28 @@ impl Flights {
     /// None yet, of so many warps.
     pub(crate) fn new(n_warps: usize) -> Self {
         let warps = (0..n_warps).map(|_| Warp::default()).collect();
-        Flights { warps, ..Flights::default() }
+        Flights { flights: VecDeque::new(), first: 1, warps }
     }
 
     /// A new MatMul of a warp.
     pub(crate) fn begin(&mut self, warp: usize, site: u32, shape: Shape) -> u32 {
-        self.last += 1;
-        self.flights.insert(self.last, Flight { site, shape, granules: Rc::new([]) });
-        self.warps[warp].groups.open.push(self.last);
-        self.last
+        let number = self.first + self.flights.len() as u32;
+        self.flights.push_back(Some(Flight { site, shape, granules: Rc::new([]) }));
+        self.warps[warp].groups.open.push(number);
+        number
     }
 
     /// It reads these granules.
     pub(crate) fn reads(&mut self, flight: u32, granules: &Rc<[u32]>) {
-        if let Some(flight) = self.flights.get_mut(&flight) {
+        let index = self.index(flight);
+        if let Some(flight) = index.and_then(|i| self.flights.get_mut(i)?.as_mut()) {
             flight.granules = Rc::clone(granules);
         }
     }
 
     /// Whether there are more than can be kept track of.
     pub(crate) fn are_too_many(&self) -> bool {
-        self.flights.len() > MAX_FLIGHTS
+        self.flights.len() > MAX_FLIGHTS && self.flights.iter().flatten().count() > MAX_FLIGHTS
     }
 
     /// Closes a warp's group.
@@ -88,13 +90,26 @@ impl Flights {
         let groups = &mut self.warps[warp].groups;
         let complete: Vec<u32> =
             std::iter::from_fn(|| groups.next_complete(left)).flatten().collect();
-        complete.into_iter().filter_map(|f| self.flights.remove(&f)).collect()
+        let index = |flight: u32| Some(flight.checked_sub(self.first)? as usize);
+        let taken = |f| self.flights.get_mut(index(f)?)?.take();
+        let complete = complete.into_iter().filter_map(taken).collect();
+        while let Some(None) = self.flights.front() {
+            self.flights.pop_front();
+            self.first += 1;
+        }
+        complete
+    }
+
+    /// The place of a number among those that are kept; none is 0.
+    #[inline]
+    fn index(&self, flight: u32) -> Option<usize> {
+        Some(flight.checked_sub(self.first)? as usize)
     }
 
     /// The one of this number, if it is under way; none is 0.
     #[inline]
     pub(crate) fn get(&self, flight: u32) -> Option<&Flight> {
-        if flight == 0 { None } else { self.flights.get(&flight) }
+        self.flights.get(self.index(flight)?)?.as_ref()
     }
 
     /// One of a warp's that may still read shared memory: its statement.
