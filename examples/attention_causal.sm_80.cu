@@ -189,7 +189,7 @@ attention_causal(
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 180
       // line 181
       *reinterpret_cast<unsigned*>(&s[i_2]) =
-          s_2[i_2] ? *reinterpret_cast<unsigned*>(&all[i_2]) : *reinterpret_cast<unsigned*>(s_3);
+          s_2[i_2] ? (unsigned)*reinterpret_cast<unsigned*>(&all[i_2]) : *reinterpret_cast<unsigned*>(s_3);
     }
     alignas(8) float top[2];  // line 184
     {  // line 185: Reduction.max (%s) -> (%top)

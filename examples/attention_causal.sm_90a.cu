@@ -263,7 +263,7 @@ attention_causal(
   for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 173
     // line 174
     *reinterpret_cast<unsigned*>(&s[i_4]) =
-        s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
+        s_2[i_4] ? (unsigned)*reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
   }
   {  // line 177: Reduction.max (%s) -> (%top)
     float o_2[1];  // line 180
@@ -480,7 +480,7 @@ attention_causal(
     for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 380
       // line 381
       *reinterpret_cast<unsigned*>(&s[i_4]) =
-          s_2[i_4] ? *reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
+          s_2[i_4] ? (unsigned)*reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
     }
     {  // line 384: Reduction.max (%s) -> (%top)
       float o_2[1];  // line 387

@@ -42,7 +42,7 @@ pub use schedule::modulo::graph::Unscheduled;
 pub use schedule::modulo::problem::Unsolvable;
 pub use schedule::modulo::report::{InFlight, LoopSchedule, RingDepth, Steady, Timed};
 pub use schedule::modulo::schedule::Proof;
-pub use solve::{Leaf, Search, Searched};
+pub use solve::{Leaf, Search, Searched, Wavefronts};
 pub use unstated::Unstated;
 
 /// What the tests of this package look at. No part of the interface: it changes without notice.

@@ -241,6 +241,7 @@ codes! {
     Calls = "D0315" "What ptxas makes a call of stands in a kernel with a `wgmma` that has a factor in registers.",
     Spills = "D0316" "A thread holds more values than it has registers, and what is beyond goes to memory.",
     Idle = "D0317" "Blocks have fewer threads than a warp.",
+    Banks = "D0318" "Accesses to shared memory have bank conflicts that a swizzle would end.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
     NoNvrtc = "C0402" "NVRTC is not to be found.",
     NvrtcFailed = "C0403" "NVRTC refused the printed program.",

@@ -9,6 +9,7 @@ use crate::sanitize::sanitize;
 use crate::{Io, input, json, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_atoms::docs::series_of;
+use carbyne_decompose::Wavefronts;
 use carbyne_decompose::explain::{
     Choice, Considered, Explained, Explanation, Faster, Fix, Question, Wider, Width, explain,
 };
@@ -231,11 +232,20 @@ fn faster(one: &Faster, at: usize, out: &mut String) {
     let _ = writeln!(out, "  instead of {instead}{}", cycles(*others));
 }
 
+/// Bank conflicts, and why they stay.
+fn conflicts(w: &Wavefronts) -> String {
+    let times = w.taken / w.least;
+    format!("bank conflicts: {times:.1} times the wavefronts; no swizzle of the layout has fewer")
+}
+
 fn choice(c: &Choice, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", sanitize(&c.text));
     let _ = writeln!(out, "  chosen: {}, {:.0} cycles", c.chosen, c.cycles);
     if let Some(w) = &c.wider {
         let _ = writeln!(out, "  {}", width(w));
+    }
+    if let Some(w) = &c.conflicts {
+        let _ = writeln!(out, "  {}", conflicts(w));
     }
     for (other, cycles) in &c.others {
         let _ = writeln!(out, "  or: {other}, {cycles:.0} cycles ({:+.0})", cycles - c.cycles);
@@ -336,6 +346,7 @@ fn object(found: &Explanation, source: &Source) -> Value {
             "chosen": c.chosen,
             "cycles": c.cycles,
             "wider": c.wider.as_ref().map(wider),
+            "conflicts": c.conflicts.map(|w| json!({"wavefronts": w.taken, "least": w.least})),
             "others": c.others.iter().map(|(o, n)| json!({"choice": o, "cycles": n})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "leaves": found.leaves.iter().map(|l| json!({

@@ -16,7 +16,7 @@ pub use ways::{Way, Without};
 pub use wider::{Wider, Width};
 
 use crate::matching::{self, Mismatch};
-use crate::solve::{Search, copy, lacking};
+use crate::solve::{Search, Wavefronts, copy, lacking};
 use crate::{Decomposed, Options, Ranking, Strategies, decompose_by, ranked, separated, stated};
 use carbyne_atoms::bind;
 use carbyne_atoms::{Arch, Atom, AtomTable};
@@ -123,6 +123,8 @@ pub struct Choice {
     pub cycles: f64,
     /// Of a copy from or to global memory, why it does not move more at once, where something does.
     pub wider: Option<Width>,
+    /// Wavefronts in shared memory, where bank conflicts double them that no swizzle of its layout ends.
+    pub conflicts: Option<Wavefronts>,
 }
 
 /// Facts about symbols with which a kernel-level spec would be decomposed to less: stated, and tried.
@@ -489,6 +491,7 @@ impl Ask<'_> {
                 others,
                 cycles: best.estimate.cycles,
                 wider: widening.of(*id),
+                conflicts: best.conflicts.iter().find(|(own, _)| own == id).map(|(_, w)| *w),
             });
         }
     }

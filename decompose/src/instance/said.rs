@@ -71,7 +71,7 @@ impl Said {
         let Some(spec) = self.at(d.span) else { return d.code != Code::Idle };
         match d.code {
             Code::Unused => false,
-            Code::Uneven => spec.pinned,
+            Code::Uneven | Code::Banks => spec.pinned,
             _ => true,
         }
     }

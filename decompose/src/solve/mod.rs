@@ -22,6 +22,7 @@
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver says
 //! which of them cannot hold.
 
+mod banks;
 pub(crate) mod canonical;
 pub(crate) mod certificate;
 pub mod copy;
@@ -57,7 +58,7 @@ mod want;
 pub(crate) mod work;
 
 pub(crate) use solution::{Assigned, Assignment, Placement, Solution};
-pub use solution::{Leaf, Searched};
+pub use solution::{Leaf, Searched, Wavefronts};
 pub use solver::Search;
 pub(crate) use solver::lacking;
 pub(crate) use state::Detours;
@@ -152,7 +153,7 @@ pub(crate) fn solve(
         found = s.search(&parts)?;
     }
     let best = parts::together(&found, (search.top, detours), |f| f.estimate(&costing, Grid::Full));
-    let leaves: Vec<Leaf> = best.iter().map(|f| f.leaf(p)).collect();
+    let mut leaves: Vec<Leaf> = best.iter().map(|f| f.leaf(p)).collect();
     let Some(best) = best.into_iter().next() else { return Err(s.nothing()) };
     let looked = Looked { cycles: best.solution.estimate.cycles, others: s.others };
     if !best.wants.is_empty() {
@@ -160,13 +161,17 @@ pub(crate) fn solve(
     }
     one_mode_for_warps(p, kernel, &best.solution, table)?;
     let uneven = uneven::warnings(p, &ops, &best);
+    let (conflicts, banks) = banks::conflicts(p, table, &ops, &best);
+    if let Some(first) = leaves.first_mut() {
+        first.conflicts = conflicts;
+    }
     let own = best.estimate(&costing, Grid::Own);
-    let spills = spills::warning(p, kernel, &best, &own);
+    let spills = spills::warning(p, kernel, &best, &own, carbyne_atoms::limits(table.arch));
     let mut out = best.solution;
     out.cycles = out.estimate.cycles;
     out.estimates.push((kernel, own));
     let idle = idle::warning(p, kernel);
-    out.warnings = uneven.into_iter().chain(spills).chain(idle).collect();
+    out.warnings = uneven.into_iter().chain(banks).chain(spills).chain(idle).collect();
     if !s.calls {
         out.warnings.extend(calls::inexact(p, kernel, table, &out, &s.precision));
     }

@@ -91,6 +91,17 @@ pub struct Leaf {
     pub estimate: Estimate,
     /// Operation and choice, in text order.
     pub choices: Vec<(SpecId, String)>,
+    /// Of what is taken, the copies that take at least twice the wavefronts that they would without bank conflicts.
+    pub conflicts: Vec<(SpecId, Wavefronts)>,
+}
+
+/// Wavefronts of a copy in shared memory.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Wavefronts {
+    /// In all executions by one block.
+    pub taken: f64,
+    /// Without bank conflicts.
+    pub least: f64,
 }
 
 /// How far a search went.

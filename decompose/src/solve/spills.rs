@@ -2,6 +2,7 @@
 
 use super::state::Finished;
 use crate::model::Estimate;
+use carbyne_atoms::ArchLimits;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 
@@ -11,6 +12,7 @@ pub(super) fn warning(
     kernel: SpecId,
     found: &Finished,
     own: &Estimate,
+    limits: &ArchLimits,
 ) -> Option<Diagnostic> {
     if own.registers <= own.room {
         return None;
@@ -26,10 +28,11 @@ pub(super) fn warning(
         "a thread holds {} registers of values at once, and has {}",
         own.registers, own.room
     );
+    // More threads hold fewer values each, but what all of them hold stays.
+    let fits = own.registers.saturating_mul(own.threads) <= limits.regs_per_sm;
     let d = Diagnostic::warning(Code::Spills, p.specs[kernel].span, message).help(
-        match own.threads < 512 {
+        match fits && own.threads < limits.max_threads_per_block {
             true => "give the block more threads, or make its tiles smaller",
-            // The registers of a multiprocessor are shared out: more threads have fewer each.
             false => "make its tiles smaller",
         },
     );

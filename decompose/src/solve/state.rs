@@ -89,6 +89,6 @@ impl Finished {
                 e.push_str(&format!(", {} rearranged", name.unwrap_or_default()));
             }
         }
-        Leaf { estimate: s.estimate, choices: choices.into_iter().collect() }
+        Leaf { estimate: s.estimate, choices: choices.into_iter().collect(), conflicts: vec![] }
     }
 }

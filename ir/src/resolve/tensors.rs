@@ -1315,7 +1315,18 @@ impl Resolver {
                 )),
             );
         }
-        level.compose_in(cx, &by).map_err(|e| refused(l.span, &e))
+        level.compose_in(cx, &by).map_err(|e| {
+            let mut step = Dim::Const(1);
+            let mut steps = Vec::new();
+            for mode in level.modes() {
+                steps.push(cx.display(step).to_string());
+                let Ok(next) = mode.size_in(cx).and_then(|n| Dim::mul(cx, step, n)) else { break };
+                step = next;
+            }
+            let steps = steps.join(", ");
+            let note = "steps count elements, the first mode fastest: along the old modes they are";
+            Box::new(refused(l.span, &e).note(format!("{note} {steps}")))
+        })
     }
 
     /// The offset of the indexed modes, and the level of the kept ones.

@@ -2,7 +2,7 @@
 //! takes.
 
 use super::super::ranking;
-use super::{head, width};
+use super::{conflicts, head, width};
 use crate::failure::Source;
 use crate::sanitize::sanitize;
 use carbyne_atoms::{Atom, AtomTable};
@@ -41,6 +41,9 @@ pub(super) fn text(found: &Explanation, source: &Source, table: &AtomTable) -> S
         let mut own = format!("  line {}: {}: {}\n", line(c.origin), sanitize(&c.text), c.chosen);
         if let Some(w) = &c.wider {
             let _ = writeln!(own, "    {}", width(w));
+        }
+        if let Some(w) = &c.conflicts {
+            let _ = writeln!(own, "    {}", conflicts(w));
         }
         said.insert(own);
     }

@@ -1,0 +1,120 @@
+//! Bank conflicts of copies from and to shared memory.
+//!
+//! The solver chooses the swizzle with the fewest wavefronts. Where that has conflicts, or a person wrote another one, a
+//! reader is told.
+
+use super::ops::{self, Op};
+use super::shared;
+use super::smem::{self, Access};
+use super::solution::{Placement, Wavefronts};
+use super::state::Finished;
+use carbyne_atoms::AtomTable;
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::{Layout, Swizzle};
+use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_ir::scalar::Memory;
+use carbyne_ir::span::Span;
+use std::collections::BTreeMap;
+
+/// How many times the fewest wavefronts are worth a word.
+const FACTOR: f64 = 2.0;
+/// Bytes of the widest access of a lane.
+const LANE_BYTES: i64 = 16;
+
+/// The copies that take at least twice the wavefronts that they would without bank conflicts, and warnings about layouts
+/// that a person wrote and that a swizzle would mend.
+pub(super) fn conflicts(
+    p: &Program,
+    table: &AtomTable,
+    ops: &[Op],
+    found: &Finished,
+) -> (Vec<(SpecId, Wavefronts)>, Vec<Diagnostic>) {
+    let mut of: BTreeMap<BufferId, Vec<(SpecId, Access)>> = BTreeMap::new();
+    for op in ops {
+        let copy = found.solution.assignments.get(&op.spec).and_then(|a| a.how.copy());
+        let (Some(c), Some((src, dst))) = (copy, shared::ends(p, op)) else { continue };
+        for t in [src, dst] {
+            let buffer = p.tensors[t].buffer;
+            let (memory, bits) = (p.buffers[buffer].memory, p.buffers[buffer].scalar.bits());
+            let access = (memory == Some(Memory::Sh))
+                .then(|| shared::access(p, op, c, buffer, bits))
+                .flatten()
+                .filter(|a| a.bytes <= LANE_BYTES);
+            if let Some(access) = access {
+                of.entry(buffer).or_default().push((op.spec, access));
+            }
+        }
+    }
+    let (mut costly, mut warnings) = (vec![], vec![]);
+    for (id, accesses) in of {
+        let Some((layout, swizzle)) = placed(p, found, id) else { continue };
+        let bits = p.buffers[id].scalar.bits();
+        let banks = shared::banks(table);
+        let of = |access: &Access| Wavefronts {
+            taken: smem::wavefronts(&layout, swizzle, bits, std::slice::from_ref(access), banks),
+            least: smem::ideal(access, banks),
+        };
+        let bad: Vec<(SpecId, Wavefronts)> = accesses
+            .iter()
+            .map(|(spec, access)| (*spec, of(access)))
+            .filter(|(_, w)| w.least > 0.0 && w.taken >= FACTOR * w.least)
+            .collect();
+        let Some((first, _)) = bad.first() else { continue };
+        if !is_free(p, found, id) {
+            let list: Vec<Access> = accesses.iter().map(|(_, access)| access.clone()).collect();
+            let (better, n) = smem::best_swizzle(&layout, bits, &list, banks);
+            let taken = smem::wavefronts(&layout, swizzle, bits, &list, banks);
+            if let Some(better) = better.filter(|_| taken >= FACTOR * n) {
+                warnings.push(warning(p, (id, *first), better, (taken, n)));
+            }
+        }
+        costly.extend(bad);
+    }
+    (costly, warnings)
+}
+
+/// Where a shared tensor lies.
+fn placed(p: &Program, found: &Finished, id: BufferId) -> Option<(Layout, Option<Swizzle>)> {
+    if let Some(Placement::Shared { layout, swizzle }) = found.solution.placements.get(&id) {
+        return Some((layout.clone(), *swizzle));
+    }
+    let whole = ops::whole(p, p.buffers[id].tensor)?;
+    // The addresses of the accesses are those of the layout already.
+    Some((super::tv::mode(whole.cosize().max(1), 1), p.buffers[id].swizzle))
+}
+
+/// Whether the solver chose the swizzle, or an instruction that names the tensor by a descriptor demands one.
+fn is_free(p: &Program, found: &Finished, id: BufferId) -> bool {
+    let chosen = found.solution.placements.contains_key(&id) && p.buffers[id].swizzle.is_none();
+    let copied = |spec: SpecId| {
+        found.solution.assignments.get(&spec).is_some_and(|a| a.how.copy().is_some())
+    };
+    let of = |t: &_| p.tensors[*t].buffer == id;
+    let named = p.specs.iter().any(|(spec, s)| {
+        let touches = s.input_tensors().any(|t| of(&t)) || s.outputs.iter().any(of);
+        touches && s.body.is_none() && !copied(spec)
+    });
+    chosen || named
+}
+
+fn warning(
+    p: &Program,
+    (id, spec): (BufferId, SpecId),
+    better: Swizzle,
+    (taken, n): (f64, f64),
+) -> Diagnostic {
+    let (bits, base, shift) = (better.bits(), better.base(), better.shift());
+    let message = format!(
+        "bank conflicts: the accesses to `%{}` take {taken:.0} wavefronts where {n:.0} would do",
+        p.buffers[id].name
+    );
+    let swizzle = format!("{{swizzle=({bits},{base},{shift})}}");
+    let d = Diagnostic::warning(Code::Banks, p.specs[spec].span, message)
+        .label("lanes of one access meet in a bank")
+        .help(format!("give the tensor `{swizzle}`, or leave its layout open"));
+    let end = p.buffers[id].span.end;
+    match p.buffers[id].swizzle {
+        None => d.edit(Span { start: end, end }, swizzle),
+        Some(_) => d,
+    }
+}
