@@ -56,7 +56,7 @@ pub mod internals {
 
 use carbyne_atoms::{Atom, AtomTable, Machine, smem};
 use carbyne_ir::ast::visit::Walk;
-use carbyne_ir::ast::{FORMAT_VERSION, Module, NodeId, NodeKey, Stmt, StmtKind};
+use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
@@ -244,9 +244,7 @@ pub fn decompose_by(
     let options =
         &Options { strategies: options.strategies.with_those_of(module, src), ..options.clone() };
     let elaborated = resolve::elaborate(module, src)?;
-    // Without short forms the statements are those that were given.
-    let given = (module.version > 1).then_some(module);
-    let module = &elaborated;
+    let (given, module) = (module, &elaborated);
     let unordered = &[];
     let found =
         attempt(Attempt { given, module, src, table, options, unordered, staging: Staging::ALL });
@@ -306,7 +304,7 @@ impl Staging {
 /// What is decomposed, and how, without asking which pins are to blame.
 #[derive(Copy, Clone)]
 struct Attempt<'a> {
-    given: Option<&'a Module>,
+    given: &'a Module,
     module: &'a Module,
     src: &'a str,
     table: &'a AtomTable,
@@ -363,9 +361,7 @@ fn completed(
     let search = options.search;
     let made = parents(&planned);
     let (unstated, lacking) = unstated::of_copied(generated, &program, &planned);
-    // Views that strategies take are of the newest version.
-    let version = if planned == *module { module.version } else { FORMAT_VERSION };
-    let staged = is_staged(&planned).then(|| Module { version, ..planned.clone() });
+    let staged = is_staged(&planned).then(|| planned.clone());
     let state = (planned, vec![]);
     let by = (options, unordered, staging);
     let tiles = tiles(generated, state, program, table, &mut names, by)?;
@@ -404,7 +400,7 @@ fn completed(
     }
     let (mut written, alone) = schedule::consumers::apply(&written, &roles.producers, table);
     // Who has not asked for consumers is told nothing of what an instance asks for.
-    if asks_for_consumers(given.unwrap_or(module)) {
+    if asks_for_consumers(given) {
         warnings.extend(alone);
     }
     let atomic = generated.checked(&written)?;
@@ -426,7 +422,7 @@ fn completed(
         return Err(calling);
     }
     adopt(&mut written, module, &made);
-    let origins = Origins::new(given.unwrap_or(module), module, &written);
+    let origins = Origins::new(given, module, &written);
     let printed = (tree != *module).then_some(tree);
     let tile_level = printed.as_ref().map_or_else(|| src.to_owned(), text::print);
     let said = Said::of(module);
@@ -508,9 +504,6 @@ fn tiles(
 ) -> Result<Tiles, Diagnostics> {
     let module = generated.module;
     let said = Said::of(module);
-    // Views that strategies take are of the newest version.
-    let mut version = if tree == *module { module.version } else { FORMAT_VERSION };
-    tree.version = version;
     if let Some(clustered) = schedule::clusters::apply(&tree, names).map_err(|d| one(*d))? {
         tree = clustered;
     }
@@ -519,8 +512,6 @@ fn tiles(
     }
     if let Some(approximated) = approximate::apply(&tree, &program, names) {
         tree = approximated;
-        version = FORMAT_VERSION;
-        tree.version = version;
         program = generated.checked(&tree)?;
     }
     let mut roles = Roles::default();
@@ -538,9 +529,8 @@ fn tiles(
         [false, true].into_iter().find_map(|clamped| {
             let mut own = names.clone();
             let by = (&mut own, clamped);
-            let (mut tree, handed, producers) =
+            let (tree, handed, producers) =
                 schedule::bulk::apply(tree, program, scheduler, prologues, by)?;
-            tree.version = version;
             let rings = |s: &Stmt| {
                 let of = matches!(s.kind, StmtKind::For { stages: Some(_), .. });
                 of && prologues.contains_key(&s.id.key())
@@ -558,8 +548,7 @@ fn tiles(
     if staging.bulk && staging.rotated {
         let rotate = |loops: &[(NodeKey, schedule::rotate::Rotation)]| {
             let mut own = names.clone();
-            let (mut tree, prologues) = schedule::rotate::apply(&tree, loops, &mut own)?;
-            tree.version = version;
+            let (tree, prologues) = schedule::rotate::apply(&tree, loops, &mut own)?;
             let program = generated.checked(&tree).ok()?;
             let found = by_boxes(&tree, &program, &prologues, &mut own)?;
             Some((found, own))
@@ -584,18 +573,16 @@ fn tiles(
     if let Some((by_boxes, checked, (handed, producers))) = boxes {
         (tree, program) = (by_boxes, checked);
         let stored = schedule::stores::apply(&tree, &program, table, names, &handed);
-        if let Some(mut stored) = stored {
-            stored.version = version;
-            if let Ok(checked) = generated.checked(&stored) {
-                (tree, program) = (stored, checked);
-            }
+        if let Some(stored) = stored
+            && let Ok(checked) = generated.checked(&stored)
+        {
+            (tree, program) = (stored, checked);
         }
         roles.handed.extend(handed);
         roles.producers.extend(producers);
     }
     if let Some((staged, more)) = schedule::pipeline::apply(&tree, &program, table, names, &said) {
         tree = staged;
-        tree.version = version;
         program = generated.checked(&tree)?;
         warnings.extend(more);
     }
@@ -1038,9 +1025,7 @@ fn plan(
         let planned = planned_once(generated, &module, &program, table, options, names, depth)?;
         module = planned.0;
         rankings.extend(planned.1);
-        let mut again = module.clone();
-        again.version = FORMAT_VERSION;
-        let checked = generated.checked(&again).map_err(|e| blamed(e, &theirs(&rankings)))?;
+        let checked = generated.checked(&module).map_err(|e| blamed(e, &theirs(&rankings)))?;
         program = Cow::Owned(checked);
     }
     match program.kernels.iter().find(|k| program.specs[**k].body.is_none()) {

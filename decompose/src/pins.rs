@@ -161,7 +161,7 @@ enum Status {
 }
 
 fn status(module: &Module, src: &str, table: &AtomTable, options: &Options) -> Status {
-    let (given, unordered, staging) = (None, &[], Staging::ALL);
+    let (given, unordered, staging) = (module, &[], Staging::ALL);
     match attempt(Attempt { given, module, src, table, options, unordered, staging }) {
         Ok(_) => Status::Solvable,
         Err(e) if e.iter().any(|d| d.code == Code::Budget) => Status::Broken,

@@ -6,7 +6,7 @@ use crate::instance::choose::WORSE;
 use crate::stated;
 use crate::{Decomposed, Generated, GivenUp, Options, Ranking, elaborated, ranked};
 use carbyne_atoms::{AtomTable, missing, tensor_map};
-use carbyne_ir::ast::{FORMAT_VERSION, Module, Spec, SpecKind, StmtKind};
+use carbyne_ir::ast::{Module, Spec, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarInfo;
 use carbyne_ir::leaf::Fact;
@@ -265,8 +265,7 @@ fn copied<'m>(generated: &Generated<'m>, planned: &Module) -> Vec<Copied<'m>> {
     if made.is_empty() {
         return vec![];
     }
-    let planned = Module { version: FORMAT_VERSION, ..planned.clone() };
-    let Ok(program) = generated.checked(&planned) else { return vec![] };
+    let Ok(program) = generated.checked(planned) else { return vec![] };
     let ids = program.specs_by_node();
     let mut out: Vec<Copied<'_>> = vec![];
     for (node, spec) in made {

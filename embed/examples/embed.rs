@@ -13,7 +13,7 @@ const M: u64 = 64;
 const N: u64 = 128;
 
 /// Rows of a matrix scaled to a mean square of one: what is computed, and how a block goes about it.
-const RMSNORM: &str = "carbyne 1
+const RMSNORM: &str = "carbyne 2
 let M = 64, N = 128
 %X:[M,N].f32.GL
 %Y:[M,N].f32.GL

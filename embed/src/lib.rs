@@ -7,7 +7,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // What is computed; nobody has said how.
 //! let program = Checked::new(
-//!     "carbyne 1
+//!     "carbyne 2
 //!      %A:[64,32].f16.GL
 //!      %B:[32,64].f16.GL
 //!      %C:[64,64].f16.GL

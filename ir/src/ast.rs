@@ -34,12 +34,8 @@ use crate::scalar::{Memory, Scalar, spelled};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// The newest format version that this crate reads and writes. Version 1 is version 2 without its short forms:
-/// a text of version 1 means the same in both.
+/// The format version, which stands in the first line of a text.
 pub const FORMAT_VERSION: u32 = 2;
-
-/// The versions that this crate reads.
-pub const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 
 /// A name with the place where it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +58,6 @@ impl Name {
 pub struct Module {
     /// Comment lines above the version line, and a comment on it.
     pub header: Vec<String>,
-    /// `carbyne N`.
-    pub version: u32,
     /// Top-level statements: constants, symbols, tensors, threads, kernels.
     pub items: Vec<Stmt>,
     /// Comment lines after the last item.

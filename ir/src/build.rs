@@ -32,15 +32,15 @@
 //! # }
 //! ```
 //!
-//! [`statements`] has statements of version 1, for programs that write out everything.
+//! [`statements`] has statements without short forms, for programs that write out everything.
 
 pub mod statements;
 
 use crate::ast::{
     Attr, AttrValue, BinOp, BinaryOp, Block, Call, CmpOp, Compare, Dims, Elements, Exec, Expr,
-    ExprKind, FORMAT_VERSION, Group, Launch, Module, Name, Operand, Pick, ReduceOp, ResultType,
-    Spec, SpecKind, Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr,
-    UnaryOp, Unroll, View, ViewOp,
+    ExprKind, Group, Launch, Module, Name, Operand, Pick, ReduceOp, ResultType, Spec, SpecKind,
+    Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, Unroll,
+    View, ViewOp,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::scalar::{Memory, Scalar};
@@ -456,8 +456,7 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        let (header, version) = (vec![], FORMAT_VERSION);
-        let module = Module { header, version, items: vec![], footer: vec![] };
+        let module = Module { header: vec![], items: vec![], footer: vec![] };
         Builder { module, errors: Diagnostics::default() }
     }
 }

@@ -87,7 +87,7 @@ pub fn link(module: &Module, id: &str, loader: &mut Loader<'_>) -> Result<Module
         return Err(errors);
     }
     let footer = comments.into_iter().chain(module.footer.iter().cloned()).collect();
-    Ok(Module { header: module.header.clone(), version: module.version, items, footer })
+    Ok(Module { header: module.header.clone(), items, footer })
 }
 
 /// A file whose sub-specs are right.

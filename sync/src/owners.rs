@@ -75,21 +75,23 @@ struct Access {
     holds: Assumptions,
     /// How often the loops around have turned.
     turns: Vec<VarId>,
-    /// The thread that accesses it, where that is one for all.
-    alone: Option<ThreadsId>,
+    /// The threads that access it, where they are one or lie apart, and the number of a thread among them.
+    part: Option<(ThreadsId, Dim)>,
     /// Whether two accesses by the thread are in the order of the text: neither goes on after its statement, and it is the same
     /// thread for certain.
     certain: bool,
 }
 
-/// Consecutive threads.
+/// Threads that are equally far from each other.
 #[derive(Copy, Clone)]
 struct Role {
     /// The variable of the block's threads.
     thread: VarId,
     /// The first thread.
     first: Dim,
-    /// The distance of a thread from the first: a variable with a known range.
+    /// How far each is from the one before it.
+    step: i64,
+    /// The number of a thread: a variable with a known range.
     behind: (VarId, Dim),
 }
 
@@ -180,13 +182,20 @@ impl<'p> Finder<'p> {
         let arena = &self.p.arena;
         let dim = arena.substitute(dim, &own).ok()?;
         // This removes a remainder whose dividend is below its divisor.
-        let Some(Role { thread, first, behind: (var, behind) }) = self.role else {
+        let Some(role @ Role { thread, first, step, behind: (var, behind) }) = self.role else {
             return Some(dim);
         };
-        let inside = arena.add(first, behind).ok()?;
+        let inside = arena.add(first, arena.mul(behind, Dim::Const(step)).ok()?).ok()?;
         let inside = arena.substitute(dim, &|v| (v == thread).then_some(inside)).ok()?;
-        let back = arena.sub(arena.dim_of(thread)?, first).ok()?;
-        arena.substitute(inside, &|v| (v == var).then_some(back)).ok()
+        let number = self.number(&role)?;
+        arena.substitute(inside, &|v| (v == var).then_some(number)).ok()
+    }
+
+    /// The number of the thread among those of a role.
+    fn number(&self, role: &Role) -> Option<Dim> {
+        let arena = &self.p.arena;
+        let from = arena.sub(arena.dim_of(role.thread)?, role.first).ok()?;
+        arena.div(from, Dim::Const(role.step)).ok()
     }
 
     fn stmts(&mut self, stmts: &'p [Stmt], depth: usize) {
@@ -271,14 +280,21 @@ impl<'p> Finder<'p> {
         if threads.own > 0 {
             return;
         }
-        let end = threads.concat().leaves().iter().try_fold(1, |end: i64, (extent, stride)| {
+        let layout = threads.concat();
+        let leaves = layout.leaves();
+        let end = leaves.iter().try_fold(1, |end: i64, (extent, stride)| {
             let last = extent.as_const()?.checked_sub(1)?;
             end.checked_add(last.checked_mul(stride.as_const().filter(|by| *by >= 0)?)?)
         });
+        let several = || leaves.iter().filter(|(extent, _)| *extent != Dim::Const(1));
+        let (step, n) = match (several().next(), several().count()) {
+            (Some((n, Dim::Const(by @ 2..))), 1) => (*by, n.as_const()),
+            _ => (1, end),
+        };
         let first = self.rooted(threads.offset, 0).zip(root.var);
         let found = first.zip(end).and_then(|((first, thread), end)| {
             let from = arena.sub(arena.dim_of(thread)?, first).ok()?;
-            Some((from, end, Role { thread, first, behind: self.fresh(Some(end))? }))
+            Some((from, end, Role { thread, first, step, behind: self.fresh(n)? }))
         });
         if let Some((from, end, role)) = found {
             self.around.push(arena, from);
@@ -332,12 +348,15 @@ impl<'p> Finder<'p> {
     fn made(&self, id: SpecId, tensor: &Tensor) -> Option<Access> {
         let p = self.p;
         let spec = &p.specs[id];
-        let threads = &p.threads[spec.exec?.threads];
+        let by = spec.exec?.threads;
+        let threads = &p.threads[by];
         let each = threads.each.is_some();
         // One thread, and the same one in each turn.
-        let alone = threads.own == 0
-            && threads.offset.as_const().is_some()
-            && threads.concat().size_in(&p.arena).ok()?.as_const()? == 1;
+        let of = threads.each.unwrap_or(by);
+        let all = &p.threads[of];
+        let alone = all.own == 0
+            && all.offset.as_const().is_some()
+            && all.concat().size_in(&p.arena).ok()?.as_const() == Some(1);
         if !each && !alone || tensor.peer.is_some() {
             return None;
         }
@@ -384,9 +403,15 @@ impl<'p> Finder<'p> {
         self.divisions(place, &mut holds);
         let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
         let at_once = atom.is_none_or(|a| a.visibility == Visibility::Immediate);
-        let alone = (!each).then_some(spec.exec?.threads);
-        let certain = at_once && threads.elect.is_none();
-        Some(Access { place, holds, turns: self.turns.clone(), alone, certain })
+        let part = match (alone, &self.role) {
+            (true, _) => Some((of, Dim::Const(0))),
+            (false, Some(role)) if each && role.step > 1 && role.first.as_const().is_some() => {
+                Some((of, self.number(role)?))
+            }
+            _ => None,
+        };
+        let certain = at_once && threads.elect.is_none() && all.elect.is_none();
+        Some(Access { place, holds, turns: self.turns.clone(), part, certain })
     }
 }
 
@@ -441,14 +466,15 @@ impl<'a> Known<'a> {
         let has =
             |is: fn(&VarKind) -> bool| self.vars.iter().any(|v| self.p.vars.get(v).is_some_and(is));
         let block = one_block || has(|kind| matches!(kind, VarKind::Block(_)));
-        let thread = match accesses[0].alone {
-            None => has(|kind| matches!(kind, VarKind::Thread(_))),
-            Some(_) => true,
-        };
-        let same = accesses.iter().all(|a| a.alone == accesses[0].alone);
+        let part = accesses[0].part;
+        let by_number = part.is_some_and(|(_, number)| {
+            self.is_known(number, 0) && accesses.iter().all(|a| a.part == part)
+        });
+        let by_thread = has(|kind| matches!(kind, VarKind::Thread(_)))
+            && accesses.iter().all(|a| a.part.is_none_or(|(_, number)| number != Dim::Const(0)));
         let turns = || accesses.iter().flat_map(|a| &a.turns).all(|v| self.vars.contains(v));
         let ordered = accesses.iter().all(|a| a.certain) || accesses.len() == 1 && turns();
-        block && thread && same && ordered
+        block && (by_number || by_thread) && ordered
     }
 
     /// An expression as a sum.

@@ -70,17 +70,12 @@ impl Writer<'_> {
         head: Spec,
         body: Vec<Stmt>,
     ) -> String {
-        // Numbers and coordinates, and tiles that do not divide.
-        let newer = |o: &ProbeOperand| {
-            matches!(o.passing, Passing::Number | Passing::Coordinate { .. }) || o.is_apart()
-        };
-        let version = if operands.iter().any(newer) { 2 } else { 1 };
         let mut items: Vec<Stmt> = operands.iter().flat_map(ProbeOperand::declarations).collect();
         items.extend(more);
         items.push(declare("cta", dims(&[self.threads], false), ThreadScalar::Thread));
         let (name, body) = (Some(Name::new(kernel)), Some(block(body)));
         items.push(Stmt::new(StmtKind::Spec(Spec { name, body, ..head })));
-        text::print(&Module { header: vec![], version, items, footer: vec![] })
+        text::print(&Module { header: vec![], items, footer: vec![] })
     }
 
     /// From the caller to where the atom reads.

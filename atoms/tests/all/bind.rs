@@ -43,7 +43,7 @@ fn probes_bind_to_their_atoms() {
 /// global memory.
 fn mismatch(body: &str, atom: &str) -> Option<Mismatch> {
     let src = format!(
-        "carbyne 1
+        "carbyne 2
 sym N{{min=1, max=64}}
 %A:[4096].f16.GL
 %B:[4096].f16.GL

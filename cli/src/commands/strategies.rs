@@ -146,7 +146,6 @@ fn one(all: &Strategies, name: &str, table: Option<&AtomTable>) -> Result<String
     }
     let module = Module {
         header: vec![],
-        version: carbyne_ir::ast::FORMAT_VERSION,
         items: vec![carbyne_ir::ast::Stmt::new(StmtKind::Def(def.clone()))],
         footer: vec![],
     };

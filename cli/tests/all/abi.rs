@@ -35,7 +35,7 @@ fn tensor_maps_are_described_as_their_encoder_takes_them() {
 
 #[test]
 fn sizes_of_the_launch_stay_expressions() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 sym K{min=64, max=4096, div=64}
 %A:[K,K].f16.GL
 #grid:[K / 64].block
@@ -62,7 +62,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> () {
 
 #[test]
 fn a_module_says_what_its_kernels_hand_on() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %X:[128,64].f16.GL
 %W:[64,128].f16.GL
 %H:[128,128].f16.GL

@@ -48,7 +48,7 @@ fn a_spec_of_its_own_is_compared_with_the_parents() {
 
 #[test]
 fn nothing_to_compare_is_an_error() {
-    let parent = "carbyne 1\n%A:[64].f16.GL\n";
+    let parent = "carbyne 2\n%A:[64].f16.GL\n";
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing.cby");
     std::fs::write(&path, parent).unwrap();
     let child = root().join("examples/vector_copy.cby").display().to_string();
@@ -61,7 +61,7 @@ fn nothing_to_compare_is_an_error() {
 
 #[test]
 fn several_kernels_are_compared_by_what_they_write() {
-    let parent = "carbyne 1
+    let parent = "carbyne 2
 %A:[64,32].f16.GL
 %B:[32,48].f16.GL
 %C:[64,48].f16.GL
@@ -85,7 +85,7 @@ fn written(name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-const HEAD: &str = "carbyne 1\n%X:[64].f32.GL\n%Y:[64].f32.GL\n#grid:[2].block\n#cta:[32].thread\n";
+const HEAD: &str = "carbyne 2\n%X:[64].f32.GL\n%Y:[64].f32.GL\n#grid:[2].block\n#cta:[32].thread\n";
 
 #[test]
 fn what_the_last_kernel_leaves_is_compared() {

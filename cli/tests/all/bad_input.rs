@@ -19,7 +19,7 @@ fn check(text: impl AsRef<[u8]>, code: &str, exit: i32) {
 
 #[test]
 fn too_long() {
-    let exact = format!("carbyne 1\n//{}\n", "x".repeat(MAX_TEXT_BYTES - 13));
+    let exact = format!("carbyne 2\n//{}\n", "x".repeat(MAX_TEXT_BYTES - 13));
     assert_eq!(exact.len(), MAX_TEXT_BYTES);
     assert_eq!(carbyne(&["check", "-"], &exact).code, 0);
     check(exact + "\n", "X0001", 1);
@@ -41,39 +41,39 @@ fn an_endless_stream_is_refused() {
 #[test]
 fn too_deep() {
     let nested = |open: &str, close: &str, n: usize| {
-        format!("carbyne 1\nlet X = {}1{}\n", open.repeat(n), close.repeat(n))
+        format!("carbyne 2\nlet X = {}1{}\n", open.repeat(n), close.repeat(n))
     };
     assert_eq!(carbyne(&["check", "-"], nested("(", ")", MAX_NESTING)).code, 0);
     check(nested("(", ")", MAX_NESTING + 1), "X0002", 1);
     check(nested("(", ")", 500_000), "X0002", 1);
-    check(format!("carbyne 1\n{}", "[".repeat(1_000_000)), "X0002", 1);
+    check(format!("carbyne 2\n{}", "[".repeat(1_000_000)), "X0002", 1);
 }
 
 #[test]
 fn bytes_that_are_no_text() {
-    check("carbyne 1\n\0", "P0003", 1);
-    check(b"carbyne 1\n// \xff\xfe\n", "P0005", 2);
+    check("carbyne 2\n\0", "P0003", 1);
+    check(b"carbyne 2\n// \xff\xfe\n", "P0005", 2);
     check("", "P0002", 1);
     check("carbyne 99\n", "P0002", 1);
-    check("carbyne 1\nlet X = 99999999999999999999\n", "P0004", 1);
+    check("carbyne 2\nlet X = 99999999999999999999\n", "P0004", 1);
 }
 
 #[test]
 fn numbers_at_the_edge() {
-    let tensor = |dims: &str| format!("carbyne 1\n%A:{dims}.f32.GL\n");
+    let tensor = |dims: &str| format!("carbyne 2\n%A:{dims}.f32.GL\n");
     check(tensor("[4294967296,4294967296]"), "V0223", 1);
     check(tensor("[(2,2):(9223372036854775807,1)]"), "L0101", 1);
     check(tensor("[1125899906842624]"), "X0007", 1);
     check(tensor("[0]"), "V0208", 1);
-    check("carbyne 1\nlet X = 9223372036854775807 + 1\n", "V0223", 1);
-    check("carbyne 1\nlet X = 1 / 0\n", "V0223", 1);
-    check("carbyne 1\n#t:[2048].thread\n", "X0005", 1);
+    check("carbyne 2\nlet X = 9223372036854775807 + 1\n", "V0223", 1);
+    check("carbyne 2\nlet X = 1 / 0\n", "V0223", 1);
+    check("carbyne 2\n#t:[2048].thread\n", "X0005", 1);
 }
 
 #[test]
 fn names_are_words() {
     for name in ["%a;system(\"x\")", "%a\"", "%a\\", "%a/**/", "%a\u{202e}", "%é", "%a\x1b[31m"] {
-        let text = format!("carbyne 1\n{name}:[8].f32.GL\n");
+        let text = format!("carbyne 2\n{name}:[8].f32.GL\n");
         let ran = carbyne(&["check", "-", "--message-format", "json"], &text);
         assert_eq!(ran.code, 1, "{name}");
         assert_eq!(ran.errors()[0]["code"], "P0001", "{name}");
@@ -84,11 +84,11 @@ fn names_are_words() {
 
 #[test]
 fn long_lines_and_many_errors_make_short_reports() {
-    let line = format!("carbyne 1\n{}\n", "%a = %b ".repeat(100_000));
+    let line = format!("carbyne 2\n{}\n", "%a = %b ".repeat(100_000));
     let ran = carbyne(&["check", "-"], &line);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.len() < 50_000, "a report of {} bytes", ran.stderr.len());
-    let lines = format!("carbyne 1\n{}", "%a = %b\n".repeat(100_000));
+    let lines = format!("carbyne 2\n{}", "%a = %b\n".repeat(100_000));
     let ran = carbyne(&["check", "-", "--message-format", "json"], &lines);
     assert_eq!(ran.errors().len(), carbyne_ir::limits::MAX_ERRORS);
 }
@@ -109,7 +109,7 @@ fn places_that_are_no_files() {
 
 #[test]
 fn unknown_architectures_and_codes_name_the_known_ones() {
-    let ran = carbyne(&["decompose", "-", "--arch", "sm_99"], "carbyne 1\n");
+    let ran = carbyne(&["decompose", "-", "--arch", "sm_99"], "carbyne 2\n");
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("V0226") && ran.stderr.contains("sm_80"), "{}", ran.stderr);
     let ran = carbyne(&["explain", "V9999"], "");

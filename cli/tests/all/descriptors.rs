@@ -71,7 +71,7 @@ fn program(name: &str, (scalar, bits, acc, k): Types, a: Lay, b: Lay) -> String 
     };
     let pair = if acc == "f16" { 32 } else { 64 };
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64,{depth}].{scalar}.GL
 %B:[{depth},128].{scalar}.GL
 %C:[64,128].{acc}.GL

@@ -195,7 +195,7 @@ fn the_worked_example_of_an_atom_is_the_code() {
     assert!(quoted > 5, "{quoted} lines");
     let made = carbyne(&["atoms", "--arch", "sm_80", "redux.xor.u32", "--probe"], "").ok();
     let filetest = read("cli/tests/filetests/atoms/redux_xor.cby");
-    let program = &filetest[filetest.find("carbyne 1").expect("a program")..];
+    let program = &filetest[filetest.find("carbyne 2").expect("a program")..];
     assert_eq!(made.text(), program, "write it anew, as CONTRIBUTING.md says");
 }
 

@@ -47,7 +47,7 @@ fn check(source: &str) -> Result<String, String> {
 #[test]
 fn types_and_strides_are_stated() {
     let source = "\
-carbyne 1
+carbyne 2
 sym K{div=64}
 let M = 64
 %A:[M,K].f16.GL
@@ -71,7 +71,7 @@ Move @f <<<#grid, #cta>>> (%A) -> (%A) {
 ";
     let source = source.replace("_K", "K / 64");
     expect_test::expect![[r#"
-        carbyne 1
+        carbyne 2
         sym K{div=64}
         let M = 64
         %A:[(M,K):(K,1)].f16.GL
@@ -117,7 +117,7 @@ fn examples_and_filetests_mean_the_same_expanded() {
 
 #[test]
 fn levels_lie_inside_each_other_without_gaps() {
-    let source = "carbyne 1\n%A:[4].[2].[8,16].f16.GL\n%B:[4].[2].[(8,16):(1,10)].f16.GL\n";
+    let source = "carbyne 2\n%A:[4].[2].[8,16].f16.GL\n%B:[4].[2].[(8,16):(1,10)].f16.GL\n";
     let expanded = check(source).expect("it resolves");
     assert!(expanded.contains("%A:[4:256].[2:128].[(8,16):(16,1)].f16.GL"), "{expanded}");
     // Of written strides it is what they reach: 7 + 15 * 10 + 1.

@@ -5,7 +5,7 @@ use carbyne_ir::testing;
 use serde_json::Value;
 
 /// A copy of the whole block, which several instructions implement.
-const COPY: &str = "carbyne 1\n%A:[512,512].f16.GL\n%B:[512,512].f16.GL\nMove @m (%A) -> (%B)\n";
+const COPY: &str = "carbyne 2\n%A:[512,512].f16.GL\n%B:[512,512].f16.GL\nMove @m (%A) -> (%B)\n";
 
 fn explained(file: &str, arch: &str, more: &[&str]) -> Value {
     let mut args = vec!["explain", file, "--arch", arch, "--format", "json"];
@@ -252,7 +252,7 @@ fn check_refuses_every_exchange_of_two_strides() {
 /// What cannot be explained is named, and a line where something can.
 #[test]
 fn nothing_to_explain() {
-    let tensor = "carbyne 1\n%A:[8].f32.GL\n";
+    let tensor = "carbyne 2\n%A:[8].f32.GL\n";
     for (text, more, message, help) in [
         (tensor, &[][..], "`<stdin>` holds no spec", "write one"),
         (tensor, &["--at", "2"], "`<stdin>` holds no spec", "write one"),
@@ -301,7 +301,7 @@ fn why_not_wgmma_is_said_in_a_page() {
     assert_eq!(lines[2].trim(), "wgmma.m64nNk16.f32.f16.ss, N = 8, 16 to 256");
     assert!(text.contains("a multiple of 128 threads") && !text.contains("to SH first"), "{text}");
     // A leaf that a person wrote can be changed.
-    let by_hand = "carbyne 1
+    let by_hand = "carbyne 2
 %A:[64,16].f16.GL
 #grid:[1].block
 #cta:[128].thread
@@ -319,7 +319,7 @@ Spec @f <<<#grid, #cta>>> (%A) -> (%A) {
 
 #[test]
 fn what_decompose_warns_of_is_said() {
-    let rows = "carbyne 1
+    let rows = "carbyne 2
 %X:[4,1000].f32.GL
 %Y:[4,1000].f32.GL
 #grid:[4].block

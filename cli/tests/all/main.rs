@@ -7,7 +7,6 @@ mod any_size;
 mod atoms;
 mod bad_input;
 mod calculator;
-mod carbyne1;
 mod certificates;
 mod damaged;
 mod descriptors;

@@ -34,7 +34,7 @@ fn named(folder: &Path, name: &str, file: &str) -> String {
 }
 
 const MATMUL: &str = "\
-carbyne 1
+carbyne 2
 %A:[48,32].f16.GL
 %B:[(32,24):(1,32)].f16.GL
 %C:[48,24].f32.GL
@@ -113,7 +113,7 @@ fn every_type_comes_back_as_it_went() {
     for (ours, numpy) in types {
         // A kernel without a body is executed by its meaning.
         let text = format!(
-            "carbyne 1\n%A:[4,6].{ours}.GL\n%B:[(4,6):(1,4)].{ours}.GL\nMove @f (%A) -> (%B)\n"
+            "carbyne 2\n%A:[4,6].{ours}.GL\n%B:[(4,6):(1,4)].{ours}.GL\nMove @f (%A) -> (%B)\n"
         );
         let a = named(&folder, "A", &format!("{numpy}.npy"));
         let b = named(&folder, "B", &format!("{ours}.npy"));

@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 
-const UNFORMATTED: &str = "carbyne 1\n%A :[8 , 8].f16.GL\n";
-const FORMATTED: &str = "carbyne 1\n%A:[8,8].f16.GL\n";
+const UNFORMATTED: &str = "carbyne 2\n%A :[8 , 8].f16.GL\n";
+const FORMATTED: &str = "carbyne 2\n%A:[8,8].f16.GL\n";
 
 /// The binary, run by a shell that has prepared something; `$C` is the binary.
 fn shell(script: &str, folder: &Path) -> Output {
@@ -33,7 +33,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// A text of some KiB that `fmt` changes.
 fn long() -> String {
     let lines = (0..400).map(|k| format!("%T{k} :[8 , 8].f16.GL\n"));
-    format!("carbyne 1\n{}", lines.collect::<String>())
+    format!("carbyne 2\n{}", lines.collect::<String>())
 }
 
 #[test]

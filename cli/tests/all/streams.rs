@@ -3,8 +3,8 @@
 use crate::support::{carbyne, scratch};
 use std::io::{self, Write};
 
-const UNFORMATTED: &str = "carbyne 1\n%A :[8 , 8].f16.GL\n";
-const FORMATTED: &str = "carbyne 1\n%A:[8,8].f16.GL\n";
+const UNFORMATTED: &str = "carbyne 2\n%A :[8 , 8].f16.GL\n";
+const FORMATTED: &str = "carbyne 2\n%A:[8,8].f16.GL\n";
 
 #[test]
 fn fmt_rewrites_in_place() {
@@ -21,13 +21,13 @@ fn fmt_rewrites_in_place() {
     assert_eq!(carbyne(&["fmt", path, "-o", "-", "--expand"], "").ok().text(), EXPANDED);
 }
 
-const EXPANDED: &str = "carbyne 1\n%A:[(8,8):(8,1)].f16.GL\n";
+const EXPANDED: &str = "carbyne 2\n%A:[(8,8):(8,1)].f16.GL\n";
 
 #[test]
 fn fmt_prints_standard_input() {
     assert_eq!(carbyne(&["fmt", "-"], UNFORMATTED).ok().text(), FORMATTED);
     assert_eq!(carbyne(&["fmt", "-", "--expand"], UNFORMATTED).ok().text(), EXPANDED);
-    let ran = carbyne(&["fmt", "-"], "carbyne 1\n%A\n");
+    let ran = carbyne(&["fmt", "-"], "carbyne 2\n%A\n");
     assert_eq!((ran.code, ran.stdout.len()), (1, 0));
 }
 
@@ -74,7 +74,7 @@ fn a_full_disk_is_reported() {
 
 #[test]
 fn json_counts_characters_and_bytes() {
-    let text = "carbyne 1\n// é\n%A:[8].f16.GL // é\n%B = %é\n%C = %D\n";
+    let text = "carbyne 2\n// é\n%A:[8].f16.GL // é\n%B = %é\n%C = %D\n";
     let ran = carbyne(&["check", "-", "--message-format", "json"], text);
     let errors = ran.errors();
     assert_eq!(errors[0]["file"], "<stdin>");
@@ -89,18 +89,18 @@ fn json_counts_characters_and_bytes() {
 
 #[test]
 fn human_reports_are_plain_without_a_terminal() {
-    let ran = carbyne(&["check", "-"], "carbyne 1\n%A:[8].f16.GL\n%t = %A.tile([3])\n");
+    let ran = carbyne(&["check", "-"], "carbyne 2\n%A:[8].f16.GL\n%t = %B.tile([3])\n");
     expect_test::expect![[r#"
-        V0204
+        V0201
 
-          × 3 does not divide 8
-           ╭─[<stdin>:3:15]
+          × `%B` is not defined here
+           ╭─[<stdin>:3:6]
          2 │ %A:[8].f16.GL
-         3 │ %t = %A.tile([3])
-           ·               ┬
-           ·               ╰── tiles a mode of extent 8
+         3 │ %t = %B.tile([3])
+           ·      ─┬
+           ·       ╰── unknown name
            ╰────
-          help: write 2: it is the largest smaller tile that divides 8
+          help: define it above, in this body or one around it
     "#]]
     .assert_eq(&ran.stderr);
 }

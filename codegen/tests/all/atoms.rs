@@ -120,7 +120,7 @@ fn statement(name: &str, usage: &str) -> String {
     let threads = usage.strip_prefix("barrier(").and_then(|u| u.strip_suffix(')'));
     let threads = threads.unwrap_or("#cta");
     format!(
-        "carbyne 1\n%X:[64].f32.GL\n#grid:[1].block\n#cta:[128].thread\n\
+        "carbyne 2\n%X:[64].f32.GL\n#grid:[1].block\n#cta:[128].thread\n\
          Spec @{name} <<<#grid, #cta>>> (%X) -> () {{\n  Allocate %b:[1].mbarrier.SH\n  \
          %map = %X.tensormap([16])\n  \
          Spec <<<#grid, {threads}>>> (%b) -> () {{\n    {usage}\n  }}\n}}\n"

@@ -6,7 +6,7 @@ use carbyne_codegen::print_kernel;
 use carbyne_ir::diag::Diagnostics;
 use expect_test::{Expect, expect};
 
-const HEAD: &str = "carbyne 1
+const HEAD: &str = "carbyne 2
 %A:[4096].f16.GL
 %B:[4096].f16.GL
 #grid:[4].block
@@ -131,7 +131,7 @@ fn open_layouts_and_unplaced_values_are_for_the_solver() {
 
 #[test]
 fn a_kernel_must_be_configured() {
-    let text = "carbyne 1\n%A:[8].f16.GL\n%B:[8].f16.GL\nMove @k (%A) -> (%B)\n";
+    let text = "carbyne 2\n%A:[8].f16.GL\n%B:[8].f16.GL\nMove @k (%A) -> (%B)\n";
     let errors = support::print(text, Arch::Sm80).unwrap_err();
     expect![[r#"
         Move @k (%A) -> (%B)

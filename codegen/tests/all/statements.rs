@@ -4,7 +4,7 @@ use crate::support;
 use carbyne_atoms::Arch;
 use expect_test::{Expect, expect};
 
-const HEAD: &str = "carbyne 1
+const HEAD: &str = "carbyne 2
 %A:[4096].f32.GL
 %B:[4096].f32.GL
 #grid:[4].block
@@ -177,7 +177,7 @@ fn names_stay_apart() {
 
 #[test]
 fn symbols_are_parameters_and_large_indices_are_wide() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 let N = 4096
 sym K{min=64, max=1048576, div=4}
 %A:[N,K].f32.GL

@@ -172,8 +172,7 @@ pub(super) fn render(case: &Case) -> Rendered {
     }
     let mut text = String::new();
     if !w.kernels.is_empty() {
-        let newer = |k: &String| k.contains("stages=") || k.contains(" means {");
-        text.push_str(if w.kernels.iter().any(newer) { "carbyne 2\n" } else { "carbyne 1\n" });
+        text.push_str("carbyne 2\n");
         for g in &w.globals {
             text.push_str(&format!("{}\n", g.declaration()));
         }
@@ -194,7 +193,6 @@ pub(super) fn render(case: &Case) -> Rendered {
             None => w.kernels.iter().for_each(|k| text.push_str(k)),
             Some(parts) => {
                 w.features.insert("roles");
-                text = text.replacen("carbyne 1", "carbyne 2", 1);
                 w.kernels.iter().for_each(|k| text.push_str(&parts.given(k)));
             }
         }

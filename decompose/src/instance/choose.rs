@@ -22,7 +22,7 @@ use crate::solve::ops;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, limits};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
-    AttrValue, Chosen, Def, Expr, ExprKind, FORMAT_VERSION, Module, Spec, Stmt, StmtKind, TupleExpr,
+    AttrValue, Chosen, Def, Expr, ExprKind, Module, Spec, Stmt, StmtKind, TupleExpr,
 };
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
@@ -745,7 +745,7 @@ impl Choosing<'_> {
         let others = self.module.items.iter().filter(|s| !matches!(s.kind, StmtKind::Spec(_)));
         let items = instance.file.parts.iter().chain(others).cloned().chain(stmts).collect();
         let (header, footer) = (vec![], vec![]);
-        Ok(Module { header, version: FORMAT_VERSION, items, footer })
+        Ok(Module { header, items, footer })
     }
 
     /// Cycles that an instance takes at least.

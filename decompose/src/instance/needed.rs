@@ -61,7 +61,7 @@ impl<'m> Needed<'m> {
         let own = items.iter().position(|s| s.id.same(kernel.id));
         taken.extend(own);
         let items = taken.into_iter().map(|i| items[i].clone()).collect();
-        Module { header: vec![], footer: vec![], version: self.module.version, items }
+        Module { header: vec![], footer: vec![], items }
     }
 }
 

@@ -321,8 +321,7 @@ fn text(
             let mut by = ast::Substitution { budget: 1 << 16, ..ast::Substitution::default() };
             by.types = types.iter().map(|(n, s)| (n.clone(), *s)).collect();
             by.head(&mut stmt).ok()?;
-            let module =
-                ast::Module { header: vec![], version: 2, items: vec![stmt], footer: vec![] };
+            let module = ast::Module { header: vec![], items: vec![stmt], footer: vec![] };
             let printed = carbyne_ir::text::print(&module);
             let _ = write!(body, "{}", printed.strip_prefix("carbyne 2\n")?);
             continue;

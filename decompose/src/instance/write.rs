@@ -40,6 +40,8 @@ pub(crate) enum Refused {
     Same,
     #[error("it has several kernels, which have no grid for the modes that it lacks")]
     Slices,
+    #[error("blocks of several slices of a batch form no clusters")]
+    Clusters,
 }
 
 impl From<Unfit> for Refused {
@@ -181,6 +183,9 @@ impl Instance<'_> {
         body.stmts =
             self.chains(std::mem::take(&mut body.stmts), &types, (&[], recomputes), names)?;
         let Some(exec) = exec else { return Err(Refused::Several) };
+        if !self.graph.outer.is_empty() && said.iter().any(|a| a.key.text == "cluster") {
+            return Err(Refused::Clusters);
+        }
         let exec = self.launched(exec, executors, &mut body, names)?;
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(kernel) = &mut kernel.kind {

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn offsets_of_rings_repeat() {
-        let src = "carbyne 1\n";
+        let src = "carbyne 2\n";
         let module = carbyne_ir::text::parse(src).expect("parses");
         let p = crate::checked(&module, src).expect("is well-formed");
         let k = p.arena.var(VarInfo::size("k")).expect("a variable");

@@ -38,7 +38,7 @@ fn none_of_the_examples_can_be_left_out() {
 /// Loops that nobody could follow turn by turn: what stands in them is what stands in short ones.
 #[test]
 fn long_bodies_take_no_more_than_short_ones() {
-    let src = "carbyne 1
+    let src = "carbyne 2
 %A:[32,32].f16.GL
 %B:[32,32].f16.GL
 #grid:[1].block

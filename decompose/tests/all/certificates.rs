@@ -6,7 +6,7 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::tuple::IntTuple;
 
 /// A row-wise softmax without its maximum: every kind of relation but that of a MatMul.
-const SOFTMAX: &str = "carbyne 1
+const SOFTMAX: &str = "carbyne 2
 %A:[256,64].f32.GL
 %B:[256,64].f32.GL
 #grid:[4].block
@@ -29,7 +29,7 @@ Spec @g <<<#grid, #cta>>> (%A) -> (%B) {
 const SPLIT_K: &str = include_str!("../../../examples/tile/gemm_split_k.cby");
 
 /// Registers exchanged between lanes.
-const EXCHANGE: &str = "carbyne 1
+const EXCHANGE: &str = "carbyne 2
 %A:[256].f32.GL
 %B:[256].f32.GL
 #grid:[1].block

@@ -4,7 +4,7 @@ use super::support::{decomposed, run, sm_80};
 use carbyne_ir::diag::Code;
 
 /// The smaller of two tensors, by a comparison.
-const SMALLER: &str = "carbyne 1
+const SMALLER: &str = "carbyne 2
 %A:[64,128].f32.GL
 %B:[64,128].f32.GL
 %D:[64,128].f32.GL

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 /// A copy of `n` elements through registers of layout `f` and then `g`, by `threads` threads.
 fn text(scalar: &str, n: i64, threads: i64, f: &str, g: &str) -> String {
     format!(
-        "carbyne 1\n%A:[{n}].{scalar}.GL\n%B:[{n}].{scalar}.GL\n#grid:[1].block\n#cta:[{threads}].thread\n\
+        "carbyne 2\n%A:[{n}].{scalar}.GL\n%B:[{n}].{scalar}.GL\n#grid:[1].block\n#cta:[{threads}].thread\n\
          Move @g <<<#grid, #cta>>> (%A) -> (%B) {{\n\
          Allocate %x:[{n}].{scalar}.RF{{tv={f} over #cta}}\n\
          Allocate %y:[{n}].{scalar}.RF{{tv={g} over #cta}}\n\
@@ -121,7 +121,7 @@ fn a_factor_is_brought_to_its_instruction() {
 /// A product whose accumulators are wanted in a layout that is stated: each lane four neighbors of a row.
 #[test]
 fn accumulators_are_brought_to_a_stated_layout() {
-    let src = "carbyne 1\n%A:[16,16].f16.GL\n%B:[16,16].f16.GL\n%O:[16,16].f32.GL\n\
+    let src = "carbyne 2\n%A:[16,16].f16.GL\n%B:[16,16].f16.GL\n%O:[16,16].f32.GL\n\
         #grid:[1].block\n#cta:[32].thread\n\
         MatMul.set @g <<<#grid, #cta>>> (%A, %B) -> (%O) acc=f32 {\n\
         Allocate %a:[16,16].f16.RF{?}\n\
@@ -140,7 +140,7 @@ fn accumulators_are_brought_to_a_stated_layout() {
 
 #[test]
 fn warps_of_a_block_of_several_modes_are_refused() {
-    let src = "carbyne 1\n%A:[32,64].f32.GL\n%B:[32,1].f32.GL\n#grid:[1].block\n\
+    let src = "carbyne 2\n%A:[32,64].f32.GL\n%B:[32,1].f32.GL\n#grid:[1].block\n\
         #cta:[(8,4):(1,8)].thread\n\
         Reduction.sum @g <<<#grid, #cta>>> (%A) -> (%B) axis=1 {\n\
         Allocate %x:[32,64].f32.RF{?}\n\

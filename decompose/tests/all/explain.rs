@@ -22,7 +22,7 @@ fn row(src: &str, line: usize, atom: &str) -> Considered {
 }
 
 /// A copy by way of registers and shared memory, each thread its row.
-const LEAVES: &str = "carbyne 1
+const LEAVES: &str = "carbyne 2
 %A:[128,8].f16.GL
 %B:[128,8].f16.GL
 #grid:[1].block
@@ -135,7 +135,7 @@ fn why_not_wgmma_is_answered() {
 
 #[test]
 fn choices_come_with_what_they_cost() {
-    let src = "carbyne 1\n%A:[512,512].f16.GL\n%B:[512,512].f16.GL\nMove @m (%A) -> (%B)\n";
+    let src = "carbyne 2\n%A:[512,512].f16.GL\n%B:[512,512].f16.GL\nMove @m (%A) -> (%B)\n";
     let found = answer(src, &sm_80(), None, "");
     let first = found.choices.first().expect("the load");
     assert!(!first.others.is_empty());

@@ -31,7 +31,7 @@ fn a_pinned_instruction_is_the_one_that_is_taken() {
         ("st.shared.b128", "[(64,64):(1,64)].f16.GL"),
     ] {
         let src =
-            format!("carbyne 1\n%A:[64,64].f16.GL\n%B:{to}\nMove @m (%A) -> (%B) atom={atom}\n");
+            format!("carbyne 2\n%A:[64,64].f16.GL\n%B:{to}\nMove @m (%A) -> (%B) atom={atom}\n");
         let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
         let all = atoms(&d.program, "Move");
         let (kind, _) = atom.rsplit_once('.').expect("a width");
@@ -49,7 +49,7 @@ fn reading_where_one_writes_is_right_where_it_is_accepted() {
         ("%A.tile([32,64])[0, 0]".to_owned(), "%A.tile([32,64])[1, 0]".to_owned()),
         (format!("%A.{half}[0, _, _]"), format!("%A.{half}[1, _, _]")),
     ] {
-        let src = format!("carbyne 1\n%A:[64,64].f32.GL\nMove @m ({from}) -> ({to})\n");
+        let src = format!("carbyne 2\n%A:[64,64].f32.GL\nMove @m ({from}) -> ({to})\n");
         let d = decomposed(&src, &sm_80()).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
         run(&d.program, &sm_80()).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
     }

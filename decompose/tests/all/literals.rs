@@ -13,7 +13,7 @@ fn what_is_decomposed_with_a_literal_prints_and_runs() {
             for op in ["mul", "add", "sub", "max", "min", "div"] {
                 for operands in ["%a, 2", "2, %a"] {
                     let src = format!(
-                        "carbyne 1
+                        "carbyne 2
 %A:[64,64].{scalar}.GL
 %D:[64,64].{scalar}.GL
 #grid:[1].block

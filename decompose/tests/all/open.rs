@@ -6,7 +6,7 @@ use carbyne_ir::diag::Code;
 /// A copy by way of shared memory, whose type has these attributes.
 fn through(attrs: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64,64].f16.GL
 %B:[(64,64):(1,64)].f16.GL
 #grid:[1].block
@@ -69,7 +69,7 @@ fn nothing_stays_open() {
 /// Leaves of single threads access what the solver has laid out as it lies in the end.
 #[test]
 fn leaves_see_the_layouts_that_were_found() {
-    let src = "carbyne 1
+    let src = "carbyne 2
 %A:[64,64].f16.GL
 %B:[64,64].f16.GL
 #grid:[1].block

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// So many MatMuls of one factor with others, each with tensors of its own.
 fn matmuls(n: usize) -> String {
     let mut out = format!(
-        "carbyne 1
+        "carbyne 2
 %X:[64,64].f16.GL
 %W:[{n},64,64].f16.GL
 %Y:[{n},64,64].f32.GL

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// A copy through shared memory; pins of the shared tensor, of the registers, and of the Moves.
 fn staged(shared: &str, tv: &str, atoms: [&str; 3]) -> String {
     format!(
-        "carbyne 1\n%A:[64,64].f16.GL\n%B:[64,64].f16.GL\n#grid:[1].block\n#cta:[128].thread\n\
+        "carbyne 2\n%A:[64,64].f16.GL\n%B:[64,64].f16.GL\n#grid:[1].block\n#cta:[128].thread\n\
          Move @copy <<<#grid, #cta>>> (%A) -> (%B) {{\n  Allocate %s:{shared}\n  \
          Allocate %r:[64,64].f16.RF{{{tv}}}\n  \
          Move <<<#grid, #cta>>> (%A) -> (%r){}\n  Move <<<#grid, #cta>>> (%r) -> (%s){}\n  \

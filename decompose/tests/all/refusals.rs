@@ -33,13 +33,13 @@ fn tiles_that_cannot_be() {
 
 #[test]
 fn what_no_strategy_means_is_refused() {
-    let src = "carbyne 1\n%a:[64].f16.GL\n%b:[64].f16.GL\nShfl.bfly @m (%a) -> (%b) lane=1\n";
+    let src = "carbyne 2\n%a:[64].f16.GL\n%b:[64].f16.GL\nShfl.bfly @m (%a) -> (%b) lane=1\n";
     assert_eq!(refused(src).code, Code::NoStrategy);
 }
 
 #[test]
 fn unknown_atoms_name_the_nearest() {
-    let src = "carbyne 1\n%a:[4].f32.GL\n%b:[4].f32.GL\n#g:[1].block\n#t:[1].thread\n\
+    let src = "carbyne 2\n%a:[4].f32.GL\n%b:[4].f32.GL\n#g:[1].block\n#t:[1].thread\n\
                Move @m <<<#g, #t>>> (%a) -> (%b) {\n  Allocate %r:[4].f32.RF\n  \
                Move <<<#g, #t.scalar()>>> (%a) -> (%r) atom=ld.global.b129\n  \
                Move <<<#g, #t.scalar()>>> (%r) -> (%b)\n}\n";

@@ -150,7 +150,7 @@ fn searches_without_end_end_at_the_budget() {
     use std::fmt::Write as _;
     // Twelve products, each with six ways to spread the threads or more: 6¹² leaves.
     let mut src =
-        "carbyne 1\n%A:[64,64].f16.GL\n%C:[64,64].f16.GL\n#grid:[1].block\n#cta:[128].thread\n\
+        "carbyne 2\n%A:[64,64].f16.GL\n%C:[64,64].f16.GL\n#grid:[1].block\n#cta:[128].thread\n\
                    Spec @many <<<#grid, #cta>>> (%A) -> (%C) {\n"
             .to_owned();
     for i in 0..12 {
@@ -178,9 +178,9 @@ fn searches_without_end_end_at_the_budget() {
 
 #[test]
 fn blocks_and_tensors_beyond_the_hardware_are_refused_first() {
-    let block = "carbyne 1\n%A:[64,64].f16.GL\n%B:[64,64].f16.GL\n#g:[1].block\n#t:[1048576].thread\n\
+    let block = "carbyne 2\n%A:[64,64].f16.GL\n%B:[64,64].f16.GL\n#g:[1].block\n#t:[1048576].thread\n\
                  Move @m <<<#g, #t>>> (%A) -> (%B) {\n  Move <<<#g, #t>>> (%A) -> (%B)\n}\n";
-    let tensor = "carbyne 1\n%A:[65536,65536].f16.GL\n%B:[65536,65536].f16.GL\n#g:[1].block\n#t:[128].thread\n\
+    let tensor = "carbyne 2\n%A:[65536,65536].f16.GL\n%B:[65536,65536].f16.GL\n#g:[1].block\n#t:[128].thread\n\
                   Move @m <<<#g, #t>>> (%A) -> (%B) {\n  Allocate %r:[65536,65536].f16.RF{?}\n  \
                   Move <<<#g, #t>>> (%A) -> (%r)\n  Move <<<#g, #t>>> (%r) -> (%B)\n}\n";
     for src in [block, tensor] {

@@ -14,12 +14,12 @@ fn computes(src: &str) -> Decomposed {
 }
 
 fn moved(from: &str, to: &str, pins: &str) -> Decomposed {
-    computes(&format!("carbyne 1\n%A:{from}\n%B:{to}\nMove @m (%A) -> (%B) {pins}\n"))
+    computes(&format!("carbyne 2\n%A:{from}\n%B:{to}\nMove @m (%A) -> (%B) {pins}\n"))
 }
 
 fn reduced(op: &str, from: &str, to: &str, axes: &str) -> Decomposed {
     computes(&format!(
-        "carbyne 1\n%A:{from}\n%B:{to}\nReduction.{op} @r (%A) -> (%B) axis={axes}\n"
+        "carbyne 2\n%A:{from}\n%B:{to}\nReduction.{op} @r (%A) -> (%B) axis={axes}\n"
     ))
 }
 
@@ -78,7 +78,7 @@ fn what_has_no_strategy_says_why() {
         ),
         ("%A:[4096].f16.GL\n%B:[64,64].f16.GL\nMove @m (%A) -> (%B)", Code::NoStrategy),
     ] {
-        let src = format!("carbyne 1\n{src}\n");
+        let src = format!("carbyne 2\n{src}\n");
         let e = decomposed(&src, &sm_80()).expect_err("refused").into_vec();
         assert_eq!(e[0].code, code, "{src}{e:?}");
     }

@@ -49,7 +49,7 @@ impl MatMul {
         let [a, b, c] = self.names;
         let [ta, tb, tc] = self.transposed;
         format!(
-            "carbyne 1\n%{a}:{}\n%{b}:{}\n%{c}:{}\n{} @g (%{a}, %{b}) -> (%{c}) acc={} {}\n",
+            "carbyne 2\n%{a}:{}\n%{b}:{}\n%{c}:{}\n{} @g (%{a}, %{b}) -> (%{c}) acc={} {}\n",
             ty(m, k, self.factors, ta),
             ty(k, n, self.factors, tb),
             ty(m, n, self.out, tc),

@@ -9,7 +9,7 @@ use carbyne_ir::diag::Code;
 /// A softmax of rows.
 fn softmax(columns: i64, threads: i64, scalar: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %X:[2,{columns}].{scalar}.GL
 %Y:[2,{columns}].{scalar}.GL
 #grid:[2].block
@@ -100,7 +100,7 @@ fn reductions_over_many_threads_exchange_twice() {
 fn modes_that_threads_would_cross_unevenly_are_kept_apart() {
     for (rows, columns) in [(3, 1000), (5, 96), (7, 64)] {
         let d = computes(&format!(
-            "carbyne 1
+            "carbyne 2
 %X:[({rows},{columns}):(1,{rows})].f32.GL
 %Y:[{rows},{columns}].f32.GL
 %R:[{rows},1].f32.GL
@@ -131,7 +131,7 @@ fn kernels_choose_numbers_of_threads_that_divide() {
         ("15,1001", false),
     ] {
         let src = format!(
-            "carbyne 1\n%A:[{extents}].f32.GL\n%B:[{extents}].f32.GL\nMove @m (%A) -> (%B)\n"
+            "carbyne 2\n%A:[{extents}].f32.GL\n%B:[{extents}].f32.GL\nMove @m (%A) -> (%B)\n"
         );
         let d = computes(&src);
         assert_eq!(warns(&d), warned, "{extents}: {:?}\n{}", d.warnings, d.text);

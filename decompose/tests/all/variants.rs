@@ -99,7 +99,7 @@ fn smallest_and_odd_sizes() {
 
 #[test]
 fn pinned_threads_are_kept() {
-    let src = "carbyne 1\n%A:[64,32].f16.GL\n%B:[32,64].f16.GL\n%C:[64,64].f16.GL\n\
+    let src = "carbyne 2\n%A:[64,32].f16.GL\n%B:[32,64].f16.GL\n%C:[64,64].f16.GL\n\
                #g:[(2,1):(1,2)].block\n#t:[64].thread\n\
                MatMul.set @mm <<<#g, #t>>> (%A, %B) -> (%C) acc=f32\n";
     let table = sm_80();
@@ -133,7 +133,7 @@ fn every_architecture_that_multiplies_halves() {
 #[test]
 fn rows_too_short_to_copy_asynchronously_go_through_registers() {
     // One element between rows: no two elements of a row are aligned in every row.
-    let src = "carbyne 1\n%A:[(64,32):(33,1)].f16.GL\n%B:[32,64].f16.GL\n%C:[64,64].f16.GL\n\
+    let src = "carbyne 2\n%A:[(64,32):(33,1)].f16.GL\n%B:[32,64].f16.GL\n%C:[64,64].f16.GL\n\
                MatMul.set @mm (%A, %B) -> (%C) acc=f32\n";
     let table = sm_80();
     let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));

@@ -13,7 +13,7 @@ fn the_example_runs() {
 
 #[test]
 fn errors_are_listed() {
-    let wrong = Checked::new("carbyne 1\n%A:[8].f32.GL\nMove (%A) -> (%B)\nMove (%A) -> (%C)\n");
+    let wrong = Checked::new("carbyne 2\n%A:[8].f32.GL\nMove (%A) -> (%B)\nMove (%A) -> (%C)\n");
     let errors = wrong.unwrap_err();
     let boxed: Box<dyn Error> = Box::new(errors.clone());
     assert!(boxed.to_string().contains("V0201"), "{boxed}");
@@ -23,7 +23,7 @@ fn errors_are_listed() {
 
 #[test]
 fn a_tree_is_checked_as_its_text() {
-    let text = "carbyne 1\n%A:[8].f32.GL\n%B:[8].f32.GL\nMove (%A) -> (%B)\n";
+    let text = "carbyne 2\n%A:[8].f32.GL\n%B:[8].f32.GL\nMove (%A) -> (%B)\n";
     let program = Checked::new(text).unwrap();
     let again = Checked::of_module(program.module()).unwrap();
     let ids = program.module().items.iter().zip(&again.module().items);

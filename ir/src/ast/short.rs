@@ -42,12 +42,8 @@ pub enum Group {
 }
 
 impl super::Module {
-    /// Leaves out who executes the specs of bodies where it is who executes the body. A module of version 1 stays as
-    /// it is: it has no such form.
+    /// Leaves out who executes the specs of bodies where it is who executes the body.
     pub fn inherit_executors(&mut self) {
-        if self.version < 2 {
-            return;
-        }
         let mut todo: Vec<(&mut super::Stmt, Option<(View, View)>)> =
             self.items.iter_mut().map(|stmt| (stmt, None)).collect();
         while let Some((stmt, around)) = todo.pop() {

@@ -1,4 +1,4 @@
-//! Statements of version 1, which say all that they mean: what generates programs writes these.
+//! Statements without short forms, for programs that generate programs.
 
 use crate::ast::*;
 use crate::layout::Layout;

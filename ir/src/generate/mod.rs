@@ -21,19 +21,12 @@ pub use tensor::{data_view, result_type, tensor_type, thread_type, thread_view};
 pub use tensors::tensors;
 pub use words::{comment, ident, index_or_constant, number, tensor_name, word};
 
-use crate::ast::{FORMAT_VERSION, Module};
+use crate::ast::Module;
 use proptest::prelude::*;
 
 /// A module with up to eight statements at the top.
 pub fn module() -> impl Strategy<Value = Module> {
     (words::comments(), statement::stmts(8, 3), words::comments())
-        .prop_map(|(header, items, footer)| {
-            let mut module = Module { header, version: 1, items, footer };
-            // What version 1 can say is of version 1, so that both occur.
-            if !crate::text::well_formed(&module).is_empty() {
-                module.version = FORMAT_VERSION;
-            }
-            module
-        })
+        .prop_map(|(header, items, footer)| Module { header, items, footer })
         .boxed()
 }

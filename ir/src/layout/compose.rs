@@ -382,9 +382,12 @@ impl<L: Leaf, D: Stride<L>> Piece<L, D> {
 /// `(m, q)` with `rate == q * s + m`. `m` is the remainder where that is known; a symbolic rate is
 /// left whole, which the check against carries judges.
 fn split_rate<L: Leaf>(cx: &L::Cx, rate: L, s: L) -> Result<(L, L), LayoutError> {
-    let constant = rate.known().is_some() && s.known().is_some();
-    if constant || L::divides(cx, s, rate).is_true() {
+    if rate.known().is_some() && s.known().is_some() {
         Ok((L::rem(cx, rate, s)?, L::div(cx, rate, s)?))
+    } else if <L as Leaf>::eq(cx, rate, s).is_true() {
+        Ok((L::constant(0), L::constant(1)))
+    } else if L::divides(cx, s, rate).is_true() {
+        Ok((L::constant(0), L::div(cx, rate, s)?))
     } else {
         Ok((rate, L::constant(0)))
     }

@@ -55,12 +55,8 @@ impl Resolver {
                 (Dim::Const(_), Dim::Const(n), _) => format!("write an index from 0 to {}", n - 1),
                 (_, _, Some(declare)) => format!("{declare}, or ask with an `if ({missing}) {{`"),
                 (Dim::Const(_), ..) if self.of_elements(&[size]).is_empty() => {
-                    let state = match self.version {
-                        1 => "state `min=` of the symbol",
-                        _ => "state what is known of the symbols",
-                    };
                     format!(
-                        "{state}, or ask with an `if ({missing}) {{`{}",
+                        "state what is known of the symbols, or ask with an `if ({missing}) {{`{}",
                         self.fact_wanted(from_zero, to_end, i, size)
                     )
                 }

@@ -140,7 +140,7 @@ impl Resolver {
 
     /// Whether an expression is an index that is known when the kernel runs, or what symbols make that can be one number only.
     fn counts(&self, e: &Expr) -> bool {
-        self.version > 1 && self.expr(e).is_ok()
+        self.expr(e).is_ok()
     }
 
     /// A number that symbols make.

@@ -27,8 +27,7 @@ pub(super) struct Shaped {
 }
 
 impl Resolver {
-    /// A spec of `carbyne 2` as one of version 1: tensors that it declares are allocated before it. None where it is
-    /// one already.
+    /// A spec without short forms: tensors that it declares are allocated before it. None where it has no short form.
     pub(super) fn short_spec(
         &mut self,
         stmt: &ast::Stmt,

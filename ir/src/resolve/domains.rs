@@ -143,8 +143,7 @@ impl Resolver {
         let (mut of_result, mut meet): (Vec<Edge>, Vec<Vec<usize>>) = (vec![], vec![]);
         match spec.kind {
             SpecKind::Reduction(op) => {
-                let (axes, edges) =
-                    (self.axes_of(&spec.attrs, spec.span)?, self.edges_of(spec, 0)?);
+                let (axes, edges) = (self.modes_that_meet(spec)?, self.edges_of(spec, 0)?);
                 let scalar = self.scalar_of_input(spec, 0)?;
                 let neutral = op.neutral(scalar);
                 let lacking = edges.into_iter().filter(|e| e.depends_on(axes.iter().copied()));
@@ -322,17 +321,23 @@ impl Resolver {
 
     /// Whether a spec is one of a group of threads on whole tensors, which is followed.
     fn follows(&mut self, spec: &ast::Spec) -> Fallible<bool> {
-        if !self.domains.derives
-            || self.version < 2
-            || self.depth == 0
-            || spec.kind == SpecKind::Generic
-        {
+        if !self.domains.derives || self.depth == 0 || spec.kind == SpecKind::Generic {
             return Ok(false);
         }
         let Some(ast::Exec::Both(_, threads)) = &spec.exec else { return Ok(false) };
         let id = self.thread_view(&threads.clone())?;
         let t = &self.p.threads[id];
         Ok(t.each.is_none() && t.elect.is_none() && !t.levels.is_empty())
+    }
+
+    /// The modes along which a Reduction combines elements: those of `axis=`, or of an instruction that combines the values of
+    /// threads all.
+    fn modes_that_meet(&mut self, spec: &ast::Spec) -> Fallible<Vec<usize>> {
+        let has = |key: &str| spec.attrs.iter().any(|attr| attr.key.text == key);
+        match has("atom") && !has("axis") {
+            true => Ok((0..self.rank_of_input(spec, 0)?).collect()),
+            false => self.axes_of(&spec.attrs, spec.span),
+        }
     }
 
     /// Notes what the output of a spec that was resolved holds.
@@ -597,7 +602,7 @@ impl Resolver {
                 Ok(found)
             }
             SpecKind::Reduction(_) => {
-                let axes = self.axes_of(&spec.attrs, spec.span)?;
+                let axes = self.modes_that_meet(spec)?;
                 let kept_rank = rank_and_sizes.len();
                 let edges = inputs.into_iter().next().unwrap_or_default();
                 let kept = edges.into_iter().filter(|e| !e.depends_on(axes.iter().copied()));

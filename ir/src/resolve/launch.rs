@@ -120,7 +120,7 @@ impl Resolver {
         if t.each.is_some() || t.elect.is_some() || threads == whole {
             return Ok(None);
         }
-        if self.version > 1 && groups != Some(1) {
+        if groups != Some(1) {
             return fail(
                 Diagnostic::new(
                     Code::OpenLayout,

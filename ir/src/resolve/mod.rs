@@ -63,20 +63,15 @@ pub fn resolve_elaborated(module: &ast::Module, src: &str) -> Result<Program, Di
     resolved(module, src, (false, false)).map(|r| r.p)
 }
 
-/// The module without short forms of `carbyne 2`: every spec says who executes it, every tensor is allocated, every
-/// operation of an expression is a spec. What a statement became has its place and names it. A module of version 1 has
-/// no short forms, and is not looked at.
+/// The module without short forms: every spec says who executes it, every tensor is allocated, every
+/// operation of an expression is a spec. What a statement became has its place and names it.
 ///
 /// # Errors
 /// As [`resolve`].
 pub fn elaborate(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnostics> {
-    if module.version < 2 {
-        return Ok(module.clone());
-    }
     let r = resolved(module, src, (true, true))?;
     Ok(ast::Module {
         header: module.header.clone(),
-        version: module.version,
         items: r.written.unwrap_or_default(),
         footer: r.parts.comments.iter().chain(&module.footer).cloned().collect(),
     })
@@ -92,14 +87,11 @@ fn resolved(
         return Err(unwritable);
     }
     let mut r = Resolver::new(src);
-    r.version = module.version;
     r.domains.derives = derive;
     r.parts = parts::Parts::of(module);
     r.heads = launch::Heads::of(module);
     r.written = write.then(Vec::new);
-    if module.version > 1 {
-        r.taken = names_of(module);
-    }
+    r.taken = names_of(module);
     r.module(module);
     r.errors.drop_consequences(Code::Unread);
     if r.errors.is_empty() {
@@ -124,8 +116,6 @@ struct Resolver {
     line_starts: Vec<u32>,
     /// The statement, until those of its body are resolved.
     node: ast::NodeId,
-    /// Of the module.
-    version: u32,
     /// Statements of the block that is read, without short forms; none where nobody wants them.
     written: Option<Vec<ast::Stmt>>,
     /// The statement as it is to be written, where it is another than the one that was read.
@@ -193,7 +183,6 @@ impl Resolver {
             scopes: Scopes::default(),
             line_starts,
             node: ast::NodeId::fresh(),
-            version: 1,
             written: None,
             rewritten: None,
             spelled_out: false,
@@ -303,7 +292,7 @@ impl Resolver {
             ast::StmtKind::Call(call) => self.call(stmt, call, out),
             ast::StmtKind::Def(def) => self.define(stmt, def),
             ast::StmtKind::Import(path) => fail(self.unread_import(path)),
-            ast::StmtKind::Spec(spec) if self.version > 1 => {
+            ast::StmtKind::Spec(spec) => {
                 let at = self.written.as_ref().map_or(0, Vec::len);
                 let done = match self.short_spec(stmt, spec, out) {
                     Ok(Some(spec)) => {
@@ -394,7 +383,7 @@ impl Resolver {
                 Ok(None)
             }
             A::DataDef { name, ty, view } => {
-                if self.version > 1 && self.depth > 0 {
+                if self.depth > 0 {
                     self.is_no_store(name, view)?;
                 }
                 let id = self.data_def(name, ty.as_ref(), view);

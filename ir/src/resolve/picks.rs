@@ -488,12 +488,9 @@ impl Resolver {
             .flat_map(|d| cx.vars_of(*d))
             .map(|v| cx.var_info(v))
             .find(|info| info.hi.is_none());
-        match (unbounded, self.version) {
-            (Some(info), 1) => format!("state `max=` of `{}`", info.name),
-            (Some(info), _) => {
-                format!("state how large it is at most, `where {} <= 65536`", info.name)
-            }
-            (None, _) => "make it smaller".to_owned(),
+        match unbounded {
+            Some(info) => format!("state how large it is at most, `where {} <= 65536`", info.name),
+            None => "make it smaller".to_owned(),
         }
     }
 

@@ -71,16 +71,10 @@ impl Resolver {
                     spec.span,
                     "the spec does not say who executes it",
                 );
-                return fail(match self.version {
-                    1 => d.help(
-                        "write `<<<#blocks, #threads>>>` after its name, or `carbyne 2` in the first \
-                         line: then those of the spec around it execute it",
-                    ),
-                    _ => d.help(
-                        "write `<<<#blocks, #threads>>>` after its name, or declare them there: \
-                         `<<<#grid:[8], #cta:[128]>>>`",
-                    ),
-                });
+                return fail(d.help(
+                    "write `<<<#blocks, #threads>>>` after its name, or declare them there: \
+                     `<<<#grid:[8], #cta:[128]>>>`",
+                ));
             }
         };
         let mut inputs = vec![];

@@ -30,8 +30,7 @@ impl Resolver {
                 "write `Allocate` before it, or move the declaration to the top",
             );
         }
-        let number =
-            ty.memory.is_none() && self.version > 1 && ty.levels.iter().all(|l| l.modes.is_empty());
+        let number = ty.memory.is_none() && ty.levels.iter().all(|l| l.modes.is_empty());
         let mut placed = ty.clone();
         if number {
             placed.memory = Some(Memory::Pm);
@@ -876,10 +875,9 @@ impl Resolver {
             let of_data = self.of_elements(&[extent]);
             let help = match (extent, &of_data[..]) {
                 (Dim::Const(_), _) => "write a size of at least 1".to_owned(),
-                (_, "") if self.version > 1 => {
+                (_, "") => {
                     format!("write a size of at least 1, or state that it is: `where {shown} > 0`")
                 }
-                (_, "") => "write a size of at least 1; state `min=` of a symbol".to_owned(),
                 (_, _) => {
                     format!("take the range `0..{shown}`, and tiles of a constant size of it")
                 }
@@ -940,7 +938,7 @@ impl Resolver {
             Some(Memory::Ix) => t.levels.len() == 1,
             _ => false,
         };
-        self.version > 1 && is_given && t.dist.is_none() && t.map.is_none()
+        is_given && t.dist.is_none() && t.map.is_none()
     }
 
     /// Adds a bound for each mode that tiles do not divide, of the view before it is tiled. Coordinates count on.
@@ -1262,9 +1260,6 @@ impl Resolver {
         )
         .label(format!("tiles a mode of extent {}", cx.display(size)));
         d.help = Some(match decision {
-            crate::leaf::Decision::Needs(fact) if self.version == 1 => {
-                format!("state that {fact}, with `div=`")
-            }
             crate::leaf::Decision::Needs(fact) => format!("state `where {fact}`"),
             crate::leaf::Decision::Known(_) => match (extent, size) {
                 (Dim::Const(t), Dim::Const(n)) if t > 0 && n > 0 => {

@@ -15,7 +15,6 @@ mod comments;
 mod parse;
 mod print;
 mod scan;
-mod version;
 
 pub use parse::{parse, parse_bytes};
 pub use print::{print, print_compare, print_number, well_formed};

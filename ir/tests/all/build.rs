@@ -204,7 +204,7 @@ fn statements_of_version_1_say_all_that_they_mean() {
             ..Spec::new(SpecKind::Generic)
         })),
     ];
-    let module = Module { header: vec![], version: 2, items, footer: vec![] };
+    let module = Module { header: vec![], items, footer: vec![] };
     let src = text::print(&module);
     expect_test::expect![[r#"
         carbyne 2

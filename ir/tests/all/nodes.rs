@@ -33,7 +33,7 @@ fn ids_are_unique_and_never_compared() {
 
 #[test]
 fn a_program_names_the_statements_of_its_tree() {
-    let src = "carbyne 1\n\
+    let src = "carbyne 2\n\
         %a:[4].f32.GL\n#g:[1].block\n#t:[4].thread\n\
         Move @k <<<#g, #t>>>(%a) -> (%a) {\n\
         Allocate %r:[1].f32.RF\n\
@@ -51,7 +51,7 @@ fn a_program_names_the_statements_of_its_tree() {
     assert_eq!(nodes, [module.items[0].id.key(), body[0].id.key()]);
 }
 
-const NESTED: &str = "carbyne 1
+const NESTED: &str = "carbyne 2
 %a:[4].f32.GL
 #g:[1].block
 #t:[4].thread
@@ -206,7 +206,7 @@ fn deep_trees_are_walked() {
     assert_eq!(exprs, 0);
     let items = rewrite(items, &mut Same);
     assert_eq!(Walk::new(&items).stmts().count(), DEEP + 1);
-    let module = Module { header: vec![], version: 1, items, footer: vec![] };
+    let module = Module { header: vec![], items, footer: vec![] };
     assert!(module.is_separate());
 }
 

@@ -21,7 +21,7 @@ fn check(text: &str, printed: Expect) {
 fn every_statement() {
     check(
         "// head
-carbyne 1
+carbyne 2
 // comment
 let M = 256, N = 2 * M
 sym K{min=64, max=4096, div=64}
@@ -54,7 +54,7 @@ MatMul.set @gemm <<<#grid, #cta>>> (%A, %B) -> (%C) acc=f32 tile=(96,160,16) { /
 // end",
         expect![[r#"
             // head
-            carbyne 1
+            carbyne 2
             // comment
             let M = 256, N = 2 * M
             sym K{min=64, max=4096, div=64}
@@ -96,7 +96,7 @@ MatMul.set @gemm <<<#grid, #cta>>> (%A, %B) -> (%C) acc=f32 tile=(96,160,16) { /
 #[test]
 fn long_heads_break_at_operands() {
     check(
-        "carbyne 1
+        "carbyne 2
 Spec () -> () {
   MatMul.set @a_kernel_with_a_name <<<#grid.tile([2,2])[0, 1], #cta.tile([32])>>> (%A, %B) -> (%C) a=1
   Move <<<#grid.tile([2,2])[0, 1], #cta.tile([32]).reshape([2,2]:[2,1])>>> (%A) -> (%C) acc=f32 tile=(96,160,16) {
@@ -112,7 +112,7 @@ Spec () -> () {
 }
 ",
         expect![[r#"
-            carbyne 1
+            carbyne 2
             Spec () -> () {
               MatMul.set @a_kernel_with_a_name <<<#grid.tile([2,2])[0, 1], #cta.tile([32])>>>
                   (%A, %B)
@@ -144,14 +144,14 @@ Spec () -> () {
 #[test]
 fn parentheses_are_as_few_as_can_be() {
     check(
-        "carbyne 1
+        "carbyne 2
 let a = ((1 + (2)) + 3), b = 1 + (2 + 3), c = (1 * 2) + 3, d = 1 * (2 + 3), e = 1 - (2 - 3) - 4
 let f = (8 / 4) / 2, g = 8 / (4 / 2), h = 8 % (4 * 2), i = min((1 + 2), (max(3, 4))), j = (((k)))
 %t:[(1 + M) * 2, (1, (M)), (), (M + 1)].f16
 Spec () -> () x=(3) y=k % 3 z=(k) w=@k
 ",
         expect![[r#"
-            carbyne 1
+            carbyne 2
             let a = 1 + 2 + 3, b = 1 + (2 + 3), c = 1 * 2 + 3, d = 1 * (2 + 3), e = 1 - (2 - 3) - 4
             let f = 8 / 4 / 2, g = 8 / (4 / 2), h = 8 % (4 * 2), i = min(1 + 2, max(3, 4)), j = k
             %t:[(1 + M) * 2,(1,(M)),(),(M + 1)].f16
@@ -163,12 +163,12 @@ Spec () -> () x=(3) y=k % 3 z=(k) w=@k
 #[test]
 fn levels_and_layouts() {
     check(
-        "carbyne 1
+        "carbyne 2
 %a:[].[8].[8,(2,2)].[8:1].[(8):(1)].[(8,8):(8,1)].[((8,8)):((8,1))].[():()].f16
 %b = %a.reshape((2,2):(1,2)).reshape([4]:[1]).reshape(4:1).tile().tile([]).tile(_).tile([_])[]
 ",
         expect![[r#"
-            carbyne 1
+            carbyne 2
             %a:[].[8].[8,(2,2)].[8:1].[8:1].[(8,8):(8,1)].[((8,8)):((8,1))].[():()].f16
             %b = %a.reshape([2,2]:[1,2]).reshape([4]:[1]).reshape(4:1).tile().tile([]).tile(_).tile([_])[]
         "#]],
@@ -181,7 +181,7 @@ fn comments_and_empty_lines() {
         "//no blank
 //   three blanks
 
-carbyne 1 // behind the version
+carbyne 2 // behind the version
 
 
 // above
@@ -203,7 +203,7 @@ else // behind else
             // no blank
             //   three blanks
             // behind the version
-            carbyne 1
+            carbyne 2
 
             // above
             // above, too
@@ -228,7 +228,7 @@ else // behind else
 
 #[test]
 fn every_word_of_every_table() {
-    let mut text = String::from("carbyne 1\n");
+    let mut text = String::from("carbyne 2\n");
     let mut line = |s: String| text.push_str(&(s + "\n"));
     Scalar::ALL.iter().for_each(|s| line(format!("%a:[8].{s}")));
     Memory::ALL.iter().for_each(|m| line(format!("%a:[8].f16.{m}")));
@@ -257,7 +257,7 @@ fn every_word_of_every_table() {
 
 #[test]
 fn spans_name_their_words() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 Move @copy <<<#g, #c>>> (%a.tile([8]) // comment
   ) -> (%b ) acc = f32 // behind
 { // brace
@@ -303,7 +303,6 @@ fn numbers_below_zero_print_as_differences() {
     let name = Name::new("t");
     let module = Module {
         header: vec!["two\nlines".to_owned()],
-        version: 1,
         items: vec![
             Stmt::new(StmtKind::Let(vec![binding, least])),
             Stmt::new(StmtKind::ThreadDecl { name, ty }),
@@ -314,7 +313,7 @@ fn numbers_below_zero_print_as_differences() {
     expect![[r#"
         // two
         // lines
-        carbyne 1
+        carbyne 2
         let x = 1 - (0 - 3), y = 0 - 9223372036854775807 - 1
         #t:[0 - 3,2].block
     "#]]

@@ -42,7 +42,7 @@ fn noise(n: usize) -> impl Iterator<Item = u8> {
 
 #[test]
 fn length() {
-    let longest = fill("carbyne 1\n", " ", "");
+    let longest = fill("carbyne 2\n", " ", "");
     assert_eq!(longest.len(), MAX_TEXT_BYTES);
     assert!(parse(&longest).is_ok());
     let longer = longest + " ";
@@ -55,10 +55,10 @@ fn length() {
 
 #[test]
 fn bytes() {
-    let errors = parse_bytes(b"carbyne 1\nlet \xff = 3").expect_err("not UTF-8").into_vec();
+    let errors = parse_bytes(b"carbyne 2\nlet \xff = 3").expect_err("not UTF-8").into_vec();
     assert_eq!((errors[0].code, errors[0].span.start), (Code::NotUtf8, 14));
-    assert_eq!(first_error("carbyne 1\nlet \0 = 3"), (Code::NulByte, (2, 5)));
-    assert_eq!(first_error("carbyne 1\n// in a comment \0"), (Code::NulByte, (2, 17)));
+    assert_eq!(first_error("carbyne 2\nlet \0 = 3"), (Code::NulByte, (2, 5)));
+    assert_eq!(first_error("carbyne 2\n// in a comment \0"), (Code::NulByte, (2, 17)));
     let random: Vec<u8> = noise(MAX_TEXT_BYTES).collect();
     assert!(parse_bytes(&random).is_err());
     assert!(parse_bytes(&vec![0; MAX_TEXT_BYTES]).is_err());
@@ -68,7 +68,7 @@ fn bytes() {
     for seed in [2, 3, 5] {
         let signs: String =
             noise(seed * 40_000).map(|b| char::from(signs[usize::from(b) % signs.len()])).collect();
-        assert!(parse(&format!("carbyne 1\n{signs}")).is_err());
+        assert!(parse(&format!("carbyne 2\n{signs}")).is_err());
     }
 }
 
@@ -76,18 +76,18 @@ fn bytes() {
 fn nesting() {
     let column = MAX_NESTING + 1;
     for bracket in ["(", "[", "{"] {
-        assert_eq!(first_error(&fill("carbyne 1\n", bracket, "")), (Code::TooDeep, (2, column)));
+        assert_eq!(first_error(&fill("carbyne 2\n", bracket, "")), (Code::TooDeep, (2, column)));
         assert_eq!(first_error(&fill("", bracket, "")), (Code::TooDeep, (1, column)));
     }
-    assert_eq!(first_error(&fill("carbyne 1\n", "%a:[", "")), (Code::TooDeep, (2, 4 * column)));
-    assert_eq!(first_error(&fill("carbyne 1\n", "min(1,", "")).0, Code::TooDeep);
-    assert_eq!(first_error(&fill("carbyne 1\n", "if (a < b) {\n", "")).0, Code::TooDeep);
+    assert_eq!(first_error(&fill("carbyne 2\n", "%a:[", "")), (Code::TooDeep, (2, 4 * column)));
+    assert_eq!(first_error(&fill("carbyne 2\n", "min(1,", "")).0, Code::TooDeep);
+    assert_eq!(first_error(&fill("carbyne 2\n", "if (a < b) {\n", "")).0, Code::TooDeep);
     // Brackets in comments do not count; closing ones that fit nothing do no harm.
-    assert!(parse(&fill("carbyne 1\n//", "(", "")).is_ok());
-    assert_eq!(first_error(&fill("carbyne 1\n", "(}", "")).0, Code::Syntax);
-    assert_eq!(first_error(&fill("carbyne 1\n", "if (a < b) { ] ", "")).0, Code::Syntax);
-    assert_eq!(first_error(&fill("carbyne 1\n$", "{)", "")).0, Code::Syntax);
-    assert_eq!(first_error(&fill("carbyne 1\n", "}", "")).0, Code::Syntax);
+    assert!(parse(&fill("carbyne 2\n//", "(", "")).is_ok());
+    assert_eq!(first_error(&fill("carbyne 2\n", "(}", "")).0, Code::Syntax);
+    assert_eq!(first_error(&fill("carbyne 2\n", "if (a < b) { ] ", "")).0, Code::Syntax);
+    assert_eq!(first_error(&fill("carbyne 2\n$", "{)", "")).0, Code::Syntax);
+    assert_eq!(first_error(&fill("carbyne 2\n", "}", "")).0, Code::Syntax);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn the_deepest_nesting_works() {
         format!("{}{}", "Spec () -> () {".repeat(n), "}".repeat(n)),
     ];
     for text in deep {
-        let module = parse(&format!("carbyne 1\n{text}")).expect("within the limits");
+        let module = parse(&format!("carbyne 2\n{text}")).expect("within the limits");
         let printed = print(&module);
         assert_eq!(parse(&printed).as_ref(), Ok(&module));
         assert_eq!(module.clone(), module);
@@ -111,25 +111,25 @@ fn the_deepest_nesting_works() {
 
 #[test]
 fn operators() {
-    let most = format!("carbyne 1\nlet x = 1{}", " + 1".repeat(MAX_EXPR_OPERATORS));
+    let most = format!("carbyne 2\nlet x = 1{}", " + 1".repeat(MAX_EXPR_OPERATORS));
     let module = parse(&most).expect("as many as allowed");
     assert_eq!(parse(&print(&module)), Ok(module));
     assert_eq!(first_error(&(most + " + 1")), (Code::ExprTooLong, (2, 9)));
-    assert_eq!(first_error(&fill("carbyne 1\nlet x = ", "1+", "1")), (Code::ExprTooLong, (2, 9)));
-    assert_eq!(first_error(&fill("carbyne 1\nlet x = ", "(1)+", "1")).0, Code::ExprTooLong);
+    assert_eq!(first_error(&fill("carbyne 2\nlet x = ", "1+", "1")), (Code::ExprTooLong, (2, 9)));
+    assert_eq!(first_error(&fill("carbyne 2\nlet x = ", "(1)+", "1")).0, Code::ExprTooLong);
     // Parentheses do not hide operators: each group is within the limit, all together are not.
     let group = format!("(1{})", " * 2".repeat(100));
-    let text = format!("carbyne 1\nlet x = {group} + {group} + {group}");
+    let text = format!("carbyne 2\nlet x = {group} + {group} + {group}");
     assert_eq!(first_error(&text), (Code::ExprTooLong, (2, 9)));
     // Each member of a tuple is an expression of its own.
-    assert!(parse(&format!("carbyne 1\n%A:[{group},{group},{group}].f16")).is_ok());
-    assert_eq!(first_error(&fill("carbyne 1\n", "1+", "")), (Code::Syntax, (2, 1)));
+    assert!(parse(&format!("carbyne 2\n%A:[{group},{group},{group}].f16")).is_ok());
+    assert_eq!(first_error(&fill("carbyne 2\n", "1+", "")), (Code::Syntax, (2, 1)));
 }
 
 #[test]
 fn long_words_and_lists() {
-    assert_eq!(first_error(&fill("carbyne 1\nlet x = ", "9", "")), (Code::Number, (2, 9)));
-    assert_eq!(first_error(&fill("carbyne 1\nlet x = ", "9", "a")).0, Code::Syntax);
+    assert_eq!(first_error(&fill("carbyne 2\nlet x = ", "9", "")), (Code::Number, (2, 9)));
+    assert_eq!(first_error(&fill("carbyne 2\nlet x = ", "9", "a")).0, Code::Syntax);
     for (head, unit, tail) in [
         ("let x = ", "a", ""),
         ("Init (", "9", ") -> ()"),
@@ -145,7 +145,7 @@ fn long_words_and_lists() {
         ("%A:[((((1", " ", ")))) ].f16"),
         ("", "if(a<b){}else{}", ""),
     ] {
-        let text = fill(&format!("carbyne 1\n{head}"), unit, tail);
+        let text = fill(&format!("carbyne 2\n{head}"), unit, tail);
         let module = parse(&text).expect("long, but right");
         assert!(print(&module).ends_with('\n'));
     }
@@ -155,41 +155,41 @@ fn long_words_and_lists() {
 fn unterminated() {
     for text in [
         "carbyne",
-        "carbyne 1 %",
-        "carbyne 1 %a:",
-        "carbyne 1 %a:[",
-        "carbyne 1 %a:[8].",
-        "carbyne 1 %a:[8].f16{",
-        "carbyne 1 %a = %b.",
-        "carbyne 1 %a = %b.tile(",
-        "carbyne 1 %a = %b[1,",
-        "carbyne 1 Move",
-        "carbyne 1 Move <<<",
-        "carbyne 1 Move <<<#a, #b",
-        "carbyne 1 Move (",
-        "carbyne 1 Move (%a) -",
-        "carbyne 1 Move (%a) -> (",
-        "carbyne 1 Move (%a) -> () x=",
-        "carbyne 1 Move (%a) -> () x=1 +",
-        "carbyne 1 Move (%a) -> () x=\"",
-        "carbyne 1 Move (%a) -> () x=\"a // b",
-        "carbyne 1 Spec () -> () {",
-        "carbyne 1 for (",
-        "carbyne 1 for (k = 0; k < 1; k += 1) {",
-        "carbyne 1 if (a < b) {} else",
-        "carbyne 1 if (a < b) {} else {",
-        "carbyne 1 let",
-        "carbyne 1 let x = min(",
-        "carbyne 1 sym K{",
-        "carbyne 1 @",
-        "carbyne 1 @m,",
-        "carbyne 1 #",
-        "carbyne 1 async",
-        "carbyne 1 async.",
-        "carbyne 1 Allocate",
-        "carbyne 1 barrier(",
-        "carbyne 1 let x = 1 %",
-        "carbyne 1 /",
+        "carbyne 2 %",
+        "carbyne 2 %a:",
+        "carbyne 2 %a:[",
+        "carbyne 2 %a:[8].",
+        "carbyne 2 %a:[8].f16{",
+        "carbyne 2 %a = %b.",
+        "carbyne 2 %a = %b.tile(",
+        "carbyne 2 %a = %b[1,",
+        "carbyne 2 Move",
+        "carbyne 2 Move <<<",
+        "carbyne 2 Move <<<#a, #b",
+        "carbyne 2 Move (",
+        "carbyne 2 Move (%a) -",
+        "carbyne 2 Move (%a) -> (",
+        "carbyne 2 Move (%a) -> () x=",
+        "carbyne 2 Move (%a) -> () x=1 +",
+        "carbyne 2 Move (%a) -> () x=\"",
+        "carbyne 2 Move (%a) -> () x=\"a // b",
+        "carbyne 2 Spec () -> () {",
+        "carbyne 2 for (",
+        "carbyne 2 for (k = 0; k < 1; k += 1) {",
+        "carbyne 2 if (a < b) {} else",
+        "carbyne 2 if (a < b) {} else {",
+        "carbyne 2 let",
+        "carbyne 2 let x = min(",
+        "carbyne 2 sym K{",
+        "carbyne 2 @",
+        "carbyne 2 @m,",
+        "carbyne 2 #",
+        "carbyne 2 async",
+        "carbyne 2 async.",
+        "carbyne 2 Allocate",
+        "carbyne 2 barrier(",
+        "carbyne 2 let x = 1 %",
+        "carbyne 2 /",
     ] {
         for tail in ["", "\n", " // comment", "\u{e9}"] {
             first_error(&format!("{text}{tail}"));
@@ -201,7 +201,7 @@ fn unterminated() {
 
 fn module(items: Vec<StmtKind>) -> Module {
     let items = items.into_iter().map(Stmt::new).collect();
-    Module { header: vec![], version: 1, items, footer: vec![] }
+    Module { header: vec![], items, footer: vec![] }
 }
 
 fn spec(kind: SpecKind, body: Option<Vec<StmtKind>>) -> Spec {
@@ -395,8 +395,6 @@ fn lists_and_numbers_of_built_trees() {
     for stmt in bad {
         assert_eq!(agrees(&module(vec![stmt.clone()])), Some(Code::Syntax), "{stmt:?}");
     }
-    let versions = Module { version: 3, ..module(vec![]) };
-    assert_eq!(agrees(&versions), Some(Code::Version));
     let comment = Module { header: vec!["a\0b".to_owned()], ..module(vec![]) };
     assert_eq!(agrees(&comment), Some(Code::NulByte));
 }
@@ -536,7 +534,7 @@ fn built_trees_of_any_depth_are_refused_printed_and_dropped() {
     let sum = module(vec![StmtKind::Let(vec![(Name::new("a"), sum)])]);
     let errors = resolve(&sum, "").map(drop).expect_err("too long").into_vec();
     assert_eq!(errors[0].code, Code::ExprTooLong);
-    assert_eq!(print(&sum).len(), "carbyne 1\nlet a = 1\n".len() + DEEP * " + 1".len());
+    assert_eq!(print(&sum).len(), "carbyne 2\nlet a = 1\n".len() + DEEP * " + 1".len());
     drop(sum);
     // Wide and nested at once.
     let wide = times(2000, TupleExpr::Leaf(one()), |t| {

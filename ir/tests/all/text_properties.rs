@@ -224,12 +224,12 @@ proptest! {
     #[test]
     fn any_text_is_answered(text in "\\PC{0,200}") {
         answers(&text)?;
-        answers(&format!("carbyne 1\n{text}"))?;
+        answers(&format!("carbyne 2\n{text}"))?;
     }
 
     #[test]
     fn any_words_are_answered(words in proptest::collection::vec(select(&PIECES[..]), 0..60)) {
-        answers(&format!("carbyne 1\n{}", words.concat()))?;
+        answers(&format!("carbyne 2\n{}", words.concat()))?;
     }
 
     #[test]

@@ -10,7 +10,7 @@ use carbyne_ir::verify::verify;
 #[test]
 fn signs_in_quotes_are_text() {
     for inside in ["", "a b", "//", "http://x/y.py:3", "((((", "}}}", "%a = %b", "é"] {
-        let src = format!("carbyne 1\nMove () -> () loc=\"{inside}\" acc=f32 // \"said\"\n");
+        let src = format!("carbyne 2\nMove () -> () loc=\"{inside}\" acc=f32 // \"said\"\n");
         let module = parse(&src).unwrap_or_else(|e| panic!("{src}{e}"));
         let StmtKind::Spec(spec) = &module.items[0].kind else { panic!("a spec") };
         assert_eq!(spec.attrs[0].value, AttrValue::Text(inside.to_owned()));
@@ -23,14 +23,14 @@ fn signs_in_quotes_are_text() {
 #[test]
 fn texts_that_do_not_end() {
     for (value, found) in [("\"", ""), ("\"a", ""), ("\"a\\\"", ""), ("\"a\nb\"", "")] {
-        let src = format!("carbyne 1\nMove () -> () loc={value}\nbarrier\n");
+        let src = format!("carbyne 2\nMove () -> () loc={value}\nbarrier\n");
         let errors = parse(&src).expect_err(found);
         let first = errors.iter().next().expect("an error");
         assert_eq!((first.code, first.span.line_col(&src).0), (Code::Syntax, 2), "{src}{first}");
         let help = first.help.as_deref().unwrap_or_default();
         assert!(help.starts_with("end the text with"), "{help}");
     }
-    let errors = parse("carbyne 1\n%a = \"b\"\n").expect_err("no view");
+    let errors = parse("carbyne 2\n%a = \"b\"\n").expect_err("no view");
     let help = errors.iter().next().and_then(|e| e.help.clone()).unwrap_or_default();
     assert!(help.contains("loc=\"model.py:12\""), "{help}");
 }
@@ -40,22 +40,22 @@ fn texts_that_do_not_end() {
 fn quotes_hide_no_depth() {
     let deep = "(".repeat(200_000);
     for src in [
-        format!("carbyne 1\nlet a = \"{deep}\"\n"),
-        format!("carbyne 1\nlet a = \" }} let b = {deep}\"\n"),
-        format!("carbyne 1\n\"\n}} let b = {deep}\n\""),
-        format!("carbyne 1\nlet \" }}\n let b = \"{deep}1\n"),
-        format!("carbyne 1\nMove () -> () loc=\"a\\\" let b = {deep}\"\n"),
-        format!("carbyne 1\n}} \" Move {deep} \" let b = 1\n"),
+        format!("carbyne 2\nlet a = \"{deep}\"\n"),
+        format!("carbyne 2\nlet a = \" }} let b = {deep}\"\n"),
+        format!("carbyne 2\n\"\n}} let b = {deep}\n\""),
+        format!("carbyne 2\nlet \" }}\n let b = \"{deep}1\n"),
+        format!("carbyne 2\nMove () -> () loc=\"a\\\" let b = {deep}\"\n"),
+        format!("carbyne 2\n}} \" Move {deep} \" let b = 1\n"),
     ] {
         assert!(parse(&src).is_err());
     }
     let fits = "(".repeat(MAX_NESTING + 1);
-    assert!(parse(&format!("carbyne 1\nMove () -> () loc=\"{fits}\"\n")).is_ok());
+    assert!(parse(&format!("carbyne 2\nMove () -> () loc=\"{fits}\"\n")).is_ok());
 }
 
 #[test]
 fn errors_say_where_a_spec_comes_from() {
-    let head = "carbyne 1\n%a:[4].f32.GL\n%b:[8].f32.GL\n#g:[1].block\n#t:[4].thread\n";
+    let head = "carbyne 2\n%a:[4].f32.GL\n%b:[8].f32.GL\n#g:[1].block\n#t:[4].thread\n";
     let said = |body: &str| {
         let src = format!("{head}{body}");
         let module = parse(&src).expect("parses");

@@ -18,7 +18,7 @@ fn array(report: &Report, name: &str) -> Vec<u64> {
 /// Pairs of 64 threads put their numbers to one element of shared memory, three times; then all are copied out.
 fn sums(atom: &str, between: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -88,7 +88,7 @@ fn other_operations_do_not_commute_with_sums() {
 /// Two blocks add to the shared memory of the first one.
 fn cluster(first: &str, last: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[2,64].f32.GL
 %B:[64].f32.GL
 #grid:[2].block
@@ -130,7 +130,7 @@ fn blocks_of_a_cluster_add_to_one_element() {
 /// Each of 32 threads copies four numbers, of which so many are read.
 fn copy(valid: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[128].f32.GL
 %B:[128].f32.GL
 #grid:[1].block

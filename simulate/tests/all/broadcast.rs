@@ -8,7 +8,7 @@ use carbyne_simulate::{Array, Options};
 /// A kernel over X[8,16], b[1,16] and s[8,1] with this body.
 fn kernel(head: &str, body: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %X:[8,16].f32.GL
 %b:[1,16].f32.GL
 %s:[8,1].f32.GL

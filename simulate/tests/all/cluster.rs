@@ -8,7 +8,7 @@ use carbyne_simulate::{Options, Report, simulate};
 /// Four blocks of two clusters; each brings its part to shared memory, and takes the other's from there.
 fn exchange(first: &str, last: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[4,64].f32.GL
 %B:[4,64].f32.GL
 #grid:[4].block

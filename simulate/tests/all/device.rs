@@ -7,7 +7,7 @@ use carbyne_simulate::device::{Images, POISON, Trial};
 use carbyne_simulate::{Inputs, Options, simulate};
 
 /// Rows of %C are 16 scalars apart: half of its memory has no element.
-const TEXT: &str = "carbyne 1
+const TEXT: &str = "carbyne 2
 %A:[8,4].f16.GL
 %B:[4,8].f16.GL
 %C:[(8,8):(16,1)].f32.GL

@@ -41,7 +41,7 @@ fn wrong(text: &str, code: Code, part: &str) -> Box<Diagnostic> {
 /// One thread writes to shared memory, one reads it, both of one warp.
 fn elected(writer: &str, reader: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -84,7 +84,7 @@ fn which_lane_is_elected_is_not_said() {
 fn who_elected_waits_must_have_issued() {
     let text = |waiter: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -117,7 +117,7 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 fn of_a_lane_the_low_five_bits_count() {
     let text = |lane: i64| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[64].i32.GL
 %B:[64].i32.GL
 #grid:[1].block
@@ -144,7 +144,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
 fn a_live_mbarrier_is_no_place_for_data() {
     let text = |reuses: &str, early: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -191,7 +191,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
 fn lanes_beside_the_one_that_inits_an_mbarrier_wait_for_it() {
     let text = |between: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[32].f32.GL
 #grid:[1].block
 #cta:[32].thread
@@ -213,7 +213,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
 /// A ring of two stages from a warp to a warp; `consume` reads a stage and gives it back.
 fn ring(consume: &str, count: u32) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %in:[6,32].f32.GL
 %out:[6,32].f32.GL
 #grid:[1].block
@@ -288,7 +288,7 @@ fn each_lane_gives_back_what_it_has_read_itself() {
 /// A ring of two stages from one warp to two others, which both read every stage.
 fn two_readers(arrive: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %in:[5,32].f32.GL
 %out:[2,5,32].f32.GL
 #grid:[1].block
@@ -357,7 +357,7 @@ fn an_arrival_counts_in_one_phase_only() {
 /// Threads of a warp arrive, and the other warp may wait.
 fn alone(count: u32, arrivals: &str, wait: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -408,7 +408,7 @@ fn warps_may_be_partial() {
     // The last warp of a block has 16 threads.
     let text = |threads: u32, arrivals: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[48].f32.GL
 #grid:[1].block
 #cta:[{threads}].thread
@@ -444,7 +444,7 @@ fn a_wait_is_for_one_phase_only() {
     // The second warp lets the first go on to the second phase, and waits for that.
     let text = |wait: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[32].f32.GL
 #grid:[1].block
 #cta:[64].thread
@@ -481,7 +481,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
 /// A row goes to shared memory by `copy` and back somewhere else, and its source is overwritten.
 fn overwritten(copy: &str, before: &str, between: &str, index: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -558,7 +558,7 @@ fn sources_of_bulk_copies_are_overwritten_after_their_phase() {
 /// A row is stored by a bulk copy, and touched by `then`.
 fn stored(wait: &str, then: &str, end: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -639,7 +639,7 @@ fn bulk_copies_that_add_do_not_wait_for_each_other() {
 fn a_block_does_not_end_before_its_copies() {
     let text = |copy: &str, end: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -684,7 +684,7 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 fn copies_do_not_see_what_threads_write_to_global_memory() {
     let text = |tensor: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[64].f32.GL
 %L:[64].f32.GL
 %M:[64].f32.GL

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// A row of the product of a row and a matrix, by one thread an element, over `K` products.
 fn long_product(acc: &str, bound: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[1,4096].f16.GL
 %B:[4096,8].f16.GL
 %C:[1,8].f32.GL
@@ -52,7 +52,7 @@ fn one_lost_product_of_four_thousand_is_seen() {
     assert!(missed.count() > 0);
 }
 
-const SOFTMAX: &str = "carbyne 1
+const SOFTMAX: &str = "carbyne 2
 %X:[4,32].f16.GL
 %Y:[4,32].f16.GL
 #grid:[4].block
@@ -142,7 +142,7 @@ fn sampled_blocks_are_compared_with_what_they_wrote() {
 
 #[test]
 fn what_nobody_writes_is_reported_without_a_meaning() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %X:[64].f32.GL
 %Y:[64].f32.GL
 #grid:[2].block
@@ -164,7 +164,7 @@ fn overflow_on_the_way_is_wrong() {
     // e^12 in f16, then its logarithm.
     let text = |scalar: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %X:[32].f32.GL
 %Y:[32].f32.GL
 #grid:[1].block
@@ -192,7 +192,7 @@ Spec @k <<<#grid, #cta>>> (%X) -> (%Y) means {{ // HERE
 
 #[test]
 fn decisions_that_rounding_turns_are_counted() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %X:[32].f32.GL
 %Y:[32].f32.GL
 #grid:[1].block
@@ -232,7 +232,7 @@ fn number(outputs: &Outputs, name: &str, scalar: Scalar, at: &[i64]) -> f64 {
 
 #[test]
 fn causal_attention_can_be_stated_and_executed_by_its_meaning() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 let H = 2, S = 6, T = 6, D = 4
 %Q:[H,S,D].f16.GL
 %K:[H,T,D].f16.GL
@@ -275,7 +275,7 @@ Spec @attention (%Q, %K, %V) -> (%O) means {
 
 #[test]
 fn integers_views_and_batches_of_meanings() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[2,3,4].i8.GL
 %B:[2,4,5].i8.GL
 %C:[2,3,5].i32.GL
@@ -312,7 +312,7 @@ Spec @k (%A, %B) -> (%C, %D, %E, %F) means {
 fn specs_inside_may_say_what_they_mean() {
     let text = |means: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %X:[2,32].f32.GL
 %Y:[2,32].f32.GL
 #grid:[2].block
@@ -347,7 +347,7 @@ Move @k <<<#grid, #cta>>> (%X) -> (%Y) {{
 /// Every block adds the product of its part of K.
 fn split(kernel: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[16,64].f16.GL
 %B:[64,16].f16.GL
 %C:[16,16].f32.GL
@@ -486,7 +486,7 @@ fn edits_are_compared_with_their_parent() {
     let some = Options { blocks: Some(2), ..Options::default() };
     assert_eq!(compared(SOFTMAX, &silent, &some), Ok(vec![64]));
     // Two kernels where the parent has one.
-    let two = "carbyne 1
+    let two = "carbyne 2
 %X:[4,32].f16.GL
 %T:[4,32].f32.GL
 %Y:[4,32].f16.GL
@@ -516,7 +516,7 @@ fn what_cannot_be_compared_with_a_parent_is_an_error() {
     );
     let (code, message) = compared(&wider, SOFTMAX, &plain).unwrap_err();
     assert!(code == Code::OtherSpec && message.contains("f32"), "{message}");
-    let (code, message) = compared(SOFTMAX, "carbyne 1\n%X:[4,32].f16.GL\n", &plain).unwrap_err();
+    let (code, message) = compared(SOFTMAX, "carbyne 2\n%X:[4,32].f16.GL\n", &plain).unwrap_err();
     assert!(code == Code::OtherSpec && message.contains("nothing"), "{message}");
     // The program and its parent run other blocks.
     let start = SOFTMAX.find(" means {").unwrap();

@@ -8,7 +8,7 @@ use carbyne_simulate::{Array, Inputs, Options};
 /// 64 threads exchange neighbors through shared memory, over and over.
 fn exchange(first: &str, second: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %in:[64].f32.GL
 %out:[64].f32.GL
 #grid:[1].block
@@ -76,7 +76,7 @@ fn lanes_of_a_warp_need_a_barrier_too() {
 /// Warp 0 fills a slot and hands it to warp 1, which hands it back empty; each in code of its own.
 fn ping_pong(full: &str, empty: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %in:[128].f32.GL
 %out:[128].f32.GL
 #grid:[1].block
@@ -124,7 +124,7 @@ fn warps_with_roles_go_their_own_way() {
 fn named_barriers_order_those_who_pass_them() {
     let text = |barrier: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %in:[128].f32.GL
 %out:[128].f32.GL
 #grid:[1].block
@@ -152,7 +152,7 @@ Move @pairs <<<#grid, #cta>>> (%in) -> (%out) {{
 
 #[test]
 fn an_uninitialized_read() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %out:[32].f32.GL
 #grid:[1].block
 #cta:[32].thread
@@ -175,7 +175,7 @@ Init @none <<<#grid, #cta>>> (0) -> (%out) {
 
 #[test]
 fn a_wrong_index_is_the_first_wrong_element() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[8,16].f16.GL
 %B:[8,16].f16.GL
 #grid:[2].block
@@ -200,7 +200,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) { // HERE
 
 #[test]
 fn a_wrong_stride_inside_is_blamed_on_the_inner_spec() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[16,16].f32.GL
 %B:[16,16].f32.GL
 #grid:[1].block
@@ -229,7 +229,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
 
 #[test]
 fn an_element_that_nobody_writes() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[2].block
@@ -251,7 +251,7 @@ Move @half <<<#grid, #cta>>> (%A) -> (%B) { // HERE
 
 #[test]
 fn two_blocks_may_not_write_one_element() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[32].f32.GL
 %B:[32].f32.GL
 #grid:[2].block
@@ -265,7 +265,7 @@ Move @twice <<<#grid, #cta>>> (%A) -> (%B) {
     assert!(e.message.starts_with("block 0 writes %B[0], block 1 writes it"), "{e}");
 }
 
-const GEMM: &str = "carbyne 1
+const GEMM: &str = "carbyne 2
 let M = 32, N = 16, K = 24
 %A:[M,K].f32.GL
 %B:[K,N].f32.GL
@@ -342,7 +342,7 @@ fn endless_loops_are_refused_at_once() {
     let start = std::time::Instant::now();
     for end in ["1152921504606846976", "4611686018427387904"] {
         let text = format!(
-            "carbyne 1
+            "carbyne 2
 %A:[1].f32.GL
 #grid:[1].block
 #cta:[32].thread
@@ -362,7 +362,7 @@ Init @long <<<#grid, #cta>>> (0) -> (%A) {{
 
 #[test]
 fn samples_fit_the_budget() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 let N = 1048576
 %A:[N].f32.GL
 %B:[N].f32.GL
@@ -392,7 +392,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
 
 #[test]
 fn large_problems_take_little_memory() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[4096,4096].f16.GL
 %B:[4096,4096].f16.GL
 #grid:[(512,512):(1,512)].block
@@ -413,7 +413,7 @@ Move @transposed <<<#grid, #cta>>> (%A) -> (%B) {
 fn copies_must_be_waited_for() {
     let text = |sync: &str, mark: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %A:[128].f32.GL
 %B:[128].f32.GL
 #grid:[1].block
@@ -443,7 +443,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {{
 
 #[test]
 fn barriers_that_some_threads_never_reach() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -463,7 +463,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
 
 #[test]
 fn vectors_must_be_aligned() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[(32,2):(3,1)].f32.GL
 %B:[(32,2):(2,1)].f32.GL
 #grid:[1].block
@@ -489,7 +489,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
 
 #[test]
 fn shuffles_sum_a_warp() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[32].f32.GL
 %S:[1].f32.GL
 #grid:[1].block
@@ -523,7 +523,7 @@ Reduction.sum @sum <<<#grid, #w>>> (%A) -> (%S) axis=0 {
 
 #[test]
 fn the_tile_level_runs_without_atoms_or_barriers() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 let M = 32, N = 32, K = 64
 %A:[M,K].f16.GL
 %B:[K,N].f16.GL
@@ -551,7 +551,7 @@ MatMul.set @gemm <<<#grid, #cta>>> (%A, %B) -> (%C) acc=f32 {
 
 #[test]
 fn kernels_without_bodies_run_by_their_meaning() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[8,8].f32.GL
 %B:[(8,8):(1,8)].f32.GL
 %C:[8,8].f32.GL

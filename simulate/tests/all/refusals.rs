@@ -7,7 +7,7 @@ use carbyne_simulate::Options;
 /// A kernel of 64 threads on `%A` and `%B` of 64 f32.
 fn kernel(body: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[1].block
@@ -140,7 +140,7 @@ fn runs_are_repeatable() {
 
 #[test]
 fn symbols_need_values() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 sym N{min=32, max=4096, div=32}
 %A:[32,N].f32.GL
 %B:[32,N].f32.GL

@@ -11,7 +11,7 @@ fn only(text: &str, options: &Options) -> KernelReport {
 /// 64 threads on vectors of 64 numbers a block.
 fn kernel(blocks: usize, body: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[{n}].f32.GL
 %B:[{n}].f16.GL
 #grid:[{blocks}].block

@@ -47,7 +47,7 @@ fn right_programs_compute_the_same_under_all() {
 /// Sixteen pairs of warps, one of which writes what the other reads.
 fn exchange(between: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %A:[64].f32.GL
 %B:[64].f32.GL
 #grid:[16].block

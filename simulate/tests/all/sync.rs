@@ -8,7 +8,7 @@ use carbyne_simulate::{Options, Report, simulate};
 /// Two warps hand values on through shared memory, the second waits for the first.
 fn hand_on(arrive: &str, wait: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %in:[32].f32.GL
 %out:[32].f32.GL
 #grid:[1].block
@@ -107,7 +107,7 @@ fn faults_of_barriers() {
 fn the_clusters_barrier_orders_all_threads() {
     let both = |before: &str, after: &str| {
         format!(
-            "carbyne 1
+            "carbyne 2
 %in:[64].f32.GL
 %out:[64].f32.GL
 #grid:[1].block
@@ -145,7 +145,7 @@ Move @swap <<<#grid, #cta>>> (%in) -> (%out) {{
 /// Warp 0 fills a ring of two slots, warp 1 empties it; both go round six times.
 fn ring(empty_parity: &str, release: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %in:[192].f32.GL
 %out:[192].f32.GL
 #grid:[1].block
@@ -194,7 +194,7 @@ fn a_ring_of_slots() {
 /// A box at the corner of a tensor of 20 by 24 is loaded, and stored to another.
 fn corner(load: &str, after: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %in:[20,24].f32.GL
 %out:[16,16].f32.GL
 %back:[20,24].f32.GL
@@ -269,7 +269,7 @@ fn architectures_without_the_statement_say_which_have_it() {
 /// Pairs of blocks: each loads half of a tile for both, and adds nothing but its number of arrivals.
 fn shared_tile(load: &str, release: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %in:[4,2,64].f32.GL
 %out:[4,2,128].f32.GL
 #grid:[(2,4):(1,2)].block

@@ -12,7 +12,7 @@ fn run(text: &str) -> Result<(), Box<Diagnostic>> {
 /// MatMuls of a warp group in a loop, with `each` behind each and `end` behind all.
 fn multiply(turns: u32, each: &str, end: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %C:[64,8].f32.GL
 #grid:[1].block
 #cta:[128].thread
@@ -54,7 +54,7 @@ fn multiplications_are_waited_for_now_and_then() {
 /// Bulk copies that add a tile in a loop, with `each` behind each.
 fn accumulate(turns: u32, each: &str) -> String {
     format!(
-        "carbyne 1
+        "carbyne 2
 %C:[4096].f32.GL
 #grid:[1].block
 #cta:[128].thread
@@ -89,7 +89,7 @@ fn bulk_copies_are_waited_for_now_and_then() {
 
 #[test]
 fn groups_with_nothing_in_them_take_none() {
-    let text = "carbyne 1
+    let text = "carbyne 2
 %A:[32].f32.GL
 #grid:[1].block
 #cta:[32].thread

@@ -6,7 +6,7 @@ use carbyne_simulate::{Inputs, Options};
 fn windows(step: i64) -> String {
     let width = (64 - 1) * step + 3;
     format!(
-        "carbyne 1
+        "carbyne 2
 %X:[((64,64),(64,3,3)):(({},{}),(1,64,{}))].f32.GL
 %Y:[4096,576].f32.GL
 #grid:[4096].block

@@ -49,7 +49,8 @@ fn of(group: &'static str, folder: &str) -> Vec<Case> {
     let mut out = vec![];
     for file in files(folder) {
         let name = format!("{folder}/{}", file.file_stem().unwrap().to_string_lossy());
-        let src = std::fs::read_to_string(&file).unwrap();
+        // Texts beside the repository may be of version 1, whose forms are all of version 2.
+        let src = std::fs::read_to_string(&file).unwrap().replacen("carbyne 1", "carbyne 2", 1);
         // The large ones of the same form take long.
         let by_hand = folder.starts_with("simulate");
         if folder.starts_with("..") && !name.ends_with("_small") {

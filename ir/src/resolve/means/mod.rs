@@ -187,9 +187,7 @@ impl Resolver {
         match &stmt.kind {
             ast::StmtKind::Let(_) => self.stmt_kind(stmt).map(drop),
             ast::StmtKind::DataDef { name, ty: None, view } => {
-                if self.version > 1 {
-                    self.is_no_store(name, view)?;
-                }
+                self.is_no_store(name, view)?;
                 let value = self.means_view(c, view)?;
                 self.name_value(c, name, value)
             }

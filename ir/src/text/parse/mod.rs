@@ -22,7 +22,7 @@ mod tree;
 
 use super::comments::Comments;
 use super::scan::{scan, too_long};
-use crate::ast::{Block, Def, FORMAT_VERSION, FORMAT_VERSIONS, Module, Spec, Stmt, StmtKind};
+use crate::ast::{Block, Def, FORMAT_VERSION, Module, Spec, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::MAX_TEXT_BYTES;
 use crate::span::Span;
@@ -127,8 +127,8 @@ impl<'s> Reader<'s> {
         let bom = if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let gap = self.comments.gap(bom);
         let mut header = gap.comments;
-        let (version, mut at) = match self.version(gap.end) {
-            Ok((version, end)) => (version, end),
+        let mut at = match self.version(gap.end) {
+            Ok(end) => end,
             Err(d) => {
                 // Another version may have another grammar; without any the text may still be ours.
                 let found = errors::found(self.text, gap.end).words;
@@ -136,7 +136,7 @@ impl<'s> Reader<'s> {
                 if found.eq_ignore_ascii_case("`carbyne`") {
                     return Err(self.errors);
                 }
-                (FORMAT_VERSION, gap.end)
+                gap.end
             }
         };
         header.extend(self.comments.inside(at));
@@ -156,13 +156,11 @@ impl<'s> Reader<'s> {
         if !self.errors.is_empty() {
             return Err(self.errors);
         }
-        let module = Module { header, version, items: self.items, footer };
-        let newer = super::version::newer(&module);
-        if newer.is_empty() { Ok(module) } else { Err(newer) }
+        Ok(Module { header, items: self.items, footer })
     }
 
     /// Reads `carbyne 2`.
-    fn version(&self, at: usize) -> Answer<(u32, usize)> {
+    fn version(&self, at: usize) -> Answer<usize> {
         let Ok(pairs) = Grammar::parse(Rule::version, &self.text[at..]) else {
             let found = errors::found(self.text, at);
             return Err(Box::new(
@@ -179,22 +177,24 @@ impl<'s> Reader<'s> {
         let mut parts = tree.first(pairs)?.parts();
         let number = parts.next(Rule::int)?;
         let end = number.span().end as usize;
-        match number.text().parse() {
-            Ok(version) if FORMAT_VERSIONS.contains(&version) => Ok((version, end)),
-            _ => Err(Box::new(
-                Diagnostic::new(
-                    Code::Version,
-                    number.span(),
-                    format!(
-                        "format version `{}` is not one that this build reads",
-                        errors::short(number.text())
-                    ),
-                )
-                .help(format!(
-                    "write `carbyne {FORMAT_VERSION}`, or take the carbyne that wrote the text"
-                )),
-            )),
-        }
+        let older = match number.text().parse() {
+            Ok(FORMAT_VERSION) => return Ok(end),
+            Ok(version) => version == 1,
+            Err(_) => false,
+        };
+        let help = match older {
+            true => format!(
+                "write `carbyne {FORMAT_VERSION}`, and see docs/version1.md for what else is different"
+            ),
+            false => {
+                format!("write `carbyne {FORMAT_VERSION}`, or take the carbyne that wrote the text")
+            }
+        };
+        let message = format!(
+            "format version `{}` is not the one that this build reads",
+            errors::short(number.text())
+        );
+        Err(Box::new(Diagnostic::new(Code::Version, number.span(), message).help(help)))
     }
 
     /// Reads one statement, head or brace, and returns where it ends.

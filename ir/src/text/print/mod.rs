@@ -11,7 +11,7 @@ mod well_formed;
 
 pub use well_formed::well_formed;
 
-use crate::ast::{Block, Compare, Expr, Module, Stmt, StmtKind};
+use crate::ast::{Block, Compare, Expr, FORMAT_VERSION, Module, Stmt, StmtKind};
 use crate::limits::MAX_NESTING;
 
 /// Columns a line should have at most.
@@ -23,7 +23,7 @@ const INDENT: usize = 2;
 pub fn print(module: &Module) -> String {
     let mut out = String::new();
     comments(&mut out, 0, &module.header);
-    out.push_str(&format!("carbyne {}\n", module.version));
+    out.push_str(&format!("carbyne {FORMAT_VERSION}\n"));
     stmts(&mut out, &module.items);
     comments(&mut out, 0, &module.footer);
     out

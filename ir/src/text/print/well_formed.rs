@@ -5,10 +5,10 @@
 
 use super::expr::rank;
 use crate::ast::{
-    Attr, AttrValue, BinaryOp, Block, Choices, Def, Dims, Elements, Exec, Expr, ExprKind,
-    FORMAT_VERSION, FORMAT_VERSIONS, Group, LayoutExpr, Module, Name, Operand, Param, Pick,
-    ResultType, Spec, SpecKind, Stmt, StmtKind, SyncArg, TensorExpr, TensorType, Tiler, TupleExpr,
-    TypeAttr, UnaryOp, View, ViewOp, function, operator,
+    Attr, AttrValue, BinaryOp, Block, Choices, Def, Dims, Elements, Exec, Expr, ExprKind, Group,
+    LayoutExpr, Module, Name, Operand, Param, Pick, ResultType, Spec, SpecKind, Stmt, StmtKind,
+    SyncArg, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, View, ViewOp, function,
+    operator,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::{MAX_EXPR_OPERATORS, MAX_NESTING, MAX_TEXT_BYTES};
@@ -22,17 +22,8 @@ use crate::text::parse::is_reserved;
 #[must_use]
 pub fn well_formed(module: &Module) -> Diagnostics {
     let mut walk = Walk { errors: Diagnostics::default(), bytes: 0, too_long: false, params: &[] };
-    if !FORMAT_VERSIONS.contains(&module.version) {
-        let message =
-            format!("format version `{}` is not one that this build reads", module.version);
-        let help = format!("set it to {FORMAT_VERSION}, the version that this build reads");
-        walk.error(Code::Version, Span::default(), message, "of a tree built in memory", &help);
-    }
     walk.comments(module.header.iter().chain(&module.footer), Span::default());
     walk.stmts(&module.items);
-    if walk.errors.is_empty() {
-        return crate::text::version::newer(module);
-    }
     walk.errors
 }
 

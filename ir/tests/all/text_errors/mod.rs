@@ -36,7 +36,7 @@ fn check_whole(text: &str, expected: Expect) {
 
 /// As [`check_whole`], behind a version line.
 fn check(text: &str, expected: Expect) {
-    check_whole(&format!("carbyne 1\n{text}"), expected);
+    check_whole(&format!("carbyne 2\n{text}"), expected);
 }
 
 #[test]
@@ -80,11 +80,12 @@ fn version() {
     check_whole(
         "carbyne 1000000000000000000000000000000000000000000000000000000000\n",
         expect![[r#"
-            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not one that this build reads (write `carbyne 2`, or take the carbyne that wrote the text)
+            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not the one that this build reads (write `carbyne 2`, or take the carbyne that wrote the text)
         "#]],
     );
+    check_whole("carbyne 1\nlet x = 3", expect![[""]]);
     check_whole(
-        "\u{feff}carbyne 1\nlet x = 3",
+        "\u{feff}carbyne 2\nlet x = 3",
         expect![[r#"
         no error
     "#]],
@@ -227,13 +228,13 @@ fn numbers() {
     check(
         "let x = -3",
         expect![[r#"
-            P0002 2:9 "-3" numbers below zero outside of operands need `carbyne 2` (write `carbyne 2` in the first line: all else means the same; in version 1 write the difference `0 - 3`)
+            no error
         "#]],
     );
     check(
         "let x = 3 + -3",
         expect![[r#"
-            P0002 2:13 "-3" numbers below zero outside of operands need `carbyne 2` (write `carbyne 2` in the first line: all else means the same; in version 1 write the difference `0 - 3`)
+            no error
         "#]],
     );
     check(
@@ -287,7 +288,7 @@ fn numbers() {
     check(
         "let x = 3.5",
         expect![[r#"
-            P0002 2:9 "3.5" decimal numbers outside of operands need `carbyne 2` (write `carbyne 2` in the first line: all else means the same)
+            no error
         "#]],
     );
     check(
@@ -376,6 +377,6 @@ Init (1) -> (%a)
         "#]],
     );
     let many: String = (0..30).map(|i| format!("let {i}\n")).collect();
-    let errors = parse(&format!("carbyne 1\n{many}")).expect_err("no name is a number");
+    let errors = parse(&format!("carbyne 2\n{many}")).expect_err("no name is a number");
     assert_eq!(errors.iter().count(), MAX_ERRORS);
 }

@@ -92,7 +92,7 @@ fn types_and_views() {
     check(
         "%a = A",
         expect![[r#"
-            P0002 2:1 "%a = A" expressions over tensors need `carbyne 2` (write `carbyne 2` in the first line: all else means the same)
+            no error
         "#]],
     );
     check(

@@ -89,7 +89,7 @@ mod tests {
     fn errors_are_errors() {
         let error = compile((64, 32, 0)).err().expect("no kernel is as deep as nothing");
         assert!(!error.to_string().is_empty());
-        let wrong = Checked::new("carbyne 1\nMove (%A) -> (%B)\n").unwrap_err();
+        let wrong = Checked::new("carbyne 2\nMove (%A) -> (%B)\n").unwrap_err();
         assert!(wrong.iter().all(|diagnostic| !diagnostic.message.is_empty()));
     }
 }
