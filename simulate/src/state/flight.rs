@@ -36,7 +36,7 @@ pub(crate) struct Flight {
 
 /// All that are under way in a block.
 pub(crate) struct Flights {
-    /// By their numbers, which follow each other; none where one is complete, but never the first.
+    /// In the order of their numbers. A complete one leaves an empty place; the first place is never empty.
     flights: VecDeque<Option<Flight>>,
     /// The number of the first.
     first: u32,
@@ -100,7 +100,7 @@ impl Flights {
         complete
     }
 
-    /// The place of a number among those that are kept; none is 0.
+    /// The place of a number among those that are kept. The number 0 has none.
     #[inline]
     fn index(&self, flight: u32) -> Option<usize> {
         Some(flight.checked_sub(self.first)? as usize)
