@@ -10,6 +10,13 @@ __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
   return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
+// One of two values. Both are read before: where one alone is read, compilers choose between their places, and keep them in
+// memory.
+template <typename T>
+__device__ __forceinline__ T choose(bool first, T a, T b) {
+  return first ? a : b;
+}
+
 // Flips the B bits above the lowest M ones by the B bits that lie S higher.
 template <int B, int M, int S, typename T>
 __device__ __forceinline__ T swizzle(T i) {
@@ -189,7 +196,8 @@ attention_causal(
     for (int i_2 = 0; i_2 < 32; i_2 += 1) {  // line 180
       // line 181
       *reinterpret_cast<unsigned*>(&s[i_2]) =
-          s_2[i_2] ? (unsigned)*reinterpret_cast<unsigned*>(&all[i_2]) : *reinterpret_cast<unsigned*>(s_3);
+          choose(s_2[i_2], *reinterpret_cast<unsigned*>(&all[i_2]),
+              *reinterpret_cast<unsigned*>(s_3));
     }
     alignas(8) float top[2];  // line 184
     {  // line 185: Reduction.max (%s) -> (%top)

@@ -19,6 +19,13 @@ __device__ __forceinline__ unsigned long long matrix_descriptor(
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
+// One of two values. Both are read before: where one alone is read, compilers choose between their places, and keep them in
+// memory.
+template <typename T>
+__device__ __forceinline__ T choose(bool first, T a, T b) {
+  return first ? a : b;
+}
+
 // Keeps accesses to registers on their side of it; no instruction.
 template <int N>
 __device__ __forceinline__ void fence_registers(float* r) {
@@ -263,7 +270,8 @@ attention_causal(
   for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 173
     // line 174
     *reinterpret_cast<unsigned*>(&s[i_4]) =
-        s_2[i_4] ? (unsigned)*reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
+        choose(s_2[i_4], *reinterpret_cast<unsigned*>(&all[i_4]),
+            *reinterpret_cast<unsigned*>(s_3));
   }
   {  // line 177: Reduction.max (%s) -> (%top)
     float o_2[1];  // line 180
@@ -480,7 +488,8 @@ attention_causal(
     for (int i_4 = 0; i_4 < 32; i_4 += 1) {  // line 380
       // line 381
       *reinterpret_cast<unsigned*>(&s[i_4]) =
-          s_2[i_4] ? (unsigned)*reinterpret_cast<unsigned*>(&all[i_4]) : *reinterpret_cast<unsigned*>(s_3);
+          choose(s_2[i_4], *reinterpret_cast<unsigned*>(&all[i_4]),
+              *reinterpret_cast<unsigned*>(s_3));
     }
     {  // line 384: Reduction.max (%s) -> (%top)
       float o_2[1];  // line 387

@@ -78,8 +78,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     ];
     let comparisons = comparisons.map(|(name, first, op, scalar, text)| compared(name, first, op, scalar, text, t));
     let choices = choices.map(|(name, scalar)| {
-        let elem = Elem::Scalar(scalar);
-        let (cxx, text) = chosen(scalar);
+        let (elem, cxx) = (Elem::Scalar(scalar), bits_of(scalar));
         let cost = t.chain(t.int_lanes, 1, (scalar.bits() + 31) / 32);
         atom(name, ArchReq::Since(Sm70), AtomOp::Select, cost)
             .operands([
@@ -88,7 +87,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 r(("B", elem, RF, &[1], ONE)).through(cxx),
                 w(("D", elem, RF, &[1], ONE)).through(cxx),
             ])
-            .cuda(text)
+            .cuda("{D} = choose({P}, {A}, {B});")
             .cite(SELP)
     });
     comparisons.into_iter().chain(choices).collect()
@@ -138,14 +137,21 @@ fn compared(
         .cite(cite)
 }
 
-/// The C++ type that keeps a scalar's bits, and the choice between two of it.
-///
-/// Its result is a value: of two objects it would be an object, whose address the compiler would take.
-fn chosen(scalar: Scalar) -> (&'static str, &'static str) {
+/// The C++ type that keeps a scalar's bits.
+fn bits_of(scalar: Scalar) -> &'static str {
     match scalar.bits() {
-        64 => ("unsigned long long", "{D} = {P} ? (unsigned long long){A} : {B};"),
-        32 => ("unsigned", "{D} = {P} ? (unsigned){A} : {B};"),
-        16 => ("unsigned short", "{D} = {P} ? (unsigned short){A} : {B};"),
-        _ => ("unsigned char", "{D} = {P} ? (unsigned char){A} : {B};"),
+        64 => "unsigned long long",
+        32 => "unsigned",
+        16 => "unsigned short",
+        _ => "unsigned char",
     }
 }
+
+/// The function that chooses between two values, in CUDA C++.
+pub const CHOOSE: &str = "\
+// One of two values. Both are read before: where one alone is read, compilers choose between their places, and keep them in
+// memory.
+template <typename T>
+__device__ __forceinline__ T choose(bool first, T a, T b) {
+  return first ? a : b;
+}";

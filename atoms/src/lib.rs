@@ -62,6 +62,7 @@ pub use atom::{
     Visibility,
 };
 pub use banks::{BANKS, Banks, SECTOR_BYTES};
+pub use compare::CHOOSE;
 pub use costs::{CostError, Costs};
 pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use global::LOAD_UNALIGNED;

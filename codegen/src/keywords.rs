@@ -73,6 +73,7 @@ pub(crate) const LIBC: &[&str] = &[
 /// Names that this crate prints itself.
 const OURS: &[&str] = &[
     "bad_sizes",
+    "choose",
     "encode_tensor_map",
     "floor_div",
     "floor_mod",

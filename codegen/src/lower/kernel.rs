@@ -93,6 +93,7 @@ pub(super) enum Helper {
     SharedAddress,
     MatrixDescriptor,
     LoadUnaligned,
+    Choose,
     FenceRegisters,
     Swizzle,
     TensorMap,
@@ -124,6 +125,7 @@ __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
             }
             Helper::MatrixDescriptor => carbyne_atoms::descriptor::CUDA_FUNCTION,
             Helper::LoadUnaligned => carbyne_atoms::LOAD_UNALIGNED,
+            Helper::Choose => carbyne_atoms::CHOOSE,
             Helper::FenceRegisters => {
                 "\
 // Keeps accesses to registers on their side of it; no instruction.

@@ -261,6 +261,9 @@ impl Lowering<'_> {
         if atom.begins_anywhere() {
             self.helpers.insert(Helper::LoadUnaligned);
         }
+        if atom.op == AtomOp::Select {
+            self.helpers.insert(Helper::Choose);
+        }
         let plain = is_plain(atom, filled);
         let mut pieces = vec![];
         for part in atom.template.parts() {
