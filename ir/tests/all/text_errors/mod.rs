@@ -83,7 +83,12 @@ fn version() {
             P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not the one that this build reads (write `carbyne 2`, or take the carbyne that wrote the text)
         "#]],
     );
-    check_whole("carbyne 1\nlet x = 3", expect![[""]]);
+    check_whole(
+        "carbyne 1\nlet x = 3",
+        expect![[r#"
+        P0002 1:9 "1" format version `1` is not the one that this build reads (write `carbyne 2`, and see docs/version1.md for what else is different)
+    "#]],
+    );
     check_whole(
         "\u{feff}carbyne 2\nlet x = 3",
         expect![[r#"
