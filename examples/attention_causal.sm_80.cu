@@ -10,8 +10,8 @@ __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
   return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
-// One of two values. Both are read before: where one alone is read, compilers choose between their places, and keep them in
-// memory.
+// One of two values. Both are read first: for `first ? a : b` compilers choose between two addresses, which keeps arrays in
+// local memory.
 template <typename T>
 __device__ __forceinline__ T choose(bool first, T a, T b) {
   return first ? a : b;

@@ -19,8 +19,8 @@ __device__ __forceinline__ unsigned long long matrix_descriptor(
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
-// One of two values. Both are read before: where one alone is read, compilers choose between their places, and keep them in
-// memory.
+// One of two values. Both are read first: for `first ? a : b` compilers choose between two addresses, which keeps arrays in
+// local memory.
 template <typename T>
 __device__ __forceinline__ T choose(bool first, T a, T b) {
   return first ? a : b;

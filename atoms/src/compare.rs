@@ -149,8 +149,8 @@ fn bits_of(scalar: Scalar) -> &'static str {
 
 /// The function that chooses between two values, in CUDA C++.
 pub const CHOOSE: &str = "\
-// One of two values. Both are read before: where one alone is read, compilers choose between their places, and keep them in
-// memory.
+// One of two values. Both are read first: for `first ? a : b` compilers choose between two addresses, which keeps arrays in
+// local memory.
 template <typename T>
 __device__ __forceinline__ T choose(bool first, T a, T b) {
   return first ? a : b;

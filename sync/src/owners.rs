@@ -75,7 +75,7 @@ struct Access {
     holds: Assumptions,
     /// How often the loops around have turned.
     turns: Vec<VarId>,
-    /// The threads that access it, where they are one or lie apart, and the number of a thread among them.
+    /// The threads that access it, if there is one or they have a stride, and the number of a thread among them.
     part: Option<(ThreadsId, Dim)>,
     /// Whether two accesses by the thread are in the order of the text: neither goes on after its statement, and it is the same
     /// thread for certain.

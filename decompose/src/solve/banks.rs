@@ -60,15 +60,18 @@ pub(super) fn conflicts(
             .filter(|(_, w)| w.least > 0.0 && w.taken >= FACTOR * w.least)
             .collect();
         let Some((first, _)) = bad.first() else { continue };
-        if !is_free(p, found, id) {
-            let list: Vec<Access> = accesses.iter().map(|(_, access)| access.clone()).collect();
-            let (better, n) = smem::best_swizzle(&layout, bits, &list, banks);
-            let taken = smem::wavefronts(&layout, swizzle, bits, &list, banks);
-            if let Some(better) = better.filter(|_| taken >= FACTOR * n) {
+        if is_demanded(p, found, id) {
+            continue;
+        }
+        let list: Vec<Access> = accesses.iter().map(|(_, access)| access.clone()).collect();
+        let (better, n) = smem::best_swizzle(&layout, bits, &list, banks);
+        let taken = smem::wavefronts(&layout, swizzle, bits, &list, banks);
+        match better {
+            Some(better) if taken >= FACTOR * n => {
                 warnings.push(warning(p, (id, *first), better, (taken, n)));
             }
+            _ => costly.extend(bad),
         }
-        costly.extend(bad);
     }
     (costly, warnings)
 }
@@ -83,18 +86,16 @@ fn placed(p: &Program, found: &Finished, id: BufferId) -> Option<(Layout, Option
     Some((super::tv::mode(whole.cosize().max(1), 1), p.buffers[id].swizzle))
 }
 
-/// Whether the solver chose the swizzle, or an instruction that names the tensor by a descriptor demands one.
-fn is_free(p: &Program, found: &Finished, id: BufferId) -> bool {
-    let chosen = found.solution.placements.contains_key(&id) && p.buffers[id].swizzle.is_none();
-    let copied = |spec: SpecId| {
+/// Whether an instruction names the tensor by a descriptor, which demands its swizzle.
+fn is_demanded(p: &Program, found: &Finished, id: BufferId) -> bool {
+    let is_copy = |spec: SpecId| {
         found.solution.assignments.get(&spec).is_some_and(|a| a.how.copy().is_some())
     };
     let of = |t: &_| p.tensors[*t].buffer == id;
-    let named = p.specs.iter().any(|(spec, s)| {
+    p.specs.iter().any(|(spec, s)| {
         let touches = s.input_tensors().any(|t| of(&t)) || s.outputs.iter().any(of);
-        touches && s.body.is_none() && !copied(spec)
-    });
-    chosen || named
+        touches && s.body.is_none() && !is_copy(spec)
+    })
 }
 
 fn warning(

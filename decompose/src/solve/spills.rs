@@ -28,7 +28,7 @@ pub(super) fn warning(
         "a thread holds {} registers of values at once, and has {}",
         own.registers, own.room
     );
-    // More threads hold fewer values each, but what all of them hold stays.
+    // More threads hold fewer values each, and as many together.
     let fits = own.registers.saturating_mul(own.threads) <= limits.regs_per_sm;
     let d = Diagnostic::warning(Code::Spills, p.specs[kernel].span, message).help(
         match fits && own.threads < limits.max_threads_per_block {

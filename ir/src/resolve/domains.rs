@@ -330,8 +330,8 @@ impl Resolver {
         Ok(t.each.is_none() && t.elect.is_none() && !t.levels.is_empty())
     }
 
-    /// The modes along which a Reduction combines elements: those of `axis=`, or of an instruction that combines the values of
-    /// threads all.
+    /// The modes along which a Reduction combines elements: those of `axis=`. An instruction that combines the values of
+    /// threads has no `axis=`, and combines along all.
     fn modes_that_meet(&mut self, spec: &ast::Spec) -> Fallible<Vec<usize>> {
         let has = |key: &str| spec.attrs.iter().any(|attr| attr.key.text == key);
         match has("atom") && !has("axis") {

@@ -1311,16 +1311,12 @@ impl Resolver {
             );
         }
         level.compose_in(cx, &by).map_err(|e| {
-            let mut step = Dim::Const(1);
-            let mut steps = Vec::new();
-            for mode in level.modes() {
-                steps.push(cx.display(step).to_string());
-                let Ok(next) = mode.size_in(cx).and_then(|n| Dim::mul(cx, step, n)) else { break };
-                step = next;
-            }
-            let steps = steps.join(", ");
-            let note = "steps count elements, the first mode fastest: along the old modes they are";
-            Box::new(refused(l.span, &e).note(format!("{note} {steps}")))
+            let d = refused(l.span, &e);
+            let Ok(same) = Layout::col_major_in(cx, level.shape()) else { return d };
+            let same = same.display_in(cx);
+            let note =
+                format!("steps count elements, the first mode fastest: `{same}` changes nothing");
+            Box::new(d.note(note))
         })
     }
 

@@ -90,8 +90,10 @@ impl Flights {
         let groups = &mut self.warps[warp].groups;
         let complete: Vec<u32> =
             std::iter::from_fn(|| groups.next_complete(left)).flatten().collect();
-        let index = |flight: u32| Some(flight.checked_sub(self.first)? as usize);
-        let taken = |f| self.flights.get_mut(index(f)?)?.take();
+        let taken = |flight| {
+            let index = self.index(flight)?;
+            self.flights.get_mut(index)?.take()
+        };
         let complete = complete.into_iter().filter_map(taken).collect();
         while let Some(None) = self.flights.front() {
             self.flights.pop_front();
