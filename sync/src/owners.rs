@@ -531,6 +531,13 @@ impl<'a> Known<'a> {
         let mut scales: Vec<&Vec<ExprId>> = sums.iter().flat_map(|s| s.keys()).collect();
         scales.sort_by_key(|s| (s.len(), *s));
         scales.dedup();
+        // Of a size that may be 0 multiples are equal, whatever they are multiplied by.
+        let is_positive = |id: &ExprId| {
+            let arena = &self.p.arena;
+            let holds = |a: &Access| at_most(arena, Dim::Const(1), Dim::Expr(*id), &a.holds);
+            self.accesses.iter().all(holds)
+        };
+        scales.first().is_none_or(|least| least.iter().all(is_positive)).then_some(())?;
         let none = Terms::new();
         let of = |sum: &'_ Sum, scale: &Vec<ExprId>| sum.get(scale).unwrap_or(&none).clone();
         let unit = |scale: &Vec<ExprId>| {
@@ -597,17 +604,18 @@ impl<'a> Known<'a> {
         cuts.dedup();
         for cut in cuts.into_iter().filter(|cut| *cut > 1) {
             let parts: Vec<(Terms, Terms)> = all.iter().map(|t| cut_at(t, cut)).collect();
-            // Also with the common constant: places of a role count from its first thread.
-            let is_cut = |(t, access): (&(Terms, Terms), &Access)| {
-                self.is_below(&t.1, cut, access)
-                    || constant.is_some_and(|c| {
-                        let own = t.1.iter().map(|(atom, by)| (*atom, *by));
-                        self.is_below(&own.chain([(None, c)]).collect(), cut, access)
-                    })
+            let are_below = |constant: Option<i64>| {
+                parts.iter().zip(self.accesses).all(|((_, low), access)| {
+                    let mut low = low.clone();
+                    low.extend(constant.map(|c| (None, c)));
+                    self.is_below(&low, cut, access)
+                })
             };
             let moves =
                 parts.iter().any(|p| !p.0.is_empty()) && parts.iter().any(|p| !p.1.is_empty());
-            if moves && parts.iter().zip(self.accesses).all(is_cut) {
+            // Also with the common constant: places of a role count from its first thread. All accesses have it, or none.
+            let is_cut = || are_below(None) || constant.is_some() && are_below(constant);
+            if moves && is_cut() {
                 let (high, low) = parts.into_iter().unzip();
                 self.terms(high, depth + 1);
                 return self.terms(low, depth + 1);

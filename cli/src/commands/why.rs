@@ -235,7 +235,9 @@ fn faster(one: &Faster, at: usize, out: &mut String) {
 /// Bank conflicts, and why they stay.
 fn conflicts(w: &Wavefronts) -> String {
     let times = w.taken / w.least;
-    format!("bank conflicts: {times:.1} times the wavefronts; no swizzle of the layout has fewer")
+    format!(
+        "bank conflicts: {times:.1} times the wavefronts; no swizzle has fewer with these instructions"
+    )
 }
 
 fn choice(c: &Choice, at: usize, out: &mut String) {

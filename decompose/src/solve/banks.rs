@@ -70,6 +70,8 @@ pub(super) fn conflicts(
             Some(better) if taken >= FACTOR * n => {
                 warnings.push(warning(p, (id, *first), better, (taken, n)));
             }
+            // A swizzle has fewer, but not by much.
+            _ if n < taken => {}
             _ => costly.extend(bad),
         }
     }

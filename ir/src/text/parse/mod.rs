@@ -163,6 +163,10 @@ impl<'s> Reader<'s> {
     fn version(&self, at: usize) -> Answer<usize> {
         let Ok(pairs) = Grammar::parse(Rule::version, &self.text[at..]) else {
             let found = errors::found(self.text, at);
+            let place = match found.words.eq_ignore_ascii_case("`carbyne`") {
+                true => "in its place",
+                false => "above the first statement",
+            };
             return Err(Box::new(
                 Diagnostic::new(
                     Code::Version,
@@ -170,30 +174,26 @@ impl<'s> Reader<'s> {
                     "the text does not begin with a format version",
                 )
                 .label(format!("expected `carbyne {FORMAT_VERSION}`, found {}", found.words))
-                .help(format!("write `carbyne {FORMAT_VERSION}` above the first statement")),
+                .help(format!("write `carbyne {FORMAT_VERSION}` {place}")),
             ));
         };
         let tree = Tree { base: at, comments: &self.comments, params: &[] };
         let mut parts = tree.first(pairs)?.parts();
         let number = parts.next(Rule::int)?;
         let end = number.span().end as usize;
-        let older = match number.text().parse() {
+        let found = errors::short(number.text());
+        let (message, help) = match number.text().parse() {
             Ok(FORMAT_VERSION) => return Ok(end),
-            Ok(version) => version == 1,
-            Err(_) => false,
-        };
-        let help = match older {
-            true => format!(
-                "write `carbyne {FORMAT_VERSION}`, and see docs/version1.md for what else is different"
+            Ok(1) => (
+                "texts of version 1 are not read any more: see docs/version1.md".to_owned(),
+                "in its place",
             ),
-            false => {
-                format!("write `carbyne {FORMAT_VERSION}`, or take the carbyne that wrote the text")
-            }
+            _ => (
+                format!("format version `{found}` is not the one that this build reads"),
+                "in its place, or take the carbyne that wrote the text",
+            ),
         };
-        let message = format!(
-            "format version `{}` is not the one that this build reads",
-            errors::short(number.text())
-        );
+        let help = format!("write `carbyne {FORMAT_VERSION}` {help}");
         Err(Box::new(Diagnostic::new(Code::Version, number.span(), message).help(help)))
     }
 

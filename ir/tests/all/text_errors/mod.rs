@@ -68,26 +68,26 @@ fn version() {
     check_whole(
         "carbyne one\n",
         expect![[r#"
-            P0002 1:1 "carbyne" the text does not begin with a format version (write `carbyne 2` above the first statement)
+            P0002 1:1 "carbyne" the text does not begin with a format version (write `carbyne 2` in its place)
         "#]],
     );
     check_whole(
         "Carbyne 1\n",
         expect![[r#"
-            P0002 1:1 "Carbyne" the text does not begin with a format version (write `carbyne 2` above the first statement)
+            P0002 1:1 "Carbyne" the text does not begin with a format version (write `carbyne 2` in its place)
         "#]],
     );
     check_whole(
         "carbyne 1000000000000000000000000000000000000000000000000000000000\n",
         expect![[r#"
-            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not the one that this build reads (write `carbyne 2`, or take the carbyne that wrote the text)
+            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not the one that this build reads (write `carbyne 2` in its place, or take the carbyne that wrote the text)
         "#]],
     );
     check_whole(
         "carbyne 1\nlet x = 3",
         expect![[r#"
-        P0002 1:9 "1" format version `1` is not the one that this build reads (write `carbyne 2`, and see docs/version1.md for what else is different)
-    "#]],
+            P0002 1:9 "1" texts of version 1 are not read any more: see docs/version1.md (write `carbyne 2` in its place)
+        "#]],
     );
     check_whole(
         "\u{feff}carbyne 2\nlet x = 3",
