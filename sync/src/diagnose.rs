@@ -2,7 +2,8 @@
 
 use crate::check::MANY_GRIDS;
 use crate::report::{
-    Access, AccessKind, AgentKind, Missing, Pair, Place, Report, UnderWay, Unfollowed, Verdict,
+    Access, AccessKind, AgentKind, Fault, Missing, Pair, Place, Report, UnderWay, Unfollowed,
+    Verdict,
 };
 use crate::samples::samples;
 use carbyne_ir::ast::SyncOp;
@@ -19,8 +20,12 @@ impl Report {
     pub fn diagnostics(&self, p: &Program, kernel: SpecId) -> Vec<Diagnostic> {
         let mut out = vec![];
         for fault in &self.faults {
+            let here = |f: &&Fault| f.place.node == fault.place.node;
+            // A wait that hangs is an error: that its phase may be over is the reason.
+            let mut certain = self.faults.iter().filter(here).filter(|f| f.is_certain);
             let d = match fault.is_certain {
                 true => Diagnostic::new(Code::WrongSync, fault.place.span, fault.what.clone()),
+                false if certain.next().is_some() => continue,
                 false => Diagnostic::warning(
                     Code::Undecided,
                     fault.place.span,
@@ -28,7 +33,8 @@ impl Report {
                 ),
             };
             let d = d.help(fault.help.clone());
-            out.push(match &fault.other {
+            let others = self.faults.iter().filter(here).find_map(|f| f.other.as_ref());
+            out.push(match fault.other.as_ref().or(others) {
                 Some(other) => d.related(other.span, "this has to do with it"),
                 None => d,
             });
