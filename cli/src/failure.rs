@@ -2,8 +2,8 @@
 
 use carbyne_decompose::Theirs;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
-use carbyne_ir::span::LineIndex;
-use std::collections::BTreeMap;
+use carbyne_ir::span::{LineIndex, Span};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
@@ -18,42 +18,92 @@ pub(crate) struct Source {
     pub(crate) imports: Imports,
     /// Of a text that was decomposed, where kernels begin, and the strategies of users that have written them.
     pub(crate) theirs: Vec<(u32, Option<Theirs>)>,
-    /// For a decomposed text: each line on which a statement begins, with the number and the text of the user's line behind it.
-    pub(crate) given: BTreeMap<usize, (usize, String)>,
+    /// The user's text behind a decomposed one.
+    pub(crate) given: Given,
 }
 
-impl Source {
-    /// Adds notes: the user's line behind the place, and the user's strategy that wrote the kernel.
-    fn noted(&self, d: Diagnostic) -> Diagnostic {
-        let d = self.given_lines(&d).into_iter().fold(d, Diagnostic::note);
-        let before = self.theirs.iter().rfind(|(at, _)| *at <= d.span.start);
-        match before.and_then(|(_, theirs)| theirs.as_ref()) {
-            Some(theirs) => d.note(format!("written by {theirs}")),
-            None => d,
+/// The user's text from which another was decomposed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// Its name.
+    pub(crate) name: String,
+    /// The whole of it.
+    pub(crate) text: String,
+    /// Each decomposed line on which a statement begins, with the user's line behind it. Empty where both texts are one.
+    pub(crate) lines: BTreeMap<usize, usize>,
+}
+
+impl Given {
+    /// The user's line behind a line of the decomposed text.
+    pub(crate) fn line(&self, decomposed: usize) -> Option<usize> {
+        self.lines.range(..=decomposed).next_back().map(|(_, given)| *given)
+    }
+
+    /// A line by its number in the user's text, with that of the decomposed text beside it.
+    pub(crate) fn name(&self, line: usize) -> String {
+        match self.line(line) {
+            Some(given) if given != line => format!("line {given}, generated line {line}"),
+            _ => format!("line {line}"),
         }
     }
 }
 
 impl Source {
-    /// The user's lines behind the places of a diagnostic, each once.
-    fn given_lines(&self, d: &Diagnostic) -> Vec<String> {
-        if self.given.is_empty() {
-            return vec![];
-        }
-        let lines = LineIndex::new(&self.text);
-        let spans = std::iter::once(d.span).chain(d.related.iter().map(|(span, _)| *span));
-        let mut notes = BTreeMap::new();
-        for span in spans.filter(|span| !span.is_nowhere()) {
-            let line = lines.line(span.start);
-            if let Some((_, (given, text))) = self.given.range(..=line).next_back() {
-                let text = text.split("//").next().unwrap_or("").trim();
-                let said =
-                    format!("line {line} is made of line {given} of what was given: `{text}`");
-                notes.entry(*given).or_insert(said);
+    /// Diagnostics with the text that their places point into: of a decomposed text the user's, with the
+    /// decomposed lines as notes.
+    fn placed(&self, list: Vec<Diagnostic>) -> (Box<Source>, Vec<Diagnostic>) {
+        let written = |d: Diagnostic| {
+            let before = self.theirs.iter().rfind(|(at, _)| *at <= d.span.start);
+            match before.and_then(|(_, theirs)| theirs.as_ref()) {
+                Some(theirs) => d.note(format!("written by {theirs}")),
+                None => d,
             }
+        };
+        let lines = LineIndex::new(&self.text);
+        let given = |span: Span| match span.is_nowhere() {
+            true => Some(span),
+            false => Some(line_of(&self.given.text, self.given.line(lines.line(span.start))?).0),
+        };
+        let spans = |d: &Diagnostic| {
+            let related = d.related.iter().map(|(span, _)| *span);
+            std::iter::once(d.span).chain(related).collect::<Vec<_>>()
+        };
+        let known = list.iter().flat_map(spans).all(|span| given(span).is_some());
+        if self.given.lines.is_empty() || !known {
+            return (Box::new(self.clone()), list.into_iter().map(written).collect());
         }
-        notes.into_values().collect()
+        let moved = |d: Diagnostic| {
+            let at: BTreeSet<usize> =
+                spans(&d).iter().filter(|s| !s.is_nowhere()).map(|s| lines.line(s.start)).collect();
+            let mut d = written(d);
+            for line in at {
+                let theirs = self.given.line(line).map(|line| line_of(&self.given.text, line).1);
+                let (_, text) = line_of(&self.text, line);
+                if theirs != Some(text) {
+                    d = d.note(format!("generated line {line}: `{text}`"));
+                }
+            }
+            // They are edits of the decomposed text.
+            d.edits.clear();
+            d.span = given(d.span).unwrap_or(d.span);
+            for (span, _) in &mut d.related {
+                *span = given(*span).unwrap_or(*span);
+            }
+            d
+        };
+        let Given { name, text, .. } = &self.given;
+        let source = Source { name: name.clone(), text: text.clone(), ..Source::default() };
+        (Box::new(source), list.into_iter().map(moved).collect())
     }
+}
+
+/// A line without the space around it and without its comment.
+fn line_of(text: &str, line: usize) -> (Span, &str) {
+    let before: usize = text.split_inclusive('\n').take(line.wrapping_sub(1)).map(str::len).sum();
+    let line = text[before..].lines().next().unwrap_or("");
+    let said = line.split("//").next().unwrap_or("").trim_end();
+    let start = before + said.len() - said.trim_start().len();
+    (Span::new(start, before + said.len()), said.trim_start())
 }
 
 /// Where imported files may lie.
@@ -103,13 +153,14 @@ pub(crate) enum Failure {
 impl Failure {
     /// Errors of the program in `source`.
     pub(crate) fn program(source: &Source, errors: Diagnostics) -> Self {
-        let list = errors.into_iter().map(|d| source.noted(d)).collect();
-        Failure::Program { source: Box::new(source.clone()), list }
+        let (source, list) = source.placed(errors.into_iter().collect());
+        Failure::Program { source, list }
     }
 
     /// One error of the program in `source`.
     pub(crate) fn one(source: &Source, error: Diagnostic) -> Self {
-        Failure::Program { source: Box::new(source.clone()), list: vec![source.noted(error)] }
+        let (source, list) = source.placed(vec![error]);
+        Failure::Program { source, list }
     }
 
     /// A mistake outside of the program.

@@ -1,6 +1,6 @@
 //! From a text to what a command needs of it.
 
-use crate::failure::{Failure, Source};
+use crate::failure::{Failure, Given, Source};
 use crate::input;
 use crate::tuned::{self, Notes, Tuning};
 use carbyne_atoms::{Arch, AtomTable, Costs};
@@ -167,8 +167,8 @@ impl Decomposed {
         let theirs = found.program.kernels.iter().map(|k| found.theirs(*k).cloned());
         let theirs = starts.zip(theirs).collect();
         let lines = LineIndex::new(&source.text);
-        let own: Vec<&str> = source.text.lines().collect();
-        let mut given = BTreeMap::new();
+        let mut given =
+            Given { name: source.name.clone(), text: source.text.clone(), lines: BTreeMap::new() };
         let all = if found.text == source.text { &[][..] } else { &found.program.kernels };
         for kernel in all {
             let spec = &found.program.specs[*kernel];
@@ -176,10 +176,8 @@ impl Decomposed {
             let inside = found.program.walk_body(*kernel).stmts().map(|s| (s.line, s.node));
             for (line, node) in head.chain(inside) {
                 let span = found.origins.span(node);
-                let at = lines.line(span.start);
-                let text = own.get(at.wrapping_sub(1)).filter(|_| !span.is_nowhere());
-                if let Some(text) = text {
-                    given.entry(line as usize).or_insert((at, (*text).to_owned()));
+                if !span.is_nowhere() {
+                    given.lines.entry(line as usize).or_insert(lines.line(span.start));
                 }
             }
         }

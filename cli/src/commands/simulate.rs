@@ -4,7 +4,7 @@
 
 use super::listing;
 use crate::args::{Blocks, MessageFormat, ReportFormat, Simulate};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Given, Outcome};
 use crate::pipeline::How;
 use crate::tuned::Tuning;
 use crate::{Io, data, input, output, pipeline};
@@ -16,11 +16,11 @@ use carbyne_simulate::{
 };
 use indexmap::IndexMap;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let arch = args.arch.as_deref().map(pipeline::table).transpose()?;
     let source = input::read(&args.file, io)?;
-    let mut generated = false;
     // What several kernels are together, where decomposing has made them of fewer.
     let mut whole = None;
     // Inputs are drawn for the text, whatever it is decomposed to.
@@ -32,7 +32,6 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
             let decomposed = pipeline::tuned(&source, table, how)?;
             output::warn(&source, &decomposed.warnings, format, io);
             decomposed.notes.say(&source, format, io);
-            generated = decomposed.source.text != source.text;
             let meant = pipeline::verified(&source)?.1;
             decisions = Some(Decisions::of(&meant));
             if decomposed.program.kernels.len() > meant.kernels.len() {
@@ -85,17 +84,11 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     }
     let wanted = data::wanted(&args.data, &program)?;
     let report = simulate(&program, &table, &options).map_err(|d| Failure::one(&source, *d))?;
-    let text = match format {
+    let text: String = match format {
         MessageFormat::Human => {
-            let mut text: String = report.kernels.iter().map(|k| human(k, &options)).collect();
-            if generated && (text.contains(" line ") || text.contains(" lines ")) {
-                text.push_str(
-                    "lines are those of the decomposed text: `carbyne decompose` prints it\n",
-                );
-            }
-            text
+            report.kernels.iter().map(|k| human(k, &options, &source.given)).collect()
         }
-        MessageFormat::Json => report.kernels.iter().map(|k| json(k, generated)).collect(),
+        MessageFormat::Json => report.kernels.iter().map(|k| json(k, &source.given)).collect(),
     };
     output::say(&text, io);
     if let Some((of_meant, meant)) = whole.filter(|_| options.check && options.shadow) {
@@ -164,7 +157,8 @@ fn whole(k: &KernelReport) -> u64 {
 }
 
 /// A report in a few lines.
-fn human(k: &KernelReport, options: &Options) -> String {
+fn human(k: &KernelReport, options: &Options, given: &Given) -> String {
+    let at = |line: u32| given.name(line as usize);
     let name = if k.name.is_empty() { "kernel" } else { &k.name };
     if k.by_meaning {
         return format!(
@@ -260,11 +254,12 @@ fn human(k: &KernelReport, options: &Options) -> String {
     let shown = if k.checked { k.numerics.first() } else { farthest };
     if let Some(n) = shown.filter(|n| n.max_error > 0.0) {
         let nearness = super::listing::nearness(n);
-        text.push_str(&format!("  rounding: line {}, {nearness}\n", n.line));
+        text.push_str(&format!("  rounding: {}, {nearness}\n", at(n.line)));
     }
     if let Some((line, atom, ulp)) = stated(k) {
         text.push_str(&format!(
-            "  not in that: line {line}, {atom} states an error of up to {ulp:.1} ulp of its results\n"
+            "  not in that: {}, {atom} states an error of up to {ulp:.1} ulp of its results\n",
+            at(line)
         ));
     }
     text.push_str(&format!("  multiply-adds: {}\n", k.multiply_adds));
@@ -276,33 +271,40 @@ fn human(k: &KernelReport, options: &Options) -> String {
     conflicts.sort_by_key(|(line, b)| (std::cmp::Reverse(b.wavefronts - b.ideal), *line));
     for (line, b) in conflicts.into_iter().take(MAX_CONFLICTS) {
         text.push_str(&format!(
-            "  line {line}: bank conflicts, {} wavefronts where {} would do\n",
-            b.wavefronts, b.ideal
+            "  {}: bank conflicts, {} wavefronts where {} would do\n",
+            at(*line),
+            b.wavefronts,
+            b.ideal
         ));
     }
     for line in &k.repeated {
         text.push_str(&format!(
-            "  line {line}: warning, several threads write one element, the same value each\n"
+            "  {}: warning, several threads write one element, the same value each\n",
+            at(*line)
         ));
     }
     for n in k.numerics.iter().filter(|n| n.undecided > 0) {
         let verb = if n.undecided == 1 { "element passes" } else { "elements pass" };
         text.push_str(&format!(
-            "  line {}: {} {verb} as one of several numbers: a comparison too near to tell decides which, or an integer beyond 2^53\n",
-            n.line, n.undecided
+            "  {}: {} {verb} as one of several numbers: a comparison too near to tell decides which, or an integer beyond 2^53\n",
+            at(n.line),
+            n.undecided
         ));
     }
     for (line, n) in &k.turned {
         text.push_str(&format!(
-            "  line {line}: {n} comparisons or conversions come out otherwise without rounding\n"
+            "  {}: {n} comparisons or conversions come out otherwise without rounding\n",
+            at(*line)
         ));
     }
     // What one reason is for is said at once.
-    let mut lines: IndexMap<&str, Vec<String>> = IndexMap::new();
+    let mut lines: IndexMap<&str, BTreeSet<usize>> = IndexMap::new();
     for (line, why) in &k.unchecked {
-        lines.entry(why).or_default().push(line.to_string());
+        let line = *line as usize;
+        lines.entry(why).or_default().insert(given.line(line).unwrap_or(line));
     }
     for (why, lines) in lines {
+        let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
         let word = if lines.len() == 1 { "line" } else { "lines" };
         text.push_str(&format!("  {word} {}: not compared, {why}\n", lines.join(", ")));
     }
@@ -332,7 +334,7 @@ fn banks(k: &KernelReport) -> impl Iterator<Item = (u32, BankCount)> {
 }
 
 /// The same as one object.
-fn json(k: &KernelReport, generated: bool) -> String {
+fn json(k: &KernelReport, given: &Given) -> String {
     let banks: Vec<_> = banks(k)
         .map(|(line, b)| {
             json!({
@@ -367,7 +369,8 @@ fn json(k: &KernelReport, generated: bool) -> String {
         "banks": banks,
         "not_compared": unchecked,
         "repeated_writes": k.repeated,
-        "lines_of_decomposed_text": generated,
+        "lines_of_decomposed_text": !given.lines.is_empty(),
+        "given_lines": given.lines,
     });
     format!("{object}\n")
 }

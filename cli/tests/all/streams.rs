@@ -105,7 +105,7 @@ fn human_reports_are_plain_without_a_terminal() {
     .assert_eq(&ran.stderr);
 }
 
-/// A program of two roles; `simulate --arch` decomposes it, and its lines are those of another text.
+/// A program of two roles, which `simulate --arch` decomposes.
 const ROLES: &str = "carbyne 2
 %A:[64,256].f16.GL
 %B:[64,256].f16.GL
@@ -122,14 +122,19 @@ Spec @twice <<<#grid:[1], #cta:[96]>>> (%A) -> (%B) means {
 ";
 
 #[test]
-fn lines_of_a_decomposed_text_are_said_to_be_so() {
+fn lines_are_those_of_the_given_text() {
     let ran = carbyne(&["simulate", "-", "--arch", "sm_80"], ROLES).ok();
-    assert!(ran.stderr.contains(" line"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("lines are those of the decomposed text"), "{}", ran.stderr);
     // What is generated for roles and means nothing by itself is one line of the report.
     assert_eq!(ran.stderr.matches("not compared").count(), 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("  lines "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("  line 9: not compared"), "{}", ran.stderr);
     let ran =
         carbyne(&["simulate", "-", "--arch", "sm_80", "--message-format", "json"], ROLES).ok();
     assert!(ran.stderr.contains("\"lines_of_decomposed_text\":true"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("\"given_lines\":{"), "{}", ran.stderr);
+    let wrong = ROLES.replace("%a, %a", "%a, 0");
+    let ran = carbyne(&["simulate", "-", "--arch", "sm_80"], &wrong);
+    let place = "<stdin>:4:1";
+    assert!(ran.stderr.contains(place), "{}", ran.stderr);
+    assert!(ran.stderr.contains(" 10 │     BinaryPointwise.add"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("generated line "), "{}", ran.stderr);
 }
