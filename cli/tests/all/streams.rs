@@ -135,6 +135,6 @@ fn lines_are_those_of_the_given_text() {
     let ran = carbyne(&["simulate", "-", "--arch", "sm_80"], &wrong);
     let place = "<stdin>:4:1";
     assert!(ran.stderr.contains(place), "{}", ran.stderr);
-    assert!(ran.stderr.contains(" 10 │     BinaryPointwise.add"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(" 11 │     BinaryPointwise.add"), "{}", ran.stderr);
     assert!(ran.stderr.contains("generated line "), "{}", ran.stderr);
 }
