@@ -164,10 +164,7 @@ fn note(of: &mut Numerics, scalar: Scalar, value: Value, reference: f64) {
     match distance.is_finite() {
         true => {
             let ulp = ulp(scalar, reference);
-            of.add(
-                &Near { error: 0.0, allowed: 0.0, distance, ulp, reference, undecided: false },
-                0.0,
-            );
+            of.add(&Near { error: 0.0, allowed: 0.0, distance, ulp, reference, undecided: 0 }, 0.0);
         }
         false => of.elements += 1,
     }

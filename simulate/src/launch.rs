@@ -422,7 +422,19 @@ fn run_kernel(
         Ok(())
     };
     let mut ran = Ran::new(kernel, mode);
-    ran.blocks(kernel, &buffers, &report.blocks_run, mode, &one)?;
+    let chosen = &report.blocks_run;
+    let again = || -> Checked<()> {
+        if !options.check || options.schedule.is_some() || !kernel.waits_for_mbarriers() {
+            return Ok(());
+        }
+        // Threads that hand stages over may be faster or slower than in the order of the text.
+        let first = &chosen[..kernel.cluster.min(chosen.len())];
+        let drawn = Mode { schedule: Some(ANOTHER), check: false, shadows: false, ..mode };
+        execute(kernel, &buffers, first, drawn, |_, _| Ok(())).map(drop)
+    };
+    let (done, done_again) = Workers::get()?
+        .run(|| rayon::join(|| ran.blocks(kernel, &buffers, chosen, mode, &one), again));
+    done?;
     if report.sampled {
         // Others in the place of those that find no work, as long as that is soon said of them.
         let chosen: HashSet<i64> = report.blocks_run.iter().copied().collect();
@@ -445,12 +457,7 @@ fn run_kernel(
     report.idle = idle as u64;
     report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
     report.sampled &= !report.complete;
-    if options.check && options.schedule.is_none() && kernel.waits_for_mbarriers() {
-        // Threads that hand stages over may be faster or slower than they are in the order of the text.
-        let again = &report.blocks_run[..kernel.cluster.min(report.blocks_run.len())];
-        let drawn = Mode { schedule: Some(ANOTHER), check: false, shadows: false, ..mode };
-        execute(kernel, &buffers, again, drawn, |_, _| Ok(()))?;
-    }
+    done_again?;
     if options.check {
         grid.only_outputs(kernel)?;
         match report.complete {

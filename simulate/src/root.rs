@@ -386,13 +386,19 @@ fn compare<'p>(
     let regions = cover(&view.modes, elements);
     let work = regions.iter().map(|r| oracle.work(output.number, r));
     let share = work.fold(0u64, u64::saturating_add) / MAX_WORK + 1;
-    for region in regions {
-        let region = match share {
-            1 => region,
-            n => region.thinned(region.size() / n),
-        };
-        for part in oracle.parts(output.number, region) {
-            let wanted = oracle.wanted(output.number, &part)?;
+    let thinned = |region: Region| match share {
+        1 => region,
+        n => region.thinned(region.size() / n),
+    };
+    let parts = regions.into_iter().flat_map(|r| oracle.parts(output.number, thinned(r)));
+    let parts: Vec<Region> = parts.collect();
+    // Few at a time: each holds what it reads.
+    let workers = Workers::get()?;
+    for some in parts.chunks(workers.count()) {
+        let wanted = |part| oracle.wanted(output.number, part);
+        let all: Vec<_> = workers.run(|| some.par_iter().map(wanted).collect());
+        for (part, wanted) in some.iter().zip(all) {
+            let wanted = wanted?;
             for (i, e) in part.elements(&view.modes).enumerate() {
                 let Some((value, writer)) = found(e) else { continue };
                 let judged =

@@ -381,24 +381,48 @@ pub(super) fn products(
 ) {
     const ROWS: usize = 256;
     const COLUMNS: usize = 4;
+    const DEEP: usize = 4;
     for first in (0..n).step_by(COLUMNS) {
         let columns = first..(first + COLUMNS).min(n);
         for top in (0..rows).step_by(ROWS) {
             let of_rows = top..(top + ROWS).min(rows);
-            for i in 0..k {
-                let left = &a[i * rows..][of_rows.clone()];
+            let mut i = 0;
+            while i < k {
+                let left = |deep: usize| &a[(i + deep) * rows..][of_rows.clone()];
+                let deep = if i + DEEP <= k { DEEP } else { 1 };
                 for column in columns.clone() {
-                    let factor = b[i + k * column];
+                    let factor = |deep: usize| b[i + deep + k * column];
                     let sums = &mut sums[column * rows..][of_rows.clone()];
                     let sizes = &mut sizes[column * rows..][of_rows.clone()];
-                    for ((s, g), x) in sums.iter_mut().zip(sizes).zip(left) {
-                        let product = x * factor;
-                        *s += product;
-                        *g += product.abs();
+                    match deep {
+                        DEEP => add_products::<DEEP>(left, factor, sums, sizes),
+                        _ => add_products::<1>(left, factor, sums, sizes),
                     }
                 }
+                i += deep;
             }
         }
+    }
+}
+
+/// Adds so many products to each sum, one after the other.
+fn add_products<'a, const DEEP: usize>(
+    left: impl Fn(usize) -> &'a [f64],
+    factor: impl Fn(usize) -> f64,
+    sums: &mut [f64],
+    sizes: &mut [f64],
+) {
+    let n = sums.len();
+    let (sizes, left) = (&mut sizes[..n], std::array::from_fn::<_, DEEP, _>(|i| &left(i)[..n]));
+    let factors: [f64; DEEP] = std::array::from_fn(factor);
+    for r in 0..n {
+        let (mut sum, mut size) = (sums[r], sizes[r]);
+        for (left, factor) in left.iter().zip(factors) {
+            let product = left[r] * factor;
+            sum += product;
+            size += product.abs();
+        }
+        (sums[r], sizes[r]) = (sum, size);
     }
 }
 
@@ -506,7 +530,7 @@ mod tests {
 
     #[test]
     fn products_in_blocks_are_those_one_by_one() {
-        let (rows, n, k) = (300, 7, 5);
+        let (rows, n, k) = (300, 7, 6);
         let number = |i: usize| ((i * 37 % 101) as f64 - 50.0) / 8.0;
         let a: Vec<f64> = (0..rows * k).map(number).collect();
         let b: Vec<f64> = (0..k * n).map(|i| number(3 * i + 1)).collect();

@@ -46,18 +46,40 @@ pub(crate) fn matmul(
         let left: Vec<f64> = a.iter().map(|x| decode(a_type, *x)).collect();
         let right: Vec<f64> = b.iter().map(|x| decode(b_type, *x)).collect();
         let mut sums: Vec<f64> = d.iter().map(|x| decode(to, *x)).collect();
-        let fused = a_type == Scalar::F64;
         let rows = l * m;
-        for (i, sum) in sums.chunks_exact_mut(rows).enumerate() {
-            for x in 0..k {
-                let column = &left[x * rows..(x + 1) * rows];
-                for (r, (s, p)) in sum.iter_mut().zip(column).enumerate() {
-                    let q = right[if l == 1 { x + k * i } else { r % l + l * (x + k * i) }];
-                    *s = if fused { p.mul_add(q, *s) } else { *s + p * q };
+        match a_type == Scalar::F64 {
+            true => add_products([l, rows, k], &left, &right, &mut sums, |s, p, q| p.mul_add(q, s)),
+            false => add_products([l, rows, k], &left, &right, &mut sums, |s, p, q| s + p * q),
+        }
+        d.iter_mut().zip(&sums).for_each(|(out, s)| *out = encode(to, *s));
+    }
+}
+
+/// Adds products to the sums of each column, in the order of k. There are l batches, and rows count
+/// those of all of them.
+#[inline]
+pub(super) fn add_products(
+    [l, rows, k]: [usize; 3],
+    a: &[f64],
+    b: &[f64],
+    sums: &mut [f64],
+    add: impl Fn(f64, f64, f64) -> f64,
+) {
+    for (i, sums) in sums.chunks_exact_mut(rows.max(1)).enumerate() {
+        for x in 0..k {
+            let column = &a[x * rows..(x + 1) * rows];
+            let factors = &b[l * (x + k * i)..][..l];
+            match factors {
+                [q] => sums.iter_mut().zip(column).for_each(|(s, p)| *s = add(*s, *p, *q)),
+                _ => {
+                    for (s, (p, q)) in
+                        sums.iter_mut().zip(column.iter().zip(factors.iter().cycle()))
+                    {
+                        *s = add(*s, *p, *q);
+                    }
                 }
             }
         }
-        d.iter_mut().zip(&sums).for_each(|(out, s)| *out = encode(to, *s));
     }
 }
 

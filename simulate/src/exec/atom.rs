@@ -9,7 +9,7 @@ use crate::plan::{
     View,
 };
 use crate::state::clock::Proxy;
-use crate::state::{Issue, Tile, Value, Who};
+use crate::state::{Block, Failure, Issue, Tile, Value, Who};
 use carbyne_atoms::ErrorBound;
 use carbyne_ir::scalar::Scalar;
 use std::rc::Rc;
@@ -197,10 +197,10 @@ impl Runner<'_> {
         scratch.granules.sort_unstable();
         scratch.granules.dedup();
         let granules: Rc<[u32]> = scratch.granules.drain(..).collect();
-        for issue in whos.iter().filter_map(|w| w.issue) {
-            self.blocks[self.rank].flights.reads(issue.flight, &granules);
-            self.blocks[self.rank].shared.begin_read(&granules, leaf.site);
-        }
+        let block = &mut self.blocks[self.rank];
+        let flights = whos.iter().filter_map(|w| w.issue).map(|issue| issue.flight);
+        let n = flights.map(|flight| block.flights.reads(flight, &granules)).count();
+        block.shared.begin_reads(n as u32, &granules, leaf.site);
     }
 
     fn measure_atom(&mut self, i: usize, atom: &BoundAtom, results: &Tile) {
@@ -298,22 +298,23 @@ impl Runner<'_> {
         }
         let kernel = self.kernel;
         let view = &kernel.views[index];
-        if let Space::Registers(r) = view.space {
-            let registers = &self.blocks[self.rank].registers[r];
-            if valid.is_none() && registers.are_plain() {
-                let value = |slot: &Slot| {
-                    let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
-                    registers.get(thread, scratch.bases.place(view, *slot))
+        if let (Space::Registers(r), None) = (view.space, valid) {
+            let Block { registers, flights, .. } = &mut self.blocks[self.rank];
+            for slot in &operand.reads {
+                let at = scratch.bases.place(view, *slot);
+                let (thread, who) = lanes.who(slot.lane);
+                let failure = match registers[r].read(thread, at, who, flights) {
+                    Ok(Some(value)) => {
+                        tile.push(value, self.mode.shadows);
+                        continue;
+                    }
+                    Ok(None) => Failure::Undefined,
+                    Err(fault) => fault.into(),
                 };
-                for value in operand.reads.iter().map_while(value) {
-                    tile.push(value, self.mode.shadows);
-                }
-                if tile.bits.len() == operand.reads.len() {
-                    return Ok(());
-                }
-                // What is undefined or outside is found again below.
-                tile.clear();
+                let access = ElementAccess { view: index, at, write: false, thread };
+                return blame::failed(kernel, self.env.block, who, &access, &failure);
             }
+            return Ok(());
         }
         self.addresses(i, operand, index, lanes, scratch, banks, operand.reads.iter().copied())?;
         for slot in &operand.reads {
@@ -351,23 +352,17 @@ impl Runner<'_> {
             return blame::several_tiles(kernel, who, index, thread);
         }
         let warps = lanes.threads.len().div_ceil(32) as u16;
+        let whos: Vec<Who> = (0..warps).map(|warp| lanes.who(32 * warp).1.clone()).collect();
         for slot in &operand.reads {
             let at = scratch.bases.place(view, *slot);
-            let mut read = Value::ZERO;
-            for warp in 0..warps {
-                let (thread, who) = lanes.who(32 * warp);
-                match self.blocks[self.rank].read(view, at, thread, who) {
-                    Ok(value) => read = value,
-                    Err(e) => {
-                        let access = ElementAccess { view: index, at, write: false, thread };
-                        return blame::failed(kernel, self.env.block, who, &access, &e);
-                    }
+            let block = &mut self.blocks[self.rank];
+            match block.read_by_all(view, at, &whos, &mut scratch.granules) {
+                Ok(value) => tile.push(value, self.mode.shadows),
+                Err((who, e)) => {
+                    let thread = usize::from(who.thread);
+                    let access = ElementAccess { view: index, at, write: false, thread };
+                    return blame::failed(kernel, self.env.block, who, &access, &e);
                 }
-            }
-            tile.push(read, self.mode.shadows);
-            if let Space::Shared(b) = view.space {
-                let buffer = &kernel.shared.buffers[b];
-                self.blocks[self.rank].shared.granules(buffer, at, &mut scratch.granules);
             }
         }
         Ok(())
@@ -389,16 +384,17 @@ impl Runner<'_> {
         if let Space::Registers(r) = view.space
             && !matches!(atom.op, BoundOp::Accumulate(_))
         {
-            let site = lanes.whos[0].site;
-            let registers = &mut self.blocks[self.rank].registers[r];
-            let mut write = |(slot, from): &(Slot, u32)| {
-                let thread = usize::from(lanes.threads[usize::from(slot.lane)]);
+            let Block { registers, flights, .. } = &mut self.blocks[self.rank];
+            for (slot, from) in &operand.writes {
                 let at = scratch.bases.place(view, *slot);
-                registers.set(thread, at, scratch.output.get(*from as usize), site)
-            };
-            if !kernel.has_flights && operand.writes.iter().all(|w| write(w).is_some()) {
-                return Ok(());
+                let (thread, who) = lanes.who(slot.lane);
+                let value = scratch.output.get(*from as usize);
+                if let Err(fault) = registers[r].write(thread, at, value, who, flights) {
+                    let access = ElementAccess { view: index, at, write: true, thread };
+                    return blame::failed(kernel, self.env.block, who, &access, &fault.into());
+                }
             }
+            return Ok(());
         }
         let slots = operand.writes.iter().map(|(slot, _)| *slot);
         self.addresses(i, operand, index, lanes, scratch, banks, slots)?;

@@ -134,7 +134,7 @@ impl Runner<'_> {
         if !granules.is_empty() {
             granules.sort_unstable();
             granules.dedup();
-            self.blocks[self.rank].shared.begin_read(&granules, site);
+            self.blocks[self.rank].shared.begin_reads(1, &granules, site);
         }
         let n_copies = if copy.bar.is_some() { ranks.len() } else { 1 };
         let sources = self.read_until_complete(site, thread, (copy.source, &sources), n_copies)?;
@@ -179,6 +179,13 @@ impl Runner<'_> {
                 Some((at.collect::<Checked<Vec<i64>>>()?, extents.clone()))
             }
         };
+        // Of a box that lies inside as a whole nothing is left to ask.
+        let is_inside = |mode: &i64, at: &i64, n: &i64| {
+            [0, mode - 1].iter().all(|c| (0..*n).contains(&at.saturating_add(*c)))
+        };
+        let place = place.filter(|(at, extents)| {
+            !modes.iter().zip(at).zip(extents).all(|((mode, at), n)| is_inside(mode, at, n))
+        });
         Ok(move |e| {
             place.as_ref().is_none_or(|(at, extents)| {
                 let local = coordinates(&modes, e);

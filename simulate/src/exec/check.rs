@@ -53,20 +53,14 @@ pub(crate) struct Near {
     pub ulp: f64,
     /// The shadow, or the reference.
     pub reference: f64,
-    /// Whether it passes only because several numbers are possible there.
-    pub undecided: bool,
+    /// 1 where it passes only because several numbers are possible there, else 0.
+    pub undecided: u64,
 }
 
 impl Near {
     /// The very bits.
-    const EXACT: Near = Near {
-        error: 0.0,
-        allowed: 0.0,
-        distance: 0.0,
-        ulp: 1.0,
-        reference: 0.0,
-        undecided: false,
-    };
+    const EXACT: Near =
+        Near { error: 0.0, allowed: 0.0, distance: 0.0, ulp: 1.0, reference: 0.0, undecided: 0 };
 }
 
 /// One element that is wrong.
@@ -189,6 +183,7 @@ impl Wanted {
         let rounds = reference.rounded.contains(&scalar);
         let undecided = by_value.is_none() && !rounds && exact.is_undecided(e, value.shadow);
         let Near { error, allowed, .. } = by_value.unwrap_or(Near::EXACT);
+        let undecided = u64::from(undecided);
         Ok(Near { error, allowed, undecided, ..near(scalar, got, value.shadow) })
     }
 }

@@ -68,7 +68,7 @@ impl Runner<'_> {
                     distance,
                     ulp: ulp(scalar, *shadow),
                     reference: *shadow,
-                    undecided: false,
+                    undecided: 0,
                 };
                 of.add(&near, 0.0);
             }

@@ -115,7 +115,7 @@ impl Numerics {
     pub(crate) fn add(&mut self, near: &Near, ratio: f64) {
         let Near { distance, ulp, reference, undecided, .. } = *near;
         self.elements += 1;
-        self.undecided += u64::from(undecided);
+        self.undecided += undecided;
         self.max_error = self.max_error.max(distance);
         self.max_ratio = self.max_ratio.max(ratio);
         self.max_ulp = self.max_ulp.max(distance / ulp);

@@ -3,6 +3,7 @@
 //!
 //! Integers keep to their types here as everywhere; what makes an integer of a float rounds the shadow.
 
+use super::arith::add_products;
 use crate::denote;
 use crate::num::{decode, encode, truncate};
 use crate::plan::BoundOp;
@@ -82,21 +83,7 @@ fn reduce(op: ReduceOp, scalar: Scalar, tile: &[f64]) -> f64 {
 
 /// D += A·B on tiles in column-major order, batch first: `extents` are l, m, n, k.
 pub(super) fn matmul([l, m, _, k]: [usize; 4], to: Scalar, a: &[f64], b: &[f64], d: &mut [f64]) {
-    let rows = l * m;
-    for (i, sums) in d.chunks_exact_mut(rows.max(1)).enumerate() {
-        for x in 0..k {
-            let column = &a[x * rows..(x + 1) * rows];
-            if l == 1 {
-                let factor = b[x + k * i];
-                sums.iter_mut().zip(column).for_each(|(s, p)| *s += p * factor);
-            } else {
-                let factors = &b[l * (x + k * i)..l * (x + k * i) + l];
-                for (r, (s, p)) in sums.iter_mut().zip(column).enumerate() {
-                    *s += p * factors[r % l];
-                }
-            }
-        }
-    }
+    add_products([l, l * m, k], a, b, d, |s, p, q| s + p * q);
     if !to.is_float() {
         d.iter_mut().for_each(|s| *s = denote::integers(BinaryOp::Add, to, *s, 0.0));
     }

@@ -21,6 +21,8 @@ const STATEMENT: u64 = 2;
 const STATEMENT_APART: u64 = 15;
 /// Of executing a leaf for the first of its threads.
 const LEAF: u64 = 10;
+/// Of judging a copy of an element, beside moving it and its reference.
+const JUDGED: u64 = 2;
 
 /// Steps of one block. `drawn`: under a schedule by which warps go their own ways everywhere. Saturates.
 pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool, drawn: bool) -> u64 {
@@ -77,7 +79,10 @@ impl Who<'_> {
             Node::Leaf(i) => self.leaf(&self.kernel.leaves[*i]),
             Node::Body { threads, check, blocking, body, .. } => {
                 let compared = match check {
-                    Some(i) if self.check => compare(self.kernel, &self.kernel.checks[*i]),
+                    Some(i) if self.check => {
+                        let check = &self.kernel.checks[*i];
+                        compare(self.kernel, check).saturating_add(judge(self.kernel, check))
+                    }
                     _ => 0,
                 };
                 let inside = self.of(*threads, *blocking);
@@ -279,6 +284,16 @@ pub(super) fn compare(kernel: &Kernel<'_>, check: &Check) -> u64 {
     let moved = elements(kernel, inputs, outputs).saturating_mul(2 + owners);
     let one = (work.fold(0, u64::saturating_add) / 8).saturating_add(moved);
     one.saturating_mul(kernel.thread_tensors[check.threads].n_groups() as u64)
+}
+
+/// Steps of judging all copies of what a check compares.
+fn judge(kernel: &Kernel<'_>, check: &Check) -> u64 {
+    let of = |v: &usize| {
+        size(kernel, &Source::View(*v)).saturating_mul(copies(kernel, &kernel.views[*v]))
+    };
+    let judged = check.reference.outputs.iter().map(of).fold(0, u64::saturating_add);
+    let n_groups = kernel.thread_tensors[check.threads].n_groups() as u64;
+    judged.saturating_mul(JUDGED * n_groups)
 }
 
 /// How many threads hold an element of a distributed tensor, on average and rounded up.

@@ -149,6 +149,27 @@ impl Block<'_> {
         }
     }
 
+    /// As [`Block::read`] of shared memory, by several, one after the other. An error says whose
+    /// access it was. Adds the granules of the element to others.
+    pub(crate) fn read_by_all<'w>(
+        &mut self,
+        view: &View,
+        at: i64,
+        whos: &'w [Who],
+        granules: &mut Vec<u32>,
+    ) -> Result<Value, (&'w Who, Failure)> {
+        let Space::Shared(i) = view.space else { return Err((&whos[0], Failure::Outside)) };
+        let kernel: &Kernel<'_> = self.kernel;
+        let buffer = &kernel.shared.buffers[i];
+        match self.shared.read_by_all(buffer, at, whos) {
+            Ok(value) => {
+                self.shared.granules(buffer, at, granules);
+                Ok(value)
+            }
+            Err((who, denied)) => Err((who, self.denied(who, denied))),
+        }
+    }
+
     /// As [`Block::read`], by a copy; `counted`: by an mbarrier.
     pub(crate) fn read_by_copy(
         &mut self,

@@ -22,6 +22,7 @@
 //! Invariant: nothing is known that no synchronization taught.
 
 use super::flight::Issue;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// Stands for several lanes, or for the collective.
@@ -250,6 +251,8 @@ pub(crate) struct Who {
     pub proxy: Proxy,
     /// Where it is an asynchronous MatMul.
     pub issue: Option<Issue>,
+    /// The number of what it knows; of two with one number it is the same.
+    pub snapshot: u64,
     seen: Known,
     fenced: Known,
 }
@@ -349,6 +352,8 @@ pub(crate) struct Clocks {
     n_warps: usize,
     warps: Vec<Warp>,
     collectives: Vec<Collective>,
+    /// Accessors so far.
+    snapshots: Cell<u64>,
 }
 
 /// Lanes of a warp that synchronize.
@@ -389,7 +394,7 @@ impl Clocks {
             })
             .collect();
         let collectives = vec![Collective { time: 1, members: 0 }; n_blocks];
-        Clocks { n_warps, warps, collectives }
+        Clocks { n_warps, warps, collectives, snapshots: Cell::new(0) }
     }
 
     /// Warps of the cluster and collectives of its blocks: who reads.
@@ -407,6 +412,7 @@ impl Clocks {
     pub(crate) fn warp(&self, rank: usize, warp: usize, site: u32, serial: u32) -> Who {
         let agent = rank * self.n_warps + warp;
         let w = &self.warps[agent];
+        self.snapshots.update(|n| n + 1);
         Who {
             agent: agent as u16,
             thread: (warp * 32) as u16,
@@ -415,6 +421,7 @@ impl Clocks {
             time: w.time,
             proxy: Proxy::Generic,
             issue: None,
+            snapshot: self.snapshots.get(),
             seen: w.seen.clone(),
             fenced: w.fenced.clone(),
         }

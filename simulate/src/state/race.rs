@@ -108,7 +108,7 @@ impl Shadow {
 
     /// What a read conflicts with, if anything.
     #[inline]
-    pub(crate) fn before_read(&self, granule: usize, who: &Who) -> Result<(), Clash> {
+    pub(crate) fn before_read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
         self.sums.after(granule, who, true)
     }
@@ -117,8 +117,14 @@ impl Shadow {
     #[inline]
     pub(crate) fn read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.before_read(granule, who)?;
-        self.reads.note(granule, self.writes.len(), who);
+        self.note_reads(granule, std::slice::from_ref(who));
         Ok(())
+    }
+
+    /// Notes reads that conflict with nothing.
+    #[inline]
+    pub(crate) fn note_reads(&mut self, granule: usize, whos: &[Who]) {
+        self.reads.note(granule, self.writes.len(), whos);
     }
 
     /// Notes an accumulation, or says what it conflicts with.
@@ -137,7 +143,7 @@ impl Shadow {
             self.sums.after(granule, who, true)?;
         }
         self.ops[granule] = Some(op);
-        self.sums.note(granule, self.writes.len(), who);
+        self.sums.note(granule, self.writes.len(), std::slice::from_ref(who));
         Ok(())
     }
 

@@ -37,65 +37,188 @@ impl LastRead {
 }
 
 /// What agents did last to each granule.
+///
+/// Granules that were accessed alike share a *record*, so that it takes little to note accesses to
+/// many of them: the record that an access leads to from another one is made once.
 pub(super) struct LastReads {
     agents: usize,
-    /// `granule * agents + agent`. Empty until there is one: what is only written needs none of it.
+    /// The record of each granule. Empty until there is an access: what is only written needs none.
+    of: Vec<u32>,
+    /// How often each record is named, by granules and by `steps`. The first one, which has no
+    /// accesses, is named once more, and stays.
+    uses: Vec<u32>,
+    /// Records that nobody names.
+    free: Vec<u32>,
+    /// `record * agents + agent`.
     last: Vec<LastRead>,
     /// By the entry's number, each lane's last time where lanes that know nothing of each other have several.
     apart: BTreeMap<usize, Box<[u32; LANES]>>,
+    /// By agent, of several at once the first, the last access that made a record.
+    steps: Vec<Option<Step>>,
+    /// A record, and who comes after all that it has.
+    known: Option<(u32, Reader)>,
+}
+
+/// What somebody comes after depends on: who it is, and whether a fence is asked for.
+type Reader = (u64, u16, bool);
+
+/// From one record to another.
+struct Step {
+    access: Access,
+    from: u32,
+    to: u32,
+}
+
+/// What an access does to a record depends on.
+#[derive(PartialEq, Eq)]
+struct Access {
+    /// Of the first one: whoever else takes part is always the same.
+    snapshot: u64,
+    thread: u16,
+    site: u32,
+    /// How many take part.
+    n: usize,
+    /// Of the end of an access: whether all lanes of the warp have waited for it.
+    end: Option<bool>,
 }
 
 impl LastReads {
     /// Nothing, of so many agents.
     pub(super) fn new(agents: usize) -> Self {
-        LastReads { agents, last: Vec::new(), apart: BTreeMap::new() }
+        LastReads {
+            agents,
+            of: Vec::new(),
+            uses: Vec::new(),
+            free: Vec::new(),
+            last: Vec::new(),
+            apart: BTreeMap::new(),
+            steps: Vec::new(),
+            known: None,
+        }
     }
 
-    /// Notes an access to one of so many granules.
+    /// Notes an access to one of so many granules, by several at once.
     #[inline]
-    pub(super) fn note(&mut self, granule: usize, granules: usize, who: &Who) {
-        if self.last.is_empty() {
-            self.last = vec![LastRead::default(); granules * self.agents];
+    pub(super) fn note(&mut self, granule: usize, granules: usize, whos: &[Who]) {
+        if self.of.is_empty() {
+            self.of = vec![0; granules];
+            self.uses = vec![granules as u32 + 1];
+            self.last = vec![LastRead::default(); self.agents];
+            self.steps = (0..self.agents).map(|_| None).collect();
         }
-        self.note_entry(granule * self.agents + usize::from(who.agent), who);
+        self.step(granule, whos, None);
     }
 
     /// Notes that an access which began earlier, by a statement of its own, ends now.
     /// `of_warp`: all lanes of the warp have waited for it.
+    #[inline]
     pub(super) fn note_end(&mut self, granule: usize, who: &Who, of_warp: bool) {
-        let entry = granule * self.agents + usize::from(who.agent);
-        let Some(last) = self.last.get(entry) else { return };
-        let site = last.site;
-        // Beside reads that other lanes know nothing of it counts as one of its first lane.
-        let alone = last.time == 0
-            || last.of_warp
-            || last.lanes != 0 && who.knows_all(who.agent, last.time, last.lanes);
-        self.note_entry(entry, who);
-        self.last[entry].site = site;
-        self.last[entry].of_warp = of_warp && alone;
+        if !self.of.is_empty() {
+            self.step(granule, std::slice::from_ref(who), Some(of_warp));
+        }
     }
 
-    /// Notes an access by an agent.
+    /// Moves a granule to the record that an access leads to.
     #[inline]
-    fn note_entry(&mut self, entry: usize, who: &Who) {
-        let Some(last) = self.last.get_mut(entry) else { return };
-        let lanes = last.lanes;
-        if last.time == 0
-            || last.of_warp
-            || lanes != 0 && who.knows_all(who.agent, last.time, lanes)
-        {
-            *last = LastRead::by(who);
-        } else if lanes != 0 && last.time == who.time {
-            *last = LastRead { lanes: lanes | who.lanes(), ..LastRead::by(who) };
+    fn step(&mut self, granule: usize, whos: &[Who], end: Option<bool>) {
+        let Some(Who { agent, snapshot, thread, site, .. }) = whos.first() else { return };
+        let (agent, n) = (usize::from(*agent), whos.len());
+        let access = Access { snapshot: *snapshot, thread: *thread, site: *site, n, end };
+        let from = self.of[granule];
+        let to = match &self.steps[agent] {
+            Some(step) if step.from == from && step.access == access => step.to,
+            _ => self.lead(from, whos, (agent, access)),
+        };
+        if to != from {
+            self.of[granule] = to;
+            self.uses[to as usize] += 1;
+            self.release(from);
+        }
+    }
+
+    /// A record is named once less.
+    #[inline]
+    fn release(&mut self, record: u32) {
+        let uses = &mut self.uses[record as usize];
+        *uses -= 1;
+        if *uses == 0 {
+            self.forget(record);
+        }
+    }
+
+    /// Lets a record be used again.
+    fn forget(&mut self, record: u32) {
+        let first = record as usize * self.agents;
+        while let Some((entry, _)) = self.apart.range(first..first + self.agents).next() {
+            let entry = *entry;
+            self.apart.remove(&entry);
+        }
+        self.free.push(record);
+    }
+
+    /// The record that an access leads to: the same, changed, where a single granule has it.
+    fn lead(&mut self, from: u32, whos: &[Who], (first, access): (usize, Access)) -> u32 {
+        if let Some(old) = self.steps[first].take() {
+            self.release(old.from);
+            self.release(old.to);
+        }
+        self.known = None;
+        let alone = self.uses[from as usize] == 1;
+        let to = if alone { from } else { self.copy(from) };
+        for who in whos {
+            self.note_entry(to as usize * self.agents + usize::from(who.agent), who, access.end);
+        }
+        if !alone {
+            self.uses[from as usize] += 1;
+            self.uses[to as usize] += 1;
+            self.steps[first] = Some(Step { access, from, to });
+        }
+        to
+    }
+
+    /// Another record of the same accesses.
+    fn copy(&mut self, record: u32) -> u32 {
+        let first = record as usize * self.agents;
+        let to = self.free.pop().unwrap_or_else(|| {
+            self.uses.push(0);
+            self.last.resize(self.last.len() + self.agents, LastRead::default());
+            self.uses.len() as u32 - 1
+        });
+        let start = to as usize * self.agents;
+        self.last.copy_within(first..first + self.agents, start);
+        if !self.apart.is_empty() {
+            let apart = self.apart.range(first..first + self.agents);
+            let apart: Vec<_> = apart.map(|(entry, times)| (*entry, times.clone())).collect();
+            self.apart.extend(apart.into_iter().map(|(e, times)| (e - first + start, times)));
+        }
+        to
+    }
+
+    /// Notes an access by an agent, or the end of one.
+    fn note_entry(&mut self, entry: usize, who: &Who, end: Option<bool>) {
+        let before = self.last[entry];
+        let lanes = before.lanes;
+        let alone = before.time == 0
+            || before.of_warp
+            || lanes != 0 && who.knows_all(who.agent, before.time, lanes);
+        if alone {
+            self.last[entry] = LastRead::by(who);
+        } else if lanes != 0 && before.time == who.time {
+            self.last[entry] = LastRead { lanes: lanes | who.lanes(), ..LastRead::by(who) };
         } else {
             self.note_apart(entry, who);
+        }
+        if let Some(of_warp) = end {
+            self.last[entry].site = before.site;
+            // Beside reads that other lanes know nothing of it counts as one of its first lane.
+            self.last[entry].of_warp = of_warp && alone;
         }
     }
 
     /// Lanes that know nothing of each other read at different times.
     #[cold]
     fn note_apart(&mut self, entry: usize, who: &Who) {
-        let Some(last) = self.last.get_mut(entry) else { return };
+        let last = &mut self.last[entry];
         let LastRead { time, lanes, .. } = *last;
         let times = self.apart.entry(entry).or_insert_with(|| {
             Box::new(std::array::from_fn(|l| if lanes >> l & 1 == 1 { time } else { 0 }))
@@ -115,11 +238,22 @@ impl LastReads {
     /// The first access to a granule that somebody does not come after; `wrote`: it wrote, and between it and an access
     /// by the other proxy a fence must stand.
     #[inline]
-    pub(super) fn after(&self, granule: usize, who: &Who, wrote: bool) -> Result<(), Clash> {
-        let first = granule * self.agents;
+    pub(super) fn after(&mut self, granule: usize, who: &Who, wrote: bool) -> Result<(), Clash> {
+        let Some(record) = self.of.get(granule).copied() else { return Ok(()) };
         // Which proxy has added to global memory is not kept.
         let fence = wrote && who.proxy == Proxy::Async;
-        let of_granule = self.last.get(first..first + self.agents).unwrap_or(&[]);
+        let known = Some((record, (who.snapshot, who.thread, fence)));
+        if self.known != known {
+            self.after_all(record, who, wrote, fence)?;
+            self.known = known;
+        }
+        Ok(())
+    }
+
+    /// As [`LastReads::after`] of a record.
+    fn after_all(&self, record: u32, who: &Who, wrote: bool, fence: bool) -> Result<(), Clash> {
+        let first = record as usize * self.agents;
+        let of_granule = &self.last[first..first + self.agents];
         for (agent, last) in of_granule.iter().enumerate() {
             let together = agent == usize::from(who.agent) && last.serial == who.serial;
             if last.time == 0 || together {
@@ -157,12 +291,84 @@ impl LastReads {
 
     /// The statement of an access to a granule, if there was one.
     pub(super) fn any(&self, granule: usize) -> Option<u32> {
-        let of_granule = self.last.get(granule * self.agents..(granule + 1) * self.agents)?;
+        let first = *self.of.get(granule)? as usize * self.agents;
+        let of_granule = &self.last[first..first + self.agents];
         of_granule.iter().find(|r| r.time > 0).map(|r| r.site)
     }
 
-    /// Bytes of memory that it takes; what is kept apart, at most eight times as much, is left out.
+    /// Bytes of memory that it takes where no granules share a record; what is kept apart, at most
+    /// eight times as much, is left out.
     pub(super) fn bytes(&self) -> usize {
-        self.last.len() * size_of::<LastRead>()
+        self.of.len() * self.agents * size_of::<LastRead>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::clock::{Clocks, Part};
+    use super::*;
+
+    #[test]
+    fn granules_that_share_a_record_are_as_those_alone() {
+        const N: usize = 6;
+        let mut clocks = Clocks::new(1, 64, 0);
+        let new = || LastReads::new(3);
+        let (mut all, mut each) = (new(), [(); N].map(|()| new()));
+        let mut x = 88_172_645_463_325_252u64;
+        let mut below = |n: u64| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            (x % n) as usize
+        };
+        for (g, one) in each.iter_mut().enumerate() {
+            let who = [clocks.warp(0, 0, 0, 0)];
+            all.note(g, N, &who);
+            one.note(0, 1, &who);
+        }
+        let mut clashes = 0;
+        for serial in 1..100_000u32 {
+            let first = below(N as u64);
+            let some = first..first + 1 + below((N - first) as u64);
+            let warp = below(2);
+            let by = |warp: usize, lane: usize| {
+                let mut who = clocks.warp(0, warp, serial, serial);
+                who.thread = (warp * 32 + lane) as u16;
+                who
+            };
+            let both = [by(warp, below(3)), by(1 - warp, below(3))];
+            let whos = &both[..1 + below(2)];
+            match below(8) {
+                0 => {
+                    let lanes = [u32::MAX, 0b11, 0b110][below(3)];
+                    let part = |warp| Part { rank: 0, warp, lanes };
+                    clocks.synchronize(&[part(warp), part(1 - warp)][..whos.len()]);
+                }
+                1 => {
+                    let of_warp = below(2) == 0;
+                    for g in some {
+                        all.note_end(g, &whos[0], of_warp);
+                        each[g].note_end(0, &whos[0], of_warp);
+                    }
+                }
+                2..5 => {
+                    for g in some {
+                        all.note(g, N, whos);
+                        whos.iter().for_each(|who| each[g].note(0, 1, std::slice::from_ref(who)));
+                    }
+                }
+                _ => {
+                    for g in some {
+                        let alone = each[g].after(0, &whos[0], false);
+                        assert_eq!(all.after(g, &whos[0], false), alone);
+                        clashes += usize::from(alone.is_err());
+                    }
+                }
+            }
+            for (g, one) in each.iter().enumerate() {
+                assert_eq!(all.any(g), one.any(0));
+            }
+        }
+        assert!((10_000..100_000).contains(&clashes), "{clashes}");
     }
 }

@@ -18,17 +18,19 @@ pub(crate) struct Registers {
     shadows: Shadows,
     /// One more than the statement that wrote it last; 0 for undefined.
     written: Vec<u32>,
-    watched: Option<Box<Watched>>,
+    /// Of each register; empty where no asynchronous MatMul uses them.
+    watched: Vec<Watched>,
 }
 
-/// What asynchronous MatMuls do with each register.
+/// What asynchronous MatMuls do with a register.
+#[derive(Copy, Clone, Default)]
 struct Watched {
     /// The execution that accessed it last, asynchronous ones apart.
-    last: Vec<u32>,
+    last: u32,
     /// The MatMul that will write it, or has written it if that is no longer under way; 0 for none.
-    writing: Vec<u32>,
+    writing: u32,
     /// As `writing`, that reads it.
-    reading: Vec<u32>,
+    reading: u32,
 }
 
 /// Why a register cannot be accessed so.
@@ -49,9 +51,7 @@ impl Registers {
     /// MatMuls may use them.
     pub(crate) fn new(len: usize, n_threads: usize, watched: bool, shadows: bool) -> Self {
         let n = len * n_threads;
-        let none = || vec![0; n];
-        let watched =
-            watched.then(|| Box::new(Watched { last: none(), writing: none(), reading: none() }));
+        let watched = vec![Watched::default(); if watched { n } else { 0 }];
         let shadows = Shadows::new(n, shadows);
         Registers { len, n_threads, values: vec![0; n], shadows, written: vec![0; n], watched }
     }
@@ -89,11 +89,8 @@ impl Registers {
         flights: &Flights,
     ) -> Result<Option<Value>, RegisterFault> {
         let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
-        if let Some(watched) = &mut self.watched {
-            watched.access(slot, who, flights, false)?;
-            if let Some(issue) = who.issue {
-                watched.reading[slot] = issue.flight;
-            }
+        if let Some(watched) = self.watched.get_mut(slot) {
+            watched.access(who, flights, false)?;
         }
         Ok(self.value(slot))
     }
@@ -112,20 +109,11 @@ impl Registers {
         flights: &Flights,
     ) -> Result<(), RegisterFault> {
         let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
-        if let Some(watched) = &mut self.watched {
-            watched.access(slot, who, flights, true)?;
-            if let Some(issue) = who.issue {
-                watched.writing[slot] = issue.flight;
-            }
+        if let Some(watched) = self.watched.get_mut(slot) {
+            watched.access(who, flights, true)?;
         }
         self.put(slot, value, who.site);
         Ok(())
-    }
-
-    /// Whether nothing but their values is kept, since no asynchronous MatMul uses them.
-    #[inline]
-    pub(crate) fn are_plain(&self) -> bool {
-        self.watched.is_none()
     }
 
     /// The value of a plain register; none where undefined or outside.
@@ -168,31 +156,32 @@ impl Registers {
 }
 
 impl Watched {
-    fn access(
-        &mut self,
-        slot: usize,
-        who: &Who,
-        flights: &Flights,
-        write: bool,
-    ) -> Result<(), RegisterFault> {
-        let writing = flights.get(self.writing[slot]);
+    /// Notes an access, or says what stands against it.
+    #[inline]
+    fn access(&mut self, who: &Who, flights: &Flights, write: bool) -> Result<(), RegisterFault> {
         let Some(issue) = who.issue else {
-            if let Some(flight) = writing {
+            if let Some(flight) = flights.get(self.writing) {
                 return Err(RegisterFault::Pending(flight.site()));
             }
-            if let Some(flight) = flights.get(self.reading[slot]).filter(|_| write) {
+            if let Some(flight) = flights.get(self.reading).filter(|_| write) {
                 return Err(RegisterFault::Busy(flight.site()));
             }
-            (self.writing[slot], self.last[slot]) = (0, who.serial);
+            (self.writing, self.last) = (0, who.serial);
             return Ok(());
         };
-        match writing {
-            Some(flight) if self.writing[slot] == issue.flight || flight.shape() == issue.shape => {
-                Ok(())
-            }
-            Some(flight) => Err(RegisterFault::Pending(flight.site())),
-            None if self.last[slot] > issue.fence => Err(RegisterFault::Unfenced),
-            None => Ok(()),
+        // It has been asked before whether this MatMul may.
+        let asked = [self.reading, self.writing].contains(&issue.flight);
+        match flights.get(self.writing) {
+            _ if asked => {}
+            Some(flight) if flight.shape() == issue.shape => {}
+            Some(flight) => return Err(RegisterFault::Pending(flight.site())),
+            None if self.last > issue.fence => return Err(RegisterFault::Unfenced),
+            None => {}
         }
+        match write {
+            true => self.writing = issue.flight,
+            false => self.reading = issue.flight,
+        }
+        Ok(())
     }
 }

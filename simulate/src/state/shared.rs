@@ -211,14 +211,14 @@ impl Shared {
         }
     }
 
-    /// An asynchronous instruction reads these granules from now on.
-    pub(crate) fn begin_read(&mut self, granules: &[u32], site: u32) {
+    /// So many asynchronous instructions of a statement read these granules from now on.
+    pub(crate) fn begin_reads(&mut self, reads: u32, granules: &[u32], site: u32) {
         if self.busy.is_empty() {
             self.busy = vec![(0, 0); self.bytes.len().div_ceil(self.granule)];
         }
         for g in granules {
             let (n, by) = &mut self.busy[*g as usize];
-            (*n, *by) = (*n + 1, site);
+            (*n, *by) = (*n + reads, site);
         }
     }
 
@@ -274,11 +274,40 @@ impl Shared {
         at: i64,
         who: &Who,
     ) -> Result<Value, Denied> {
-        let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
-        let n = buffer.bits.div_ceil(8) as usize;
-        for granule in byte / self.granule..=(byte + n - 1) / self.granule {
-            self.shadow.read(granule, who).map_err(Denied::Clash)?;
+        self.read_by_all(buffer, at, std::slice::from_ref(who)).map_err(|(_, denied)| denied)
+    }
+
+    /// Reads an element by several, one after the other; of an error whose access it was.
+    #[inline]
+    pub(crate) fn read_by_all<'w>(
+        &mut self,
+        buffer: &SharedBuffer,
+        at: i64,
+        whos: &'w [Who],
+    ) -> Result<Value, (&'w Who, Denied)> {
+        let Some((byte, bit)) = Self::address(buffer, at) else {
+            return Err((&whos[0], Denied::Outside));
+        };
+        let granules = self.span(buffer, byte);
+        for (i, who) in whos.iter().enumerate() {
+            for granule in granules.clone() {
+                let clash = self.shadow.before_read(granule, who);
+                clash.map_err(|clash| (who, Denied::Clash(clash)))?;
+            }
+            if i == 0 {
+                self.is_readable(buffer, byte).map_err(|denied| (who, denied))?;
+            }
         }
+        for granule in granules {
+            self.shadow.note_reads(granule, whos);
+        }
+        Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
+    }
+
+    /// Whether an element at a byte is there, written as what it is read as.
+    #[inline]
+    fn is_readable(&self, buffer: &SharedBuffer, byte: usize) -> Result<(), Denied> {
+        let n = buffer.bits.div_ceil(8) as usize;
         for state in &self.states[byte..byte + n] {
             match state {
                 State::Defined => {}
@@ -288,8 +317,7 @@ impl Shared {
                 State::Mbarrier => return Err(Denied::Mbarrier),
             }
         }
-        self.is_own(buffer, byte)?;
-        Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
+        self.is_own(buffer, byte)
     }
 
     fn pending(&self, byte: usize) -> Denied {
