@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use crate::diag::{Code, Diagnostic};
-use crate::layout::Layout;
+use crate::layout::{Layout, Swizzle};
 use crate::program::{Buffer, BufferId, Dist, Tensor, concat_levels};
 use crate::scalar::Memory;
 
@@ -22,7 +22,7 @@ impl Verifier<'_> {
             } else if !buffer.open {
                 self.one_to_one(buffer, tensor);
             }
-            self.swizzle(buffer);
+            self.swizzle(buffer, tensor);
             self.mbarriers(buffer);
             if let (Some(at), Some(cosize)) = (buffer.at, buffer.cosize.as_const()) {
                 let end = at + (cosize * buffer.scalar.bits() + 7) / 8;
@@ -52,9 +52,20 @@ impl Verifier<'_> {
         }
     }
 
-    /// V0224.
-    fn swizzle(&mut self, buffer: &Buffer) {
+    /// V0224, V0242.
+    fn swizzle(&mut self, buffer: &Buffer, tensor: &Tensor) {
         let Some(sw) = buffer.swizzle else { return };
+        if let Some((from, to, bytes)) = leaves_its_buffer(buffer, tensor, sw) {
+            let whole = whole(sw);
+            let message = format!("the swizzle of `%{}` moves elements out of it", buffer.name);
+            self.errors.push(
+                Diagnostic::new(Code::Swizzled, buffer.span, message)
+                    .label(format!("byte {from} goes to byte {to}, and it has {bytes} bytes"))
+                    .help(format!(
+                        "let its size be a multiple of {whole} bytes, or write a smaller swizzle"
+                    )),
+            );
+        }
         if buffer.align < sw.period() || buffer.at.is_some_and(|at| at % sw.period() != 0) {
             let period = sw.period();
             let message = format!("the swizzle of `%{}` repeats every {period} bytes", buffer.name);
@@ -171,6 +182,24 @@ enum Uncovered {
     Outside { element: i64, of: i64 },
     #[error("nobody owns element {0}")]
     Unowned(usize),
+}
+
+/// Bytes that a swizzle permutes in themselves.
+fn whole(sw: Swizzle) -> i64 {
+    if sw.shift() < 0 { sw.period() } else { 1 << (sw.base() + sw.bits()) }
+}
+
+/// An element that its swizzle moves out of its buffer: its byte, where that goes, the bytes of the buffer.
+fn leaves_its_buffer(buffer: &Buffer, tensor: &Tensor, sw: Swizzle) -> Option<(i64, i64, i64)> {
+    let bits = buffer.scalar.bits();
+    let bytes = (buffer.cosize.as_const()? * bits + 7) / 8;
+    let layout = tensor.concat().to_fixed()?;
+    if bytes % whole(sw) == 0 || layout.size() > MAX_COUNTED {
+        return None;
+    }
+    let place = |i: i64| layout.at(i) * bits / 8;
+    let from = (0..layout.size()).map(place).find(|byte| sw.apply(*byte) >= bytes)?;
+    Some((from, sw.apply(from), bytes))
 }
 
 /// Whether the layout without its modes of stride 0 is a bijection onto `0..n`.
