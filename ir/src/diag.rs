@@ -93,6 +93,16 @@ impl Diagnostic {
         self.edits.push(Edit { span, text: text.into() });
         self
     }
+    /// A text in which all edits are made, of which no two overlap.
+    #[must_use]
+    pub fn applied(&self, text: &str) -> String {
+        let mut edits: Vec<&Edit> = self.edits.iter().collect();
+        edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
+        edits.into_iter().fold(text.to_owned(), |mut text, Edit { span, text: new }| {
+            text.replace_range(span.start as usize..span.end as usize, new);
+            text
+        })
+    }
     /// Asks whether another word was meant, which then replaces what stands at the place.
     #[must_use]
     pub fn did_you_mean(self, word: &str) -> Self {

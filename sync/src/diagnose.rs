@@ -7,10 +7,12 @@ use crate::report::{
 };
 use crate::samples::samples;
 use carbyne_ir::ast::SyncOp;
-use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::diag::{Code, Diagnostic, Edit};
 use carbyne_ir::expr::VarId;
+use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
 use carbyne_ir::scalar::Memory;
+use carbyne_ir::span::Span;
 
 /// Symbols for which a help gives values.
 const MOST_NAMED: usize = 8;
@@ -20,7 +22,7 @@ impl Report {
     pub fn diagnostics(&self, p: &Program, kernel: SpecId) -> Vec<Diagnostic> {
         let mut out = vec![];
         for fault in &self.faults {
-            let here = |f: &&Fault| f.place.node == fault.place.node;
+            let here = |f: &&Fault| f.place.node.same(fault.place.node);
             // A wait that hangs is an error: that its phase may be over is the reason.
             let mut certain = self.faults.iter().filter(here).filter(|f| f.is_certain);
             let d = match fault.is_certain {
@@ -117,10 +119,12 @@ fn unordered(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Diag
         Missing::RegisterFence => "no `wgmma.fence` stands between them",
     };
     let text = format!("a {} and a {} of `%{name}` meet, and {what}", verb(a.kind), verb(b.kind));
-    Diagnostic::new(Code::Unordered, b.place.span, text)
+    let Remedy { help, edits } = remedy(p, kernel, pair, missing);
+    let d = Diagnostic::new(Code::Unordered, b.place.span, text)
         .label(format!("{} here{}", who(p, b), at(pair)))
         .related(a.place.span, format!("{} here", who(p, a)))
-        .help(help(p, kernel, pair, missing))
+        .help(help);
+    edits.into_iter().fold(d, |d, Edit { span, text }| d.edit(span, text))
 }
 
 /// Pairs that are not ordered, each with what is missing.
@@ -200,7 +204,65 @@ fn is_explained((lead, what): &(&Pair, Missing), (pair, missing): &(&Pair, Missi
     }
 }
 
-fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
+/// A help, and as edits.
+struct Remedy {
+    help: String,
+    /// Empty where a person must choose the place. Lines that are inserted are not indented.
+    edits: Vec<Edit>,
+}
+
+impl From<String> for Remedy {
+    fn from(help: String) -> Self {
+        Remedy { help, edits: vec![] }
+    }
+}
+
+impl Remedy {
+    /// Replaces a part of the text.
+    fn edit(mut self, span: Span, text: String) -> Self {
+        self.edits.push(Edit { span, text });
+        self
+    }
+
+    /// Inserts a line before a statement.
+    fn before(self, stmt: &Stmt, line: &str) -> Self {
+        let at = stmt.span.start as usize;
+        self.edit(Span::new(at, at), format!("{line}\n"))
+    }
+
+    /// Inserts a line behind a statement.
+    fn behind(self, stmt: &Stmt, line: &str) -> Self {
+        let at = stmt.span.end as usize;
+        self.edit(Span::new(at, at), format!("\n{line}"))
+    }
+}
+
+/// The statement behind which one that orders a pair may stand, and the one before which: as far out as may be,
+/// but behind the synchronization that stands before the second access.
+fn sides<'p>(p: &'p Program, kernel: SpecId, pair: &Pair) -> Option<(&'p Stmt, &'p Stmt)> {
+    let path = |place: &Place| {
+        let mut walk = p.walk_body(kernel);
+        while let Some(step) = walk.next() {
+            if matches!(step, Step::Enter(stmt) if stmt.node.same(place.node)) {
+                return walk.around().to_vec();
+            }
+        }
+        vec![]
+    };
+    let (first, second) = (path(&pair.first.place), path(&pair.second.place));
+    let apart = first.iter().zip(&second).take_while(|(a, b)| a.node.same(b.node)).count();
+    let to = pair.second.place.span.start;
+    let is_sync = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
+    let synchronizes = |around: &Stmt| {
+        let mut inside = p.walk(std::slice::from_ref(around)).stmts();
+        inside.any(|s| is_sync(s) && s.span.start < to)
+    };
+    let behind = first.get(apart).or(first.last())?;
+    let before = second.iter().skip(apart).find(|s| !synchronizes(s)).or(second.last())?;
+    Some((behind, before))
+}
+
+fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy {
     let (a, b) = (&pair.first, &pair.second);
     let root = p.specs[kernel].exec.and_then(|e| p.threads[e.threads].name.clone());
     let root = root.unwrap_or("cta".to_owned());
@@ -209,23 +271,36 @@ fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
         true => format!("the turns of the loop around line {to}"),
         false => format!("line {from} and line {to}"),
     };
+    let before = |help: String, line: &str| match sides(p, kernel, pair) {
+        Some((_, second)) => Remedy::from(help).before(second, line),
+        None => help.into(),
+    };
+    let barrier = format!("barrier(#{root})");
     match missing {
         Missing::Order => {
-            format!("put `barrier(#{root})`, or one of fewer threads, between {between}")
+            before(format!("put `{barrier}`, or one of fewer threads, between {between}"), &barrier)
         }
         Missing::Fence if p.buffers[b.buffer].memory == Some(Memory::Gl) => format!(
             "let threads copy `%{}` at line {to}, or write it in a kernel before: `fence.async` is for shared memory",
             p.buffers[b.buffer].name
-        ),
+        )
+        .into(),
         Missing::Fence => {
-            format!("put `fence.async` behind line {from}, before the barrier that follows it")
+            let help = format!("put `fence.async` behind line {from}, before the barrier that follows it");
+            match sides(p, kernel, pair) {
+                Some((first, _)) => Remedy::from(help).behind(first, "fence.async"),
+                None => help.into(),
+            }
         }
-        Missing::RegisterFence => format!("put `wgmma.fence` before line {to}"),
+        Missing::RegisterFence => {
+            before(format!("put `wgmma.fence` before line {to}"), "wgmma.fence")
+        }
         Missing::Blocks => match repeated(p, b) {
             Some(list) => format!(
                 "add `distinct` to the range of `%{list}` if no two of its elements are equal, or accumulate: `Move.add`"
-            ),
-            None => "let blocks access different elements, or accumulate: `Move.add`".to_owned(),
+            )
+            .into(),
+            None => "let blocks access different elements, or accumulate: `Move.add`".to_owned().into(),
         },
         Missing::Wait => {
             let (commit, wait) = match (a.agent, a.kind) {
@@ -234,12 +309,11 @@ fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
                 (AgentKind::Bulk, AccessKind::Read) => ("bulk.commit", "bulk.wait_read"),
                 (AgentKind::Bulk, _) => ("bulk.commit", "bulk.wait"),
                 (AgentKind::Counted, _) => {
-                    return format!(
-                        "put `mbarrier.wait` for the phase of its mbarrier before line {to}"
-                    );
+                    let help = "put `mbarrier.wait` for the phase of its mbarrier before line";
+                    return format!("{help} {to}").into();
                 }
                 (AgentKind::Thread, _) => {
-                    return format!("put `barrier(#{root})` between {between}");
+                    return before(format!("put `{barrier}` between {between}"), &barrier);
                 }
             };
             waiting(p, kernel, pair, commit, wait)
@@ -248,25 +322,31 @@ fn help(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> String {
 }
 
 /// What would wait for the first access of a pair, beside the synchronization that is there.
-fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -> String {
+fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -> Remedy {
     let (from, to) = (pair.first.place.line, pair.second.place.line);
+    let sides = sides(p, kernel, pair);
     match &pair.under_way {
-        Some(UnderWay::Counted(at)) => {
-            format!(
-                "put `mbarrier.wait` for the phase that line {} arrives in before line {to}",
-                at.line
-            )
-        }
+        Some(UnderWay::Counted(at)) => format!(
+            "put `mbarrier.wait` for the phase that line {} arrives in before line {to}",
+            at.line
+        )
+        .into(),
         Some(UnderWay::Left { needed, wait: Some((at, left)) }) => {
             let (groups, are) = (if *left == 1 { "group is" } else { "groups are" }, needed);
-            format!(
+            Remedy::from(format!(
                 "line {} waits until {left} {groups} left; {are} is needed: write `{wait}({needed})`, or correct \
                  which stage line {to} accesses",
                 at.line
-            )
+            ))
+            .edit(at.span, format!("{wait}({needed})"))
         }
         Some(UnderWay::Left { needed, wait: None }) => {
-            format!("put `{wait}({needed})` before line {to}")
+            let line = format!("{wait}({needed})");
+            let remedy = Remedy::from(format!("put `{line}` before line {to}"));
+            match sides {
+                Some((_, second)) => remedy.before(second, &line),
+                None => remedy,
+            }
         }
         Some(UnderWay::Uncommitted) | None => {
             let is =
@@ -281,14 +361,21 @@ fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -
                     "write `mbarrier.async_arrive` in the place of `mbarrier.arrive` in line {}, which counts when \
                      the copies of its thread have come",
                     s.line
-                ),
+                )
+                .into(),
                 None => {
                     let named = |s: &&Stmt| matches!(&s.kind, StmtKind::Sync(sync) if sync.op.as_str() == wait);
-                    let then = match stmts().find(named) {
+                    let (waits, last) = (stmts().find(named), format!("{wait}(0)"));
+                    let then = match waits {
                         Some(s) => format!("so that `{wait}` in line {} waits for it", s.line),
-                        None => format!("and `{wait}(0)` before line {to}"),
+                        None => format!("and `{last}` before line {to}"),
                     };
-                    format!("put `{commit}` behind line {from}, {then}")
+                    let remedy = Remedy::from(format!("put `{commit}` behind line {from}, {then}"));
+                    match sides {
+                        Some((first, _)) if waits.is_some() => remedy.behind(first, commit),
+                        Some((first, second)) => remedy.behind(first, commit).before(second, &last),
+                        None => remedy,
+                    }
                 }
             }
         }

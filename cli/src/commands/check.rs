@@ -1,7 +1,7 @@
 //! `carbyne check`: errors, or silence; what orders which accesses, where it is asked for.
 
 use crate::args::{Check, MessageFormat};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, annotate, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
@@ -69,8 +69,37 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
         said.into_iter().partition(|d| d.severity == Severity::Error);
     output::warn(&source, &warnings, format, io);
-    let errors: Diagnostics = errors.into_iter().map(|d| program.noted(d)).collect();
+    let n = errors.len();
+    let helped = |d: Diagnostic| mended(d, n, &source, &table);
+    let errors: Diagnostics = errors.into_iter().map(helped).map(|d| program.noted(d)).collect();
     if errors.is_empty() { Ok(()) } else { Err(Failure::program(&source, errors)) }
+}
+
+/// An error of order, of so many in a text, whose edits are indented as the lines around them. Where the text that they
+/// make has as many errors, a person must find the place: it is left without.
+fn mended(mut d: Diagnostic, errors: usize, source: &Source, table: &AtomTable) -> Diagnostic {
+    for edit in &mut d.edits {
+        let before = &source.text[..edit.span.start as usize];
+        let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
+        let indent = &line[..line.len() - line.trim_start().len()];
+        edit.text = edit.text.replace('\n', &format!("\n{indent}"));
+    }
+    if !d.edits.is_empty() && errors_of(&d.applied(&source.text), table) >= errors {
+        d.edits.clear();
+    }
+    d
+}
+
+/// Errors of order in a text.
+fn errors_of(text: &str, table: &AtomTable) -> usize {
+    let source = Source { text: text.to_owned(), ..Source::default() };
+    let Ok((_, program)) = pipeline::verified(&source) else { return usize::MAX };
+    let of = |kernel: &SpecId| {
+        let report = carbyne_sync::check(&program, *kernel, table, &Limits::default());
+        let found = report.diagnostics(&program, *kernel);
+        found.iter().filter(|d| d.severity == Severity::Error).count()
+    };
+    program.kernels.iter().map(of).sum()
 }
 
 /// Statements of synchronization that none of these architectures has, or not with their numbers.
