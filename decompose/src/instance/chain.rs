@@ -172,9 +172,11 @@ impl Chains<'_> {
         let ([target], true) = (&call.outputs[..], given.len() >= inputs.len()) else {
             return Err(Unwritten::Operands(name.clone()));
         };
-        let place = std::iter::once(target)
-            .chain(given.iter().rev().copied())
-            .find_map(|view| self.place(view))
+        // A tile of rows holds also what is reduced to one element a row.
+        let places = std::iter::once(target).chain(given.iter().rev().copied());
+        let place = places
+            .filter_map(|view| self.place(view))
+            .reduce(|all, of| if of.is_wider_than(&all) { of } else { all })
             .ok_or_else(|| Unwritten::NoTile(name.clone()))?;
         let said = call.declared.first().and_then(Option::as_ref);
         let to = self

@@ -122,6 +122,14 @@ impl Place {
         self.of_value(&self.held, own)
     }
 
+    /// Whether its operand is that of another place, with more elements where that has one along a mode.
+    pub(super) fn is_wider_than(&self, other: &Place) -> bool {
+        let modes = || self.extents.iter().zip(&other.extents);
+        self.extents.len() == other.extents.len()
+            && modes().all(|(own, other)| own == other || *other == 1)
+            && modes().any(|(own, other)| own != other)
+    }
+
     /// Whether the tile has several elements along a mode of extent 1.
     pub(super) fn is_padded(&self, mode: usize) -> bool {
         self.extents.get(mode) == Some(&1) && self.tile.get(mode).is_some_and(|n| *n > 1)

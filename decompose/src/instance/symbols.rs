@@ -198,7 +198,11 @@ impl Symbols {
         for (name, n) in &m.found.numbers {
             let Some(e) = self.expression(*n) else { continue };
             if !extents.contains(name) || apart || !padded::is_tiled(m.def, name) {
-                out.insert(name.clone(), e.clone());
+                // A tile that holds the longest row has a number of elements.
+                let is_longest = numbers.get(name).is_some_and(|own| own != n);
+                if !is_longest {
+                    out.insert(name.clone(), e.clone());
+                }
                 continue;
             }
             let chosen = m.def.params.iter().filter(|p| p.choices.is_some());
