@@ -70,10 +70,19 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
         said.into_iter().partition(|d| d.severity == Severity::Error);
     output::warn(&source, &warnings, format, io);
     let n = errors.len();
-    let helped = |d: Diagnostic| mended(d, n, &source, &table);
-    let errors: Diagnostics = errors.into_iter().map(helped).map(|d| program.noted(d)).collect();
+    let helped = |(i, mut d): (usize, Diagnostic)| {
+        // Each costs another check of the whole text.
+        if i >= MOST_MENDED {
+            d.edits.clear();
+        }
+        program.noted(mended(d, n, &source, &table))
+    };
+    let errors: Diagnostics = errors.into_iter().enumerate().map(helped).collect();
     if errors.is_empty() { Ok(()) } else { Err(Failure::program(&source, errors)) }
 }
+
+/// Errors whose edits are tried.
+const MOST_MENDED: usize = 4;
 
 /// An error of order, of so many in a text, whose edits are indented as the lines around them. Where the text that they
 /// make has as many errors, a person must find the place: it is left without.
