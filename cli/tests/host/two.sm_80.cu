@@ -59,76 +59,63 @@ extern "C" __global__ void __launch_bounds__(32)
 rows(const float* __restrict__ H, float* __restrict__ Y, const int M, const int N) {
   const int tid = threadIdx.x;
   const int i_2 = blockIdx.x % max((M + 1) / 2, 1);  // line 42
-  alignas(16) float total[64];  // line 43
-  // line 44: Init (0) -> (%total)
+  alignas(16) float x_2[64];  // line 43
+  // line 44: Move (view of %H) -> (%x_2)
   #pragma unroll
-  for (int i = 0; i < 64; i += 1) {  // line 46
-    total[i] = 0.0f;  // line 47
-  }
-  for (int k = 0; k < 1; k += 1) {  // line 50
-    alignas(16) float x_2[64];  // line 51
-    // line 52: Move (view of %H) -> (%x_2)
-    #pragma unroll
-    for (int i = 0; i < 16; i += 1) {  // line 55
-      if (i_2 * 2 + i / 8 < M && i % 8 * 128 + threadIdx.x * 4 < N) {
-        // line 56
-        *reinterpret_cast<uint4*>(&x_2[i * 4]) =
-            *reinterpret_cast<const uint4*>(&H[N * i_2 * 2 + N * (i / 8) + i % 8 * 128 + tid * 4]);
-      } else {
-        x_2[i * 4] = 0.0f;
-        x_2[i * 4 + 1] = 0.0f;
-        x_2[i * 4 + 2] = 0.0f;
-        x_2[i * 4 + 3] = 0.0f;
-      }
-    }
-    // line 59: BinaryPointwise.add (%total, %x_2) -> (%total)
-    #pragma unroll
-    for (int i = 0; i < 64; i += 1) {  // line 63
-      total[i] = __fadd_rn(total[i], x_2[i]);  // line 64
+  for (int i = 0; i < 16; i += 1) {  // line 47
+    if (i_2 * 2 + i / 8 < M && i % 8 * 128 + threadIdx.x * 4 < N) {
+      // line 48
+      *reinterpret_cast<uint4*>(&x_2[i * 4]) =
+          *reinterpret_cast<const uint4*>(&H[N * i_2 * 2 + N * (i / 8) + i % 8 * 128 + tid * 4]);
+    } else {
+      x_2[i * 4] = 0.0f;
+      x_2[i * 4 + 1] = 0.0f;
+      x_2[i * 4 + 2] = 0.0f;
+      x_2[i * 4 + 3] = 0.0f;
     }
   }
-  alignas(8) float s[2];  // line 68
-  {  // line 69: Reduction.sum (%total) -> (%s)
-    float o[1];  // line 72
+  alignas(8) float t_2[2];  // line 51
+  {  // line 52: Reduction.sum (%x_2) -> (%t_2)
+    float o[1];  // line 55
     #pragma unroll
-    for (int i = 0; i < 2; i += 1) {  // line 73
-      s[i] = total[i * 32];  // line 74
+    for (int i = 0; i < 2; i += 1) {  // line 56
+      t_2[i] = x_2[i * 32];  // line 57
       #pragma unroll
-      for (int j = 1; j < 32; j += 1) {  // line 75
-        s[i] = __fadd_rn(s[i], total[i * 32 + j]);  // line 76
+      for (int j = 1; j < 32; j += 1) {  // line 58
+        t_2[i] = __fadd_rn(t_2[i], x_2[i * 32 + j]);  // line 59
       }
-      // line 78
+      // line 61
       *reinterpret_cast<unsigned*>(o) =
-          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&s[i]), 1);
-      s[i] = __fadd_rn(s[i], o[0]);  // line 79
-      // line 80
+          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&t_2[i]), 1);
+      t_2[i] = __fadd_rn(t_2[i], o[0]);  // line 62
+      // line 63
       *reinterpret_cast<unsigned*>(o) =
-          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&s[i]), 2);
-      s[i] = __fadd_rn(s[i], o[0]);  // line 81
-      // line 82
+          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&t_2[i]), 2);
+      t_2[i] = __fadd_rn(t_2[i], o[0]);  // line 64
+      // line 65
       *reinterpret_cast<unsigned*>(o) =
-          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&s[i]), 4);
-      s[i] = __fadd_rn(s[i], o[0]);  // line 83
-      // line 84
+          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&t_2[i]), 4);
+      t_2[i] = __fadd_rn(t_2[i], o[0]);  // line 66
+      // line 67
       *reinterpret_cast<unsigned*>(o) =
-          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&s[i]), 8);
-      s[i] = __fadd_rn(s[i], o[0]);  // line 85
-      // line 86
+          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&t_2[i]), 8);
+      t_2[i] = __fadd_rn(t_2[i], o[0]);  // line 68
+      // line 69
       *reinterpret_cast<unsigned*>(o) =
-          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&s[i]), 16);
-      s[i] = __fadd_rn(s[i], o[0]);  // line 87
+          __shfl_xor_sync(0xffffffffu, *reinterpret_cast<unsigned*>(&t_2[i]), 16);
+      t_2[i] = __fadd_rn(t_2[i], o[0]);  // line 70
     }
   }
-  // line 90: Move (%s) -> (view of %Y)
+  // line 73: Move (%t_2) -> (view of %Y)
   if (threadIdx.x == 0) {
     if (i_2 * 2 + 1 < M) {
-      *reinterpret_cast<uint2*>(&Y[i_2 * 2]) = *reinterpret_cast<uint2*>(s);  // line 94
+      *reinterpret_cast<uint2*>(&Y[i_2 * 2]) = *reinterpret_cast<uint2*>(t_2);  // line 77
     } else {
       if (i_2 * 2 < M) {
-        Y[i_2 * 2] = s[0];
+        Y[i_2 * 2] = t_2[0];
       }
       if (i_2 * 2 + 1 < M) {
-        Y[i_2 * 2 + 1] = s[1];
+        Y[i_2 * 2 + 1] = t_2[1];
       }
     }
   }

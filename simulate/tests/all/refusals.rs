@@ -22,19 +22,6 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 }
 
 #[test]
-fn a_swizzle_that_leaves_its_buffer() {
-    // Bytes 128 to 143 move to 144 to 159, where the buffer has ended.
-    let text = kernel(
-        "Allocate %s:[72].f16.SH{swizzle=(1,4,3)}
-  Allocate %h:[1].f16.RF
-  Init <<<#grid, #one>>> (1) -> (%h)
-  Move <<<#grid, #one>>> (%h[0]) -> (%s[8 + @t]) // HERE",
-    );
-    let e = bad(&text, Code::SimOutOfBounds);
-    assert!(e.label.contains("thread 56: %s[64]"), "{}", e.label);
-}
-
-#[test]
 fn groups_without_common_operands_have_no_meaning() {
     let private = kernel("Allocate %x:[64].f32.RF\n  Move <<<#grid, #cta>>> (%A) -> (%x) // HERE");
     assert!(bad(&private, Code::NoDenotation).label.contains("only each thread its own"));
