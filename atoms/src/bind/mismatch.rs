@@ -36,7 +36,7 @@ pub enum Mismatch {
         want: String,
         /// The tensor's scalar.
         found: String,
-        /// By how many bits they differ: which of several wrong types is nearest.
+        /// By how many bits they differ, and by 128 more a float and an integer: which of several wrong types is nearest.
         apart: i64,
         /// Whether the row reads it, and its type has all values of the tensor's.
         holds: bool,

@@ -153,12 +153,20 @@ pub fn scalar(found: Scalar, operand: &AtomOperand) -> Result<(), Mismatch> {
     if operand.is_of(found) { Ok(()) } else { Err(other_scalar(found, operand)) }
 }
 
+/// Bits by which an integer and a float are apart, besides their widths.
+const OTHER_KIND: i64 = 128;
+
 fn other_scalar(found: Scalar, operand: &AtomOperand) -> Mismatch {
+    // Integers that become floats are added and multiplied inexactly: any other integers are nearer.
+    let kind = match operand.elem {
+        Elem::Scalar(own) if own.is_float() != found.is_float() => OTHER_KIND,
+        _ => 0,
+    };
     Mismatch::Scalar {
         operand: operand.name,
         want: operand.elem.to_string(),
         found: found.to_string(),
-        apart: (operand.elem.bits() - found.bits()).abs(),
+        apart: (operand.elem.bits() - found.bits()).abs() + kind,
         holds: operand.access == OperandAccess::Read && operand.elem.holds(found),
     }
 }
