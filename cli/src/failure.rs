@@ -34,9 +34,10 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// The user's line behind a line of the decomposed text.
+    /// The user's line behind a line of the decomposed text, if there is a user's text.
     pub(crate) fn line(&self, decomposed: usize) -> Option<usize> {
-        self.lines.range(..=decomposed).next_back().map(|(_, given)| *given)
+        let behind = self.lines.range(..=decomposed).next_back().or(self.lines.first_key_value());
+        behind.map(|(_, given)| *given)
     }
 
     /// A line by its number in the user's text, with that of the decomposed text beside it.
@@ -59,37 +60,28 @@ impl Source {
                 None => d,
             }
         };
-        let lines = LineIndex::new(&self.text);
-        let given = |span: Span| match span.is_nowhere() {
-            true => Some(span),
-            false => Some(line_of(&self.given.text, self.given.line(lines.line(span.start))?).0),
-        };
-        let spans = |d: &Diagnostic| {
-            let related = d.related.iter().map(|(span, _)| *span);
-            std::iter::once(d.span).chain(related).collect::<Vec<_>>()
-        };
-        let known = list.iter().flat_map(spans).all(|span| given(span).is_some());
-        if self.given.lines.is_empty() || !known {
+        if self.given.lines.is_empty() {
             return (Box::new(self.clone()), list.into_iter().map(written).collect());
         }
+        let lines = LineIndex::new(&self.text);
         let moved = |d: Diagnostic| {
-            let at: BTreeSet<usize> =
-                spans(&d).iter().filter(|s| !s.is_nowhere()).map(|s| lines.line(s.start)).collect();
             let mut d = written(d);
-            for line in at {
-                let theirs = self.given.line(line).map(|line| line_of(&self.given.text, line).1);
-                let (_, text) = line_of(&self.text, line);
-                if theirs != Some(text) {
-                    d = d.note(format!("generated line {line}: `{text}`"));
-                }
-            }
             // They are edits of the decomposed text.
             d.edits.clear();
-            d.span = given(d.span).unwrap_or(d.span);
-            for (span, _) in &mut d.related {
-                *span = given(*span).unwrap_or(*span);
+            let mut generated = BTreeSet::new();
+            let related = d.related.iter_mut().map(|(span, _)| span);
+            for span in std::iter::once(&mut d.span).chain(related).filter(|s| !s.is_nowhere()) {
+                let line = lines.line(span.start);
+                let (_, own) = line_of(&self.text, line);
+                let Some(given) = self.given.line(line) else { continue };
+                let (place, theirs) = line_of(&self.given.text, given);
+                *span = place;
+                if own != theirs {
+                    generated.insert((line, own));
+                }
             }
-            d
+            let note = |(line, text)| format!("generated line {line}: `{text}`");
+            generated.into_iter().map(note).fold(d, Diagnostic::note)
         };
         let Given { name, text, .. } = &self.given;
         let source = Source { name: name.clone(), text: text.clone(), ..Source::default() };

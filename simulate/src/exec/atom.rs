@@ -200,7 +200,9 @@ impl Runner<'_> {
         let block = &mut self.blocks[self.rank];
         let flights = whos.iter().filter_map(|w| w.issue).map(|issue| issue.flight);
         let n = flights.map(|flight| block.flights.reads(flight, &granules)).count();
-        block.shared.begin_reads(n as u32, &granules, leaf.site);
+        if n > 0 {
+            block.shared.begin_reads(n as u32, &granules, leaf.site);
+        }
     }
 
     fn measure_atom(&mut self, i: usize, atom: &BoundAtom, results: &Tile) {

@@ -59,7 +59,7 @@ pub(super) struct LastReads {
     known: Option<(u32, Reader)>,
 }
 
-/// What somebody comes after depends on: who it is, and whether a fence is asked for.
+/// The key of a check against earlier accesses: the snapshot, the thread, whether it needs a fence.
 type Reader = (u64, u16, bool);
 
 /// From one record to another.
@@ -69,7 +69,7 @@ struct Step {
     to: u32,
 }
 
-/// What an access does to a record depends on.
+/// The key of a step: two accesses with equal keys change a record alike.
 #[derive(PartialEq, Eq)]
 struct Access {
     /// Of the first one: whoever else takes part is always the same.

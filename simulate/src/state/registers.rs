@@ -22,7 +22,7 @@ pub(crate) struct Registers {
     watched: Vec<Watched>,
 }
 
-/// What asynchronous MatMuls do with a register.
+/// The asynchronous MatMuls that use a register.
 #[derive(Copy, Clone, Default)]
 struct Watched {
     /// The execution that accessed it last, asynchronous ones apart.
