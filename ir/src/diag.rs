@@ -25,6 +25,39 @@ pub struct Edit {
     pub text: String,
 }
 
+impl Edit {
+    /// Puts a text in the place of a span.
+    pub fn new(span: Span, text: impl Into<String>) -> Self {
+        Edit { span, text: text.into() }
+    }
+
+    /// The first byte that goes.
+    pub fn start(&self) -> usize {
+        self.span.start as usize
+    }
+
+    /// One past the last byte that goes.
+    pub fn end(&self) -> usize {
+        self.span.end as usize
+    }
+
+    /// A text in which all edits are made; none where two overlap, or one is not of this text.
+    pub fn apply(edits: &[Edit], text: &str) -> Option<String> {
+        let mut edits: Vec<&Edit> = edits.iter().collect();
+        edits.sort_by_key(|e| e.start());
+        let mut out = String::with_capacity(text.len());
+        let mut at = 0;
+        for e in edits {
+            out.push_str(text.get(at..e.start())?);
+            out.push_str(&e.text);
+            text.get(e.start()..e.end())?;
+            at = e.end();
+        }
+        out.push_str(text.get(at..)?);
+        Some(out)
+    }
+}
+
 /// An error about a program, or a warning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
@@ -90,18 +123,8 @@ impl Diagnostic {
     /// Adds an edit that the help describes.
     #[must_use]
     pub fn edit(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.edits.push(Edit { span, text: text.into() });
+        self.edits.push(Edit::new(span, text));
         self
-    }
-    /// A text in which all edits are made, of which no two overlap.
-    #[must_use]
-    pub fn applied(&self, text: &str) -> String {
-        let mut edits: Vec<&Edit> = self.edits.iter().collect();
-        edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
-        edits.into_iter().fold(text.to_owned(), |mut text, Edit { span, text: new }| {
-            text.replace_range(span.start as usize..span.end as usize, new);
-            text
-        })
     }
     /// Asks whether another word was meant, which then replaces what stands at the place.
     #[must_use]

@@ -124,7 +124,7 @@ fn unordered(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Diag
         .label(format!("{} here{}", who(p, b), at(pair)))
         .related(a.place.span, format!("{} here", who(p, a)))
         .help(help);
-    edits.into_iter().fold(d, |d, Edit { span, text }| d.edit(span, text))
+    edits.into_iter().fold(d, |d, edit| d.edit(edit.span, edit.text))
 }
 
 /// Pairs that are not ordered, each with what is missing.
@@ -220,7 +220,7 @@ impl From<String> for Remedy {
 impl Remedy {
     /// Replaces a part of the text.
     fn edit(mut self, span: Span, text: String) -> Self {
-        self.edits.push(Edit { span, text });
+        self.edits.push(Edit::new(span, text));
         self
     }
 

@@ -4,7 +4,7 @@ use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, annotate, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
+use carbyne_ir::diag::{Diagnostic, Diagnostics, Edit, Severity};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use carbyne_sync::{Access, Limits, Ordering, Place, Report, Verdict};
 use serde_json::{Value, json};
@@ -88,12 +88,13 @@ const MOST_MENDED: usize = 4;
 /// make has as many errors, a person must find the place: it is left without.
 fn mended(mut d: Diagnostic, errors: usize, source: &Source, table: &AtomTable) -> Diagnostic {
     for edit in &mut d.edits {
-        let before = &source.text[..edit.span.start as usize];
+        let before = &source.text[..edit.start()];
         let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
         let indent = &line[..line.len() - line.trim_start().len()];
         edit.text = edit.text.replace('\n', &format!("\n{indent}"));
     }
-    if !d.edits.is_empty() && errors_of(&d.applied(&source.text), table) >= errors {
+    let makes_fewer = |text: String| errors_of(&text, table) < errors;
+    if !d.edits.is_empty() && !Edit::apply(&d.edits, &source.text).is_some_and(makes_fewer) {
         d.edits.clear();
     }
     d
@@ -103,12 +104,13 @@ fn mended(mut d: Diagnostic, errors: usize, source: &Source, table: &AtomTable) 
 fn errors_of(text: &str, table: &AtomTable) -> usize {
     let source = Source { text: text.to_owned(), ..Source::default() };
     let Ok((_, program)) = pipeline::verified(&source) else { return usize::MAX };
+    let is_atomic = |k: &&SpecId| carbyne_sync::is_atomic(&program, **k);
     let of = |kernel: &SpecId| {
         let report = carbyne_sync::check(&program, *kernel, table, &Limits::default());
         let found = report.diagnostics(&program, *kernel);
         found.iter().filter(|d| d.severity == Severity::Error).count()
     };
-    program.kernels.iter().map(of).sum()
+    program.kernels.iter().filter(is_atomic).map(of).sum()
 }
 
 /// Statements of synchronization that none of these architectures has, or not with their numbers.

@@ -1,29 +1,7 @@
 //! Changes of a text that a tool can apply.
 
+pub use carbyne_ir::diag::Edit;
 use carbyne_ir::span::Span;
-
-/// A range of a text, and what to put there.
-#[derive(Clone, Debug)]
-pub struct Edit {
-    /// What goes; empty to insert.
-    pub span: Span,
-    /// What comes.
-    pub text: String,
-}
-
-impl Edit {
-    pub(super) fn new(span: Span, text: impl Into<String>) -> Self {
-        Edit { span, text: text.into() }
-    }
-
-    fn start(&self) -> usize {
-        self.span.start as usize
-    }
-
-    fn end(&self) -> usize {
-        self.span.end as usize
-    }
-}
 
 /// Changes that belong together.
 #[derive(Clone, Debug, Default)]
@@ -37,16 +15,7 @@ pub struct Fix {
 impl Fix {
     /// The text with all edits applied; none where they are not of this text.
     pub fn apply(&self, text: &str) -> Option<String> {
-        let mut out = String::with_capacity(text.len());
-        let mut at = 0;
-        for e in &self.edits {
-            out.push_str(text.get(at..e.start())?);
-            out.push_str(&e.text);
-            text.get(e.start()..e.end())?;
-            at = e.end();
-        }
-        out.push_str(text.get(at..)?);
-        Some(out)
+        Edit::apply(&self.edits, text)
     }
 
     /// This fix, then `edits` of the text that it makes of `text`.
