@@ -40,6 +40,20 @@ impl Given {
         behind.map(|(_, given)| *given)
     }
 
+    /// A message about the decomposed text with the numbers of the user's lines.
+    fn renamed(&self, message: &str) -> String {
+        let mut parts = message.split("line ");
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            let number = &part[..part.len() - rest.len()];
+            let given = number.parse().ok().and_then(|line| self.line(line));
+            let number = given.map_or(number.to_owned(), |line| line.to_string());
+            out.extend(["line ", &number, rest]);
+        }
+        out
+    }
+
     /// A line by its number in the user's text, with that of the decomposed text beside it.
     pub(crate) fn name(&self, line: usize) -> String {
         match self.line(line) {
@@ -64,7 +78,11 @@ impl Source {
             return (Box::new(self.clone()), list.into_iter().map(written).collect());
         }
         let lines = LineIndex::new(&self.text);
-        let moved = |d: Diagnostic| {
+        let moved = |mut d: Diagnostic| {
+            let texts = d.related.iter_mut().map(|(_, text)| text).chain(&mut d.help);
+            for text in texts.chain(&mut d.notes).chain([&mut d.message, &mut d.label]) {
+                *text = self.given.renamed(text);
+            }
             let mut d = written(d);
             // They are edits of the decomposed text.
             d.edits.clear();

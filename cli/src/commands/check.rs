@@ -87,11 +87,12 @@ const MOST_MENDED: usize = 4;
 /// An error of order, of so many in a text, whose edits are indented as the lines around them. Where the text that they
 /// make has as many errors, a person must find the place: it is left without.
 fn mended(mut d: Diagnostic, errors: usize, source: &Source, table: &AtomTable) -> Diagnostic {
+    let end = if source.text.contains("\r\n") { "\r\n" } else { "\n" };
     for edit in &mut d.edits {
         let before = &source.text[..edit.start()];
         let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
         let indent = &line[..line.len() - line.trim_start().len()];
-        edit.text = edit.text.replace('\n', &format!("\n{indent}"));
+        edit.text = edit.text.replace('\n', &format!("{end}{indent}"));
     }
     let makes_fewer = |text: String| errors_of(&text, table) < errors;
     if !d.edits.is_empty() && !Edit::apply(&d.edits, &source.text).is_some_and(makes_fewer) {

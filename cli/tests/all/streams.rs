@@ -137,4 +137,5 @@ fn lines_are_those_of_the_given_text() {
     assert!(ran.stderr.contains(place), "{}", ran.stderr);
     assert!(ran.stderr.contains(" 11 │     BinaryPointwise.add"), "{}", ran.stderr);
     assert!(ran.stderr.contains("generated line "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("last written here by thread 0, line 11"), "{}", ran.stderr);
 }

@@ -197,10 +197,12 @@ impl Symbols {
         let strategy = m.def.strategy.as_deref()?;
         for (name, n) in &m.found.numbers {
             let Some(e) = self.expression(*n) else { continue };
-            if !extents.contains(name) || apart || !padded::is_tiled(m.def, name) {
+            let is_extent = extents.contains(name) && !apart;
+            if !is_extent || !padded::is_tiled(m.def, name) {
                 // A tile that holds the longest row has a number of elements.
-                let is_longest = numbers.get(name).is_some_and(|own| own != n);
-                if !is_longest {
+                let most = self.of.get(n).and_then(|(_, most)| *most);
+                let is_longest = |own: &i64| own != n || most == Some(*n);
+                if !(is_extent && numbers.get(name).is_some_and(is_longest)) {
                     out.insert(name.clone(), e.clone());
                 }
                 continue;
