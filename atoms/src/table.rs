@@ -9,7 +9,7 @@ use crate::{
 };
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{Program, ThreadsId};
+use carbyne_ir::program::{Program, Spec, ThreadsId};
 use carbyne_ir::span::Span;
 use std::collections::HashMap;
 use std::fmt;
@@ -104,10 +104,11 @@ impl AtomTable {
     /// # Errors
     /// None has it: what to write instead.
     pub fn find(&self, name: &str) -> Result<&Atom, NoAtom> {
-        self.get(name).ok_or_else(|| NoAtom {
-            arch: self.arch,
-            name: name.chars().take(MAX_COMPARED).collect(),
-            instead: self.instead_of(name),
+        self.get(name).ok_or_else(|| {
+            let archs = archs_with(&|atom| atom.name == name);
+            let near = if archs.is_empty() { self.nearest_names(name) } else { vec![] };
+            let shown = name.chars().take(MAX_COMPARED).collect();
+            NoAtom { arch: self.arch, name: shown, archs, near }
         })
     }
 
@@ -244,17 +245,6 @@ impl AtomTable {
         self
     }
 
-    /// What to write for a name that the table does not have: where others have it, or names that are near.
-    fn instead_of(&self, name: &str) -> String {
-        let archs = archs_with(&|atom| atom.name == name);
-        if !archs.is_empty() {
-            let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
-            return format!("compile for {}, which has it", list.join(" or "));
-        }
-        let near: Vec<String> = self.nearest_names(name).iter().map(|n| format!("`{n}`")).collect();
-        format!("did you mean {}?", near.join(" or "))
-    }
-
     /// Up to three names that begin with `name`, or as much of it as any does, or else those that look most
     /// like it, the nearest first.
     pub fn nearest_names(&self, name: &str) -> Vec<&'static str> {
@@ -270,7 +260,10 @@ impl AtomTable {
         let mut ranked: Vec<(usize, &'static str)> =
             self.atoms.list.iter().map(|r| (strsim::levenshtein(&name, r.name), r.name)).collect();
         ranked.sort_by_key(|(d, _)| *d);
-        ranked.into_iter().take(3).map(|(_, n)| n).collect()
+        // Of a name with a letter wrong the others are not meant.
+        let least = ranked.first().map_or(0, |(d, _)| *d);
+        let is_near = |d: usize| least > MAX_TYPOS || d == least;
+        ranked.into_iter().filter(|(d, _)| is_near(*d)).take(3).map(|(_, n)| n).collect()
     }
 }
 
@@ -287,19 +280,34 @@ pub struct NoAtom {
     pub arch: Arch,
     /// The name, or as much of it as a message holds.
     pub name: String,
-    /// What to do instead.
-    instead: String,
+    /// Architectures that have it, oldest first.
+    archs: Vec<Arch>,
+    /// Where none has, names that look like it, the nearest first.
+    near: Vec<&'static str>,
 }
 
 impl NoAtom {
     /// What to do instead: an action.
-    pub fn help(&self) -> &str {
-        &self.instead
+    pub fn help(&self) -> String {
+        let quoted = |names: &mut dyn Iterator<Item = &str>| -> String {
+            names.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" or ")
+        };
+        match &self.archs[..] {
+            [] => format!("did you mean {}?", quoted(&mut self.near.iter().copied())),
+            archs => {
+                let archs = quoted(&mut archs.iter().map(|a| a.as_str()));
+                format!("compile for {archs}, which has it")
+            }
+        }
     }
 
-    /// The error about a spec at `span` that names it.
-    pub fn diagnostic(&self, span: Span) -> Diagnostic {
-        Diagnostic::new(Code::UnknownAtom, span, self.to_string()).help(&self.instead)
+    /// The error about a spec that names it.
+    pub fn diagnostic(&self, spec: &Spec) -> Diagnostic {
+        let d = Diagnostic::new(Code::UnknownAtom, spec.span, self.to_string()).help(self.help());
+        match (&self.near[..], spec.word("atom")) {
+            ([only], Some(word)) => d.edit(word, *only),
+            _ => d,
+        }
     }
 }
 
@@ -361,6 +369,9 @@ impl std::error::Error for NoSync {}
 
 /// Characters of an unknown name that are looked at: it may be as long as a file.
 const MAX_COMPARED: usize = 64;
+
+/// Letters of a name that are taken to be wrong by mistake.
+const MAX_TYPOS: usize = 2;
 
 #[cfg(test)]
 mod tests {

@@ -26,6 +26,7 @@ mod panics;
 mod pipeline;
 #[cfg(feature = "gpu")]
 mod progress;
+mod repair;
 mod sanitize;
 mod tuned;
 pub mod unified;

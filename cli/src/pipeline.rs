@@ -2,11 +2,12 @@
 
 use crate::failure::{Failure, Given, Source};
 use crate::input;
+use crate::repair::{self, Wrong};
 use crate::tuned::{self, Notes, Tuning};
 use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_decompose::{Options, Search};
 use carbyne_ir::ast::{Module, Stmt, StmtKind};
-use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::resolve;
@@ -54,12 +55,41 @@ pub(crate) fn parsed(source: &Source) -> Result<Module, Failure> {
     input::linked(source, &module).map_err(|e| Failure::program(source, e))
 }
 
-/// The module and the program that it means, well formed.
+/// The module and the program that it means, well formed. Changes of a wrong text are tried.
 pub(crate) fn verified(source: &Source) -> Result<(Module, Program), Failure> {
     let module = parsed(source)?;
     let program = carbyne_decompose::checked(&module, &source.text)
-        .map_err(|e| Failure::program(source, e))?;
+        .map_err(|e| repaired(source, e, &|_| 0))?;
     Ok((module, program))
+}
+
+/// The program that a text means, if it is well formed.
+pub(crate) fn meant(source: &Source) -> Result<Program, Diagnostics> {
+    let module = text::parse(&source.text)?;
+    let module = input::linked(source, &module)?;
+    carbyne_decompose::checked(&module, &source.text)
+}
+
+/// Errors of a text, with changes of it that leave fewer, in well-formed programs as `later` counts.
+pub(crate) fn repaired(
+    source: &Source,
+    errors: Diagnostics,
+    later: &dyn Fn(&Program) -> usize,
+) -> Failure {
+    /// Errors that keep a text from being looked at any further.
+    const FIRST: usize = 1 << 32;
+    let wrong = |text: &str| {
+        let changed = Source { text: text.to_owned(), ..source.clone() };
+        let errors = match meant(&changed) {
+            Ok(program) => later(&program),
+            Err(errors) => errors.len().saturating_mul(FIRST),
+        };
+        Wrong { errors, warnings: 0 }
+    };
+    let before = wrong(&source.text);
+    let errors = errors.into_iter().collect();
+    let errors = repair::repaired(errors, &source.text, before, &wrong);
+    Failure::program(source, errors.into_iter().collect())
 }
 
 /// The module without short forms, and the program that it means, well formed.
@@ -146,8 +176,15 @@ fn found(
 ) -> Result<(carbyne_decompose::Decomposed, Notes), Failure> {
     let module = parsed(source)?;
     let options = options(source, Search { sms: how.sms, ..Search::default() })?;
-    tuned::decomposed(source, &module, table, &options, how.tuning)
-        .map_err(|e| Failure::program(source, e))
+    tuned::decomposed(source, &module, table, &options, how.tuning).map_err(|e| refused(source, e))
+}
+
+/// Errors of a text that is to be decomposed; of one that is not well formed, with changes.
+pub(crate) fn refused(source: &Source, errors: Diagnostics) -> Failure {
+    match meant(source) {
+        Ok(_) => Failure::program(source, errors),
+        Err(errors) => repaired(source, errors, &|_| 0),
+    }
 }
 
 /// How a text is decomposed, searching so long.

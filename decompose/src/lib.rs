@@ -750,7 +750,7 @@ fn known_atoms(p: &Program, table: &AtomTable) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::default();
     for (_, spec) in p.specs.iter().filter(|(_, s)| s.body.is_none()) {
         let unknown = spec.atom.as_deref().and_then(|name| table.find(name).err());
-        unknown.into_iter().for_each(|e| errors.push(e.diagnostic(spec.span)));
+        unknown.into_iter().for_each(|e| errors.push(e.diagnostic(spec)));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

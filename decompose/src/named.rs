@@ -4,7 +4,7 @@ use crate::calls;
 use crate::explain::{leaves, of_blocks};
 use crate::matching;
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::diag::Diagnostics;
+use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::program::Program;
 use std::sync::OnceLock;
 
@@ -21,7 +21,7 @@ pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
         let spec = &p.specs[id];
         let Some(name) = spec.atom.as_deref() else { continue };
         if let Some(unknown) = table.and_then(|table| table.find(name).err()) {
-            errors.push(p.noted(unknown.diagnostic(spec.span)));
+            errors.push(p.noted(unknown.diagnostic(spec)));
             continue;
         }
         // What is to be decomposed may do with other operands than it has.
@@ -35,7 +35,24 @@ pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
         };
         let Some(Err(first)) = results.next() else { continue };
         if !results.any(|other| other.is_ok()) {
-            errors.push(p.noted(matching::not_by(p, id, name, &first)));
+            let d = matching::not_by(p, id, name, &first);
+            let fits = |table: &AtomTable| {
+                let all = table.implementing(spec.kind);
+                let mut fit = all.filter(|a| matching::match_atom(p, id, &around, a).is_ok());
+                fit.next().map(|a| a.name)
+            };
+            let other = match table {
+                Some(table) => fits(table),
+                None => any().find_map(fits),
+            };
+            errors.push(p.noted(match (other, spec.word("atom")) {
+                (Some(other), Some(word)) => {
+                    let help = format!("write `atom={other}`, which takes these operands");
+                    let wanted = d.help.clone().map(|help| format!("or {help}"));
+                    wanted.into_iter().fold(d.help(help).edit(word, other), Diagnostic::note)
+                }
+                _ => d,
+            }));
         }
     }
     errors.into_iter().chain(calls::check(p, table)).collect()

@@ -856,6 +856,16 @@ impl Spec {
             _ => None,
         }
     }
+    /// Where the word stands that an attribute of that name is given, `f32` of `acc=f32`.
+    pub fn word(&self, key: &str) -> Option<Span> {
+        self.attrs.iter().find_map(|(k, value, at)| match value {
+            AttrValue::Word(word) if k == key => {
+                let start = at.end as usize + 1;
+                Some(Span::new(start, start + word.len()))
+            }
+            _ => None,
+        })
+    }
     /// The attribute of that name.
     pub fn attr(&self, key: &str) -> Option<&AttrValue> {
         self.attrs.iter().find(|(k, ..)| k == key).map(|(_, v, _)| v)

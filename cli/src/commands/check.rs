@@ -2,9 +2,10 @@
 
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};
+use crate::repair::{self, Wrong};
 use crate::{Io, annotate, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::diag::{Diagnostic, Diagnostics, Edit, Severity};
+use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use carbyne_sync::{Access, Limits, Ordering, Place, Report, Verdict};
 use serde_json::{Value, json};
@@ -15,7 +16,9 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     let (_, program) = pipeline::verified(&source)?;
     let errors = carbyne_decompose::check_named(&program, table.as_ref());
     if !errors.is_empty() {
-        return Err(Failure::program(&source, errors));
+        return Err(pipeline::repaired(&source, errors, &|p| {
+            carbyne_decompose::check_named(p, table.as_ref()).len()
+        }));
     }
     let tables = match &table {
         Some(table) => vec![table.clone()],
@@ -69,49 +72,31 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
         said.into_iter().partition(|d| d.severity == Severity::Error);
     output::warn(&source, &warnings, format, io);
-    let n = errors.len();
-    let helped = |(i, mut d): (usize, Diagnostic)| {
-        // Each costs another check of the whole text.
-        if i >= MOST_MENDED {
-            d.edits.clear();
-        }
-        program.noted(mended(d, n, &source, &table))
-    };
-    let errors: Diagnostics = errors.into_iter().enumerate().map(helped).collect();
-    if errors.is_empty() { Ok(()) } else { Err(Failure::program(&source, errors)) }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let wrong = |text: &str| wrong(Source { text: text.to_owned(), ..source.clone() }, &table);
+    let before = Wrong { errors: errors.len(), warnings: warnings.len() };
+    let errors = repair::repaired(errors, &source.text, before, &wrong);
+    let errors: Diagnostics = errors.into_iter().map(|d| program.noted(d)).collect();
+    Err(Failure::program(&source, errors))
 }
 
-/// Errors whose edits are tried.
-const MOST_MENDED: usize = 4;
+/// Steps of a proof of a changed text: changes are tried by the dozen.
+const TRIED: Limits = Limits { accesses: 1 << 24, every_turn: false };
 
-/// An error of order, of so many in a text, whose edits are indented as the lines around them. Where the text that they
-/// make has as many errors, a person must find the place: it is left without.
-fn mended(mut d: Diagnostic, errors: usize, source: &Source, table: &AtomTable) -> Diagnostic {
-    let end = if source.text.contains("\r\n") { "\r\n" } else { "\n" };
-    for edit in &mut d.edits {
-        let before = &source.text[..edit.start()];
-        let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
-        let indent = &line[..line.len() - line.trim_start().len()];
-        edit.text = edit.text.replace('\n', &format!("{end}{indent}"));
+/// How much is wrong with the order of accesses in a text.
+fn wrong(source: Source, table: &AtomTable) -> Wrong {
+    let Ok(program) = pipeline::meant(&source) else { return Wrong::MOST };
+    if !carbyne_decompose::check_named(&program, Some(table)).is_empty() {
+        return Wrong::MOST;
     }
-    let makes_fewer = |text: String| errors_of(&text, table) < errors;
-    if !d.edits.is_empty() && !Edit::apply(&d.edits, &source.text).is_some_and(makes_fewer) {
-        d.edits.clear();
-    }
-    d
-}
-
-/// Errors of order in a text.
-fn errors_of(text: &str, table: &AtomTable) -> usize {
-    let source = Source { text: text.to_owned(), ..Source::default() };
-    let Ok((_, program)) = pipeline::verified(&source) else { return usize::MAX };
     let is_atomic = |k: &&SpecId| carbyne_sync::is_atomic(&program, **k);
-    let of = |kernel: &SpecId| {
-        let report = carbyne_sync::check(&program, *kernel, table, &Limits::default());
-        let found = report.diagnostics(&program, *kernel);
-        found.iter().filter(|d| d.severity == Severity::Error).count()
-    };
-    program.kernels.iter().filter(is_atomic).map(of).sum()
+    let of =
+        |k: &SpecId| carbyne_sync::check(&program, *k, table, &TRIED).diagnostics(&program, *k);
+    let said: Vec<Diagnostic> = program.kernels.iter().filter(is_atomic).flat_map(of).collect();
+    let errors = said.iter().filter(|d| d.severity == Severity::Error).count();
+    Wrong { errors, warnings: said.len() - errors }
 }
 
 /// Statements of synchronization that none of these architectures has, or not with their numbers.

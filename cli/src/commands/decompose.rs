@@ -7,7 +7,7 @@ use super::estimate;
 use super::loops;
 use super::ranking;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::tuned::{self, Tuning};
 use crate::{Io, annotate, input, order, output, pipeline};
 use carbyne_atoms::{Arch, machine};
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let options = pipeline::options(&source, search(&args.search))?;
     let tuning = Tuning::of(args.tuned.as_deref(), None)?;
     let (found, notes) = tuned::decomposed(&source, &module, &table, &options, tuning.as_ref())
-        .map_err(|e| Failure::program(&source, forbidden(e, &args.forbid, fewer)))?;
+        .map_err(|e| pipeline::refused(&source, forbidden(e, &args.forbid, fewer)))?;
     pipeline::has_kernel(&source, &found.program)?;
     let (mut reports, unknown) = order::checked(&source, &found, &table)?;
     let wanted = args.search.stats || args.emit == Decomposition::Json;

@@ -36,7 +36,7 @@ impl Lowering<'_> {
                 "write `atom=`, or decompose the program first",
             ));
         };
-        let atom = self.atoms.find(name).map_err(|e| Box::new(e.diagnostic(spec.span)))?;
+        let atom = self.atoms.find(name).map_err(|e| Box::new(e.diagnostic(spec)))?;
         let bound = bind::bind(self.p, id, atom)
             .map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
         if let Some(copy) = bound.bulk {

@@ -49,16 +49,18 @@ impl Verifier<'_> {
         if let (Some(span), Some(acc)) = (at(spec, "acc"), spec.acc)
             && let Some((other, found)) = other_acc(self.p, spec, acc, body)
         {
-            self.errors.push(
-                Diagnostic::new(
-                    Code::Attribute,
-                    span,
-                    format!("`acc={acc}` stands at a MatMul whose body accumulates in {found}"),
-                )
-                .label(format!("says {acc}"))
-                .related(other, format!("accumulates in {found}"))
-                .help(format!("write `acc={found}`, or accumulate in {acc} in the body")),
-            );
+            let d = Diagnostic::new(
+                Code::Attribute,
+                span,
+                format!("`acc={acc}` stands at a MatMul whose body accumulates in {found}"),
+            )
+            .label(format!("says {acc}"))
+            .related(other, format!("accumulates in {found}"))
+            .help(format!("write `acc={found}`, or accumulate in {acc} in the body"));
+            self.errors.push(match spec.word("acc") {
+                Some(word) => d.edit(word, found.as_str()),
+                None => d,
+            });
         }
     }
 

@@ -383,7 +383,7 @@ impl Lowering<'_, '_> {
     ) -> Checked<How> {
         let spec = &self.kernel.program.specs[id];
         if let Some(name) = &spec.atom {
-            let atom = self.atoms.find(name).map_err(|e| Box::new(e.diagnostic(spec.span)))?;
+            let atom = self.atoms.find(name).map_err(|e| Box::new(e.diagnostic(spec)))?;
             let given = Given { program: self.kernel.program, vars: &self.vars };
             let bound = bind::bind_with(self.kernel.program, id, atom, &given);
             let bound = bound.map_err(|m| {

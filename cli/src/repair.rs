@@ -1,0 +1,456 @@
+//! Changes of a few tokens around an error, of which one may end it. Each is tried: the first that leaves fewer errors is
+//! the help of the error.
+
+use carbyne_ir::ast::visit::{Part, Step, Walk, parts};
+use carbyne_ir::ast::{
+    BinOp, Block, Expr, ExprKind, Module, Operand, SpecKind, Stmt, StmtKind, SyncArg, SyncOp,
+    Tiler, View, ViewOp,
+};
+use carbyne_ir::diag::{Code, Diagnostic, Edit};
+use carbyne_ir::span::{LineIndex, Span};
+use std::collections::BTreeSet;
+
+/// Changes that are tried of one text, and how long their texts may be all together.
+const MOST_TRIED: usize = 24;
+const MOST_BYTES: usize = 1 << 20;
+/// Errors of a text for which changes are tried.
+const MOST_REPAIRED: usize = 4;
+
+/// A change.
+struct Change {
+    /// An action, as the help of an error.
+    help: String,
+    edits: Vec<Edit>,
+}
+
+impl Change {
+    fn new(help: String, edits: Vec<Edit>) -> Self {
+        Change { help, edits }
+    }
+
+    /// Puts a text in the place of an expression.
+    fn write(text: String, at: Span) -> Self {
+        Change::new(format!("write `{text}`"), vec![Edit::new(at, text)])
+    }
+}
+
+/// How much is wrong with a text.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wrong {
+    /// Errors, those of an earlier stage more than any of a later one.
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
+}
+
+impl Wrong {
+    /// A text that cannot be looked at.
+    pub(crate) const MOST: Wrong = Wrong { errors: usize::MAX, warnings: 0 };
+}
+
+/// Errors of a text, each with a change that helps, as `wrong` says of changed texts.
+///
+/// Edits that an error brings are kept if they leave fewer errors. Another change is a guess, which must leave none.
+pub(crate) fn repaired(
+    mut all: Vec<Diagnostic>,
+    text: &str,
+    before: Wrong,
+    wrong: &dyn Fn(&str) -> Wrong,
+) -> Vec<Diagnostic> {
+    let lines = LineIndex::new(text);
+    let module = carbyne_ir::text::parse(text).ok();
+    let mut left = MOST_TRIED.min(MOST_BYTES / text.len().max(1));
+    let mut after = |edits: &[Edit]| {
+        left = left.checked_sub(1)?;
+        Edit::apply(edits, text).map(|changed| wrong(&changed))
+    };
+    for (i, d) in all.iter_mut().enumerate() {
+        indent(&mut d.edits, text);
+        let own = std::mem::take(&mut d.edits);
+        if i >= MOST_REPAIRED {
+            continue;
+        }
+        if !own.is_empty() && after(&own).is_some_and(|left| left < before) {
+            d.edits = own;
+            continue;
+        }
+        let Some(module) = &module else { continue };
+        for mut change in (Finder { d, own: &own, module, text, lines: &lines }).changes() {
+            indent(&mut change.edits, text);
+            let Some(left) = after(&change.edits) else { break };
+            if left.errors == 0 && left.warnings <= before.warnings {
+                let other = d.help.replace(change.help).map(|help| format!("or {help}"));
+                d.notes.extend(other);
+                d.edits = change.edits;
+            }
+            // What is too large to be decided stays so by other changes.
+            if left.errors == 0 {
+                break;
+            }
+        }
+    }
+    all
+}
+
+/// Gives lines that are inserted the indent of the line at which they are, and the text's line ends.
+fn indent(edits: &mut [Edit], text: &str) {
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    for edit in edits {
+        let Some(before) = text.get(..edit.start()) else { continue };
+        let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
+        let indent = &line[..line.len() - line.trim_start().len()];
+        edit.text = edit.text.replace('\n', &format!("{end}{indent}"));
+    }
+}
+
+/// A statement of synchronization.
+#[derive(Copy, Clone)]
+struct SyncStmt<'a> {
+    stmt: &'a Stmt,
+    op: SyncOp,
+    args: &'a [SyncArg],
+}
+
+impl<'a> SyncStmt<'a> {
+    fn of(stmt: &'a Stmt) -> Option<Self> {
+        match &stmt.kind {
+            StmtKind::Sync { op, args } => Some(SyncStmt { stmt, op: *op, args }),
+            _ => None,
+        }
+    }
+
+    fn view(&self) -> Option<&'a View> {
+        self.args.iter().find_map(|arg| match arg {
+            SyncArg::View(view) => Some(view),
+            SyncArg::Number(_) => None,
+        })
+    }
+
+    fn number(&self) -> Option<&'a Expr> {
+        self.args.iter().find_map(|arg| match arg {
+            SyncArg::Number(n) => Some(n),
+            SyncArg::View(_) => None,
+        })
+    }
+
+    /// Whether it is about this mbarrier, or these.
+    fn is_of(&self, name: &str) -> bool {
+        self.view().is_some_and(|view| view.base.text == name)
+    }
+
+    fn arrives(&self) -> bool {
+        matches!(
+            self.op,
+            SyncOp::MbarrierArrive | SyncOp::MbarrierAsyncArrive | SyncOp::MbarrierExpect
+        )
+    }
+}
+
+/// Finds changes that people often have to make where a text has such an error.
+struct Finder<'a> {
+    d: &'a Diagnostic,
+    /// The edits that it brings.
+    own: &'a [Edit],
+    module: &'a Module,
+    text: &'a str,
+    lines: &'a LineIndex,
+}
+
+impl<'a> Finder<'a> {
+    /// The likeliest first.
+    fn changes(&self) -> Vec<Change> {
+        match self.d.code {
+            Code::IndexRange => self.of_index(),
+            Code::ShapeMismatch => self.of_factors(),
+            Code::WrongSync => self.of_sync(),
+            Code::Unordered => self.of_order(),
+            _ => vec![],
+        }
+    }
+
+    fn stmts(&self) -> impl Iterator<Item = &'a Stmt> {
+        Walk::new(&self.module.items).stmts()
+    }
+
+    fn syncs(&self) -> impl Iterator<Item = SyncStmt<'a>> {
+        self.stmts().filter_map(SyncStmt::of)
+    }
+
+    /// The statement at the error.
+    fn here(&self) -> Option<&'a Stmt> {
+        self.around(self.d.span).first().copied()
+    }
+
+    /// The statement at a place and the loops around it, from within.
+    fn around(&self, place: Span) -> Vec<&'a Stmt> {
+        let is_around = |s: &&Stmt| s.span.start <= place.start && place.end <= s.span.end;
+        let all: Vec<&Stmt> = self.stmts().filter(is_around).collect();
+        let is_loop = |s: &&&Stmt| matches!(s.kind, StmtKind::For { .. });
+        let loops = all.iter().rev().skip(1).take_while(is_loop);
+        all.last().into_iter().chain(loops).copied().collect()
+    }
+
+    fn written(&self, span: Span) -> &'a str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+
+    /// What two places hold, exchanged.
+    fn exchanged(&self, what: &str, a: Span, b: Span) -> Change {
+        let (first, second) = (self.written(a), self.written(b));
+        let help = format!("exchange the {what} `{first}` and `{second}`");
+        Change::new(help, vec![Edit::new(a, second), Edit::new(b, first)])
+    }
+
+    /// An index leaves its mode: indices or the sizes of the tile before them are exchanged, or it counts by another number.
+    fn of_index(&self) -> Vec<Change> {
+        let mut out = vec![];
+        let Some(stmt) = self.here() else { return out };
+        parts(stmt, &mut |part| {
+            let Part::View(view, _) = part else { return };
+            for (i, op) in view.ops.iter().enumerate() {
+                let ViewOp::Index(list) = op else { continue };
+                let wrong =
+                    |e: &&Expr| e.span.start == self.d.span.start && e.span.end == self.d.span.end;
+                let Some(index) = list.iter().flatten().find(wrong) else { continue };
+                if let ExprKind::Bin(BinOp::Mod, a, n) = &index.kind {
+                    let (a, n) = (self.written(a.span), self.written(n.span));
+                    let others = self.moduli().into_iter().filter(|other| *other != n);
+                    out.extend(others.map(|n| Change::write(format!("{a} % {n}"), index.span)));
+                }
+                let others = list.iter().flatten().filter(|e| !std::ptr::eq(*e, index));
+                out.extend(others.map(|other| self.exchanged("indices", index.span, other.span)));
+                if let Some(ViewOp::Tile(Tiler::Sizes(sizes))) =
+                    i.checked_sub(1).map(|i| &view.ops[i])
+                    && let [Some(a), Some(b)] = &sizes[..]
+                {
+                    out.push(self.exchanged("sizes of the tile", a.span, b.span));
+                }
+            }
+        });
+        out
+    }
+
+    /// Numbers of which indices are remainders, each once.
+    fn moduli(&self) -> Vec<&'a str> {
+        let mut out = vec![];
+        for stmt in self.stmts() {
+            parts(stmt, &mut |part| {
+                if let Part::Expr(Expr { kind: ExprKind::Bin(BinOp::Mod, _, n), .. }) = part {
+                    out.push(self.written(n.span));
+                }
+            });
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// The shapes of a MatMul do not fit: one of its factors is transposed, or is not any more.
+    fn of_factors(&self) -> Vec<Change> {
+        const TRANSPOSED: &str = ".transpose()";
+        let mut out = vec![];
+        let Some(Stmt { kind: StmtKind::Spec(spec), .. }) = self.here() else { return out };
+        if !matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet) {
+            return out;
+        }
+        for operand in &spec.inputs {
+            let Operand::View(view) = operand else { continue };
+            let written = self.written(view.span);
+            let text = match written.strip_suffix(TRANSPOSED) {
+                Some(rest) => rest.to_owned(),
+                None => format!("{written}{TRANSPOSED}"),
+            };
+            out.push(Change::write(text, view.span));
+        }
+        out
+    }
+
+    /// The index of a view, `k % 2` of `%full[k % 2]`.
+    fn index_of(view: &View) -> Option<&Expr> {
+        view.ops.iter().find_map(|op| match op {
+            ViewOp::Index(list) => list.first()?.as_ref(),
+            _ => None,
+        })
+    }
+
+    /// The value that a `let` before a place gives a name.
+    fn value_of(&self, name: &str, place: Span) -> Option<&'a Expr> {
+        let lets = self.stmts().filter(|s| s.span.start < place.start);
+        let values = lets.filter_map(|s| match &s.kind {
+            StmtKind::Let(bindings) => bindings.iter().find(|(n, _)| n.text == name),
+            _ => None,
+        });
+        values.last().map(|(_, value)| value)
+    }
+
+    /// The two parities of the turns of a ring: `k / 2 % 2`, and that of the phase before, for an index `k % 2`.
+    fn parities(&self, index: Option<&Expr>) -> Vec<String> {
+        let index = index.and_then(|index| match &index.kind {
+            ExprKind::Name(name) => self.value_of(name, index.span),
+            _ => Some(index),
+        });
+        let Some(Expr { kind: ExprKind::Bin(BinOp::Mod, a, n), .. }) = index else {
+            return vec!["0".to_owned(), "1".to_owned()];
+        };
+        let is_one = matches!(a.kind, ExprKind::Name(_) | ExprKind::Int(_));
+        let (a, n) = (self.written(a.span), self.written(n.span));
+        let a = if is_one { a.to_owned() } else { format!("({a})") };
+        vec![format!("{a} / {n} % 2"), format!("({a} / {n} + 1) % 2")]
+    }
+
+    /// Synchronization that is wrong: a wait with another parity, another count, an `init`, an arrival or a fence more.
+    fn of_sync(&self) -> Vec<Change> {
+        let mut out = vec![];
+        if let Some(sync) = self.here().and_then(SyncStmt::of)
+            && let Some(view) = sync.view()
+        {
+            let name = view.base.text.as_str();
+            if sync.op == SyncOp::MbarrierWait {
+                out.extend(sync.number().into_iter().flat_map(|n| self.other_parities(n, view)));
+            }
+            out.extend(self.counts(name));
+            if !self.syncs().any(|s| s.is_of(name) && s.arrives()) {
+                out.extend(self.arrivals(view));
+            }
+        }
+        let inits = self.syncs().filter(|s| s.op == SyncOp::MbarrierInit);
+        out.extend(inits.last().map(|init| {
+            let line = SyncOp::FenceMbarrierInit.as_str();
+            let help = format!("write `{line}` behind the last `mbarrier.init`");
+            Change::new(help, vec![behind(init.stmt, line)])
+        }));
+        let fence = SyncOp::WgmmaFence.as_str();
+        out.extend(self.around(self.d.span).into_iter().map(|stmt| {
+            let at = self.lines.line(stmt.span.start);
+            Change::new(format!("write `{fence}` before line {at}"), vec![before(stmt, fence)])
+        }));
+        out
+    }
+
+    /// A wait for another phase of its mbarrier.
+    fn other_parities(&self, parity: &Expr, view: &View) -> Vec<Change> {
+        let own = self.written(parity.span);
+        let flipped = match &parity.kind {
+            ExprKind::Int(n) => n.checked_rem(2).map_or(0, |n| 1 - n).to_string(),
+            ExprKind::Bin(BinOp::Mod, a, _) => match &a.kind {
+                ExprKind::Bin(BinOp::Add, a, _) => format!("{} % 2", self.written(a.span)),
+                _ => format!("({} + 1) % 2", self.written(a.span)),
+            },
+            _ => format!("({own} + 1) % 2"),
+        };
+        let all = self.parities(Self::index_of(view)).into_iter().chain([flipped]);
+        all.filter(|p| p != own).map(|p| Change::write(p, parity.span)).collect()
+    }
+
+    /// Other counts of the arrivals at an mbarrier; where it has no `mbarrier.init`, one beside each other one.
+    fn counts(&self, name: &str) -> Vec<Change> {
+        let inits = || self.syncs().filter(|s| s.op == SyncOp::MbarrierInit);
+        let mut counts: Vec<&str> =
+            inits().filter_map(|s| Some(self.written(s.number()?.span))).collect();
+        counts.extend(["1", "32"]);
+        let mut seen = BTreeSet::new();
+        counts.retain(|n| seen.insert(*n));
+        let mut out = vec![];
+        for init in inits().filter(|s| s.is_of(name)) {
+            let Some(count) = init.number() else { continue };
+            let others = counts.iter().filter(|n| **n != self.written(count.span));
+            out.extend(others.map(|n| {
+                let help = format!("initialize `%{name}` for {n} arrivals");
+                Change::new(help, vec![Edit::new(count.span, *n)])
+            }));
+        }
+        if let (true, Some(last)) = (out.is_empty(), inits().last()) {
+            out.extend(counts.iter().map(|n| {
+                let line = format!("mbarrier.init(%{name}, {n})");
+                Change::new(format!("write `{line}`"), vec![behind(last.stmt, &line)])
+            }));
+        }
+        out
+    }
+
+    /// Arrivals at an mbarrier at the ends of loops that wait for another one.
+    fn arrivals(&self, view: &View) -> Vec<Change> {
+        let line = format!("mbarrier.arrive({})", self.written(view.span));
+        let mut loops: Vec<&Block> = vec![];
+        let mut open = vec![];
+        for step in Walk::new(&self.module.items) {
+            match step {
+                Step::Open(block) => open.push(block),
+                Step::Close(_) => drop(open.pop()),
+                Step::Enter(stmt) => {
+                    let waits = SyncStmt::of(stmt)
+                        .is_some_and(|s| s.op == SyncOp::MbarrierWait && !s.is_of(&view.base.text));
+                    loops.extend(open.last().filter(|_| waits));
+                }
+                Step::Leave(_) => {}
+            }
+        }
+        let last = loops.into_iter().filter_map(|block| block.stmts.last());
+        let help = format!("write `{line}` where its readers are done");
+        last.map(|stmt| Change::new(help.clone(), vec![behind(stmt, &line)])).collect()
+    }
+
+    /// Accesses are not ordered: the statement that the error names stands before a barrier instead, or an mbarrier at
+    /// which threads arrive is waited for.
+    fn of_order(&self) -> Vec<Change> {
+        let mut out = vec![];
+        let Some(here) = self.here() else { return out };
+        if let [edit] = self.own
+            && edit.span.start == edit.span.end
+        {
+            let line = edit.text.trim();
+            for barrier in self.stmts().filter(|s| matches!(s.kind, StmtKind::Barrier(_))) {
+                let at = self.lines.line(barrier.span.start);
+                let help = format!("put `{line}` before the `barrier` in line {at}");
+                out.push(Change::new(help, vec![before(barrier, line)]));
+            }
+        }
+        let commit = SyncOp::WgmmaCommit.as_str();
+        let first = self.d.related.first().map_or(self.d.span, |(span, _)| *span);
+        out.extend(self.around(first).into_iter().map(|stmt| {
+            let at = self.lines.line(stmt.span.start);
+            let help = format!("put `{commit}` behind the statement in line {at}");
+            Change::new(help, vec![behind(stmt, commit)])
+        }));
+        out.extend(self.waits(here));
+        out
+    }
+
+    /// Waits before a statement for mbarriers that nobody waits for.
+    fn waits(&self, here: &Stmt) -> Vec<Change> {
+        let waited =
+            |name: &str| self.syncs().any(|s| s.op == SyncOp::MbarrierWait && s.is_of(name));
+        let (mut out, mut seen) = (vec![], BTreeSet::new());
+        let rings = self.syncs().filter(SyncStmt::arrives).filter_map(|s| s.view());
+        for ring in rings.filter(|view| !waited(&view.base.text)) {
+            let mut indices = vec![Self::index_of(ring)];
+            parts(here, &mut |part| {
+                if let Part::View(view, _) = part {
+                    indices.push(Self::index_of(view));
+                }
+            });
+            for index in indices {
+                let at = index.map_or(String::new(), |e| format!("[{}]", self.written(e.span)));
+                for parity in self.parities(index) {
+                    let line = format!("mbarrier.wait(%{}{at}, {parity})", ring.base.text);
+                    let help = format!("write `{line}` before it");
+                    if seen.insert(line.clone()) {
+                        out.push(Change::new(help, vec![before(here, &line)]));
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Inserts a line before a statement.
+fn before(stmt: &Stmt, line: &str) -> Edit {
+    let at = stmt.span.start as usize;
+    Edit::new(Span::new(at, at), format!("{line}\n"))
+}
+
+/// Inserts a line behind a statement.
+fn behind(stmt: &Stmt, line: &str) -> Edit {
+    let at = stmt.span.end as usize;
+    Edit::new(Span::new(at, at), format!("\n{line}"))
+}
