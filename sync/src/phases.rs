@@ -85,10 +85,9 @@ pub(crate) struct Mbarrier {
     pub(crate) count: i64,
     /// The buffer that it is in.
     pub(crate) buffer: u32,
-    /// The statement that initializes it, one that arrives, and whether anybody waits for it.
+    /// The statement that initializes it, and one that arrives.
     pub(crate) made_at: u32,
     pub(crate) arrived_at: Option<u32>,
-    pub(crate) is_waited_for: bool,
     pub(crate) pending: i64,
     pub(crate) bytes: i64,
     /// Phases that are complete.
@@ -158,7 +157,6 @@ impl Mbarrier {
     pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
         let some = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
         let numbers = [
-            u64::from(self.is_waited_for),
             some(self.arrived_at),
             self.count as u64,
             self.pending as u64,
@@ -192,7 +190,6 @@ impl Mbarrier {
             buffer,
             made_at,
             arrived_at: None,
-            is_waited_for: false,
             pending: count,
             bytes: 0,
             phase: 0,
@@ -270,7 +267,6 @@ impl Mbarrier {
         self.passed.retain(|p| p.threads != class.members);
         self.passed.push(Passed { threads: class.members.clone(), time: class.time, site });
         self.unwaited = None;
-        self.is_waited_for = true;
     }
 
     pub(crate) fn split(&mut self, from: Agent, to: Agent) {

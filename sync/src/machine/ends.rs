@@ -241,17 +241,21 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// A statement that arrives on a barrier object of a buffer.
     fn arrival_on(&self, buffer: BufferId) -> Option<u32> {
-        let arrives = |s: &&Stmt| match &s.kind {
+        const ARRIVE: [SyncOp; 3] =
+            [SyncOp::MbarrierArrive, SyncOp::MbarrierExpect, SyncOp::MbarrierAsyncArrive];
+        self.sync_on(buffer, &ARRIVE)
+    }
+
+    /// A statement that does one of these to a barrier object of a buffer.
+    fn sync_on(&self, buffer: BufferId, ops: &[SyncOp]) -> Option<u32> {
+        let does = |s: &&Stmt| match &s.kind {
             StmtKind::Sync(sync) => {
-                let op = matches!(
-                    sync.op,
-                    SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive
-                );
-                op && sync.tensor.is_some_and(|t| self.p.tensors[t].buffer == buffer)
+                ops.contains(&sync.op)
+                    && sync.tensor.is_some_and(|t| self.p.tensors[t].buffer == buffer)
             }
             _ => false,
         };
-        self.p.walk(self.body).stmts().find(arrives).map(|s| self.plan.site(s))
+        self.p.walk(self.body).stmts().find(does).map(|s| self.plan.site(s))
     }
 
     /// The statement around threads that leaves some of those out that are named.
@@ -276,12 +280,16 @@ impl<'p, 'a> Machine<'p, 'a> {
         None
     }
 
-    /// Barrier objects in whose phases threads arrive, and for which nobody waits, where something is not ordered.
+    /// Barrier objects in whose phases threads arrive, and for which no statement waits, where something is not ordered.
     fn unwaited(&mut self) {
         if !self.pairs.lacks_order() {
             return;
         }
-        let of = |m: &Mbarrier| (!m.is_waited_for).then_some((m.arrived_at?, m.made_at));
+        let waits = |m: &Mbarrier| self.sync_on(BufferId(m.buffer), &[SyncOp::MbarrierWait]);
+        let of = |m: &Mbarrier| match waits(m) {
+            Some(_) => None,
+            None => Some((m.arrived_at?, m.made_at)),
+        };
         let found: Vec<(u32, u32)> = self.mbarriers.iter().filter_map(of).collect();
         for (site, made) in found {
             let what =
