@@ -10,6 +10,9 @@ use carbyne_ir::diag::{Code, Diagnostic, Edit};
 use carbyne_ir::span::{LineIndex, Span};
 use std::collections::BTreeSet;
 
+/// How barriers and commits are written.
+const BARRIER: &str = "barrier";
+const COMMIT: &str = ".commit";
 /// Changes that are tried of one text, and how long their texts may be all together.
 const MOST_TRIED: usize = 24;
 const MOST_BYTES: usize = 1 << 20;
@@ -180,13 +183,25 @@ impl<'a> Finder<'a> {
         self.around(self.d.span).first().copied()
     }
 
-    /// The statement at a place and the loops around it, from within.
+    /// The statement at a place and those around it in its kernel, from within.
     fn around(&self, place: Span) -> Vec<&'a Stmt> {
         let is_around = |s: &&Stmt| s.span.start <= place.start && place.end <= s.span.end;
-        let all: Vec<&Stmt> = self.stmts().filter(is_around).collect();
-        let is_loop = |s: &&&Stmt| matches!(s.kind, StmtKind::For { .. });
-        let loops = all.iter().rev().skip(1).take_while(is_loop);
-        all.last().into_iter().chain(loops).copied().collect()
+        let mut all: Vec<&Stmt> = self.stmts().filter(is_around).skip(1).collect();
+        all.reverse();
+        all
+    }
+
+    /// A line before a statement.
+    fn put_before(&self, stmt: &Stmt, line: &str) -> Change {
+        let at = self.lines.line(stmt.span.start);
+        Change::new(format!("write `{line}` before line {at}"), vec![before(stmt, line)])
+    }
+
+    /// A line behind a statement.
+    fn put_behind(&self, stmt: &Stmt, line: &str) -> Change {
+        let at = self.lines.line(stmt.span.start);
+        let help = format!("write `{line}` behind the statement in line {at}");
+        Change::new(help, vec![behind(stmt, line)])
     }
 
     fn written(&self, span: Span) -> &'a str {
@@ -313,16 +328,12 @@ impl<'a> Finder<'a> {
             }
         }
         let inits = self.syncs().filter(|s| s.op == SyncOp::MbarrierInit);
-        out.extend(inits.last().map(|init| {
-            let line = SyncOp::FenceMbarrierInit.as_str();
-            let help = format!("write `{line}` behind the last `mbarrier.init`");
-            Change::new(help, vec![behind(init.stmt, line)])
-        }));
+        let fence = SyncOp::FenceMbarrierInit.as_str();
+        out.extend(inits.last().map(|init| self.put_behind(init.stmt, fence)));
         let fence = SyncOp::WgmmaFence.as_str();
-        out.extend(self.around(self.d.span).into_iter().map(|stmt| {
-            let at = self.lines.line(stmt.span.start);
-            Change::new(format!("write `{fence}` before line {at}"), vec![before(stmt, fence)])
-        }));
+        let around = self.around(self.d.span);
+        out.extend(around.iter().map(|stmt| self.put_before(stmt, fence)));
+        out.extend(around.first().into_iter().flat_map(|here| self.waits(here)));
         out
     }
 
@@ -346,7 +357,7 @@ impl<'a> Finder<'a> {
         let inits = || self.syncs().filter(|s| s.op == SyncOp::MbarrierInit);
         let mut counts: Vec<&str> =
             inits().filter_map(|s| Some(self.written(s.number()?.span))).collect();
-        counts.extend(["1", "32"]);
+        counts.extend(["1", "32", "2", "4", "8", "16", "64", "128", "256"]);
         let mut seen = BTreeSet::new();
         counts.retain(|n| seen.insert(*n));
         let mut out = vec![];
@@ -369,7 +380,6 @@ impl<'a> Finder<'a> {
 
     /// Arrivals at an mbarrier at the ends of loops that wait for another one.
     fn arrivals(&self, view: &View) -> Vec<Change> {
-        let line = format!("mbarrier.arrive({})", self.written(view.span));
         let mut loops: Vec<&Block> = vec![];
         let mut open = vec![];
         for step in Walk::new(&self.module.items) {
@@ -384,44 +394,72 @@ impl<'a> Finder<'a> {
                 Step::Leave(_) => {}
             }
         }
-        let last = loops.into_iter().filter_map(|block| block.stmts.last());
-        let help = format!("write `{line}` where its readers are done");
-        last.map(|stmt| Change::new(help.clone(), vec![behind(stmt, &line)])).collect()
+        let last: Vec<&Stmt> = loops.into_iter().filter_map(|b| b.stmts.last()).collect();
+        let ops = [SyncOp::MbarrierArrive, SyncOp::MbarrierAsyncArrive];
+        let of = |op: SyncOp| {
+            let line = format!("{}({})", op.as_str(), self.written(view.span));
+            last.iter().map(move |stmt| self.put_behind(stmt, &line))
+        };
+        ops.into_iter().flat_map(of).collect()
     }
 
-    /// Accesses are not ordered: the statement that the error names stands before a barrier instead, or an mbarrier at
-    /// which threads arrive is waited for.
+    /// Accesses are not ordered: the statement that the error names stands elsewhere, a barrier is of other threads, a
+    /// group of copies or MatMuls is committed, or an mbarrier is waited for.
     fn of_order(&self) -> Vec<Change> {
         let mut out = vec![];
         let Some(here) = self.here() else { return out };
+        let around = self.around(self.d.span);
         if let [edit] = self.own
             && edit.span.start == edit.span.end
         {
             let line = edit.text.trim();
-            for barrier in self.stmts().filter(|s| matches!(s.kind, StmtKind::Barrier(_))) {
-                let at = self.lines.line(barrier.span.start);
-                let help = format!("put `{line}` before the `barrier` in line {at}");
-                out.push(Change::new(help, vec![before(barrier, line)]));
+            let is_barrier = line.starts_with(BARRIER);
+            let others = if is_barrier { self.barriers(line) } else { vec![] };
+            let at = self.lines.line(edit.span.start);
+            out.extend(others.iter().map(|other| {
+                let text = edit.text.replace(line, other);
+                let help = format!("write `{other}` before line {at}");
+                Change::new(help, vec![Edit::new(edit.span, text)])
+            }));
+            if !is_barrier {
+                let barriers = self.stmts().filter(|s| matches!(s.kind, StmtKind::Barrier(_)));
+                out.extend(barriers.map(|stmt| self.put_before(stmt, line)));
+                let commits = self.syncs().filter(|s| s.op.as_str().ends_with(COMMIT));
+                out.extend(commits.map(|commit| self.put_behind(commit.stmt, line)));
             }
+            let lines = std::iter::once(line).chain(others);
+            out.extend(lines.flat_map(|l| around.iter().map(move |s| self.put_before(s, l))));
         }
-        let commit = SyncOp::WgmmaCommit.as_str();
         let first = self.d.related.first().map_or(self.d.span, |(span, _)| *span);
-        out.extend(self.around(first).into_iter().map(|stmt| {
-            let at = self.lines.line(stmt.span.start);
-            let help = format!("put `{commit}` behind the statement in line {at}");
-            Change::new(help, vec![behind(stmt, commit)])
-        }));
+        let wanted = |op: &SyncOp| self.d.help.as_ref().is_some_and(|h| h.contains(op.as_str()));
+        let commits = [SyncOp::WgmmaCommit, SyncOp::AsyncCommit, SyncOp::BulkCommit];
+        for commit in commits.iter().filter(|op| wanted(op)) {
+            let stmts = self.around(first);
+            out.extend(stmts.iter().map(|s| self.put_behind(s, commit.as_str())));
+        }
         out.extend(self.waits(here));
         out
     }
 
-    /// Waits before a statement for mbarriers that nobody waits for.
+    /// Barriers as they are written elsewhere, but for one.
+    fn barriers(&self, but: &str) -> Vec<&'a str> {
+        let barriers = self.stmts().filter(|s| matches!(s.kind, StmtKind::Barrier(_)));
+        let mut all: Vec<&str> = barriers.map(|s| self.written(s.span)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.retain(|text| *text != but && *text != BARRIER);
+        all
+    }
+
+    /// Waits before a statement for the mbarriers of rings, those first for which nobody waits.
     fn waits(&self, here: &Stmt) -> Vec<Change> {
         let waited =
             |name: &str| self.syncs().any(|s| s.op == SyncOp::MbarrierWait && s.is_of(name));
         let (mut out, mut seen) = (vec![], BTreeSet::new());
-        let rings = self.syncs().filter(SyncStmt::arrives).filter_map(|s| s.view());
-        for ring in rings.filter(|view| !waited(&view.base.text)) {
+        let mut rings: Vec<&View> =
+            self.syncs().filter(SyncStmt::arrives).filter_map(|s| s.view()).collect();
+        rings.sort_by_key(|view| waited(&view.base.text));
+        for ring in rings {
             let mut indices = vec![Self::index_of(ring)];
             parts(here, &mut |part| {
                 if let Part::View(view, _) = part {
@@ -432,9 +470,8 @@ impl<'a> Finder<'a> {
                 let at = index.map_or(String::new(), |e| format!("[{}]", self.written(e.span)));
                 for parity in self.parities(index) {
                     let line = format!("mbarrier.wait(%{}{at}, {parity})", ring.base.text);
-                    let help = format!("write `{line}` before it");
                     if seen.insert(line.clone()) {
-                        out.push(Change::new(help, vec![before(here, &line)]));
+                        out.push(self.put_before(here, &line));
                     }
                 }
             }

@@ -235,7 +235,7 @@ codes! {
     DataIndex = "V0239" "An index that is read from a tensor is not known to be in range, or stands where none may.",
     Facts = "V0240" "What is said of symbols contradicts itself, or is said of what is no symbol.",
     Literal = "V0241" "A literal of a body lies beyond the range of the type that it is computed in, or is too small for it.",
-    Swizzled = "V0242" "A swizzle moves elements out of its buffer.",
+    Swizzled = "V0242" "A swizzle takes elements apart, or moves them out of their buffer.",
     LayoutRefused = "L0101" "A layout operation has no exact result.",
     LayoutOverflow = "L0102" "A size or an index of a layout does not fit 64 bits.",
     LayoutIncongruent = "L0103" "A shape and its stride or coordinate are nested differently.",

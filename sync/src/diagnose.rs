@@ -267,8 +267,10 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
     let root = p.specs[kernel].exec.and_then(|e| p.threads[e.threads].name.clone());
     let root = root.unwrap_or("cta".to_owned());
     let (from, to) = (a.place.line, b.place.line);
+    let is_one = a.place.node.same(b.place.node);
     let between = match from == to {
-        true => format!("the turns of the loop around line {to}"),
+        true if is_one => format!("the turns of the loop around line {to}"),
+        true => format!("the two statements in line {to}"),
         false => format!("line {from} and line {to}"),
     };
     let before = |help: String, line: &str| match sides(p, kernel, pair) {

@@ -156,12 +156,8 @@ impl Mbarrier {
     /// Everything that decides what becomes of its phases.
     pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
         let some = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
-        let numbers = [
-            some(self.arrived_at),
-            self.count as u64,
-            self.pending as u64,
-            self.bytes as u64,
-        ];
+        let numbers =
+            [some(self.arrived_at), self.count as u64, self.pending as u64, self.bytes as u64];
         print.words(&numbers);
         print.words(&[u64::from(self.phase & 1), some(self.unpublished), some(self.unwaited)]);
         print.words(&[self.told.map_or(0, |told| some(told) + 1)]);

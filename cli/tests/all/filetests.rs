@@ -6,7 +6,7 @@
 //!
 //! A file is checked with `carbyne check`, or with the command in its comment `// run: simulate --ints`.
 
-use crate::support::{Ran, carbyne, none, root, shown, texts_under};
+use crate::support::{Ran, carbyne, changed, none, root, shown, texts_under};
 use carbyne_ir::diag::Code;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -59,18 +59,6 @@ fn mistakes_are_mended_by_their_edits() {
     }
     assert!(mended >= 50, "{mended} mistakes carry an edit");
     none(wrong);
-}
-
-/// The text after the edits of a diagnostic.
-fn changed(text: &str, edits: &Value) -> String {
-    let mut edits: Vec<&Value> = edits.as_array().into_iter().flatten().collect();
-    let at = |edit: &Value, key: &str| edit[key].as_u64().expect("an offset") as usize;
-    edits.sort_by_key(|edit| std::cmp::Reverse(at(edit, "byte_start")));
-    edits.iter().fold(text.to_owned(), |mut text, edit| {
-        let new = edit["text"].as_str().expect("a text");
-        text.replace_range(at(edit, "byte_start")..at(edit, "byte_end"), new);
-        text
-    })
 }
 
 /// The command that checks a text, as arguments.

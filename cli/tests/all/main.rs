@@ -23,6 +23,7 @@ mod language;
 mod numpy;
 mod outputs;
 mod pairs;
+mod repair;
 mod run;
 mod simulate;
 mod strategies;

@@ -104,3 +104,15 @@ pub(crate) fn golden(path: &Path, actual: &str) -> Result<(), String> {
 pub(crate) fn none(failures: Vec<String>) {
     assert!(failures.is_empty(), "{} failures\n\n{}", failures.len(), failures.join("\n\n"));
 }
+
+/// The text after the edits of a diagnostic.
+pub(crate) fn changed(text: &str, edits: &serde_json::Value) -> String {
+    let mut edits: Vec<&serde_json::Value> = edits.as_array().into_iter().flatten().collect();
+    let at = |edit: &serde_json::Value, key: &str| edit[key].as_u64().expect("an offset") as usize;
+    edits.sort_by_key(|edit| std::cmp::Reverse(at(edit, "byte_start")));
+    edits.iter().fold(text.to_owned(), |mut text, edit| {
+        let new = edit["text"].as_str().expect("a text");
+        text.replace_range(at(edit, "byte_start")..at(edit, "byte_end"), new);
+        text
+    })
+}

@@ -251,7 +251,8 @@ impl Resolver {
             }
             TypeAttr::Swizzle(of) => {
                 only(Memory::Sh, "swizzle")?;
-                buffer.swizzle = Some(self.swizzle(of, ty.span)?);
+                // One of no bits moves nothing.
+                buffer.swizzle = Some(self.swizzle(of, ty.span)?).filter(|sw| sw.bits() > 0);
             }
             TypeAttr::Align(e) => {
                 let align = self.constant(e, "the alignment")?;

@@ -22,7 +22,7 @@
 //! - V0229 mbarriers lie in SH and are touched by synchronization statements alone.
 //! - V0230 boxes of a tensor map are operands of leaves that copy.
 //! - V0231 views of other blocks' shared memory name a block of the cluster, and are used by leaves.
-//! - V0242 a swizzle moves no element out of its buffer.
+//! - V0242 a swizzle moves whole elements, and none out of its buffer.
 //!
 //! Names, ranks, tiles, index ranges and written types (V0201 to V0205, V0211, V0212, V0216, V0219,
 //! V0221, V0223) are checked where views are inferred, and `means` blocks (V0232) where they are

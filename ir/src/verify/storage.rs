@@ -55,6 +55,20 @@ impl Verifier<'_> {
     /// V0224, V0242.
     fn swizzle(&mut self, buffer: &Buffer, tensor: &Tensor) {
         let Some(sw) = buffer.swizzle else { return };
+        let of_element = buffer.scalar.bits() / 8;
+        if 1 << sw.base() < of_element {
+            let least = of_element.ilog2();
+            let message = format!("the swizzle of `%{}` takes elements apart", buffer.name);
+            self.errors.push(
+                Diagnostic::new(Code::Swizzled, buffer.span, message)
+                    .label(format!(
+                        "elements of {of_element} bytes, of which runs of {} stay together",
+                        1 << sw.base()
+                    ))
+                    .help(format!("write a base of at least {least}, such as `swizzle=(3,4,3)`")),
+            );
+            return;
+        }
         if let Some((from, to, bytes)) = leaves_its_buffer(buffer, tensor, sw) {
             let whole = whole(sw);
             let message = format!("the swizzle of `%{}` moves elements out of it", buffer.name);

@@ -1,0 +1,47 @@
+//! Kernels written by hand, with one statement of synchronization less: an edit that an error offers mends the text.
+
+use crate::support::{carbyne, changed, none, root};
+
+/// Statements that synchronize.
+const SYNC: [&str; 6] = ["mbarrier.", "barrier", "async.", "wgmma.", "bulk.", "fence."];
+const KERNELS: [(&str, &str); 3] = [
+    ("hopper_gemm_roles.cby", "sm_90a"),
+    ("ampere_gemm_by_hand.cby", "sm_80"),
+    ("ampere_gemm_roles_by_hand.cby", "sm_80"),
+];
+
+#[test]
+fn edits_of_errors_of_order_mend_what_was_removed() {
+    let (mut errors, mut edits, mut wrong) = (0, 0, vec![]);
+    for (file, arch) in KERNELS {
+        let text = std::fs::read_to_string(root().join("examples").join(file)).expect("an example");
+        let check = |text: &str| {
+            let args = ["check", "-", "--arch", arch, "--message-format", "json"];
+            carbyne(&args, text).errors()
+        };
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let is_sync = |line: &&str| SYNC.iter().any(|s| line.trim_start().starts_with(s));
+        for (i, line) in lines.iter().enumerate().filter(|(_, line)| is_sync(line)) {
+            let without = [&lines[..i], &lines[i + 1..]].concat().concat();
+            let said = check(&without);
+            // What holds nothing any more is refused before the order is looked at.
+            if said.is_empty() || said[0]["code"] == "V0233" {
+                continue;
+            }
+            errors += 1;
+            let offered = said.iter().map(|d| &d["edits"]);
+            let Some(offered) =
+                offered.into_iter().find(|e| e.as_array().is_some_and(|e| !e.is_empty()))
+            else {
+                continue;
+            };
+            edits += 1;
+            let left = check(&changed(&without, offered));
+            if left.len() >= said.len() {
+                wrong.push(format!("{file}:{}: without `{}`: {left:?}", i + 1, line.trim()));
+            }
+        }
+    }
+    assert!(errors >= 25 && edits >= 20, "{edits} of {errors} errors carry an edit");
+    none(wrong);
+}
