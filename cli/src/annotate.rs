@@ -14,7 +14,7 @@ pub(crate) fn annotated(
     program: &Program,
     reports: &[(SpecId, Report)],
 ) -> String {
-    let comments = carbyne_sync::comments(program, reports);
+    let comments = carbyne_remedy::comments(program, reports);
     // By where their lines end.
     let mut all: Vec<(usize, &str)> = vec![];
     let stmts = Walk::new(&module.items).stmts();
@@ -46,7 +46,7 @@ pub(crate) fn annotated(
 fn without(line: &str) -> &str {
     let ours = line.match_indices("//").find(|(i, _)| {
         let text = line.get(i + 2..).unwrap_or("").trim_start();
-        carbyne_sync::is_comment(text)
+        carbyne_remedy::is_comment(text)
     });
     ours.map_or(line, |(i, _)| line.get(..i).unwrap_or("")).trim_end()
 }

@@ -26,7 +26,6 @@ mod panics;
 mod pipeline;
 #[cfg(feature = "gpu")]
 mod progress;
-mod repair;
 mod sanitize;
 mod tuned;
 pub mod unified;

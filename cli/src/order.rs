@@ -40,7 +40,7 @@ pub(crate) fn checked(
         let blocks = only_blocks_meet(&report);
         let theirs = given.as_ref().is_some_and(|m| has_body(m, name)) && blocks;
         let strategy = found.theirs(*kernel);
-        for d in report.diagnostics(program, *kernel) {
+        for d in carbyne_remedy::diagnostics(&report, program, *kernel) {
             let line = lines.line(d.span.start);
             let here = elsewhere(&d, found, *kernel, &lines);
             if let (Severity::Error, Some(strategy)) = (d.severity, strategy) {

@@ -2,7 +2,6 @@
 
 use crate::failure::{Failure, Given, Source};
 use crate::input;
-use crate::repair::{self, Wrong};
 use crate::tuned::{self, Notes, Tuning};
 use carbyne_atoms::{Arch, AtomTable, Costs};
 use carbyne_decompose::{Options, Search};
@@ -13,6 +12,7 @@ use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::resolve;
 use carbyne_ir::span::LineIndex;
 use carbyne_ir::text;
+use carbyne_remedy::Wrong;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
@@ -88,7 +88,7 @@ pub(crate) fn repaired(
     };
     let before = wrong(&source.text);
     let errors = errors.into_iter().collect();
-    let errors = repair::repaired(errors, &source.text, before, &wrong);
+    let errors = carbyne_remedy::repaired(errors, &source.text, before, &wrong);
     Failure::program(source, errors.into_iter().collect())
 }
 

@@ -17,8 +17,6 @@
 mod blocks;
 mod check;
 mod clocks;
-mod comments;
-mod diagnose;
 mod differences;
 mod expr;
 mod follow;
@@ -40,5 +38,5 @@ mod threads;
 mod turns;
 
 pub use check::{Limits, arch_of, check, is_atomic};
-pub use comments::{comments, is_comment};
 pub use report::*;
+pub use samples::samples;

@@ -214,6 +214,14 @@ pub struct Unfollowed {
     pub why: String,
 }
 
+impl Unfollowed {
+    /// Whether the kernel is not followed because its number of blocks depends on symbols.
+    #[must_use]
+    pub fn is_of_many_grids(&self) -> bool {
+        self.why == crate::check::MANY_GRIDS
+    }
+}
+
 /// What is known of a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {

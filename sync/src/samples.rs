@@ -13,7 +13,7 @@ const MAX_TILE: i64 = 1 << 10;
 /// Values of all symbols that keep the facts: such that there are several tiles along each mode, the last one a part of one
 /// where that may be; small ones; and such that a block that takes every so many-th tile takes a second one. None where there
 /// are no symbols, or no values were found.
-pub(crate) fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
+pub fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     if p.symbols.is_empty() {
         let of_data = |s: &Stmt| matches!(s.kind, StmtKind::Element { .. });
         return match p.walk_body(kernel).stmts().any(of_data) {

@@ -147,7 +147,9 @@ fn bless(path: Option<&str>) -> Step {
             .done(line);
     };
     match path.split('/').next() {
-        Some(folder @ ("atoms" | "codegen" | "decompose" | "ir" | "simulate" | "sync")) => {
+        Some(
+            folder @ ("atoms" | "codegen" | "decompose" | "ir" | "simulate" | "sync" | "remedy"),
+        ) => {
             let package = format!("carbyne-{folder}");
             cargo(&["test", "--package", &package])
                 .env("BLESS", "1")

@@ -2,11 +2,11 @@
 
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};
-use crate::repair::{self, Wrong};
 use crate::{Io, annotate, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
+use carbyne_remedy::Wrong;
 use carbyne_sync::{Access, Limits, Ordering, Place, Report, Verdict};
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
             continue;
         }
         let report = carbyne_sync::check(&program, *kernel, &table, &Limits::default());
-        said.extend(report.diagnostics(&program, *kernel));
+        said.extend(carbyne_remedy::diagnostics(&report, &program, *kernel));
         if args.pairs {
             text.push_str(&match format {
                 MessageFormat::Human => listing(&program, *kernel, &report, &source.text),
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     }
     let wrong = |text: &str| wrong(Source { text: text.to_owned(), ..source.clone() }, &table);
     let before = Wrong { errors: errors.len(), warnings: warnings.len() };
-    let errors = repair::repaired(errors, &source.text, before, &wrong);
+    let errors = carbyne_remedy::repaired(errors, &source.text, before, &wrong);
     let errors: Diagnostics = errors.into_iter().map(|d| program.noted(d)).collect();
     Err(Failure::program(&source, errors))
 }
@@ -92,8 +92,10 @@ fn wrong(source: Source, table: &AtomTable) -> Wrong {
         return Wrong::MOST;
     }
     let is_atomic = |k: &&SpecId| carbyne_sync::is_atomic(&program, **k);
-    let of =
-        |k: &SpecId| carbyne_sync::check(&program, *k, table, &TRIED).diagnostics(&program, *k);
+    let of = |k: &SpecId| {
+        let report = carbyne_sync::check(&program, *k, table, &TRIED);
+        carbyne_remedy::diagnostics(&report, &program, *k)
+    };
     let said: Vec<Diagnostic> = program.kernels.iter().filter(is_atomic).flat_map(of).collect();
     let errors = said.iter().filter(|d| d.severity == Severity::Error).count();
     Wrong { errors, warnings: said.len() - errors }

@@ -24,7 +24,7 @@ fn silent(module: &Module) -> Vec<String> {
                 }
                 _ => false,
             };
-            if is && !stmt.trailing.as_deref().is_some_and(carbyne_sync::is_comment) {
+            if is && !stmt.trailing.as_deref().is_some_and(carbyne_remedy::is_comment) {
                 out.push(format!("{:?}", stmt.kind));
             }
             lists.extend(stmt.kind.bodies().map(|b| b.stmts.as_slice()));

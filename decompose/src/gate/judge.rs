@@ -258,7 +258,8 @@ fn unordered(p: &Program, table: &AtomTable) -> Option<String> {
     let limits = carbyne_sync::Limits { accesses: 1 << 24, ..Default::default() };
     let atomic = p.kernels.iter().filter(|k| carbyne_sync::is_atomic(p, **k));
     atomic.into_iter().find_map(|kernel| {
-        let said = carbyne_sync::check(p, *kernel, table, &limits).diagnostics(p, *kernel);
+        let said = carbyne_sync::check(p, *kernel, table, &limits);
+        let said = carbyne_remedy::diagnostics(&said, p, *kernel);
         let d = said.into_iter().find(|d| d.severity == Severity::Error)?;
         Some(format!("{d}\n{}\n{:?}", d.label, d.related))
     })

@@ -24,7 +24,7 @@ fn holds(src: &str, arch: &str) -> Decomposed {
     for kernel in &d.program.kernels {
         let report = carbyne_sync::check(&d.program, *kernel, &table, &Default::default());
         let known = !src.contains("sym N");
-        let found = report.diagnostics(&d.program, *kernel);
+        let found = carbyne_remedy::diagnostics(&report, &d.program, *kernel);
         let wrong = found.iter().any(|d| d.severity == Severity::Error);
         assert!(report.is_ordered() || !known && !wrong, "{arch}: {found:?}\n{}", d.text);
     }

@@ -75,7 +75,7 @@ pub(crate) fn decomposed(src: &str, table: &AtomTable) -> Result<Decomposed, Dia
 fn in_order(p: &Program, table: &AtomTable) {
     for kernel in p.kernels.iter().filter(|k| carbyne_sync::is_atomic(p, **k)) {
         let report = carbyne_sync::check(p, *kernel, table, &carbyne_sync::Limits::default());
-        let said = report.diagnostics(p, *kernel);
+        let said = carbyne_remedy::diagnostics(&report, p, *kernel);
         let errors: Vec<_> =
             said.iter().filter(|d| d.severity == carbyne_ir::diag::Severity::Error).collect();
         assert!(errors.is_empty(), "{errors:#?}");

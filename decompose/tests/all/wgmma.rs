@@ -195,7 +195,7 @@ fn refuted(text: &str, what: &str) {
     let Ok(p) = checked(&module, text) else { return };
     let kernel = p.kernels[0];
     let report = carbyne_sync::check(&p, kernel, &table, &carbyne_sync::Limits::default());
-    let said = report.diagnostics(&p, kernel);
+    let said = carbyne_remedy::diagnostics(&report, &p, kernel);
     let refuted = said.iter().any(|d| d.severity == carbyne_ir::diag::Severity::Error);
     assert!(refuted || run(&p, &table).is_err(), "without `{}`:\n{text}", what.trim());
 }

@@ -5,7 +5,7 @@ use crate::support::{complaints, program, reports, right};
 use carbyne_ir::ast::{Expr, Module, Name, Stmt, StmtKind};
 use carbyne_ir::program::Program;
 use carbyne_ir::text;
-use carbyne_sync::{comments, is_comment};
+use carbyne_remedy::{comments, is_comment};
 use std::collections::BTreeMap;
 
 /// Of each statement that synchronizes, by where it begins, what is said of it.

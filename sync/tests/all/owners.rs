@@ -29,8 +29,12 @@ fn store(place: &str) -> String {
 fn verdict(text: &str) -> &'static str {
     let program = right(text);
     let all = reports(&program, Arch::Sm80);
-    let said: Vec<_> =
-        program.kernels.iter().zip(&all).flat_map(|(k, r)| r.diagnostics(&program, *k)).collect();
+    let said: Vec<_> = program
+        .kernels
+        .iter()
+        .zip(&all)
+        .flat_map(|(k, r)| carbyne_remedy::diagnostics(r, &program, *k))
+        .collect();
     match said.iter().map(|d| d.severity).max_by_key(|s| *s == Severity::Error) {
         None => "proved",
         Some(Severity::Error) => "refused",

@@ -46,7 +46,12 @@ fn changed(text: &str, from: &str, to: &str) -> String {
 fn said(text: &str) -> Vec<Diagnostic> {
     let program = right(text);
     let all = reports(&program, Arch::Sm80);
-    program.kernels.iter().zip(&all).flat_map(|(k, r)| r.diagnostics(&program, *k)).collect()
+    program
+        .kernels
+        .iter()
+        .zip(&all)
+        .flat_map(|(k, r)| carbyne_remedy::diagnostics(r, &program, *k))
+        .collect()
 }
 
 /// The line that begins so, after spaces.
@@ -345,7 +350,7 @@ fn a_ring_that_runs_on_from_tile_to_tile_is_proved_at_its_size() {
     let found = carbyne_decompose::decompose(&module, &src, &table).expect("atoms");
     let kernel = found.program.kernels[0];
     let report = check(&found.program, kernel, &table, &Limits::default());
-    let said = report.diagnostics(&found.program, kernel);
+    let said = carbyne_remedy::diagnostics(&report, &found.program, kernel);
     assert!(said.is_empty(), "{said:#?}");
 }
 

@@ -39,21 +39,22 @@ impl Change {
 
 /// How much is wrong with a text.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wrong {
+pub struct Wrong {
     /// Errors, those of an earlier stage more than any of a later one.
-    pub(crate) errors: usize,
-    pub(crate) warnings: usize,
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
 }
 
 impl Wrong {
     /// A text that cannot be looked at.
-    pub(crate) const MOST: Wrong = Wrong { errors: usize::MAX, warnings: 0 };
+    pub const MOST: Wrong = Wrong { errors: usize::MAX, warnings: 0 };
 }
 
 /// Errors of a text, each with a change that helps, as `wrong` says of changed texts.
 ///
 /// Edits that an error brings are kept if they leave fewer errors. Another change is a guess, which must leave none.
-pub(crate) fn repaired(
+pub fn repaired(
     mut all: Vec<Diagnostic>,
     text: &str,
     before: Wrong,

@@ -1,11 +1,5 @@
 //! A report as errors and warnings.
 
-use crate::check::MANY_GRIDS;
-use crate::report::{
-    Access, AccessKind, AgentKind, Fault, Missing, Pair, Place, Report, UnderWay, Unfollowed,
-    Verdict,
-};
-use crate::samples::samples;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic, Edit};
 use carbyne_ir::expr::VarId;
@@ -13,84 +7,85 @@ use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
+use carbyne_sync::{
+    Access, AccessKind, AgentKind, Fault, Missing, Pair, Place, Report, UnderWay, Unfollowed,
+    Verdict, samples,
+};
 
 /// Symbols for which a help gives values.
 const MOST_NAMED: usize = 8;
 
-impl Report {
-    /// Errors for what is not ordered and for what is wrong, warnings for what cannot be said; in text order.
-    pub fn diagnostics(&self, p: &Program, kernel: SpecId) -> Vec<Diagnostic> {
-        let mut out = vec![];
-        for fault in &self.faults {
-            let here = |f: &&Fault| f.place.node.same(fault.place.node);
-            // A wait that hangs is an error: that its phase may be over is the reason.
-            let mut certain = self.faults.iter().filter(here).filter(|f| f.is_certain);
-            let d = match fault.is_certain {
-                true => Diagnostic::new(Code::WrongSync, fault.place.span, fault.what.clone()),
-                false if certain.next().is_some() => continue,
-                false => Diagnostic::warning(
-                    Code::Undecided,
-                    fault.place.span,
-                    format!("the order of accesses is not known: {}", fault.what),
-                ),
-            };
-            let d = d.help(fault.help.clone());
-            let others = self.faults.iter().filter(here).find_map(|f| f.other.as_ref());
-            out.push(match fault.other.as_ref().or(others) {
-                Some(other) => d.related(other.span, "this has to do with it"),
-                None => d,
-            });
-        }
-        let mut missing = vec![];
-        for pair in &self.pairs {
-            match &pair.verdict {
-                Verdict::Ordered(_) => {}
-                Verdict::Unordered(what) => missing.push((pair, *what)),
-                Verdict::Undecided(why) => out.push(undecided(p, pair, why)),
-            }
-        }
-        out.extend(grouped(p, kernel, missing));
-        for u in &self.unfollowed {
-            if u.why == MANY_GRIDS {
-                out.push(self.of_many_grids(p, kernel, u));
-                continue;
-            }
-            let name = u.buffer.map_or(String::new(), |b| format!(" `%{}`", p.buffers[b].name));
-            let text = format!("it is not known what this {}{name}", u.kind.verb());
-            out.push(
-                Diagnostic::warning(Code::Undecided, u.place.span, text)
-                    .label(u.why.clone())
-                    .help("run `carbyne simulate`, which follows the data; or write it so that indices do not depend on data"),
-            );
-        }
-        out.sort_by_key(|d| (d.span.start, d.span.end));
-        out
+/// Errors for what is not ordered and for what is wrong, warnings for what cannot be said; in text order.
+pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnostic> {
+    let mut out = vec![];
+    for fault in &report.faults {
+        let here = |f: &&Fault| f.place.node.same(fault.place.node);
+        // A wait that hangs is an error: that its phase may be over is the reason.
+        let mut certain = report.faults.iter().filter(here).filter(|f| f.is_certain);
+        let d = match fault.is_certain {
+            true => Diagnostic::new(Code::WrongSync, fault.place.span, fault.what.clone()),
+            false if certain.next().is_some() => continue,
+            false => Diagnostic::warning(
+                Code::Undecided,
+                fault.place.span,
+                format!("the order of accesses is not known: {}", fault.what),
+            ),
+        };
+        let d = d.help(fault.help.clone());
+        let others = report.faults.iter().filter(here).find_map(|f| f.other.as_ref());
+        out.push(match fault.other.as_ref().or(others) {
+            Some(other) => d.related(other.span, "this has to do with it"),
+            None => d,
+        });
     }
+    let mut missing = vec![];
+    for pair in &report.pairs {
+        match &pair.verdict {
+            Verdict::Ordered(_) => {}
+            Verdict::Unordered(what) => missing.push((pair, *what)),
+            Verdict::Undecided(why) => out.push(undecided(p, pair, why)),
+        }
+    }
+    out.extend(grouped(p, kernel, missing));
+    for u in &report.unfollowed {
+        if u.is_of_many_grids() {
+            out.push(of_many_grids(report, p, kernel, u));
+            continue;
+        }
+        let name = u.buffer.map_or(String::new(), |b| format!(" `%{}`", p.buffers[b].name));
+        let text = format!("it is not known what this {}{name}", u.kind.verb());
+        out.push(
+            Diagnostic::warning(Code::Undecided, u.place.span, text)
+                .label(u.why.clone())
+                .help("run `carbyne simulate`, which follows the data; or write it so that indices do not depend on data"),
+        );
+    }
+    out.sort_by_key(|d| (d.span.start, d.span.end));
+    out
+}
 
-    /// That a kernel is not followed for all sizes, and what is known of some.
-    fn of_many_grids(&self, p: &Program, kernel: SpecId, u: &Unfollowed) -> Diagnostic {
-        let ordered = self.tried.iter().filter(|tried| tried.is_ordered()).count();
-        let known = match (ordered, self.tried.len()) {
-            (0, _) => "no sizes that were tried gave an answer",
-            (n, all) if n == all => "accesses are ordered for all sizes that were tried",
-            _ => "accesses are ordered for some of the sizes that were tried",
-        };
-        let values = samples(p, kernel).into_iter().next().unwrap_or_default();
-        let value = |symbol: &VarId| {
-            let n = values.get(symbol).map_or("..".to_owned(), i64::to_string);
-            format!("--sym {}={n}", p.arena.var_info(*symbol).name)
-        };
-        let sizes: Vec<String> = p.symbols.iter().take(MOST_NAMED).map(value).collect();
-        let more = if p.symbols.len() > MOST_NAMED { " .." } else { "" };
-        let text = "the order of accesses is not known for all sizes of the symbols";
-        Diagnostic::warning(Code::Undecided, u.place.span, text)
-            .label(u.why.clone())
-            .note(known)
-            .help(format!(
-                "try the sizes that you launch it with: `carbyne simulate FILE --arch ARCH {}{more}`",
-                sizes.join(" ")
-            ))
-    }
+/// That a kernel is not followed for all sizes, and what is known of some.
+fn of_many_grids(report: &Report, p: &Program, kernel: SpecId, u: &Unfollowed) -> Diagnostic {
+    let ordered = report.tried.iter().filter(|tried| tried.is_ordered()).count();
+    let known = match (ordered, report.tried.len()) {
+        (0, _) => "no sizes that were tried gave an answer",
+        (n, all) if n == all => "accesses are ordered for all sizes that were tried",
+        _ => "accesses are ordered for some of the sizes that were tried",
+    };
+    let values = samples(p, kernel).into_iter().next().unwrap_or_default();
+    let value = |symbol: &VarId| {
+        let n = values.get(symbol).map_or("..".to_owned(), i64::to_string);
+        format!("--sym {}={n}", p.arena.var_info(*symbol).name)
+    };
+    let sizes: Vec<String> = p.symbols.iter().take(MOST_NAMED).map(value).collect();
+    let more = if p.symbols.len() > MOST_NAMED { " .." } else { "" };
+    let text = "the order of accesses is not known for all sizes of the symbols";
+    Diagnostic::warning(Code::Undecided, u.place.span, text).label(u.why.clone()).note(known).help(
+        format!(
+            "try the sizes that you launch it with: `carbyne simulate FILE --arch ARCH {}{more}`",
+            sizes.join(" ")
+        ),
+    )
 }
 
 /// `a bulk copy of thread 3 reads %s`

@@ -1,9 +1,9 @@
 //! What each statement of synchronization orders, in words: the certificates of a report, turned around.
 
-use crate::report::{Access, AccessKind, AgentKind, Keeps, Kept, Ordering, Pair, Report, Verdict};
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
 use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_sync::{Access, AccessKind, AgentKind, Keeps, Kept, Ordering, Pair, Report, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a comment of [`comments`] begins, be it about accesses or about nothing.
