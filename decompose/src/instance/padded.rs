@@ -57,7 +57,9 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             (true, false) => &SUMMED,
             (false, _) => &WIDE,
         };
-        let mut values = match symbols.and_then(|s| s.expression(*n)) {
+        let symbolic = symbols.and_then(|s| s.expression(*n));
+        let is_constant = symbolic.is_none();
+        let mut values = match symbolic {
             Some(_) => {
                 let mut all = multiples(*n, units);
                 // Tiles of whole rows hold the longest, spread over threads of which not all divide it.
@@ -69,6 +71,10 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             None if units == UNITS && *n <= SHORT => rounded(*n, &SHORT_UNITS, multiplies),
             None => rounded(*n, units, multiplies),
         };
+        // A block may compute one row, whatever the number of rows is.
+        if !multiplies && outputs.contains(name) && !values.contains(n) && is_constant {
+            values.push(*n);
+        }
         let inner = inner(m, name);
         if inner > 1 {
             values.retain(|up| up % inner == 0 && up != n);
