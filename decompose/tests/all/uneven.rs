@@ -235,3 +235,31 @@ MatMul.set @g (%A, %B) -> (%C) acc=f32
         assert!(chosen(&product(sizes, "f16", result)) > 0, "{sizes:?}");
     }
 }
+
+/// What the kernels of a program are estimated to take, in cycles.
+fn cycles(src: &str) -> f64 {
+    let d = decomposed(src, &sm_80()).unwrap_or_else(|e| panic!("{src}\n{:?}", e.into_vec()));
+    let chosen = d.rankings.iter().filter_map(|r| r.instances.first());
+    chosen.filter_map(|i| i.cycles).sum()
+}
+
+#[test]
+fn rows_of_an_odd_number_cost_what_a_few_more_do() {
+    let formulas = [
+        ("max(%X, axis=1) - min(%X, axis=1)", "1"),
+        ("exp(%X - max(%X, axis=1)) / sum(exp(%X - max(%X, axis=1)), axis=1)", "N"),
+        ("%X * 0.5 + exp(%X)", "N"),
+    ];
+    for (formula, columns) in formulas {
+        let of = |m: i64, n: i64| {
+            let lets = format!("let M = {m}, N = {n}");
+            let tensors = format!("%X:[M,N].f32.GL\n%Y:[M,{columns}].f32.GL");
+            let spec = format!("Spec @k (%X) -> (%Y) means {{\n  %Y = {formula}\n}}");
+            cycles(&format!("carbyne 2\n{lets}\n{tensors}\n{spec}\n"))
+        };
+        for (m, n) in [(3, 1000), (33, 512), (129, 512), (1003, 1000)] {
+            let (odd, more) = (of(m, n), of(m.next_multiple_of(64), n));
+            assert!(odd < 1.25 * more, "{m}x{n}, {formula}: {odd} and {more} cycles");
+        }
+    }
+}
