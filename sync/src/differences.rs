@@ -1,7 +1,7 @@
 //! What differs from block to block: which way threads take, which stage they use, and where global memory is touched.
 
 use crate::expr::Exprs;
-use crate::plan::{Bulk, How, LeafPlan, Plan, Space};
+use crate::plan::{How, LeafPlan, Plan, Space};
 use crate::turns::{Turns, is_of_block, key};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
@@ -237,22 +237,17 @@ impl<'p, 'a> Finder<'p, 'a> {
 
     fn leaf(&self, leaf: &'a LeafPlan, reads: &mut Reads) {
         reads.dims.extend(leaf.valid);
-        leaf.operands.iter().for_each(|o| reads.view(self.plan, o.view));
+        for o in &leaf.operands {
+            reads.view(self.plan, o.view);
+            reads.boxed.extend(o.boxed.iter().flat_map(|b| &b.at));
+        }
         if let How::Bulk(bulk) = &leaf.how {
-            self.bulk(bulk, reads);
+            reads.dims.extend(bulk.mask);
+            bulk.bar.iter().for_each(|v| reads.view(self.plan, *v));
         }
         if !reads.global.is_empty() {
             reads.places.extend(leaf.valid);
             reads.places.extend(&reads.boxed);
-        }
-    }
-
-    fn bulk(&self, bulk: &'a Bulk, reads: &mut Reads) {
-        reads.dims.extend(bulk.mask);
-        let all = [Some(bulk.source), Some(bulk.target), bulk.bar];
-        all.iter().flatten().for_each(|v| reads.view(self.plan, *v));
-        if let Some(b) = &bulk.boxed {
-            reads.boxed.extend(&b.at);
         }
     }
 

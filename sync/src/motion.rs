@@ -269,42 +269,19 @@ fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
         return FOREVER;
     }
     let Some(d) = a.checked_sub(b).filter(|_| a != NOTHING && b != NOTHING) else { return 0 };
-    // It stays where it is up to a number, or down to one.
-    let below = |most: i64| match by > 0 {
-        true => most.checked_sub(d).map_or(0, |room| (room / by).max(0) as u64),
-        false => FOREVER,
+    // It stays where it is up to the first number, or down to the second one.
+    let (most, least) = match op {
+        CmpOp::Lt | CmpOp::Ge => (-1, 0),
+        CmpOp::Le | CmpOp::Gt => (0, 1),
+        CmpOp::Eq | CmpOp::Ne if d == 0 => return 0,
+        CmpOp::Eq | CmpOp::Ne => (-1, 1),
     };
-    let above = |least: i64| match by < 0 {
-        true => {
-            let room = d.checked_sub(least);
-            room.zip(by.checked_neg()).map_or(0, |(room, by)| (room / by).max(0) as u64)
-        }
-        false => FOREVER,
-    };
-    match (op, d) {
-        (CmpOp::Lt | CmpOp::Ge, d) => {
-            if d < 0 {
-                below(-1)
-            } else {
-                above(0)
-            }
-        }
-        (CmpOp::Le | CmpOp::Gt, d) => {
-            if d <= 0 {
-                below(0)
-            } else {
-                above(1)
-            }
-        }
-        (CmpOp::Eq | CmpOp::Ne, 0) => 0,
-        (CmpOp::Eq | CmpOp::Ne, d) => {
-            if d < 0 {
-                below(-1)
-            } else {
-                above(1)
-            }
-        }
+    let is_below = d <= most;
+    if is_below != (by > 0) {
+        return FOREVER;
     }
+    let room = if is_below { most.checked_sub(d) } else { d.checked_sub(least) };
+    room.map_or(0, |room| room.unsigned_abs() / by.unsigned_abs())
 }
 
 /// For how long what has been decided so far is decided alike.

@@ -3,7 +3,7 @@
 use crate::blocks::Meeting;
 use crate::clocks::{Clocks, Engine, Open, Path};
 use crate::expr::{Env, Held};
-use crate::memory::{By, Does, Proxy, Record, Relation, Who};
+use crate::memory::{Access, By, Does, Proxy, Record, Relation};
 use crate::report::{AgentKind, Keeps, Missing};
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
@@ -153,6 +153,11 @@ fn agent_of(r: &Record) -> AgentKind {
     }
 }
 
+fn key((first, did): (&Record, Does), (second, does): (&Record, Does)) -> Key {
+    let by = (agent_of(first), agent_of(second));
+    (first.site, did, by.0, second.site, does, by.1, first.buffer, second.buffer)
+}
+
 impl Pairs {
     /// Whether something is wrong for certain.
     pub(crate) fn is_refused(&self) -> bool {
@@ -229,24 +234,15 @@ impl Pairs {
         &mut self,
         clocks: &Clocks,
         (first, did): (Record, Does),
-        (second, does): (Record, Does),
-        who: &Who,
+        new: &Access,
         relation: Relation,
         at: &At<'_>,
     ) {
+        let Access { thread, does, record: second } = *new;
         let unsure = self.unsure.contains(&first.site);
         let inexact = self.inexact.or(unsure.then_some(UNSURE));
-        let key = (
-            first.site,
-            did,
-            agent_of(&first),
-            second.site,
-            does,
-            agent_of(&second),
-            first.buffer,
-            second.buffer,
-        );
-        let threads = (first.thread(), who.thread);
+        let key = key((&first, did), (&second, does));
+        let threads = (first.thread(), thread);
         let distance = self.distance(first.serial, second.serial);
         let open = match (relation, first.by) {
             (Relation::UnderWay, By::Batch { engine, batch, reading, .. }) => {
@@ -259,7 +255,7 @@ impl Pairs {
         let missing = match relation {
             Relation::Same | Relation::Ordered => {
                 if is_sampled(known.times)
-                    && let Some(path) = way(clocks, (&first, did), who)
+                    && let Some(path) = way(clocks, (&first, did), new)
                 {
                     add(&mut known.ways, Way::of(path, distance));
                 }
@@ -323,16 +319,7 @@ impl Pairs {
 
     /// Threads of one warp write one element at once.
     pub(crate) fn overlap(&mut self, first: Record, second: Record, at: &At<'_>) {
-        let key = (
-            first.site,
-            Does::Write,
-            agent_of(&first),
-            second.site,
-            Does::Write,
-            agent_of(&second),
-            first.buffer,
-            second.buffer,
-        );
+        let key = key((&first, Does::Write), (&second, Does::Write));
         let threads = (first.thread(), second.thread());
         let Some(known) = self.entry(key, threads) else { return };
         known.times += 1;
@@ -403,10 +390,11 @@ impl Pairs {
 }
 
 /// The statements by which an access comes after an earlier one.
-fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Path> {
-    let to = clocks.class(who.thread).agent;
-    let crosses = did != Does::Read && first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
-    let mine = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
+fn way(clocks: &Clocks, (first, did): (&Record, Does), new: &Access) -> Option<Path> {
+    let to = clocks.class(new.thread).agent;
+    let is_async = new.record.proxy == Proxy::Async;
+    let crosses = did != Does::Read && first.proxy == Proxy::Generic && is_async;
+    let mine = first.lane_of(new.thread);
     match first.by {
         By::Lanes { lanes, time } => {
             let own = lanes & !mine == 0;
@@ -427,7 +415,7 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Path
                     rest
                 };
                 let waited = || {
-                    let own = thread == who.thread;
+                    let own = thread == new.thread;
                     let rest = clocks.path(clocks.since(class, done), to, own, crosses)?;
                     let mut path = behind(at, rest);
                     path.with.push(b.committed_at);
@@ -442,7 +430,7 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Path
                 let waited = if done > 0 { waited() } else { None };
                 waited.or_else(landed)
             };
-            let own = (lanes & mine != 0).then_some(who.thread % 32);
+            let own = (lanes & mine != 0).then_some(new.thread % 32);
             let all = (0..32).filter(|lane| lanes >> lane & 1 == 1);
             // Lanes of one class know the same.
             let mut tried = vec![];

@@ -9,6 +9,7 @@ pub(crate) use granules::gcd;
 
 use crate::expr::Exprs;
 use crate::limits::Limit;
+use crate::memory::Does;
 use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::ast::{AccumulateOp, NodeId};
 use carbyne_ir::expr::Dim;
@@ -97,6 +98,8 @@ pub(crate) struct OperandPlan {
     pub(crate) of_thread: Option<Vec<Vec<u32>>>,
     /// Every warp of the group accesses all of it.
     pub(crate) described: bool,
+    /// Where it is in the tensor of its map, if that matters.
+    pub(crate) boxed: Option<BoxPlace>,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
 }
@@ -104,17 +107,32 @@ pub(crate) struct OperandPlan {
 /// Where a box is in the tensor of its map, its modes as those of the view.
 #[derive(Clone, Debug)]
 pub(crate) struct BoxPlace {
-    pub(crate) of_source: bool,
     pub(crate) at: Vec<Dim>,
     pub(crate) extents: Vec<i64>,
 }
 
-/// A bulk copy.
+impl BoxPlace {
+    /// Whether an element of the box lies in the tensor, if the box begins at these coordinates.
+    pub(crate) fn has(&self, e: i64, modes: &[i64], at: &[i64]) -> bool {
+        let mut rest = e;
+        modes.iter().zip(at).zip(&self.extents).all(|((n, at), extent)| {
+            let c = rest % (*n).max(1);
+            rest /= (*n).max(1);
+            (0..*extent).contains(&at.saturating_add(c))
+        })
+    }
+
+    /// Whether all of the box does.
+    pub(crate) fn has_all(&self, modes: &[i64], at: &[i64]) -> bool {
+        modes.iter().zip(at).zip(&self.extents).all(|((n, at), extent)| {
+            *at >= 0 && at.checked_add(*n).is_some_and(|end| end <= *extent)
+        })
+    }
+}
+
+/// A bulk copy: from its first operand to its second one.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
-    pub(crate) source: usize,
-    pub(crate) target: usize,
-    pub(crate) boxed: Option<BoxPlace>,
     pub(crate) bar: Option<usize>,
     pub(crate) bytes: i64,
     pub(crate) mask: Option<Dim>,
@@ -124,12 +142,10 @@ pub(crate) struct Bulk {
 #[derive(Clone, Debug)]
 pub(crate) enum How {
     Bulk(Bulk),
-    /// By groups of an atom's size, which fill windows of whole warps.
+    /// By groups of an atom's size, which fill windows of whole warps: of each thread of a window its place in its group.
     Atom {
-        window: usize,
-        groups: Vec<Vec<u16>>,
+        places: Vec<usize>,
         size: usize,
-        visibility: Visibility,
     },
     /// As it means: of a group of several threads it is not said who accesses what.
     Meaning,
@@ -139,6 +155,7 @@ pub(crate) enum How {
 #[derive(Clone, Debug)]
 pub(crate) struct LeafPlan {
     pub(crate) how: How,
+    pub(crate) visibility: Visibility,
     pub(crate) operands: Vec<OperandPlan>,
     pub(crate) accumulates: Option<AccumulateOp>,
     pub(crate) valid: Option<Dim>,
@@ -146,6 +163,13 @@ pub(crate) struct LeafPlan {
     pub(crate) shape: (i64, i64),
     /// Whether any operand can conflict.
     pub(crate) matters: bool,
+}
+
+impl LeafPlan {
+    /// What it does to an operand, beside reading what it writes.
+    pub(crate) fn does(&self, o: &OperandPlan) -> Does {
+        if o.writes { Does::writing(self.accumulates) } else { Does::Read }
+    }
 }
 
 /// A place in the text.
@@ -310,6 +334,21 @@ impl Plan {
                     why: why.to_owned(),
                 });
             }
+        }
+    }
+
+    /// The elements of an operand that a thread accesses, those that begin a granule.
+    pub(crate) fn elements<'l>(
+        &'l self,
+        leaf: &'l LeafPlan,
+        o: &'l OperandPlan,
+        thread: usize,
+    ) -> &'l [u32] {
+        match (&leaf.how, &o.of_thread) {
+            (How::Atom { places, .. }, Some(all)) => {
+                all.get(places[thread % places.len()]).map_or(&[], Vec::as_slice)
+            }
+            _ => &self.views[o.view].first,
         }
     }
 

@@ -1,10 +1,10 @@
 //! What blocks touch of global memory: by which threads, and whether others do, too.
 
 use super::{Unwalked, Walker};
-use crate::expr::Env;
-use crate::memory::{Does, sum};
+use crate::expr::{Env, NOTHING, Value};
+use crate::memory::Does;
 use crate::pages::Pages;
-use crate::plan::{Bulk, How, LeafPlan, Space};
+use crate::plan::{LeafPlan, Space};
 use crate::threads::Mask;
 use std::collections::HashMap;
 
@@ -62,12 +62,7 @@ pub(crate) struct Meeting {
 const SEVERAL: u32 = (1 << 24) - 1;
 
 fn packed(block: u32, does: Does) -> u32 {
-    let does = match does {
-        Does::Read => 0,
-        Does::Write => 1,
-        Does::Sum(op) => 2 + u32::from(op),
-    };
-    block | does << 24
+    block | does.code() << 24
 }
 
 fn unpacked(v: u32) -> (u32, Does) {
@@ -87,31 +82,10 @@ impl<'a> Walker<'_, 'a> {
         active: &Mask,
         site: u32,
     ) -> Result<(), Unwalked> {
-        let plan = self.plan;
-        if let How::Bulk(bulk) = &leaf.how {
-            return self.bulk(leaf, bulk, env, active, site);
-        }
-        // Of each thread of a window which place it takes in its group.
-        let (window, places) = match &leaf.how {
-            How::Atom { groups, size, window, .. } if *size > 1 => {
-                let mut places = vec![None; *window];
-                for group in groups {
-                    for (place, lane) in group.iter().enumerate() {
-                        places[usize::from(*lane)] = Some(place);
-                    }
-                }
-                (*window, places)
-            }
-            _ => (1, vec![None]),
-        };
         for o in &leaf.operands {
-            let view = &plan.views[o.view];
+            let view = &self.plan.views[o.view];
             let Space::Global(g) = view.space else { continue };
-            let does = match (o.writes, leaf.accumulates) {
-                (true, Some(op)) => sum(op),
-                (true, None) => Does::Write,
-                (false, _) => Does::Read,
-            };
+            let does = leaf.does(o);
             let valid = match does {
                 Does::Read => leaf.valid.map(|d| self.exprs.value(d, env)),
                 _ => None,
@@ -119,63 +93,22 @@ impl<'a> Walker<'_, 'a> {
             self.spend((active.len() * view.first.len()) as u64)?;
             let act = self.act(g, site, does);
             let bases = self.exprs.value(view.offset, env);
+            let corner = o.boxed.iter().flat_map(|b| &b.at);
+            let corner: Vec<Value> = corner.map(|d| self.exprs.value(*d, env)).collect();
             let kept = view.kept(self.exprs, env);
             for t in active.threads() {
                 self.unsure |= kept.is_unsure(t);
-                let list: &[u32] = match (&o.of_thread, places[t % window]) {
-                    (Some(all), Some(place)) => all.get(place).map_or(&[], |l| l.as_slice()),
-                    _ => &view.first,
-                };
-                let most = valid.as_ref().map(|v| v.of(t));
-                let base = bases.of(t);
-                let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
-                let elements = list.iter().filter(|e| is_valid(**e) && kept.has(t, **e));
-                let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
-                self.touch(g, act, all, (env.block, t), site, does);
-            }
-        }
-        Ok(())
-    }
-
-    fn bulk(
-        &mut self,
-        leaf: &LeafPlan,
-        bulk: &'a Bulk,
-        env: &Env,
-        active: &Mask,
-        site: u32,
-    ) -> Result<(), Unwalked> {
-        for (v, is_target) in [(bulk.source, false), (bulk.target, true)] {
-            let view = &self.plan.views[v];
-            let Space::Global(g) = view.space else { continue };
-            let does = match (is_target, leaf.accumulates) {
-                (true, Some(op)) => sum(op),
-                (true, None) => Does::Write,
-                (false, _) => Does::Read,
-            };
-            let act = self.act(g, site, does);
-            let kept = view.kept(self.exprs, env);
-            for t in active.threads() {
-                let base = self.exprs.at(view.offset, env, t).ok_or(Unwalked::Unknown)?;
-                let place = match &bulk.boxed {
-                    Some(b) => {
-                        let at = b.at.iter().map(|d| self.exprs.at(*d, env, t));
-                        let at = at.collect::<Option<Vec<i64>>>().ok_or(Unwalked::Unknown)?;
-                        Some((at, &b.extents))
-                    }
-                    None => None,
-                };
-                self.spend(view.first.len() as u64)?;
+                let (base, most) = (bases.of(t), valid.as_ref().map(|v| v.of(t)));
+                let at: Vec<i64> = corner.iter().map(|v| v.of(t)).collect();
+                if base == NOTHING || at.contains(&NOTHING) {
+                    return Err(Unwalked::Unknown);
+                }
                 // Of most boxes all lies in the tensor.
-                let place = place.filter(|(at, extents)| !is_whole(&view.modes, at, extents));
-                self.unsure |= kept.is_unsure(t);
-                let inside = |e: &&u32| {
-                    let in_box = place.as_ref().is_none_or(|(at, extents)| {
-                        crate::machine::is_inside(i64::from(**e), &view.modes, at, extents)
-                    });
-                    in_box && kept.has(t, **e)
-                };
-                let elements = view.first.iter().filter(inside);
+                let boxed = o.boxed.as_ref().filter(|b| !b.has_all(&view.modes, &at));
+                let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
+                let in_box = |e: u32| boxed.is_none_or(|b| b.has(i64::from(e), &view.modes, &at));
+                let list = self.plan.elements(leaf, o, t).iter();
+                let elements = list.filter(|e| is_valid(**e) && in_box(**e) && kept.has(t, **e));
                 let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
                 self.touch(g, act, all, (env.block, t), site, does);
             }
@@ -236,8 +169,7 @@ impl<'a> Walker<'_, 'a> {
         if did == Does::Read || does == Does::Write {
             *mine = new;
         }
-        let both = did == does && does != Does::Write;
-        if old.thread() != new.thread() && !both {
+        if old.thread() != new.thread() && did.conflicts(does) {
             let block = i64::from(new.block) - 1;
             let threads = (old.thread(), new.thread());
             self.meet(g, (block, block), threads, (old_site, site), (did, does));
@@ -267,8 +199,7 @@ impl<'a> Walker<'_, 'a> {
         }
         self.once[g] = false;
         let (other, did) = unpacked(*old);
-        let both = did == does && does != Does::Write;
-        if other == me || both {
+        if other == me || !did.conflicts(does) {
             if other != me {
                 *old = packed(SEVERAL, does);
             } else if did == Does::Read {
@@ -299,13 +230,4 @@ impl<'a> Walker<'_, 'a> {
             self.meetings.push(new);
         }
     }
-}
-
-/// Whether all of a box of these extents lies in a tensor.
-fn is_whole(modes: &[i64], at: &[i64], extents: &[i64]) -> bool {
-    modes
-        .iter()
-        .zip(at)
-        .zip(extents)
-        .all(|((n, at), extent)| *at >= 0 && at.checked_add(*n).is_some_and(|end| end <= *extent))
 }

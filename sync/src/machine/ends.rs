@@ -156,13 +156,14 @@ impl<'p, 'a> Machine<'p, 'a> {
             return Some(never());
         };
         let site = self.plan.site(strand.stmt()?);
+        let act = Act { strand, mask: strand.mask(), site };
         let mut open = None;
         for t in strand.mask().threads() {
             let numbers = self.numbers(sync, &strand.env);
             let parity = self.number_of(&numbers, t, site).ok()?;
-            let spots = self.spots(strand, tensor, site).ok()?;
+            let spots = self.spots(&act, tensor).ok()?;
             let mut named = vec![];
-            self.named(strand, &spots, t, site, &mut named).ok()?;
+            self.named(&act, &spots, t, &mut named).ok()?;
             open = named.into_iter().find(|m| !self.mbarriers[*m].passes(parity));
             if open.is_some() {
                 break;

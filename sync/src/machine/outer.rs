@@ -38,7 +38,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Goes on with so many turns of the outer loops, which move by some for the next member of their family.
     pub(crate) fn give(&mut self, exprs: &'a Exprs<'p>) {
-        let given = &exprs.given;
+        let given = exprs.given(Nest::Outer);
         self.each_of(Nest::Outer, |_, (end, by)| {
             (*end, by.number[OUTER]) = (Value::Same(given.value), given.by);
         });
@@ -65,12 +65,12 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// The numbers of turns that are given to loops.
     pub(crate) fn turns(&self) -> [i64; 2] {
-        [self.exprs.given.value, self.exprs.inner.value]
+        [Nest::Outer, Nest::Inner].map(|nest| self.exprs.given(nest).value)
     }
 
     /// Whether loops are given numbers of turns.
     pub(crate) fn is_counted(&self) -> bool {
-        !self.exprs.given.exprs.is_empty()
+        self.exprs.given(Nest::Outer).id.is_some()
     }
 
     /// The number of the next access.

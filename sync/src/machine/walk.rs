@@ -27,7 +27,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let waits = self.p.walk(stmts).stmts().any(|s| match &s.kind {
             StmtKind::Barrier(_) | StmtKind::Sync(_) => true,
             StmtKind::Spec(id) => self.plan.leaves.get(id).is_some_and(|l| match &l.how {
-                How::Atom { window, .. } => *window > 32,
+                How::Atom { places, .. } => places.len() > 32,
                 How::Bulk(_) => true,
                 How::Meaning => false,
             }),
@@ -297,12 +297,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         if !active.is_empty()
             && let Some(leaf) = self.plan.leaves.get(&id)
         {
-            let window = match &leaf.how {
-                How::Atom { window, size, .. } if *size > 1 => *window,
-                How::Atom { .. } | How::Bulk(_) => 0,
-                How::Meaning => 1,
-            };
-            let missing = missing(&groups, &active, window);
+            let missing = missing(leaf, &groups, &active);
             if !missing.is_empty() {
                 if self.may_come(strand, &missing) {
                     strand.status = Status::Meets;
@@ -318,7 +313,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 );
             }
             if leaf.matters {
-                self.leaf(strand, leaf, &groups, &active, site)?;
+                self.leaf(&Act { strand, mask: active, site }, leaf, &groups)?;
             }
         }
         strand.advance();
@@ -346,26 +341,18 @@ pub(super) fn branch<'p>(
 }
 
 /// Threads of groups that are there in part, or of the windows of warps that an atom takes at once.
-pub(super) fn missing(groups: &Groups, active: &Mask, window: usize) -> Mask {
+fn missing(leaf: &LeafPlan, groups: &Groups, active: &Mask) -> Mask {
     let mut missing = Mask::default();
-    if window == 0 {
-        return missing;
-    }
-    if window > 1 {
-        let per = window / 32;
-        for first in (0..32).step_by(per.max(1)) {
-            let warps = (((1u64 << per) - 1) << first) as u32;
-            if active.warps() & warps != 0 {
-                missing = missing.or(&groups.mask.of_warps(warps).without(active));
+    match &leaf.how {
+        How::Atom { size: 1, .. } | How::Bulk(_) => {}
+        How::Atom { places, .. } => return active.absent(&groups.mask, places.len() / 32),
+        How::Meaning => {
+            for group in &groups.groups {
+                let group = || group.iter().map(|t| usize::from(*t));
+                if group().any(|t| active.has(t)) {
+                    group().filter(|t| !active.has(*t)).for_each(|t| missing.insert(t));
+                }
             }
-        }
-        return missing;
-    }
-    for group in &groups.groups {
-        let here = group.iter().filter(|t| active.has(usize::from(**t))).count();
-        if here > 0 && here < group.len() {
-            let absent = group.iter().map(|t| usize::from(*t)).filter(|t| !active.has(*t));
-            absent.for_each(|t| missing.insert(t));
         }
     }
     missing

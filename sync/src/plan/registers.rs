@@ -112,10 +112,11 @@ impl Plan {
 
 /// Whether threads execute a leaf by themselves, and have done so when they go on.
 fn is_at_once(leaf: &LeafPlan) -> bool {
-    let immediate = match &leaf.how {
-        How::Atom { size, visibility, .. } => *size == 1 && *visibility == Visibility::Immediate,
+    let alone = match &leaf.how {
+        How::Atom { size, .. } => *size == 1,
         How::Meaning => true,
         How::Bulk(_) => false,
     };
+    let immediate = alone && leaf.visibility == Visibility::Immediate;
     immediate && leaf.accumulates.is_none() && leaf.valid.is_none()
 }
