@@ -270,11 +270,11 @@ impl Cell {
                         continue;
                     }
                     let same = *then == time
+                        && old.serial == record.serial
                         && (clocks.of_warp(record.warp).is_some()
                             || class(theirs.trailing_zeros().min(31)) == mine);
                     if same && !merged {
                         *theirs |= lanes;
-                        (old.site, old.serial) = (record.site, record.serial);
                         merged = true;
                     } else {
                         *theirs &= !lanes;
