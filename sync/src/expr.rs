@@ -60,11 +60,7 @@ impl Value {
 
     /// The value and a number.
     pub(crate) fn plus(&self, n: i64) -> Value {
-        let add = |v: i64| match v {
-            NOTHING => NOTHING,
-            v => v.checked_add(n).unwrap_or(NOTHING),
-        };
-        self.map(add)
+        each(self, &Value::Same(n), i64::checked_add)
     }
 
     /// By how much it is more than another value.
@@ -451,10 +447,7 @@ impl<'p> Exprs<'p> {
 
     /// The value of an expression over symbols alone.
     pub(crate) fn constant(&self, dim: Dim) -> Option<i64> {
-        match dim {
-            Dim::Const(v) => Some(v),
-            Dim::Expr(_) => self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok(),
-        }
+        self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok()
     }
 }
 

@@ -211,16 +211,11 @@ impl<'a> Follower<'a> {
         if self.refused.is_none() && self.pairs.is_refused() {
             self.refused = Some(machine.turns());
         }
-        self.ended(ended).filter(|_| self.refused.is_none() || !machine.is_counted())
-    }
-
-    /// What became of threads, with what is said where they were not followed to their ends.
-    fn ended<T>(&mut self, ended: Result<T, Stop>) -> Option<T> {
         if let Err(Stop::Limit(what)) = &ended {
             let help = "check a smaller kernel of the same form";
             self.pairs.fault(0, None, what, help, false);
         }
-        ended.ok()
+        ended.ok().filter(|_| self.refused.is_none() || !machine.is_counted())
     }
 
     /// Says that it is not known for all numbers.

@@ -151,8 +151,9 @@ impl Exprs<'_> {
         let (ma, mb) = (self.motion_of(a, env, along), self.motion_of(b, env, along));
         let rounds = ma.rounds.min(mb.rounds);
         let is_outer = ma.is_outer || mb.is_outer;
+        let still = Motion { rounds, is_outer, ..Motion::STILL };
         if ma.is_still() && mb.is_still() {
-            return Motion { rounds, is_outer, ..Motion::STILL };
+            return still;
         }
         let (va, vb) = (self.eval(a, env), self.eval(b, env));
         match op {
@@ -168,23 +169,13 @@ impl Exprs<'_> {
                     true => Some((0, gcd(moving.by, moving.multiple))),
                     false => times(moving.by).zip(times(moving.multiple)),
                 };
-                both.map_or(Motion::UNKNOWN, |(by, multiple)| Motion {
-                    by,
-                    multiple,
-                    rounds,
-                    is_outer,
-                })
+                both.map_or(Motion::UNKNOWN, |(by, multiple)| Motion { by, multiple, ..still })
             }
             Op::Div | Op::Mod | Op::CeilDiv if mb.is_still() => {
                 let Some(by) = vb.same().filter(|v| *v > 0) else { return Motion::UNKNOWN };
                 if ma.is_whole(by) && !mb.is_outer {
                     let step = |n: i64| if op == Op::Mod { 0 } else { n / by };
-                    return Motion {
-                        by: step(ma.by),
-                        multiple: step(ma.multiple),
-                        rounds,
-                        is_outer,
-                    };
+                    return Motion { by: step(ma.by), multiple: step(ma.multiple), ..still };
                 }
                 if ma.multiple != 0 || is_outer {
                     return Motion::UNKNOWN;

@@ -1,7 +1,7 @@
 //! The pairs that were found, and what is wrong.
 
 use crate::blocks::Meeting;
-use crate::clocks::{Clocks, Engine, Open, Path};
+use crate::clocks::{Clocks, Engine, Open, Way};
 use crate::expr::{Env, Held};
 use crate::memory::{Access, By, Does, Proxy, Record, Relation};
 use crate::report::{AgentKind, Keeps, Missing};
@@ -25,23 +25,6 @@ const UNSURE: &str = "where tiles end depends on what is not known";
 
 /// Two statements and what they do: first statement, what it does, in whose time; second statement.
 pub(crate) type Key = (u32, Does, AgentKind, u32, Does, AgentKind, u32, u32);
-
-/// One way in which two accesses are ordered.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Way {
-    /// The statements that pass the order on.
-    pub(crate) steps: Vec<u32>,
-    /// Statements that have a part in it.
-    pub(crate) with: Vec<u32>,
-    /// Turns of a loop between the accesses.
-    pub(crate) distance: Option<(VarId, i64)>,
-}
-
-impl Way {
-    fn of(path: Path, distance: Option<(VarId, i64)>) -> Self {
-        Way { steps: path.steps, with: path.with, distance }
-    }
-}
 
 /// Whether the time of something that comes again is one for which it is looked at how it is ordered: the first times, and
 /// some later ones.
@@ -74,7 +57,7 @@ pub(crate) type Kept = (Keeps, u32, u32);
 pub(crate) type Position = Rc<[(usize, VarId, u64)]>;
 
 /// What is known of a pair so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) times: u64,
     pub(crate) missing: Option<Missing>,
@@ -203,16 +186,7 @@ impl Pairs {
                     return None;
                 }
                 None => {
-                    let known = Known {
-                        times: 0,
-                        missing: None,
-                        undecided: None,
-                        ways: vec![],
-                        threads,
-                        at: String::new(),
-                        open: None,
-                        turns: None,
-                    };
+                    let known = Known { threads, ..Known::default() };
                     self.list.push((key, known));
                     self.index.insert(key, self.list.len() - 1);
                     self.list.len() - 1
@@ -257,7 +231,7 @@ impl Pairs {
                 if is_sampled(known.times)
                     && let Some(path) = way(clocks, (&first, did), new)
                 {
-                    add(&mut known.ways, Way::of(path, distance));
+                    add(&mut known.ways, Way { distance, ..path });
                 }
                 return;
             }
@@ -307,13 +281,13 @@ impl Pairs {
     }
 
     /// Something is kept in order, by what `path` says.
-    pub(crate) fn keep(&mut self, what: Kept, path: impl FnOnce() -> Option<Path>) {
+    pub(crate) fn keep(&mut self, what: Kept, path: impl FnOnce() -> Option<Way>) {
         let (times, ways) = self.kept.entry(what).or_default();
         *times += 1;
         if is_sampled(*times)
             && let Some(path) = path()
         {
-            add(ways, Way::of(path, None));
+            add(ways, path);
         }
     }
 
@@ -390,7 +364,7 @@ impl Pairs {
 }
 
 /// The statements by which an access comes after an earlier one.
-fn way(clocks: &Clocks, (first, did): (&Record, Does), new: &Access) -> Option<Path> {
+fn way(clocks: &Clocks, (first, did): (&Record, Does), new: &Access) -> Option<Way> {
     let to = clocks.class(new.thread).agent;
     let is_async = new.record.proxy == Proxy::Async;
     let crosses = did != Does::Read && first.proxy == Proxy::Generic && is_async;
@@ -410,7 +384,7 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), new: &Access) -> Option<P
                 let b = class.queue(engine).batches.get(batch as usize)?;
                 let (done, at) =
                     if reading { (b.done_reading, b.read_at) } else { (b.done, b.waited_at) };
-                let behind = |at: u32, mut rest: Path| {
+                let behind = |at: u32, mut rest: Way| {
                     rest.steps.insert(0, at);
                     rest
                 };

@@ -10,13 +10,13 @@ pub(crate) use granules::gcd;
 use crate::expr::Exprs;
 use crate::limits::Limit;
 use crate::memory::Does;
+use crate::report::{AccessKind, Place, Unfollowed};
 use carbyne_atoms::{AtomTable, Visibility, smem};
-use carbyne_ir::ast::{AccumulateOp, NodeId};
+use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Scalar;
-use carbyne_ir::span::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -172,25 +172,12 @@ impl LeafPlan {
     }
 }
 
-/// A place in the text.
+/// A statement, or the kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    pub(crate) span: Span,
-    pub(crate) line: u32,
-    pub(crate) node: NodeId,
-    pub(crate) spec: Option<SpecId>,
-    pub(crate) what: String,
+    pub(crate) place: Place,
     /// Whether it is a statement of synchronization.
-    pub(crate) synchronizes: bool,
-}
-
-/// An access that is not followed.
-#[derive(Clone, Debug)]
-pub(crate) struct Lost {
-    pub(crate) site: u32,
-    pub(crate) buffer: Option<BufferId>,
-    pub(crate) does_write: bool,
-    pub(crate) why: String,
+    synchronizes: bool,
 }
 
 /// What a kernel accesses.
@@ -207,7 +194,8 @@ pub(crate) struct Plan {
     pub(crate) views: Vec<View>,
     view_of: HashMap<TensorId, Result<usize, String>>,
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
-    pub(crate) lost: Vec<Lost>,
+    /// Accesses that are not followed.
+    pub(crate) lost: Vec<Unfollowed>,
     /// Bodies of loops whose first turn stands for all of them, by their addresses.
     once: FxHashSet<usize>,
     /// Elements of all views.
@@ -256,15 +244,7 @@ impl Plan {
         let p = exprs.program;
         let mut plan = Plan::default();
         let buffers = smem::buffers(p, kernel);
-        let spec = &p.specs[kernel];
-        plan.sites.push(Site {
-            span: spec.span,
-            line: spec.line,
-            node: spec.node,
-            spec: Some(kernel),
-            what: "the kernel".to_owned(),
-            synchronizes: false,
-        });
+        plan.sites.push(Site { place: kernel_place(p, kernel), synchronizes: false });
         plan.place_shared(exprs, &buffers, atoms).map_err(|why| Refusal { why })?;
         plan.find_written(exprs, kernel, atoms, owned);
         for stmt in p.walk_body(kernel).stmts() {
@@ -282,7 +262,8 @@ impl Plan {
             };
             let synchronizes = matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
             let (span, line, node) = (stmt.span, stmt.line, stmt.node);
-            plan.sites.push(Site { span, line, node, spec, what, synchronizes });
+            let place = Place { span, line, node, spec, what };
+            plan.sites.push(Site { place, synchronizes });
             match &stmt.kind {
                 StmtKind::Spec(id) if p.specs[*id].body.is_none() => {
                     match plan.leaf(exprs, *id, atoms) {
@@ -327,14 +308,17 @@ impl Plan {
             let buffer = p.tensors[t].buffer;
             let space = self.spaces.get(&buffer).copied().unwrap_or(Space::Free);
             if !matches!(space, Space::Free) {
-                self.lost.push(Lost {
-                    site,
-                    buffer: Some(buffer),
-                    does_write,
-                    why: why.to_owned(),
-                });
+                let place = self.place(site);
+                let kind = if does_write { AccessKind::Write } else { AccessKind::Read };
+                let why = why.to_owned();
+                self.lost.push(Unfollowed { place, buffer: Some(buffer), kind, why });
             }
         }
+    }
+
+    /// A place in the text.
+    pub(crate) fn place(&self, site: u32) -> Place {
+        self.sites[site as usize].place.clone()
     }
 
     /// The elements of an operand that a thread accesses, those that begin a granule.
@@ -373,6 +357,13 @@ impl Plan {
         let last = (b.at + byte + (b.bits + 7) / 8 - 1 - c.start) / c.granule;
         Some(c.first_cell + first as usize..=c.first_cell + last as usize)
     }
+}
+
+/// Where a kernel is in the text.
+pub(crate) fn kernel_place(p: &Program, kernel: SpecId) -> Place {
+    let spec = &p.specs[kernel];
+    let what = "the kernel".to_owned();
+    Place { span: spec.span, line: spec.line, node: spec.node, spec: Some(kernel), what }
 }
 
 /// Whether a scalar is a barrier object.

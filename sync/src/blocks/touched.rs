@@ -34,9 +34,19 @@ pub(super) struct Mine {
 /// Bits of the number of what is done.
 const ACT: u32 = 22;
 
+/// What a thread of a block does at a statement, and the number of that.
+#[derive(Copy, Clone)]
+struct Touch {
+    block: i64,
+    thread: u32,
+    site: u32,
+    does: Does,
+    act: u32,
+}
+
 impl Mine {
-    fn new(block: i64, thread: usize, act: u32) -> Self {
-        Mine { block: block as u32 + 1, what: (thread as u32) << ACT | act }
+    fn new(new: Touch) -> Self {
+        Mine { block: new.block as u32 + 1, what: new.thread << ACT | new.act }
     }
 
     fn thread(self) -> u32 {
@@ -83,7 +93,8 @@ impl<'a> Walker<'_, 'a> {
         site: u32,
     ) -> Result<(), Unwalked> {
         for o in &leaf.operands {
-            let view = &self.plan.views[o.view];
+            let plan = self.plan;
+            let view = &plan.views[o.view];
             let Space::Global(g) = view.space else { continue };
             let does = leaf.does(o);
             let valid = match does {
@@ -107,10 +118,14 @@ impl<'a> Walker<'_, 'a> {
                 let boxed = o.boxed.as_ref().filter(|b| !b.has_all(&view.modes, &at));
                 let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
                 let in_box = |e: u32| boxed.is_none_or(|b| b.has(i64::from(e), &view.modes, &at));
-                let list = self.plan.elements(leaf, o, t).iter();
-                let elements = list.filter(|e| is_valid(**e) && in_box(**e) && kept.has(t, **e));
-                let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
-                self.touch(g, act, all, (env.block, t), site, does);
+                let list = plan.elements(leaf, o, t).iter();
+                let new = Touch { block: env.block, thread: t as u32, site, does, act };
+                for e in list.filter(|e| is_valid(**e) && in_box(**e) && kept.has(t, **e)) {
+                    let place = base.saturating_add(view.places[*e as usize]);
+                    let cell = place.div_euclid(plan.globals[g].granule);
+                    self.compare(g, cell, new);
+                    self.own(g, cell, new);
+                }
             }
         }
         Ok(())
@@ -130,28 +145,11 @@ impl<'a> Walker<'_, 'a> {
         number & ((1 << ACT) - 1)
     }
 
-    /// A thread of a block touches scalars.
-    fn touch(
-        &mut self,
-        g: usize,
-        act: u32,
-        places: impl Iterator<Item = i64>,
-        (block, thread): (i64, usize),
-        site: u32,
-        does: Does,
-    ) {
-        let granule = self.plan.globals[g].granule;
-        let cells = places.map(|at| at.div_euclid(granule));
-        let new = Mine::new(block, thread, act);
-        for cell in cells {
-            self.compare(g, cell, new, site, does);
-            self.own(g, cell, block, (0, thread as u32), site, does);
-        }
-    }
-
     /// A block touches a granule: by one thread, or several.
     #[inline]
-    fn compare(&mut self, g: usize, cell: i64, new: Mine, site: u32, does: Does) {
+    fn compare(&mut self, g: usize, cell: i64, touch: Touch) {
+        let Touch { block, thread, site, does, .. } = touch;
+        let new = Mine::new(touch);
         let touched = &mut self.touched[g];
         let known = usize::try_from(cell).ok().and_then(|c| touched.mine.get_mut(c));
         let Some(mine) = known.or_else(|| touched.outside.touch(cell)) else { return };
@@ -169,24 +167,16 @@ impl<'a> Walker<'_, 'a> {
         if did == Does::Read || does == Does::Write {
             *mine = new;
         }
-        if old.thread() != new.thread() && did.conflicts(does) {
-            let block = i64::from(new.block) - 1;
-            let threads = (old.thread(), new.thread());
-            self.meet(g, (block, block), threads, (old_site, site), (did, does));
+        if old.thread() != thread && did.conflicts(does) {
+            let (blocks, threads) = ((block, block), (old.thread(), thread));
+            let (sites, does) = ((old_site, site), (did, does));
+            self.meet(Meeting { buffer: g, blocks, threads, sites, does });
         }
     }
 
     /// A block touches a granule.
     #[inline]
-    pub(super) fn own(
-        &mut self,
-        g: usize,
-        cell: i64,
-        block: i64,
-        threads: (u32, u32),
-        site: u32,
-        does: Does,
-    ) {
+    fn own(&mut self, g: usize, cell: i64, Touch { block, thread, site, does, .. }: Touch) {
         let touched = &mut self.touched[g];
         let Some(old) = usize::try_from(cell).ok().and_then(|c| touched.cells.get_mut(c)) else {
             self.once[g] = false;
@@ -210,22 +200,16 @@ impl<'a> Walker<'_, 'a> {
         *old = packed(me, does);
         let other_block = if other == SEVERAL { -1 } else { i64::from(other) - 1 };
         let other_site = touched.sites.get(&did).copied().unwrap_or(site);
-        self.meet(g, (other_block, block), threads, (other_site, site), (did, does));
+        let (blocks, threads) = ((other_block, block), (0, thread));
+        let (sites, does) = ((other_site, site), (did, does));
+        self.meet(Meeting { buffer: g, blocks, threads, sites, does });
     }
 
-    fn meet(
-        &mut self,
-        buffer: usize,
-        blocks: (i64, i64),
-        threads: (u32, u32),
-        sites: (u32, u32),
-        does: (Does, Does),
-    ) {
+    fn meet(&mut self, new: Meeting) {
         /// Meetings that are kept.
         const MAX_MEETINGS: usize = 1 << 10;
-        let new = Meeting { buffer, blocks, threads, sites, does };
         let inside = |m: &Meeting| m.blocks.0 == m.blocks.1;
-        let same = |m: &Meeting| m.sites == sites && inside(m) == inside(&new);
+        let same = |m: &Meeting| m.sites == new.sites && inside(m) == inside(&new);
         if self.meetings.len() < MAX_MEETINGS && !self.meetings.iter().any(same) {
             self.meetings.push(new);
         }

@@ -1,7 +1,6 @@
 //! Bulk copies.
 
 use super::*;
-use crate::clocks::Path;
 use crate::plan::View;
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -44,7 +43,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             let ranks = self.ranks_of(act, bulk, t)?;
             let phases = self.phases_of(act, bulk, &ranks, t)?;
             let (in_source, in_target) =
-                (self.inside(act, source, t)?, self.inside(act, target, t)?);
+                (self.in_box(act, source, t)?, self.in_box(act, target, t)?);
             let (kept_source, kept_target) =
                 (self.kept(from, &strand.env), self.kept(to, &strand.env));
             let inexact = self.pairs.inexact;
@@ -124,7 +123,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             if b.made_by == thread {
                 self.pairs.keep((Keeps::Ready, site, b.buffer), || {
                     let steps = b.published_at.into_iter().collect();
-                    Some(Path { steps, with: vec![b.made_at] })
+                    Some(Way { steps, with: vec![b.made_at], ..Way::default() })
                 });
             }
         }
@@ -170,7 +169,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Which elements of an operand lie in the tensor of its map. That matters where the tensor may be written.
-    fn inside(
+    fn in_box(
         &mut self,
         act: &Act<'_, 'p>,
         o: &'a OperandPlan,

@@ -237,7 +237,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                     return self.stop(site, None, what, help);
                 }
                 if later {
-                    self.clocks.land(class, agent, phase + 1, site);
+                    let copies = self.clocks.classes[class].queue_mut(Engine::Copies);
+                    copies.land(agent, phase + 1, site);
                 }
                 let message = self.clocks.release(class, Some(arrivals), site);
                 let b = &mut self.mbarriers[m];

@@ -20,12 +20,12 @@ mod walk;
 
 pub(crate) use outer::Snapshot;
 
-use crate::clocks::{Clocks, Engine, Message};
+use crate::clocks::{Clocks, Engine, Message, Way};
 use crate::expr::{Env, Exprs, NOTHING, Nest, Value};
 use crate::memory::{Access, By, Cell, Does, Proxy, Record, Relation};
 use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
 use crate::pages::Pages;
-use crate::pairs::{At, Pairs, Position, Way};
+use crate::pairs::{At, Pairs, Position};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
 use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
 use crate::regions::{Footprint, Regions};
@@ -105,7 +105,7 @@ pub(crate) struct Machine<'p, 'a> {
     pub(crate) pairs: Pairs,
     n_splits: usize,
     groups: FxHashMap<(ThreadsId, i64), Rc<Groups>>,
-    blocking: FxHashMap<usize, bool>,
+    insides: FxHashMap<usize, walk::Inside>,
     steps: u64,
     /// What was spent beside accesses.
     overhead: u64,
@@ -119,7 +119,6 @@ pub(crate) struct Machine<'p, 'a> {
     wake: bool,
     at: At<'p>,
     last_position: Position,
-    silent: FxHashMap<usize, bool>,
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
     held: Option<u32>,
@@ -185,7 +184,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             pairs,
             n_splits: 0,
             groups: FxHashMap::default(),
-            blocking: FxHashMap::default(),
+            insides: FxHashMap::default(),
             steps: 0,
             overhead: 0,
             max_steps,
@@ -195,7 +194,6 @@ impl<'p, 'a> Machine<'p, 'a> {
             wake: false,
             at: At::new(exprs.program),
             last_position: Rc::new([]),
-            silent: FxHashMap::default(),
             watch: Watch::new(are_families),
             // What other numbers of turns may be like is followed without gaps.
             rounds: Rounds::new(are_families.contains(&true)),

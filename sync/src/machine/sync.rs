@@ -128,14 +128,16 @@ impl<'p, 'a> Machine<'p, 'a> {
             SyncOp::AsyncCommit | SyncOp::BulkCommit | SyncOp::WgmmaCommit => {
                 let engine = engine(sync.op);
                 for class in self.separate(&threads)? {
-                    self.clocks.commit(class, engine, site);
+                    self.clocks.classes[class].queue_mut(engine).commit(site);
                 }
             }
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait => {
                 let engine = engine(sync.op);
                 let reading = sync.op == SyncOp::BulkWaitRead;
                 for class in self.separate(&threads)? {
-                    self.clocks.wait(class, engine, left, reading, site);
+                    let class = &mut self.clocks.classes[class];
+                    let time = class.time;
+                    class.queue_mut(engine).wait(left, time, reading, site);
                 }
             }
             SyncOp::FenceAsync => {

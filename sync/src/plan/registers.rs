@@ -39,12 +39,9 @@ impl Plan {
         if turns.is_empty() || end > turns.end {
             return None;
         }
-        let at = |dim: Dim, turn: i64| match dim {
-            Dim::Const(v) => Some(v),
-            Dim::Expr(_) => {
-                let value = |v| if v == var { Some(turn) } else { exprs.symbols.get(&v).copied() };
-                exprs.program.arena.eval(dim, &value).ok()
-            }
+        let at = |dim: Dim, turn: i64| {
+            let value = |v| if v == var { Some(turn) } else { exprs.symbols.get(&v).copied() };
+            exprs.program.arena.eval(dim, &value).ok()
         };
         let mut wide = vec![];
         for stmt in body {
