@@ -16,7 +16,7 @@ use crate::turns::key;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use touched::{Mine, Touched};
 
@@ -106,7 +106,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 mine: vec![Mine::default(); n],
                 outside: Pages::default(),
                 n: 0,
-                sites: HashMap::new(),
+                sites: BTreeMap::new(),
             });
         }
         let once = (0..plan.globals.len()).map(|g| !too_large.contains(&g)).collect();

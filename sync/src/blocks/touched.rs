@@ -6,11 +6,11 @@ use crate::memory::Does;
 use crate::pages::Pages;
 use crate::plan::{LeafPlan, Space};
 use crate::threads::Mask;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// What blocks touch of a buffer of global memory.
 pub(super) struct Touched {
-    /// Of each granule one more than the block that touched it last, and what it did.
+    /// Of each granule one more than the block that touched it last, and what it did ([`packed`]).
     pub(super) cells: Vec<u32>,
     /// Of each granule what the block that is walked did there.
     pub(super) mine: Vec<Mine>,
@@ -18,17 +18,19 @@ pub(super) struct Touched {
     pub(super) outside: Pages<Mine>,
     /// How many granules the block that is walked has touched.
     pub(super) n: usize,
-    /// A statement that does so.
-    pub(super) sites: HashMap<Does, u32>,
+    /// Of what is done to it, a statement that does so.
+    pub(super) sites: BTreeMap<Does, u32>,
 }
 
 /// What a block does to a granule.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Mine {
     /// One more than the block.
     block: u32,
-    /// The thread, and behind it the number of what it does ([`Walker::acts`]).
+    /// The thread that did so last, and behind it the number of what it does ([`Walker::acts`]).
     what: u32,
+    /// The same of the last other thread, if one did the same since the last write.
+    other: u32,
 }
 
 /// Bits of the number of what is done.
@@ -44,17 +46,10 @@ struct Touch {
     act: u32,
 }
 
-impl Mine {
-    fn new(new: Touch) -> Self {
-        Mine { block: new.block as u32 + 1, what: new.thread << ACT | new.act }
-    }
-
-    fn thread(self) -> u32 {
-        self.what >> ACT
-    }
-
-    fn act(self) -> usize {
-        (self.what & ((1 << ACT) - 1)) as usize
+impl Touch {
+    /// The thread, and behind it the number.
+    fn what(self) -> u32 {
+        self.thread << ACT | self.act
     }
 }
 
@@ -71,15 +66,20 @@ pub(crate) struct Meeting {
 /// In the place of a block: several, which read or accumulate.
 const SEVERAL: u32 = (1 << 24) - 1;
 
-fn packed(block: u32, does: Does) -> u32 {
-    block | does.code() << 24
+/// In the place of what a block does: it reads and accumulates, or does so by several operations, and conflicts with all others.
+const MIXED: u32 = 0xff;
+
+/// A block, or several, and what is done.
+fn packed(block: u32, does: Option<Does>) -> u32 {
+    block | does.map_or(MIXED, Does::code) << 24
 }
 
-fn unpacked(v: u32) -> (u32, Does) {
+fn unpacked(v: u32) -> (u32, Option<Does>) {
     let does = match v >> 24 {
-        0 => Does::Read,
-        1 => Does::Write,
-        op => Does::Sum((op - 2) as u8),
+        0 => Some(Does::Read),
+        1 => Some(Does::Write),
+        MIXED => None,
+        op => Some(Does::Sum((op - 2) as u8)),
     };
     (v & SEVERAL, does)
 }
@@ -149,7 +149,8 @@ impl<'a> Walker<'_, 'a> {
     #[inline]
     fn compare(&mut self, g: usize, cell: i64, touch: Touch) {
         let Touch { block, thread, site, does, .. } = touch;
-        let new = Mine::new(touch);
+        let what = touch.what();
+        let new = Mine { block: block as u32 + 1, what, other: what };
         let touched = &mut self.touched[g];
         let known = usize::try_from(cell).ok().and_then(|c| touched.mine.get_mut(c));
         let Some(mine) = known.or_else(|| touched.outside.touch(cell)) else { return };
@@ -160,15 +161,20 @@ impl<'a> Walker<'_, 'a> {
             return;
         }
         self.once[g] = false;
-        if old == new {
+        if old.what == what {
             return;
         }
-        let (old_site, did) = self.acts.get(old.act()).copied().unwrap_or((site, does));
-        if did == Does::Read || does == Does::Write {
+        let earlier = if old.what >> ACT == thread { old.other } else { old.what };
+        let act = (earlier & ((1 << ACT) - 1)) as usize;
+        let (old_site, did) = self.acts.get(act).copied().unwrap_or((site, does));
+        if !did.conflicts(does) {
+            *mine = Mine { other: earlier, ..new };
+        } else if did == Does::Read || does == Does::Write {
             *mine = new;
         }
-        if old.thread() != thread && did.conflicts(does) {
-            let (blocks, threads) = ((block, block), (old.thread(), thread));
+        let old_thread = earlier >> ACT;
+        if old_thread != thread && did.conflicts(does) {
+            let (blocks, threads) = ((block, block), (old_thread, thread));
             let (sites, does) = ((old_site, site), (did, does));
             self.meet(Meeting { buffer: g, blocks, threads, sites, does });
         }
@@ -184,20 +190,26 @@ impl<'a> Walker<'_, 'a> {
         };
         let me = block as u32 + 1;
         if *old == 0 {
-            *old = packed(me, does);
+            *old = packed(me, Some(does));
             return;
         }
         self.once[g] = false;
         let (other, did) = unpacked(*old);
-        if other == me || !did.conflicts(does) {
-            if other != me {
-                *old = packed(SEVERAL, does);
-            } else if did == Does::Read {
-                *old = packed(me, does);
-            }
+        if other == me {
+            let writes = did == Some(Does::Write) || does == Does::Write;
+            let both = if writes { Some(Does::Write) } else { did.filter(|did| *did == does) };
+            *old = packed(me, both);
             return;
         }
-        *old = packed(me, does);
+        if did.is_some_and(|did| !did.conflicts(does)) {
+            *old = packed(SEVERAL, did);
+            return;
+        }
+        *old = packed(me, Some(does));
+        // Of several things it did one that conflicts.
+        let is_one = |one: &Does| *one != Does::Write && one.conflicts(does);
+        let did = did.or_else(|| touched.sites.keys().rev().copied().find(is_one));
+        let did = did.unwrap_or(Does::Read);
         let other_block = if other == SEVERAL { -1 } else { i64::from(other) - 1 };
         let other_site = touched.sites.get(&did).copied().unwrap_or(site);
         let (blocks, threads) = ((other_block, block), (0, thread));

@@ -4,7 +4,7 @@ use super::{BoxPlace, Bulk, How, LeafPlan, OperandPlan, Plan, Space};
 use crate::expr::Exprs;
 use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
 use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, OperandAccess, Visibility};
-use carbyne_ir::ast::{AccumulateOp, SpecKind};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use std::collections::BTreeSet;
 
@@ -40,16 +40,7 @@ impl Plan {
         if spec.bar.is_some() || has_map {
             return Err("it names no atom".to_owned());
         }
-        let matters = self.matters(&operands);
-        Ok(LeafPlan {
-            how: How::Meaning,
-            visibility: Visibility::Immediate,
-            operands,
-            accumulates: accumulates(spec),
-            valid: spec.valid,
-            shape: (0, 0),
-            matters,
-        })
+        Ok(self.made(spec, How::Meaning, Visibility::Immediate, operands))
     }
 
     /// A leaf that groups of an atom's size execute.
@@ -79,21 +70,25 @@ impl Plan {
             AtomOp::MatMul { m, n, .. } => (m, n),
             _ => (0, 0),
         };
-        let matters = self.matters(&operands);
-        Ok(LeafPlan {
-            how: How::Atom { places, size: lanes.len() },
-            visibility: atom.visibility,
-            operands,
-            accumulates: accumulates(spec),
-            valid: spec.valid,
-            shape,
-            matters,
-        })
+        let how = How::Atom { places, size: lanes.len() };
+        Ok(LeafPlan { shape, ..self.made(spec, how, atom.visibility, operands) })
     }
 
-    /// Whether any operand can conflict.
-    fn matters(&self, operands: &[OperandPlan]) -> bool {
-        operands.iter().any(|o| !matches!(self.views[o.view].space, Space::Free))
+    fn made(
+        &self,
+        spec: &Spec,
+        how: How,
+        visibility: Visibility,
+        operands: Vec<OperandPlan>,
+    ) -> LeafPlan {
+        let is_free = |o: &OperandPlan| matches!(self.views[o.view].space, Space::Free);
+        let accumulates = match spec.kind {
+            SpecKind::Accumulate(op) => Some(op),
+            _ => None,
+        };
+        let matters = !operands.iter().all(is_free);
+        let (valid, shape) = (spec.valid, (0, 0));
+        LeafPlan { how, visibility, operands, accumulates, valid, shape, matters }
     }
 
     /// An operand all of which is accessed.
@@ -181,15 +176,9 @@ impl Plan {
         let of_source = p.tensors[copy.source].map.is_some();
         operands[usize::from(!of_source)].boxed = boxed;
         let bar = copy.bar.map(|t| self.add_view(exprs, t)).transpose()?;
-        Ok(LeafPlan {
-            how: How::Bulk(Bulk { bar, bytes: copy.bytes, mask: copy.mask }),
-            visibility: atom.visibility,
-            operands,
-            accumulates: accumulates(&p.specs[id]),
-            valid: None,
-            shape: (0, 0),
-            matters: true,
-        })
+        let how = How::Bulk(Bulk { bar, bytes: copy.bytes, mask: copy.mask });
+        let made = self.made(&p.specs[id], how, atom.visibility, operands);
+        Ok(LeafPlan { valid: None, matters: true, ..made })
     }
 
     /// Whether the tensor that is read or written through a map cannot conflict.
@@ -197,14 +186,6 @@ impl Plan {
         let mapped = [copy.source, copy.target].into_iter().find(|t| p.tensors[*t].map.is_some());
         mapped
             .is_some_and(|t| self.view(t).is_ok_and(|v| matches!(self.views[v].space, Space::Free)))
-    }
-}
-
-/// What a leaf does to what is there.
-fn accumulates(spec: &Spec) -> Option<AccumulateOp> {
-    match spec.kind {
-        SpecKind::Accumulate(op) => Some(op),
-        _ => None,
     }
 }
 
