@@ -19,6 +19,7 @@ use carbyne_ir::program::{
     VarKind, differences,
 };
 use carbyne_ir::scalar::Memory;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Most statements that access a buffer.
@@ -73,6 +74,8 @@ struct Access {
     turns: Vec<VarId>,
     /// The threads that access it, if there is one or they have a stride, and the number of a thread among them.
     part: Option<(ThreadsId, Dim)>,
+    /// What is known to be at least zero and below another expression there, or not known to be.
+    within: RefCell<HashMap<(Dim, Dim), bool>>,
     /// Whether two accesses by the thread are in the order of the text: neither goes on after its statement, and it is the same
     /// thread for certain.
     certain: bool,
@@ -81,7 +84,10 @@ struct Access {
 impl Access {
     /// Whether an expression is at least zero and below another one where the access is made.
     fn is_within(&self, arena: &ExprArena, dim: Dim, end: Dim) -> bool {
-        is_natural(arena, dim, &self.holds) && prove::less(arena, dim, end, &self.holds).is_true()
+        *self.within.borrow_mut().entry((dim, end)).or_insert_with(|| {
+            is_natural(arena, dim, &self.holds)
+                && prove::less(arena, dim, end, &self.holds).is_true()
+        })
     }
 }
 
@@ -418,7 +424,8 @@ impl<'p> Finder<'p> {
             _ => None,
         };
         let certain = at_once && threads.elect.is_none() && all.elect.is_none();
-        Some(Access { place, holds, turns: self.turns.clone(), part, certain })
+        let (turns, within) = (self.turns.clone(), RefCell::default());
+        Some(Access { place, holds, turns, part, within, certain })
     }
 }
 
