@@ -7,7 +7,7 @@ mod touched;
 pub(crate) use touched::Meeting;
 
 use crate::differences::Differences;
-use crate::expr::{Env, Exprs, NOTHING, Value, holds};
+use crate::expr::{Env, Exprs, Value, holding};
 use crate::memory::Does;
 use crate::pages::Pages;
 use crate::plan::Plan;
@@ -16,7 +16,7 @@ use crate::turns::key;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use touched::{Mine, Touched};
 
@@ -106,7 +106,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 mine: vec![Mine::default(); n],
                 outside: Pages::default(),
                 n: 0,
-                sites: HashMap::new(),
+                sites: BTreeMap::new(),
             });
         }
         let once = (0..plan.globals.len()).map(|g| !too_large.contains(&g)).collect();
@@ -254,7 +254,7 @@ impl<'p, 'a> Walker<'p, 'a> {
         let end = self.exprs.value(*end, env);
         let mut going = *mask;
         loop {
-            going = compared(CmpOp::Lt, &value, &end, &going)?;
+            going = holding(&going, &value, CmpOp::Lt, &end).ok_or(Unwalked::Unknown)?;
             if !self.touching {
                 self.hash.iter_mut().for_each(|h| going.hash(h));
             }
@@ -285,7 +285,7 @@ impl<'p, 'a> Walker<'p, 'a> {
         let mut yes = *mask;
         for (a, op, b) in cond {
             let (a, b) = (self.exprs.value(*a, env), self.exprs.value(*b, env));
-            yes = yes.and(&compared(*op, &a, &b, mask)?);
+            yes = yes.and(&holding(mask, &a, *op, &b).ok_or(Unwalked::Unknown)?);
         }
         Ok(yes)
     }
@@ -306,25 +306,4 @@ impl<'p, 'a> Walker<'p, 'a> {
             _ => Ok(()),
         }
     }
-}
-
-/// Those of these threads for which a comparison holds.
-fn compared(op: CmpOp, a: &Value, b: &Value, threads: &Mask) -> Result<Mask, Unwalked> {
-    if let (Value::Same(a), Value::Same(b)) = (a, b)
-        && *a != NOTHING
-        && *b != NOTHING
-    {
-        return Ok(if holds(*a, op, *b) { *threads } else { Mask::default() });
-    }
-    let mut out = Mask::default();
-    for t in threads.threads() {
-        let (a, b) = (a.of(t), b.of(t));
-        if a == NOTHING || b == NOTHING {
-            return Err(Unwalked::Unknown);
-        }
-        if holds(a, op, b) {
-            out.insert(t);
-        }
-    }
-    Ok(out)
 }

@@ -1,18 +1,17 @@
 //! From a kernel to its report.
 
 use crate::blocks::{Met, Unwalked, Walker};
-use crate::clocks::Open;
+use crate::clocks::{Open, Way};
 use crate::differences::Differences;
 use crate::expr::Exprs;
 use crate::follow::Follower;
 use crate::machine::Machine;
 use crate::memory::Does;
 use crate::owners::owned;
-use crate::pairs::{Found, Pairs, Way};
-use crate::plan::{How, LeafPlan, Plan, Refusal};
+use crate::pairs::{Found, Pairs};
+use crate::plan::{How, LeafPlan, Plan, Refusal, kernel_place};
 use crate::report::{
-    Access, AccessKind, Fault, Keeps, Kept, Ordering, Pair, Place, Report, UnderWay, Unfollowed,
-    Verdict,
+    Access, AccessKind, Fault, Keeps, Kept, Ordering, Pair, Report, UnderWay, Unfollowed, Verdict,
 };
 use crate::samples::{samples, with_turns};
 use crate::turns::Turns;
@@ -333,13 +332,8 @@ fn across(
         pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);
     }
     if met.too_large {
-        pairs.fault(
-            0,
-            None,
-            "a tensor that it writes is larger than what is followed",
-            help,
-            false,
-        );
+        let what = "a tensor that it writes is larger than what is followed";
+        pairs.fault(0, None, what, help, false);
     }
     for m in met.meetings {
         pairs.across(&m, plan.globals[m.buffer].id.0);
@@ -348,22 +342,10 @@ fn across(
 }
 
 fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {
-    let spec = &p.specs[kernel];
-    let place = Place {
-        span: spec.span,
-        line: spec.line,
-        node: spec.node,
-        spec: Some(kernel),
-        what: "the kernel".to_owned(),
-    };
+    let place = kernel_place(p, kernel);
     let unfollowed =
         Unfollowed { place, buffer: None, kind: AccessKind::Write, why: why.to_owned() };
     Report { unfollowed: vec![unfollowed], ..Report::default() }
-}
-
-fn place_of(plan: &Plan, site: u32) -> Place {
-    let s = &plan.sites[site as usize];
-    Place { span: s.span, line: s.line, node: s.node, spec: s.spec, what: s.what.clone() }
 }
 
 fn ordering(p: &Program, plan: &Plan, way: &Way) -> Ordering {
@@ -373,14 +355,14 @@ fn ordering(p: &Program, plan: &Plan, way: &Way) -> Ordering {
     with.dedup();
     with.retain(|site| plan.synchronizes(*site) && !way.steps.contains(site));
     Ordering {
-        steps: way.steps.iter().map(|site| place_of(plan, *site)).collect(),
+        steps: way.steps.iter().map(|site| plan.place(*site)).collect(),
         distance: way.distance.as_ref().map(turns),
-        with: with.iter().map(|site| place_of(plan, *site)).collect(),
+        with: with.iter().map(|site| plan.place(*site)).collect(),
     }
 }
 
 fn report(p: &Program, kernel: SpecId, plan: &Plan, pairs: &Pairs) -> Report {
-    let place = |site: u32| place_of(plan, site);
+    let place = |site: u32| plan.place(site);
     let kind = |does: Does| match does {
         Does::Read => AccessKind::Read,
         Does::Write => AccessKind::Write,
@@ -442,10 +424,6 @@ fn report(p: &Program, kernel: SpecId, plan: &Plan, pairs: &Pairs) -> Report {
             ways: ways.iter().map(|way| ordering(p, plan, way)).collect(),
         });
     }
-    for lost in &plan.lost {
-        let kind = if lost.does_write { AccessKind::Write } else { AccessKind::Read };
-        let (buffer, why) = (lost.buffer, lost.why.clone());
-        out.unfollowed.push(Unfollowed { place: place(lost.site), buffer, kind, why });
-    }
+    out.unfollowed.clone_from(&plan.lost);
     out
 }

@@ -8,6 +8,7 @@
 //! (`fenced`), and what happened before, be its memory visible or not (`happened`).
 
 use crate::print::Print;
+use carbyne_ir::expr::VarId;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -193,7 +194,7 @@ impl Queue {
         }
         self.open()
     }
-    fn commit(&mut self, site: u32) {
+    pub(crate) fn commit(&mut self, site: u32) {
         self.committed += 1;
         let group = self.committed;
         let open = self.batches.iter_mut().rev().take_while(|b| b.group == 0);
@@ -205,7 +206,7 @@ impl Queue {
             (batch.group, batch.committed_at) = (0, 0);
         }
     }
-    fn wait(&mut self, left: u32, time: u32, reading: bool, site: u32) {
+    pub(crate) fn wait(&mut self, left: u32, time: u32, reading: bool, site: u32) {
         self.waited = Some((site, left, self.committed, reading));
         let complete = self.committed.saturating_sub(left);
         for b in self.batches.iter_mut().skip(self.first_live) {
@@ -228,7 +229,7 @@ impl Queue {
         }
     }
     /// All that is under way lands with a phase.
-    fn land(&mut self, agent: Agent, phase: u32, site: u32) {
+    pub(crate) fn land(&mut self, agent: Agent, phase: u32, site: u32) {
         for b in self.batches.iter_mut().skip(self.first_live) {
             if b.done == 0 && b.lands.is_none() && b.site.is_some() {
                 (b.lands, b.landed_at) = (Some((agent, phase)), site);
@@ -308,13 +309,15 @@ pub(crate) struct Since {
     is_told: bool,
 }
 
-/// How an order is passed on.
+/// One way in which an order is passed on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Path {
+pub(crate) struct Way {
     /// The statements that pass it on, in their order.
     pub(crate) steps: Vec<u32>,
-    /// Those without which phases on the way would not be complete.
+    /// Those that have a part in it, as phases on the way would not be complete without them.
     pub(crate) with: Vec<u32>,
+    /// Turns of a loop between the accesses.
+    pub(crate) distance: Option<(VarId, i64)>,
 }
 
 /// Somebody who knows: whether from others, and whether behind a fence.
@@ -567,27 +570,6 @@ impl Clocks {
         self.event(site, vec![agent], vec![agent], EventKind::Fence, vec![]);
     }
 
-    pub(crate) fn commit(&mut self, class: usize, engine: Engine, site: u32) {
-        self.classes[class].queue_mut(engine).commit(site);
-    }
-
-    pub(crate) fn wait(
-        &mut self,
-        class: usize,
-        engine: Engine,
-        left: u32,
-        reading: bool,
-        site: u32,
-    ) {
-        let c = &mut self.classes[class];
-        let time = c.time;
-        c.queue_mut(engine).wait(left, time, reading, site);
-    }
-
-    pub(crate) fn land(&mut self, class: usize, agent: Agent, phase: u32, site: u32) {
-        self.classes[class].queue_mut(Engine::Copies).land(agent, phase, site);
-    }
-
     /// A phase of an agent is complete `with` the help of some statements: what arrived in it is known to those who wait for
     /// it from now on.
     pub(crate) fn complete(&mut self, arriving: Agent, agent: Agent, with: Vec<u32>) {
@@ -611,7 +593,7 @@ impl Clocks {
 
     /// The statements by which a thread of `to` comes to know of something, in their order, with a fence between the
     /// proxies where one is needed; none if that cannot be said. `own`: the thread did it itself.
-    pub(crate) fn path(&self, since: Since, to: Agent, own: bool, fence: bool) -> Option<Path> {
+    pub(crate) fn path(&self, since: Since, to: Agent, own: bool, fence: bool) -> Option<Way> {
         let Since { agent, event: first, is_told } = since;
         // What it was part of when that event came.
         let (mut start, mut later) = (agent, vec![]);
@@ -662,7 +644,8 @@ impl Clocks {
         }
         // That the phase is complete from which on something is known nobody has to be told.
         let begun = self.events.get(first).filter(|_| is_told);
-        let mut path = Path { steps: vec![], with: begun.map_or(vec![], |e| e.with.clone()) };
+        let with = begun.map_or(vec![], |e| e.with.clone());
+        let mut path = Way { with, ..Way::default() };
         let mut at = Some(found?);
         while let Some((event, before)) = at.and_then(|i| ways.get(i)) {
             if let Some(e) = self.events.get(*event) {

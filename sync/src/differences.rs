@@ -1,7 +1,7 @@
 //! What differs from block to block: which way threads take, which stage they use, and where global memory is touched.
 
 use crate::expr::Exprs;
-use crate::plan::{Bulk, How, LeafPlan, Plan, Space};
+use crate::plan::{How, LeafPlan, Plan, Space};
 use crate::turns::{Turns, is_of_block, key};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{HashMap, HashSet};
 
 /// The statements that matter.
+#[derive(Default)]
 pub(crate) struct Differences<'p> {
     /// Expressions that decide what a block does, and differ from block to block.
     pub(crate) deciding: FxHashMap<usize, Vec<Dim>>,
@@ -29,15 +30,7 @@ impl<'p> Differences<'p> {
     pub(crate) fn new(exprs: &Exprs<'p>, plan: &Plan, kernel: SpecId) -> Self {
         let p = exprs.program;
         let body = p.specs[kernel].body.as_deref().unwrap_or(&[]);
-        let out = Differences {
-            deciding: FxHashMap::default(),
-            limited: FxHashMap::default(),
-            decides: FxHashSet::default(),
-            touches: FxHashSet::default(),
-            alike: FxHashSet::default(),
-            loops: HashMap::new(),
-            body,
-        };
+        let out = Differences { body, ..Differences::default() };
         let mut finder = Finder {
             p,
             plan,
@@ -78,7 +71,7 @@ impl<'p> Differences<'p> {
             _ => None,
         };
         let alike = |dim: &Dim| {
-            let rooted = exprs.turns.rooted(p, *dim).map(|d| put(p, &self.loops, d));
+            let rooted = put(p, &exprs.turns, &self.loops, *dim);
             rooted.is_some_and(|d| p.arena.substitute(d, &next) == Ok(d))
         };
         self.limited.is_empty() && self.deciding.values().flatten().all(alike)
@@ -137,10 +130,18 @@ impl Reads {
 }
 
 impl<'p, 'a> Finder<'p, 'a> {
-    /// An expression with loop variables as what they count.
-    fn put(&self, dim: Dim) -> Dim {
-        let rooted = if self.turns.is_empty() { None } else { self.turns.rooted(self.p, dim) };
-        put(self.p, &self.loops, rooted.unwrap_or(dim))
+    /// An expression with loop variables as what they count; none where what one of them counts is not known.
+    fn put(&self, dim: Dim) -> Option<Dim> {
+        let is_open = |v: &VarId| {
+            matches!(self.p.vars.get(v), Some(VarKind::Loop)) && self.turns.variable(*v).is_none()
+        };
+        let dim = put(self.p, self.turns, &self.loops, dim)?;
+        (!self.p.vars_in(dim).iter().any(is_open)).then_some(dim)
+    }
+
+    /// Whether an expression may differ from block to block.
+    fn is_of_block(&self, dim: Dim) -> bool {
+        self.put(dim).is_none_or(|dim| is_of_block(self.p, dim))
     }
 
     /// `around`: the statements around this one, and itself.
@@ -157,7 +158,7 @@ impl<'p, 'a> Finder<'p, 'a> {
             self.out.decides.extend(around.iter().map(|s| key(s)));
         }
         let mut deciding = reads.dims;
-        deciding.retain(|d| is_of_block(self.p, self.put(*d)));
+        deciding.retain(|d| self.is_of_block(*d));
         if !deciding.is_empty() {
             self.out.deciding.insert(key(stmt), deciding);
             self.out.decides.extend(around.iter().map(|s| key(s)));
@@ -224,8 +225,8 @@ impl<'p, 'a> Finder<'p, 'a> {
         let arena = &self.p.arena;
         let turn = arena.var(VarInfo { name: String::new(), lo: 0, hi: None, div: 1 });
         let Ok(turn) = turn else { return };
-        let start = self.put(start);
-        if let Ok(steps) = arena.mul(turn, Dim::Const(step))
+        if let Some(start) = self.put(start)
+            && let Ok(steps) = arena.mul(turn, Dim::Const(step))
             && let Ok(counted) = arena.add(start, steps)
         {
             self.loops.insert(var, counted);
@@ -237,9 +238,13 @@ impl<'p, 'a> Finder<'p, 'a> {
 
     fn leaf(&self, leaf: &'a LeafPlan, reads: &mut Reads) {
         reads.dims.extend(leaf.valid);
-        leaf.operands.iter().for_each(|o| reads.view(self.plan, o.view));
+        for o in &leaf.operands {
+            reads.view(self.plan, o.view);
+            reads.boxed.extend(o.boxed.iter().flat_map(|b| &b.at));
+        }
         if let How::Bulk(bulk) = &leaf.how {
-            self.bulk(bulk, reads);
+            reads.dims.extend(bulk.mask);
+            bulk.bar.iter().for_each(|v| reads.view(self.plan, *v));
         }
         if !reads.global.is_empty() {
             reads.places.extend(leaf.valid);
@@ -247,19 +252,10 @@ impl<'p, 'a> Finder<'p, 'a> {
         }
     }
 
-    fn bulk(&self, bulk: &'a Bulk, reads: &mut Reads) {
-        reads.dims.extend(bulk.mask);
-        let all = [Some(bulk.source), Some(bulk.target), bulk.bar];
-        all.iter().flatten().for_each(|v| reads.view(self.plan, *v));
-        if let Some(b) = &bulk.boxed {
-            reads.boxed.extend(&b.at);
-        }
-    }
-
     /// Whether blocks may have other elements of a view than others.
     fn ends_by_block(&self, view: usize) -> bool {
-        let by_block = |d: Dim| is_of_block(self.p, self.put(d));
-        self.plan.views[view].limits.iter().any(|l| by_block(l.offset) || by_block(l.extent))
+        let mut limits = self.plan.views[view].limits.iter();
+        limits.any(|l| self.is_of_block(l.offset) || self.is_of_block(l.extent))
     }
 
     /// Notes the loop variables that accessed places of global memory depend on.
@@ -267,13 +263,16 @@ impl<'p, 'a> Finder<'p, 'a> {
         for stmt in around {
             reads.places.extend(self.bounds.get(&key(stmt)).into_iter().flatten());
         }
-        let needed: Vec<VarId> =
-            reads.places.iter().flat_map(|d| self.p.vars_in(self.put(*d))).collect();
-        self.needed.extend(needed);
+        for dim in &reads.places {
+            match self.put(*dim) {
+                Some(dim) => self.needed.extend(self.p.vars_in(dim)),
+                None => self.needed.extend(self.counters.iter().map(|(_, turn)| *turn)),
+            }
+        }
     }
 }
 
-/// An expression with the loop variables as what they count.
-fn put(p: &Program, loops: &HashMap<VarId, Dim>, dim: Dim) -> Dim {
-    p.arena.substitute(dim, &|v| loops.get(&v).copied()).unwrap_or(dim)
+/// An expression with the loop variables as what they count, and coordinates as what they stand for.
+fn put(p: &Program, turns: &Turns, loops: &HashMap<VarId, Dim>, dim: Dim) -> Option<Dim> {
+    p.arena.substitute(turns.rooted(p, dim)?, &|v| loops.get(&v).copied()).ok()
 }

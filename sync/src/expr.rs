@@ -1,6 +1,7 @@
 //! Index expressions, evaluated for all threads of a block at once.
 
 use crate::motion::Steps;
+use crate::threads::Mask;
 use crate::turns::Turns;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
@@ -59,11 +60,7 @@ impl Value {
 
     /// The value and a number.
     pub(crate) fn plus(&self, n: i64) -> Value {
-        let add = |v: i64| match v {
-            NOTHING => NOTHING,
-            v => v.checked_add(n).unwrap_or(NOTHING),
-        };
-        self.map(add)
+        each(self, &Value::Same(n), i64::checked_add)
     }
 
     /// By how much it is more than another value.
@@ -131,10 +128,10 @@ impl Env {
     }
 }
 
-/// Expressions that have one value, which they do not have themselves: what a number of turns depends on.
-#[derive(Clone, Debug, Default)]
+/// A number of turns, which is given a value.
+#[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Given {
-    pub(crate) exprs: Vec<ExprId>,
+    pub(crate) id: Option<ExprId>,
     pub(crate) value: i64,
     /// By how much the next value that is alike is more; 0 if none is looked for.
     pub(crate) by: i64,
@@ -221,17 +218,34 @@ pub(crate) struct Ex {
     table: OnceCell<Value>,
 }
 
+impl Ex {
+    fn new(kind: Kind) -> Rc<Ex> {
+        let has = |own: bool, of: fn(&Ex) -> bool| {
+            own || match &kind {
+                Kind::Drawn(a, _) => of(a),
+                Kind::Sum(parts, _) => parts.iter().any(|(_, part)| of(part)),
+                Kind::Bin(_, a, b) => of(a) || of(b),
+                _ => false,
+            }
+        };
+        let thread = has(matches!(kind, Kind::Thread), |ex| ex.thread);
+        let block = has(matches!(kind, Kind::Block), |ex| ex.block);
+        let loops = has(matches!(kind, Kind::Loop(_) | Kind::Given(_)), |ex| ex.loops);
+        Rc::new(Ex { kind, thread, block, loops, table: OnceCell::new() })
+    }
+}
+
 /// The expressions of a program, for a block of so many threads.
+#[derive(Clone)]
 pub(crate) struct Exprs<'p> {
     pub(crate) program: &'p Program,
     pub(crate) symbols: HashMap<VarId, i64>,
     pub(crate) n_threads: usize,
-    pub(crate) given: Given,
-    /// The number of turns of the loops within those of the given number.
-    pub(crate) inner: Given,
+    /// The numbers of turns of both nests.
+    given: [Given; 2],
     pub(crate) turns: Rc<Turns>,
     /// Whether integers of the caller's memory have values, which are drawn.
-    pub(crate) drawn: bool,
+    drawn: bool,
     /// Whether the outer number of turns has been a part of another expression.
     pub(crate) is_within: Cell<bool>,
     /// By the number of the expression.
@@ -245,44 +259,34 @@ impl<'p> Exprs<'p> {
         n_threads: usize,
         drawn: bool,
     ) -> Self {
-        let (given, inner) = (Given::default(), Given::default());
-        let turns = Rc::default();
         Exprs {
             program,
             symbols,
             n_threads,
-            given,
-            inner,
-            turns,
+            given: Default::default(),
+            turns: Rc::default(),
             drawn,
             is_within: Cell::new(false),
             known: Rc::default(),
         }
     }
 
-    /// The same, where some expressions are given a value.
-    pub(crate) fn with(&self, given: Given) -> Self {
-        let inner = self.inner.clone();
-        Exprs { given, inner, turns: Rc::clone(&self.turns), ..self.anew() }
+    /// The number of turns that is given to loops of a nest.
+    pub(crate) fn given(&self, nest: Nest) -> Given {
+        self.given[nest as usize]
     }
 
-    /// The number of turns that is given to loops of a nest.
-    pub(crate) fn given(&self, nest: Nest) -> &Given {
-        match nest {
-            Nest::Outer => &self.given,
-            Nest::Inner => &self.inner,
-        }
+    /// These expressions, where loops of a nest are given a number of turns.
+    pub(crate) fn with(&self, nest: Nest, given: Given) -> Self {
+        let mut out = self.anew();
+        out.given[nest as usize] = given;
+        out
     }
 
     /// These expressions, with another value of the outer number of turns.
     pub(crate) fn valued(&self, value: i64, by: i64) -> Self {
-        let given = Given { exprs: self.given.exprs.clone(), value, by };
-        Exprs { known: Rc::clone(&self.known), ..self.with(given) }
-    }
-
-    /// These expressions, with a value of the inner number of turns.
-    pub(crate) fn with_inner(&self, inner: Given) -> Self {
-        Exprs { inner, turns: Rc::clone(&self.turns), ..self.anew() }
+        let given = Given { value, by, ..self.given(Nest::Outer) };
+        Exprs { known: Rc::clone(&self.known), ..self.with(Nest::Outer, given) }
     }
 
     /// These expressions, with loops that count their turns.
@@ -290,18 +294,15 @@ impl<'p> Exprs<'p> {
         Exprs { turns: Rc::new(turns), ..self.anew() }
     }
 
+    /// These expressions, of which nothing is known yet.
     fn anew(&self) -> Self {
-        Exprs::new(self.program, self.symbols.clone(), self.n_threads, self.drawn)
+        Exprs { is_within: Cell::new(false), known: Rc::default(), ..self.clone() }
     }
 
     /// Which number of turns a variable counts up to.
     pub(crate) fn nest_of(&self, var: VarId) -> Option<Nest> {
-        let of = |given: &Given| given.exprs.iter().any(|id| self.turns.turns_by(var, *id));
-        match (of(&self.inner), of(&self.given)) {
-            (true, _) => Some(Nest::Inner),
-            (false, true) => Some(Nest::Outer),
-            (false, false) => None,
-        }
+        let is = |nest: &Nest| self.given(*nest).id.is_some_and(|id| self.turns.turns_by(var, id));
+        [Nest::Inner, Nest::Outer].into_iter().find(is)
     }
 
     /// The expression, ready to be evaluated.
@@ -311,48 +312,32 @@ impl<'p> Exprs<'p> {
 
     fn ready_at(&self, dim: Dim, chain: usize) -> Rc<Ex> {
         let id = match dim {
-            Dim::Const(v) => return Rc::new(leaf(Kind::Const(v))),
+            Dim::Const(v) => return Ex::new(Kind::Const(v)),
             Dim::Expr(id) => id,
         };
         if let Some(Some(found)) = self.known.borrow().get(id.index()) {
             return Rc::clone(found);
         }
-        for (given, nest) in [(&self.given, Nest::Outer), (&self.inner, Nest::Inner)] {
-            if given.exprs.contains(&id) {
-                return self.keep(id, Rc::new(leaf(Kind::Given(nest))));
+        let both = |op, a, b| Kind::Bin(op, self.ready_at(a, chain), self.ready_at(b, chain));
+        let is_given = |nest: &Nest| self.given(*nest).id == Some(id);
+        let kind = match self.program.arena.node(id) {
+            _ if let Some(nest) = [Nest::Outer, Nest::Inner].into_iter().find(is_given) => {
+                Kind::Given(nest)
             }
-        }
-        let both = |op, a, b| {
-            let (a, b) = (self.ready_at(a, chain), self.ready_at(b, chain));
-            Ex {
-                thread: a.thread || b.thread,
-                block: a.block || b.block,
-                loops: a.loops || b.loops,
-                kind: Kind::Bin(op, a, b),
-                table: OnceCell::new(),
-            }
-        };
-        let made = match self.program.arena.node(id) {
-            Node::Var(var) => Rc::new(self.variable(var, chain)),
+            Node::Var(var) => return self.keep(id, self.variable(var, chain)),
             Node::Linear { terms, constant } => {
-                let parts: Vec<(i64, Rc<Ex>)> =
-                    terms.iter().map(|(t, c)| (*c, self.ready_at(Dim::Expr(*t), chain))).collect();
-                Rc::new(Ex {
-                    thread: parts.iter().any(|(_, p)| p.thread),
-                    block: parts.iter().any(|(_, p)| p.block),
-                    loops: parts.iter().any(|(_, p)| p.loops),
-                    kind: Kind::Sum(parts, constant),
-                    table: OnceCell::new(),
-                })
+                let part =
+                    |(term, by): &(ExprId, i64)| (*by, self.ready_at(Dim::Expr(*term), chain));
+                Kind::Sum(terms.iter().map(part).collect(), constant)
             }
-            Node::Mul(a, b) => Rc::new(both(Op::Mul, a, b)),
-            Node::Div(a, b) => Rc::new(both(Op::Div, a, b)),
-            Node::Mod(a, b) => Rc::new(both(Op::Mod, a, b)),
-            Node::CeilDiv(a, b) => Rc::new(both(Op::CeilDiv, a, b)),
-            Node::Min(a, b) => Rc::new(both(Op::Min, a, b)),
-            Node::Max(a, b) => Rc::new(both(Op::Max, a, b)),
+            Node::Mul(a, b) => both(Op::Mul, a, b),
+            Node::Div(a, b) => both(Op::Div, a, b),
+            Node::Mod(a, b) => both(Op::Mod, a, b),
+            Node::CeilDiv(a, b) => both(Op::CeilDiv, a, b),
+            Node::Min(a, b) => both(Op::Min, a, b),
+            Node::Max(a, b) => both(Op::Max, a, b),
         };
-        self.keep(id, made)
+        self.keep(id, Ex::new(kind))
     }
 
     fn keep(&self, id: ExprId, made: Rc<Ex>) -> Rc<Ex> {
@@ -364,46 +349,30 @@ impl<'p> Exprs<'p> {
         made
     }
 
-    fn variable(&self, var: VarId, chain: usize) -> Ex {
+    fn variable(&self, var: VarId, chain: usize) -> Rc<Ex> {
         if let Some(v) = self.symbols.get(&var) {
-            return leaf(Kind::Const(*v));
+            return Ex::new(Kind::Const(*v));
         }
-        let of_another = |dim: Dim| {
-            let of = self.ready_at(dim, chain + 1);
-            Ex {
-                thread: of.thread,
-                block: of.block,
-                loops: of.loops,
-                kind: Kind::Sum(vec![(1, of)], 0),
-                table: OnceCell::new(),
-            }
-        };
+        let of = |dim: Dim| self.ready_at(dim, chain + 1);
         match self.turns.variable(var) {
-            Some(Some(counted)) if chain < MAX_CHAIN => return of_another(counted),
-            Some(_) => return leaf(Kind::Unknown),
+            Some(Some(counted)) if chain < MAX_CHAIN => return of(counted),
+            Some(_) => return Ex::new(Kind::Unknown),
             None => {}
         }
-        match self.program.vars.get(&var) {
-            Some(VarKind::Thread(_)) => leaf(Kind::Thread),
-            Some(VarKind::Block(_)) => leaf(Kind::Block),
-            Some(VarKind::Loop) => leaf(Kind::Loop(var)),
-            Some(VarKind::Index(dim)) if chain < MAX_CHAIN => of_another(*dim),
+        Ex::new(match self.program.vars.get(&var) {
+            Some(VarKind::Thread(_)) => Kind::Thread,
+            Some(VarKind::Block(_)) => Kind::Block,
+            Some(VarKind::Loop) => Kind::Loop(var),
+            Some(VarKind::Index(dim)) if chain < MAX_CHAIN => return of(*dim),
             Some(VarKind::Element(tensor)) if self.drawn && chain < MAX_CHAIN => {
-                let Some(draw) = self.draw(*tensor) else { return leaf(Kind::Unknown) };
-                let of = self.ready_at(self.program.tensors[*tensor].offset, chain + 1);
-                Ex {
-                    thread: of.thread,
-                    block: of.block,
-                    loops: of.loops,
-                    kind: Kind::Drawn(of, draw),
-                    table: OnceCell::new(),
+                match self.draw(*tensor) {
+                    Some(draw) => Kind::Drawn(of(self.program.tensors[*tensor].offset), draw),
+                    None => Kind::Unknown,
                 }
             }
-            None if self.turns.counts(var) => leaf(Kind::Loop(var)),
-            Some(VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol) | None => {
-                leaf(Kind::Unknown)
-            }
-        }
+            None if self.turns.counts(var) => Kind::Loop(var),
+            Some(VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol) | None => Kind::Unknown,
+        })
     }
 
     /// What the integers of a tensor are, where the symbols of its range have values.
@@ -426,41 +395,14 @@ impl<'p> Exprs<'p> {
     pub(crate) fn value(&self, dim: Dim, env: &Env) -> Value {
         match dim {
             Dim::Const(v) => Value::Same(v),
-            Dim::Expr(id) if self.given.exprs.contains(&id) => Value::Same(self.given.value),
+            Dim::Expr(id) if self.is_number(id) => Value::Same(self.given(Nest::Outer).value),
             Dim::Expr(_) => self.eval(&self.ready(dim), env),
         }
     }
 
-    /// The value for one thread; none where it has none.
-    pub(crate) fn at(&self, dim: Dim, env: &Env, thread: usize) -> Option<i64> {
-        let value = match dim {
-            Dim::Const(v) => v,
-            Dim::Expr(_) => self.eval_at(&self.ready(dim), env, thread),
-        };
-        Some(value).filter(|v| *v != NOTHING)
-    }
-
-    fn eval_at(&self, ex: &Ex, env: &Env, thread: usize) -> i64 {
-        if let Some(known) = ex.table.get() {
-            return known.of(thread);
-        }
-        match &ex.kind {
-            Kind::Thread => thread as i64,
-            Kind::Loop(var) => env.get(*var).map_or(NOTHING, |h| h.value.of(thread)),
-            Kind::Sum(parts, constant) => parts.iter().fold(*constant, |sum, (by, part)| {
-                known(sum, self.eval_at(part, env, thread), |s, p| {
-                    s.checked_add(p.checked_mul(*by)?)
-                })
-            }),
-            Kind::Bin(op, a, b) => {
-                let (a, b) = (self.eval_at(a, env, thread), self.eval_at(b, env, thread));
-                known(a, b, |a, b| apply(*op, a, b))
-            }
-            Kind::Drawn(of, draw) => draw.at(self.eval_at(of, env, thread)),
-            Kind::Const(_) | Kind::Block | Kind::Given(_) | Kind::Unknown => {
-                self.eval(ex, env).of(thread)
-            }
-        }
+    /// Whether an expression is the outer number of turns.
+    pub(crate) fn is_number(&self, id: ExprId) -> bool {
+        self.given(Nest::Outer).id == Some(id)
     }
 
     pub(crate) fn eval(&self, ex: &Ex, env: &Env) -> Value {
@@ -505,20 +447,7 @@ impl<'p> Exprs<'p> {
 
     /// The value of an expression over symbols alone.
     pub(crate) fn constant(&self, dim: Dim) -> Option<i64> {
-        match dim {
-            Dim::Const(v) => Some(v),
-            Dim::Expr(_) => self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok(),
-        }
-    }
-}
-
-fn leaf(kind: Kind) -> Ex {
-    Ex {
-        thread: matches!(kind, Kind::Thread),
-        block: matches!(kind, Kind::Block),
-        loops: matches!(kind, Kind::Loop(_) | Kind::Given(_)),
-        kind,
-        table: OnceCell::new(),
+        self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok()
     }
 }
 
@@ -568,4 +497,23 @@ pub(crate) fn holds(a: i64, op: CmpOp, b: i64) -> bool {
         CmpOp::Eq => a == b,
         CmpOp::Ne => a != b,
     }
+}
+
+/// Those of these threads for which a comparison holds; none where a side is not known.
+pub(crate) fn holding(threads: &Mask, a: &Value, op: CmpOp, b: &Value) -> Option<Mask> {
+    if let (Value::Same(a), Value::Same(b)) = (a, b) {
+        let is_known = *a != NOTHING && *b != NOTHING;
+        return is_known.then(|| if holds(*a, op, *b) { *threads } else { Mask::default() });
+    }
+    let mut out = Mask::default();
+    for t in threads.threads() {
+        let (a, b) = (a.of(t), b.of(t));
+        if a == NOTHING || b == NOTHING {
+            return None;
+        }
+        if holds(a, op, b) {
+            out.insert(t);
+        }
+    }
+    Some(out)
 }

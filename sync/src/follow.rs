@@ -89,7 +89,7 @@ impl<'a> Follower<'a> {
     /// The same; threads come to the wait that is held as late as they can.
     fn numbers_once(&mut self, exprs: &Exprs<'_>, of: Number, elected: usize) -> Option<()> {
         let many = of.most.unwrap_or(i64::MAX).min(LARGE);
-        let exprs = exprs.with(Given { exprs: vec![of.id], value: many, by: 0 });
+        let exprs = exprs.with(Nest::Outer, Given { id: Some(of.id), value: many, by: 0 });
         self.serial = 0;
         self.pairs.restart();
         if let Some(guess) = self.guess
@@ -134,7 +134,7 @@ impl<'a> Follower<'a> {
         (first, turns): (usize, i64),
     ) -> Option<bool> {
         let most = of.most.unwrap_or(i64::MAX);
-        let family = exprs.valued(exprs.given.value, turns);
+        let family = exprs.valued(exprs.given(Nest::Outer).value, turns);
         let mut lead = self.lead(&family, 0, elected);
         let mut seen = vec![lead.snapshot()];
         for _ in 0..first {
@@ -211,16 +211,11 @@ impl<'a> Follower<'a> {
         if self.refused.is_none() && self.pairs.is_refused() {
             self.refused = Some(machine.turns());
         }
-        self.ended(ended).filter(|_| self.refused.is_none() || !machine.is_counted())
-    }
-
-    /// What became of threads, with what is said where they were not followed to their ends.
-    fn ended<T>(&mut self, ended: Result<T, Stop>) -> Option<T> {
         if let Err(Stop::Limit(what)) = &ended {
             let help = "check a smaller kernel of the same form";
             self.pairs.fault(0, None, what, help, false);
         }
-        ended.ok()
+        ended.ok().filter(|_| self.refused.is_none() || !machine.is_counted())
     }
 
     /// Says that it is not known for all numbers.
@@ -241,12 +236,12 @@ impl<'a> Follower<'a> {
         is_once: bool,
     ) -> Option<()> {
         let within =
-            |value: i64, by: i64| exprs.with_inner(Given { exprs: vec![inner.id], value, by });
+            |value: i64, by: i64| exprs.with(Nest::Inner, Given { id: Some(inner.id), value, by });
         // By how many turns an inner loop is alike.
         let many = inner.most.unwrap_or(LARGE).min(inner.least.saturating_add(LARGE));
-        let once = Given { exprs: vec![outer.id], value: 1, by: 0 };
+        let once = Given { id: Some(outer.id), value: 1, by: 0 };
         self.wants_shortest = true;
-        let strides = self.follow(&within(many, 0).with(once), 0, elected);
+        let strides = self.follow(&within(many, 0).with(Nest::Outer, once), 0, elected);
         self.wants_shortest = false;
         let strides = strides?;
         let distance = strides.iter().try_fold(1, |all: i64, by| {

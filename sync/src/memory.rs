@@ -24,8 +24,26 @@ pub(crate) enum Does {
     Sum(u8),
 }
 
-pub(crate) fn sum(op: AccumulateOp) -> Does {
-    Does::Sum(op as u8)
+impl Does {
+    /// What a leaf does to what it writes.
+    pub(crate) fn writing(accumulates: Option<AccumulateOp>) -> Does {
+        accumulates.map_or(Does::Write, |op| Does::Sum(op as u8))
+    }
+
+    /// Whether two accesses that do this need an order.
+    #[inline]
+    pub(crate) fn conflicts(self, other: Does) -> bool {
+        self != other || self == Does::Write
+    }
+
+    /// As a number.
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Does::Read => 0,
+            Does::Write => 1,
+            Does::Sum(op) => 2 + u32::from(op),
+        }
+    }
 }
 
 /// When an access is over.
@@ -51,12 +69,19 @@ pub(crate) struct Record {
     pub(crate) buffer: u32,
 }
 
-/// The accesses of one granule.
+/// An access that a thread makes now.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Access {
+    pub(crate) thread: u32,
+    pub(crate) does: Does,
+    pub(crate) record: Record,
+}
+
+/// The accesses of one granule: the last write, and what has been read or accumulated since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     pub(crate) write: Option<Record>,
-    pub(crate) reads: Vec<Record>,
-    pub(crate) sums: Vec<(u8, Record)>,
+    pub(crate) others: Vec<(Does, Record)>,
 }
 
 impl Record {
@@ -89,21 +114,27 @@ impl Record {
 impl Cell {
     /// Everything that decides how accesses to come are related to it.
     pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
-        print.words(&[u64::from(self.write.is_some()), self.reads.len() as u64]);
-        self.write.iter().chain(&self.reads).for_each(|r| r.print(print, clocks));
-        for (op, record) in &self.sums {
-            print.words(&[u64::from(*op)]);
+        print.words(&[u64::from(self.write.is_some()), self.others.len() as u64]);
+        for (does, record) in self.all() {
+            print.words(&[u64::from(does.code())]);
             record.print(print, clocks);
         }
     }
 
     pub(crate) fn is_untouched(&self) -> bool {
-        self.write.is_none() && self.reads.is_empty() && self.sums.is_empty()
+        self.write.is_none() && self.others.is_empty()
+    }
+
+    /// All accesses, with what they did.
+    #[inline]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Does, &Record)> {
+        let write = self.write.iter().map(|record| (Does::Write, record));
+        write.chain(self.others.iter().map(|(does, record)| (*does, record)))
     }
 }
 
-/// How an earlier access and a later one are related.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// How an earlier access and a later one are related, the best first.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
     /// One thread makes both, in its order.
     Same,
@@ -115,27 +146,19 @@ pub(crate) enum Relation {
     UnderWay,
 }
 
-/// Who makes the later access.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Who {
-    pub(crate) thread: u32,
-    pub(crate) proxy: Proxy,
-    pub(crate) serial: u32,
-}
-
 impl Record {
     /// How it and a later access are related.
     #[inline]
-    pub(crate) fn relation(&self, clocks: &Clocks, who: &Who) -> Relation {
-        let observer = clocks.class(who.thread);
-        let knows = &observer.knows;
-        let crosses = self.proxy == Proxy::Generic && who.proxy != Proxy::Generic;
+    pub(crate) fn relation(&self, clocks: &Clocks, later: &Access) -> Relation {
+        let knows = &clocks.class(later.thread).knows;
+        let proxy = later.record.proxy;
+        let crosses = self.proxy == Proxy::Generic && proxy != Proxy::Generic;
         let passed = |agent: Agent, time: u32| {
-            !crosses || who.proxy != Proxy::Global && knows.fenced.get(agent) >= time
+            !crosses || proxy != Proxy::Global && knows.fenced.get(agent) >= time
         };
+        let own = self.lane_of(later.thread);
         match self.by {
             By::Lanes { lanes, time } => {
-                let own = if who.thread / 32 == self.warp { 1u32 << (who.thread % 32) } else { 0 };
                 let others = lanes & !own;
                 if others == 0 && !crosses {
                     return Relation::Same;
@@ -154,17 +177,12 @@ impl Record {
                 }
             }
             By::Batch { lanes, engine, batch, reading } => {
-                let own = if who.thread / 32 == self.warp { 1u32 << (who.thread % 32) } else { 0 };
                 let mut found = Relation::UnderWay;
                 self.each_class(clocks, lanes, |class, of_class| {
                     let class = &clocks.classes[class as usize];
                     let Some(b) = class.queue(engine).batches.get(batch as usize) else { return };
                     let done = if reading { b.done_reading } else { b.done };
-                    let mut better = |relation: Relation| {
-                        if rank(relation) < rank(found) {
-                            found = relation;
-                        }
-                    };
+                    let mut better = |relation: Relation| found = relation.min(found);
                     let fence = |fenced: bool| match fenced {
                         true => Relation::Ordered,
                         false => Relation::Unfenced,
@@ -211,6 +229,11 @@ impl Record {
         }
     }
 
+    /// The bit of a thread's lane; none of a thread of another warp.
+    pub(crate) fn lane_of(&self, thread: u32) -> u32 {
+        if thread / 32 == self.warp { 1 << (thread % 32) } else { 0 }
+    }
+
     /// A thread that makes it.
     pub(crate) fn thread(&self) -> u32 {
         match self.by {
@@ -223,87 +246,60 @@ impl Record {
 
     /// Whether both are made at once, by one instruction of a warp.
     #[inline]
-    pub(crate) fn is_together(&self, warp: u32, who: &Who) -> bool {
-        self.serial == who.serial && self.warp == warp
-    }
-}
-
-fn rank(r: Relation) -> u32 {
-    match r {
-        Relation::Same => 0,
-        Relation::Ordered => 1,
-        Relation::Unfenced => 2,
-        Relation::Unordered => 3,
-        Relation::UnderWay => 4,
+    pub(crate) fn is_together(&self, later: &Access) -> bool {
+        self.serial == later.record.serial && self.warp == later.record.warp
     }
 }
 
 impl Cell {
-    /// Notes an access that has been checked.
-    pub(crate) fn note(&mut self, clocks: &Clocks, does: Does, record: Record) {
-        match does {
-            Does::Write => {
-                self.write = Some(record);
-                self.reads.clear();
-                self.sums.clear();
-            }
-            Does::Read => note(&mut self.reads, clocks, record, |r| r, |r| r),
-            Does::Sum(op) => {
-                note(&mut self.sums, clocks, record, |(_, r)| r, |r| (op, r));
-            }
+    /// Notes an access that has been checked, in the place of those that it comes after.
+    pub(crate) fn note(&mut self, clocks: &Clocks, Access { does, record, .. }: Access) {
+        if does == Does::Write {
+            self.write = Some(record);
+            self.others.clear();
+            return;
         }
-    }
-}
-
-/// Adds a record, in the place of those that it comes after.
-fn note<T>(
-    list: &mut Vec<T>,
-    clocks: &Clocks,
-    record: Record,
-    of: impl Fn(&mut T) -> &mut Record,
-    make: impl Fn(Record) -> T,
-) {
-    match record.by {
-        By::Lanes { lanes, time } => {
-            let class = |lane: u32| clocks.class_of[(record.warp * 32 + lane) as usize];
-            let mine = class(lanes.trailing_zeros().min(31));
-            let (mut merged, mut gone) = (false, false);
-            for old in list.iter_mut().map(&of) {
-                let By::Lanes { lanes: theirs, time: then } = &mut old.by else { continue };
-                if old.warp != record.warp {
-                    continue;
+        match record.by {
+            By::Lanes { lanes, time } => {
+                let class = |lane: u32| clocks.class_of[(record.warp * 32 + lane) as usize];
+                let mine = class(lanes.trailing_zeros().min(31));
+                let (mut merged, mut gone) = (false, false);
+                for (did, old) in &mut self.others {
+                    let By::Lanes { lanes: theirs, time: then } = &mut old.by else { continue };
+                    if *did != does || old.warp != record.warp {
+                        continue;
+                    }
+                    let same = *then == time
+                        && old.serial == record.serial
+                        && (clocks.of_warp(record.warp).is_some()
+                            || class(theirs.trailing_zeros().min(31)) == mine);
+                    if same && !merged {
+                        *theirs |= lanes;
+                        merged = true;
+                    } else {
+                        *theirs &= !lanes;
+                        gone |= *theirs == 0;
+                    }
                 }
-                let same = *then == time
-                    && old.proxy == record.proxy
-                    && (clocks.of_warp(record.warp).is_some()
-                        || class(theirs.trailing_zeros().min(31)) == mine);
-                if same && !merged {
-                    *theirs |= lanes;
-                    (old.site, old.serial) = (record.site, record.serial);
-                    merged = true;
-                } else {
-                    *theirs &= !lanes;
-                    gone |= *theirs == 0;
+                if gone {
+                    self.others.retain(|(_, old)| !matches!(old.by, By::Lanes { lanes: 0, .. }));
+                }
+                if merged {
+                    return;
                 }
             }
-            if gone {
-                list.retain_mut(|old| !matches!(of(old).by, By::Lanes { lanes: 0, .. }));
-            }
-            if merged {
-                return;
-            }
-        }
-        By::Batch { lanes, engine, .. } => list.retain_mut(|old| {
-            let old = of(old);
             // Groups are complete in their order.
-            let older = old.warp == record.warp
-                && engine != Engine::Copies
-                && matches!(old.by, By::Batch { lanes: l, engine: e, .. } if l == lanes && e == engine);
-            !older
-        }),
-        By::Phase { agent, .. } => list.retain_mut(
-            |old| !matches!(of(old).by, By::Phase { agent: a, .. } if a == agent),
-        ),
+            By::Batch { lanes, engine, .. } if engine != Engine::Copies => {
+                let of = |old: &Record| matches!(old.by, By::Batch { lanes: l, engine: e, .. } if l == lanes && e == engine);
+                self.others
+                    .retain(|(did, old)| *did != does || old.warp != record.warp || !of(old));
+            }
+            By::Batch { .. } => {}
+            By::Phase { agent, .. } => {
+                let of = |old: &Record| matches!(old.by, By::Phase { agent: a, .. } if a == agent);
+                self.others.retain(|(did, old)| *did != does || !of(old));
+            }
+        }
+        self.others.push((does, record));
     }
-    list.push(make(record));
 }

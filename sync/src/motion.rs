@@ -151,8 +151,9 @@ impl Exprs<'_> {
         let (ma, mb) = (self.motion_of(a, env, along), self.motion_of(b, env, along));
         let rounds = ma.rounds.min(mb.rounds);
         let is_outer = ma.is_outer || mb.is_outer;
+        let still = Motion { rounds, is_outer, ..Motion::STILL };
         if ma.is_still() && mb.is_still() {
-            return Motion { rounds, is_outer, ..Motion::STILL };
+            return still;
         }
         let (va, vb) = (self.eval(a, env), self.eval(b, env));
         match op {
@@ -168,23 +169,13 @@ impl Exprs<'_> {
                     true => Some((0, gcd(moving.by, moving.multiple))),
                     false => times(moving.by).zip(times(moving.multiple)),
                 };
-                both.map_or(Motion::UNKNOWN, |(by, multiple)| Motion {
-                    by,
-                    multiple,
-                    rounds,
-                    is_outer,
-                })
+                both.map_or(Motion::UNKNOWN, |(by, multiple)| Motion { by, multiple, ..still })
             }
             Op::Div | Op::Mod | Op::CeilDiv if mb.is_still() => {
                 let Some(by) = vb.same().filter(|v| *v > 0) else { return Motion::UNKNOWN };
                 if ma.is_whole(by) && !mb.is_outer {
                     let step = |n: i64| if op == Op::Mod { 0 } else { n / by };
-                    return Motion {
-                        by: step(ma.by),
-                        multiple: step(ma.multiple),
-                        rounds,
-                        is_outer,
-                    };
+                    return Motion { by: step(ma.by), multiple: step(ma.multiple), ..still };
                 }
                 if ma.multiple != 0 || is_outer {
                     return Motion::UNKNOWN;
@@ -269,42 +260,19 @@ fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
         return FOREVER;
     }
     let Some(d) = a.checked_sub(b).filter(|_| a != NOTHING && b != NOTHING) else { return 0 };
-    // It stays where it is up to a number, or down to one.
-    let below = |most: i64| match by > 0 {
-        true => most.checked_sub(d).map_or(0, |room| (room / by).max(0) as u64),
-        false => FOREVER,
+    // It stays where it is up to the first number, or down to the second one.
+    let (most, least) = match op {
+        CmpOp::Lt | CmpOp::Ge => (-1, 0),
+        CmpOp::Le | CmpOp::Gt => (0, 1),
+        CmpOp::Eq | CmpOp::Ne if d == 0 => return 0,
+        CmpOp::Eq | CmpOp::Ne => (-1, 1),
     };
-    let above = |least: i64| match by < 0 {
-        true => {
-            let room = d.checked_sub(least);
-            room.zip(by.checked_neg()).map_or(0, |(room, by)| (room / by).max(0) as u64)
-        }
-        false => FOREVER,
-    };
-    match (op, d) {
-        (CmpOp::Lt | CmpOp::Ge, d) => {
-            if d < 0 {
-                below(-1)
-            } else {
-                above(0)
-            }
-        }
-        (CmpOp::Le | CmpOp::Gt, d) => {
-            if d <= 0 {
-                below(0)
-            } else {
-                above(1)
-            }
-        }
-        (CmpOp::Eq | CmpOp::Ne, 0) => 0,
-        (CmpOp::Eq | CmpOp::Ne, d) => {
-            if d < 0 {
-                below(-1)
-            } else {
-                above(1)
-            }
-        }
+    let is_below = d <= most;
+    if is_below != (by > 0) {
+        return FOREVER;
     }
+    let room = if is_below { most.checked_sub(d) } else { d.checked_sub(least) };
+    room.map_or(0, |room| room.unsigned_abs() / by.unsigned_abs())
 }
 
 /// For how long what has been decided so far is decided alike.

@@ -19,6 +19,7 @@ use carbyne_ir::program::{
     VarKind, differences,
 };
 use carbyne_ir::scalar::Memory;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Most statements that access a buffer.
@@ -39,11 +40,7 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
         role: None,
         turns: vec![],
         ends: vec![],
-        elements: vec![],
-        accesses: BTreeMap::new(),
-        written: BTreeSet::new(),
-        lost: HashSet::new(),
-        too_deep: false,
+        found: Found::default(),
     };
     if let (Some(block), Some(n)) = (p.threads[exec.blocks].var, finder.size(exec.blocks)) {
         finder.below(p.arena.dim_of(block), n);
@@ -52,18 +49,18 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
         finder.below(p.arena.dim_of(thread), n);
     }
     finder.stmts(p.specs[kernel].body.as_deref().unwrap_or(&[]), 0);
-    let Finder { accesses, written, lost, elements, too_deep, .. } = finder;
-    if too_deep {
+    let found = finder.found;
+    if found.too_deep {
         return BTreeSet::new();
     }
     let n_blocks = p.threads[exec.blocks].concat().size_in(&p.arena).ok();
     let one_block = n_blocks.and_then(Dim::as_const) == Some(1);
     let is_owned = |buffer: &BufferId| {
-        let Some(all) = accesses.get(buffer) else { return false };
-        let few = all.len() <= MAX_ACCESSES && !lost.contains(buffer);
-        few && Known::new(p, all, &elements, &written).decide(one_block)
+        let Some(all) = found.accesses.get(buffer) else { return false };
+        let few = all.len() <= MAX_ACCESSES && !found.lost.contains(buffer);
+        few && Known::new(p, all, &found).decide(one_block)
     };
-    written.iter().copied().filter(is_owned).collect()
+    found.written.iter().copied().filter(is_owned).collect()
 }
 
 /// What a statement accesses of a buffer.
@@ -77,9 +74,21 @@ struct Access {
     turns: Vec<VarId>,
     /// The threads that access it, if there is one or they have a stride, and the number of a thread among them.
     part: Option<(ThreadsId, Dim)>,
+    /// What is known to be at least zero and below another expression there, or not known to be.
+    within: RefCell<HashMap<(Dim, Dim), bool>>,
     /// Whether two accesses by the thread are in the order of the text: neither goes on after its statement, and it is the same
     /// thread for certain.
     certain: bool,
+}
+
+impl Access {
+    /// Whether an expression is at least zero and below another one where the access is made.
+    fn is_within(&self, arena: &ExprArena, dim: Dim, end: Dim) -> bool {
+        *self.within.borrow_mut().entry((dim, end)).or_insert_with(|| {
+            is_natural(arena, dim, &self.holds)
+                && prove::less(arena, dim, end, &self.holds).is_true()
+        })
+    }
 }
 
 /// Threads that are equally far from each other.
@@ -107,6 +116,12 @@ struct Finder<'p> {
     turns: Vec<VarId>,
     /// What coordinates are below.
     ends: Vec<Dim>,
+    found: Found,
+}
+
+/// What is found.
+#[derive(Default)]
+struct Found {
     /// Integers of the caller's memory: variable, buffer and place.
     elements: Vec<(VarId, BufferId, Dim)>,
     accesses: BTreeMap<BufferId, Vec<Access>>,
@@ -200,7 +215,7 @@ impl<'p> Finder<'p> {
 
     fn stmts(&mut self, stmts: &'p [Stmt], depth: usize) {
         if depth >= MAX_DEPTH {
-            self.too_deep |= !stmts.is_empty();
+            self.found.too_deep |= !stmts.is_empty();
             return;
         }
         stmts.iter().for_each(|stmt| self.stmt(stmt, depth));
@@ -210,9 +225,11 @@ impl<'p> Finder<'p> {
         let held = self.around.len();
         match &stmt.kind {
             StmtKind::For { var, start, end, step, body, .. } => {
-                if let (Some(start), Some((turn, counted))) =
+                let mut turn = *var;
+                if let (Some(start), Some((number, counted))) =
                     (self.rooted(*start, 0), self.fresh(None))
                 {
+                    turn = number;
                     let arena = &self.p.arena;
                     let value = arena.mul(counted, Dim::Const(*step));
                     if let Ok(value) = value.and_then(|by| arena.add(start, by)) {
@@ -221,14 +238,10 @@ impl<'p> Finder<'p> {
                             self.below(Some(value), end);
                         }
                     }
-                    self.turns.push(turn);
-                    self.stmts(body, depth + 1);
-                    self.turns.pop();
-                } else {
-                    self.turns.push(*var);
-                    self.stmts(body, depth + 1);
-                    self.turns.pop();
                 }
+                self.turns.push(turn);
+                self.stmts(body, depth + 1);
+                self.turns.pop();
             }
             StmtKind::If { cond, then, otherwise } => {
                 for (a, op, b) in cond {
@@ -245,7 +258,7 @@ impl<'p> Finder<'p> {
             StmtKind::Element { var, tensor } => {
                 let of = &self.p.tensors[*tensor];
                 if let Some(place) = self.rooted(of.offset, 0) {
-                    self.elements.push((*var, of.buffer, place));
+                    self.found.elements.push((*var, of.buffer, place));
                 }
             }
             StmtKind::Spec(id) => {
@@ -312,15 +325,15 @@ impl<'p> Finder<'p> {
             return;
         }
         if writes {
-            self.written.insert(buffer);
+            self.found.written.insert(buffer);
         }
         let made = match gathered {
             Some(_) => None,
             None => self.made(id, tensor),
         };
         match made {
-            Some(access) => self.accesses.entry(buffer).or_default().push(access),
-            None => drop(self.lost.insert(buffer)),
+            Some(access) => self.found.accesses.entry(buffer).or_default().push(access),
+            None => drop(self.found.lost.insert(buffer)),
         }
     }
 
@@ -411,7 +424,8 @@ impl<'p> Finder<'p> {
             _ => None,
         };
         let certain = at_once && threads.elect.is_none() && all.elect.is_none();
-        Some(Access { place, holds, turns: self.turns.clone(), part, certain })
+        let (turns, within) = (self.turns.clone(), RefCell::default());
+        Some(Access { place, holds, turns, part, within, certain })
     }
 }
 
@@ -432,8 +446,7 @@ fn dim_of(atom: Atom) -> Dim {
 struct Known<'a> {
     p: &'a Program,
     accesses: &'a [Access],
-    elements: &'a [(VarId, BufferId, Dim)],
-    written: &'a BTreeSet<BufferId>,
+    found: &'a Found,
     vars: HashSet<VarId>,
     dims: BTreeSet<ExprId>,
     /// Sums that are equal, of which no part is known to be: of each access.
@@ -441,14 +454,9 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn new(
-        p: &'a Program,
-        accesses: &'a [Access],
-        elements: &'a [(VarId, BufferId, Dim)],
-        written: &'a BTreeSet<BufferId>,
-    ) -> Self {
+    fn new(p: &'a Program, accesses: &'a [Access], found: &'a Found) -> Self {
         let (vars, dims, open) = (HashSet::new(), BTreeSet::new(), vec![]);
-        Known { p, accesses, elements, written, vars, dims, open }
+        Known { p, accesses, found, vars, dims, open }
     }
 
     /// Whether the place of an access decides the block and the thread, and of accesses in no order which one it is.
@@ -641,17 +649,16 @@ impl<'a> Known<'a> {
             return true;
         }
         let Some(dim) = self.dim(terms) else { return false };
-        is_natural(cx, dim, &access.holds)
-            && prove::less(cx, dim, Dim::Const(most), &access.holds).is_true()
+        access.is_within(cx, dim, Dim::Const(most))
     }
 
     /// A row of consecutive parts: where a part begins, and a number below its length.
     fn splits(&mut self, terms: &Terms, depth: usize) -> bool {
         let cx = &self.p.arena;
-        let place = |v: VarId| self.elements.iter().find(|(var, ..)| *var == v).copied();
+        let place = |v: VarId| self.found.elements.iter().find(|(var, ..)| *var == v).copied();
         let begin = terms.iter().filter(|(_, by)| **by == 1).find_map(|(atom, _)| {
             let (_, buffer, at) = place(cx.var_id(dim_of(*atom))?)?;
-            let fixed = self.p.buffers[buffer].splits && !self.written.contains(&buffer);
+            let fixed = self.p.buffers[buffer].splits && !self.found.written.contains(&buffer);
             fixed.then_some((*atom, buffer, at))
         });
         let Some((begin, buffer, at)) = begin else { return false };
@@ -659,14 +666,12 @@ impl<'a> Known<'a> {
             let one = *other == buffer && cx.sub(*place, at).ok() == Some(Dim::Const(1));
             one.then(|| cx.dim_of(*var)).flatten()
         };
-        let Some(end) = self.elements.iter().find_map(next) else { return false };
+        let Some(end) = self.found.elements.iter().find_map(next) else { return false };
         let mut rest = terms.clone();
         rest.remove(&begin);
         let Some(own) = self.dim(&rest) else { return false };
         let Ok(length) = cx.sub(end, dim_of(begin)) else { return false };
-        let inside = self.accesses.iter().all(|a| {
-            is_natural(cx, own, &a.holds) && prove::less(cx, own, length, &a.holds).is_true()
-        });
+        let inside = self.accesses.iter().all(|a| a.is_within(cx, own, length));
         if inside {
             self.equal(at, depth + 1);
             let n = self.accesses.len();
@@ -703,7 +708,7 @@ impl<'a> Known<'a> {
             Node::Var(v) => {
                 self.vars.insert(v);
                 // Equal elements of a tensor whose elements differ are one element.
-                let element = self.elements.iter().find(|(var, ..)| *var == v);
+                let element = self.found.elements.iter().find(|(var, ..)| *var == v);
                 if let Some((_, _, at)) = element.filter(|(_, buffer, _)| self.differ(*buffer)) {
                     self.equal(*at, depth + 1);
                 }
@@ -734,8 +739,8 @@ impl<'a> Known<'a> {
         match node {
             Node::Var(v) => match self.p.vars.get(&v) {
                 Some(VarKind::Symbol) => true,
-                Some(VarKind::Element(_)) => self.elements.iter().any(|(var, buffer, at)| {
-                    let fixed = *var == v && !self.written.contains(buffer);
+                Some(VarKind::Element(_)) => self.found.elements.iter().any(|(var, buffer, at)| {
+                    let fixed = *var == v && !self.found.written.contains(buffer);
                     fixed && depth < MAX_DEPTH && self.is_known(*at, depth + 1)
                 }),
                 _ => self.vars.contains(&v),
@@ -785,9 +790,7 @@ impl<'a> Known<'a> {
         for (x, all) in &remainders {
             let x = Dim::Expr(*x);
             for by in all {
-                let whole = self.accesses.iter().all(|a| {
-                    is_natural(cx, x, &a.holds) && prove::less(cx, x, *by, &a.holds).is_true()
-                });
+                let whole = self.accesses.iter().all(|a| a.is_within(cx, x, *by));
                 if whole {
                     found.push(x);
                 } else if let Some(atom) = self.turned(x, *by) {

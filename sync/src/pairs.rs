@@ -1,9 +1,9 @@
 //! The pairs that were found, and what is wrong.
 
 use crate::blocks::Meeting;
-use crate::clocks::{Clocks, Engine, Open, Path};
+use crate::clocks::{Clocks, Engine, Open, Way};
 use crate::expr::{Env, Held};
-use crate::memory::{By, Does, Proxy, Record, Relation, Who};
+use crate::memory::{Access, By, Does, Proxy, Record, Relation};
 use crate::report::{AgentKind, Keeps, Missing};
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
@@ -25,23 +25,6 @@ const UNSURE: &str = "where tiles end depends on what is not known";
 
 /// Two statements and what they do: first statement, what it does, in whose time; second statement.
 pub(crate) type Key = (u32, Does, AgentKind, u32, Does, AgentKind, u32, u32);
-
-/// One way in which two accesses are ordered.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Way {
-    /// The statements that pass the order on.
-    pub(crate) steps: Vec<u32>,
-    /// Statements that have a part in it.
-    pub(crate) with: Vec<u32>,
-    /// Turns of a loop between the accesses.
-    pub(crate) distance: Option<(VarId, i64)>,
-}
-
-impl Way {
-    fn of(path: Path, distance: Option<(VarId, i64)>) -> Self {
-        Way { steps: path.steps, with: path.with, distance }
-    }
-}
 
 /// Whether the time of something that comes again is one for which it is looked at how it is ordered: the first times, and
 /// some later ones.
@@ -74,7 +57,7 @@ pub(crate) type Kept = (Keeps, u32, u32);
 pub(crate) type Position = Rc<[(usize, VarId, u64)]>;
 
 /// What is known of a pair so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) times: u64,
     pub(crate) missing: Option<Missing>,
@@ -153,6 +136,11 @@ fn agent_of(r: &Record) -> AgentKind {
     }
 }
 
+fn key((first, did): (&Record, Does), (second, does): (&Record, Does)) -> Key {
+    let by = (agent_of(first), agent_of(second));
+    (first.site, did, by.0, second.site, does, by.1, first.buffer, second.buffer)
+}
+
 impl Pairs {
     /// Whether something is wrong for certain.
     pub(crate) fn is_refused(&self) -> bool {
@@ -198,16 +186,7 @@ impl Pairs {
                     return None;
                 }
                 None => {
-                    let known = Known {
-                        times: 0,
-                        missing: None,
-                        undecided: None,
-                        ways: vec![],
-                        threads,
-                        at: String::new(),
-                        open: None,
-                        turns: None,
-                    };
+                    let known = Known { threads, ..Known::default() };
                     self.list.push((key, known));
                     self.index.insert(key, self.list.len() - 1);
                     self.list.len() - 1
@@ -229,24 +208,15 @@ impl Pairs {
         &mut self,
         clocks: &Clocks,
         (first, did): (Record, Does),
-        (second, does): (Record, Does),
-        who: &Who,
+        new: &Access,
         relation: Relation,
         at: &At<'_>,
     ) {
+        let Access { thread, does, record: second } = *new;
         let unsure = self.unsure.contains(&first.site);
         let inexact = self.inexact.or(unsure.then_some(UNSURE));
-        let key = (
-            first.site,
-            did,
-            agent_of(&first),
-            second.site,
-            does,
-            agent_of(&second),
-            first.buffer,
-            second.buffer,
-        );
-        let threads = (first.thread(), who.thread);
+        let key = key((&first, did), (&second, does));
+        let threads = (first.thread(), thread);
         let distance = self.distance(first.serial, second.serial);
         let open = match (relation, first.by) {
             (Relation::UnderWay, By::Batch { engine, batch, reading, .. }) => {
@@ -259,9 +229,9 @@ impl Pairs {
         let missing = match relation {
             Relation::Same | Relation::Ordered => {
                 if is_sampled(known.times)
-                    && let Some(path) = way(clocks, (&first, did), who)
+                    && let Some(path) = way(clocks, (&first, did), new)
                 {
-                    add(&mut known.ways, Way::of(path, distance));
+                    add(&mut known.ways, Way { distance, ..path });
                 }
                 return;
             }
@@ -311,28 +281,19 @@ impl Pairs {
     }
 
     /// Something is kept in order, by what `path` says.
-    pub(crate) fn keep(&mut self, what: Kept, path: impl FnOnce() -> Option<Path>) {
+    pub(crate) fn keep(&mut self, what: Kept, path: impl FnOnce() -> Option<Way>) {
         let (times, ways) = self.kept.entry(what).or_default();
         *times += 1;
         if is_sampled(*times)
             && let Some(path) = path()
         {
-            add(ways, Way::of(path, None));
+            add(ways, path);
         }
     }
 
     /// Threads of one warp write one element at once.
     pub(crate) fn overlap(&mut self, first: Record, second: Record, at: &At<'_>) {
-        let key = (
-            first.site,
-            Does::Write,
-            agent_of(&first),
-            second.site,
-            Does::Write,
-            agent_of(&second),
-            first.buffer,
-            second.buffer,
-        );
+        let key = key((&first, Does::Write), (&second, Does::Write));
         let threads = (first.thread(), second.thread());
         let Some(known) = self.entry(key, threads) else { return };
         known.times += 1;
@@ -403,10 +364,11 @@ impl Pairs {
 }
 
 /// The statements by which an access comes after an earlier one.
-fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Path> {
-    let to = clocks.class(who.thread).agent;
-    let crosses = did != Does::Read && first.proxy == Proxy::Generic && who.proxy == Proxy::Async;
-    let mine = if who.thread / 32 == first.warp { 1u32 << (who.thread % 32) } else { 0 };
+fn way(clocks: &Clocks, (first, did): (&Record, Does), new: &Access) -> Option<Way> {
+    let to = clocks.class(new.thread).agent;
+    let is_async = new.record.proxy == Proxy::Async;
+    let crosses = did != Does::Read && first.proxy == Proxy::Generic && is_async;
+    let mine = first.lane_of(new.thread);
     match first.by {
         By::Lanes { lanes, time } => {
             let own = lanes & !mine == 0;
@@ -422,12 +384,12 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Path
                 let b = class.queue(engine).batches.get(batch as usize)?;
                 let (done, at) =
                     if reading { (b.done_reading, b.read_at) } else { (b.done, b.waited_at) };
-                let behind = |at: u32, mut rest: Path| {
+                let behind = |at: u32, mut rest: Way| {
                     rest.steps.insert(0, at);
                     rest
                 };
                 let waited = || {
-                    let own = thread == who.thread;
+                    let own = thread == new.thread;
                     let rest = clocks.path(clocks.since(class, done), to, own, crosses)?;
                     let mut path = behind(at, rest);
                     path.with.push(b.committed_at);
@@ -442,7 +404,7 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), who: &Who) -> Option<Path
                 let waited = if done > 0 { waited() } else { None };
                 waited.or_else(landed)
             };
-            let own = (lanes & mine != 0).then_some(who.thread % 32);
+            let own = (lanes & mine != 0).then_some(new.thread % 32);
             let all = (0..32).filter(|lane| lanes >> lane & 1 == 1);
             // Lanes of one class know the same.
             let mut tried = vec![];

@@ -77,7 +77,7 @@ impl Passed {
 }
 
 /// A barrier object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Mbarrier {
     pub(crate) agent: Agent,
     /// Who is told of arrivals, until their phase is complete.
@@ -185,23 +185,10 @@ impl Mbarrier {
             count,
             buffer,
             made_at,
-            arrived_at: None,
             pending: count,
-            bytes: 0,
-            phase: 0,
-            arriving: Message::default(),
-            complete: Message::default(),
-            current: Arrivals::default(),
-            last: Arrivals::default(),
-            before: Arrivals::default(),
             unpublished: Some(by),
-            published_at: None,
             made_by: by,
-            told: None,
-            told_at: 0,
-            passed: vec![],
-            unwaited: None,
-            landing: None,
+            ..Mbarrier::default()
         }
     }
 

@@ -9,13 +9,14 @@ pub(crate) use granules::gcd;
 
 use crate::expr::Exprs;
 use crate::limits::Limit;
+use crate::memory::Does;
+use crate::report::{AccessKind, Place, Unfollowed};
 use carbyne_atoms::{AtomTable, Visibility, smem};
-use carbyne_ir::ast::{AccumulateOp, NodeId};
+use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Scalar;
-use carbyne_ir::span::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -97,6 +98,8 @@ pub(crate) struct OperandPlan {
     pub(crate) of_thread: Option<Vec<Vec<u32>>>,
     /// Every warp of the group accesses all of it.
     pub(crate) described: bool,
+    /// Where it is in the tensor of its map, if that matters.
+    pub(crate) boxed: Option<BoxPlace>,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
 }
@@ -104,17 +107,32 @@ pub(crate) struct OperandPlan {
 /// Where a box is in the tensor of its map, its modes as those of the view.
 #[derive(Clone, Debug)]
 pub(crate) struct BoxPlace {
-    pub(crate) of_source: bool,
     pub(crate) at: Vec<Dim>,
     pub(crate) extents: Vec<i64>,
 }
 
-/// A bulk copy.
+impl BoxPlace {
+    /// Whether an element of the box lies in the tensor, if the box begins at these coordinates.
+    pub(crate) fn has(&self, e: i64, modes: &[i64], at: &[i64]) -> bool {
+        let mut rest = e;
+        modes.iter().zip(at).zip(&self.extents).all(|((n, at), extent)| {
+            let c = rest % (*n).max(1);
+            rest /= (*n).max(1);
+            (0..*extent).contains(&at.saturating_add(c))
+        })
+    }
+
+    /// Whether all of the box does.
+    pub(crate) fn has_all(&self, modes: &[i64], at: &[i64]) -> bool {
+        modes.iter().zip(at).zip(&self.extents).all(|((n, at), extent)| {
+            *at >= 0 && at.checked_add(*n).is_some_and(|end| end <= *extent)
+        })
+    }
+}
+
+/// A bulk copy: from its first operand to its second one.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
-    pub(crate) source: usize,
-    pub(crate) target: usize,
-    pub(crate) boxed: Option<BoxPlace>,
     pub(crate) bar: Option<usize>,
     pub(crate) bytes: i64,
     pub(crate) mask: Option<Dim>,
@@ -124,12 +142,10 @@ pub(crate) struct Bulk {
 #[derive(Clone, Debug)]
 pub(crate) enum How {
     Bulk(Bulk),
-    /// By groups of an atom's size, which fill windows of whole warps.
+    /// By groups of an atom's size, which fill windows of whole warps: of each thread of a window its place in its group.
     Atom {
-        window: usize,
-        groups: Vec<Vec<u16>>,
+        places: Vec<usize>,
         size: usize,
-        visibility: Visibility,
     },
     /// As it means: of a group of several threads it is not said who accesses what.
     Meaning,
@@ -139,6 +155,7 @@ pub(crate) enum How {
 #[derive(Clone, Debug)]
 pub(crate) struct LeafPlan {
     pub(crate) how: How,
+    pub(crate) visibility: Visibility,
     pub(crate) operands: Vec<OperandPlan>,
     pub(crate) accumulates: Option<AccumulateOp>,
     pub(crate) valid: Option<Dim>,
@@ -148,25 +165,19 @@ pub(crate) struct LeafPlan {
     pub(crate) matters: bool,
 }
 
-/// A place in the text.
-#[derive(Clone, Debug)]
-pub(crate) struct Site {
-    pub(crate) span: Span,
-    pub(crate) line: u32,
-    pub(crate) node: NodeId,
-    pub(crate) spec: Option<SpecId>,
-    pub(crate) what: String,
-    /// Whether it is a statement of synchronization.
-    pub(crate) synchronizes: bool,
+impl LeafPlan {
+    /// What it does to an operand, beside reading what it writes.
+    pub(crate) fn does(&self, o: &OperandPlan) -> Does {
+        if o.writes { Does::writing(self.accumulates) } else { Does::Read }
+    }
 }
 
-/// An access that is not followed.
+/// A statement, or the kernel.
 #[derive(Clone, Debug)]
-pub(crate) struct Lost {
-    pub(crate) site: u32,
-    pub(crate) buffer: Option<BufferId>,
-    pub(crate) does_write: bool,
-    pub(crate) why: String,
+pub(crate) struct Site {
+    pub(crate) place: Place,
+    /// Whether it is a statement of synchronization.
+    synchronizes: bool,
 }
 
 /// What a kernel accesses.
@@ -183,7 +194,8 @@ pub(crate) struct Plan {
     pub(crate) views: Vec<View>,
     view_of: HashMap<TensorId, Result<usize, String>>,
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
-    pub(crate) lost: Vec<Lost>,
+    /// Accesses that are not followed.
+    pub(crate) lost: Vec<Unfollowed>,
     /// Bodies of loops whose first turn stands for all of them, by their addresses.
     once: FxHashSet<usize>,
     /// Elements of all views.
@@ -232,15 +244,7 @@ impl Plan {
         let p = exprs.program;
         let mut plan = Plan::default();
         let buffers = smem::buffers(p, kernel);
-        let spec = &p.specs[kernel];
-        plan.sites.push(Site {
-            span: spec.span,
-            line: spec.line,
-            node: spec.node,
-            spec: Some(kernel),
-            what: "the kernel".to_owned(),
-            synchronizes: false,
-        });
+        plan.sites.push(Site { place: kernel_place(p, kernel), synchronizes: false });
         plan.place_shared(exprs, &buffers, atoms).map_err(|why| Refusal { why })?;
         plan.find_written(exprs, kernel, atoms, owned);
         for stmt in p.walk_body(kernel).stmts() {
@@ -258,7 +262,8 @@ impl Plan {
             };
             let synchronizes = matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
             let (span, line, node) = (stmt.span, stmt.line, stmt.node);
-            plan.sites.push(Site { span, line, node, spec, what, synchronizes });
+            let place = Place { span, line, node, spec, what };
+            plan.sites.push(Site { place, synchronizes });
             match &stmt.kind {
                 StmtKind::Spec(id) if p.specs[*id].body.is_none() => {
                     match plan.leaf(exprs, *id, atoms) {
@@ -303,13 +308,31 @@ impl Plan {
             let buffer = p.tensors[t].buffer;
             let space = self.spaces.get(&buffer).copied().unwrap_or(Space::Free);
             if !matches!(space, Space::Free) {
-                self.lost.push(Lost {
-                    site,
-                    buffer: Some(buffer),
-                    does_write,
-                    why: why.to_owned(),
-                });
+                let place = self.place(site);
+                let kind = if does_write { AccessKind::Write } else { AccessKind::Read };
+                let why = why.to_owned();
+                self.lost.push(Unfollowed { place, buffer: Some(buffer), kind, why });
             }
+        }
+    }
+
+    /// A place in the text.
+    pub(crate) fn place(&self, site: u32) -> Place {
+        self.sites[site as usize].place.clone()
+    }
+
+    /// The elements of an operand that a thread accesses, those that begin a granule.
+    pub(crate) fn elements<'l>(
+        &'l self,
+        leaf: &'l LeafPlan,
+        o: &'l OperandPlan,
+        thread: usize,
+    ) -> &'l [u32] {
+        match (&leaf.how, &o.of_thread) {
+            (How::Atom { places, .. }, Some(all)) => {
+                all.get(places[thread % places.len()]).map_or(&[], Vec::as_slice)
+            }
+            _ => &self.views[o.view].first,
         }
     }
 
@@ -334,6 +357,13 @@ impl Plan {
         let last = (b.at + byte + (b.bits + 7) / 8 - 1 - c.start) / c.granule;
         Some(c.first_cell + first as usize..=c.first_cell + last as usize)
     }
+}
+
+/// Where a kernel is in the text.
+pub(crate) fn kernel_place(p: &Program, kernel: SpecId) -> Place {
+    let spec = &p.specs[kernel];
+    let what = "the kernel".to_owned();
+    Place { span: spec.span, line: spec.line, node: spec.node, spec: Some(kernel), what }
 }
 
 /// Whether a scalar is a barrier object.

@@ -214,20 +214,16 @@ fn tiles(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     }
     while let Some(dim) = stack.pop() {
         let Dim::Expr(id) = dim else { continue };
-        match p.arena.node(id) {
-            Node::Var(_) => {}
-            Node::Linear { terms, .. } => stack.extend(terms.iter().map(|(t, _)| Dim::Expr(*t))),
-            Node::Div(a, b) | Node::Mod(a, b) | Node::CeilDiv(a, b) => {
-                if let Dim::Const(tile @ 2..=MAX_TILE) = b {
-                    for var in p.vars_in(a).into_iter().filter(|v| p.symbols.contains(v)) {
-                        let most = found.entry(var).or_insert(tile);
-                        *most = tile.max(*most);
-                    }
-                }
-                stack.extend([a, b]);
+        let node = p.arena.node(id);
+        if let Node::Div(a, b) | Node::Mod(a, b) | Node::CeilDiv(a, b) = node
+            && let Dim::Const(tile @ 2..=MAX_TILE) = b
+        {
+            for var in p.vars_in(a).into_iter().filter(|v| p.symbols.contains(v)) {
+                let most = found.entry(var).or_insert(tile);
+                *most = tile.max(*most);
             }
-            Node::Mul(a, b) | Node::Min(a, b) | Node::Max(a, b) => stack.extend([a, b]),
         }
+        stack.extend(node.operands());
     }
     found
 }

@@ -76,6 +76,12 @@ impl<'p> Strand<'p> {
         }
     }
 
+    /// Goes on behind the statement whose inside it is in.
+    pub(crate) fn leave(&mut self) {
+        self.frames.pop();
+        self.advance();
+    }
+
     /// Takes some of its warps apart; none where that would be all or nothing.
     pub(crate) fn part(&mut self, warps: u32) -> Option<Strand<'p>> {
         let mine = self.all().warps();

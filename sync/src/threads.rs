@@ -48,6 +48,17 @@ impl Mask {
     pub(crate) fn of_warps(&self, warps: u32) -> Mask {
         Mask(std::array::from_fn(|w| if warps >> w & 1 == 1 { self.0[w] } else { 0 }))
     }
+    /// Of each warp with a thread in it the first one, and its lanes.
+    pub(crate) fn by_warp(&self) -> impl Iterator<Item = (usize, u32)> {
+        let warps = self.0.into_iter().enumerate().filter(|(_, lanes)| *lanes != 0);
+        warps.map(|(w, lanes)| (w * 32 + lanes.trailing_zeros() as usize, lanes))
+    }
+    /// Threads that are absent, of these, in windows of so many whole warps of which some are there.
+    pub(crate) fn absent(&self, all: &Mask, warps: usize) -> Mask {
+        let windows = (0..32).step_by(warps.max(1)).map(|at| (((1u64 << warps) - 1) << at) as u32);
+        let there = windows.filter(|window| self.warps() & window != 0).fold(0, |a, b| a | b);
+        all.of_warps(there).without(self)
+    }
     pub(crate) fn threads(&self) -> impl Iterator<Item = usize> + '_ {
         (0..32).flat_map(move |w| {
             let mut bits = self.0[w];

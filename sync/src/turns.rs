@@ -107,10 +107,6 @@ impl Turns {
         self.loops.values().any(of)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.loops.is_empty()
-    }
-
     /// Whether an expression is a number of turns.
     pub(crate) fn is_number(&self, dim: Dim) -> bool {
         self.numbers.iter().any(|n| dim == Dim::Expr(n.id))
@@ -153,17 +149,19 @@ impl Turns {
         let arena = &p.arena;
         let of = |dim: Dim| self.rooted(p, dim);
         let room = arena.sub(of(*end)?, of(*start)?).ok()?;
-        let has = has(p, room, 0);
-        if !has.block && !has.symbol {
+        let roots = roots(p, room, 0);
+        let has = |root: Root| roots.contains(&root);
+        if !has(Root::Block) && !has(Root::Symbol) {
             return Some(());
         }
         let name = arena.var_info(*var).name;
         let count = |name: String| arena.var(VarInfo { name, lo: 0, hi: None, div: 1 }).ok();
         let turn = arena.var_id(count(name)?)?;
-        if has.thread || cluster > 1 && (has.data || !is_common(p, room, *step, cluster)) {
+        let is_apart = || has(Root::Data) || !is_common(p, room, *step, cluster);
+        if has(Root::Thread) || cluster > 1 && is_apart() {
             return None;
         }
-        if has.turn {
+        if has(Root::Turn) {
             let mut loops =
                 around.iter().rev().skip(1).filter(|s| matches!(s.kind, StmtKind::For { .. }));
             let (Some(outer), None) = (loops.next(), loops.next()) else { return None };
@@ -257,52 +255,41 @@ fn is_block(p: &Program, var: VarId) -> bool {
     matches!(p.vars.get(&var), Some(VarKind::Block(_)))
 }
 
-/// What variables an expression has.
-#[derive(Copy, Clone, Debug, Default)]
-struct Has {
-    block: bool,
-    symbol: bool,
+/// What the value of an expression depends on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Root {
+    Block,
+    Symbol,
     /// An integer of the caller's memory.
-    data: bool,
-    thread: bool,
+    Data,
+    Thread,
     /// What differs from turn to turn of a loop.
-    turn: bool,
+    Turn,
 }
 
-impl Has {
-    fn or(self, other: Has) -> Has {
-        Has {
-            block: self.block || other.block,
-            symbol: self.symbol || other.symbol,
-            data: self.data || other.data,
-            thread: self.thread || other.thread,
-            turn: self.turn || other.turn,
-        }
-    }
-}
-
-fn has(p: &Program, dim: Dim, depth: usize) -> Has {
-    let of = |v: &VarId| match p.vars.get(v) {
-        Some(VarKind::Block(_)) => Has { block: true, ..Has::default() },
-        Some(VarKind::Symbol) => Has { symbol: true, ..Has::default() },
-        Some(VarKind::Thread(_)) => Has { thread: true, ..Has::default() },
-        Some(VarKind::Index(of)) if depth < 64 => has(p, *of, depth + 1),
+/// What an expression depends on.
+fn roots(p: &Program, dim: Dim, depth: usize) -> Vec<Root> {
+    let of = |v: VarId| match p.vars.get(&v) {
+        Some(VarKind::Block(_)) => vec![Root::Block],
+        Some(VarKind::Symbol) => vec![Root::Symbol],
+        Some(VarKind::Thread(_)) => vec![Root::Thread],
+        Some(VarKind::Index(of)) if depth < 64 => roots(p, *of, depth + 1),
         // The same for a block as long as its place is.
         Some(VarKind::Element(tensor)) if depth < 64 => {
-            let place = has(p, p.tensors[*tensor].offset, depth + 1);
-            Has { symbol: true, data: true, ..place }
+            let place = roots(p, p.tensors[*tensor].offset, depth + 1);
+            [&place[..], &[Root::Symbol, Root::Data]].concat()
         }
         Some(VarKind::Index(_) | VarKind::Element(_)) => {
-            Has { block: true, symbol: true, data: true, thread: true, turn: true }
+            vec![Root::Block, Root::Symbol, Root::Data, Root::Thread, Root::Turn]
         }
-        Some(VarKind::Loop) | None => Has { turn: true, ..Has::default() },
+        Some(VarKind::Loop) | None => vec![Root::Turn],
     };
-    p.vars_in(dim).iter().map(of).fold(Has::default(), Has::or)
+    p.vars_in(dim).into_iter().flat_map(of).collect()
 }
 
 /// Whether an expression differs from block to block.
 pub(crate) fn is_of_block(p: &Program, dim: Dim) -> bool {
-    has(p, dim, 0).block
+    roots(p, dim, 0).contains(&Root::Block)
 }
 
 /// A statement as a key.

@@ -1,16 +1,16 @@
 //! What blocks touch of global memory: by which threads, and whether others do, too.
 
 use super::{Unwalked, Walker};
-use crate::expr::Env;
-use crate::memory::{Does, sum};
+use crate::expr::{Env, NOTHING, Value};
+use crate::memory::Does;
 use crate::pages::Pages;
-use crate::plan::{Bulk, How, LeafPlan, Space};
+use crate::plan::{LeafPlan, Space};
 use crate::threads::Mask;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// What blocks touch of a buffer of global memory.
 pub(super) struct Touched {
-    /// Of each granule one more than the block that touched it last, and what it did.
+    /// Of each granule one more than the block that touched it last, and what it did ([`packed`]).
     pub(super) cells: Vec<u32>,
     /// Of each granule what the block that is walked did there.
     pub(super) mine: Vec<Mine>,
@@ -18,33 +18,38 @@ pub(super) struct Touched {
     pub(super) outside: Pages<Mine>,
     /// How many granules the block that is walked has touched.
     pub(super) n: usize,
-    /// A statement that does so.
-    pub(super) sites: HashMap<Does, u32>,
+    /// Of what is done to it, a statement that does so.
+    pub(super) sites: BTreeMap<Does, u32>,
 }
 
 /// What a block does to a granule.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Mine {
     /// One more than the block.
     block: u32,
-    /// The thread, and behind it the number of what it does ([`Walker::acts`]).
+    /// The thread that did so last, and behind it the number of what it does ([`Walker::acts`]).
     what: u32,
+    /// The same of the last other thread, if one did the same since the last write.
+    other: u32,
 }
 
 /// Bits of the number of what is done.
 const ACT: u32 = 22;
 
-impl Mine {
-    fn new(block: i64, thread: usize, act: u32) -> Self {
-        Mine { block: block as u32 + 1, what: (thread as u32) << ACT | act }
-    }
+/// What a thread of a block does at a statement, and the number of that.
+#[derive(Copy, Clone)]
+struct Touch {
+    block: i64,
+    thread: u32,
+    site: u32,
+    does: Does,
+    act: u32,
+}
 
-    fn thread(self) -> u32 {
-        self.what >> ACT
-    }
-
-    fn act(self) -> usize {
-        (self.what & ((1 << ACT) - 1)) as usize
+impl Touch {
+    /// The thread, and behind it the number.
+    fn what(self) -> u32 {
+        self.thread << ACT | self.act
     }
 }
 
@@ -61,20 +66,20 @@ pub(crate) struct Meeting {
 /// In the place of a block: several, which read or accumulate.
 const SEVERAL: u32 = (1 << 24) - 1;
 
-fn packed(block: u32, does: Does) -> u32 {
-    let does = match does {
-        Does::Read => 0,
-        Does::Write => 1,
-        Does::Sum(op) => 2 + u32::from(op),
-    };
-    block | does << 24
+/// In the place of what a block does: it reads and accumulates, or does so by several operations, and conflicts with all others.
+const MIXED: u32 = 0xff;
+
+/// A block, or several, and what is done.
+fn packed(block: u32, does: Option<Does>) -> u32 {
+    block | does.map_or(MIXED, Does::code) << 24
 }
 
-fn unpacked(v: u32) -> (u32, Does) {
+fn unpacked(v: u32) -> (u32, Option<Does>) {
     let does = match v >> 24 {
-        0 => Does::Read,
-        1 => Does::Write,
-        op => Does::Sum((op - 2) as u8),
+        0 => Some(Does::Read),
+        1 => Some(Does::Write),
+        MIXED => None,
+        op => Some(Does::Sum((op - 2) as u8)),
     };
     (v & SEVERAL, does)
 }
@@ -87,31 +92,11 @@ impl<'a> Walker<'_, 'a> {
         active: &Mask,
         site: u32,
     ) -> Result<(), Unwalked> {
-        let plan = self.plan;
-        if let How::Bulk(bulk) = &leaf.how {
-            return self.bulk(leaf, bulk, env, active, site);
-        }
-        // Of each thread of a window which place it takes in its group.
-        let (window, places) = match &leaf.how {
-            How::Atom { groups, size, window, .. } if *size > 1 => {
-                let mut places = vec![None; *window];
-                for group in groups {
-                    for (place, lane) in group.iter().enumerate() {
-                        places[usize::from(*lane)] = Some(place);
-                    }
-                }
-                (*window, places)
-            }
-            _ => (1, vec![None]),
-        };
         for o in &leaf.operands {
+            let plan = self.plan;
             let view = &plan.views[o.view];
             let Space::Global(g) = view.space else { continue };
-            let does = match (o.writes, leaf.accumulates) {
-                (true, Some(op)) => sum(op),
-                (true, None) => Does::Write,
-                (false, _) => Does::Read,
-            };
+            let does = leaf.does(o);
             let valid = match does {
                 Does::Read => leaf.valid.map(|d| self.exprs.value(d, env)),
                 _ => None,
@@ -119,65 +104,28 @@ impl<'a> Walker<'_, 'a> {
             self.spend((active.len() * view.first.len()) as u64)?;
             let act = self.act(g, site, does);
             let bases = self.exprs.value(view.offset, env);
+            let corner = o.boxed.iter().flat_map(|b| &b.at);
+            let corner: Vec<Value> = corner.map(|d| self.exprs.value(*d, env)).collect();
             let kept = view.kept(self.exprs, env);
             for t in active.threads() {
                 self.unsure |= kept.is_unsure(t);
-                let list: &[u32] = match (&o.of_thread, places[t % window]) {
-                    (Some(all), Some(place)) => all.get(place).map_or(&[], |l| l.as_slice()),
-                    _ => &view.first,
-                };
-                let most = valid.as_ref().map(|v| v.of(t));
-                let base = bases.of(t);
-                let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
-                let elements = list.iter().filter(|e| is_valid(**e) && kept.has(t, **e));
-                let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
-                self.touch(g, act, all, (env.block, t), site, does);
-            }
-        }
-        Ok(())
-    }
-
-    fn bulk(
-        &mut self,
-        leaf: &LeafPlan,
-        bulk: &'a Bulk,
-        env: &Env,
-        active: &Mask,
-        site: u32,
-    ) -> Result<(), Unwalked> {
-        for (v, is_target) in [(bulk.source, false), (bulk.target, true)] {
-            let view = &self.plan.views[v];
-            let Space::Global(g) = view.space else { continue };
-            let does = match (is_target, leaf.accumulates) {
-                (true, Some(op)) => sum(op),
-                (true, None) => Does::Write,
-                (false, _) => Does::Read,
-            };
-            let act = self.act(g, site, does);
-            let kept = view.kept(self.exprs, env);
-            for t in active.threads() {
-                let base = self.exprs.at(view.offset, env, t).ok_or(Unwalked::Unknown)?;
-                let place = match &bulk.boxed {
-                    Some(b) => {
-                        let at = b.at.iter().map(|d| self.exprs.at(*d, env, t));
-                        let at = at.collect::<Option<Vec<i64>>>().ok_or(Unwalked::Unknown)?;
-                        Some((at, &b.extents))
-                    }
-                    None => None,
-                };
-                self.spend(view.first.len() as u64)?;
+                let (base, most) = (bases.of(t), valid.as_ref().map(|v| v.of(t)));
+                let at: Vec<i64> = corner.iter().map(|v| v.of(t)).collect();
+                if base == NOTHING || at.contains(&NOTHING) {
+                    return Err(Unwalked::Unknown);
+                }
                 // Of most boxes all lies in the tensor.
-                let place = place.filter(|(at, extents)| !is_whole(&view.modes, at, extents));
-                self.unsure |= kept.is_unsure(t);
-                let inside = |e: &&u32| {
-                    let in_box = place.as_ref().is_none_or(|(at, extents)| {
-                        crate::machine::is_inside(i64::from(**e), &view.modes, at, extents)
-                    });
-                    in_box && kept.has(t, **e)
-                };
-                let elements = view.first.iter().filter(inside);
-                let all = elements.map(|e| base.saturating_add(view.places[*e as usize]));
-                self.touch(g, act, all, (env.block, t), site, does);
+                let boxed = o.boxed.as_ref().filter(|b| !b.has_all(&view.modes, &at));
+                let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
+                let in_box = |e: u32| boxed.is_none_or(|b| b.has(i64::from(e), &view.modes, &at));
+                let list = plan.elements(leaf, o, t).iter();
+                let new = Touch { block: env.block, thread: t as u32, site, does, act };
+                for e in list.filter(|e| is_valid(**e) && in_box(**e) && kept.has(t, **e)) {
+                    let place = base.saturating_add(view.places[*e as usize]);
+                    let cell = place.div_euclid(plan.globals[g].granule);
+                    self.compare(g, cell, new);
+                    self.own(g, cell, new);
+                }
             }
         }
         Ok(())
@@ -197,28 +145,12 @@ impl<'a> Walker<'_, 'a> {
         number & ((1 << ACT) - 1)
     }
 
-    /// A thread of a block touches scalars.
-    fn touch(
-        &mut self,
-        g: usize,
-        act: u32,
-        places: impl Iterator<Item = i64>,
-        (block, thread): (i64, usize),
-        site: u32,
-        does: Does,
-    ) {
-        let granule = self.plan.globals[g].granule;
-        let cells = places.map(|at| at.div_euclid(granule));
-        let new = Mine::new(block, thread, act);
-        for cell in cells {
-            self.compare(g, cell, new, site, does);
-            self.own(g, cell, block, (0, thread as u32), site, does);
-        }
-    }
-
     /// A block touches a granule: by one thread, or several.
     #[inline]
-    fn compare(&mut self, g: usize, cell: i64, new: Mine, site: u32, does: Does) {
+    fn compare(&mut self, g: usize, cell: i64, touch: Touch) {
+        let Touch { block, thread, site, does, .. } = touch;
+        let what = touch.what();
+        let new = Mine { block: block as u32 + 1, what, other: what };
         let touched = &mut self.touched[g];
         let known = usize::try_from(cell).ok().and_then(|c| touched.mine.get_mut(c));
         let Some(mine) = known.or_else(|| touched.outside.touch(cell)) else { return };
@@ -229,32 +161,28 @@ impl<'a> Walker<'_, 'a> {
             return;
         }
         self.once[g] = false;
-        if old == new {
+        if old.what == what {
             return;
         }
-        let (old_site, did) = self.acts.get(old.act()).copied().unwrap_or((site, does));
-        if did == Does::Read || does == Does::Write {
+        let earlier = if old.what >> ACT == thread { old.other } else { old.what };
+        let act = (earlier & ((1 << ACT) - 1)) as usize;
+        let (old_site, did) = self.acts.get(act).copied().unwrap_or((site, does));
+        if !did.conflicts(does) {
+            *mine = Mine { other: earlier, ..new };
+        } else if did == Does::Read || does == Does::Write {
             *mine = new;
         }
-        let both = did == does && does != Does::Write;
-        if old.thread() != new.thread() && !both {
-            let block = i64::from(new.block) - 1;
-            let threads = (old.thread(), new.thread());
-            self.meet(g, (block, block), threads, (old_site, site), (did, does));
+        let old_thread = earlier >> ACT;
+        if old_thread != thread && did.conflicts(does) {
+            let (blocks, threads) = ((block, block), (old_thread, thread));
+            let (sites, does) = ((old_site, site), (did, does));
+            self.meet(Meeting { buffer: g, blocks, threads, sites, does });
         }
     }
 
     /// A block touches a granule.
     #[inline]
-    pub(super) fn own(
-        &mut self,
-        g: usize,
-        cell: i64,
-        block: i64,
-        threads: (u32, u32),
-        site: u32,
-        does: Does,
-    ) {
+    fn own(&mut self, g: usize, cell: i64, Touch { block, thread, site, does, .. }: Touch) {
         let touched = &mut self.touched[g];
         let Some(old) = usize::try_from(cell).ok().and_then(|c| touched.cells.get_mut(c)) else {
             self.once[g] = false;
@@ -262,50 +190,40 @@ impl<'a> Walker<'_, 'a> {
         };
         let me = block as u32 + 1;
         if *old == 0 {
-            *old = packed(me, does);
+            *old = packed(me, Some(does));
             return;
         }
         self.once[g] = false;
         let (other, did) = unpacked(*old);
-        let both = did == does && does != Does::Write;
-        if other == me || both {
-            if other != me {
-                *old = packed(SEVERAL, does);
-            } else if did == Does::Read {
-                *old = packed(me, does);
-            }
+        if other == me {
+            let writes = did == Some(Does::Write) || does == Does::Write;
+            let both = if writes { Some(Does::Write) } else { did.filter(|did| *did == does) };
+            *old = packed(me, both);
             return;
         }
-        *old = packed(me, does);
+        if did.is_some_and(|did| !did.conflicts(does)) {
+            *old = packed(SEVERAL, did);
+            return;
+        }
+        *old = packed(me, Some(does));
+        // Of several things it did one that conflicts.
+        let is_one = |one: &Does| *one != Does::Write && one.conflicts(does);
+        let did = did.or_else(|| touched.sites.keys().rev().copied().find(is_one));
+        let did = did.unwrap_or(Does::Read);
         let other_block = if other == SEVERAL { -1 } else { i64::from(other) - 1 };
         let other_site = touched.sites.get(&did).copied().unwrap_or(site);
-        self.meet(g, (other_block, block), threads, (other_site, site), (did, does));
+        let (blocks, threads) = ((other_block, block), (0, thread));
+        let (sites, does) = ((other_site, site), (did, does));
+        self.meet(Meeting { buffer: g, blocks, threads, sites, does });
     }
 
-    fn meet(
-        &mut self,
-        buffer: usize,
-        blocks: (i64, i64),
-        threads: (u32, u32),
-        sites: (u32, u32),
-        does: (Does, Does),
-    ) {
+    fn meet(&mut self, new: Meeting) {
         /// Meetings that are kept.
         const MAX_MEETINGS: usize = 1 << 10;
-        let new = Meeting { buffer, blocks, threads, sites, does };
         let inside = |m: &Meeting| m.blocks.0 == m.blocks.1;
-        let same = |m: &Meeting| m.sites == sites && inside(m) == inside(&new);
+        let same = |m: &Meeting| m.sites == new.sites && inside(m) == inside(&new);
         if self.meetings.len() < MAX_MEETINGS && !self.meetings.iter().any(same) {
             self.meetings.push(new);
         }
     }
-}
-
-/// Whether all of a box of these extents lies in a tensor.
-fn is_whole(modes: &[i64], at: &[i64], extents: &[i64]) -> bool {
-    modes
-        .iter()
-        .zip(at)
-        .zip(extents)
-        .all(|((n, at), extent)| *at >= 0 && at.checked_add(*n).is_some_and(|end| end <= *extent))
 }

@@ -5,9 +5,33 @@ use super::*;
 const NO_ATOM: &str =
     "it is not said which thread of a group accesses what: the spec names no atom";
 
+/// A view of a block of the cluster, at a place.
+#[derive(Copy, Clone)]
+pub(super) struct Target {
+    pub(super) rank: usize,
+    pub(super) view: usize,
+    pub(super) base: i64,
+}
+
 impl<'p, 'a> Machine<'p, 'a> {
-    pub(super) fn who(&self, rank: usize, t: usize, proxy: Proxy) -> Who {
-        Who { thread: self.global_thread(rank, t), proxy, serial: self.serial }
+    /// An access by a thread at this statement.
+    pub(super) fn access(
+        &self,
+        thread: u32,
+        (does, by): (Does, By),
+        proxy: Proxy,
+        (site, buffer): (u32, BufferId),
+    ) -> Access {
+        let (warp, serial, buffer) = (thread / 32, self.serial, buffer.0);
+        Access { thread, does, record: Record { by, warp, proxy, site, serial, buffer } }
+    }
+
+    /// The same, where it is over when the thread goes on.
+    #[inline]
+    pub(super) fn access_at_once(&self, thread: u32, does: Does, place: (u32, BufferId)) -> Access {
+        let time = self.clocks.class(thread).time;
+        let by = By::Lanes { lanes: 1 << (thread % 32), time };
+        self.access(thread, (does, by), Proxy::Generic, place)
     }
 
     /// The loops that threads are in, of which the last one need not be told anew.
@@ -26,156 +50,110 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     pub(super) fn leaf(
         &mut self,
-        strand: &Strand<'p>,
+        act: &Act<'_, 'p>,
         leaf: &'a LeafPlan,
         groups: &Groups,
-        active: &Mask,
-        site: u32,
     ) -> Goes<()> {
         self.serial = self.serial.wrapping_add(1);
-        self.at.put(&strand.env, active);
-        let position = self.position(strand);
+        self.at.put(&act.strand.env, &act.mask);
+        let position = self.position(act.strand);
         self.pairs.put(self.serial, position);
-        let inexact = match &leaf.how {
-            How::Bulk(bulk) => return self.bulk(strand, leaf, bulk, active, site),
+        let is_inexact = match &leaf.how {
+            How::Bulk(bulk) => return self.bulk(act, leaf, bulk),
             How::Atom { .. } => false,
             How::Meaning => groups.groups.first().is_some_and(|g| g.len() > 1),
-        }
-        .then_some(NO_ATOM);
-        if let How::Atom { visibility: Visibility::AsyncGroup | Visibility::WgmmaGroup, .. } =
-            leaf.how
-        {
-            let threads = self.threads_of(strand.rank, active);
+        };
+        if leaf.visibility != Visibility::Immediate {
+            let threads = self.threads_of(act.strand.rank, &act.mask);
             self.separate(&threads)?;
         }
-        self.pairs.inexact = inexact;
-        let done = self.leaf_operands(strand, leaf, active, site);
+        self.pairs.inexact = is_inexact.then_some(NO_ATOM);
+        let done = self.leaf_operands(act, leaf);
         self.pairs.inexact = None;
         done
     }
 
-    pub(super) fn leaf_operands(
-        &mut self,
-        strand: &Strand<'p>,
-        leaf: &'a LeafPlan,
-        active: &Mask,
-        site: u32,
-    ) -> Goes<()> {
-        let visibility = match &leaf.how {
-            How::Atom { visibility, .. } => *visibility,
-            How::Bulk(_) | How::Meaning => Visibility::Immediate,
-        };
+    fn leaf_operands(&mut self, act: &Act<'_, 'p>, leaf: &'a LeafPlan) -> Goes<()> {
         // All lanes read before any of them writes.
-        let both = leaf.operands.iter().filter(|o| o.reads && leaf.accumulates.is_none());
-        let reads: Vec<&OperandPlan> = both.collect();
-        let sums = leaf.accumulates.map(sum);
-        for o in reads {
-            self.operand(strand, leaf, o, Does::Read, visibility, active, site)?;
-        }
-        if let Some(does) = sums {
-            let (sources, targets): (Vec<_>, Vec<_>) =
-                leaf.operands.iter().partition(|o| !o.writes);
-            for o in sources {
-                self.operand(strand, leaf, o, Does::Read, visibility, active, site)?;
-            }
-            for o in targets {
-                self.operand(strand, leaf, o, does, visibility, active, site)?;
-            }
-            return Ok(());
+        let reads = |o: &&OperandPlan| o.reads && !(o.writes && leaf.accumulates.is_some());
+        for o in leaf.operands.iter().filter(reads) {
+            self.operand(act, leaf, o, Does::Read)?;
         }
         for o in leaf.operands.iter().filter(|o| o.writes) {
-            self.operand(strand, leaf, o, Does::Write, visibility, active, site)?;
+            self.operand(act, leaf, o, leaf.does(o))?;
         }
-        if visibility == Visibility::AsyncGroup {
-            for t in active.threads() {
-                let class = self.clocks.class_of[self.global_thread(strand.rank, t) as usize];
-                self.clocks.classes[class as usize].queue_mut(Engine::Copies).issue(site);
-            }
-        }
-        if visibility == Visibility::WgmmaGroup {
-            for t in active.threads() {
-                let class = self.clocks.class_of[self.global_thread(strand.rank, t) as usize];
-                self.clocks.classes[class as usize].queue_mut(Engine::MatMuls).issue(site);
-            }
+        let engine = match leaf.visibility {
+            Visibility::AsyncGroup => Engine::Copies,
+            Visibility::WgmmaGroup => Engine::MatMuls,
+            _ => return Ok(()),
+        };
+        for thread in self.threads_of(act.strand.rank, &act.mask) {
+            let class = self.clocks.class_of[thread as usize];
+            self.clocks.classes[class as usize].queue_mut(engine).issue(act.site);
         }
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one access, and what is known of it")]
-    pub(super) fn operand(
+    fn operand(
         &mut self,
-        strand: &Strand<'p>,
+        act: &Act<'_, 'p>,
         leaf: &'a LeafPlan,
         o: &'a OperandPlan,
         does: Does,
-        visibility: Visibility,
-        active: &Mask,
-        site: u32,
     ) -> Goes<()> {
         let view = &self.plan.views[o.view];
+        let (env, rank) = (&act.strand.env, act.strand.rank);
         match view.space {
             Space::Free | Space::Gathered => return Ok(()),
-            Space::Registers(r) => {
-                return self.register_operand(strand, leaf, r, o, does, visibility, active, site);
-            }
+            Space::Registers(r) => return self.register_operand(act, leaf, r, view, does),
             Space::Shared(_) | Space::Global(_) => {}
         }
-        let bases = self.place(view.offset, &strand.env, view.space);
+        let bases = self.place(view.offset, env, view.space);
         if o.described {
-            return self.described(strand, o, active, site);
+            return self.described(act, o, &bases);
         }
         let valid = match (does, leaf.valid) {
-            (Does::Read, Some(dim)) => Some(self.valid(dim, &strand.env, view.places.len())),
+            (Does::Read, Some(dim)) => Some(self.valid(dim, env, view.places.len())),
             _ => None,
         };
-        let kept = self.kept(view, &strand.env);
-        let lane_of: Option<&Vec<Vec<u16>>> = match &leaf.how {
-            How::Atom { groups, size, .. } if *size > 1 => Some(groups),
-            _ => None,
-        };
-        let window = match &leaf.how {
-            How::Atom { window, .. } => *window,
-            _ => 32,
-        };
-        // Of each thread of a window which place it takes in its group.
-        let mut places: Vec<Option<usize>> = vec![None; window.max(1)];
-        if let (Some(groups), Some(_)) = (lane_of, &o.of_thread) {
-            for (place, lane) in groups.iter().flat_map(|g| g.iter().enumerate()) {
-                places[usize::from(*lane)] = Some(place);
-            }
-        }
-        for t in active.threads() {
+        let kept = self.kept(view, env);
+        let place = (act.site, view.buffer);
+        for t in act.mask.threads() {
             let base = bases.of(t);
             if base == NOTHING {
-                return self.lost(site, "a place is not known");
+                return self.lost(act.site, "a place is not known");
             }
-            let who = self.who(strand.rank, t, Proxy::Generic);
-            let record = self.record_of(&who, visibility, site, view.buffer.0);
+            let thread = self.global_thread(rank, t);
+            let new = match leaf.visibility {
+                Visibility::AsyncGroup => {
+                    let (lanes, engine) = (1 << (thread % 32), Engine::Copies);
+                    let batch = self.clocks.class(thread).queue(engine).open();
+                    let by = By::Batch { lanes, engine, batch, reading: false };
+                    self.access(thread, (does, by), Proxy::Generic, place)
+                }
+                _ => self.access_at_once(thread, does, place),
+            };
             let rank = match view.peer {
-                None => strand.rank,
-                Some(dim) => self.peer(dim, &strand.env, t, site)?,
+                None => rank,
+                Some(dim) => {
+                    let peer = self.fixed(dim, env).of(t);
+                    self.peer(act, peer, thread)?
+                }
             };
-            if rank != strand.rank {
-                let time = self.clocks.class(who.thread).time;
-                self.remote.insert((rank, who.thread, site), time);
-            }
-            let most = valid.as_ref().map(|v| v.of(t));
-            let list: &[u32] = match (&o.of_thread, places[t % places.len()]) {
-                (Some(all), Some(place)) => all.get(place).map_or(&[], |l| l.as_slice()),
-                _ => &view.first,
-            };
-            let most = most.filter(|n| *n < view.places.len() as i64);
+            let target = Target { rank, view: o.view, base };
+            let list = self.plan.elements(leaf, o, t);
+            let most = valid.as_ref().map(|v| v.of(t)).filter(|n| *n < view.places.len() as i64);
             let inexact = self.pairs.inexact;
             if kept.is_unsure(t) {
-                self.pairs.unsure(site);
+                self.pairs.unsure(act.site);
             }
             let touched = if most.is_none() && kept.has_all(t) {
-                self.touch((rank, o.view), list, base, does, &who, record)
+                self.touch(target, list, &new)
             } else {
                 let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
                 let is_there = |e: &u32| is_valid(*e) && kept.has(t, *e);
                 let list: Vec<u32> = list.iter().copied().filter(is_there).collect();
-                self.touch_part((rank, o.view), &list, base, does, &who, record)
+                self.touch_part(target, &list, &new)
             };
             self.pairs.inexact = inexact;
             touched?;
@@ -183,37 +161,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// The access of a thread, at once or by its queue of copies.
-    #[inline]
-    fn record_of(&self, who: &Who, visibility: Visibility, site: u32, buffer: u32) -> Record {
-        let lanes = 1u32 << (who.thread % 32);
-        let class = self.clocks.class(who.thread);
-        let by = match visibility {
-            Visibility::AsyncGroup => By::Batch {
-                lanes,
-                engine: Engine::Copies,
-                batch: class.queue(Engine::Copies).open(),
-                reading: false,
-            },
-            _ => By::Lanes { lanes, time: class.time },
-        };
-        let (warp, serial) = (who.thread / 32, self.serial);
-        Record { by, warp, proxy: Proxy::Generic, site, serial, buffer }
-    }
-
     /// Elements of a view at a place are accessed, the same list each time.
     #[inline]
-    pub(super) fn touch(
-        &mut self,
-        (rank, view): (usize, usize),
-        list: &[u32],
-        base: i64,
-        does: Does,
-        who: &Who,
-        record: Record,
-    ) -> Goes<()> {
+    pub(super) fn touch(&mut self, target: Target, list: &[u32], new: &Access) -> Goes<()> {
         /// Fewer are as soon found as looked up.
         const FEW: usize = 2;
+        let Target { rank, view, base } = target;
         if let [e] = list
             && let Space::Shared(b) = self.plan.views[view].space
             && let place = base.saturating_add(self.plan.views[view].places[*e as usize])
@@ -221,47 +174,31 @@ impl<'p, 'a> Machine<'p, 'a> {
             && granules.start() == granules.end()
             && let Some(region) = self.regions.alone(*granules.start())
         {
-            return self.touch_regions(rank, &[region], does, who, record);
+            return self.touch_regions(rank, &[region], new);
         }
         if list.len() <= FEW || !matches!(self.plan.views[view].space, Space::Shared(_)) {
-            return self.touch_part((rank, view), list, base, does, who, record);
+            return self.touch_part(target, list, new);
         }
         let footprint = (list.as_ptr().addr(), view, base);
         let regions = match self.regions.known(footprint) {
             Some(known) => known,
-            None => self.take(Some(footprint), view, list, base, record.site)?,
+            None => self.take(Some(footprint), target, list, new.record.site)?,
         };
-        self.touch_regions(rank, &regions, does, who, record)
+        self.touch_regions(rank, &regions, new)
     }
 
     /// Some elements of a view at a place are accessed.
-    pub(super) fn touch_part(
-        &mut self,
-        (rank, view): (usize, usize),
-        list: &[u32],
-        base: i64,
-        does: Does,
-        who: &Who,
-        record: Record,
-    ) -> Goes<()> {
-        let v = &self.plan.views[view];
-        match v.space {
+    pub(super) fn touch_part(&mut self, target: Target, list: &[u32], new: &Access) -> Goes<()> {
+        let view = &self.plan.views[target.view];
+        match view.space {
             Space::Shared(_) => {
-                let regions = self.take(None, view, list, base, record.site)?;
-                self.touch_regions(rank, &regions, does, who, record)
+                let regions = self.take(None, target, list, new.record.site)?;
+                self.touch_regions(target.rank, &regions, new)
             }
             Space::Global(g) => {
                 self.spend(list.len() as u64)?;
-                for e in list {
-                    self.touch_global(
-                        g,
-                        base.saturating_add(v.places[*e as usize]),
-                        does,
-                        who,
-                        record,
-                    )?;
-                }
-                Ok(())
+                let at = |e: &u32| target.base.saturating_add(view.places[*e as usize]);
+                list.iter().try_for_each(|e| self.touch_global(g, at(e), new))
             }
             Space::Registers(_) | Space::Free | Space::Gathered => Ok(()),
         }
@@ -271,9 +208,8 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn take(
         &mut self,
         footprint: Option<Footprint>,
-        view: usize,
+        Target { view, base, .. }: Target,
         list: &[u32],
-        base: i64,
         site: u32,
     ) -> Goes<Rc<[u32]>> {
         let v = &self.plan.views[view];
@@ -284,12 +220,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             match self.plan.shared_cells(b, place) {
                 Some(all) => granules.extend(all.map(|g| g as u32)),
                 None => {
-                    return self.stop(
-                        site,
-                        None,
-                        "an access leaves its buffer",
-                        "run `carbyne simulate`, which says which element",
-                    );
+                    let help = "run `carbyne simulate`, which says which element";
+                    return self.stop(site, None, "an access leaves its buffer", help);
                 }
             }
         }
@@ -304,14 +236,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(regions)
     }
 
-    fn touch_regions(
-        &mut self,
-        rank: usize,
-        regions: &[u32],
-        does: Does,
-        who: &Who,
-        record: Record,
-    ) -> Goes<()> {
+    fn touch_regions(&mut self, rank: usize, regions: &[u32], new: &Access) -> Goes<()> {
         self.spend(regions.len() as u64)?;
         let Some(cells) = self.cells.get_mut(rank) else { return Ok(()) };
         let is_mbarrier = |b: u32| self.p.buffers[BufferId(b)].scalar == Scalar::Mbarrier;
@@ -319,29 +244,22 @@ impl<'p, 'a> Machine<'p, 'a> {
             if let Some(cell) = cells.get_mut(*region as usize) {
                 // What an mbarrier lies in is written by its init, and by nothing else from then on.
                 if let Some(Record { buffer, site, .. }) = cell.write
-                    && buffer != record.buffer
+                    && buffer != new.record.buffer
                     && is_mbarrier(buffer)
                 {
                     let (what, help) = (
                         "data is accessed where an mbarrier is live: nothing ends one that has been initialized",
                         "give one of them memory of its own: leave out `reuses=`",
                     );
-                    return self.stop(record.site, Some(site), what, help);
+                    return self.stop(new.record.site, Some(site), what, help);
                 }
-                access(&self.clocks, &mut self.pairs, cell, does, who, record, &self.at);
+                access(&self.clocks, &mut self.pairs, cell, new, &self.at);
             }
         }
         Ok(())
     }
 
-    fn touch_global(
-        &mut self,
-        g: usize,
-        place: i64,
-        does: Does,
-        who: &Who,
-        record: Record,
-    ) -> Goes<()> {
+    fn touch_global(&mut self, g: usize, place: i64, new: &Access) -> Goes<()> {
         if self.globals[g].len() > MAX_GLOBAL {
             return Err(Stop::Limit(format!(
                 "a block accesses more than {MAX_GLOBAL} granules of a tensor that is written"
@@ -349,42 +267,25 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         let key = place.div_euclid(self.plan.globals[g].granule);
         let Some(cell) = self.globals[g].touch(key) else { return Ok(()) };
-        access(&self.clocks, &mut self.pairs, cell, does, who, record, &self.at);
+        access(&self.clocks, &mut self.pairs, cell, new, &self.at);
         Ok(())
     }
 
     /// Every warp of a group reads the whole tile that a descriptor names.
-    pub(super) fn described(
-        &mut self,
-        strand: &Strand<'p>,
-        o: &'a OperandPlan,
-        active: &Mask,
-        site: u32,
-    ) -> Goes<()> {
-        let view = &self.plan.views[o.view];
-        let bases = self.place(view.offset, &strand.env, view.space);
-        for w in 0..32 {
-            let lanes = active.0[w];
-            if lanes == 0 {
-                continue;
-            }
-            let t = w * 32 + lanes.trailing_zeros() as usize;
+    fn described(&mut self, act: &Act<'_, 'p>, o: &'a OperandPlan, bases: &Value) -> Goes<()> {
+        let (view, rank) = (&self.plan.views[o.view], act.strand.rank);
+        for (t, lanes) in act.mask.by_warp() {
             let base = bases.of(t);
             if base == NOTHING {
-                return self.lost(site, "a place is not known");
+                return self.lost(act.site, "a place is not known");
             }
-            let who = self.who(strand.rank, t, Proxy::Async);
-            let class = self.clocks.class(who.thread);
-            let batch = class.queue(Engine::MatMuls).open();
-            let record = Record {
-                by: By::Batch { lanes, engine: Engine::MatMuls, batch, reading: true },
-                warp: who.thread / 32,
-                proxy: Proxy::Async,
-                site,
-                serial: self.serial,
-                buffer: view.buffer.0,
-            };
-            self.touch((strand.rank, o.view), &view.first, base, Does::Read, &who, record)?;
+            let thread = self.global_thread(rank, t);
+            let engine = Engine::MatMuls;
+            let batch = self.clocks.class(thread).queue(engine).open();
+            let by = By::Batch { lanes, engine, batch, reading: true };
+            let place = (act.site, view.buffer);
+            let new = self.access(thread, (Does::Read, by), Proxy::Async, place);
+            self.touch(Target { rank, view: o.view, base }, &view.first, &new)?;
         }
         Ok(())
     }
@@ -392,50 +293,23 @@ impl<'p, 'a> Machine<'p, 'a> {
 
 /// An access is checked against those before it, and noted.
 #[inline]
-pub(super) fn access(
-    clocks: &Clocks,
-    pairs: &mut Pairs,
-    cell: &mut Cell,
-    does: Does,
-    who: &Who,
-    record: Record,
-    at: &At<'_>,
-) {
-    if let Some(write) = &cell.write {
-        if write.is_together(record.warp, who) {
-            if does == Does::Write && write.thread() != record.thread() {
-                pairs.overlap(*write, record, at);
+fn access(clocks: &Clocks, pairs: &mut Pairs, cell: &mut Cell, new: &Access, at: &At<'_>) {
+    for (did, old) in cell.all() {
+        if old.is_together(new) {
+            let both_write = did == Does::Write && new.does == Does::Write;
+            if both_write && old.thread() != new.record.thread() {
+                pairs.overlap(*old, new.record, at);
             }
-        } else {
-            let relation = write.relation(clocks, who);
-            if relation != Relation::Same {
-                pairs.meet(clocks, (*write, Does::Write), (record, does), who, relation, at);
-            }
-        }
-    }
-    if does != Does::Read {
-        for read in &cell.reads {
-            if read.is_together(record.warp, who) {
-                continue;
-            }
+        } else if did.conflicts(new.does) {
             // A write after a read needs no fence between the proxies.
-            let relation = match read.relation(clocks, who) {
-                Relation::Unfenced => Relation::Ordered,
-                other => other,
+            let relation = match old.relation(clocks, new) {
+                Relation::Unfenced if did == Does::Read => Relation::Ordered,
+                relation => relation,
             };
             if relation != Relation::Same {
-                pairs.meet(clocks, (*read, Does::Read), (record, does), who, relation, at);
+                pairs.meet(clocks, (*old, did), new, relation, at);
             }
         }
     }
-    for (op, other) in &cell.sums {
-        if does == Does::Sum(*op) || other.is_together(record.warp, who) {
-            continue;
-        }
-        let relation = other.relation(clocks, who);
-        if relation != Relation::Same {
-            pairs.meet(clocks, (*other, Does::Sum(*op)), (record, does), who, relation, at);
-        }
-    }
-    cell.note(clocks, does, record);
+    cell.note(clocks, *new);
 }

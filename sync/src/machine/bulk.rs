@@ -1,108 +1,80 @@
 //! Bulk copies.
 
 use super::*;
-use crate::clocks::Path;
+use crate::plan::View;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    pub(super) fn peer(
-        &mut self,
-        dim: carbyne_ir::expr::Dim,
-        env: &Env,
-        t: usize,
-        site: u32,
-    ) -> Goes<usize> {
-        let rank = self.fixed(dim, env).of(t);
-        self.peer_of(rank, site)
-    }
-
-    /// The block of a cluster of that rank.
-    pub(super) fn peer_of(&mut self, rank: i64, site: u32) -> Goes<usize> {
-        match usize::try_from(rank).ok().filter(|r| *r < self.n_blocks) {
-            Some(rank) => Ok(rank),
-            None => self.stop(
-                site,
-                None,
-                "it names a block that is none of the cluster",
-                "ranks count the blocks of a cluster from 0",
-            ),
+    /// The block of a cluster of that rank, whose shared memory a thread accesses.
+    pub(super) fn peer(&mut self, act: &Act<'_, 'p>, rank: i64, thread: u32) -> Goes<usize> {
+        let Some(rank) = usize::try_from(rank).ok().filter(|r| *r < self.n_blocks) else {
+            let what = "it names a block that is none of the cluster";
+            let help = "ranks count the blocks of a cluster from 0";
+            return self.stop(act.site, None, what, help);
+        };
+        if rank != act.strand.rank {
+            let time = self.clocks.class(thread).time;
+            self.remote.insert((rank, thread, act.site), time);
         }
+        Ok(rank)
     }
 
     pub(super) fn bulk(
         &mut self,
-        strand: &Strand<'p>,
+        act: &Act<'_, 'p>,
         leaf: &'a LeafPlan,
         bulk: &'a Bulk,
-        active: &Mask,
-        site: u32,
     ) -> Goes<()> {
+        let [source, target] = &leaf.operands[..] else { return Ok(()) };
         let plan = self.plan;
-        let (source, target) = (&plan.views[bulk.source], &plan.views[bulk.target]);
-        let adds = leaf.accumulates.map(sum);
-        for t in active.threads() {
+        let (from, to) = (&plan.views[source.view], &plan.views[target.view]);
+        let Act { strand, site, .. } = *act;
+        for t in act.mask.threads() {
             self.serial = self.serial.wrapping_add(1);
             self.pairs.put(self.serial, Rc::clone(&self.last_position));
             let thread = self.global_thread(strand.rank, t);
             self.separate(&[thread])?;
-            let (from, to) = (
-                self.place(source.offset, &strand.env, source.space).of(t),
-                self.place(target.offset, &strand.env, target.space).of(t),
-            );
-            let is_lost = |at: i64, space: Space| at == NOTHING && space != Space::Free;
-            if is_lost(from, source.space) || is_lost(to, target.space) {
+            let mut place = |view: &View| {
+                let base = self.place(view.offset, &strand.env, view.space).of(t);
+                Some(base).filter(|at| *at != NOTHING || view.space == Space::Free)
+            };
+            let (Some(from_base), Some(to_base)) = (place(from), place(to)) else {
                 return self.lost(site, "a place is not known");
-            }
-            let ranks = self.ranks_of(strand, bulk, t, site)?;
-            let phases = self.phases_of(strand, bulk, &ranks, t, site)?;
-            let inside = self.inside(bulk, strand, t, site)?;
+            };
+            let ranks = self.ranks_of(act, bulk, t)?;
+            let phases = self.phases_of(act, bulk, &ranks, t)?;
+            let (in_source, in_target) =
+                (self.in_box(act, source, t)?, self.in_box(act, target, t)?);
             let (kept_source, kept_target) =
-                (self.kept(source, &strand.env), self.kept(target, &strand.env));
+                (self.kept(from, &strand.env), self.kept(to, &strand.env));
             let inexact = self.pairs.inexact;
             if kept_source.is_unsure(t) || kept_target.is_unsure(t) {
                 self.pairs.unsure(site);
             }
             let class = self.clocks.class(thread);
             let batch = class.queue(Engine::Bulk).open();
-            let lanes = 1u32 << (t % 32);
-            let make = |by: By, view: &crate::plan::View, serial: u32| Record {
-                by,
-                warp: thread / 32,
-                proxy: match view.space {
+            // When it is over: with a phase that counts it, or with the group.
+            let over = |machine: &Self, m: Option<&usize>, reading: bool| match m {
+                Some(m) => {
+                    let Mbarrier { agent, phase, .. } = machine.mbarriers[*m];
+                    By::Phase { agent, phases: phase + 1 }
+                }
+                None => By::Batch { lanes: 1 << (t % 32), engine: Engine::Bulk, batch, reading },
+            };
+            let made = |machine: &Self, does: Does, by: By, view: &View| {
+                let proxy = match view.space {
                     Space::Shared(_) => Proxy::Async,
                     _ => Proxy::Global,
-                },
-                site,
-                serial,
-                buffer: view.buffer.0,
-            };
-            // What is read until it is complete.
-            let read = match phases.as_slice() {
-                [] => By::Batch { lanes, engine: Engine::Bulk, batch, reading: true },
-                [m, ..] => By::Phase {
-                    agent: self.mbarriers[*m].agent,
-                    phases: self.mbarriers[*m].phase + 1,
-                },
-            };
-            let of_target = bulk.boxed.as_ref().is_some_and(|b| !b.of_source);
-            let record = make(read, source, self.serial);
-            let who = Who { thread, proxy: record.proxy, serial: self.serial };
-            self.touch_box((strand.rank, bulk.source), from, Does::Read, (&who, record), |e| {
-                (of_target || inside(e)) && kept_source.has(t, e)
-            })?;
-            for (i, rank) in ranks.iter().enumerate() {
-                let by = match phases.get(i) {
-                    Some(m) => By::Phase {
-                        agent: self.mbarriers[*m].agent,
-                        phases: self.mbarriers[*m].phase + 1,
-                    },
-                    None => By::Batch { lanes, engine: Engine::Bulk, batch, reading: false },
                 };
-                let record = make(by, target, self.serial);
-                let who = Who { thread, proxy: record.proxy, serial: self.serial };
-                let does = adds.unwrap_or(Does::Write);
-                self.touch_box((*rank, bulk.target), to, does, (&who, record), |e| {
-                    (!of_target || inside(e)) && kept_target.has(t, e)
-                })?;
+                machine.access(thread, (does, by), proxy, (site, view.buffer))
+            };
+            let read = made(self, Does::Read, over(self, phases.first(), true), from);
+            let place = Target { rank: strand.rank, view: source.view, base: from_base };
+            self.touch_box(place, &read, |e| in_source(e) && kept_source.has(t, e))?;
+            for (i, rank) in ranks.iter().enumerate() {
+                let by = over(self, phases.get(i), false);
+                let write = made(self, leaf.does(target), by, to);
+                let place = Target { rank: *rank, view: target.view, base: to_base };
+                self.touch_box(place, &write, |e| in_target(e) && kept_target.has(t, e))?;
             }
             self.pairs.inexact = inexact;
             self.issue(thread, bulk, phases, site)?;
@@ -111,65 +83,48 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// The blocks of the cluster to which a copy goes.
-    fn ranks_of(
-        &mut self,
-        strand: &Strand<'p>,
-        bulk: &'a Bulk,
-        t: usize,
-        site: u32,
-    ) -> Goes<Vec<usize>> {
-        Ok(match bulk.mask {
-            None => vec![strand.rank],
-            Some(dim) => {
-                let mask = self.fixed_at(dim, &strand.env, t).unwrap_or(0);
-                if mask < 1 || mask >> self.n_blocks.min(62) != 0 {
-                    return self.stop(
-                        site,
-                        None,
-                        "it goes to blocks that are none of the cluster",
-                        "name blocks of the cluster, one bit each",
-                    );
-                }
-                (0..self.n_blocks).filter(|r| mask >> r & 1 == 1).collect()
-            }
-        })
+    fn ranks_of(&mut self, act: &Act<'_, 'p>, bulk: &'a Bulk, t: usize) -> Goes<Vec<usize>> {
+        let Some(dim) = bulk.mask else { return Ok(vec![act.strand.rank]) };
+        let mask = self.fixed_at(dim, &act.strand.env, t).unwrap_or(0);
+        if mask < 1 || mask >> self.n_blocks.min(62) != 0 {
+            let what = "it goes to blocks that are none of the cluster";
+            return self.stop(act.site, None, what, "name blocks of the cluster, one bit each");
+        }
+        Ok((0..self.n_blocks).filter(|r| mask >> r & 1 == 1).collect())
     }
 
     /// The barrier objects that count its bytes, one for each of these blocks.
     fn phases_of(
         &mut self,
-        strand: &Strand<'p>,
+        act: &Act<'_, 'p>,
         bulk: &'a Bulk,
         ranks: &[usize],
         t: usize,
-        site: u32,
     ) -> Goes<Vec<usize>> {
-        let mut phases = vec![];
-        if let Some(bar) = bulk.bar {
-            for rank in ranks {
-                let base = self.fixed(self.plan.views[bar].offset, &strand.env);
-                let m = self.mbarrier(*rank, (bar, 0), base.of(t), &strand.env, t, site)?;
-                if self.mbarriers[m].unpublished.is_some() {
-                    return self.stop(site, None, "the copy is given an mbarrier whose init it may not see yet", "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows");
-                }
-                phases.push(m);
+        let (mut phases, site) = (vec![], act.site);
+        let Some(view) = bulk.bar else { return Ok(phases) };
+        let thread = self.global_thread(act.strand.rank, t);
+        for rank in ranks {
+            let base = self.fixed(self.plan.views[view].offset, &act.strand.env).of(t);
+            let m = self.mbarrier(act, Target { rank: *rank, view, base }, 0, thread)?;
+            if self.mbarriers[m].unpublished.is_some() {
+                return self.stop(site, None, "the copy is given an mbarrier whose init it may not see yet", "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows");
             }
-            let class = self.separate(&[self.global_thread(strand.rank, t)])?[0];
-            for m in &phases {
-                let b = &self.mbarriers[*m];
-                if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, false) {
-                    return self.stop(site, Some(other), "nothing orders the copy behind the last phase of its mbarrier, in which its bytes may count", "let the thread wait for that phase first, or correct the index");
-                }
-                self.keep_phase(*m, class, site);
-                let b = &self.mbarriers[*m];
-                if b.made_by == self.global_thread(strand.rank, t) {
-                    self.pairs.keep((Keeps::Ready, site, b.buffer), || {
-                        Some(Path {
-                            steps: b.published_at.into_iter().collect(),
-                            with: vec![b.made_at],
-                        })
-                    });
-                }
+            phases.push(m);
+        }
+        let class = self.separate(&[thread])?[0];
+        for m in &phases {
+            let b = &self.mbarriers[*m];
+            if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, false) {
+                return self.stop(site, Some(other), "nothing orders the copy behind the last phase of its mbarrier, in which its bytes may count", "let the thread wait for that phase first, or correct the index");
+            }
+            self.keep_phase(*m, class, site);
+            let b = &self.mbarriers[*m];
+            if b.made_by == thread {
+                self.pairs.keep((Keeps::Ready, site, b.buffer), || {
+                    let steps = b.published_at.into_iter().collect();
+                    Some(Way { steps, with: vec![b.made_at], ..Way::default() })
+                });
             }
         }
         Ok(phases)
@@ -178,21 +133,19 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// Elements of a view are accessed, those that are inside.
     fn touch_box(
         &mut self,
-        of: (usize, usize),
-        base: i64,
-        does: Does,
-        (who, record): (&Who, Record),
+        target: Target,
+        new: &Access,
         inside: impl Fn(u32) -> bool,
     ) -> Goes<()> {
-        let view = &self.plan.views[of.1];
+        let view = &self.plan.views[target.view];
         if view.space == Space::Free {
             return Ok(());
         }
         if view.first.iter().all(|e| inside(*e)) {
-            return self.touch(of, &view.first, base, does, who, record);
+            return self.touch(target, &view.first, new);
         }
         let part: Vec<u32> = view.first.iter().copied().filter(|e| inside(*e)).collect();
-        self.touch_part(of, &part, base, does, who, record)
+        self.touch_part(target, &part, new)
     }
 
     /// A copy is under way: of a group of its thread, or counted by phases.
@@ -215,50 +168,22 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Which elements of a box lie in the tensor of its map.
-    pub(super) fn inside(
+    /// Which elements of an operand lie in the tensor of its map. That matters where the tensor may be written.
+    fn in_box(
         &mut self,
-        bulk: &'a Bulk,
-        strand: &Strand<'p>,
+        act: &Act<'_, 'p>,
+        o: &'a OperandPlan,
         t: usize,
-        site: u32,
     ) -> Goes<impl Fn(u32) -> bool + use<'p, 'a>> {
-        let plan = self.plan;
-        let space = |b: &crate::plan::BoxPlace| {
-            plan.views[if b.of_source { bulk.source } else { bulk.target }].space
-        };
-        // Which part of it lies in the tensor matters where that may be written.
-        let place = match bulk.boxed.as_ref().filter(|b| space(b) != Space::Free) {
-            None => None,
-            Some(b) => {
-                let space = space(b);
-                let at: Option<Vec<i64>> =
-                    b.at.iter()
-                        .map(|d| {
-                            Some(self.place(*d, &strand.env, space).of(t)).filter(|v| *v != NOTHING)
-                        })
-                        .collect();
-                let Some(at) = at else {
-                    return self.lost(site, "the place of a box is not known");
-                };
-                let view = if b.of_source { bulk.source } else { bulk.target };
-                Some((at, &b.extents, &self.plan.views[view].modes))
+        let view = &self.plan.views[o.view];
+        let boxed = o.boxed.as_ref().filter(|_| view.space != Space::Free);
+        let mut at = vec![];
+        for dim in boxed.iter().flat_map(|b| &b.at) {
+            match self.place(*dim, &act.strand.env, view.space).of(t) {
+                NOTHING => return self.lost(act.site, "the place of a box is not known"),
+                place => at.push(place),
             }
-        };
-        Ok(move |e: u32| {
-            place
-                .as_ref()
-                .is_none_or(|(at, extents, modes)| is_inside(i64::from(e), modes, at, extents))
-        })
+        }
+        Ok(move |e: u32| boxed.is_none_or(|b| b.has(i64::from(e), &view.modes, &at)))
     }
-}
-
-/// Whether an element of a box that begins at these coordinates lies in a tensor of these extents.
-pub(crate) fn is_inside(e: i64, modes: &[i64], at: &[i64], extents: &[i64]) -> bool {
-    let mut rest = e;
-    modes.iter().zip(at).zip(extents).all(|((n, at), extent)| {
-        let c = rest % (*n).max(1);
-        rest /= (*n).max(1);
-        (0..*extent).contains(&at.saturating_add(c))
-    })
 }

@@ -1,7 +1,7 @@
 //! What is wrong where no thread can go on, and where all have come to their ends.
 
 use super::*;
-use crate::clocks::{Class, Path};
+use crate::clocks::Class;
 use carbyne_ir::program::BufferId;
 use carbyne_ir::program::walk::Step as WalkStep;
 use std::collections::HashSet;
@@ -9,53 +9,71 @@ use std::collections::HashSet;
 impl<'p, 'a> Machine<'p, 'a> {
     /// What is over before blocks end: notes by what.
     fn keep_ends(&mut self) {
-        let Machine { clocks, pairs, remote, .. } = self;
+        let Machine { clocks, pairs, .. } = self;
         for class in &clocks.classes {
             for batch in class.queues.iter().flat_map(|q| &q.batches) {
                 let Some(site) = batch.site else { continue };
                 let at = if batch.done_reading > 0 { batch.read_at } else { batch.waited_at };
                 if batch.done_reading > 0 {
                     pairs.keep((Keeps::OwnEnd, site, 0), || {
-                        Some(Path { steps: vec![at], with: vec![batch.committed_at] })
+                        let with = vec![batch.committed_at];
+                        Some(Way { steps: vec![at], with, ..Way::default() })
                     });
                 }
             }
         }
-        let mut seen = HashSet::new();
+    }
+
+    /// Accesses to other blocks' shared memory that may be made when these have ended; of the others notes by what they are not.
+    fn remote_ends(&mut self) -> Vec<u32> {
+        let Machine { clocks, pairs, remote, .. } = self;
+        let (mut seen, mut late) = (HashSet::new(), vec![]);
         for ((rank, thread, site), time) in remote.iter() {
             let of = clocks.class(*thread);
             let knows = |c: &&Class| {
                 c.members.first().is_some_and(|t| *t as usize / clocks.per == *rank)
                     && c.knows.seen.get(of.agent) >= *time
             };
-            let Some(to) = clocks.classes.iter().find(knows) else { continue };
+            let Some(to) = clocks.classes.iter().find(knows) else {
+                late.push(*site);
+                continue;
+            };
             if seen.insert((rank, site, of.agent)) {
                 pairs.keep((Keeps::OtherEnd, *site, 0), || {
                     clocks.path(clocks.since(of, *time), to.agent, false, false)
                 });
             }
         }
+        late.dedup();
+        late
     }
 
     pub(super) fn ends(&mut self) -> Goes<()> {
+        let engines = [
+            (
+                Engine::Copies,
+                false,
+                "the block may end while an asynchronous copy to its shared memory is under way",
+                "write `async.commit` and `async.wait(0)` before the end",
+            ),
+            (
+                Engine::Bulk,
+                true,
+                "the block may end while an asynchronous copy still reads its shared memory",
+                "write `bulk.commit` and `bulk.wait_read(0)` before the end",
+            ),
+            (
+                Engine::MatMuls,
+                false,
+                "the block may end while an asynchronous MatMul still reads its shared memory",
+                "write `wgmma.commit` and `wgmma.wait(0)` before the end",
+            ),
+        ];
         let mut left = vec![];
         for class in &self.clocks.classes {
-            if let Some(site) = class.queue(Engine::Copies).left(false) {
-                left.push((site, "the block may end while an asynchronous copy to its shared memory is under way", "write `async.commit` and `async.wait(0)` before the end"));
-            }
-            if let Some(site) = class.queue(Engine::Bulk).left(true) {
-                left.push((
-                    site,
-                    "the block may end while an asynchronous copy still reads its shared memory",
-                    "write `bulk.commit` and `bulk.wait_read(0)` before the end",
-                ));
-            }
-            if let Some(site) = class.queue(Engine::MatMuls).left(false) {
-                left.push((
-                    site,
-                    "the block may end while an asynchronous MatMul still reads its shared memory",
-                    "write `wgmma.commit` and `wgmma.wait(0)` before the end",
-                ));
+            for (engine, reading, what, help) in engines {
+                let site = class.queue(engine).left(reading);
+                left.extend(site.map(|site| (site, what, help)));
             }
         }
         for m in &self.mbarriers {
@@ -74,26 +92,10 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             self.fault(site, None, what, help, true);
         }
-        let mut early = vec![];
-        for ((rank, thread, site), time) in &self.remote {
-            let agent = self.clocks.class(*thread).agent;
-            let knows = |c: &crate::clocks::Class| {
-                c.members.first().is_some_and(|t| *t as usize / self.clocks.per == *rank)
-                    && c.knows.seen.get(agent) >= *time
-            };
-            if !self.clocks.classes.iter().any(knows) {
-                early.push(*site);
-            }
-        }
-        early.dedup();
-        for site in early {
-            self.fault(
-                site,
-                None,
-                "a block may end while another still accesses its shared memory",
-                "write `cluster.arrive` and `cluster.wait` before the end",
-                true,
-            );
+        for site in self.remote_ends() {
+            let what = "a block may end while another still accesses its shared memory";
+            let help = "write `cluster.arrive` and `cluster.wait` before the end";
+            self.fault(site, None, what, help, true);
         }
         Ok(())
     }
@@ -156,13 +158,14 @@ impl<'p, 'a> Machine<'p, 'a> {
             return Some(never());
         };
         let site = self.plan.site(strand.stmt()?);
+        let act = Act { strand, mask: strand.mask(), site };
         let mut open = None;
         for t in strand.mask().threads() {
             let numbers = self.numbers(sync, &strand.env);
             let parity = self.number_of(&numbers, t, site).ok()?;
-            let spots = self.spots(strand, tensor, site).ok()?;
+            let spots = self.spots(&act, tensor).ok()?;
             let mut named = vec![];
-            self.named(strand, &spots, t, site, &mut named).ok()?;
+            self.named(&act, &spots, t, &mut named).ok()?;
             open = named.into_iter().find(|m| !self.mbarriers[*m].passes(parity));
             if open.is_some() {
                 break;

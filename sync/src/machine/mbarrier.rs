@@ -15,94 +15,67 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// The mbarrier at an element of a thread's view, which is used.
     pub(super) fn mbarrier(
         &mut self,
-        rank: usize,
-        (view, element): (usize, usize),
-        base: i64,
-        env: &Env,
-        t: usize,
-        site: u32,
+        act: &Act<'_, 'p>,
+        target: Target,
+        element: usize,
+        thread: u32,
     ) -> Goes<usize> {
-        let place = self.mbarrier_place(view, element, base, site)?;
-        let who = self.who_of(env, t);
-        let found = self.mbarrier_at.get(&(rank, place.1)).copied();
-        let Some(found) = found else {
-            return self.stop(
-                site,
-                None,
-                "an mbarrier is used before its `mbarrier.init`",
-                "initialize it, then put a `barrier` before its first use",
-            );
+        let (place, byte) = self.mbarrier_place(act, target, element)?;
+        let Some(found) = self.mbarrier_at.get(&(target.rank, byte)).copied() else {
+            let what = "an mbarrier is used before its `mbarrier.init`";
+            let help = "initialize it, then put a `barrier` before its first use";
+            return self.stop(act.site, None, what, help);
         };
         // It must come after the init; whom a fence and the cluster's barrier have told does.
-        let v = &self.plan.views[view];
+        let v = &self.plan.views[target.view];
         let m = &self.mbarriers[found];
-        let (_, waited) = self.cluster.phases(who.thread);
+        let (_, waited) = self.cluster.phases(thread);
         if matches!(m.told, Some(Some(phase)) if phase <= waited) {
-            if m.made_by != who.thread {
-                let waited_at = self.cluster.waited_at(who.thread);
+            if m.made_by != thread {
+                let waited_at = self.cluster.waited_at(thread);
                 let steps = m.published_at.into_iter().chain([m.told_at, waited_at]).collect();
                 let way = Way { steps, ..Way::default() };
-                let (made, used) = ((m.made_at, Does::Write), (site, Does::Read));
+                let (made, used) = ((m.made_at, Does::Write), (act.site, Does::Read));
                 let agents = (AgentKind::Thread, AgentKind::Thread);
                 let pair = (made, used, (m.buffer, v.buffer.0), agents);
-                self.pairs.own(pair, who.thread, Ok(way), &self.at);
+                self.pairs.own(pair, thread, Ok(way), &self.at);
             }
             return Ok(found);
         }
-        let class = self.clocks.class(who.thread);
-        let record = Record {
-            by: By::Lanes { lanes: 1 << (t % 32), time: class.time },
-            warp: who.thread / 32,
-            proxy: Proxy::Generic,
-            site,
-            serial: self.serial,
-            buffer: v.buffer.0,
-        };
         let Space::Shared(b) = v.space else { return Ok(found) };
-        if let Some(mut cells) = self.plan.shared_cells(b, place.0)
+        if let Some(mut cells) = self.plan.shared_cells(b, place)
             && let Some(i) = cells.next()
             && let Some(region) = self.regions.of(i)
-            && let Some(write) = self.cells[rank][region].write
+            && let Some(write) = self.cells[target.rank][region].write
         {
-            let relation = write.relation(&self.clocks, &who);
+            let used = self.access_at_once(thread, Does::Read, (act.site, v.buffer));
+            let relation = write.relation(&self.clocks, &used);
             // The thread that made it is behind itself.
             if relation != Relation::Same {
-                self.pairs.meet(
-                    &self.clocks,
-                    (write, Does::Write),
-                    (record, Does::Read),
-                    &who,
-                    relation,
-                    &self.at,
-                );
+                let made = (write, Does::Write);
+                self.pairs.meet(&self.clocks, made, &used, relation, &self.at);
             }
         }
         Ok(found)
     }
 
-    /// The offset and the byte of an mbarrier, where its view begins at `base`.
+    /// The offset and the byte of an mbarrier.
     fn mbarrier_place(
         &mut self,
-        view: usize,
+        act: &Act<'_, 'p>,
+        Target { view, base, .. }: Target,
         element: usize,
-        base: i64,
-        site: u32,
     ) -> Goes<(i64, i64)> {
         let v = &self.plan.views[view];
         if base == NOTHING {
-            return self.lost(site, "it is not known which mbarrier is used");
+            return self.lost(act.site, "it is not known which mbarrier is used");
         }
         let place = base.saturating_add(v.places.get(element).copied().unwrap_or(0));
         let Space::Shared(b) = v.space else {
-            return self.lost(site, "it is not known where the mbarrier is");
+            return self.lost(act.site, "it is not known where the mbarrier is");
         };
         let byte = self.plan.shared[b].at.saturating_add(place.saturating_mul(8));
         Ok((place, byte))
-    }
-
-    fn who_of(&self, env: &Env, t: usize) -> Who {
-        let rank = usize::try_from(env.block - self.first_block).unwrap_or(0);
-        self.who(rank, t, Proxy::Generic)
     }
 
     /// The numbers that threads give to a synchronization.
@@ -123,44 +96,34 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// By what threads name mbarriers.
-    pub(super) fn spots(
-        &mut self,
-        strand: &Strand<'p>,
-        tensor: TensorId,
-        site: u32,
-    ) -> Goes<Spots> {
+    pub(super) fn spots(&mut self, act: &Act<'_, 'p>, tensor: TensorId) -> Goes<Spots> {
         let view = match self.plan.view(tensor) {
             Ok(view) => view,
-            Err(why) => return self.lost(site, &why),
+            Err(why) => return self.lost(act.site, &why),
         };
-        let v = &self.plan.views[view];
-        let rank = v.peer.map(|dim| self.fixed(dim, &strand.env));
-        let base = self.fixed(v.offset, &strand.env);
+        let (v, env) = (&self.plan.views[view], &act.strand.env);
+        let rank = v.peer.map(|dim| self.fixed(dim, env));
+        let base = self.fixed(v.offset, env);
         Ok(Spots { view, rank, base })
     }
 
     /// The mbarriers that a thread names.
     pub(super) fn named(
         &mut self,
-        strand: &Strand<'p>,
+        act: &Act<'_, 'p>,
         spots: &Spots,
         t: usize,
-        site: u32,
         out: &mut Vec<usize>,
     ) -> Goes<()> {
+        let thread = self.global_thread(act.strand.rank, t);
         let rank = match &spots.rank {
-            None => strand.rank,
-            Some(ranks) => self.peer_of(ranks.of(t), site)?,
+            None => act.strand.rank,
+            Some(ranks) => self.peer(act, ranks.of(t), thread)?,
         };
+        let target = Target { rank, view: spots.view, base: spots.base.of(t) };
         out.clear();
         for e in 0..self.plan.views[spots.view].places.len() {
-            let base = spots.base.of(t);
-            out.push(self.mbarrier(rank, (spots.view, e), base, &strand.env, t, site)?);
-        }
-        if rank != strand.rank {
-            let thread = self.global_thread(strand.rank, t);
-            let time = self.clocks.class(thread).time;
-            self.remote.insert((rank, thread, site), time);
+            out.push(self.mbarrier(act, target, e, thread)?);
         }
         Ok(())
     }
@@ -202,89 +165,59 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    pub(super) fn init(
-        &mut self,
-        strand: &Strand<'p>,
-        sync: &Sync,
-        t: usize,
-        site: u32,
-    ) -> Goes<()> {
+    pub(super) fn init(&mut self, act: &Act<'_, 'p>, sync: &Sync, t: usize) -> Goes<()> {
+        let (rank, site) = (act.strand.rank, act.site);
         let Some(tensor) = sync.tensor else { return Ok(()) };
-        let view = match self.plan.view(tensor) {
-            Ok(view) => view,
-            Err(why) => return self.lost(site, &why),
-        };
-        let counts = self.numbers(sync, &strand.env);
+        let spots = self.spots(act, tensor)?;
+        let counts = self.numbers(sync, &act.strand.env);
         let count = self.number_of(&counts, t, site)?;
-        let thread = self.global_thread(strand.rank, t);
-        let base = self.fixed(self.plan.views[view].offset, &strand.env).of(t);
-        let who = self.who_of(&strand.env, t);
-        for e in 0..self.plan.views[view].places.len() {
-            let place = self.mbarrier_place(view, e, base, site)?;
-            if self.mbarrier_at.contains_key(&(strand.rank, place.1)) {
-                return self.stop(
-                    site,
-                    None,
-                    "an mbarrier is initialized twice",
-                    "let one thread initialize it, once",
-                );
+        let thread = self.global_thread(rank, t);
+        let view = &self.plan.views[spots.view];
+        let target = Target { rank, view: spots.view, base: spots.base.of(t) };
+        for e in 0..view.places.len() {
+            let (_, byte) = self.mbarrier_place(act, target, e)?;
+            if self.mbarrier_at.contains_key(&(rank, byte)) {
+                let what = "an mbarrier is initialized twice";
+                return self.stop(site, None, what, "let one thread initialize it, once");
             }
             if self.mbarriers.len() >= MAX_MBARRIERS {
                 return Err(Stop::Limit(format!("it has more than {MAX_MBARRIERS} mbarriers")));
             }
             let agents = (self.clocks.agent(), self.clocks.agent());
-            self.mbarrier_at.insert((strand.rank, place.1), self.mbarriers.len());
-            let buffer = self.plan.views[view].buffer.0;
-            self.mbarriers.push(Mbarrier::new(agents, count, thread, site, buffer));
-            let class = self.clocks.class(thread);
-            let record = Record {
-                by: By::Lanes { lanes: 1 << (t % 32), time: class.time },
-                warp: thread / 32,
-                proxy: Proxy::Generic,
-                site,
-                serial: self.serial,
-                buffer: self.plan.views[view].buffer.0,
-            };
-            self.touch_part((strand.rank, view), &[e as u32], base, Does::Write, &who, record)?;
+            self.mbarrier_at.insert((rank, byte), self.mbarriers.len());
+            self.mbarriers.push(Mbarrier::new(agents, count, thread, site, view.buffer.0));
+            let new = self.access_at_once(thread, Does::Write, (site, view.buffer));
+            self.touch_part(target, &[e as u32], &new)?;
         }
         Ok(())
     }
 
     /// Threads by the mbarrier that they name, with the number that they give.
-    pub(super) fn by_mbarrier(
+    fn by_mbarrier(
         &mut self,
-        strand: &Strand<'p>,
+        act: &Act<'_, 'p>,
         sync: &Sync,
-        mask: &Mask,
-        site: u32,
     ) -> Goes<BTreeMap<(usize, i64), Vec<u32>>> {
         let mut by: BTreeMap<(usize, i64), Vec<u32>> = BTreeMap::new();
         let Some(tensor) = sync.tensor else { return Ok(by) };
-        let numbers = self.numbers(sync, &strand.env);
-        let spots = self.spots(strand, tensor, site)?;
+        let numbers = self.numbers(sync, &act.strand.env);
+        let spots = self.spots(act, tensor)?;
         let mut named = vec![];
-        for t in mask.threads() {
+        for t in act.mask.threads() {
             let number = match sync.op {
                 SyncOp::MbarrierAsyncArrive => 1,
-                _ => self.number_of(&numbers, t, site)?,
+                _ => self.number_of(&numbers, t, act.site)?,
             };
-            self.named(strand, &spots, t, site, &mut named)?;
-            for m in &named {
-                by.entry((*m, number)).or_default().push(self.global_thread(strand.rank, t));
-            }
+            self.named(act, &spots, t, &mut named)?;
+            let thread = self.global_thread(act.strand.rank, t);
+            named.iter().for_each(|m| by.entry((*m, number)).or_default().push(thread));
         }
         Ok(by)
     }
 
-    pub(super) fn arrive(
-        &mut self,
-        strand: &Strand<'p>,
-        sync: &'p Sync,
-        mask: &Mask,
-        site: u32,
-    ) -> Goes<()> {
-        let later = sync.op == SyncOp::MbarrierAsyncArrive;
-        for ((m, number), threads) in self.by_mbarrier(strand, sync, mask, site)? {
+    pub(super) fn arrive(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
+        let (site, later) = (act.site, sync.op == SyncOp::MbarrierAsyncArrive);
+        for ((m, number), threads) in self.by_mbarrier(act, sync)? {
             for class in self.separate(&threads)? {
                 let b = &self.mbarriers[m];
                 if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, later) {
@@ -292,29 +225,26 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 self.keep_phase(m, class, site);
                 let b = &self.mbarriers[m];
-                let members = self.clocks.classes[class].members.clone();
-                let time = self.clocks.classes[class].time;
                 let (agent, phase, arrivals) = (b.agent, b.phase, b.arrivals);
+                let c = &self.clocks.classes[class];
+                let (threads, time) = (c.members.clone(), c.time);
+                let converged = (c.warps.clone(), c.converged.clone());
                 let each = if sync.op == SyncOp::MbarrierArrive { number } else { 1 };
-                let n = each.saturating_mul(members.len() as i64);
+                let n = each.saturating_mul(threads.len() as i64);
                 if n > b.pending || each < 1 {
-                    return self.stop(
-                        site,
-                        None,
-                        "an mbarrier gets more arrivals than its phase takes",
-                        "compare the count of `mbarrier.init` with the threads that arrive",
-                    );
+                    let what = "an mbarrier gets more arrivals than its phase takes";
+                    let help = "compare the count of `mbarrier.init` with the threads that arrive";
+                    return self.stop(site, None, what, help);
                 }
                 if later {
-                    self.clocks.land(class, agent, phase + 1, site);
+                    let copies = self.clocks.classes[class].queue_mut(Engine::Copies);
+                    copies.land(agent, phase + 1, site);
                 }
-                let c = &self.clocks.classes[class];
-                let converged = (c.warps.clone(), c.converged.clone());
                 let message = self.clocks.release(class, Some(arrivals), site);
                 let b = &mut self.mbarriers[m];
                 b.arrived_at = Some(site);
                 b.arriving.join(&message);
-                b.current.list.push(Arrival { threads: members, time, later, site, converged });
+                b.current.list.push(Arrival { threads, time, later, site, converged });
                 b.pending -= n;
                 if later {
                     b.lands(site);
@@ -331,14 +261,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    pub(super) fn pass(
-        &mut self,
-        strand: &Strand<'p>,
-        sync: &'p Sync,
-        mask: &Mask,
-        site: u32,
-    ) -> Goes<()> {
-        for ((m, _), threads) in self.by_mbarrier(strand, sync, mask, site)? {
+    pub(super) fn pass(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
+        let site = act.site;
+        for ((m, _), threads) in self.by_mbarrier(act, sync)? {
             for class in self.separate(&threads)? {
                 let b = &self.mbarriers[m];
                 if let Some(other) = b.before.unordered(&self.clocks, class, b.agent, false) {

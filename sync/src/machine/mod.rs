@@ -18,15 +18,14 @@ mod sync;
 mod values;
 mod walk;
 
-pub(crate) use bulk::is_inside;
 pub(crate) use outer::Snapshot;
 
-use crate::clocks::{Clocks, Engine, Message};
+use crate::clocks::{Clocks, Engine, Message, Way};
 use crate::expr::{Env, Exprs, NOTHING, Nest, Value};
-use crate::memory::{By, Cell, Does, Proxy, Record, Relation, Who, sum};
+use crate::memory::{Access, By, Cell, Does, Proxy, Record, Relation};
 use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
 use crate::pages::Pages;
-use crate::pairs::{At, Pairs, Position, Way};
+use crate::pairs::{At, Pairs, Position};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
 use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
 use crate::regions::{Footprint, Regions};
@@ -62,6 +61,7 @@ struct Register {
     reading: (u32, u32),
 }
 
+use access::Target;
 use rounds::{Rounds, Turned};
 
 /// Which way is followed, and how far.
@@ -96,8 +96,7 @@ pub(crate) struct Machine<'p, 'a> {
     globals: Vec<Pages<Cell>>,
     registers: Vec<Vec<Register>>,
     /// Of each warp its last `wgmma.fence`: when it was, and which statement.
-    fences: Vec<u32>,
-    fence_sites: Vec<u32>,
+    fences: Vec<(u32, u32)>,
     mbarriers: Vec<Mbarrier>,
     mbarrier_at: BTreeMap<(usize, i64), usize>,
     cluster: ClusterBarrier,
@@ -106,7 +105,7 @@ pub(crate) struct Machine<'p, 'a> {
     pub(crate) pairs: Pairs,
     n_splits: usize,
     groups: FxHashMap<(ThreadsId, i64), Rc<Groups>>,
-    blocking: FxHashMap<usize, bool>,
+    insides: FxHashMap<usize, walk::Inside>,
     steps: u64,
     /// What was spent beside accesses.
     overhead: u64,
@@ -120,7 +119,6 @@ pub(crate) struct Machine<'p, 'a> {
     wake: bool,
     at: At<'p>,
     last_position: Position,
-    silent: FxHashMap<usize, bool>,
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
     held: Option<u32>,
@@ -152,6 +150,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         mut pairs: Pairs,
     ) -> Self {
         pairs.restart();
+        let are_families = [Nest::Outer, Nest::Inner].map(|nest| exprs.given(nest).by != 0);
         let Start { blocks: n_blocks, first: first_block, elected, max_steps, held } = start;
         let n_threads = exprs.n_threads;
         let mut clocks = Clocks::new(n_blocks, n_threads);
@@ -176,8 +175,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 .iter()
                 .map(|(_, n)| vec![Register::default(); *n as usize * n_warps])
                 .collect(),
-            fences: vec![0; n_warps],
-            fence_sites: vec![0; n_warps],
+            fences: vec![(0, 0); n_warps],
             mbarriers: vec![],
             mbarrier_at: BTreeMap::new(),
             cluster,
@@ -186,7 +184,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             pairs,
             n_splits: 0,
             groups: FxHashMap::default(),
-            blocking: FxHashMap::default(),
+            insides: FxHashMap::default(),
             steps: 0,
             overhead: 0,
             max_steps,
@@ -196,10 +194,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             wake: false,
             at: At::new(exprs.program),
             last_position: Rc::new([]),
-            silent: FxHashMap::default(),
-            watch: Watch::new([exprs.given.by != 0, exprs.inner.by != 0]),
+            watch: Watch::new(are_families),
             // What other numbers of turns may be like is followed without gaps.
-            rounds: Rounds::new(exprs.given.by != 0 || exprs.inner.by != 0),
+            rounds: Rounds::new(are_families.contains(&true)),
             held,
             reached: 0,
             tested: -1,
@@ -374,6 +371,14 @@ fn registers_of(n_threads: usize, atoms: &AtomTable) -> Vec<i64> {
     let n_warps = n_threads.div_ceil(32).max(1);
     let fit = limits.regs_per_sm / (n_warps as i64 * 32) / 8 * 8;
     vec![fit.min((limits.regs_per_thread + 7) / 8 * 8); n_warps]
+}
+
+/// Threads at a statement.
+#[derive(Copy, Clone)]
+struct Act<'s, 'p> {
+    strand: &'s Strand<'p>,
+    mask: Mask,
+    site: u32,
 }
 
 /// What became of threads.

@@ -3,6 +3,7 @@
 use super::rounds::{Moving, moves};
 use super::*;
 use crate::print::Fingerprint;
+use std::cell::OnceCell;
 
 const OUTER: usize = Nest::Outer as usize;
 
@@ -12,16 +13,23 @@ pub(crate) struct Snapshot<'p, 'a> {
     pub(crate) machine: Machine<'p, 'a>,
     /// The least number of turns for which all is decided so far as it was.
     pub(crate) least: i64,
-    print: Fingerprint,
+    /// Found where it is compared with that of another state.
+    print: OnceCell<Fingerprint>,
     moving: Vec<Moving>,
 }
 
 impl<'p, 'a> Snapshot<'p, 'a> {
     /// After how many turns the state of another one has come again here.
     pub(crate) fn since(&self, before: &Snapshot<'p, 'a>) -> Option<i64> {
-        let by = moves(&before.moving, &self.moving).filter(|_| self.print == before.print)?;
+        let by = moves(&before.moving, &self.moving)?;
         let turns = by.iter().flatten().map(|m| m.0).find(|m| *m > 0)?;
-        (by == self.machine.moved(Nest::Outer, turns)).then_some(turns)
+        let is_same =
+            by == self.machine.moved(Nest::Outer, turns) && self.print() == before.print();
+        is_same.then_some(turns)
+    }
+
+    fn print(&self) -> Fingerprint {
+        *self.print.get_or_init(|| self.machine.fingerprint())
     }
 }
 
@@ -33,12 +41,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         let machine = self.clone();
         self.pairs = pairs;
         let least = if self.exprs.is_within.get() { i64::MAX } else { self.tested + 1 };
-        Snapshot { machine, least, print: self.fingerprint(), moving: self.moving() }
+        Snapshot { machine, least, print: OnceCell::new(), moving: self.moving() }
     }
 
     /// Goes on with so many turns of the outer loops, which move by some for the next member of their family.
     pub(crate) fn give(&mut self, exprs: &'a Exprs<'p>) {
-        let given = &exprs.given;
+        let given = exprs.given(Nest::Outer);
         self.each_of(Nest::Outer, |_, (end, by)| {
             (*end, by.number[OUTER]) = (Value::Same(given.value), given.by);
         });
@@ -65,12 +73,12 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// The numbers of turns that are given to loops.
     pub(crate) fn turns(&self) -> [i64; 2] {
-        [self.exprs.given.value, self.exprs.inner.value]
+        [Nest::Outer, Nest::Inner].map(|nest| self.exprs.given(nest).value)
     }
 
     /// Whether loops are given numbers of turns.
     pub(crate) fn is_counted(&self) -> bool {
-        !self.exprs.given.exprs.is_empty()
+        self.exprs.given(Nest::Outer).id.is_some()
     }
 
     /// The number of the next access.

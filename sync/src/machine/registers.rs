@@ -1,37 +1,28 @@
 //! Registers of asynchronous MatMuls.
 
 use super::*;
+use crate::plan::View;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    #[expect(clippy::too_many_arguments, reason = "one access, and what is known of it")]
     pub(super) fn register_operand(
         &mut self,
-        strand: &Strand<'p>,
+        act: &Act<'_, 'p>,
         leaf: &'a LeafPlan,
         r: usize,
-        o: &'a OperandPlan,
+        view: &'a View,
         does: Does,
-        visibility: Visibility,
-        active: &Mask,
-        site: u32,
     ) -> Goes<()> {
-        let view = &self.plan.views[o.view];
+        let (site, shape) = (act.site, leaf.shape);
         let n = self.plan.registers[r].1 as usize;
-        let bases = self.place(view.offset, &strand.env, view.space);
-        let is_async = visibility == Visibility::WgmmaGroup;
-        for w in 0..32 {
-            let lanes = active.0[w];
-            if lanes == 0 {
-                continue;
-            }
-            let first = w * 32 + lanes.trailing_zeros() as usize;
-            let who = self.who(strand.rank, first, Proxy::Generic);
-            let warp = (who.thread / 32) as usize;
+        let bases = self.place(view.offset, &act.strand.env, view.space);
+        let is_async = leaf.visibility == Visibility::WgmmaGroup;
+        for (first, lanes) in act.mask.by_warp() {
+            let thread = self.global_thread(act.strand.rank, first);
+            let warp = (thread / 32) as usize;
+            let own = (first / 32 * 32..).take(32).filter(|t| lanes >> (t % 32) & 1 == 1);
             let mut offsets: Vec<i64> = match &bases {
                 Value::Same(v) => vec![*v],
-                Value::Each(..) => {
-                    (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| bases.of(w * 32 + l)).collect()
-                }
+                Value::Each(..) => own.map(|t| bases.of(t)).collect(),
             };
             offsets.sort_unstable();
             offsets.dedup();
@@ -40,21 +31,22 @@ impl<'p, 'a> Machine<'p, 'a> {
                 offsets.clear();
             }
             self.spend((all.len() + offsets.len() * view.places.len()) as u64)?;
-            let (fence, fence_site) = (self.fences[warp], self.fence_sites[warp]);
+            let (fence, fence_site) = self.fences[warp];
             if is_async && fence == 0 {
                 let what = "no `wgmma.fence` stands before the asynchronous MatMul";
                 return self.stop(site, None, what, "write `wgmma.fence` before it");
             }
-            let open = self.clocks.class(who.thread).queue(Engine::MatMuls).open();
+            let open = self.clocks.class(thread).queue(Engine::MatMuls).open();
+            let buffer = view.buffer.0;
             let access = RegisterAccess {
                 site,
                 does,
-                buffer: view.buffer.0,
-                thread: who.thread,
+                buffer,
+                thread,
                 fence,
                 fence_site,
                 open,
-                shape: leaf.shape,
+                shape,
                 is_async,
             };
             let mut last = None;

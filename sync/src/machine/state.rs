@@ -58,7 +58,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         for (r, cells) in self.registers.iter().enumerate() {
             let n = (self.plan.registers[r].1 as usize).max(1);
             for (warp, cells) in cells.chunks(n).enumerate() {
-                let fence = self.fences[warp];
+                let (fence, _) = self.fences[warp];
                 let of = |c: &Register| {
                     let last = if c.last == 0 { 0 } else { 1 + u64::from(c.last < fence) };
                     (last, c.last_site, c.writing, c.reading)
@@ -79,7 +79,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
             }
         }
-        self.fences.iter().for_each(|f| print.words(&[u64::from(*f == 0)]));
+        self.fences.iter().for_each(|(f, _)| print.words(&[u64::from(*f == 0)]));
         for (left, held) in &self.registers_left {
             print.words(&[*left as u64]);
             held.iter().for_each(|n| print.words(&[*n as u64]));

@@ -6,7 +6,7 @@ use carbyne_ir::limits::MAX_BLOCK_THREADS;
 impl<'p, 'a> Machine<'p, 'a> {
     /// Threads that execute a statement together and are absent, those included that the block does not have: 160 threads are
     /// one warp group and a part of another.
-    pub(super) fn absent(&mut self, sync: &Sync, mask: &Mask, site: u32) -> Mask {
+    fn absent(&mut self, sync: &Sync, mask: &Mask, site: u32) -> Mask {
         let (p, atoms) = (self.p, self.atoms);
         let group = *self.together.entry(site).or_insert_with(|| {
             let remote = sync.tensor.is_some_and(|t| p.tensors[t].peer.is_some());
@@ -16,21 +16,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             });
             atoms.sync(sync.op, number, remote).map_or(1, |a| a.group as usize)
         });
-        let mut absent = Mask::default();
-        if group < 32 {
-            return absent;
-        }
-        let per = (group / 32).clamp(1, 32);
         // The last warp may have fewer than 32 threads; a warp group has four warps.
-        let n = if per == 1 { self.n_threads } else { MAX_BLOCK_THREADS as usize };
-        let all = Mask::first(n);
-        for first in (0..32).step_by(per) {
-            let warps = (((1u64 << per) - 1) << first) as u32;
-            if mask.warps() & warps != 0 {
-                absent = absent.or(&all.of_warps(warps).without(mask));
-            }
+        match group / 32 {
+            0 => Mask::default(),
+            1 => mask.absent(&Mask::first(self.n_threads), 1),
+            warps => mask.absent(&Mask::first(MAX_BLOCK_THREADS as usize), warps.min(32)),
         }
-        absent
     }
 
     pub(super) fn sync_stmt(
@@ -48,24 +39,18 @@ impl<'p, 'a> Machine<'p, 'a> {
                 strand.status = Status::Meets;
                 return Ok(Step::Waits);
             }
-            let what = format!(
-                "{} threads that execute `{}` together with others are absent",
-                absent.len(),
-                sync.op
-            );
-            return self.stop(
-                site,
-                None,
-                &what,
-                match absent.and(&Mask::first(self.n_threads)).is_empty() {
-                    true => "give it to whole warp groups of the block, or the block more threads",
-                    false => "move it out of the condition, so that whole warps come to it",
-                },
-            );
+            let (n, op) = (absent.len(), sync.op);
+            let what = format!("{n} threads that execute `{op}` together with others are absent");
+            let help = match absent.and(&Mask::first(self.n_threads)).is_empty() {
+                true => "give it to whole warp groups of the block, or the block more threads",
+                false => "move it out of the condition, so that whole warps come to it",
+            };
+            return self.stop(site, None, &what, help);
         }
-        let waiting = self.waiting(strand, sync, &mask, site)?;
+        let act = Act { strand, mask, site };
+        let waiting = self.waiting(&act, sync)?;
         if waiting.is_empty() {
-            self.sync(strand, sync, &mask, site)?;
+            self.sync(&act, sync)?;
             strand.advance();
             return Ok(Step::On);
         }
@@ -73,8 +58,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         if !ready.is_empty()
             && let Some(mut other) = strand.part(ready.warps() & !waiting.warps())
         {
-            let mask = other.mask();
-            self.sync(&other, sync, &mask, site)?;
+            self.sync(&Act { strand: &other, mask: other.mask(), site }, sync)?;
             other.advance();
             self.put(other);
         }
@@ -83,26 +67,21 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Threads whose warps have to wait here.
-    pub(super) fn waiting(
-        &mut self,
-        strand: &Strand<'p>,
-        sync: &Sync,
-        mask: &Mask,
-        site: u32,
-    ) -> Goes<Mask> {
+    fn waiting(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<Mask> {
+        let Act { strand, mask, site } = *act;
         let mut waiting = Mask::default();
         match sync.op {
             SyncOp::MbarrierWait => {
                 let Some(tensor) = sync.tensor else { return Ok(waiting) };
                 let parities = self.numbers(sync, &strand.env);
-                let spots = self.spots(strand, tensor, site)?;
+                let spots = self.spots(act, tensor)?;
                 let mut named = vec![];
                 for t in mask.threads() {
                     if waiting.has(t) {
                         continue;
                     }
                     let parity = self.number_of(&parities, t, site)?;
-                    self.named(strand, &spots, t, site, &mut named)?;
+                    self.named(act, &spots, t, &mut named)?;
                     if named.iter().any(|m| !self.mbarriers[*m].passes(parity)) {
                         waiting = waiting.or(&mask.of_warps(1 << (t / 32)));
                     }
@@ -110,7 +89,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             SyncOp::RegistersInc => {
                 let numbers = self.numbers(sync, &strand.env);
-                for warps in warp_groups(mask) {
+                for warps in warp_groups(&mask) {
                     let first = warps.trailing_zeros() as usize * 32;
                     let wanted = self.number_of(&numbers, first, site)?;
                     if self.registers_wanted(strand.rank, warps, wanted)
@@ -137,32 +116,28 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(waiting)
     }
 
-    pub(super) fn sync(
-        &mut self,
-        strand: &Strand<'p>,
-        sync: &'p Sync,
-        mask: &Mask,
-        site: u32,
-    ) -> Goes<()> {
-        let rank = strand.rank;
-        let threads = self.threads_of(rank, mask);
+    fn sync(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
+        let site = act.site;
+        let threads = self.threads_of(act.strand.rank, &act.mask);
         if matches!(sync.op, SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait) {
             let classes = self.separate(&threads)?;
             self.clocks.converge(&classes);
         }
-        let left = self.groups_left(strand, sync, mask, site)?;
+        let left = self.groups_left(act, sync)?;
         match sync.op {
             SyncOp::AsyncCommit | SyncOp::BulkCommit | SyncOp::WgmmaCommit => {
                 let engine = engine(sync.op);
                 for class in self.separate(&threads)? {
-                    self.clocks.commit(class, engine, site);
+                    self.clocks.classes[class].queue_mut(engine).commit(site);
                 }
             }
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait => {
                 let engine = engine(sync.op);
                 let reading = sync.op == SyncOp::BulkWaitRead;
                 for class in self.separate(&threads)? {
-                    self.clocks.wait(class, engine, left, reading, site);
+                    let class = &mut self.clocks.classes[class];
+                    let time = class.time;
+                    class.queue_mut(engine).wait(left, time, reading, site);
                 }
             }
             SyncOp::FenceAsync => {
@@ -180,8 +155,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             SyncOp::WgmmaFence => {
                 self.serial = self.serial.wrapping_add(1);
                 for t in &threads {
-                    self.fences[(*t / 32) as usize] = self.serial;
-                    self.fence_sites[(*t / 32) as usize] = site;
+                    self.fences[(*t / 32) as usize] = (self.serial, site);
                 }
             }
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
@@ -195,30 +169,23 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
             }
             SyncOp::MbarrierInit => {
-                for t in mask.threads() {
-                    self.init(strand, sync, t, site)?;
+                for t in act.mask.threads() {
+                    self.init(act, sync, t)?;
                 }
             }
             SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive => {
-                self.arrive(strand, sync, mask, site)?;
+                self.arrive(act, sync)?;
             }
-            SyncOp::MbarrierWait => self.pass(strand, sync, mask, site)?,
-            SyncOp::RegistersInc | SyncOp::RegistersDec => {
-                self.change_registers(strand, sync, mask, site)?;
-            }
+            SyncOp::MbarrierWait => self.pass(act, sync)?,
+            SyncOp::RegistersInc | SyncOp::RegistersDec => self.change_registers(act, sync)?,
             SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => {}
         }
         Ok(())
     }
 
     /// How many groups a wait leaves under way.
-    fn groups_left(
-        &mut self,
-        strand: &Strand<'p>,
-        sync: &Sync,
-        mask: &Mask,
-        site: u32,
-    ) -> Goes<u32> {
+    fn groups_left(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<u32> {
+        let Act { strand, mask, site } = *act;
         if !matches!(
             sync.op,
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait
@@ -265,12 +232,9 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 Ok(false) => {}
                 Err(()) => {
-                    return self.stop(
-                        site,
-                        None,
-                        "a thread arrives twice at the barrier of the cluster",
-                        "write `cluster.wait` between the arrivals",
-                    );
+                    let what = "a thread arrives twice at the barrier of the cluster";
+                    let help = "write `cluster.wait` between the arrivals";
+                    return self.stop(site, None, what, help);
                 }
             }
         }
@@ -278,27 +242,19 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Warp groups take registers, or give them back.
-    fn change_registers(
-        &mut self,
-        strand: &Strand<'p>,
-        sync: &Sync,
-        mask: &Mask,
-        site: u32,
-    ) -> Goes<()> {
+    fn change_registers(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
+        let Act { strand, mask, site } = *act;
         let rank = strand.rank;
         let numbers = self.numbers(sync, &strand.env);
-        for warps in warp_groups(mask) {
+        for warps in warp_groups(&mask) {
             let first = warps.trailing_zeros() as usize * 32;
             let number = self.number_of(&numbers, first, site)?;
             let wanted = self.registers_wanted(rank, warps, number);
             let wrong = if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
             if wrong {
-                return self.stop(
-                    site,
-                    None,
-                    "the threads have another number of registers already",
-                    "write `registers.inc` for more, `registers.dec` for fewer",
-                );
+                let what = "the threads have another number of registers already";
+                let help = "write `registers.inc` for more, `registers.dec` for fewer";
+                return self.stop(site, None, what, help);
             }
             let (left, held) = &mut self.registers_left[rank];
             *left -= wanted;

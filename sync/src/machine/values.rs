@@ -1,7 +1,8 @@
 //! What expressions are, and for how long what is decided by them lasts. Nothing else here evaluates an expression.
 
 use super::*;
-use crate::limits::{Kept, Limit};
+use crate::expr;
+use crate::limits::Kept;
 use crate::plan::View;
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -26,53 +27,40 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// How many elements are valid, of so many that are looked at.
     pub(super) fn valid(&mut self, dim: Dim, env: &Env, all: usize) -> Value {
-        let value = self.exprs.value(dim, env);
-        if !self.watch.is_idle() {
-            let mask = Mask::first(self.n_threads);
-            for n in [all as i64, 0] {
-                let most = Value::Same(n);
-                let exprs = self.exprs;
-                // More than all are as good as all, fewer than none as none.
-                let is_beyond = |v: i64| if n == 0 { v <= 0 } else { v >= n };
-                if mask.threads().all(|t| is_beyond(value.of(t))) {
-                    let op = if n == 0 { CmpOp::Le } else { CmpOp::Ge };
-                    self.watch.compares(&mask, (&value, &most), op, |along| {
-                        (exprs.motion(dim, env, along), Motion::STILL)
-                    });
-                    return value;
-                }
-            }
-            self.watch.still(self.exprs, dim, env, 1);
-        }
-        value
+        // More than all are as good as all, fewer than none as none.
+        self.watch_room((dim, Dim::Const(0)), (0, all as i64), env);
+        self.exprs.value(dim, env)
     }
 
     /// Which elements of a view there are.
     pub(super) fn kept(&mut self, view: &'a View, env: &Env) -> Kept<'a> {
-        if !self.watch.is_idle() {
-            view.limits.iter().for_each(|limit| self.watch_limit(limit, env));
+        for limit in &view.limits {
+            self.watch_room((limit.extent, limit.offset), (limit.least, limit.end), env);
         }
         view.kept(self.exprs, env)
     }
 
-    /// For how long the elements stay below the extent that are, and the others beyond it.
-    fn watch_limit(&mut self, limit: &Limit, env: &Env) {
+    /// For how long an extent stays so far above an offset as it is: as far as the one number, or less, or as far as the other, or
+    /// more, is all the same.
+    fn watch_room(&mut self, (extent, offset): (Dim, Dim), (least, end): (i64, i64), env: &Env) {
+        if self.watch.is_idle() {
+            return;
+        }
         let exprs = self.exprs;
-        let (extent, offset) = (exprs.value(limit.extent, env), exprs.value(limit.offset, env));
-        let room = extent.less(&offset);
+        let (to, from) = (exprs.value(extent, env), exprs.value(offset, env));
+        let room = to.less(&from);
         let mask = Mask::first(self.n_threads);
-        for (op, edge) in [(CmpOp::Ge, limit.end), (CmpOp::Le, limit.least)] {
-            let is_beyond = |v: i64| v != NOTHING && crate::expr::holds(v, op, edge);
-            if mask.threads().all(|t| is_beyond(room.of(t))) {
-                self.watch.compares(&mask, (&extent, &offset.plus(edge)), op, |along| {
+        for (op, edge) in [(CmpOp::Ge, end), (CmpOp::Le, least)] {
+            if expr::holding(&mask, &room, op, &Value::Same(edge)) == Some(mask) {
+                self.watch.compares(&mask, (&to, &from.plus(edge)), op, |along| {
                     let motion = |dim: Dim| exprs.motion(dim, env, along);
-                    (motion(limit.extent), motion(limit.offset))
+                    (motion(extent), motion(offset))
                 });
                 return;
             }
         }
-        self.watch.still(exprs, limit.extent, env, 1);
-        self.watch.still(exprs, limit.offset, env, 1);
+        self.watch.still(exprs, extent, env, 1);
+        self.watch.still(exprs, offset, env, 1);
     }
 
     /// How a bound of a loop moves, along each way.
@@ -107,19 +95,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         op: CmpOp,
         (right, b): (Dim, &Value),
     ) -> Option<Mask> {
-        let mut holding = Mask::default();
-        let is_tested = matches!(right, Dim::Expr(id) if self.exprs.given.exprs.contains(&id));
-        for t in mask.threads() {
-            let (a, b) = (a.of(t), b.of(t));
-            if a == NOTHING || b == NOTHING {
-                return None;
-            }
-            if is_tested {
-                self.tested = self.tested.max(a);
-            }
-            if crate::expr::holds(a, op, b) {
-                holding.insert(t);
-            }
+        let holding = expr::holding(mask, a, op, b)?;
+        if matches!(right, Dim::Expr(id) if self.exprs.is_number(id)) {
+            self.tested = mask.threads().map(|t| a.of(t)).fold(self.tested, i64::max);
         }
         let exprs = self.exprs;
         self.watch.compares(mask, (a, b), op, |along| {

@@ -18,23 +18,11 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Whether some statement of a list may make threads wait.
-    pub(super) fn may_wait(&mut self, stmts: &'p [Stmt]) -> bool {
-        let key = stmts.as_ptr().addr();
-        if let Some(known) = self.blocking.get(&key) {
-            return *known;
-        }
-        let waits = self.p.walk(stmts).stmts().any(|s| match &s.kind {
-            StmtKind::Barrier(_) | StmtKind::Sync(_) => true,
-            StmtKind::Spec(id) => self.plan.leaves.get(id).is_some_and(|l| match &l.how {
-                How::Atom { window, .. } => *window > 32,
-                How::Bulk(_) => true,
-                How::Meaning => false,
-            }),
-            _ => false,
-        });
-        self.blocking.insert(key, waits);
-        waits
+    /// What a list of statements does to the threads that execute it.
+    fn inside(&mut self, stmts: &'p [Stmt]) -> Inside {
+        let (p, plan) = (self.p, self.plan);
+        let known = self.insides.entry(stmts.as_ptr().addr());
+        *known.or_insert_with(|| Inside::of(p, plan, stmts))
     }
 
     /// Lets the warps that have none of these threads go on behind the statement.
@@ -103,7 +91,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             strand.advance();
             return Ok(Step::On);
         }
-        if going != mask && self.may_wait(body) {
+        if going != mask && self.inside(body).may_wait {
             self.send_on(strand, &going);
         }
         let end_by = self.steps_of(end_dim, &strand.env, false);
@@ -134,7 +122,10 @@ impl<'p, 'a> Machine<'p, 'a> {
             yes = yes.and(&holding);
         }
         let mut no = mask.without(&yes);
-        if !yes.is_empty() && !no.is_empty() && (self.may_wait(then) || self.may_wait(otherwise)) {
+        if !yes.is_empty()
+            && !no.is_empty()
+            && (self.inside(then).may_wait || self.inside(otherwise).may_wait)
+        {
             // Warps whose lanes agree go their own way.
             for warps in [no.warps() & !yes.warps(), yes.warps() & !no.warps()] {
                 if let Some(mut other) = strand.part(warps) {
@@ -174,34 +165,25 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Leaves a list behind its last statement.
     pub(super) fn leave(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
-        let depth = strand.frames.len();
         let Some(frame) = strand.frames.last_mut() else { return Ok(Step::Ended) };
-        match &mut frame.kind {
-            Kind::Root => Ok(Step::Ended),
-            Kind::Body => {
-                strand.frames.truncate(depth - 1);
-                strand.advance();
-                Ok(Step::On)
+        let next = match &mut frame.kind {
+            Kind::Root => return Ok(Step::Ended),
+            Kind::Loop { .. } => return self.turn(strand),
+            Kind::Body => None,
+            Kind::Branch { second, otherwise } => {
+                *second = true;
+                otherwise.take()
             }
-            Kind::Branch { second, otherwise } => match otherwise.take() {
-                Some((stmts, mask)) => {
-                    *second = true;
-                    (frame.stmts, frame.at, frame.mask) = (stmts, 0, mask);
-                    Ok(Step::On)
-                }
-                None => {
-                    strand.frames.truncate(depth - 1);
-                    strand.advance();
-                    Ok(Step::On)
-                }
-            },
-            Kind::Loop { .. } => self.turn(strand),
+        };
+        match next {
+            Some((stmts, mask)) => (frame.stmts, frame.at, frame.mask) = (stmts, 0, mask),
+            None => strand.leave(),
         }
+        Ok(Step::On)
     }
 
     /// Goes into the next turn of a loop, or leaves it.
     fn turn(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
-        let depth = strand.frames.len();
         let env = &mut strand.env;
         let Some(frame) = strand.frames.last_mut() else { return Ok(Step::Ended) };
         let Kind::Loop { trip, var, end, end_by, step } = &mut frame.kind else {
@@ -222,7 +204,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             (Value::Same(next), Value::Same(end))
                 if !goes(*next, *end)
                     || self.plan.is_once(frame.stmts)
-                    || is_silent(self.p, self.plan, &mut self.silent, frame.stmts) =>
+                    || self.inside(frame.stmts).is_silent =>
             {
                 Mask::default()
             }
@@ -235,9 +217,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         };
         if going.is_empty() {
-            strand.frames.truncate(depth - 1);
             env.remove(var);
-            strand.advance();
+            strand.leave();
             self.leaves(var);
             return Ok(Step::On);
         }
@@ -255,18 +236,15 @@ impl<'p, 'a> Machine<'p, 'a> {
         frame.at = 0;
         let body = frame.stmts.as_ptr().addr();
         self.rounds.turned = Some(Turned { body, var, turn: *trip, left });
-        let leaves = going != frame.mask;
-        let stmts = frame.stmts;
-        if leaves {
-            let waits = self.may_wait(stmts);
-            if waits {
-                let warps = strand.all().warps() & !going.warps();
-                if let Some(mut other) = strand.part(warps) {
-                    other.frames.truncate(depth - 1);
-                    other.env.remove(var);
-                    other.advance();
-                    self.put(other);
-                }
+        if going != frame.mask {
+            let warps = match self.inside(frame.stmts).may_wait {
+                true => strand.all().warps() & !going.warps(),
+                false => 0,
+            };
+            if let Some(mut other) = strand.part(warps) {
+                other.env.remove(var);
+                other.leave();
+                self.put(other);
             }
             if let Some(frame) = strand.frames.last_mut() {
                 frame.mask = going;
@@ -288,7 +266,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 strand.advance();
                 return Ok(Step::On);
             }
-            if active != mask && self.may_wait(body) {
+            if active != mask && self.inside(body).may_wait {
                 self.send_on(strand, &active);
             }
             strand.frames.push(Frame { stmts: body, at: 0, mask: active, kind: Kind::Body });
@@ -297,12 +275,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         if !active.is_empty()
             && let Some(leaf) = self.plan.leaves.get(&id)
         {
-            let window = match &leaf.how {
-                How::Atom { window, size, .. } if *size > 1 => *window,
-                How::Atom { .. } | How::Bulk(_) => 0,
-                How::Meaning => 1,
-            };
-            let missing = missing(&groups, &active, window);
+            let missing = missing(leaf, &groups, &active);
             if !missing.is_empty() {
                 if self.may_come(strand, &missing) {
                     strand.status = Status::Meets;
@@ -318,7 +291,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 );
             }
             if leaf.matters {
-                self.leaf(strand, leaf, &groups, &active, site)?;
+                self.leaf(&Act { strand, mask: active, site }, leaf, &groups)?;
             }
         }
         strand.advance();
@@ -346,53 +319,62 @@ pub(super) fn branch<'p>(
 }
 
 /// Threads of groups that are there in part, or of the windows of warps that an atom takes at once.
-pub(super) fn missing(groups: &Groups, active: &Mask, window: usize) -> Mask {
+fn missing(leaf: &LeafPlan, groups: &Groups, active: &Mask) -> Mask {
     let mut missing = Mask::default();
-    if window == 0 {
-        return missing;
-    }
-    if window > 1 {
-        let per = window / 32;
-        for first in (0..32).step_by(per.max(1)) {
-            let warps = (((1u64 << per) - 1) << first) as u32;
-            if active.warps() & warps != 0 {
-                missing = missing.or(&groups.mask.of_warps(warps).without(active));
+    match &leaf.how {
+        How::Atom { size: 1, .. } | How::Bulk(_) => {}
+        How::Atom { places, .. } => return active.absent(&groups.mask, places.len() / 32),
+        How::Meaning => {
+            for group in &groups.groups {
+                let group = || group.iter().map(|t| usize::from(*t));
+                if group().any(|t| active.has(t)) {
+                    group().filter(|t| !active.has(*t)).for_each(|t| missing.insert(t));
+                }
             }
-        }
-        return missing;
-    }
-    for group in &groups.groups {
-        let here = group.iter().filter(|t| active.has(usize::from(**t))).count();
-        if here > 0 && here < group.len() {
-            let absent = group.iter().map(|t| usize::from(*t)).filter(|t| !active.has(*t));
-            absent.for_each(|t| missing.insert(t));
         }
     }
     missing
 }
 
-/// Whether one turn of a loop over these statements is like all others, and none of them matters: no thread waits, none
-/// accesses what others do, and nothing depends on the turn.
-fn is_silent(p: &Program, plan: &Plan, known: &mut FxHashMap<usize, bool>, stmts: &[Stmt]) -> bool {
-    let key = stmts.as_ptr().addr();
-    if let Some(known) = known.get(&key) {
-        return *known;
-    }
-    let constant = |d: &Dim| matches!(d, Dim::Const(_));
-    let silent = p.walk(stmts).stmts().all(|s| match &s.kind {
-        StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => true,
-        StmtKind::For { start, end, .. } => constant(start) && constant(end),
-        StmtKind::Spec(id) => {
-            let exec = p.specs[*id].exec;
-            let fixed = exec.is_some_and(|e| p.vars_in(p.threads[e.threads].offset).is_empty());
-            let matters = match plan.leaves.get(id) {
-                Some(leaf) => leaf.matters,
-                None => p.specs[*id].body.is_none(),
-            };
-            fixed && !matters
+/// What a list of statements does to the threads that execute it.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Inside {
+    /// Whether some statement may make threads wait.
+    may_wait: bool,
+    /// Whether one turn of a loop over it is like all others, and none of them matters: no thread waits, none accesses what
+    /// others do, and nothing depends on the turn.
+    is_silent: bool,
+}
+
+impl Inside {
+    fn of(p: &Program, plan: &Plan, stmts: &[Stmt]) -> Inside {
+        let may_wait = |s: &Stmt| match &s.kind {
+            StmtKind::Barrier(_) | StmtKind::Sync(_) => true,
+            StmtKind::Spec(id) => plan.leaves.get(id).is_some_and(|l| match &l.how {
+                How::Atom { places, .. } => places.len() > 32,
+                How::Bulk(_) => true,
+                How::Meaning => false,
+            }),
+            _ => false,
+        };
+        let constant = |d: &Dim| matches!(d, Dim::Const(_));
+        let is_silent = |s: &Stmt| match &s.kind {
+            StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => true,
+            StmtKind::For { start, end, .. } => constant(start) && constant(end),
+            StmtKind::Spec(id) => {
+                let exec = p.specs[*id].exec;
+                let fixed = exec.is_some_and(|e| p.vars_in(p.threads[e.threads].offset).is_empty());
+                let matters = match plan.leaves.get(id) {
+                    Some(leaf) => leaf.matters,
+                    None => p.specs[*id].body.is_none(),
+                };
+                fixed && !matters
+            }
+            StmtKind::If { .. } | StmtKind::Barrier(_) | StmtKind::Sync(_) => false,
+        };
+        Inside {
+            may_wait: p.walk(stmts).stmts().any(may_wait),
+            is_silent: p.walk(stmts).stmts().all(is_silent),
         }
-        StmtKind::If { .. } | StmtKind::Barrier(_) | StmtKind::Sync(_) => false,
-    });
-    known.insert(key, silent);
-    silent
+    }
 }

@@ -1,6 +1,6 @@
 //! Granules of memory: as large as may be, so that every access takes whole ones.
 
-use super::{How, LeafPlan, MAX_GRANULE, Plan, Space, View, is_mbarrier};
+use super::{LeafPlan, MAX_GRANULE, OperandPlan, Plan, Space, View, is_mbarrier};
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::program::{Program, SpecId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,29 +24,18 @@ fn uses<'l>(leaves: &'l BTreeMap<SpecId, LeafPlan>, views: &[View], arena: &Expr
                 None => list.push(None),
                 Some(all) => list.extend(all.iter().map(|l| Some(l.as_slice()))),
             }
-            if leaf.valid.is_some() {
-                out.exact.insert(o.view);
-            }
         }
-        if let How::Bulk(bulk) = &leaf.how {
-            for view in [bulk.source, bulk.target] {
-                let list = out.lists.entry(view).or_default();
-                if !list.contains(&None) {
-                    list.push(None);
-                }
-            }
-            // Boxes that may lie in the tensor in part.
-            let cut = bulk.boxed.as_ref().is_some_and(|b| {
-                let view = &views[if b.of_source { bulk.source } else { bulk.target }];
-                let whole = |((n, extent), at): ((&i64, &i64), &Dim)| {
-                    let n = (*n).max(1);
-                    extent % n == 0 && arena.divisor(*at) % n == 0
-                };
-                !view.modes.iter().zip(&b.extents).zip(&b.at).all(whole)
-            });
-            if cut {
-                out.exact.extend([bulk.source, bulk.target]);
-            }
+        // Boxes that may lie in the tensor in part.
+        let is_cut = |o: &OperandPlan| {
+            let whole = |((n, extent), at): ((&i64, &i64), &Dim)| {
+                let n = (*n).max(1);
+                extent % n == 0 && arena.divisor(*at) % n == 0
+            };
+            let modes = &views[o.view].modes;
+            o.boxed.as_ref().is_some_and(|b| !modes.iter().zip(&b.extents).zip(&b.at).all(whole))
+        };
+        if leaf.valid.is_some() || leaf.operands.iter().any(is_cut) {
+            out.exact.extend(leaf.operands.iter().map(|o| o.view));
         }
     }
     out

@@ -4,7 +4,7 @@ use super::{BoxPlace, Bulk, How, LeafPlan, OperandPlan, Plan, Space};
 use crate::expr::Exprs;
 use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
 use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, OperandAccess, Visibility};
-use carbyne_ir::ast::{AccumulateOp, SpecKind};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use std::collections::BTreeSet;
 
@@ -40,15 +40,7 @@ impl Plan {
         if spec.bar.is_some() || has_map {
             return Err("it names no atom".to_owned());
         }
-        let matters = self.matters(&operands);
-        Ok(LeafPlan {
-            how: How::Meaning,
-            operands,
-            accumulates: accumulates(spec),
-            valid: spec.valid,
-            shape: (0, 0),
-            matters,
-        })
+        Ok(self.made(spec, How::Meaning, Visibility::Immediate, operands))
     }
 
     /// A leaf that groups of an atom's size execute.
@@ -63,7 +55,7 @@ impl Plan {
         let lanes: Vec<u16> = (0..atom.thread_layout.size().min(1024))
             .map(|t| u16::try_from(atom.thread_layout.at(t)).unwrap_or(u16::MAX))
             .collect();
-        let (window, groups) = windows(&lanes).ok_or("its threads cannot be placed")?;
+        let places = places(&lanes).ok_or("its threads cannot be placed")?;
         let mut operands = vec![];
         for (operand, t) in read.iter().zip(&inputs) {
             let Some(t) = t else { continue };
@@ -78,20 +70,25 @@ impl Plan {
             AtomOp::MatMul { m, n, .. } => (m, n),
             _ => (0, 0),
         };
-        let matters = self.matters(&operands);
-        Ok(LeafPlan {
-            how: How::Atom { window, groups, size: lanes.len(), visibility: atom.visibility },
-            operands,
-            accumulates: accumulates(spec),
-            valid: spec.valid,
-            shape,
-            matters,
-        })
+        let how = How::Atom { places, size: lanes.len() };
+        Ok(LeafPlan { shape, ..self.made(spec, how, atom.visibility, operands) })
     }
 
-    /// Whether any operand can conflict.
-    fn matters(&self, operands: &[OperandPlan]) -> bool {
-        operands.iter().any(|o| !matches!(self.views[o.view].space, Space::Free))
+    fn made(
+        &self,
+        spec: &Spec,
+        how: How,
+        visibility: Visibility,
+        operands: Vec<OperandPlan>,
+    ) -> LeafPlan {
+        let is_free = |o: &OperandPlan| matches!(self.views[o.view].space, Space::Free);
+        let accumulates = match spec.kind {
+            SpecKind::Accumulate(op) => Some(op),
+            _ => None,
+        };
+        let matters = !operands.iter().all(is_free);
+        let (valid, shape) = (spec.valid, (0, 0));
+        LeafPlan { how, visibility, operands, accumulates, valid, shape, matters }
     }
 
     /// An operand all of which is accessed.
@@ -106,7 +103,7 @@ impl Plan {
         if self.views[view].space == Space::Gathered {
             return Err("its elements are found through data".to_owned());
         }
-        Ok(OperandPlan { view, of_thread: None, described: false, reads, writes })
+        Ok(OperandPlan { view, of_thread: None, described: false, boxed: None, reads, writes })
     }
 
     /// An operand of an atom.
@@ -155,11 +152,10 @@ impl Plan {
     fn bulk(&mut self, exprs: &Exprs<'_>, id: SpecId, atom: &Atom) -> Result<LeafPlan, String> {
         let p = exprs.program;
         let copy = bulk_copy(p, &p.specs[id], atom).map_err(|m| m.to_string())?;
-        let (source, target) =
-            (self.add_view(exprs, copy.source)?, self.add_view(exprs, copy.target)?);
-        if [source, target].iter().any(|v| self.views[*v].space == Space::Gathered) {
-            return Err("its elements are found through data".to_owned());
-        }
+        let mut operands = vec![
+            self.whole(exprs, copy.source, true, false)?,
+            self.whole(exprs, copy.target, false, true)?,
+        ];
         let boxed = match copy.boxed {
             None => None,
             // Which part of a box is written or may conflict; of what is only read it does not matter.
@@ -174,19 +170,15 @@ impl Plan {
                 let extents: Option<Vec<i64>> =
                     extents.iter().map(|d| exprs.constant(*d)).collect();
                 let extents = extents.ok_or("the extents of its map are not known")?;
-                let of_source = p.tensors[copy.source].map.is_some();
-                Some(BoxPlace { of_source, at, extents })
+                Some(BoxPlace { at, extents })
             }
         };
+        let of_source = p.tensors[copy.source].map.is_some();
+        operands[usize::from(!of_source)].boxed = boxed;
         let bar = copy.bar.map(|t| self.add_view(exprs, t)).transpose()?;
-        Ok(LeafPlan {
-            how: How::Bulk(Bulk { source, target, boxed, bar, bytes: copy.bytes, mask: copy.mask }),
-            operands: vec![],
-            accumulates: accumulates(&p.specs[id]),
-            valid: None,
-            shape: (0, 0),
-            matters: true,
-        })
+        let how = How::Bulk(Bulk { bar, bytes: copy.bytes, mask: copy.mask });
+        let made = self.made(&p.specs[id], how, atom.visibility, operands);
+        Ok(LeafPlan { valid: None, matters: true, ..made })
     }
 
     /// Whether the tensor that is read or written through a map cannot conflict.
@@ -197,32 +189,20 @@ impl Plan {
     }
 }
 
-/// What a leaf does to what is there.
-fn accumulates(spec: &Spec) -> Option<AccumulateOp> {
-    match spec.kind {
-        SpecKind::Accumulate(op) => Some(op),
-        _ => None,
-    }
-}
-
-/// Fills a window of whole warps with groups, each from the first free thread on.
-fn windows(lanes: &[u16]) -> Option<(usize, Vec<Vec<u16>>)> {
+/// Fills a window of whole warps with groups of these lanes, each from the first free thread on: of each thread its place.
+fn places(lanes: &[u16]) -> Option<Vec<usize>> {
     let reach = lanes.iter().max().map_or(1, |l| usize::from(*l) + 1);
     if reach > 1024 {
         return None;
     }
-    let window = reach.next_multiple_of(32);
-    let mut taken = vec![false; window];
-    let mut groups = vec![];
-    while let Some(first) = taken.iter().position(|t| !t) {
-        let group: Vec<u16> = lanes.iter().map(|l| first as u16 + l).collect();
-        for t in &group {
-            match taken.get_mut(usize::from(*t)) {
-                Some(free) if !*free => *free = true,
+    let mut places = vec![None; reach.next_multiple_of(32)];
+    while let Some(first) = places.iter().position(Option::is_none) {
+        for (place, lane) in lanes.iter().enumerate() {
+            match places.get_mut(first + usize::from(*lane)) {
+                Some(free @ None) => *free = Some(place),
                 _ => return None,
             }
         }
-        groups.push(group);
     }
-    Some((window, groups))
+    places.into_iter().collect()
 }

@@ -39,12 +39,9 @@ impl Plan {
         if turns.is_empty() || end > turns.end {
             return None;
         }
-        let at = |dim: Dim, turn: i64| match dim {
-            Dim::Const(v) => Some(v),
-            Dim::Expr(_) => {
-                let value = |v| if v == var { Some(turn) } else { exprs.symbols.get(&v).copied() };
-                exprs.program.arena.eval(dim, &value).ok()
-            }
+        let at = |dim: Dim, turn: i64| {
+            let value = |v| if v == var { Some(turn) } else { exprs.symbols.get(&v).copied() };
+            exprs.program.arena.eval(dim, &value).ok()
         };
         let mut wide = vec![];
         for stmt in body {
@@ -112,10 +109,11 @@ impl Plan {
 
 /// Whether threads execute a leaf by themselves, and have done so when they go on.
 fn is_at_once(leaf: &LeafPlan) -> bool {
-    let immediate = match &leaf.how {
-        How::Atom { size, visibility, .. } => *size == 1 && *visibility == Visibility::Immediate,
+    let alone = match &leaf.how {
+        How::Atom { size, .. } => *size == 1,
         How::Meaning => true,
         How::Bulk(_) => false,
     };
+    let immediate = alone && leaf.visibility == Visibility::Immediate;
     immediate && leaf.accumulates.is_none() && leaf.valid.is_none()
 }

@@ -350,3 +350,88 @@ fn data_where_an_mbarrier_is_live() {
     );
     refused(&late, LIVE);
 }
+
+/// A kernel of one block, of which some threads access `%s` between two barriers, is refused for one pair of accesses.
+fn races(threads: usize, body: &str) {
+    let text = format!(
+        "carbyne 2
+
+%in:[64].i32.GL
+%out:[64].i32.GL
+
+Spec @k <<<#grid:[1], #cta:[@t < {threads}]>>> (%in) -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %s:[64].i32.SH
+  Allocate %x:[1].i32.RF
+  Move <<<#one>>> (%in[@t]) -> (%x[0])
+  Move <<<#one>>> (%x[0]) -> (%s[@t])
+  barrier
+{body}
+  barrier
+  Move <<<#one>>> (%s[@t]) -> (%x[0])
+  Move <<<#one>>> (%x[0]) -> (%out[@t])
+}}
+"
+    );
+    let all = reports(&right(&text), Arch::Sm80);
+    assert_eq!(all.iter().map(|r| r.counts()[1]).sum::<usize>(), 1, "{text}: {all:#?}");
+}
+
+#[test]
+fn accumulations_by_two_operations_need_an_order() {
+    let first = "  if (@t == 0) {
+    Move.add <<<#one>>> (%x[0]) -> (%s[0])
+    Move.max <<<#one>>> (%x[0]) -> (%s[0])
+  }";
+    let second = "  if (@t == 40) {
+    Move.add <<<#one>>> (%x[0]) -> (%s[0])
+  }";
+    races(64, &format!("{first}\n{second}"));
+}
+
+#[test]
+fn a_read_of_a_statement_is_told_from_those_of_the_next_one() {
+    let read = "  Move <<<#one>>> (%s[(@t + 2) % 32]) -> (%x[0])";
+    let write = "  Move <<<#one>>> (%s[(@t + 1) % 32]) -> (%s[@t])";
+    races(32, &format!("{read}\n{write}"));
+}
+
+/// How many pairs of a kernel of some blocks are ordered, not ordered and undecided, whose threads hold an element and access `%out`.
+fn of_blocks(blocks: usize, body: &str) -> [usize; 3] {
+    let text = format!(
+        "carbyne 2
+
+%out:[4096].i32.GL
+
+Spec @k <<<#grid:[@b < {blocks}], #cta:[@t < 64]>>> () -> (%out) {{
+  #one = #cta.scalar()
+  Allocate %x:[1].i32.RF
+  Init <<<#one>>> (0) -> (%x[0])
+{body}
+}}
+"
+    );
+    let all = reports(&right(&text), Arch::Sm80);
+    assert_eq!(all.len(), 1, "{text}");
+    all[0].counts()
+}
+
+#[test]
+fn a_block_reads_what_another_one_accumulates() {
+    let body = "  if (@t == 0) {
+    if (@b == 0) {
+      Move <<<#one>>> (%out[0]) -> (%x[0])
+    }
+    Move.add <<<#one>>> (%x[0]) -> (%out[0])
+  }";
+    assert_eq!(of_blocks(2, body)[1], 1);
+}
+
+#[test]
+fn threads_of_a_block_that_is_not_followed_meet() {
+    let body = "  Move <<<#one>>> (%out[@t * (3 - @b) + 1000 * @b]) -> (%x[0])
+  if (@t == 63) {
+    Move <<<#one>>> (%x[0]) -> (%out[@t * (3 - @b) + 1000 * @b])
+  }";
+    assert_eq!(of_blocks(4, body)[2], 1);
+}
