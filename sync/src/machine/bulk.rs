@@ -85,7 +85,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// The blocks of the cluster to which a copy goes.
     fn ranks_of(&mut self, act: &Act<'_, 'p>, bulk: &'a Bulk, t: usize) -> Goes<Vec<usize>> {
         let Some(dim) = bulk.mask else { return Ok(vec![act.strand.rank]) };
-        let mask = self.fixed_at(dim, &act.strand.env, t).unwrap_or(0);
+        let mask = self.fixed(dim, &act.strand.env).of(t);
         if mask < 1 || mask >> self.n_blocks.min(62) != 0 {
             let what = "it goes to blocks that are none of the cluster";
             return self.stop(act.site, None, what, "name blocks of the cluster, one bit each");

@@ -12,11 +12,6 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.exprs.value(dim, env)
     }
 
-    /// Such a value of one thread; none where it has none.
-    pub(super) fn fixed_at(&mut self, dim: Dim, env: &Env, thread: usize) -> Option<i64> {
-        Some(self.fixed(dim, env).of(thread)).filter(|v| *v != NOTHING)
-    }
-
     /// A place in a buffer.
     pub(super) fn place(&mut self, dim: Dim, env: &Env, space: Space) -> Value {
         if space != Space::Free {
