@@ -49,6 +49,18 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             };
             let longest: Vec<Numbers> = all.iter().filter_map(of_most).collect();
             all.extend(longest);
+            // One that threads of a warp do not divide reaches over the end.
+            let is_symbolic = symbols.is_some_and(|s| s.expression(*n).is_some());
+            if !is_symbolic && *n > 32 && n % 32 != 0 && !multiplies {
+                let larger = (n + 31) / 32 * 32;
+                let of_larger = |numbers: &Numbers| {
+                    let mut numbers = numbers.clone();
+                    numbers.insert(name.clone(), larger);
+                    numbers
+                };
+                let larger: Vec<Numbers> = all.iter().map(of_larger).collect();
+                all.extend(larger);
+            }
             continue;
         }
         let units: &[i64] = match (multiplies, outputs.contains(name)) {
