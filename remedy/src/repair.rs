@@ -410,6 +410,21 @@ impl<'a> Finder<'a> {
         let mut out = vec![];
         let Some(here) = self.here() else { return out };
         let around = self.around(self.d.span);
+        let first = self.d.related.first().map_or(self.d.span, |(span, _)| *span);
+        let wanted = |op: &SyncOp| self.d.help.as_ref().is_some_and(|h| h.contains(op.as_str()));
+        let engines = [
+            (SyncOp::WgmmaCommit, SyncOp::WgmmaWait),
+            (SyncOp::AsyncCommit, SyncOp::AsyncWait),
+            (SyncOp::BulkCommit, SyncOp::BulkWait),
+        ];
+        let engines: Vec<_> = engines.iter().filter(|(c, w)| wanted(c) || wanted(w)).collect();
+        // Behind all loops that hold the first access, nothing is left to overlap with.
+        let is_behind = |s: &&&Stmt| s.span.start >= first.end;
+        for (_, wait) in &engines {
+            let line = format!("{}(0)", wait.as_str());
+            let behind = around.iter().rev().filter(is_behind);
+            out.extend(behind.map(|s| self.put_before(s, &line)));
+        }
         if let [edit] = self.own
             && edit.span.start == edit.span.end
         {
@@ -431,10 +446,7 @@ impl<'a> Finder<'a> {
             let lines = std::iter::once(line).chain(others);
             out.extend(lines.flat_map(|l| around.iter().map(move |s| self.put_before(s, l))));
         }
-        let first = self.d.related.first().map_or(self.d.span, |(span, _)| *span);
-        let wanted = |op: &SyncOp| self.d.help.as_ref().is_some_and(|h| h.contains(op.as_str()));
-        let commits = [SyncOp::WgmmaCommit, SyncOp::AsyncCommit, SyncOp::BulkCommit];
-        for commit in commits.iter().filter(|op| wanted(op)) {
+        for (commit, _) in engines {
             let stmts = self.around(first);
             out.extend(stmts.iter().map(|s| self.put_behind(s, commit.as_str())));
         }

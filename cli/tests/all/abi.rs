@@ -134,3 +134,24 @@ fn what_integers_of_a_tensor_must_be_is_said() {
     );
     assert_eq!(of("A"), Value::Null);
 }
+
+#[test]
+fn a_result_that_the_last_kernel_adds_to_is_the_callers() {
+    let text = "carbyne 2
+let T = 64, V = 16, D = 128
+%ids:[T].i32.GL in 0..V
+%g:[T,D].f32.GL
+%out:[V,D].f32.GL
+Init @zero (0) -> (%out)
+Spec @add <<<#grid:[@t < T], #cta:[128]>>> (%ids, %g) -> (%out) {
+  @id = %ids[@t]
+  Move.add (%g[@t, _]) -> (%out[@id, _])
+}
+";
+    let ran = carbyne(&["compile", "-", "--arch", "sm_80", "--emit", "abi"], text);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let abi: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    let tensors = abi["tensors"].as_array().expect("a list");
+    let out = tensors.iter().find(|t| t["name"] == "out").expect("the result");
+    assert_eq!(out["intermediate"], false, "{out}");
+}

@@ -31,10 +31,12 @@ pub struct Host<'a> {
 }
 
 /// The tensors that a program's kernels hand on to each other: the first kernel that uses one has all of it as an output and
-/// reads nothing of it, and a later one reads it. What they hold before the first launch means nothing.
+/// reads nothing of it, and the last one reads it and does not write it. What they hold before the first launch, and behind
+/// the last one, means nothing.
 #[must_use]
 pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
     let mut first: HashMap<BufferId, bool> = HashMap::new();
+    let mut written_last: HashMap<BufferId, bool> = HashMap::new();
     let mut handed_on = BTreeSet::new();
     for kernel in &program.kernels {
         let (reads, writes) = uses(program, *kernel);
@@ -44,8 +46,11 @@ pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
             let whole =
                 || program.specs[*kernel].outputs.contains(&program.buffers[*buffer].tensor);
             first.entry(*buffer).or_insert_with(|| !reads.contains(buffer) && whole());
+            written_last.insert(*buffer, writes.contains(buffer));
         }
     }
+    // A result to which the last kernel adds is the caller's.
+    handed_on.retain(|b| written_last.get(b) == Some(&false));
     handed_on
 }
 
