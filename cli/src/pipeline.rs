@@ -79,6 +79,9 @@ pub(crate) fn repaired(
     /// Errors that keep a text from being looked at any further.
     const FIRST: usize = 1 << 32;
     let wrong = |text: &str| {
+        if text::parse(text).is_err() {
+            return Wrong::MOST;
+        }
         let changed = Source { text: text.to_owned(), ..source.clone() };
         let errors = match meant(&changed) {
             Ok(program) => later(&program),

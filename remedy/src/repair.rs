@@ -4,7 +4,7 @@
 use carbyne_ir::ast::visit::{Part, Step, Walk, parts};
 use carbyne_ir::ast::{
     BinOp, Block, Expr, ExprKind, Module, Operand, SpecKind, Stmt, StmtKind, SyncArg, SyncOp,
-    Tiler, View, ViewOp,
+    Tiler, UnaryOp, View, ViewOp,
 };
 use carbyne_ir::diag::{Code, Diagnostic, Edit};
 use carbyne_ir::span::{LineIndex, Span};
@@ -165,6 +165,7 @@ impl<'a> Finder<'a> {
         match self.d.code {
             Code::IndexRange => self.of_index(),
             Code::ShapeMismatch => self.of_factors(),
+            Code::ScalarMismatch => self.of_types(),
             Code::WrongSync => self.of_sync(),
             Code::Unordered => self.of_order(),
             _ => vec![],
@@ -258,6 +259,17 @@ impl<'a> Finder<'a> {
         out.sort_unstable();
         out.dedup();
         out
+    }
+
+    /// A Move between types is a cast.
+    fn of_types(&self) -> Vec<Change> {
+        let Some(here) = self.here() else { return vec![] };
+        let StmtKind::Spec(spec) = &here.kind else { return vec![] };
+        let start = spec.span.start as usize;
+        let word = SpecKind::Move.to_string();
+        let (end, cast) = (start + word.len(), SpecKind::Unary(UnaryOp::Cast).to_string());
+        let is_move = spec.kind == SpecKind::Move && self.text.get(start..end) == Some(&word);
+        is_move.then(|| Change::write(cast, Span::new(start, end))).into_iter().collect()
     }
 
     /// The shapes of a MatMul do not fit: one of its factors is transposed, or is not any more.
