@@ -2,8 +2,8 @@
 //!
 //! [`check()`] takes a kernel that says who accesses what ([`is_atomic`]) and answers with a [`Report`]: for every pair of accesses that meet in
 //! an element, one of them writing, by different threads or by a thread and what it has started, a [`Verdict`]. An
-//! ordered pair comes with its certificate, the statements that pass the order on. [`Report::diagnostics`] says the rest as errors and warnings;
-//! [`comments`] says of each statement which pairs it orders.
+//! ordered pair comes with its certificate, the statements that pass the order on. The crate `carbyne-remedy` says the rest as errors
+//! and warnings, and of each statement which pairs it orders.
 //!
 //! The model stands in `docs/synchronization.md`.
 //!
