@@ -39,28 +39,16 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
     let mut all = vec![given.clone()];
     for name in inputs.union(&outputs) {
         let Some(n) = given.get(name) else { continue };
+        let is_constant = symbols.is_none_or(|s| s.expression(*n).is_none());
+        // Tiles of whole rows hold the longest.
+        let most = symbols.and_then(|s| s.bounds().get(n).copied().flatten());
+        let longest = most.filter(|most| most > n && *most <= LONGEST);
         if !is_tiled(m.def, name) {
-            // A tile of whole rows holds the longest.
-            let most = symbols.and_then(|s| s.bounds().get(n).copied().flatten());
-            let of_most = |numbers: &Numbers| {
-                let mut numbers = numbers.clone();
-                numbers.insert(name.clone(), most.filter(|most| most > n && *most <= LONGEST)?);
-                Some(numbers)
-            };
-            let longest: Vec<Numbers> = all.iter().filter_map(of_most).collect();
-            all.extend(longest);
-            // One that threads of a warp do not divide reaches over the end.
-            let is_symbolic = symbols.is_some_and(|s| s.expression(*n).is_some());
-            if !is_symbolic && *n > 32 && n % 32 != 0 && !multiplies {
-                let larger = (n + 31) / 32 * 32;
-                let of_larger = |numbers: &Numbers| {
-                    let mut numbers = numbers.clone();
-                    numbers.insert(name.clone(), larger);
-                    numbers
-                };
-                let larger: Vec<Numbers> = all.iter().map(of_larger).collect();
-                all.extend(larger);
-            }
+            // A constant one reaches over the end where the threads of a warp do not divide it.
+            let is_uneven = is_constant && !multiplies && *n > 32 && n % 32 != 0;
+            let uneven = is_uneven.then(|| multiples(*n, &[32])).into_iter().flatten();
+            let larger: Vec<i64> = longest.into_iter().chain(uneven).collect();
+            all.extend(with_each(&all, name, &larger));
             continue;
         }
         let units: &[i64] = match (multiplies, outputs.contains(name)) {
@@ -69,19 +57,16 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
             (true, false) => &SUMMED,
             (false, _) => &WIDE,
         };
-        let symbolic = symbols.and_then(|s| s.expression(*n));
-        let is_constant = symbolic.is_none();
-        let mut values = match symbolic {
-            Some(_) => {
+        let mut values = match is_constant {
+            false => {
                 let mut all = multiples(*n, units);
-                // Tiles of whole rows hold the longest, spread over threads of which not all divide it.
-                let most = symbols.and_then(|s| s.bounds().get(n).copied().flatten());
-                let longest = most.filter(|m| !multiplies && *m > *n && *m <= LONGEST);
+                // They are spread over threads of which not all divide them.
+                let longest = longest.filter(|_| !multiplies);
                 all.extend(longest.into_iter().flat_map(|m| multiples(m, units)));
                 all
             }
-            None if units == UNITS && *n <= SHORT => rounded(*n, &SHORT_UNITS, multiplies),
-            None => rounded(*n, units, multiplies),
+            true if units == UNITS && *n <= SHORT => rounded(*n, &SHORT_UNITS, multiplies),
+            true => rounded(*n, units, multiplies),
         };
         // A block may compute one row, whatever the number of rows is.
         if !multiplies && outputs.contains(name) && !values.contains(n) && is_constant {
@@ -96,18 +81,19 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
         if is_summed(units) {
             values.reverse();
         }
-        all = all
-            .into_iter()
-            .flat_map(|numbers| {
-                values.iter().map(move |n| {
-                    let mut numbers = numbers.clone();
-                    numbers.insert(name.clone(), *n);
-                    numbers
-                })
-            })
-            .collect();
+        all = with_each(&all, name, &values);
     }
     all
+}
+
+/// All of these numbers with each of these values of one.
+fn with_each(all: &[Numbers], name: &str, values: &[i64]) -> Vec<Numbers> {
+    let with = |numbers: &Numbers, value: i64| {
+        let mut numbers = numbers.clone();
+        numbers.insert(name.to_owned(), value);
+        numbers
+    };
+    all.iter().flat_map(|numbers| values.iter().map(move |value| with(numbers, *value))).collect()
 }
 
 /// The instances of each way to round extents up but for those of products that are the same of extents that are rounded up by
