@@ -36,21 +36,19 @@ pub struct Host<'a> {
 #[must_use]
 pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
     let mut first: HashMap<BufferId, bool> = HashMap::new();
-    let mut written_last: HashMap<BufferId, bool> = HashMap::new();
     let mut handed_on = BTreeSet::new();
     for kernel in &program.kernels {
         let (reads, writes) = uses(program, *kernel);
         let read_now = reads.iter().filter(|b| first.get(b) == Some(&true));
         handed_on.extend(read_now.copied());
+        // A result to which the last kernel adds is the caller's.
+        handed_on.retain(|b| !writes.contains(b));
         for buffer in reads.union(&writes) {
             let whole =
                 || program.specs[*kernel].outputs.contains(&program.buffers[*buffer].tensor);
             first.entry(*buffer).or_insert_with(|| !reads.contains(buffer) && whole());
-            written_last.insert(*buffer, writes.contains(buffer));
         }
     }
-    // A result to which the last kernel adds is the caller's.
-    handed_on.retain(|b| written_last.get(b) == Some(&false));
     handed_on
 }
 
