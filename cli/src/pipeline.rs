@@ -65,8 +65,12 @@ pub(crate) fn verified(source: &Source) -> Result<(Module, Program), Failure> {
 
 /// The program that a text means, if it is well formed.
 pub(crate) fn meant(source: &Source) -> Result<Program, Diagnostics> {
-    let module = text::parse(&source.text)?;
-    let module = input::linked(source, &module)?;
+    text::parse(&source.text).and_then(|module| meaning(source, &module))
+}
+
+/// The program that the module in a text means.
+fn meaning(source: &Source, module: &Module) -> Result<Program, Diagnostics> {
+    let module = input::linked(source, module)?;
     carbyne_decompose::checked(&module, &source.text)
 }
 
@@ -79,11 +83,9 @@ pub(crate) fn repaired(
     /// Errors that keep a text from being looked at any further.
     const FIRST: usize = 1 << 32;
     let wrong = |text: &str| {
-        if text::parse(text).is_err() {
-            return Wrong::MOST;
-        }
+        let Ok(module) = text::parse(text) else { return Wrong::MOST };
         let changed = Source { text: text.to_owned(), ..source.clone() };
-        let errors = match meant(&changed) {
+        let errors = match meaning(&changed, &module) {
             Ok(program) => later(&program),
             Err(errors) => errors.len().saturating_mul(FIRST),
         };
