@@ -3,6 +3,30 @@
 use super::Rule;
 use super::tensors::FUNCTIONS;
 
+/// How a function of other languages is written here, which has none of its name.
+pub(super) fn function_of_others(word: &str) -> Option<&'static str> {
+    OF_OTHERS.iter().find(|(names, _)| names.contains(&word)).map(|(_, instead)| *instead)
+}
+
+/// Functions that only other languages have, each with an action.
+const OF_OTHERS: [(&[&str], &str); 12] = [
+    (&["log2"], "write it as `log(%x) * 1.4426950408889634`"),
+    (&["log10"], "write it as `log(%x) * 0.4342944819032518`"),
+    (&["log1p"], "write it as `log(%x + 1.0)`"),
+    (&["expm1"], "write it as `exp(%x) - 1.0`"),
+    (&["exp10"], "write it as `exp(%x * 2.302585092994046)`"),
+    (&["where"], "write a choice as `select(%condition, %x, %y)`"),
+    (&["clamp", "clip"], "write it as `min(max(%x, -1.0), 1.0)`"),
+    (&["mean"], "write it as `sum(%x, axis=1) / N`"),
+    (&["square", "pow"], "write a square as `%x * %x`"),
+    (&["sinh", "cosh"], "write it by `exp(%x)` and `exp(-%x)`"),
+    (&["atanh", "asinh", "acosh"], "write it by `log` and `sqrt`"),
+    (
+        &["sin", "cos", "tan", "asin", "acos", "atan", "erf"],
+        "let the caller compute it, or approximate it by products and `select`",
+    ),
+];
+
 /// The form here of what stands at `at`, in the step that begins at `base`.
 pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
     let (step, rest) = (text.get(base..at)?, text.get(at..)?);

@@ -6,7 +6,7 @@
 use super::Rule;
 use super::errors::{one_of, short};
 use super::expr::{Operators, leaf};
-use super::habits::BOTH;
+use super::habits::{BOTH, function_of_others};
 use super::spec::attr;
 use super::tensor::view;
 use super::tree::{Answer, Node, internal, is_type};
@@ -107,25 +107,6 @@ fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
     }
 }
 
-/// Functions of other languages that there are not, each with an action.
-const ELSEWHERE: [(&[&str], &str); 12] = [
-    (&["log2"], "write it as `log(%x) * 1.4426950408889634`"),
-    (&["log10"], "write it as `log(%x) * 0.4342944819032518`"),
-    (&["log1p"], "write it as `log(%x + 1.0)`"),
-    (&["expm1"], "write it as `exp(%x) - 1.0`"),
-    (&["exp10"], "write it as `exp(%x * 2.302585092994046)`"),
-    (&["where"], "write a choice as `select(%condition, %x, %y)`"),
-    (&["clamp", "clip"], "write it as `min(max(%x, -1.0), 1.0)`"),
-    (&["mean"], "write it as `sum(%x, axis=1) / N`"),
-    (&["square", "pow"], "write a square as `%x * %x`"),
-    (&["sinh", "cosh"], "write it by `exp(%x)` and `exp(-%x)`"),
-    (&["atanh", "asinh", "acosh"], "write it by `log` and `sqrt`"),
-    (
-        &["sin", "cos", "tan", "asin", "acos", "atan", "erf"],
-        "let the caller compute it, or approximate it by products and `select`",
-    ),
-];
-
 /// The functions of an expression, for messages.
 pub(super) const FUNCTIONS: [&str; 36] = [
     "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu",
@@ -222,9 +203,8 @@ impl Operators {
             let d = Diagnostic::new(Code::Syntax, at, message);
             let d = d.label("expected a function of tensors");
             // A name that looks like it is another function.
-            let known = ELSEWHERE.iter().find(|(names, _)| names.contains(&word.as_str()));
-            return Err(Box::new(match known {
-                Some((_, instead)) => d.help(*instead),
+            return Err(Box::new(match function_of_others(&word) {
+                Some(instead) => d.help(instead),
                 None => one_of(d, &word, FUNCTIONS.into_iter()),
             }));
         };
