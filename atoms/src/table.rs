@@ -260,7 +260,7 @@ impl AtomTable {
         let mut ranked: Vec<(usize, &'static str)> =
             self.atoms.list.iter().map(|r| (strsim::levenshtein(&name, r.name), r.name)).collect();
         ranked.sort_by_key(|(d, _)| *d);
-        // Of a name with a letter wrong the others are not meant.
+        // Names that are farther away are not meant where one differs by a letter or two.
         let least = ranked.first().map_or(0, |(d, _)| *d);
         let is_near = |d: usize| least > MAX_TYPOS || d == least;
         ranked.into_iter().filter(|(d, _)| is_near(*d)).take(3).map(|(_, n)| n).collect()

@@ -1,12 +1,12 @@
 //! A report as errors and warnings.
 
+use crate::lines;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic, Edit};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
 use carbyne_ir::scalar::Memory;
-use carbyne_ir::span::Span;
 use carbyne_sync::{
     Access, AccessKind, AgentKind, Fault, Missing, Pair, Place, Report, UnderWay, Unfollowed,
     Verdict, samples,
@@ -213,22 +213,10 @@ impl From<String> for Remedy {
 }
 
 impl Remedy {
-    /// Replaces a part of the text.
-    fn edit(mut self, span: Span, text: String) -> Self {
-        self.edits.push(Edit::new(span, text));
+    /// Makes an edit, too.
+    fn edit(mut self, edit: Edit) -> Self {
+        self.edits.push(edit);
         self
-    }
-
-    /// Inserts a line before a statement.
-    fn before(self, stmt: &Stmt, line: &str) -> Self {
-        let at = stmt.span.start as usize;
-        self.edit(Span::new(at, at), format!("{line}\n"))
-    }
-
-    /// Inserts a line behind a statement.
-    fn behind(self, stmt: &Stmt, line: &str) -> Self {
-        let at = stmt.span.end as usize;
-        self.edit(Span::new(at, at), format!("\n{line}"))
     }
 }
 
@@ -269,7 +257,7 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
         false => format!("line {from} and line {to}"),
     };
     let before = |help: String, line: &str| match sides(p, kernel, pair) {
-        Some((_, second)) => Remedy::from(help).before(second, line),
+        Some((_, second)) => Remedy::from(help).edit(lines::before(second.span, line)),
         None => help.into(),
     };
     let barrier = format!("barrier(#{root})");
@@ -285,7 +273,7 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
         Missing::Fence => {
             let help = format!("put `fence.async` behind line {from}, before the barrier that follows it");
             match sides(p, kernel, pair) {
-                Some((first, _)) => Remedy::from(help).behind(first, "fence.async"),
+                Some((first, _)) => Remedy::from(help).edit(lines::behind(first.span, "fence.async")),
                 None => help.into(),
             }
         }
@@ -335,13 +323,13 @@ fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -
                  which stage line {to} accesses",
                 at.line
             ))
-            .edit(at.span, format!("{wait}({needed})"))
+            .edit(Edit::new(at.span, format!("{wait}({needed})")))
         }
         Some(UnderWay::Left { needed, wait: None }) => {
             let line = format!("{wait}({needed})");
             let remedy = Remedy::from(format!("put `{line}` before line {to}"));
             match sides {
-                Some((_, second)) => remedy.before(second, &line),
+                Some((_, second)) => remedy.edit(lines::before(second.span, &line)),
                 None => remedy,
             }
         }
@@ -369,8 +357,10 @@ fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -
                     };
                     let remedy = Remedy::from(format!("put `{commit}` behind line {from}, {then}"));
                     match sides {
-                        Some((first, _)) if waits.is_some() => remedy.behind(first, commit),
-                        Some((first, second)) => remedy.behind(first, commit).before(second, &last),
+                        Some((first, _)) if waits.is_some() => remedy.edit(lines::behind(first.span, commit)),
+                        Some((first, second)) => remedy
+                            .edit(lines::behind(first.span, commit))
+                            .edit(lines::before(second.span, &last)),
                         None => remedy,
                     }
                 }

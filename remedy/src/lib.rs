@@ -9,6 +9,7 @@
 
 mod comments;
 mod diagnose;
+mod lines;
 mod repair;
 
 pub use comments::{comments, is_comment};

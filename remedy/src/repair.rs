@@ -1,18 +1,24 @@
 //! Changes of a few tokens around an error, of which one may end it. Each is tried: the first that leaves fewer errors is
 //! the help of the error.
 
+use crate::lines;
 use carbyne_ir::ast::visit::{Part, Step, Walk, parts};
 use carbyne_ir::ast::{
     BinOp, Block, Expr, ExprKind, Module, Operand, SpecKind, Stmt, StmtKind, SyncArg, SyncOp,
-    Tiler, UnaryOp, View, ViewOp,
+    TensorExpr, Tiler, UnaryOp, View, ViewOp,
 };
 use carbyne_ir::diag::{Code, Diagnostic, Edit};
 use carbyne_ir::span::{LineIndex, Span};
 use std::collections::BTreeSet;
 
-/// How barriers and commits are written.
+/// How barriers are written.
 const BARRIER: &str = "barrier";
-const COMMIT: &str = ".commit";
+/// Of each engine the statements that end a group and wait for groups.
+const ENGINES: [(SyncOp, SyncOp); 3] = [
+    (SyncOp::WgmmaCommit, SyncOp::WgmmaWait),
+    (SyncOp::AsyncCommit, SyncOp::AsyncWait),
+    (SyncOp::BulkCommit, SyncOp::BulkWait),
+];
 /// Changes that are tried of one text, and how long their texts may be all together.
 const MOST_TRIED: usize = 24;
 const MOST_BYTES: usize = 1 << 20;
@@ -38,7 +44,7 @@ impl Change {
 }
 
 /// How much is wrong with a text.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// Errors, those of an earlier stage more than any of a later one.
     pub errors: usize,
@@ -60,7 +66,7 @@ pub fn repaired(
     before: Wrong,
     wrong: &dyn Fn(&str) -> Wrong,
 ) -> Vec<Diagnostic> {
-    let lines = LineIndex::new(text);
+    let index = LineIndex::new(text);
     let module = carbyne_ir::text::parse(text).ok();
     let mut left = MOST_TRIED.min(MOST_BYTES / text.len().max(1));
     let mut after = |edits: &[Edit]| {
@@ -68,42 +74,31 @@ pub fn repaired(
         Edit::apply(edits, text).map(|changed| wrong(&changed))
     };
     for (i, d) in all.iter_mut().enumerate() {
-        indent(&mut d.edits, text);
+        lines::indent(&mut d.edits, text);
         let own = std::mem::take(&mut d.edits);
         if i >= MOST_REPAIRED {
             continue;
         }
-        if !own.is_empty() && after(&own).is_some_and(|left| left < before) {
+        if !own.is_empty() && after(&own).is_some_and(|left| left.errors < before.errors) {
             d.edits = own;
             continue;
         }
         let Some(module) = &module else { continue };
-        for mut change in (Finder { d, own: &own, module, text, lines: &lines }).changes() {
-            indent(&mut change.edits, text);
+        for mut change in (Finder { d, own: &own, module, text, lines: &index }).changes() {
+            lines::indent(&mut change.edits, text);
             let Some(left) = after(&change.edits) else { break };
             if left.errors == 0 && left.warnings <= before.warnings {
                 let other = d.help.replace(change.help).map(|help| format!("or {help}"));
                 d.notes.extend(other);
                 d.edits = change.edits;
             }
-            // What is too large to be decided stays so by other changes.
+            // A text that is too large to be decided stays so by other changes.
             if left.errors == 0 {
                 break;
             }
         }
     }
     all
-}
-
-/// Gives lines that are inserted the indent of the line at which they are, and the text's line ends.
-fn indent(edits: &mut [Edit], text: &str) {
-    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    for edit in edits {
-        let Some(before) = text.get(..edit.start()) else { continue };
-        let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
-        let indent = &line[..line.len() - line.trim_start().len()];
-        edit.text = edit.text.replace('\n', &format!("{end}{indent}"));
-    }
 }
 
 /// A statement of synchronization.
@@ -140,13 +135,6 @@ impl<'a> SyncStmt<'a> {
     fn is_of(&self, name: &str) -> bool {
         self.view().is_some_and(|view| view.base.text == name)
     }
-
-    fn arrives(&self) -> bool {
-        matches!(
-            self.op,
-            SyncOp::MbarrierArrive | SyncOp::MbarrierAsyncArrive | SyncOp::MbarrierExpect
-        )
-    }
 }
 
 /// Finds changes that people often have to make where a text has such an error.
@@ -180,15 +168,20 @@ impl<'a> Finder<'a> {
         self.stmts().filter_map(SyncStmt::of)
     }
 
+    /// The statements that a place lies in, the outermost first: its kernel.
+    fn holding(&self, place: Span) -> impl Iterator<Item = &'a Stmt> {
+        let holds = move |s: &&Stmt| s.span.start <= place.start && place.end <= s.span.end;
+        self.stmts().filter(holds)
+    }
+
     /// The statement at the error.
     fn here(&self) -> Option<&'a Stmt> {
-        self.around(self.d.span).first().copied()
+        self.holding(self.d.span).last()
     }
 
     /// The statement at a place and those around it in its kernel, from within.
     fn around(&self, place: Span) -> Vec<&'a Stmt> {
-        let is_around = |s: &&Stmt| s.span.start <= place.start && place.end <= s.span.end;
-        let mut all: Vec<&Stmt> = self.stmts().filter(is_around).skip(1).collect();
+        let mut all: Vec<&Stmt> = self.holding(place).skip(1).collect();
         all.reverse();
         all
     }
@@ -196,21 +189,24 @@ impl<'a> Finder<'a> {
     /// A line before a statement.
     fn put_before(&self, stmt: &Stmt, line: &str) -> Change {
         let at = self.lines.line(stmt.span.start);
-        Change::new(format!("write `{line}` before line {at}"), vec![before(stmt, line)])
+        Change::new(
+            format!("write `{line}` before line {at}"),
+            vec![lines::before(stmt.span, line)],
+        )
     }
 
     /// A line behind a statement.
     fn put_behind(&self, stmt: &Stmt, line: &str) -> Change {
         let at = self.lines.line(stmt.span.start);
         let help = format!("write `{line}` behind the statement in line {at}");
-        Change::new(help, vec![behind(stmt, line)])
+        Change::new(help, vec![lines::behind(stmt.span, line)])
     }
 
     fn written(&self, span: Span) -> &'a str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    /// What two places hold, exchanged.
+    /// Exchanges the texts of two places.
     fn exchanged(&self, what: &str, a: Span, b: Span) -> Change {
         let (first, second) = (self.written(a), self.written(b));
         let help = format!("exchange the {what} `{first}` and `{second}`");
@@ -261,15 +257,37 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// A Move between types is a cast.
+    /// A Move between types is a cast: to one of the types of the text.
     fn of_types(&self) -> Vec<Change> {
         let Some(here) = self.here() else { return vec![] };
-        let StmtKind::Spec(spec) = &here.kind else { return vec![] };
-        let start = spec.span.start as usize;
-        let word = SpecKind::Move.to_string();
-        let (end, cast) = (start + word.len(), SpecKind::Unary(UnaryOp::Cast).to_string());
-        let is_move = spec.kind == SpecKind::Move && self.text.get(start..end) == Some(&word);
-        is_move.then(|| Change::write(cast, Span::new(start, end))).into_iter().collect()
+        match &here.kind {
+            StmtKind::Spec(spec) => {
+                let start = spec.span.start as usize;
+                let (word, cast) = (SpecKind::Move, SpecKind::Unary(UnaryOp::Cast).to_string());
+                let at = Span::new(start, start + word.to_string().len());
+                let is_move = spec.kind == word && self.written(at) == word.to_string();
+                is_move.then(|| Change::write(cast, at)).into_iter().collect()
+            }
+            StmtKind::Assign { value: TensorExpr::View(view), .. } => {
+                let value = self.written(view.span);
+                let to = |scalar| Change::write(format!("cast({value}, {scalar})"), view.span);
+                self.scalars().into_iter().map(to).collect()
+            }
+            _ => vec![],
+        }
+    }
+
+    /// The types of the elements of declared tensors, each once.
+    fn scalars(&self) -> BTreeSet<&'static str> {
+        let mut out = BTreeSet::new();
+        for stmt in self.stmts() {
+            parts(stmt, &mut |part| {
+                if let Part::TensorType(ty) = part {
+                    out.insert(ty.scalar.as_str());
+                }
+            });
+        }
+        out
     }
 
     /// The shapes of a MatMul do not fit: one of its factors is transposed, or is not any more.
@@ -336,7 +354,7 @@ impl<'a> Finder<'a> {
                 out.extend(sync.number().into_iter().flat_map(|n| self.other_parities(n, view)));
             }
             out.extend(self.counts(name));
-            if !self.syncs().any(|s| s.is_of(name) && s.arrives()) {
+            if !self.syncs().any(|s| s.is_of(name) && s.op.arrives()) {
                 out.extend(self.arrivals(view));
             }
         }
@@ -365,7 +383,7 @@ impl<'a> Finder<'a> {
         all.filter(|p| p != own).map(|p| Change::write(p, parity.span)).collect()
     }
 
-    /// Other counts of the arrivals at an mbarrier; where it has no `mbarrier.init`, one beside each other one.
+    /// Other counts of the arrivals at an mbarrier; where it has no `mbarrier.init`, one behind the last one.
     fn counts(&self, name: &str) -> Vec<Change> {
         let inits = || self.syncs().filter(|s| s.op == SyncOp::MbarrierInit);
         let mut counts: Vec<&str> =
@@ -385,7 +403,7 @@ impl<'a> Finder<'a> {
         if let (true, Some(last)) = (out.is_empty(), inits().last()) {
             out.extend(counts.iter().map(|n| {
                 let line = format!("mbarrier.init(%{name}, {n})");
-                Change::new(format!("write `{line}`"), vec![behind(last.stmt, &line)])
+                Change::new(format!("write `{line}`"), vec![lines::behind(last.stmt.span, &line)])
             }));
         }
         out
@@ -424,12 +442,7 @@ impl<'a> Finder<'a> {
         let around = self.around(self.d.span);
         let first = self.d.related.first().map_or(self.d.span, |(span, _)| *span);
         let wanted = |op: &SyncOp| self.d.help.as_ref().is_some_and(|h| h.contains(op.as_str()));
-        let engines = [
-            (SyncOp::WgmmaCommit, SyncOp::WgmmaWait),
-            (SyncOp::AsyncCommit, SyncOp::AsyncWait),
-            (SyncOp::BulkCommit, SyncOp::BulkWait),
-        ];
-        let engines: Vec<_> = engines.iter().filter(|(c, w)| wanted(c) || wanted(w)).collect();
+        let engines: Vec<_> = ENGINES.iter().filter(|(c, w)| wanted(c) || wanted(w)).collect();
         // Behind all loops that hold the first access, nothing is left to overlap with.
         let is_behind = |s: &&&Stmt| s.span.start >= first.end;
         for (_, wait) in &engines {
@@ -452,11 +465,12 @@ impl<'a> Finder<'a> {
             if !is_barrier {
                 let barriers = self.stmts().filter(|s| matches!(s.kind, StmtKind::Barrier(_)));
                 out.extend(barriers.map(|stmt| self.put_before(stmt, line)));
-                let commits = self.syncs().filter(|s| s.op.as_str().ends_with(COMMIT));
+                let is_commit = |s: &SyncStmt<'_>| ENGINES.iter().any(|(c, _)| *c == s.op);
+                let commits = self.syncs().filter(is_commit);
                 out.extend(commits.map(|commit| self.put_behind(commit.stmt, line)));
             }
-            let lines = std::iter::once(line).chain(others);
-            out.extend(lines.flat_map(|l| around.iter().map(move |s| self.put_before(s, l))));
+            let texts = std::iter::once(line).chain(others);
+            out.extend(texts.flat_map(|l| around.iter().map(move |s| self.put_before(s, l))));
         }
         for (commit, _) in engines {
             let stmts = self.around(first);
@@ -482,7 +496,7 @@ impl<'a> Finder<'a> {
             |name: &str| self.syncs().any(|s| s.op == SyncOp::MbarrierWait && s.is_of(name));
         let (mut out, mut seen) = (vec![], BTreeSet::new());
         let mut rings: Vec<&View> =
-            self.syncs().filter(SyncStmt::arrives).filter_map(|s| s.view()).collect();
+            self.syncs().filter(|s| s.op.arrives()).filter_map(|s| s.view()).collect();
         rings.sort_by_key(|view| waited(&view.base.text));
         for ring in rings {
             let mut indices = vec![Self::index_of(ring)];
@@ -503,16 +517,4 @@ impl<'a> Finder<'a> {
         }
         out
     }
-}
-
-/// Inserts a line before a statement.
-fn before(stmt: &Stmt, line: &str) -> Edit {
-    let at = stmt.span.start as usize;
-    Edit::new(Span::new(at, at), format!("{line}\n"))
-}
-
-/// Inserts a line behind a statement.
-fn behind(stmt: &Stmt, line: &str) -> Edit {
-    let at = stmt.span.end as usize;
-    Edit::new(Span::new(at, at), format!("\n{line}"))
 }

@@ -25,7 +25,7 @@ pub(crate) enum Does {
 }
 
 impl Does {
-    /// What a leaf does to what it writes.
+    /// A leaf writes its targets, or accumulates into them.
     pub(crate) fn writing(accumulates: Option<AccumulateOp>) -> Does {
         accumulates.map_or(Does::Write, |op| Does::Sum(op as u8))
     }

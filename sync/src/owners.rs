@@ -74,7 +74,7 @@ struct Access {
     turns: Vec<VarId>,
     /// The threads that access it, if there is one or they have a stride, and the number of a thread among them.
     part: Option<(ThreadsId, Dim)>,
-    /// What is known to be at least zero and below another expression there, or not known to be.
+    /// Answers of the prover: whether an expression is at least zero and below another one there.
     within: RefCell<HashMap<(Dim, Dim), bool>>,
     /// Whether two accesses by the thread are in the order of the text: neither goes on after its statement, and it is the same
     /// thread for certain.
@@ -119,7 +119,7 @@ struct Finder<'p> {
     found: Found,
 }
 
-/// What is found.
+/// The accesses of a kernel, by buffer, and buffers that cannot be decided.
 #[derive(Default)]
 struct Found {
     /// Integers of the caller's memory: variable, buffer and place.

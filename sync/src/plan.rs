@@ -166,7 +166,7 @@ pub(crate) struct LeafPlan {
 }
 
 impl LeafPlan {
-    /// What it does to an operand, beside reading what it writes.
+    /// How it accesses an operand. An operand that is written may be read, too.
     pub(crate) fn does(&self, o: &OperandPlan) -> Does {
         if o.writes { Does::writing(self.accumulates) } else { Does::Read }
     }

@@ -48,7 +48,7 @@ impl Mask {
     pub(crate) fn of_warps(&self, warps: u32) -> Mask {
         Mask(std::array::from_fn(|w| if warps >> w & 1 == 1 { self.0[w] } else { 0 }))
     }
-    /// Of each warp with a thread in it the first one, and its lanes.
+    /// The first thread and the lanes of each warp that has any of them.
     pub(crate) fn by_warp(&self) -> impl Iterator<Item = (usize, u32)> {
         let warps = self.0.into_iter().enumerate().filter(|(_, lanes)| *lanes != 0);
         warps.map(|(w, lanes)| (w * 32 + lanes.trailing_zeros() as usize, lanes))

@@ -255,7 +255,7 @@ fn is_block(p: &Program, var: VarId) -> bool {
     matches!(p.vars.get(&var), Some(VarKind::Block(_)))
 }
 
-/// What the value of an expression depends on.
+/// A source of an expression's value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Root {
     Block,
@@ -267,7 +267,7 @@ enum Root {
     Turn,
 }
 
-/// What an expression depends on.
+/// The sources that an expression depends on.
 fn roots(p: &Program, dim: Dim, depth: usize) -> Vec<Root> {
     let of = |v: VarId| match p.vars.get(&v) {
         Some(VarKind::Block(_)) => vec![Root::Block],

@@ -24,7 +24,7 @@ fn edits_of_errors_of_order_mend_what_was_removed() {
         for (i, line) in lines.iter().enumerate().filter(|(_, line)| is_sync(line)) {
             let without = [&lines[..i], &lines[i + 1..]].concat().concat();
             let said = check(&without);
-            // What holds nothing any more is refused before the order is looked at.
+            // A spec with an empty body is refused before the order is looked at.
             if said.is_empty() || said[0]["code"] == "V0233" {
                 continue;
             }

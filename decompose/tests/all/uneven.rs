@@ -236,7 +236,7 @@ MatMul.set @g (%A, %B) -> (%C) acc=f32
     }
 }
 
-/// What the kernels of a program are estimated to take, in cycles.
+/// Estimates the kernels of a program, in cycles.
 fn cycles(src: &str) -> f64 {
     let d = decomposed(src, &sm_80()).unwrap_or_else(|e| panic!("{src}\n{:?}", e.into_vec()));
     let chosen = d.rankings.iter().filter_map(|r| r.instances.first());

@@ -92,6 +92,13 @@ pub enum SyncNumber {
 }
 
 impl SyncOp {
+    /// Whether threads arrive by it at an mbarrier, be it later by what they have started.
+    pub fn arrives(self) -> bool {
+        matches!(
+            self,
+            SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive
+        )
+    }
     /// Its operands.
     pub fn signature(self) -> SyncSignature {
         use SyncNumber as N;

@@ -7,7 +7,6 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
-use crate::span::Span;
 use std::fmt::Display;
 
 /// What to write where `minimum` or `maximum` is one of integers.
@@ -283,15 +282,7 @@ impl Verifier<'_> {
             | SpecKind::Generic => None,
         };
         if let Some((message, help)) = message {
-            let d = Diagnostic::new(Code::ScalarMismatch, spec.span, message).help(help);
-            let at = |end: u32| Span::new(end as usize, end as usize);
-            // Of a short form the span is the value.
-            self.errors.push(match spec.kind {
-                SpecKind::Move => d
-                    .edit(at(spec.span.start), "cast(")
-                    .edit(at(spec.span.end), format!(", {out})")),
-                _ => d,
-            });
+            self.error(Code::ScalarMismatch, spec.span, message, help);
         }
     }
 

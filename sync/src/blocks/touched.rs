@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What blocks touch of a buffer of global memory.
 pub(super) struct Touched {
-    /// Of each granule one more than the block that touched it last, and what it did ([`packed`]).
+    /// The block that touched each granule last, plus one, and its access ([`packed`]).
     pub(super) cells: Vec<u32>,
     /// Of each granule what the block that is walked did there.
     pub(super) mine: Vec<Mine>,
@@ -18,7 +18,7 @@ pub(super) struct Touched {
     pub(super) outside: Pages<Mine>,
     /// How many granules the block that is walked has touched.
     pub(super) n: usize,
-    /// Of what is done to it, a statement that does so.
+    /// A statement for each kind of access to the buffer.
     pub(super) sites: BTreeMap<Does, u32>,
 }
 
@@ -29,14 +29,14 @@ pub(super) struct Mine {
     block: u32,
     /// The thread that did so last, and behind it the number of what it does ([`Walker::acts`]).
     what: u32,
-    /// The same of the last other thread, if one did the same since the last write.
+    /// The last other thread that did so since the last write, packed alike.
     other: u32,
 }
 
 /// Bits of the number of what is done.
 const ACT: u32 = 22;
 
-/// What a thread of a block does at a statement, and the number of that.
+/// A thread of a block does something at a statement, which has a number.
 #[derive(Copy, Clone)]
 struct Touch {
     block: i64,
@@ -206,7 +206,7 @@ impl<'a> Walker<'_, 'a> {
             return;
         }
         *old = packed(me, Some(does));
-        // Of several things it did one that conflicts.
+        // A block that did several things is judged by one that conflicts.
         let is_one = |one: &Does| *one != Does::Write && one.conflicts(does);
         let did = did.or_else(|| touched.sites.keys().rev().copied().find(is_one));
         let did = did.unwrap_or(Does::Read);

@@ -26,7 +26,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Access { thread, does, record: Record { by, warp, proxy, site, serial, buffer } }
     }
 
-    /// The same, where it is over when the thread goes on.
+    /// An access that is over when the thread goes on.
     #[inline]
     pub(super) fn access_at_once(&self, thread: u32, does: Does, place: (u32, BufferId)) -> Access {
         let time = self.clocks.class(thread).time;

@@ -244,17 +244,14 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// A statement that arrives on a barrier object of a buffer.
     fn arrival_on(&self, buffer: BufferId) -> Option<u32> {
-        const ARRIVE: [SyncOp; 3] =
-            [SyncOp::MbarrierArrive, SyncOp::MbarrierExpect, SyncOp::MbarrierAsyncArrive];
-        self.sync_on(buffer, &ARRIVE)
+        self.sync_on(buffer, SyncOp::arrives)
     }
 
-    /// A statement that does one of these to a barrier object of a buffer.
-    fn sync_on(&self, buffer: BufferId, ops: &[SyncOp]) -> Option<u32> {
+    /// A statement that does such an operation on a barrier object of a buffer.
+    fn sync_on(&self, buffer: BufferId, is: impl Fn(SyncOp) -> bool) -> Option<u32> {
         let does = |s: &&Stmt| match &s.kind {
             StmtKind::Sync(sync) => {
-                ops.contains(&sync.op)
-                    && sync.tensor.is_some_and(|t| self.p.tensors[t].buffer == buffer)
+                is(sync.op) && sync.tensor.is_some_and(|t| self.p.tensors[t].buffer == buffer)
             }
             _ => false,
         };
@@ -288,7 +285,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         if !self.pairs.lacks_order() {
             return;
         }
-        let waits = |m: &Mbarrier| self.sync_on(BufferId(m.buffer), &[SyncOp::MbarrierWait]);
+        let waits =
+            |m: &Mbarrier| self.sync_on(BufferId(m.buffer), |op| op == SyncOp::MbarrierWait);
         let of = |m: &Mbarrier| match waits(m) {
             Some(_) => None,
             None => Some((m.arrived_at?, m.made_at)),

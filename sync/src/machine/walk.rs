@@ -18,7 +18,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// What a list of statements does to the threads that execute it.
+    /// Looks up how a list of statements affects the threads that execute it.
     fn inside(&mut self, stmts: &'p [Stmt]) -> Inside {
         let (p, plan) = (self.p, self.plan);
         let known = self.insides.entry(stmts.as_ptr().addr());
@@ -336,7 +336,7 @@ fn missing(leaf: &LeafPlan, groups: &Groups, active: &Mask) -> Mask {
     missing
 }
 
-/// What a list of statements does to the threads that execute it.
+/// The effects of a list of statements on the threads that execute it.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Inside {
     /// Whether some statement may make threads wait.

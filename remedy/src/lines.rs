@@ -1,0 +1,27 @@
+//! Edits that insert lines.
+
+use carbyne_ir::diag::Edit;
+use carbyne_ir::span::Span;
+
+/// Inserts a line before a statement. It is not indented yet.
+pub(crate) fn before(stmt: Span, line: &str) -> Edit {
+    let at = stmt.start as usize;
+    Edit::new(Span::new(at, at), format!("{line}\n"))
+}
+
+/// Inserts a line behind a statement. It is not indented yet.
+pub(crate) fn behind(stmt: Span, line: &str) -> Edit {
+    let at = stmt.end as usize;
+    Edit::new(Span::new(at, at), format!("\n{line}"))
+}
+
+/// Gives lines that are inserted the indent of the line at which they are, and the text's line ends.
+pub(crate) fn indent(edits: &mut [Edit], text: &str) {
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    for edit in edits {
+        let Some(before) = text.get(..edit.start()) else { continue };
+        let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
+        let indent = &line[..line.len() - line.trim_start().len()];
+        edit.text = edit.text.replace('\n', &format!("{end}{indent}"));
+    }
+}
