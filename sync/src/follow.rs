@@ -27,8 +27,9 @@ pub(crate) struct Follower<'a> {
     pub(crate) every_turn: bool,
     /// Whether the shortest rounds are looked for.
     wants_shortest: bool,
-    /// Whether turns were inserted into all inner loops.
+    /// Whether turns were inserted into all inner loops, and the first inner number for which they were.
     has_inserted: bool,
+    inserted_from: Option<i64>,
     pub(crate) pairs: Pairs,
     /// The number of the last access, and the waits that may come late.
     serial: u32,
@@ -61,6 +62,7 @@ impl<'a> Follower<'a> {
             every_turn: false,
             wants_shortest: false,
             has_inserted: true,
+            inserted_from: None,
             pairs: Pairs::default(),
             serial: 0,
             late: BTreeSet::new(),
@@ -249,7 +251,11 @@ impl<'a> Follower<'a> {
             least.filter(|n| (1..=MAX_DISTANCE).contains(n))
         })?;
         let mut alike = 0;
-        let few = if is_once { inner.least.saturating_add(2 * distance) } else { inner.least };
+        let few = match (is_once, self.inserted_from) {
+            (false, _) => inner.least,
+            (true, Some(first)) => first,
+            (true, None) => inner.least.saturating_add(2 * distance),
+        };
         for value in few..=few.saturating_add(4 * distance + 16) {
             if alike == distance
                 || is_once && alike > 0
@@ -262,6 +268,9 @@ impl<'a> Follower<'a> {
             self.guess = Some((1, distance / gcd(distance, value).max(1)));
             self.numbers(&within(value, distance), outer, elected)?;
             alike = if self.has_inserted { alike + 1 } else { 0 };
+            if self.has_inserted {
+                self.inserted_from.get_or_insert(value);
+            }
         }
         self.give_up()
     }

@@ -42,12 +42,14 @@ pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>
         let is_constant = symbols.is_none_or(|s| s.expression(*n).is_none());
         // Tiles of whole rows hold the longest.
         let most = symbols.and_then(|s| s.bounds().get(n).copied().flatten());
-        let longest = most.filter(|most| most > n && *most <= LONGEST);
+        let most = most.filter(|most| *most <= LONGEST);
+        let longest = most.filter(|most| most > n);
         if !is_tiled(m.def, name) {
-            // A constant one reaches over the end where the threads of a warp do not divide it.
-            let is_uneven = is_constant && !multiplies && *n > 32 && n % 32 != 0;
-            let uneven = is_uneven.then(|| multiples(*n, &[32])).into_iter().flatten();
-            let larger: Vec<i64> = longest.into_iter().chain(uneven).collect();
+            // Where the threads of a warp do not divide them, they reach over the end.
+            let whole = if is_constant { Some(*n) } else { most };
+            let uneven = whole.filter(|whole| !multiplies && *whole > 32 && whole % 32 != 0);
+            let even = uneven.into_iter().flat_map(|whole| multiples(whole, &[32]));
+            let larger: Vec<i64> = longest.into_iter().chain(even).collect();
             all.extend(with_each(&all, name, &larger));
             continue;
         }

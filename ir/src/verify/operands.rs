@@ -295,7 +295,8 @@ impl Verifier<'_> {
             .input_tensors()
             .chain(spec.outputs.iter().copied())
             .any(|t| p.is_private(t) && collective);
-        if spec.body.is_none() && (spec.atom.is_some() || fragments) {
+        // An atom compares what one thread, or a group with registers of its own, gives it.
+        if spec.body.is_none() && (spec.atom.is_some() && !collective || fragments) {
             return;
         }
         let all = spec.input_tensors().chain(spec.outputs.iter().copied());

@@ -1,10 +1,11 @@
 //! Statements as Python and C write them, with the edit that makes them ours.
 
-use super::Rule;
+use super::generated::{Grammar, Rule};
 use super::tensors::FUNCTIONS;
 use crate::diag::Edit;
 use crate::scalar::Scalar;
 use crate::span::Span;
+use pest::Parser;
 
 /// The help and the edit for the step that begins at `base` and is wrong at `at`.
 pub(super) fn mended(
@@ -25,7 +26,8 @@ pub(super) fn mended(
         let help = "`//` begins a comment: write a division of numbers as `/`";
         return Some((help.to_owned(), edit(base + found, base + found + 2, "/".to_owned())));
     }
-    if let Some((len, head)) = line.strip_prefix("for").and_then(|_| loop_head(line)) {
+    let head = line.strip_prefix("for").and_then(|_| loop_head(line));
+    if let Some((len, head)) = head.filter(|(_, head)| is_loop_head(head)) {
         return Some((
             format!("write the loop as `{}`", head.trim_end_matches(" {")),
             edit(base, base + len, head),
@@ -183,6 +185,12 @@ fn constant(line: &str) -> Option<usize> {
     let value = rest[name.len()..].trim_start();
     (rest.len() < line.len() && !name.is_empty() && value.starts_with('='))
         .then_some(line.len() - rest.len())
+}
+
+/// Whether the grammar takes a head of a loop, with its brace or without it.
+fn is_loop_head(head: &str) -> bool {
+    let whole = format!("{} {{", head.trim_end_matches(" {"));
+    Grammar::parse(Rule::for_head, &whole).is_ok()
 }
 
 /// `for k in range(a, b, c)` and `for (int k = a; k < b; k++)`: its length, and the head here.

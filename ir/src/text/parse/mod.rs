@@ -365,15 +365,19 @@ impl<'s> Reader<'s> {
                 Some((open, close)) => (open, close, "this `}` closes a body around it"),
                 None => (frame.brace, Span::new(whole, whole), "the text ends here"),
             };
-            let start = self.line(at);
-            let before = if start == whole && !self.text.ends_with('\n') { "\n" } else { "" };
+            // Behind the text, or before the line of the other `}`.
+            let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
+            let (start, before) = match self.outdented {
+                Some(_) => (self.line(at), ""),
+                None => (whole, if self.text.ends_with('\n') { "" } else { end }),
+            };
             let indent = " ".repeat(self.indent(brace));
             self.errors.push(
                 Diagnostic::new(Code::Syntax, brace, "this body is not closed")
                     .label("opened here")
                     .related(at, why)
                     .help("add `}`")
-                    .edit(Span::new(start, start), format!("{before}{indent}}}\n")),
+                    .edit(Span::new(start, start), format!("{before}{indent}}}{end}")),
             );
         }
     }

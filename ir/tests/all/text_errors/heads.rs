@@ -11,6 +11,19 @@ fn loops_and_branches() {
             P0001 2:15 "<=" expected `<`, found `<=` (write the loop as `for (k = 0; k < 8 + 1; k += 1)`)
         "#]],
     );
+    // No edit where the loop that it would write does not parse.
+    check(
+        "for (k = 0; k << 8; k += 1) { barrier }",
+        expect![[r#"
+        P0001 2:16 "<" expected a number, found `<` (write a loop as `for (k = 0; k < 8; k += 1) {`)
+    "#]],
+    );
+    check(
+        "for (k = 0; k < 8; k +== 1) { barrier }",
+        expect![[r#"
+        P0001 2:24 "=" expected a number, found `=` (write a loop as `for (k = 0; k < 8; k += 1) {`)
+    "#]],
+    );
     check(
         "for (k = 0; j < 8; k += 1) { barrier }",
         expect![[r#"

@@ -352,6 +352,21 @@ fn bodies() {
 }
 
 #[test]
+fn a_body_is_closed_behind_the_text_with_its_line_ends() {
+    for (text, end) in [
+        ("carbyne 2\nSpec () -> () {\n  barrier", "\n}\n"),
+        ("carbyne 2\nSpec () -> () {\n  barrier\n", "}\n"),
+        ("carbyne 2\r\nSpec () -> () {\r\n  barrier", "\r\n}\r\n"),
+    ] {
+        let errors = parse(text).expect_err("the body is open");
+        let edit = &errors.iter().next().expect("an error").edits[0];
+        assert_eq!(edit.span.start as usize, text.len());
+        assert_eq!(edit.text, end);
+        assert!(parse(&format!("{text}{end}")).is_ok());
+    }
+}
+
+#[test]
 fn reading_goes_on() {
     check(
         "let = 3
