@@ -286,6 +286,9 @@ impl Choosing<'_> {
         };
         if let Some((_, symbols)) = self.symbols {
             graph.symbols = symbols.bounds();
+            if graph.limits.iter().any(|n| graph.symbols.contains_key(n)) {
+                return Err(self.opaque(id, &Opaque::Symbolic("what is padded".into())));
+            }
         }
         let (executors, pins) = (self.executors(id, written), self.pins(id, written));
         let mut refusals: BTreeMap<String, String> = BTreeMap::new();

@@ -119,8 +119,9 @@ impl Choosing<'_> {
     /// The line of a meaning that sees a value as another shape.
     fn seen_as_another_shape(&self, id: SpecId, value: usize) -> Option<Span> {
         let means = self.program.specs[id].means.as_ref()?;
-        let is_view =
-            |s: &&MeansStep| matches!(s.op, MeansOp::View { .. } | MeansOp::Gather { .. });
+        let is_view = |s: &&MeansStep| {
+            matches!(s.op, MeansOp::View { .. } | MeansOp::Gather { .. } | MeansOp::Pad { .. })
+        };
         let mut views = means.steps.iter().filter(is_view);
         views.find(|s| s.inputs.contains(&MeansInput::Value(value))).map(|s| s.span)
     }
