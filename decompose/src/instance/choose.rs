@@ -286,8 +286,8 @@ impl Choosing<'_> {
         };
         if let Some((_, symbols)) = self.symbols {
             graph.symbols = symbols.bounds();
-            if graph.limits.iter().any(|n| graph.symbols.contains_key(n)) {
-                return Err(self.opaque(id, &Opaque::Symbolic("what is padded".into())));
+            if graph.chosen_around {
+                return Err(self.opaque(id, &Opaque::ChosenAround));
             }
         }
         let (executors, pins) = (self.executors(id, written), self.pins(id, written));

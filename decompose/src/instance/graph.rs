@@ -33,8 +33,8 @@ pub(crate) struct Graph {
     pub outer: Vec<(String, i64)>,
     /// Extents that stand for symbols, and the most that these can be.
     pub symbols: BTreeMap<i64, Option<i64>>,
-    /// Numbers that coordinates are compared with because extents are what they are.
-    pub limits: Vec<i64>,
+    /// Whether elements around a value are chosen by coordinates, which are compared with numbers that follow from extents.
+    pub chosen_around: bool,
 }
 
 /// A tensor, as a whole.
@@ -114,6 +114,8 @@ pub(crate) enum Opaque {
     /// Which value of the `means` block.
     #[error("a result is seen as another shape")]
     ViewOfResult(usize),
+    #[error("elements around what has symbols for sizes are chosen by coordinates")]
+    ChosenAround,
     #[error("no operand has the extents of a result whose coordinates are asked for")]
     Coordinates,
     #[error("it computes {0} products, and no strategy means that")]

@@ -674,6 +674,27 @@ mod tests {
     }
 
     #[test]
+    fn elements_around_are_one_number() {
+        let values = vec![shape(&[2, 3], Some(0)), shape(&[4, 4], None)];
+        let op = StepOp::Pad { before: vec![1, 0], value: 9.0 };
+        let steps = vec![Step { op, inputs: vec![Input::Value(0)], output: 1 }];
+        let chain = Chain { values, steps, outputs: vec![1] };
+        let mut fetch = |_: usize, r: &Region| -> Result<Vec<f64>, ()> {
+            Ok(r.elements(&[2, 3]).map(|e| e as f64).collect())
+        };
+        let whole = chain.evaluate(0, &Region::whole(&[4, 4]), SLACK, &mut fetch).unwrap();
+        let column = |c: f64| [9.0, c, c + 1.0, 9.0];
+        let expected = [column(0.0), column(2.0), column(4.0), [9.0; 4]].concat();
+        assert_eq!(whole.numbers, expected);
+        for axes in [[vec![0, 2], vec![1, 3]], [vec![0, 3], vec![0]], [vec![1], vec![3]]] {
+            let part = Region { axes: axes.map(Axis::of).to_vec() };
+            let found = chain.evaluate(0, &part, SLACK, &mut fetch).unwrap();
+            let own: Vec<f64> = part.elements(&[4, 4]).map(|e| expected[e as usize]).collect();
+            assert_eq!(found.numbers, own);
+        }
+    }
+
+    #[test]
     fn scales_grow_with_what_cancels() {
         // (x + y) - x of a large x: its scale is that of x, as the sum is rounded.
         let values =

@@ -160,7 +160,7 @@ impl Builder<'_> {
         let coordinate = self.coordinates(value, inside.mode)?;
         let condition = self.push(extents.clone(), Scalar::Bool);
         let limit = Input::Number(inside.limit as f64);
-        self.graph.limits.push(inside.limit);
+        self.graph.chosen_around = true;
         self.pointwise(
             SpecKind::Binary(inside.op),
             vec![Input::Value(coordinate), limit],

@@ -432,7 +432,7 @@ impl Resolver {
                             view.span,
                             "a view of threads or memory in a `means` block",
                         )
-                        .help("whole tensors take `.tile`, `.reshape` and indices"),
+                        .help("whole tensors take `.tile`, `.reshape`, `.pad` and indices"),
                     );
                 }
             }
