@@ -727,7 +727,7 @@ pub struct Pad {
     pub before: Vec<Expr>,
     /// How many behind the last of each mode; none where it is empty.
     pub behind: Vec<Expr>,
-    /// What they are, and count as. There are no such elements where nothing is said, save in a `means` block, where they are 0.
+    /// Their value, as which they count. Where nothing is said, there are no such elements, save in a `means` block, where they are 0.
     pub value: Option<Expr>,
 }
 

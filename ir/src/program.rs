@@ -505,9 +505,9 @@ pub enum MeansOp {
     Pad {
         /// How many before the first of each mode.
         before: Vec<Dim>,
-        /// What they are.
+        /// Their value.
         value: f64,
-        /// The same as written.
+        /// As it is written.
         pad: Box<ast::Pad>,
     },
     /// The elements of the input at these column-major indices.

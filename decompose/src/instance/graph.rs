@@ -453,7 +453,7 @@ impl Graph {
         }
         let rank = extents.len();
         let strides = |source: &Source| -> Option<Vec<i64>> {
-            // What lies around an operand does not follow its elements in memory.
+            // Elements around an operand do not follow its own in memory.
             if source.view.ops.iter().any(|op| matches!(op, ViewOp::Pad(_))) {
                 return None;
             }

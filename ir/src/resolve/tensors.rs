@@ -1115,7 +1115,7 @@ impl Resolver {
                     return None;
                 }
                 let more = cx.sub(room(other).ok()?, room(of_new).ok()?).ok()?;
-                // What is outside of a bound that is not filled is none, whatever else is filled.
+                // Elements outside of a bound that is not filled are none, whatever else is filled.
                 match cx.range(more) {
                     (Some(0..), _) if other.filled || !of_new.filled => Some((i, true)),
                     (_, Some(..=0)) if of_new.filled || !other.filled => Some((i, false)),

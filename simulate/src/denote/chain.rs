@@ -86,7 +86,7 @@ pub enum StepOp {
     Pad {
         /// How many before the first of each mode.
         before: Vec<i64>,
-        /// What they are.
+        /// Their value.
         value: f64,
     },
     /// Elements of the input by their numbers: from coordinates, and at coordinate zero.

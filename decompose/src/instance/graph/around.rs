@@ -1,7 +1,7 @@
 //! Values with elements around those that they have: `.pad([1,1], [1,1], -inf)` of a `means` block.
 //!
-//! Of an operand that is a view, whose elements outside are read as zeros. Of what is computed element by element it is the same
-//! steps on such views. Where elements outside become another number than the one that is asked for, it is chosen by coordinates.
+//! A padded operand is a view, whose elements outside are read as zeros. A padded result, computed element by element, is made by its
+//! steps on such views. Where elements outside become another number than the one that is asked for, that is chosen by coordinates.
 
 use super::{Builder, Input, MOST_SEEN, Source, Step, Value};
 use carbyne_ir::ast::{BinaryOp, Expr, Pad, SpecKind, UnaryOp, ViewOp};
@@ -17,14 +17,14 @@ pub(super) struct Around<'a> {
     /// Extents of the value, and with the elements around.
     pub(super) own: &'a [i64],
     pub(super) extents: &'a [i64],
-    /// What these elements are.
+    /// Value of these elements.
     pub(super) value: f64,
 }
 
 /// A padded value.
 struct Padded {
     value: usize,
-    /// What its elements outside are, where that is one known number.
+    /// Value of its elements outside, where that is one known number.
     outside: Option<f64>,
 }
 
@@ -66,7 +66,7 @@ impl Around<'_> {
         ViewOp::Pad(Box::new(Pad { before, behind, value: Some(Expr::int(0)) }))
     }
 
-    /// What holds of the coordinates of elements inside, mode by mode.
+    /// Conditions that coordinates of elements inside keep, mode by mode.
     fn inside(&self) -> Vec<Inside> {
         let mut all = vec![];
         for (mode, before) in self.before.iter().copied().enumerate() {
@@ -180,7 +180,7 @@ impl Builder<'_> {
     }
 }
 
-/// What a step makes of elements that are these numbers, where they are known.
+/// The number that a step makes of elements that are these numbers, where they are known.
 fn computed(kind: SpecKind, inputs: &[Option<f64>]) -> Option<f64> {
     match (kind, inputs) {
         (SpecKind::Move | SpecKind::Unary(UnaryOp::Cast) | SpecKind::Init, [x]) => *x,
@@ -194,7 +194,7 @@ fn computed(kind: SpecKind, inputs: &[Option<f64>]) -> Option<f64> {
             BinaryOp::Mul => Some(x * y),
             _ => None,
         }
-        // What is rounded may be another number.
+        // Other numbers may be rounded.
         .filter(|v| *v == 0.0),
         _ => None,
     }
