@@ -29,7 +29,7 @@ pub fn tensors() -> impl Strategy<Value = TensorExpr> {
             let attrs = prop_oneof![12 => Just(vec![]), 1 => plain].boxed();
             let cast = (select(Scalar::ALL), inner.clone());
             prop_oneof![
-                8 => (select(BinaryOp::ALL), two, attrs.clone())
+                12 => (select(BinaryOp::ALL), two, attrs.clone())
                     .prop_map(|(op, args, attrs)| applied(SpecKind::Binary(op), args, attrs)),
                 2 => (unary, inner.clone(), attrs.clone())
                     .prop_map(|(op, a, attrs)| applied(SpecKind::Unary(op), vec![a], attrs)),

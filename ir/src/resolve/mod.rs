@@ -52,11 +52,12 @@ use std::collections::{HashMap, HashSet};
 /// What no text could say of a module that was built in memory: see [`crate::text::well_formed()`]. Else every
 /// error found, in text order, up to [`crate::limits::MAX_ERRORS`].
 pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
+    writable(module)?;
     resolved(module, src, (false, true)).map(|r| r.p)
 }
 
 /// Resolves what was made of a module that [`elaborate`] gave: all that is derived is written there, and nothing is derived
-/// again, wherever tensors have gone since.
+/// again, wherever tensors have gone since. Whether a text could say it is not asked once more.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -70,6 +71,7 @@ pub fn resolve_elaborated(module: &ast::Module, src: &str) -> Result<Program, Di
 /// # Errors
 /// As [`resolve`].
 pub fn elaborate(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnostics> {
+    writable(module)?;
     let r = resolved(module, src, (true, true))?;
     Ok(ast::Module {
         header: module.header.clone(),
@@ -78,15 +80,17 @@ pub fn elaborate(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnos
     })
 }
 
+/// Refuses a module that no text says.
+fn writable(module: &ast::Module) -> Result<(), Diagnostics> {
+    let errors = text::well_formed(module);
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
 fn resolved(
     module: &ast::Module,
     src: &str,
     (write, derive): (bool, bool),
 ) -> Result<Resolver, Diagnostics> {
-    let unwritable = text::well_formed(module);
-    if !unwritable.is_empty() {
-        return Err(unwritable);
-    }
     let mut r = Resolver::new(src);
     r.domains.derives = derive;
     r.parts = parts::Parts::of(module);

@@ -15,6 +15,8 @@ mod comments;
 mod parse;
 mod print;
 mod scan;
+mod well_formed;
 
 pub use parse::{parse, parse_bytes};
-pub use print::{print, print_compare, print_number, well_formed};
+pub use print::{print, print_compare, print_number};
+pub use well_formed::well_formed;

@@ -27,7 +27,6 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::MAX_TEXT_BYTES;
 use crate::span::Span;
 use pest::Parser;
-pub(super) use spec::is_reserved;
 use tree::{Answer, Tree};
 
 /// The generated parser, fenced in so that its public enum stays private.

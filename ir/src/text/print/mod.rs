@@ -7,9 +7,6 @@ mod expr;
 mod statement;
 mod tensor;
 mod tensors;
-mod well_formed;
-
-pub use well_formed::well_formed;
 
 use crate::ast::{Block, Compare, Expr, FORMAT_VERSION, Module, Stmt, StmtKind};
 use crate::limits::MAX_NESTING;
@@ -21,11 +18,26 @@ const INDENT: usize = 2;
 
 /// The text of a module.
 pub fn print(module: &Module) -> String {
+    print_placed(module, |_, _| {})
+}
+
+/// The text of a module; of each statement is told where its line begins.
+pub(super) fn print_placed<'m>(
+    module: &'m Module,
+    mut begins: impl FnMut(usize, &'m Stmt),
+) -> String {
     let mut out = String::new();
     comments(&mut out, 0, &module.header);
     out.push_str(&format!("carbyne {FORMAT_VERSION}\n"));
-    stmts(&mut out, &module.items);
+    stmts(&mut out, &module.items, &mut begins);
     comments(&mut out, 0, &module.footer);
+    out
+}
+
+/// The text of a statement up to `{`, without comments.
+pub(super) fn print_head(stmt: &Stmt) -> String {
+    let mut out = String::new();
+    statement::head(&mut out, 0, &stmt.kind);
     out
 }
 
@@ -48,13 +60,15 @@ struct Open<'m> {
     next: Option<(&'static str, &'m Block)>,
 }
 
-fn stmts(out: &mut String, items: &[Stmt]) {
+fn stmts<'m>(out: &mut String, items: &'m [Stmt], begins: &mut impl FnMut(usize, &'m Stmt)) {
     let mut stack = vec![Open { rest: items.iter(), block: None, next: None }];
     while let Some(top) = stack.last_mut() {
         let stmt = top.rest.next();
         let (block, next) = (top.block, top.next);
         let depth = columns(stack.len() - 1);
         if let Some(stmt) = stmt {
+            above(out, depth, stmt);
+            begins(out.len(), stmt);
             one(out, depth, stmt);
             if let Some((block, next)) = blocks(&stmt.kind) {
                 stack.push(Open { rest: block.stmts.iter(), block: Some(block), next });
@@ -99,12 +113,16 @@ fn blocks(kind: &StmtKind) -> Option<(&Block, Option<(&'static str, &Block)>)> {
     }
 }
 
-/// A statement, or its head up to `{`, with its comments.
-fn one(out: &mut String, depth: usize, stmt: &Stmt) {
+/// Lines above a statement.
+fn above(out: &mut String, depth: usize, stmt: &Stmt) {
     if stmt.blank_above {
         out.push('\n');
     }
     comments(out, depth, &stmt.leading);
+}
+
+/// A statement, or its head up to `{`, with the comment behind it.
+fn one(out: &mut String, depth: usize, stmt: &Stmt) {
     indent(out, depth);
     statement::head(out, depth, &stmt.kind);
     if let Some(text) = &stmt.trailing {
