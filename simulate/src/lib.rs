@@ -104,7 +104,8 @@
 //! barrier or a wait after what those did and came after who passed the barrier or arrived: a barrier of the
 //! block or of named threads, `barrier(#w)` for the lanes of a warp, an mbarrier, the barrier of a cluster.
 //! `barrier(#w[@w])` is a barrier of the group of `#w` that the thread is in, of each group by itself.
-//! Lanes of one warp are threads like others. A copy counts as a write at its wait, by who waited or by its
+//! Lanes of one warp are threads like others. Their accesses in one execution of a statement are no race, be it a Move
+//! from memory to memory; with what other lanes did in statements before they are. A copy counts as a write at its wait, by who waited or by its
 //! mbarrier: another thread needs that wait and then a barrier, or a wait of its own. A barrier that cannot be
 //! passed is an error (`S0505`). A program without a race computes the same under every schedule; one that
 //! runs without error has none on these inputs.

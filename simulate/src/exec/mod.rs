@@ -252,6 +252,7 @@ fn runner<'k>(
         env: Env { block: first, loops: Vec::new() },
         rank: 0,
         serial: 0,
+        updates: true,
         expected: BTreeMap::new(),
         mode: how,
         dice: how.schedule.map(|seed| Dice::new(seed, first)),
@@ -306,6 +307,8 @@ struct Runner<'k> {
     rank: usize,
     /// Executions of leaves so far.
     serial: u32,
+    /// Whether the one that runs may write what it reads.
+    updates: bool,
     /// What bodies under way must have computed: by block, check and first thread of the group.
     expected: BTreeMap<(usize, usize, u16), Vec<Wanted>>,
     mode: Mode,
@@ -332,6 +335,7 @@ impl<'k> Runner<'k> {
     ) -> Checked<()> {
         let leaf = &self.kernel.leaves[i];
         self.serial = self.serial.wrapping_add(1);
+        self.updates = leaf.updates;
         if !matches!(leaf.how, How::Atom(_)) {
             self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
         }
@@ -351,7 +355,9 @@ impl<'k> Runner<'k> {
 
     /// A warp of the converged set that runs, about to access memory.
     fn who(&self, warp: usize, site: u32) -> Who {
-        self.clocks.warp(self.rank, warp, site, self.serial)
+        let mut who = self.clocks.warp(self.rank, warp, site, self.serial);
+        who.updates = self.updates;
+        who
     }
 
     /// Notes an access to the shared memory of a block, if that is another one.

@@ -2,7 +2,7 @@
 
 use super::atom::{Given, Operands};
 use super::{
-    BoundAtom, Check, Checked, How, Kernel, LeafSpec, Literal, Node, Reference, RootSpec,
+    BoundAtom, BoundOp, Check, Checked, How, Kernel, LeafSpec, Literal, Node, Reference, RootSpec,
     SharedPlan, Site, Source, Space, ThreadTensor,
 };
 use crate::denote::{Chain, Input, Meaning, NoMeaning, Shape, Step, StepOp};
@@ -346,10 +346,37 @@ impl Lowering<'_, '_> {
         let ordered = matches!(how, How::Meaning(_)) && self.is_operation(id, threads);
         let atom = spec.atom.clone();
         let cast = self.casts.get(&id).copied();
-        let leaf =
-            LeafSpec { site, spec: id, threads, inputs, outputs, alone, ordered, cast, how, atom };
-        self.kernel.leaves.push(leaf);
+        let updates = self.updates(&how, &inputs, &outputs);
+        self.kernel.leaves.push(LeafSpec {
+            site,
+            spec: id,
+            threads,
+            inputs,
+            outputs,
+            alone,
+            ordered,
+            cast,
+            updates,
+            how,
+            atom,
+        });
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
+    }
+
+    /// Whether a leaf writes memory that it may read, too: of the kind, be it of another tensor.
+    fn updates(&self, how: &How, inputs: &[Source], outputs: &[usize]) -> bool {
+        let kind = |v: usize| match self.kernel.views[v].space {
+            Space::Registers(_) | Space::Index => None,
+            Space::Shared(_) => Some(true),
+            Space::Global(_) | Space::Gathered(_) | Space::Param(_) => Some(false),
+        };
+        let reads_output = match how {
+            How::Meaning(meaning) => meaning.reads_output(),
+            How::Atom(atom) => !matches!(atom.op, BoundOp::Move | BoundOp::Accumulate(_)),
+            How::Bulk(_) | How::Shuffle { .. } => false,
+        };
+        let written = || outputs.iter().filter_map(|v| kind(*v));
+        written().any(|to| reads_output || views_of(inputs).any(|from| kind(from) == Some(to)))
     }
 
     /// Whether the whole block, or consecutive warps of it that are one group, execute a leaf on tensors that belong to

@@ -380,6 +380,8 @@ pub(crate) struct LeafSpec {
     pub ordered: bool,
     /// Of a cast that does not keep every value, what it is to the meaning.
     pub cast: Option<CastRole>,
+    /// Whether it writes memory that it may read, too.
+    pub updates: bool,
     /// What it does.
     pub how: How,
     /// The atom that it names.

@@ -245,6 +245,8 @@ pub(crate) struct Who {
     pub site: u32,
     /// The number of the statement's execution. Lanes of one execution do not race with each other.
     pub serial: u32,
+    /// Whether the execution may write what it reads.
+    pub updates: bool,
     /// The agent's time.
     pub time: u32,
     /// The proxy that it accesses memory by.
@@ -291,19 +293,21 @@ impl Who {
         agent == self.agent || self.entry(&self.seen, agent).is_some_and(|e| e.knows_any(time))
     }
 
+    /// Whether whoever is in its warp comes after accesses of several lanes up to a time.
+    #[inline]
+    pub(crate) fn knows_as_warp(&self, agent: u16, time: u32, lanes: u32) -> bool {
+        self.thread == u16::MAX
+            || self.seen.apart.is_none()
+                && self.entry(&self.seen, agent).is_some_and(|e| e.knows_all(time, lanes))
+    }
+
     /// Its lane as a bit; of a collective all.
     #[inline]
     pub(crate) fn lanes(&self) -> u32 {
         if self.thread == u16::MAX { u32::MAX } else { 1 << (self.thread % 32) }
     }
 
-    /// Whether a proxy fence stands between it and an access that it comes after.
-    #[inline]
-    pub(crate) fn is_fenced_from(&self, agent: u16, time: u32, lane: u8) -> bool {
-        self.proxy != Proxy::Global && self.holds(&self.fenced, agent, time, lane)
-    }
-
-    /// As [`Who::is_fenced_from`] of several lanes.
+    /// Whether a proxy fence stands between it and accesses of several lanes that it comes after.
     #[inline]
     pub(crate) fn is_fenced_from_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
         self.entry(&self.fenced, agent).is_some_and(|e| e.knows_all(time, lanes))
@@ -418,6 +422,7 @@ impl Clocks {
             thread: (warp * 32) as u16,
             site,
             serial,
+            updates: true,
             time: w.time,
             proxy: Proxy::Generic,
             issue: None,

@@ -340,6 +340,7 @@ impl<'m> BlockGlobal<'m> {
             if page.written.get(i).is_none_or(|there| there.bits != value.bits) {
                 return Err(Denied::Overlap(neighbor));
             }
+            page.shadow.write(i, who).map_err(Denied::Clash)?;
             self.repeated.insert(who.site);
             return Ok(());
         }
@@ -427,7 +428,8 @@ impl<'m> BlockGlobal<'m> {
                 write.site = last.site;
                 page.shadow.note_write(i, write);
             }
-            _ => page.shadow.note_sum(i, who),
+            (None, None) => {}
+            (Some(op), _) => page.shadow.note_sum(i, op, who),
         }
     }
 

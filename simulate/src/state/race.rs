@@ -5,11 +5,17 @@
 //! thread comes after it ([`super::clock`]). The lanes of one warp are threads like others: what one
 //! writes another may touch after a synchronization of the warp only. Accesses of one execution of one
 //! instruction do not conflict, nor do *accumulations* by one operation, which are atomic: in whatever order
-//! they come, the result is the same but for rounding. With plain accesses, and by different operations, they do. (The idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
+//! they come, the result is the same but for rounding. With plain accesses, and by different operations, they do. (The
+//! idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
+//!
+//! FastTrack forgets an access where a later one comes after it, as whoever conflicts with the first conflicts with the
+//! second. Lanes of one execution do not conflict with the second. So what the accesses of an execution replace is kept
+//! until the next one, and its other lanes are compared with that.
 
 use super::clock::{MANY, Proxy, Who};
 use super::reads::LastReads;
 use carbyne_ir::ast::AccumulateOp;
+use std::collections::BTreeMap;
 
 /// An earlier access that a new one conflicts with.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -36,9 +42,11 @@ pub(crate) struct LastWrite {
     /// The statement.
     pub site: u32,
     agent: u16,
-    /// The thread of its block; `u16::MAX` for the collective.
+    /// The thread of its block, of several the first; `u16::MAX` for the collective.
     pub thread: u16,
     proxy: Proxy,
+    /// The lanes that wrote it in this execution of the statement.
+    lanes: u32,
 }
 
 impl LastWrite {
@@ -51,6 +59,7 @@ impl LastWrite {
             agent: who.agent,
             thread: who.thread,
             proxy: who.proxy,
+            lanes: who.lanes(),
         }
     }
 
@@ -61,56 +70,96 @@ impl LastWrite {
 
     /// A copy that lands with an mbarrier, issued by a statement.
     pub(crate) fn landing(agent: u16, time: u32, site: u32, proxy: Proxy) -> Self {
-        LastWrite { time, serial: 0, site, agent, thread: u16::MAX, proxy }
+        LastWrite { time, serial: 0, site, agent, thread: u16::MAX, proxy, lanes: u32::MAX }
     }
 
-    fn lane(&self) -> u8 {
-        if self.thread == u16::MAX { MANY } else { (self.thread % 32) as u8 }
+    /// A lane that somebody does not come after, the first thread's if that is one; [`MANY`] for the collective.
+    fn lane(&self, who: &Who) -> u8 {
+        if self.thread == u16::MAX {
+            return MANY;
+        }
+        let first = (self.thread % 32) as u8;
+        let unknown = |lane: &u8| {
+            self.lanes >> lane & 1 == 1 && !who.knows_all(self.agent, self.time, 1 << lane)
+        };
+        Some(first).into_iter().chain(0..32).find(unknown).unwrap_or(first)
+    }
+
+    /// Whether it is of the execution of a statement in which somebody accesses memory.
+    #[inline]
+    fn is_together(&self, who: &Who) -> bool {
+        self.agent == who.agent && self.serial == who.serial
+    }
+
+    /// What somebody has in common with it that conflicts, if anything.
+    #[inline]
+    fn clash(&self, who: &Who) -> Result<(), Clash> {
+        let known = who.knows_all(self.agent, self.time, self.lanes);
+        if known && (who.proxy == self.proxy || who.proxy == Proxy::Generic || self.is_fenced(who))
+        {
+            return Ok(());
+        }
+        let LastWrite { agent, site, serial, .. } = *self;
+        Err(Clash { agent, lane: self.lane(who), site, serial, wrote: true, unfenced: known })
+    }
+
+    /// Whether a proxy fence stands between it and somebody.
+    fn is_fenced(&self, who: &Who) -> bool {
+        who.proxy != Proxy::Global && who.is_fenced_from_all(self.agent, self.time, self.lanes)
     }
 }
 
 /// The accesses of some granules of memory.
 pub(crate) struct Shadow {
+    agents: usize,
     writes: Vec<LastWrite>,
     reads: LastReads,
-    /// As `reads`, each agent's last accumulation.
-    sums: LastReads,
-    /// The operation of a granule's accumulations; empty until there is one.
-    ops: Vec<Option<AccumulateOp>>,
+    /// As `reads`, each agent's last accumulations by each operation.
+    sums: Vec<(AccumulateOp, LastReads)>,
+    /// The execution that writes, if lanes of its warp may not come after what it overwrites.
+    current: u32,
+    /// What it overwrites, by granule.
+    overwritten: BTreeMap<usize, LastWrite>,
 }
 
 impl Shadow {
     /// Nothing has been accessed.
     pub(crate) fn new(granules: usize, agents: usize) -> Self {
         let writes = vec![LastWrite::default(); granules];
-        let none = || LastReads::new(agents);
-        Shadow { writes, reads: none(), sums: none(), ops: Vec::new() }
+        let (reads, sums) = (LastReads::new(agents), Vec::new());
+        Shadow { agents, writes, reads, sums, current: 0, overwritten: BTreeMap::new() }
     }
 
     #[inline]
     fn after_write(&self, granule: usize, who: &Who) -> Result<(), Clash> {
         let last = &self.writes[granule];
-        let together = last.agent == who.agent && last.serial == who.serial;
-        if last.time == 0 || together {
+        if last.time == 0 {
             return Ok(());
         }
-        let unfenced = who.knows(last.agent, last.time, last.lane());
-        if unfenced
-            && (who.proxy == last.proxy
-                || who.proxy == Proxy::Generic
-                || who.is_fenced_from(last.agent, last.time, last.lane()))
-        {
-            return Ok(());
+        if last.is_together(who) {
+            let before = self.overwritten.get(&granule).filter(|_| self.current == who.serial);
+            return before.map_or(Ok(()), |last| last.clash(who));
         }
-        let LastWrite { agent, site, serial, .. } = *last;
-        Err(Clash { agent, lane: last.lane(), site, serial, wrote: true, unfenced })
+        last.clash(who)
+    }
+
+    /// The first accumulation of a granule, by another operation than one, that somebody does not come after.
+    #[inline]
+    fn after_sums(
+        &mut self,
+        granule: usize,
+        who: &Who,
+        except: Option<AccumulateOp>,
+    ) -> Result<(), Clash> {
+        let mut others = self.sums.iter_mut().filter(|(op, _)| Some(*op) != except);
+        others.try_for_each(|(_, sums)| sums.after(granule, who, true))
     }
 
     /// What a read conflicts with, if anything.
     #[inline]
     pub(crate) fn before_read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
-        self.sums.after(granule, who, true)
+        self.after_sums(granule, who, None)
     }
 
     /// Notes a read, or says what it conflicts with.
@@ -136,14 +185,12 @@ impl Shadow {
     ) -> Result<(), Clash> {
         self.after_write(granule, who)?;
         self.reads.after(granule, who, false)?;
-        if self.ops.is_empty() {
-            self.ops = vec![None; self.writes.len()];
-        }
-        if self.ops[granule].is_some_and(|other| other != op) {
-            self.sums.after(granule, who, true)?;
-        }
-        self.ops[granule] = Some(op);
-        self.sums.note(granule, self.writes.len(), std::slice::from_ref(who));
+        self.after_sums(granule, who, Some(op))?;
+        let i = self.sums.iter().position(|(other, _)| *other == op).unwrap_or_else(|| {
+            self.sums.push((op, LastReads::new(self.agents)));
+            self.sums.len() - 1
+        });
+        self.sums[i].1.note(granule, self.writes.len(), std::slice::from_ref(who));
         Ok(())
     }
 
@@ -154,8 +201,9 @@ impl Shadow {
     }
 
     /// Notes that values put there by an operation that began earlier are there now.
-    pub(crate) fn note_sum(&mut self, granule: usize, who: &Who) {
-        self.sums.note_end(granule, who, false);
+    pub(crate) fn note_sum(&mut self, granule: usize, op: AccumulateOp, who: &Who) {
+        let of_op = self.sums.iter_mut().filter(|(other, _)| *other == op);
+        of_op.for_each(|(_, sums)| sums.note_end(granule, who, false));
     }
 
     /// Notes a write by a thread, or says what it conflicts with.
@@ -163,17 +211,40 @@ impl Shadow {
     pub(crate) fn write(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
         self.reads.after(granule, who, false)?;
-        self.sums.after(granule, who, true)?;
-        self.writes[granule] = LastWrite::by(who);
+        self.after_sums(granule, who, None)?;
+        let last = self.writes[granule];
+        let mut write = LastWrite::by(who);
+        if last.time > 0 && last.is_together(who) {
+            write = LastWrite { lanes: last.lanes | write.lanes, thread: last.thread, ..write };
+        } else {
+            self.overwrite(granule, &last, who);
+        }
+        self.writes[granule] = write;
         Ok(())
+    }
+
+    /// Keeps a write that somebody overwrites, where others of the same warp may not come after it.
+    #[inline]
+    fn overwrite(&mut self, granule: usize, last: &LastWrite, who: &Who) {
+        let near = who.proxy == last.proxy || who.proxy == Proxy::Generic;
+        if last.time == 0 || near && who.knows_as_warp(last.agent, last.time, last.lanes) {
+            if !self.overwritten.is_empty() {
+                self.overwritten.remove(&granule);
+            }
+            return;
+        }
+        if self.current != who.serial {
+            self.current = who.serial;
+            self.overwritten.clear();
+        }
+        self.overwritten.insert(granule, *last);
     }
 
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.writes.len() * size_of::<LastWrite>()
             + self.reads.bytes()
-            + self.sums.bytes()
-            + self.ops.len() * size_of::<Option<AccumulateOp>>()
+            + self.sums.iter().map(|(_, sums)| sums.bytes()).sum::<usize>()
     }
 
     /// Notes a write that has been checked.
@@ -196,7 +267,7 @@ impl Shadow {
 
     /// An accumulation of the granule, if any: its statement.
     pub(crate) fn any_sum(&self, granule: usize) -> Option<u32> {
-        self.sums.any(granule)
+        self.sums.iter().find_map(|(_, sums)| sums.any(granule))
     }
 
     /// Whether the thread wrote the granule last, in the same execution of a statement.
@@ -389,5 +460,125 @@ mod tests {
         assert!(w.shadow.read(0, &again).is_ok(), "its own parts are in step");
         w.barrier(&[0, 1, 2]);
         w.read(0).unwrap();
+    }
+
+    /// A naive referee: it keeps every access of each lane, and compares a new one with all of them.
+    #[derive(Default)]
+    struct Referee {
+        accesses: Vec<Did>,
+    }
+
+    #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+    enum Does {
+        Read,
+        Write,
+        Sum(AccumulateOp),
+    }
+
+    struct Did {
+        granule: usize,
+        does: Does,
+        agent: u16,
+        lane: u8,
+        time: u32,
+        serial: u32,
+    }
+
+    impl Referee {
+        /// Whether an access comes after all that it conflicts with.
+        fn allows(&self, granule: usize, does: Does, who: &Who) -> bool {
+            let conflicts = |did: &&Did| {
+                let reads = did.does == Does::Read && does == Does::Read;
+                let sums = matches!(does, Does::Sum(_)) && did.does == does;
+                let together = (did.agent, did.serial) == (who.agent, who.serial);
+                did.granule == granule && !reads && !sums && !together
+            };
+            self.accesses
+                .iter()
+                .filter(conflicts)
+                .all(|did| who.knows_all(did.agent, did.time, 1 << did.lane))
+        }
+
+        fn note(&mut self, granule: usize, does: Does, who: &Who) {
+            let Who { agent, time, serial, .. } = *who;
+            self.accesses.push(Did { granule, does, agent, lane: who.lane(), time, serial });
+        }
+    }
+
+    /// Two warps run statements in which some lanes read some granules and then write or add to some. An access that
+    /// conflicts with nothing is made.
+    #[test]
+    fn accesses_conflict_as_if_all_earlier_ones_were_kept() {
+        const N: usize = 3;
+        const LANES: usize = 4;
+        let mut x = 88_172_645_463_325_252u64;
+        let mut below = |n: usize| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            (x % n as u64) as usize
+        };
+        let mut counts = [[0u32; 2]; 3];
+        for _ in 0..3000 {
+            let mut clocks = Clocks::new(1, 64, 0);
+            let mut shadow = Shadow::new(N, clocks.n_readers());
+            let mut referee = Referee::default();
+            for serial in 1..24u32 {
+                let warps = [below(2), below(2)];
+                match below(6) {
+                    0 => {
+                        let lanes = [u32::MAX, 0b11, 0b110, 0b1100, 0b1001][below(5)];
+                        let part = |warp| Part { rank: 0, warp, lanes };
+                        let both = below(3) == 0;
+                        clocks.synchronize(&[part(0), part(1)][..if both { 2 } else { 1 }]);
+                        continue;
+                    }
+                    1 => {
+                        let part = |warp, lane| Part { rank: 0, warp, lanes: 1u32 << lane };
+                        let message = clocks.release(part(warps[0], below(LANES)));
+                        clocks.acquire(part(warps[1], below(LANES)), &message);
+                        continue;
+                    }
+                    _ => {}
+                }
+                let op = [AccumulateOp::Add, AccumulateOp::Max][below(2)];
+                let writes = [None, Some(Does::Write), Some(Does::Write), Some(Does::Sum(op))];
+                let writes = writes[below(4)];
+                let reads = writes.is_none() || below(2) == 0;
+                let first = warps[0];
+                let n = if below(4) == 0 { 2 } else { 1 };
+                let whos: Vec<Who> = (0..n)
+                    .flat_map(|i| (0..LANES).map(move |lane| (i, lane)))
+                    .map(|(i, lane)| {
+                        let mut who = clocks.warp(0, (first + i) % 2, serial, serial);
+                        who.thread = ((first + i) % 2 * 32 + lane) as u16;
+                        who.updates = reads && writes.is_some();
+                        who
+                    })
+                    .collect();
+                let steps = [reads.then_some(Does::Read), writes];
+                for does in steps.into_iter().flatten() {
+                    for who in &whos {
+                        // Of three lanes one takes part.
+                        let granule = below(3 * N);
+                        if granule >= N {
+                            continue;
+                        }
+                        let allowed = referee.allows(granule, does, who);
+                        let (found, kind) = match does {
+                            Does::Read => (shadow.read(granule, who), 0),
+                            Does::Write => (shadow.write(granule, who), 1),
+                            Does::Sum(op) => (shadow.accumulate(granule, op, who), 2),
+                        };
+                        assert_eq!(found.is_ok(), allowed, "{does:?} {granule} {found:?}");
+                        counts[kind][usize::from(allowed)] += 1;
+                        if allowed {
+                            referee.note(granule, does, who);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(counts.iter().flatten().all(|n| *n > 3000), "{counts:?}");
     }
 }

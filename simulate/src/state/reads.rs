@@ -57,6 +57,17 @@ pub(super) struct LastReads {
     steps: Vec<Option<Step>>,
     /// A record, and who comes after all that it has.
     known: Option<(u32, Reader)>,
+    /// The execution that is under way, if it may write what it reads.
+    current: u32,
+    /// By granule and agent, entries as they were before that execution.
+    before: BTreeMap<(usize, u16), Before>,
+}
+
+/// An agent's accesses to a granule before those of one execution.
+struct Before {
+    last: LastRead,
+    /// Each lane's last time, where they are kept apart.
+    apart: Option<Box<[u32; LANES]>>,
 }
 
 /// The key of a check against earlier accesses: the snapshot, the thread, whether it needs a fence.
@@ -94,6 +105,8 @@ impl LastReads {
             apart: BTreeMap::new(),
             steps: Vec::new(),
             known: None,
+            current: 0,
+            before: BTreeMap::new(),
         }
     }
 
@@ -106,7 +119,23 @@ impl LastReads {
             self.last = vec![LastRead::default(); self.agents];
             self.steps = (0..self.agents).map(|_| None).collect();
         }
+        whos.iter().filter(|who| who.updates).for_each(|who| self.keep(granule, who));
         self.step(granule, whos, None);
+    }
+
+    /// Keeps what an agent did before this execution: lanes that write in it need not come after what others read in
+    /// it, but after what they did earlier.
+    fn keep(&mut self, granule: usize, who: &Who) {
+        if self.current != who.serial {
+            self.current = who.serial;
+            self.before.clear();
+        }
+        let entry = self.of[granule] as usize * self.agents + usize::from(who.agent);
+        let last = self.last[entry];
+        if last.time > 0 && last.serial != who.serial {
+            let apart = self.apart.get(&entry).cloned();
+            self.before.insert((granule, who.agent), Before { last, apart });
+        }
     }
 
     /// Notes that an access which began earlier, by a statement of its own, ends now.
@@ -243,25 +272,49 @@ impl LastReads {
         // Which proxy has added to global memory is not kept.
         let fence = wrote && who.proxy == Proxy::Async;
         let known = Some((record, (who.snapshot, who.thread, fence)));
-        if self.known != known {
-            self.after_all(record, who, wrote, fence)?;
+        // What was before the execution is kept by granule.
+        if who.updates {
+            self.after_all(granule, record, who, wrote, fence)?;
+        } else if self.known != known {
+            self.after_all(granule, record, who, wrote, fence)?;
             self.known = known;
         }
         Ok(())
     }
 
-    /// As [`LastReads::after`] of a record.
-    fn after_all(&self, record: u32, who: &Who, wrote: bool, fence: bool) -> Result<(), Clash> {
+    /// As [`LastReads::after`] of a granule's record.
+    fn after_all(
+        &self,
+        granule: usize,
+        record: u32,
+        who: &Who,
+        wrote: bool,
+        fence: bool,
+    ) -> Result<(), Clash> {
         let first = record as usize * self.agents;
         let of_granule = &self.last[first..first + self.agents];
         for (agent, last) in of_granule.iter().enumerate() {
-            let together = agent == usize::from(who.agent) && last.serial == who.serial;
-            if last.time == 0 || together {
+            if last.time == 0 {
                 continue;
             }
+            let together =
+                who.updates && agent == usize::from(who.agent) && last.serial == who.serial;
+            let earlier = match together {
+                false => None,
+                true => match self.before.get(&(granule, who.agent)) {
+                    Some(before) if self.current == who.serial => Some(before),
+                    _ => continue,
+                },
+            };
+            let last = earlier.map_or(last, |before| &before.last);
             let (known, fenced) = match last.lanes {
                 _ if last.of_warp && !fence => (who.knows_any(agent as u16, last.time), true),
-                0 => self.comes_after_each(first + agent, agent as u16, who),
+                0 => {
+                    let entry = first + agent;
+                    let apart =
+                        earlier.map_or_else(|| self.apart.get(&entry), |b| b.apart.as_ref());
+                    apart.map_or((true, true), |times| comes_after_each(times, agent as u16, who))
+                }
                 lanes => (
                     who.knows_all(agent as u16, last.time, lanes),
                     !fence || who.is_fenced_from_all(agent as u16, last.time, lanes),
@@ -276,19 +329,6 @@ impl LastReads {
         Ok(())
     }
 
-    /// Whether somebody comes after what each lane did, and behind a fence.
-    #[cold]
-    fn comes_after_each(&self, entry: usize, agent: u16, who: &Who) -> (bool, bool) {
-        let Some(times) = self.apart.get(&entry) else { return (true, true) };
-        let each = |is: &dyn Fn(u32, u32) -> bool| {
-            times.iter().enumerate().all(|(l, t)| *t == 0 || is(*t, 1 << l))
-        };
-        (
-            each(&|time, lane| who.knows_all(agent, time, lane)),
-            each(&|time, lane| who.is_fenced_from_all(agent, time, lane)),
-        )
-    }
-
     /// The statement of an access to a granule, if there was one.
     pub(super) fn any(&self, granule: usize) -> Option<u32> {
         let first = *self.of.get(granule)? as usize * self.agents;
@@ -301,6 +341,18 @@ impl LastReads {
     pub(super) fn bytes(&self) -> usize {
         self.of.len() * self.agents * size_of::<LastRead>()
     }
+}
+
+/// Whether somebody comes after what each lane did, and behind a fence.
+#[cold]
+fn comes_after_each(times: &[u32; LANES], agent: u16, who: &Who) -> (bool, bool) {
+    let each = |is: &dyn Fn(u32, u32) -> bool| {
+        times.iter().enumerate().all(|(l, t)| *t == 0 || is(*t, 1 << l))
+    };
+    (
+        each(&|time, lane| who.knows_all(agent, time, lane)),
+        each(&|time, lane| who.is_fenced_from_all(agent, time, lane)),
+    )
 }
 
 #[cfg(test)]
@@ -334,6 +386,7 @@ mod tests {
             let by = |warp: usize, lane: usize| {
                 let mut who = clocks.warp(0, warp, serial, serial);
                 who.thread = (warp * 32 + lane) as u16;
+                who.updates = serial % 2 == 0;
                 who
             };
             let both = [by(warp, below(3)), by(1 - warp, below(3))];
@@ -370,5 +423,25 @@ mod tests {
             }
         }
         assert!((10_000..100_000).contains(&clashes), "{clashes}");
+    }
+
+    #[test]
+    fn lanes_come_after_what_others_read_in_earlier_statements() {
+        let clocks = Clocks::new(1, 32, 0);
+        let mut reads = LastReads::new(clocks.n_readers());
+        let by = |lane, serial| {
+            let mut who = clocks.warp(0, 0, serial, serial);
+            who.thread = lane;
+            who
+        };
+        reads.note(0, 1, &[by(0, 1)]);
+        for lane in 0..3 {
+            reads.note(0, 1, &[by(lane, 2)]);
+        }
+        let clash = reads.after(0, &by(1, 2), false).unwrap_err();
+        assert_eq!((clash.lane, clash.site), (0, 1));
+        assert_eq!(reads.after(0, &by(0, 2), false), Ok(()), "it read that itself");
+        let clash = reads.after(0, &by(1, 3), false).unwrap_err();
+        assert_eq!((clash.lane, clash.site), (MANY, 2));
     }
 }

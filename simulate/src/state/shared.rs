@@ -341,6 +341,9 @@ impl Shared {
             if Self::load(from, byte, bit, buffer.bits) != value.bits {
                 return Err(Denied::Overlap(neighbor));
             }
+            for granule in byte / self.granule..=(byte + n - 1) / self.granule {
+                self.shadow.write(granule, who).map_err(Denied::Clash)?;
+            }
             self.repeated.insert(who.site);
             return Ok(None);
         }
