@@ -1,0 +1,357 @@
+//! No files of a crate import each other in a circle: what two files need stands in a third below both.
+
+mod imports;
+
+use imports::{Imports, imports};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Files of `decompose` that may still import each other in a circle, sorted.
+const DECOMPOSE: &[&str] = &[
+    "decompose/src/certificate.rs",
+    "decompose/src/checker.rs",
+    "decompose/src/gate/graph/means.rs",
+    "decompose/src/gate/graph/render.rs",
+    "decompose/src/instance/between.rs",
+    "decompose/src/instance/chain.rs",
+    "decompose/src/instance/choose.rs",
+    "decompose/src/instance/larger.rs",
+    "decompose/src/instance/padded.rs",
+    "decompose/src/instance/pattern.rs",
+    "decompose/src/instance/place.rs",
+    "decompose/src/instance/symbols.rs",
+    "decompose/src/instance/trials.rs",
+    "decompose/src/instance/write.rs",
+    "decompose/src/model/least.rs",
+    "decompose/src/model/mod.rs",
+    "decompose/src/model/outline.rs",
+    "decompose/src/model/steady.rs",
+    "decompose/src/schedule/access.rs",
+    "decompose/src/schedule/bulk/write.rs",
+    "decompose/src/schedule/consumers.rs",
+    "decompose/src/schedule/facts.rs",
+    "decompose/src/schedule/modulo/graph.rs",
+    "decompose/src/schedule/modulo/takes.rs",
+    "decompose/src/schedule/roles.rs",
+    "decompose/src/schedule/roles/parted.rs",
+    "decompose/src/schedule/roles/uses.rs",
+    "decompose/src/schedule/rotate/mod.rs",
+    "decompose/src/solve/solution.rs",
+];
+
+/// Files, sorted, that import what their children define and that the children import: the types that the
+/// children share still stand in the parent. Imports of a parent by the files in its folder are not counted.
+const PARENTS: &[&str] = &[
+    "atoms/src/bind/mod.rs",
+    "atoms/src/descriptor/mod.rs",
+    "atoms/src/mma/mod.rs",
+    "atoms/src/probe/mod.rs",
+    "cli/src/args.rs",
+    "cli/src/calculator/ops/mod.rs",
+    "cli/src/commands/atoms/mod.rs",
+    "cli/src/commands/gpu/mod.rs",
+    "cli/src/commands/why.rs",
+    "cli/src/lib.rs",
+    "cli/src/tuned/mod.rs",
+    "codegen/src/cpp/fuse.rs",
+    "codegen/src/lower/mod.rs",
+    "decompose/src/emit.rs",
+    "decompose/src/explain/mod.rs",
+    "decompose/src/gate/render.rs",
+    "decompose/src/lib.rs",
+    "decompose/src/model/mod.rs",
+    "decompose/src/schedule/bulk/mod.rs",
+    "decompose/src/schedule/roles.rs",
+    "ir/src/ast.rs",
+    "ir/src/expr/prove/mod.rs",
+    "ir/src/program.rs",
+    "ir/src/resolve/mod.rs",
+    "ir/src/text/parse/mod.rs",
+    "ir/src/text/print/mod.rs",
+    "ir/src/verify/mod.rs",
+    "simulate/src/array.rs",
+    "simulate/src/exec/mod.rs",
+    "simulate/src/index/mod.rs",
+    "simulate/src/plan/mod.rs",
+    "simulate/src/state/mod.rs",
+    "sync/src/blocks.rs",
+    "sync/src/machine/mod.rs",
+    "sync/src/plan.rs",
+];
+
+/// Other files that may still import each other in a circle, sorted.
+const ELSEWHERE: &[&str] = &[
+    "atoms/src/bind/mismatch.rs",
+    "atoms/src/bind/partial.rs",
+    "atoms/src/descriptor/mod.rs",
+    "atoms/src/operand.rs",
+    "atoms/src/probe/chain.rs",
+    "atoms/src/probe/writer.rs",
+    "cli/src/calculator/eval.rs",
+    "cli/src/calculator/fault.rs",
+    "cli/src/calculator/ops/compose.rs",
+    "cli/src/calculator/ops/coords.rs",
+    "cli/src/calculator/ops/make.rs",
+    "cli/src/calculator/ops/measure.rs",
+    "cli/src/calculator/ops/mod.rs",
+    "cli/src/calculator/ops/modes.rs",
+    "cli/src/commands/atoms/calibrate.rs",
+    "cli/src/commands/atoms/machine.rs",
+    "cli/src/commands/bench/gemm.rs",
+    "cli/src/commands/bench/measured.rs",
+    "cli/src/commands/bench/report.rs",
+    "codegen/src/lower/access.rs",
+    "codegen/src/lower/advance.rs",
+    "codegen/src/lower/host.rs",
+    "codegen/src/lower/host/helpers.rs",
+    "codegen/src/lower/kernel.rs",
+    "codegen/src/lower/storage.rs",
+    "ir/src/expand.rs",
+    "ir/src/kit/like.rs",
+    "ir/src/kit/tiling.rs",
+    "ir/src/layout/error.rs",
+    "ir/src/layout/stride.rs",
+    "ir/src/leaf.rs",
+    "ir/src/program.rs",
+    "ir/src/program/facts.rs",
+    "ir/src/text/parse/elsewhere.rs",
+    "ir/src/text/parse/errors.rs",
+    "ir/src/text/parse/expr.rs",
+    "ir/src/text/parse/habits.rs",
+    "ir/src/text/parse/spec.rs",
+    "ir/src/text/parse/statement.rs",
+    "ir/src/text/parse/tensor.rs",
+    "ir/src/text/parse/tensors.rs",
+    "ir/src/text/parse/tree.rs",
+    "ir/src/text/print/statement.rs",
+    "ir/src/text/print/tensors.rs",
+    "ir/src/tuple.rs",
+    "launch/src/gpu/kernel.rs",
+    "launch/src/gpu/timed.rs",
+    "simulate/src/device/mod.rs",
+    "simulate/src/exec/arith.rs",
+    "simulate/src/exec/atom.rs",
+    "simulate/src/exec/mod.rs",
+    "simulate/src/exec/shadow.rs",
+    "simulate/src/exec/trail.rs",
+    "simulate/src/grid.rs",
+    "simulate/src/index/code.rs",
+    "simulate/src/index/mod.rs",
+    "simulate/src/launch.rs",
+    "simulate/src/plan/atom.rs",
+    "simulate/src/plan/cost.rs",
+    "simulate/src/plan/lower.rs",
+    "simulate/src/plan/mod.rs",
+    "simulate/src/plan/rounding.rs",
+    "simulate/src/plan/threads.rs",
+    "simulate/src/plan/view.rs",
+    "simulate/src/report.rs",
+    "simulate/src/root.rs",
+    "simulate/src/state/global.rs",
+    "simulate/src/state/mod.rs",
+    "simulate/src/state/race.rs",
+    "simulate/src/state/reads.rs",
+    "simulate/src/state/value.rs",
+    "sync/src/blocks.rs",
+    "sync/src/blocks/touched.rs",
+    "sync/src/check.rs",
+    "sync/src/clocks.rs",
+    "sync/src/differences.rs",
+    "sync/src/expr.rs",
+    "sync/src/follow.rs",
+    "sync/src/limits.rs",
+    "sync/src/machine/access.rs",
+    "sync/src/machine/inserted.rs",
+    "sync/src/machine/mod.rs",
+    "sync/src/machine/rounds.rs",
+    "sync/src/machine/walk.rs",
+    "sync/src/motion.rs",
+    "sync/src/pairs.rs",
+    "sync/src/plan.rs",
+    "sync/src/print.rs",
+    "sync/src/report.rs",
+    "sync/src/threads.rs",
+    "xtask/src/ci.rs",
+    "xtask/src/fuzz.rs",
+    "xtask/src/main.rs",
+    "xtask/src/process.rs",
+    "xtask/src/setup.rs",
+    "xtask/src/tidy.rs",
+];
+
+/// The groups of files each of which imports every other of its group, if only through more files.
+fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
+    let mut next = BTreeMap::<&str, Vec<&str>>::new();
+    for (from, to) in imports.keys() {
+        next.entry(from).or_default().push(to);
+    }
+    let reached = |from: &str| {
+        let (mut seen, mut open) = (BTreeSet::new(), next.get(from).cloned().unwrap_or_default());
+        while let Some(file) = open.pop() {
+            if seen.insert(file) {
+                open.extend(next.get(file).into_iter().flatten());
+            }
+        }
+        seen
+    };
+    let all: BTreeMap<_, _> = next.keys().map(|file| (*file, reached(file))).collect();
+    let around = |file: &str| -> BTreeSet<&str> {
+        all[file]
+            .iter()
+            .filter(|f| all.get(**f).is_some_and(|r| r.contains(file)))
+            .copied()
+            .collect()
+    };
+    let groups: BTreeSet<_> = next.keys().map(|file| around(file)).collect();
+    groups.into_iter().filter(|group| !group.is_empty()).collect()
+}
+
+/// A line for each import within a circle.
+fn lines(circle: &BTreeSet<&str>, imports: &Imports) -> String {
+    let mut text = format!("{} files import each other in a circle:\n", circle.len());
+    for ((from, to), names) in imports {
+        if circle.contains(from.as_str()) && circle.contains(to.as_str()) {
+            let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            text += &format!("  {from} -> {to}: {names}\n");
+        }
+    }
+    text
+}
+
+/// The roots of the crates of a workspace.
+fn roots(workspace: &Path) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(workspace).unwrap().map(|e| e.unwrap().path());
+    let sources = folders.filter(|f| f.join("Cargo.toml").is_file()).map(|f| f.join("src"));
+    let mut roots: Vec<_> = sources
+        .flat_map(|s| [s.join("lib.rs"), s.join("main.rs")])
+        .filter(|f| f.is_file())
+        .collect();
+    roots.sort();
+    roots
+}
+
+/// Whether a file stands in the folder of the parent's children.
+fn is_child(file: &str, parent: &str) -> bool {
+    let of_folder = ["mod.rs", "lib.rs", "main.rs"].iter().find_map(|n| parent.strip_suffix(n));
+    match of_folder {
+        Some(folder) => file.starts_with(folder) && file != parent,
+        None => parent
+            .strip_suffix(".rs")
+            .is_some_and(|stem| file.strip_prefix(stem).is_some_and(|rest| rest.starts_with('/'))),
+    }
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let shown = |file: &Path| {
+        let inside = file.strip_prefix(workspace).unwrap_or(file);
+        inside.display().to_string().replace('\\', "/")
+    };
+    let roots = roots(workspace);
+    assert!(roots.len() > 10, "{roots:?}");
+    let excepted: BTreeSet<&str> = DECOMPOSE.iter().chain(ELSEWHERE).copied().collect();
+    let mut unneeded: BTreeSet<&str> = PARENTS.iter().chain(&excepted).copied().collect();
+    let mut found = vec![];
+    for root in roots {
+        let all = imports(&root, &shown).unwrap();
+        for circle in circles(&all) {
+            for (from, to) in all.keys().filter(|(from, to)| is_child(from, to)) {
+                if circle.contains(from.as_str()) && circle.contains(to.as_str()) {
+                    unneeded.retain(|file| !PARENTS.contains(file) || file != to);
+                }
+            }
+        }
+        let mut counted = all;
+        counted.retain(|(from, to), _| !(PARENTS.contains(&to.as_str()) && is_child(from, to)));
+        for circle in circles(&counted) {
+            unneeded.retain(|file| PARENTS.contains(file) || !circle.contains(file));
+            if !circle.is_subset(&excepted) {
+                found.push(lines(&circle, &counted));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(unneeded.is_empty(), "no exceptions anymore: {unneeded:#?}");
+}
+
+#[test]
+fn exceptions_are_sorted() {
+    assert!([DECOMPOSE, PARENTS, ELSEWHERE].iter().all(|list| list.is_sorted()));
+    assert!(DECOMPOSE.iter().all(|file| file.starts_with("decompose/")));
+}
+
+/// The circles of a crate of these files.
+fn of(files: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let shown = |file: &Path| file.strip_prefix(folder.path()).unwrap().display().to_string();
+    let imports = imports(&folder.path().join("lib.rs"), &shown).unwrap();
+    circles(&imports).iter().map(|c| lines(c, &imports)).collect()
+}
+
+#[test]
+fn files_that_import_down_are_no_circle() {
+    let found = of(&[
+        ("lib.rs", "mod a; mod b; mod low; pub use a::A;"),
+        ("a.rs", "use crate::b; use crate::low::Low; pub struct A(Low, b::B);"),
+        ("b.rs", "pub(crate) struct B(super::low::Low);"),
+        (
+            "low.rs",
+            "//! For `crate::a::A`.\npub struct Low;\n\
+             #[cfg(test)] mod tests { use crate::a::A; fn f(_: A) {} }",
+        ),
+    ]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_parent_hands_names_on_without_a_circle() {
+    let found = of(&[
+        ("lib.rs", "mod parent;"),
+        ("parent/mod.rs", "mod a; mod b; pub(crate) use a::A; pub(crate) struct P;"),
+        ("parent/a.rs", "use super::P; pub(crate) struct A(P);"),
+        ("parent/b.rs", "pub(crate) struct B(crate::parent::A);"),
+    ]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn circles_are_found() {
+    let circle = |text: &str| {
+        of(&[
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", text),
+            ("b.rs", "use super::a::A; pub(crate) struct B(A); pub(crate) fn f() {}"),
+        ])
+    };
+    for text in [
+        "use crate::b::{self, B}; pub(crate) struct A;",
+        "pub(crate) struct A(Option<super::b::B>);",
+        "pub(crate) use crate::b::B; pub(crate) struct A(B);",
+        "use crate::b::*; pub(crate) struct A(B);",
+        "pub(crate) struct A; fn g() { use crate::b::f as h; h() }",
+        "pub(crate) struct A; fn g() { drop(vec![(1, crate::b::f())]) }",
+        "use super::b; pub(crate) struct A; mod within { fn g() { super::b::f() } }",
+    ] {
+        assert_eq!(circle(text).len(), 1, "{text}");
+    }
+    assert_eq!(
+        circle("use crate::b::{B, f}; pub(crate) struct A;"),
+        ["2 files import each other in a circle:\n  a.rs -> b.rs: B, f\n  b.rs -> a.rs: A\n"]
+    );
+}
+
+#[test]
+fn a_child_that_needs_its_parent_closes_a_circle() {
+    let found = of(&[
+        ("lib.rs", "mod parent;"),
+        ("parent.rs", "mod child; use child::C; pub(crate) struct P(C);"),
+        ("parent/child.rs", "use super::*; pub(crate) struct C(Box<P>);"),
+    ]);
+    assert_eq!(found.len(), 1);
+}
