@@ -88,8 +88,6 @@ const ELSEWHERE: &[&str] = &[
     "ir/src/text/print/statement.rs",
     "ir/src/text/print/tensors.rs",
     "ir/src/tuple.rs",
-    "launch/src/gpu/kernel.rs",
-    "launch/src/gpu/timed.rs",
     "simulate/src/device/mod.rs",
     "simulate/src/exec/arith.rs",
     "simulate/src/exec/atom.rs",
