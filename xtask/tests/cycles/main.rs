@@ -131,12 +131,6 @@ const ELSEWHERE: &[&str] = &[
     "sync/src/print.rs",
     "sync/src/report.rs",
     "sync/src/threads.rs",
-    "xtask/src/ci.rs",
-    "xtask/src/fuzz.rs",
-    "xtask/src/main.rs",
-    "xtask/src/process.rs",
-    "xtask/src/setup.rs",
-    "xtask/src/tidy.rs",
 ];
 
 /// The groups of files each of which imports every other of its group, if only through more files.
