@@ -61,9 +61,6 @@ const PARENTS: &[&str] = &[
     "simulate/src/index/mod.rs",
     "simulate/src/plan/mod.rs",
     "simulate/src/state/mod.rs",
-    "sync/src/blocks.rs",
-    "sync/src/machine/mod.rs",
-    "sync/src/plan.rs",
 ];
 
 /// Other files that may still import each other in a circle, sorted.
@@ -112,25 +109,6 @@ const ELSEWHERE: &[&str] = &[
     "simulate/src/state/race.rs",
     "simulate/src/state/reads.rs",
     "simulate/src/state/value.rs",
-    "sync/src/blocks.rs",
-    "sync/src/blocks/touched.rs",
-    "sync/src/check.rs",
-    "sync/src/clocks.rs",
-    "sync/src/differences.rs",
-    "sync/src/expr.rs",
-    "sync/src/follow.rs",
-    "sync/src/limits.rs",
-    "sync/src/machine/access.rs",
-    "sync/src/machine/inserted.rs",
-    "sync/src/machine/mod.rs",
-    "sync/src/machine/rounds.rs",
-    "sync/src/machine/walk.rs",
-    "sync/src/motion.rs",
-    "sync/src/pairs.rs",
-    "sync/src/plan.rs",
-    "sync/src/print.rs",
-    "sync/src/report.rs",
-    "sync/src/threads.rs",
 ];
 
 /// The groups of files each of which imports every other of its group, if only through more files.
