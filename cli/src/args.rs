@@ -359,6 +359,9 @@ pub(crate) struct Atoms {
     /// Print the program that executes the instruction, as `verify` and the tests do.
     #[arg(long, requires = "name")]
     pub(crate) probe: bool,
+    /// Print every instruction with its operands, costs and their sources, as Markdown.
+    #[arg(long, conflicts_with_all = ["name", "spec"])]
+    pub(crate) markdown: bool,
     /// Everything about one instruction, its operands drawn.
     pub(crate) name: Option<String>,
 }

@@ -714,6 +714,24 @@ impl View {
     }
 }
 
+/// `.pad([1,1], [1,1], 0)`: elements around those of a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pad {
+    /// How many before the first of each mode.
+    pub before: Vec<Expr>,
+    /// How many behind the last of each mode; none where it is empty.
+    pub behind: Vec<Expr>,
+    /// Their value, as which they count. Where nothing is said, there are no such elements, save in a `means` block, where they are 0.
+    pub value: Option<Expr>,
+}
+
+impl Pad {
+    /// All numbers that are written in it.
+    pub fn numbers(&self) -> impl Iterator<Item = &Expr> {
+        self.before.iter().chain(&self.behind).chain(&self.value)
+    }
+}
+
 /// One operation on a tensor. All act on the outermost level.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewOp {
@@ -740,8 +758,8 @@ pub enum ViewOp {
     Iota(Expr),
     /// `.plus(S - T)`: of coordinates, each and a number.
     Plus(Expr),
-    /// `.pad([0,@h])`: of each mode so many elements more before its first, which there are not.
-    Pad(Vec<Expr>),
+    /// `.pad([0,@h])`: of each mode so many elements more before its first, and behind its last.
+    Pad(Box<Pad>),
     /// `[%rows, _]`, `[0..64, _]`: as an index, with ranges of a mode or coordinates from an integer tensor.
     Pick(Vec<Pick>),
     /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions move

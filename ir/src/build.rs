@@ -38,9 +38,9 @@ pub mod statements;
 
 use crate::ast::{
     Attr, AttrValue, BinOp, BinaryOp, Block, Call, CmpOp, Compare, Dims, Elements, Exec, Expr,
-    ExprKind, Group, Launch, Module, Name, Operand, Pick, ReduceOp, ResultType, Spec, SpecKind,
-    Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, Unroll,
-    View, ViewOp,
+    ExprKind, Group, Launch, Module, Name, Operand, Pad, Pick, ReduceOp, ResultType, Spec,
+    SpecKind, Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp,
+    Unroll, View, ViewOp,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::scalar::{Memory, Scalar};
@@ -226,7 +226,8 @@ impl Tensor {
     /// With so many elements before the first of each mode, which there are not.
     #[must_use]
     pub fn pad(&self, before: impl IntoIterator<Item = Num>) -> Self {
-        self.then(ViewOp::Pad(before.into_iter().map(|n| n.0).collect()))
+        let before = before.into_iter().map(|n| n.0).collect();
+        self.then(ViewOp::Pad(Box::new(Pad { before, behind: vec![], value: None })))
     }
 
     /// The coordinate of each element along a mode.

@@ -305,6 +305,9 @@ pub struct Bound {
     pub offset: Dim,
     /// How many elements the mode has.
     pub extent: Dim,
+    /// Whether elements outside are zeros that count like others, `.pad([0,1], 0)`. Others are none: where elements meet, they change
+    /// nothing.
+    pub filled: bool,
 }
 
 impl Bound {
@@ -498,6 +501,15 @@ pub enum MeansOp {
     Gather {
         /// Which mode of the first input.
         axis: usize,
+    },
+    /// The first input, with more elements around those that it has.
+    Pad {
+        /// How many before the first of each mode.
+        before: Vec<Dim>,
+        /// Their value.
+        value: f64,
+        /// As it is written.
+        pad: Box<ast::Pad>,
     },
     /// The elements of the input at these column-major indices.
     View {

@@ -122,7 +122,7 @@ impl Decisions {
             }
             let (kind, axes) = match &step.op {
                 MeansOp::Spec { kind, axes, .. } => (*kind, &axes[..]),
-                MeansOp::View { .. } | MeansOp::Gather { .. } => {
+                MeansOp::View { .. } | MeansOp::Gather { .. } | MeansOp::Pad { .. } => {
                     joined.values_mut().for_each(|stays| *stays = false);
                     sources[step.output] = joined;
                     continue;

@@ -115,6 +115,15 @@ impl Writer<'_> {
                     }
                 }
                 MeansOp::Gather { axis } => drop(write!(self.out, "gather axis={axis}")),
+                MeansOp::Pad { before, value, .. } => {
+                    let before = before.iter().map(|n| self.p.arena.display(*n).to_string());
+                    let before = before.collect::<Vec<_>>().join(",");
+                    let extents = means.values.get(step.output).map(|v| &v.extents[..]);
+                    let extents = extents.unwrap_or_default().iter();
+                    let extents = extents.map(|n| self.p.arena.display(*n).to_string());
+                    let extents = extents.collect::<Vec<_>>().join(",");
+                    let _ = write!(self.out, "pad [{before}] of [{extents}] {value:?}");
+                }
                 MeansOp::View { layout, offset, .. } => {
                     let levels = [Layout::clone(layout)];
                     let levels = show_levels(&self.p.arena, &levels);

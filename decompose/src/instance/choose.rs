@@ -286,6 +286,9 @@ impl Choosing<'_> {
         };
         if let Some((_, symbols)) = self.symbols {
             graph.symbols = symbols.bounds();
+            if graph.chosen_around {
+                return Err(self.opaque(id, &Opaque::ChosenAround));
+            }
         }
         let (executors, pins) = (self.executors(id, written), self.pins(id, written));
         let mut refusals: BTreeMap<String, String> = BTreeMap::new();

@@ -4,6 +4,9 @@
 //! which become modes of the grid; [`Graph::joined`] puts modes together that follow one another in all operands. A strategy
 //! of few modes so serves tensors of many.
 
+mod around;
+
+use self::around::Around;
 use crate::solve::ops;
 use carbyne_ir::ast::{
     BinaryOp, Expr, LayoutExpr, Name, Operand, Pick, ReduceOp, Spec, SpecKind, TupleExpr, UnaryOp,
@@ -30,6 +33,8 @@ pub(crate) struct Graph {
     pub outer: Vec<(String, i64)>,
     /// Extents that stand for symbols, and the most that these can be.
     pub symbols: BTreeMap<i64, Option<i64>>,
+    /// Whether elements around a value are chosen by coordinates, which are compared with numbers that follow from extents.
+    pub chosen_around: bool,
 }
 
 /// A tensor, as a whole.
@@ -109,6 +114,8 @@ pub(crate) enum Opaque {
     /// Which value of the `means` block.
     #[error("a result is seen as another shape")]
     ViewOfResult(usize),
+    #[error("elements around what has symbols for sizes are chosen by coordinates")]
+    ChosenAround,
     #[error("no operand has the extents of a result whose coordinates are asked for")]
     Coordinates,
     #[error("it computes {0} products, and no strategy means that")]
@@ -446,6 +453,10 @@ impl Graph {
         }
         let rank = extents.len();
         let strides = |source: &Source| -> Option<Vec<i64>> {
+            // Elements around an operand do not follow its own in memory.
+            if source.view.ops.iter().any(|op| matches!(op, ViewOp::Pad(_))) {
+                return None;
+            }
             let modes = source.layout.as_ref()?.modes();
             let one = |m: &Layout| {
                 let m = m.coalesce();
@@ -696,6 +707,23 @@ impl Builder<'_> {
         Some(output)
     }
 
+    /// The coordinates of a value along a mode.
+    fn coordinates(&mut self, v: usize, mode: usize) -> Option<usize> {
+        let Value { extents, source, .. } = self.graph.values.get(v)?.clone();
+        // A result has the coordinates of any operand of its extents.
+        let alike = || {
+            let inputs = self.graph.values.iter().filter(|i| i.extents == extents);
+            let outputs = self.graph.outputs.iter().filter(|o| o.extents == extents);
+            let inputs = inputs.filter_map(|i| i.source.clone());
+            let outputs = outputs.map(|o| o.to.clone());
+            inputs.filter(|s| !s.counts).chain(outputs).next()
+        };
+        let view = source.or_else(alike)?.view.then(ViewOp::Iota(Expr::int(mode as i64)));
+        let source = Some(Source { view, layout: None, counts: true });
+        self.graph.values.push(Value { extents, scalar: Scalar::I32, source });
+        Some(self.graph.values.len() - 1)
+    }
+
     /// A spec that is no generic one.
     fn single(&mut self, spec: &program::Spec, written: &Spec) -> Result<(), Opaque> {
         let Some(output) = self.graph.outputs.first().cloned() else {
@@ -814,6 +842,16 @@ impl Builder<'_> {
                     let opaque = || Opaque::ViewOfResult(read(&step.inputs, 0));
                     self.seen(v, &seen, 0).ok_or_else(opaque)?
                 }
+                MeansOp::Pad { before, value, pad } => {
+                    let opaque = || Opaque::ViewOfResult(read(&step.inputs, 0));
+                    let v = first.ok_or(Opaque::Meaningless)?;
+                    let before: Option<Vec<i64>> = before.iter().map(|n| n.as_const()).collect();
+                    let before = before.ok_or_else(|| Opaque::Symbolic("a pad".into()))?;
+                    let own = self.graph.values[v].extents.clone();
+                    let (before, own) = (&before[..], &own[..]);
+                    let around = Around { pad, before, own, extents: &extents, value: *value };
+                    self.padded(v, &around).ok_or_else(opaque)?
+                }
                 MeansOp::Gather { axis } => {
                     let opaque = |i: usize| Opaque::ViewOfResult(read(&step.inputs, i));
                     let (Some(source), Some(Input::Value(rows))) = (source, inputs.get(1)) else {
@@ -839,22 +877,8 @@ impl Builder<'_> {
                 }
                 MeansOp::Spec { kind: SpecKind::Iota, axes, .. } => {
                     let Some(v) = first else { return Err(Opaque::Coordinates) };
-                    // A result has the coordinates of any operand of its extents.
-                    let alike = || {
-                        let own = &self.graph.values[v].extents;
-                        let inputs = self.graph.values.iter().filter(|i| i.extents == *own);
-                        let outputs = self.graph.outputs.iter().filter(|o| o.extents == *own);
-                        let inputs = inputs.filter_map(|i| i.source.clone());
-                        let outputs = outputs.map(|o| o.to.clone());
-                        inputs.filter(|s| !s.counts).chain(outputs).next()
-                    };
-                    let source = source.or_else(alike).ok_or(Opaque::Coordinates)?;
                     let mode = axes.first().copied().unwrap_or_default();
-                    let view = source.view.clone().then(ViewOp::Iota(Expr::int(mode as i64)));
-                    let extents = self.graph.values[v].extents.clone();
-                    let source = Some(Source { view, layout: None, counts: true });
-                    self.graph.values.push(Value { extents, scalar, source });
-                    self.graph.values.len() - 1
+                    self.coordinates(v, mode).ok_or(Opaque::Coordinates)?
                 }
                 MeansOp::Spec { kind, axes, scalar: typed } => {
                     let mut extents = extents;

@@ -126,6 +126,6 @@ fn is_pointwise(means: &Means) -> bool {
                 | SpecKind::Select
                 | SpecKind::Init
         ),
-        MeansOp::Gather { .. } | MeansOp::View { .. } => false,
+        MeansOp::Gather { .. } | MeansOp::View { .. } | MeansOp::Pad { .. } => false,
     })
 }

@@ -3,7 +3,7 @@
 use super::chain::Unwritten;
 use super::graph::Source;
 use super::params::{Numbers, eval};
-use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Tiler, View, ViewOp};
+use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Pad, Tiler, View, ViewOp};
 
 /// Where a tile is: what is cut from the operand that is tiled, one after the other.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Place {
 enum Cut {
     /// Of each mode the extent of a tile, all where there is none, and which one it is.
     Tile(Vec<(Option<i64>, Expr)>),
-    /// Of each mode how many elements there are before its first.
+    /// Of each mode how many elements there are before its first; no others.
     Pad(Vec<Expr>),
 }
 
@@ -38,8 +38,9 @@ impl Place {
         let (mut left, mut before) = (extents.to_vec(), vec![0; extents.len()]);
         let mut at = 0;
         while at < ops.len() {
-            if let ViewOp::Pad(numbers) = &ops[at] {
-                if numbers.len() != left.len() {
+            if let ViewOp::Pad(pad) = &ops[at] {
+                let numbers = &pad.before;
+                if numbers.len() != left.len() || !pad.behind.is_empty() || pad.value.is_some() {
                     return None;
                 }
                 for ((n, left), before) in numbers.iter().zip(&mut left).zip(&mut before) {
@@ -92,7 +93,12 @@ impl Place {
                         true => n.clone(),
                         false => Expr::int(0),
                     };
-                    view.ops.push(ViewOp::Pad(numbers.iter().enumerate().map(of).collect()));
+                    let before = numbers.iter().enumerate().map(of).collect();
+                    view.ops.push(ViewOp::Pad(Box::new(Pad {
+                        before,
+                        behind: vec![],
+                        value: None,
+                    })));
                     continue;
                 }
             };

@@ -10,7 +10,6 @@ use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, TupleExpr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, nearest};
 use carbyne_ir::program::{MeansInput, MeansOp, MeansStep, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
-use carbyne_ir::span::Span;
 use carbyne_ir::text::print_number;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +22,9 @@ const SHARED_BY: i64 = 16384;
 
 /// What extents are padded to multiples of, as little as does.
 const PADDED: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// Why a value has no elements around it.
+const NOT_PADDED: &str = "it is padded, and is neither an operand whose modes have one stride each nor computed of such element by element";
 
 const PRODUCTS: &str = "write a kernel for each product, with what one leaves to the next in a tensor in GL, or one \
                         body, as examples/attention_causal.cby does";
@@ -89,6 +91,7 @@ impl Choosing<'_> {
             Opaque::NotGlobal(_) => "declare it at the top, in GL",
             Opaque::Symbolic(_) => &self.sizes_wanted(),
             Opaque::Meaningless => "add a `means` block, or write its body",
+            Opaque::ChosenAround => "pad an operand itself, with 0, or write the body",
             Opaque::ViewOfResult(_) | Opaque::Coordinates => {
                 "write two kernels, with that result in a tensor in GL between them, or write the body"
             }
@@ -102,8 +105,12 @@ impl Choosing<'_> {
             Opaque::ViewOfResult(value) => self.seen_as_another_shape(id, *value),
             _ => None,
         };
+        let d = match reshaped.map(|step| &step.op) {
+            Some(MeansOp::Pad { .. }) => Diagnostic { message: NOT_PADDED.to_owned(), ..d },
+            _ => d,
+        };
         let d = match reshaped {
-            Some(at) => Diagnostic { span: at, ..d }
+            Some(MeansStep { span, .. }) => Diagnostic { span: *span, ..d }
                 .label("this line is in the way")
                 .related(spec.span, "in the meaning of this spec"),
             None => d,
@@ -117,12 +124,13 @@ impl Choosing<'_> {
     }
 
     /// The line of a meaning that sees a value as another shape.
-    fn seen_as_another_shape(&self, id: SpecId, value: usize) -> Option<Span> {
+    fn seen_as_another_shape(&self, id: SpecId, value: usize) -> Option<&MeansStep> {
         let means = self.program.specs[id].means.as_ref()?;
-        let is_view =
-            |s: &&MeansStep| matches!(s.op, MeansOp::View { .. } | MeansOp::Gather { .. });
+        let is_view = |s: &&MeansStep| {
+            matches!(s.op, MeansOp::View { .. } | MeansOp::Gather { .. } | MeansOp::Pad { .. })
+        };
         let mut views = means.steps.iter().filter(is_view);
-        views.find(|s| s.inputs.contains(&MeansInput::Value(value))).map(|s| s.span)
+        views.find(|s| s.inputs.contains(&MeansInput::Value(value)))
     }
 
     /// The help for a spec that reduces along several modes, each of which a block would have to hold whole: the lines to move into

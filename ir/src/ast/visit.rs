@@ -388,8 +388,10 @@ macro_rules! parts {
                             ViewOp::Peer(number) | ViewOp::Iota(number) | ViewOp::Plus(number) => {
                                 out.push(P::Expr(number));
                             }
-                            ViewOp::Permute(list) | ViewOp::Pad(list) => {
-                                out.extend(list.$iter().map(P::Expr));
+                            ViewOp::Permute(list) => out.extend(list.$iter().map(P::Expr)),
+                            ViewOp::Pad(pad) => {
+                                let sizes = pad.before.$iter().chain(pad.behind.$iter());
+                                out.extend(sizes.chain(pad.value.$iter()).map(P::Expr));
                             }
                             ViewOp::Pick(picks) => {
                                 for pick in picks {

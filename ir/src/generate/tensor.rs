@@ -3,7 +3,7 @@
 use super::expr::{dims, expr, layout};
 use super::words::{named, tensor_name};
 use crate::ast::{Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
-use crate::ast::{Pick, ResultType, TypeAttr, View, ViewOp};
+use crate::ast::{Pad, Pick, ResultType, TypeAttr, View, ViewOp};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use proptest::collection::vec;
@@ -93,7 +93,9 @@ fn view_op() -> impl Strategy<Value = ViewOp> {
         1 => vec(expr(), 0..4).prop_map(ViewOp::Permute),
         1 => expr().prop_map(ViewOp::Iota),
         1 => expr().prop_map(ViewOp::Plus),
-        1 => vec(expr(), 0..4).prop_map(ViewOp::Pad),
+        1 => (vec(expr(), 0..4), vec(expr(), 0..4), option::of(expr())).prop_map(
+            |(before, behind, value)| ViewOp::Pad(Box::new(Pad { before, behind, value }))
+        ),
         1 => picks().prop_map(ViewOp::Pick),
         1 => (vec(expr(), 0..4), option::of(swizzle())).prop_map(
             |(sizes, swizzle)| ViewOp::TensorMap {

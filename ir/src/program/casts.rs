@@ -56,6 +56,11 @@ impl Means {
             let float = self.values[step.output].scalar.is_float();
             let own = match &step.op {
                 MeansOp::View { .. } | MeansOp::Gather { .. } => of.first().copied(),
+                // Zeros and infinities are numbers of every type.
+                MeansOp::Pad { value, .. } if *value == 0.0 || value.is_infinite() => {
+                    of.first().copied()
+                }
+                MeansOp::Pad { .. } => joined.map(computed),
                 MeansOp::Spec { kind: SpecKind::Unary(UnaryOp::Cast), scalar, .. } => {
                     let to = scalar.unwrap_or(self.values[step.output].scalar);
                     match of.first() {

@@ -848,7 +848,9 @@ impl Resolver {
         let buffer = self.p.tensors[id].buffer;
         if self.p.buffers[buffer].memory == Some(Memory::Gl) {
             let t = self.viewed(view)?;
-            return Ok(t.bounds.iter().map(|b| edge_of(b, Some(0.0))).collect());
+            // Zeros that count like others are no edge.
+            let bounds = t.bounds.iter().filter(|b| !b.filled);
+            return Ok(bounds.map(|b| edge_of(b, Some(0.0))).collect());
         }
         let Some(edges) = self.domains.edges.get(&buffer).cloned() else { return Ok(vec![]) };
         let own = |op: &ViewOp| match op {
@@ -879,7 +881,8 @@ impl Resolver {
                 let own: Vec<Layout<Dim>> = modes.by_ref().take(*rank).collect();
                 levels.push(self.joined(&own, view.span)?);
             }
-            t.bounds.push(Bound { levels, offset: edge.offset, extent: edge.extent });
+            let (offset, extent) = (edge.offset, edge.extent);
+            t.bounds.push(Bound { levels, offset, extent, filled: false });
         }
         for op in &view.ops {
             self.apply_to_bounds(&mut t, op, view)?;

@@ -20,6 +20,7 @@ mod holders;
 mod launch;
 mod maps;
 mod means;
+mod pads;
 mod parts;
 mod picks;
 mod scope;

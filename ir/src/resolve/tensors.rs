@@ -535,7 +535,7 @@ impl Resolver {
                 }
             }
             ViewOp::Pick(picks) => self.picked(t, picks, span)?,
-            ViewOp::Pad(before) => self.padded(t, before, view)?,
+            ViewOp::Pad(pad) => self.padded(t, pad, view)?,
             ViewOp::Plus(number) => {
                 if self.p.buffers[t.buffer].memory != Some(Memory::Ix) {
                     return fail(
@@ -970,7 +970,7 @@ impl Resolver {
             for inner in t.levels.iter().skip(1) {
                 levels.push(self.constant_over(inner, span)?);
             }
-            t.bounds.push(Bound { levels, offset: Dim::Const(0), extent });
+            t.bounds.push(Bound { levels, offset: Dim::Const(0), extent, filled: false });
             // Where others would be than the only one is nowhere said: not at its place.
             let only = (IntTuple::Leaf(Dim::Const(1)), IntTuple::Leaf(Dim::Const(0)));
             if (mode.shape(), mode.stride()) == only {
@@ -980,100 +980,6 @@ impl Resolver {
         }
         if moved != modes {
             t.levels[0] = self.joined(&moved, span)?;
-        }
-        Ok(())
-    }
-
-    /// `.pad([0,@h])`: elements before the first of a mode, which there are not. That a coordinate is not below zero is said
-    /// like that it is below an extent: of what is counted down from the first element, all are below one.
-    fn padded(&self, t: &mut Tensor, before: &[Expr], view: &ast::View) -> Fallible<()> {
-        let span = view.span;
-        let refuse = |code, message: String, label: String, help: &str| {
-            fail(Diagnostic::new(code, span, message).label(label).help(help))
-        };
-        let buffer = &self.p.buffers[t.buffer];
-        if buffer.memory != Some(Memory::Gl) || buffer.gather.is_some() {
-            let place = buffer.memory.map_or("no memory", Memory::as_str);
-            return refuse(
-                Code::Placement,
-                "elements that there are not, of a tensor that is not the caller's".to_owned(),
-                match buffer.gather {
-                    Some(_) => "a tensor indexes one of its modes".to_owned(),
-                    None => format!("`%{}` lies in {place}", view.base.text),
-                },
-                "pad a tensor in GL, before its modes are indexed by tensors",
-            );
-        }
-        let level = self.outermost(&t.levels, span)?.clone();
-        let modes = level.modes();
-        if t.levels.len() > 1 || modes.len() != before.len() {
-            let label = match t.levels.len() {
-                1 => format!("the tensor has {}", count(modes.len(), "mode")),
-                n => format!("the tensor has {n} levels"),
-            };
-            return refuse(
-                Code::WrongRank,
-                format!("{} to pad", count(before.len(), "mode")),
-                label,
-                "name a number for each mode, before `.tile` or of one tile",
-            );
-        }
-        let cx = &self.p.arena;
-        let e = |e: crate::layout::LayoutError| overflow(span, &e);
-        for (i, n) in before.iter().enumerate() {
-            let at = n.span;
-            let n = self.expr(n)?;
-            if n == Dim::Const(0) {
-                continue;
-            }
-            if cx.range(n).0.is_none_or(|least| least < 0) && !self.proves(Dim::Const(0), n, 0) {
-                return fail(
-                    Diagnostic::new(
-                        Code::IndexRange,
-                        at,
-                        format!("{} is not known to be 0 or more", cx.display(n)),
-                    )
-                    .label("so many elements are before the first")
-                    .help("state a bound of the symbol, or take a remainder: `r * N % 8`"),
-                );
-            }
-            // Made longer, and shifted: element `n` is the first that there is.
-            let longer = |of: &Layout<Dim>, offset: Dim| -> Fallible<(Layout<Dim>, Dim)> {
-                let [(extent, stride)] = of.leaves() else {
-                    return fail(
-                        Diagnostic::new(
-                            Code::LayoutRefused,
-                            span,
-                            "a nested mode has no elements before its first",
-                        )
-                        .label(format!("the mode is {}", of.display_in(cx)))
-                        .help("tile the mode first, and take one tile"),
-                    );
-                };
-                let extent = Dim::add(cx, *extent, n).map_err(e)?;
-                let mode = Layout::new_in(cx, IntTuple::Leaf(extent), IntTuple::Leaf(*stride))
-                    .map_err(e)?;
-                let back = Dim::mul(cx, n, *stride).map_err(e)?;
-                Ok((mode, Dim::sub(cx, offset, back).map_err(e)?))
-            };
-            let change = |levels: &mut [Layout<Dim>], offset: &mut Dim| -> Fallible<()> {
-                let mut modes = levels[0].modes();
-                (modes[i], *offset) = longer(&modes[i], *offset)?;
-                levels[0] = self.joined(&modes, span)?;
-                Ok(())
-            };
-            change(&mut t.levels, &mut t.offset)?;
-            for bound in &mut t.bounds {
-                change(&mut bound.levels, &mut bound.offset)?;
-            }
-            let mut down = vec![];
-            for (k, mode) in t.levels[0].modes().iter().enumerate() {
-                let stride = Dim::Const(if i == k { -1 } else { 0 });
-                let along = mode.shape().map(&mut |_| stride);
-                down.push(Layout::new_in(cx, mode.shape(), along).map_err(e)?);
-            }
-            let levels = vec![self.joined(&down, span)?];
-            t.bounds.push(Bound { levels, offset: n, extent: Dim::Const(1) });
         }
         Ok(())
     }
@@ -1209,9 +1115,10 @@ impl Resolver {
                     return None;
                 }
                 let more = cx.sub(room(other).ok()?, room(of_new).ok()?).ok()?;
+                // Elements outside of a bound that is not filled are none, whatever else is filled.
                 match cx.range(more) {
-                    (Some(0..), _) => Some((i, true)),
-                    (_, Some(..=0)) => Some((i, false)),
+                    (Some(0..), _) if other.filled || !of_new.filled => Some((i, true)),
+                    (_, Some(..=0)) if of_new.filled || !other.filled => Some((i, false)),
                     _ => None,
                 }
             });

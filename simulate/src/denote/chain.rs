@@ -82,6 +82,13 @@ pub enum StepOp {
     Iota(usize),
     /// The elements of the first input whose coordinate along that mode stands in the second.
     Gather(usize),
+    /// The input, with elements of one value around those that it has.
+    Pad {
+        /// How many before the first of each mode.
+        before: Vec<i64>,
+        /// Their value.
+        value: f64,
+    },
     /// Elements of the input by their numbers: from coordinates, and at coordinate zero.
     View(Box<Layout<i64>>, i64),
 }
@@ -253,6 +260,10 @@ impl Chain {
                         axes: vec![wanted.axes.get(*axis).cloned().unwrap_or(Axis::Whole(1))],
                     },
                 }
+            }
+            StepOp::Pad { before, .. } => {
+                let axes = wanted.axes.iter().zip(before).zip(modes);
+                Region { axes: axes.map(|((axis, before), n)| axis.without(*before, *n)).collect() }
             }
             StepOp::View(layout, offset) => {
                 let own = self.values[step.output].modes.clone();
@@ -493,6 +504,32 @@ impl Chain {
                 };
                 collect(wanted.elements(out).map(element))
             }
+            StepOp::Pad { before, value } => {
+                let (Some(Input::Value(v)), Some(need)) =
+                    (step.inputs.first(), self.needed(step, 0, wanted, rows))
+                else {
+                    return Exact::default();
+                };
+                let (modes, own) = (&self.values[*v].modes, input(0));
+                let longer = &self.values[step.output].modes;
+                let element = |e: i64| {
+                    let (mut rest, mut place, mut weight) = (e, 0usize, 1usize);
+                    for (((axis, n), more), before) in
+                        need.axes.iter().zip(modes).zip(longer).zip(before)
+                    {
+                        let c = rest % (*more).max(1) - before;
+                        rest /= (*more).max(1);
+                        if !(0..*n).contains(&c) {
+                            return (*value, 0.0);
+                        }
+                        place += axis.position_of(c) * weight;
+                        weight *= axis.len().max(1);
+                    }
+                    let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
+                    (pick(&own.numbers), pick(&own.scales))
+                };
+                collect(wanted.elements(longer).map(element))
+            }
             StepOp::View(layout, offset) => {
                 let (Some(Input::Value(v)), Some(need)) =
                     (step.inputs.first(), self.needed(step, 0, wanted, rows))
@@ -523,6 +560,17 @@ impl Chain {
 type Rows = BTreeMap<usize, Axis>;
 
 impl Axis {
+    /// Those of `extent` elements that these are of a mode with `before` others before them.
+    fn without(&self, before: i64, extent: i64) -> Axis {
+        match self {
+            Axis::Whole(_) => Axis::Whole(extent),
+            Axis::Some(list) => {
+                let own = list.iter().map(|c| c - before);
+                Axis::of(own.filter(|c| (0..extent).contains(c)).collect())
+            }
+        }
+    }
+
     fn position_of(&self, index: i64) -> usize {
         match self {
             Axis::Whole(_) => usize::try_from(index).unwrap_or(0),
@@ -623,6 +671,27 @@ mod tests {
         let row: f64 = (0..n).map(|j| whole.numbers[(j * m) as usize]).sum();
         assert!((row - 1.0).abs() < 1e-12);
         assert!(chain.work(0, &part) < chain.work(0, &Region::whole(&[m, n])));
+    }
+
+    #[test]
+    fn elements_around_are_one_number() {
+        let values = vec![shape(&[2, 3], Some(0)), shape(&[4, 4], None)];
+        let op = StepOp::Pad { before: vec![1, 0], value: 9.0 };
+        let steps = vec![Step { op, inputs: vec![Input::Value(0)], output: 1 }];
+        let chain = Chain { values, steps, outputs: vec![1] };
+        let mut fetch = |_: usize, r: &Region| -> Result<Vec<f64>, ()> {
+            Ok(r.elements(&[2, 3]).map(|e| e as f64).collect())
+        };
+        let whole = chain.evaluate(0, &Region::whole(&[4, 4]), SLACK, &mut fetch).unwrap();
+        let column = |c: f64| [9.0, c, c + 1.0, 9.0];
+        let expected = [column(0.0), column(2.0), column(4.0), [9.0; 4]].concat();
+        assert_eq!(whole.numbers, expected);
+        for axes in [[vec![0, 2], vec![1, 3]], [vec![0, 3], vec![0]], [vec![1], vec![3]]] {
+            let part = Region { axes: axes.map(Axis::of).to_vec() };
+            let found = chain.evaluate(0, &part, SLACK, &mut fetch).unwrap();
+            let own: Vec<f64> = part.elements(&[4, 4]).map(|e| expected[e as usize]).collect();
+            assert_eq!(found.numbers, own);
+        }
     }
 
     #[test]

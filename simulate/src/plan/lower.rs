@@ -629,6 +629,11 @@ impl Lowering<'_, '_> {
             };
             let op = match &step.op {
                 MeansOp::Gather { axis } => StepOp::Gather(*axis),
+                MeansOp::Pad { before, value, .. } => {
+                    let broken = |e: NoIndex| Unchecked::Broken(unknown(step.span, "a pad", &e));
+                    let before = before.iter().map(|n| self.vars.constant(*n).map_err(broken));
+                    StepOp::Pad { before: before.collect::<Result<_, _>>()?, value: *value }
+                }
                 MeansOp::View { layout, offset, .. } => {
                     let broken = |e: NoIndex| Unchecked::Broken(unknown(step.span, "a view", &e));
                     let layout = match self.vars.layout(layout) {

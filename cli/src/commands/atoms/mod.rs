@@ -45,13 +45,14 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
     let text = match &args.name {
         Some(name) if args.probe => program(name, &tables)?,
         Some(name) => one(name, &tables, io.stdout_color)?,
+        None if args.markdown => docs::atoms_markdown(&tables),
         None => list(&tables, args.spec.as_deref())?,
     };
     output::write(None, text.as_bytes(), io)
 }
 
-/// All about one atom, or about those that differ in the number of columns: what `docs/atoms.md` says of it for
-/// these architectures, and its operands drawn.
+/// All about one atom, or about those that differ in the number of columns, on these architectures: its entry of
+/// `--markdown`, and its operands drawn.
 fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure> {
     let mut out = docs::atom_markdown(name, tables).ok_or_else(|| unknown(name, tables))?;
     let Some(atom) = tables.iter().rev().find_map(|t| t.get(name)) else { return Ok(out) };

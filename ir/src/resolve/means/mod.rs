@@ -260,8 +260,59 @@ impl Resolver {
 
     /// A name, or a view of what it stands for.
     fn means_view(&self, c: &mut Chain, view: &ast::View) -> Fallible<usize> {
-        let mut base = self.value_named(c, &view.base)?;
-        let mut ops = &view.ops[..];
+        let mut value = self.value_named(c, &view.base)?;
+        let mut begin = 0;
+        for (at, op) in view.ops.iter().enumerate() {
+            if let ViewOp::Pad(pad) = op {
+                value = self.means_part(c, value, view, begin..at)?;
+                value = self.means_pad(c, value, view, pad)?;
+                begin = at + 1;
+            }
+        }
+        self.means_part(c, value, view, begin..view.ops.len())
+    }
+
+    /// `%x.pad([1,1], [1,1], -inf)`: a value with elements around those that it has.
+    fn means_pad(
+        &self,
+        c: &mut Chain,
+        from: usize,
+        view: &ast::View,
+        pad: &ast::Pad,
+    ) -> Fallible<usize> {
+        let MeansValue { scalar, extents, .. } = c.means.values[from].clone();
+        let value = pad.value.as_ref().map_or(Ok(0.0), |e| self.real(e))?;
+        if !scalar.takes(value) {
+            let span = pad.value.as_ref().map_or(view.span, |e| e.span);
+            let (message, help) = no_literal(value, scalar);
+            return fail(Diagnostic::new(Code::ScalarMismatch, span, message).help(help));
+        }
+        let sizes = self.pad_sizes(pad, extents.len(), view.span)?;
+        let around = sizes.before.iter().copied().zip(sizes.behind);
+        let longer = extents.iter().zip(around).map(|(n, by)| self.pad_extent(*n, by, view.span));
+        let extents = longer.collect::<Fallible<Vec<Dim>>>()?;
+        let output = c.push(MeansValue { name: None, scalar, extents, operand: None }, view.span);
+        c.seen[output].1 = true;
+        c.means.steps.push(MeansStep {
+            op: MeansOp::Pad { before: sizes.before, value, pad: Box::new(pad.clone()) },
+            inputs: vec![MeansInput::Value(from)],
+            output,
+            span: view.span,
+            line: self.line(view.span),
+        });
+        Ok(output)
+    }
+
+    /// A value, seen by some operations of a view of it.
+    fn means_part(
+        &self,
+        c: &mut Chain,
+        mut base: usize,
+        view: &ast::View,
+        part: std::ops::Range<usize>,
+    ) -> Fallible<usize> {
+        let end = part.end;
+        let mut ops = &view.ops[part];
         let MeansValue { scalar, mut extents, .. } = c.means.values[base].clone();
         let mut scalar = scalar;
         let mut is_whole = true;
@@ -320,7 +371,7 @@ impl Resolver {
         }
         let mut levels = if whole.rank() == 0 { vec![] } else { vec![whole] };
         let mut offset = Dim::Const(0);
-        let first = view.ops.len() - ops.len();
+        let first = end - ops.len();
         for (i, op) in ops.iter().enumerate() {
             let in_mode = |d| in_mode(d, view, first + i);
             match op {
@@ -381,7 +432,7 @@ impl Resolver {
                             view.span,
                             "a view of threads or memory in a `means` block",
                         )
-                        .help("whole tensors take `.tile`, `.reshape` and indices"),
+                        .help("whole tensors take `.tile`, `.reshape`, `.pad` and indices"),
                     );
                 }
             }

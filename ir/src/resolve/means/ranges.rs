@@ -33,14 +33,15 @@ impl Resolver {
     fn range_of_step(&self, c: &Chain, step: &MeansStep, known: &[Range]) -> Range {
         let cx = &self.p.arena;
         let up = |n: Dim| cx.add(n, Dim::Const(1)).ok();
+        let exactly = |v: f64| match v.fract() == 0.0 && v.abs() < 1e15 {
+            true => (Some(Dim::Const(v as i64)), up(Dim::Const(v as i64))),
+            false => UNKNOWN,
+        };
         let of = |i: usize| match step.inputs.get(i) {
             Some(MeansInput::Value(v)) => known.get(*v).copied().unwrap_or(UNKNOWN),
-            Some(MeansInput::Number(v)) if v.fract() == 0.0 && v.abs() < 1e15 => {
-                let n = Dim::Const(*v as i64);
-                (Some(n), up(n))
-            }
+            Some(MeansInput::Number(v)) => exactly(*v),
             Some(MeansInput::Size(n)) => (Some(*n), up(*n)),
-            Some(MeansInput::Number(_)) | None => UNKNOWN,
+            None => UNKNOWN,
         };
         let least = |a: Dim, b: Dim| cx.min(a, b).ok();
         let most = |a: Dim, b: Dim| cx.max(a, b).ok();
@@ -53,6 +54,10 @@ impl Resolver {
         };
         let kind = match step.op {
             MeansOp::View { .. } | MeansOp::Gather { .. } => return of(0),
+            MeansOp::Pad { value, .. } => {
+                let (own, around) = (of(0), exactly(value));
+                return (both(own.0, around.0, &least), both(own.1, around.1, &most));
+            }
             MeansOp::Spec { kind, .. } => kind,
         };
         match kind {

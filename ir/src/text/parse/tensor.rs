@@ -5,7 +5,7 @@ use super::errors::{called_here, one_of, short};
 use super::expr::{expr, layout, tuple, tuples};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{Dims, Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
-use crate::ast::{Pick, ResultType, TypeAttr, View, ViewOp};
+use crate::ast::{Pad, Pick, ResultType, TypeAttr, View, ViewOp};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::scalar::{Memory, Scalar};
 use std::str::FromStr;
@@ -263,7 +263,12 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
         }
         Rule::iota => ViewOp::Iota(expr(parts.next(Rule::value)?)?),
         Rule::plus => ViewOp::Plus(expr(parts.next(Rule::value)?)?),
-        Rule::pad => ViewOp::Pad(numbers(parts.next(Rule::modes_list)?)?),
+        Rule::pad => {
+            let before = numbers(parts.next(Rule::modes_list)?)?;
+            let behind = parts.take(Rule::modes_list).map(numbers).transpose()?.unwrap_or_default();
+            let value = parts.take(Rule::value).map(expr).transpose()?;
+            ViewOp::Pad(Box::new(Pad { before, behind, value }))
+        }
         Rule::peer => ViewOp::Peer(expr(parts.next(Rule::value)?)?),
         Rule::tensormap => {
             let sizes = numbers(parts.next(Rule::modes_list)?)?;

@@ -158,14 +158,23 @@ pub(super) fn view(out: &mut String, sigil: char, view: &View) {
                 out.push(']');
             }
             ViewOp::Permute(order) if order.is_empty() => out.push_str(".transpose()"),
-            ViewOp::Permute(list) | ViewOp::Pad(list) => {
-                let is_pad = matches!(op, ViewOp::Pad(_));
-                out.push_str(if is_pad { ".pad([" } else { ".permute([" });
-                for (i, one) in list.iter().enumerate() {
-                    out.push_str(if i == 0 { "" } else { "," });
-                    expr(out, one);
+            ViewOp::Permute(list) => {
+                out.push_str(".permute(");
+                modes_list(out, list);
+                out.push(')');
+            }
+            ViewOp::Pad(pad) => {
+                out.push_str(".pad(");
+                modes_list(out, &pad.before);
+                if !pad.behind.is_empty() {
+                    out.push_str(", ");
+                    modes_list(out, &pad.behind);
                 }
-                out.push_str("])");
+                if let Some(value) = &pad.value {
+                    out.push_str(", ");
+                    expr(out, value);
+                }
+                out.push(')');
             }
             ViewOp::Iota(axis) => {
                 out.push_str(".iota(");
@@ -232,6 +241,16 @@ fn side(out: &mut String, t: &TupleExpr) {
         TupleExpr::Leaf(e) => expr(out, e),
         TupleExpr::Tuple(modes) => tuples(out, "[", modes, "]"),
     }
+}
+
+/// `[1,2]`
+fn modes_list(out: &mut String, list: &[Expr]) {
+    out.push('[');
+    for (i, one) in list.iter().enumerate() {
+        out.push_str(if i == 0 { "" } else { "," });
+        expr(out, one);
+    }
+    out.push(']');
 }
 
 fn entries(out: &mut String, entries: &[Option<Expr>], between: &str) {

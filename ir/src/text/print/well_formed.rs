@@ -775,9 +775,8 @@ impl<'m> Walk<'m> {
                     index.iter().flatten().for_each(|e| self.expr(e, depth + 1));
                 }
                 ViewOp::Mine | ViewOp::Scalar | ViewOp::Elect => {}
-                ViewOp::Permute(list) | ViewOp::Pad(list) => {
-                    list.iter().for_each(|e| self.expr(e, depth + 2))
-                }
+                ViewOp::Permute(list) => list.iter().for_each(|e| self.expr(e, depth + 2)),
+                ViewOp::Pad(pad) => pad.numbers().for_each(|e| self.expr(e, depth + 2)),
                 ViewOp::Iota(number) | ViewOp::Plus(number) => self.expr(number, depth + 1),
                 ViewOp::Pick(picks) => {
                     let plain = |p: &Pick| matches!(p, Pick::Keep | Pick::At(_));

@@ -1,0 +1,212 @@
+//! `.pad([1,1], [1,1], 0)`: elements around those of a tensor.
+
+use super::exprs::{overflow, refused};
+use super::tensors::count;
+use super::{Fallible, Resolver, fail};
+use crate::ast::{self, Expr, View};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::Dim;
+use crate::layout::Layout;
+use crate::leaf::Leaf;
+use crate::program::{Bound, Tensor};
+use crate::scalar::Memory;
+use crate::span::Span;
+use crate::tuple::IntTuple;
+
+/// How many elements are around those of each mode.
+pub(super) struct PadSizes {
+    pub(super) before: Vec<Dim>,
+    pub(super) behind: Vec<Dim>,
+}
+
+/// One end of a mode.
+#[derive(Copy, Clone)]
+enum End {
+    First,
+    Last,
+}
+
+impl Resolver {
+    /// The numbers of a pad of a tensor of so many modes, each 0 or more.
+    pub(super) fn pad_sizes(&self, pad: &ast::Pad, modes: usize, span: Span) -> Fallible<PadSizes> {
+        for list in [&pad.before, &pad.behind] {
+            let none_behind = std::ptr::eq(list, &pad.behind) && list.is_empty();
+            if list.len() != modes && !none_behind {
+                let message = format!("{} to pad", count(list.len(), "mode"));
+                return fail(
+                    Diagnostic::new(Code::WrongRank, span, message)
+                        .label(format!("the tensor has {}", count(modes, "mode")))
+                        .help("name a number for each mode, before `.tile` or of one tile"),
+                );
+            }
+        }
+        let sizes = |list: &[Expr]| -> Fallible<Vec<Dim>> {
+            list.iter().map(|n| self.pad_size(n)).collect()
+        };
+        let before = sizes(&pad.before)?;
+        let behind = match pad.behind.is_empty() {
+            true => vec![Dim::Const(0); modes],
+            false => sizes(&pad.behind)?,
+        };
+        Ok(PadSizes { before, behind })
+    }
+
+    fn pad_size(&self, written: &Expr) -> Fallible<Dim> {
+        let cx = &self.p.arena;
+        let n = self.expr(written)?;
+        if cx.range(n).0.is_some_and(|least| least >= 0) || self.proves(Dim::Const(0), n, 0) {
+            return Ok(n);
+        }
+        fail(
+            Diagnostic::new(
+                Code::IndexRange,
+                written.span,
+                format!("{} is not known to be 0 or more", cx.display(n)),
+            )
+            .label("so many elements are before the first, or behind the last")
+            .help("state a bound of the symbol, or take a remainder: `r * N % 8`"),
+        )
+    }
+
+    /// A mode's extent with so many elements around it.
+    pub(super) fn pad_extent(
+        &self,
+        extent: Dim,
+        (before, behind): (Dim, Dim),
+        span: Span,
+    ) -> Fallible<Dim> {
+        let cx = &self.p.arena;
+        let longer = Dim::add(cx, extent, before).and_then(|n| Dim::add(cx, n, behind));
+        longer.map_err(|e| overflow(span, &e))
+    }
+
+    /// The view of a body. That a coordinate is not below zero is said like that it is below an extent: of what is counted down
+    /// from the first element, all are below one.
+    pub(super) fn padded(&self, t: &mut Tensor, pad: &ast::Pad, view: &View) -> Fallible<()> {
+        let span = view.span;
+        self.is_padded_memory(t, view)?;
+        if t.levels.len() > 1 {
+            let message = format!("{} to pad", count(pad.before.len(), "mode"));
+            return fail(
+                Diagnostic::new(Code::WrongRank, span, message)
+                    .label(format!("the tensor has {} levels", t.levels.len()))
+                    .help("name a number for each mode, before `.tile` or of one tile"),
+            );
+        }
+        let filled = self.is_filled(pad)?;
+        let modes = self.outermost(&t.levels, span)?.rank();
+        let sizes = self.pad_sizes(pad, modes, span)?;
+        for i in 0..modes {
+            for (n, end) in [(sizes.before[i], End::First), (sizes.behind[i], End::Last)] {
+                if n != Dim::Const(0) {
+                    let bound = self.pad_mode(t, (i, n), end, span)?;
+                    t.bounds.push(Bound { filled, ..bound });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_padded_memory(&self, t: &Tensor, view: &View) -> Fallible<()> {
+        let buffer = &self.p.buffers[t.buffer];
+        if buffer.memory == Some(Memory::Gl) && buffer.gather.is_none() {
+            return Ok(());
+        }
+        let place = buffer.memory.map_or("no memory", Memory::as_str);
+        fail(
+            Diagnostic::new(
+                Code::Placement,
+                view.span,
+                "elements that there are not, of a tensor that is not the caller's",
+            )
+            .label(match buffer.gather {
+                Some(_) => "a tensor indexes one of its modes".to_owned(),
+                None => format!("`%{}` lies in {place}", view.base.text),
+            })
+            .help("pad a tensor in GL, before its modes are indexed by tensors"),
+        )
+    }
+
+    /// Whether the elements of a pad in a body count like others. What is outside reads as zero, and is no other number.
+    fn is_filled(&self, pad: &ast::Pad) -> Fallible<bool> {
+        let Some(value) = &pad.value else { return Ok(false) };
+        if self.real(value)? == 0.0 {
+            return Ok(true);
+        }
+        fail(
+            Diagnostic::new(
+                Code::Placement,
+                value.span,
+                "a pad of another number than 0 in a body",
+            )
+            .label("elements outside of a tensor are read as zero")
+            .help("pad with 0, and choose what they count for: `select(%x.iota(1) < N, %x, -inf)`"),
+        )
+    }
+
+    /// Makes a mode `n` elements longer at one end; the bound that those that there are lie within.
+    fn pad_mode(
+        &self,
+        t: &mut Tensor,
+        (i, n): (usize, Dim),
+        end: End,
+        span: Span,
+    ) -> Fallible<Bound> {
+        let cx = &self.p.arena;
+        let modes = t.levels[0].modes();
+        let size = modes[i].size_in(cx).map_err(|e| refused(span, &e))?;
+        self.lengthen(&mut t.levels, &mut t.offset, (i, n), end, span)?;
+        for bound in &mut t.bounds {
+            self.lengthen(&mut bound.levels, &mut bound.offset, (i, n), end, span)?;
+        }
+        let step = match end {
+            End::First => -1,
+            End::Last => 1,
+        };
+        let mut along = vec![];
+        for (k, mode) in t.levels[0].modes().iter().enumerate() {
+            let stride = Dim::Const(if i == k { step } else { 0 });
+            let stride = mode.shape().map(&mut |_| stride);
+            along.push(Layout::new_in(cx, mode.shape(), stride).map_err(|e| refused(span, &e))?);
+        }
+        let levels = vec![self.joined(&along, span)?];
+        let (offset, extent) = match end {
+            End::First => (n, Dim::Const(1)),
+            End::Last => (Dim::Const(0), size),
+        };
+        Ok(Bound { levels, offset, extent, filled: false })
+    }
+
+    /// Makes a mode longer. Before its first element there are `n` others: that one is element `n` then.
+    fn lengthen(
+        &self,
+        levels: &mut [Layout<Dim>],
+        offset: &mut Dim,
+        (i, n): (usize, Dim),
+        end: End,
+        span: Span,
+    ) -> Fallible<()> {
+        let cx = &self.p.arena;
+        let e = |e: crate::layout::LayoutError| overflow(span, &e);
+        let mut modes = levels[0].modes();
+        let [(extent, stride)] = *modes[i].leaves() else {
+            return fail(
+                Diagnostic::new(
+                    Code::LayoutRefused,
+                    span,
+                    "a nested mode has no elements before its first, and none behind its last",
+                )
+                .label(format!("the mode is {}", modes[i].display_in(cx)))
+                .help("tile the mode first, and take one tile"),
+            );
+        };
+        let longer = IntTuple::Leaf(Dim::add(cx, extent, n).map_err(e)?);
+        modes[i] = Layout::new_in(cx, longer, IntTuple::Leaf(stride)).map_err(e)?;
+        if let End::First = end {
+            let back = Dim::mul(cx, n, stride).map_err(e)?;
+            *offset = Dim::sub(cx, *offset, back).map_err(e)?;
+        }
+        levels[0] = self.joined(&modes, span)?;
+        Ok(())
+    }
+}
