@@ -16,9 +16,7 @@ use carbyne_codegen::nvrtc::{self, Usage};
 use carbyne_codegen::{CudaKernel, Param, print_kernel};
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{BufferId, Program, SpecId};
-use carbyne_launch::{
-    Arguments, Binary, Buffer, Gpu, Launch, MapValues, Sequence, TensorMap,
-};
+use carbyne_launch::{Arguments, Binary, Buffer, Gpu, Launch, MapValues, Sequence, TensorMap};
 use carbyne_simulate::Decisions;
 use carbyne_simulate::device::{Images, POISON, Trial};
 use std::collections::BTreeMap;
