@@ -1,4 +1,4 @@
-//! What is known of the operands of a leaf when an atom is bound to it.
+//! Facts of the operands of a leaf, by which an atom is bound to it.
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;

@@ -1,4 +1,4 @@
-//! What a program is given, on the command line.
+//! Options by which a program is given its inputs.
 
 use clap::Args as Group;
 

@@ -1,4 +1,4 @@
-//! What a library under test answers.
+//! Answers of a library under test.
 
 use std::fmt;
 

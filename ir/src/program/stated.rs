@@ -1,4 +1,4 @@
-//! What a program states of its symbols: whether values keep it, and what follows from it.
+//! Facts that a program states of its symbols: whether values keep them, and what follows from them.
 
 use super::{Fact, Program, Residue, differences};
 use crate::ast::{CmpOp, Expr};

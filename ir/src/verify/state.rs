@@ -1,4 +1,4 @@
-//! What the verifier knows of a program and of what surrounds a statement.
+//! The state of the verifier: of the program, and of all that surrounds a statement.
 
 use crate::ast::CmpOp;
 use crate::diag::Diagnostics;

@@ -1,4 +1,4 @@
-//! What is kept of global memory while blocks are walked.
+//! Records of global memory while blocks are walked.
 
 use crate::memory::Does;
 use crate::pages::Pages;

@@ -1,4 +1,4 @@
-//! What is known of the statements in a loop or a branch before they are followed.
+//! Properties of the statements in a loop or a branch, before they are followed.
 
 use crate::plan::{How, Plan};
 use carbyne_ir::expr::Dim;

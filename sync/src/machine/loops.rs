@@ -1,4 +1,4 @@
-//! What is kept of loops while they turn.
+//! Records of loops while they turn.
 
 use crate::print::Fingerprint;
 use crate::value::Value;

@@ -94,8 +94,8 @@ impl Tree {
         Ok(at)
     }
 
-    /// The module that defines what a path names, as seen in the module `at`, and the name that it has there. Of
-    /// `within`, the imports that are being followed, none is followed again: `use half::half` names a crate.
+    /// The module that defines what a path names, as seen in the module `at`, and the name that it has there. Imports
+    /// that are being followed, `within`, are not followed again: `use half::half` names a crate.
     fn home(
         &self,
         at: usize,

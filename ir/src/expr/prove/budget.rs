@@ -1,4 +1,4 @@
-//! What bounds the time of proofs.
+//! A bound on the time of proofs.
 
 /// Steps of one proof; a step is an operation on a coefficient.
 pub(super) const MAX_STEPS: usize = 300_000;
