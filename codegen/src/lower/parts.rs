@@ -15,7 +15,7 @@ pub struct CudaKernel {
     pub name: String,
     /// The name of its spec, if it has one.
     pub spec: Option<String>,
-    /// One self-contained file; empty for a kernel of [`print_kernels`].
+    /// One self-contained file; empty for a kernel of [`print_kernels`](crate::print_kernels).
     pub source: String,
     /// Dynamic shared memory to launch with, in bytes.
     pub smem_bytes: i64,
