@@ -1,11 +1,13 @@
 //! The command line as types; the doc comments are what `--help` prints.
 
 mod bench;
+mod given;
 mod tune;
 
 pub(crate) use bench::{Bench, BenchCommand};
 #[cfg(feature = "gpu")]
 pub(crate) use bench::{BenchGemm, Factors, Following, Majors, Size, Sums};
+pub(crate) use given::Given;
 pub(crate) use tune::Tune;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
@@ -338,23 +340,6 @@ pub(crate) struct Data {
     /// Write a tensor to a NumPy file afterwards; may be repeated.
     #[arg(long = "out", value_name = "NAME=FILE.npy")]
     pub(crate) outputs: Vec<String>,
-}
-
-/// What a program is given.
-#[derive(Debug, Group)]
-pub(crate) struct Given {
-    /// Draw inputs that are not given, with this seed: floats from [-1, 1), and some others by which decisions are tried.
-    #[arg(long, value_name = "N", conflicts_with = "ints")]
-    pub(crate) seed: Option<u64>,
-    /// Draw integers from -2 to 2, on which sums are exact, with this seed.
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
-    pub(crate) ints: Option<u64>,
-    /// Read a tensor from a NumPy file, or take a number that is passed by value; may be repeated.
-    #[arg(long = "in", value_name = "NAME=FILE.npy|NUMBER")]
-    pub(crate) inputs: Vec<String>,
-    /// The value of a symbolic size; may be repeated.
-    #[arg(long = "sym", value_name = "NAME=VALUE")]
-    pub(crate) symbols: Vec<String>,
 }
 
 #[derive(Debug, Group)]

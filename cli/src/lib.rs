@@ -18,6 +18,7 @@ mod data;
 mod failure;
 mod human;
 mod input;
+mod io;
 mod json;
 mod lines;
 mod order;
@@ -30,6 +31,7 @@ mod sanitize;
 mod tuned;
 pub mod unified;
 
+pub use io::Io;
 pub use panics::catch_panics_quietly;
 
 use args::{Args, MessageFormat};
@@ -37,27 +39,6 @@ use clap::Parser;
 use failure::Failure;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read, Write};
-use std::path::PathBuf;
-
-/// The streams of a run.
-pub struct Io<'a> {
-    /// Where `-` reads from.
-    pub stdin: &'a mut dyn Read,
-    /// Where results go.
-    pub stdout: &'a mut dyn Write,
-    /// Where diagnostics, reports and figures go.
-    pub stderr: &'a mut dyn Write,
-    /// Whether diagnostics are colored.
-    pub color: bool,
-    /// Whether results are, where a command colors them.
-    pub stdout_color: bool,
-    /// Whether a bar of progress is drawn on the process's standard error by commands that take long.
-    pub progress: bool,
-    /// Folders that texts may import from, beside their own; those of the command line are added.
-    pub allow_import: Vec<PathBuf>,
-    /// Files of strategies; those of the command line are added.
-    pub strategies: Vec<PathBuf>,
-}
 
 /// Whether this stream of the process is a terminal and nobody asked for plain text (`NO_COLOR`).
 #[must_use]

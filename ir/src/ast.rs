@@ -65,12 +65,6 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether no two statements have one id, as in every parsed module.
-    pub fn is_separate(&self) -> bool {
-        let mut seen = std::collections::HashSet::new();
-        visit::Walk::new(&self.items).with_means().stmts().all(|s| seen.insert(s.id.key()))
-    }
-
     /// Gives every statement that has the id of one before it, as a copy has, an id of its own. It is then one that
     /// was made from the first.
     pub fn separate(&mut self) {

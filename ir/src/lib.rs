@@ -141,6 +141,7 @@
 extern crate alloc;
 
 pub mod expr;
+mod fact;
 #[cfg(any(test, feature = "proptest"))]
 pub mod kit;
 pub mod layout;

@@ -9,6 +9,7 @@
 
 mod casts;
 mod facts;
+mod stated;
 pub mod walk;
 
 pub use casts::{CastRole, RoundedTypes};

@@ -7,12 +7,14 @@
 //! The format is ours to read because a header is one line: `{'descr': '<f4', 'fortran_order': False,
 //! 'shape': (3, 4), }`. Invariant: nothing is allocated by a size that the file merely claims.
 
+mod error;
 mod header;
+
+pub use error::ArrayError;
 
 use crate::num::{decode, encode, int_range, truncate};
 use carbyne_ir::scalar::Scalar;
-use header::Header;
-use thiserror::Error;
+use header::{Header, MAX_MODES};
 
 /// A dense array.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,51 +27,9 @@ pub struct Array {
     pub values: Vec<u64>,
 }
 
-/// Why a file is no array for a tensor.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ArrayError {
-    /// No `.npy` file, or one that is cut off.
-    #[error("no .npy file: {0}")]
-    Format(&'static str),
-    /// Another element type.
-    #[error("its elements are `{found}`, the tensor takes `<{wanted}`")]
-    Type {
-        /// In the file.
-        found: String,
-        /// What could be read.
-        wanted: &'static str,
-    },
-    /// A number that the scalar type does not hold.
-    #[error("{value} is no {scalar}")]
-    Range {
-        /// The number that was to be stored.
-        value: i128,
-        /// The scalar type.
-        scalar: Scalar,
-    },
-    /// A number that is no integer, or none that the integer type has.
-    #[error("{value} is no {scalar}")]
-    Number {
-        /// The number, as text.
-        value: String,
-        /// The type.
-        scalar: Scalar,
-    },
-    /// As many numbers as the extents say are not there.
-    #[error("{found} numbers for {wanted} elements")]
-    Count {
-        /// Numbers given.
-        found: usize,
-        /// Elements of the shape.
-        wanted: u64,
-    },
-}
-
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Longest accepted header, in bytes.
 const MAX_HEADER: usize = 1 << 14;
-/// Most modes of an array, as in numpy.
-const MAX_MODES: usize = 64;
 
 impl Array {
     /// Reads a file's bytes as elements of a scalar type.

@@ -181,6 +181,7 @@ mod inputs;
 mod launch;
 pub mod num;
 mod options;
+mod packed;
 mod plan;
 mod report;
 mod root;

@@ -2,23 +2,26 @@
 //!
 //! The statements are walked without synchronization, for each block. What decides nothing of that is left out.
 
+mod cells;
 mod touched;
 
-pub(crate) use touched::Meeting;
+pub(crate) use cells::Meeting;
 
 use crate::differences::Differences;
-use crate::expr::{Env, Exprs, Value, holding};
+use crate::expr::{Env, Exprs, holding};
+use crate::groups::Groups;
 use crate::memory::Does;
 use crate::pages::Pages;
 use crate::plan::Plan;
-use crate::threads::{Groups, Mask};
+use crate::threads::Mask;
 use crate::turns::key;
+use crate::value::Value;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
+use cells::{Mine, Touched};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use touched::{Mine, Touched};
 
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;

@@ -11,7 +11,8 @@ use crate::owners::owned;
 use crate::pairs::{Found, Pairs};
 use crate::plan::{How, LeafPlan, Plan, Refusal, kernel_place};
 use crate::report::{
-    Access, AccessKind, Fault, Keeps, Kept, Ordering, Pair, Report, UnderWay, Unfollowed, Verdict,
+    Access, AccessKind, Fault, Keeps, Kept, MANY_GRIDS, Ordering, Pair, Report, UnderWay,
+    Unfollowed, Verdict,
 };
 use crate::samples::{samples, with_turns};
 use crate::turns::Turns;
@@ -36,10 +37,6 @@ impl Default for Limits {
         Limits { accesses: 1 << 27, every_turn: false }
     }
 }
-
-/// Why a kernel is not followed whose grid depends on symbols.
-pub(crate) const MANY_GRIDS: &str =
-    "how many blocks it has depends on symbols, and each number would have to be followed";
 
 /// Blocks of a grid that are told apart.
 const MAX_BLOCKS: i64 = 1 << 23;

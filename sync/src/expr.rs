@@ -1,8 +1,9 @@
 //! Index expressions, evaluated for all threads of a block at once.
 
-use crate::motion::Steps;
+use crate::steps::{Nest, Steps};
 use crate::threads::Mask;
 use crate::turns::Turns;
+use crate::value::{NOTHING, Value, each};
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::layout::Layout;
@@ -11,84 +12,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Stands for a number that does not fit 64 bits, or is divided by none above 0.
-pub(crate) const NOTHING: i64 = i64::MIN;
-
 /// Longest chain of coordinates that are defined by others.
 const MAX_CHAIN: usize = 64;
-
-/// The value of an expression.
-#[derive(Clone, Debug)]
-pub(crate) enum Value {
-    /// The same for all threads.
-    Same(i64),
-    /// One for each of so many consecutive threads of the block: 2 to this power, a thread or a warp.
-    Each(Rc<Vec<i64>>, u8),
-}
-
-/// The power of a warp's threads.
-const WARP: u8 = 5;
-
-impl Value {
-    #[inline]
-    pub(crate) fn of(&self, thread: usize) -> i64 {
-        match self {
-            Value::Same(v) => *v,
-            Value::Each(all, width) => all.get(thread >> width).copied().unwrap_or(NOTHING),
-        }
-    }
-
-    /// What is computed of it.
-    pub(crate) fn map(&self, f: impl Fn(i64) -> i64) -> Value {
-        match self {
-            Value::Same(v) => Value::Same(f(*v)),
-            Value::Each(all, width) => {
-                Value::Each(Rc::new(all.iter().map(|v| f(*v)).collect()), *width)
-            }
-        }
-    }
-
-    /// The same, one for each warp where all threads of each have one.
-    pub(crate) fn narrowed(self) -> Value {
-        let Value::Each(all, 0) = &self else { return self };
-        let warps = || all.chunks(1 << WARP);
-        match warps().all(|w| w.iter().all(|v| *v == w[0])) {
-            true => Value::Each(Rc::new(warps().map(|w| w[0]).collect()), WARP),
-            false => self,
-        }
-    }
-
-    /// The value and a number.
-    pub(crate) fn plus(&self, n: i64) -> Value {
-        each(self, &Value::Same(n), i64::checked_add)
-    }
-
-    /// By how much it is more than another value.
-    pub(crate) fn less(&self, other: &Value) -> Value {
-        each(self, other, i64::checked_sub)
-    }
-
-    /// By how much another value is more, where that is the same for all threads.
-    pub(crate) fn until(&self, later: &Value) -> Option<i64> {
-        match (self, later) {
-            (Value::Same(a), Value::Same(b)) => b.checked_sub(*a),
-            (Value::Each(a, n), Value::Each(b, m)) if n == m => {
-                let by = b.first()?.checked_sub(*a.first()?)?;
-                let same = a.iter().zip(b.iter()).all(|(a, b)| b.checked_sub(*a) == Some(by));
-                same.then_some(by)
-            }
-            _ => None,
-        }
-    }
-
-    /// The value, where all threads have one.
-    pub(crate) fn same(&self) -> Option<i64> {
-        match self {
-            Value::Same(v) if *v != NOTHING => Some(*v),
-            _ => None,
-        }
-    }
-}
 
 /// A loop variable at a statement.
 #[derive(Clone, Debug)]
@@ -135,13 +60,6 @@ pub(crate) struct Given {
     pub(crate) value: i64,
     /// By how much the next value that is alike is more; 0 if none is looked for.
     pub(crate) by: i64,
-}
-
-/// Which of two numbers of turns, of loops within loops.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Nest {
-    Outer,
-    Inner,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -448,27 +366,6 @@ impl<'p> Exprs<'p> {
     /// The value of an expression over symbols alone.
     pub(crate) fn constant(&self, dim: Dim) -> Option<i64> {
         self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok()
-    }
-}
-
-/// What is computed of two numbers, if there are two.
-fn known(a: i64, b: i64, f: impl Fn(i64, i64) -> Option<i64>) -> i64 {
-    if a == NOTHING || b == NOTHING { NOTHING } else { f(a, b).unwrap_or(NOTHING) }
-}
-
-fn each(a: &Value, b: &Value, f: impl Fn(i64, i64) -> Option<i64>) -> Value {
-    let one = |a: i64, b: i64| known(a, b, &f);
-    match (a, b) {
-        (Value::Same(a), b) => b.map(|b| one(*a, b)),
-        (a, Value::Same(b)) => a.map(|a| one(a, *b)),
-        (Value::Each(all, n), Value::Each(others, m)) if n == m => {
-            let both = all.iter().zip(others.iter());
-            Value::Each(Rc::new(both.map(|(a, b)| one(*a, *b)).collect()), *n)
-        }
-        (Value::Each(all, n), Value::Each(others, m)) => {
-            let threads = if n < m { all.len() } else { others.len() };
-            Value::Each(Rc::new((0..threads).map(|t| one(a.of(t), b.of(t))).collect()), 0)
-        }
     }
 }
 

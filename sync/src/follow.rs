@@ -1,10 +1,12 @@
 //! Follows kernels along the ways that their blocks go, and for all numbers of turns of their loops.
 
-use crate::expr::{Exprs, Given, Nest};
+use crate::expr::{Exprs, Given};
+use crate::gcd::gcd;
 use crate::machine::{Machine, Snapshot, Start, Stop};
 use crate::motion::FOREVER;
 use crate::pairs::Pairs;
-use crate::plan::{Plan, gcd};
+use crate::plan::Plan;
+use crate::steps::Nest;
 use crate::turns::Number;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::program::SpecId;

@@ -16,10 +16,14 @@
 
 mod blocks;
 mod check;
+mod clock;
 mod clocks;
 mod differences;
 mod expr;
 mod follow;
+mod gcd;
+mod groups;
+mod kept;
 mod limits;
 mod machine;
 mod memory;
@@ -33,9 +37,11 @@ mod print;
 mod regions;
 mod report;
 mod samples;
+mod steps;
 mod strand;
 mod threads;
 mod turns;
+mod value;
 
 pub use check::{Limits, arch_of, check, is_atomic};
 pub use report::*;

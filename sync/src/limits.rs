@@ -3,8 +3,8 @@
 //! Whether an element is one of the tensor's is a comparison of numbers that may depend on the block, the thread, a loop or a
 //! symbol. An access is left out only where it is known not to be made.
 
-use crate::expr::{Env, Exprs, NOTHING, Value};
-use crate::plan::View;
+use crate::expr::{Env, Exprs};
+use crate::value::{NOTHING, Value};
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::Bound;
@@ -51,45 +51,5 @@ impl Limit {
     /// Elements with the same number are all below the extent, or none is.
     pub(crate) fn class(&self, element: usize) -> i64 {
         self.at.get(element).map_or(0, |at| at.div_euclid(self.divisor))
-    }
-}
-
-/// Which elements of a view are accessed.
-pub(crate) struct Kept<'v> {
-    view: &'v View,
-    /// Of each limit.
-    rooms: Vec<Value>,
-}
-
-impl View {
-    /// Which elements there are, for the threads of a block.
-    pub(crate) fn kept(&self, exprs: &Exprs<'_>, env: &Env) -> Kept<'_> {
-        Kept { view: self, rooms: self.limits.iter().map(|l| l.room(exprs, env)).collect() }
-    }
-}
-
-impl Kept<'_> {
-    /// Whether a thread accesses all elements.
-    pub(crate) fn has_all(&self, thread: usize) -> bool {
-        let has_all = |(limit, room): (&Limit, &Value)| {
-            let room = room.of(thread);
-            room == NOTHING || room >= limit.end
-        };
-        self.view.limits.iter().zip(&self.rooms).all(has_all)
-    }
-
-    /// Whether a thread may access an element.
-    #[inline]
-    pub(crate) fn has(&self, thread: usize, element: u32) -> bool {
-        let has = |(limit, room): (&Limit, &Value)| {
-            let room = room.of(thread);
-            room == NOTHING || limit.at.get(element as usize).is_none_or(|at| *at < room)
-        };
-        self.view.limits.iter().zip(&self.rooms).all(has)
-    }
-
-    /// Whether it is not known which elements a thread accesses.
-    pub(crate) fn is_unsure(&self, thread: usize) -> bool {
-        self.view.is_open_ended || self.rooms.iter().any(|room| room.of(thread) == NOTHING)
     }
 }

@@ -1,6 +1,7 @@
 //! Who touched what last: for every granule of memory the last write, and the reads since.
 
-use crate::clocks::{Agent, Clocks, Engine};
+use crate::clock::Agent;
+use crate::clocks::{Clocks, Engine};
 use crate::print::Print;
 use carbyne_ir::ast::AccumulateOp;
 

@@ -9,7 +9,7 @@
 //! of such expressions. Inequalities are left to the prover, under the facts of the program, the conditions around the access
 //! and the bounds of its view.
 
-use crate::plan::gcd;
+use crate::gcd::gcd;
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::expr::prove::{self, Assumptions};
 use carbyne_ir::expr::quotients::{at_most, factors, is_natural, quotients};

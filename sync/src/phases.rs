@@ -1,6 +1,7 @@
 //! Barrier objects, and the barrier of a cluster: phases, who arrived in them, what they pass on.
 
-use crate::clocks::{Agent, Clock, Clocks, Converged, Message};
+use crate::clock::{Agent, Clock};
+use crate::clocks::{Clocks, Converged, Message};
 use crate::print::Print;
 
 /// Threads that arrived together.

@@ -5,8 +5,6 @@ mod leaf;
 mod places;
 mod registers;
 
-pub(crate) use granules::gcd;
-
 use crate::expr::Exprs;
 use crate::limits::Limit;
 use crate::memory::Does;

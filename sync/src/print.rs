@@ -3,7 +3,7 @@
 //! A time matters only by which clocks have come to it. So of each time of each agent it is noted which clocks have, and
 //! whether it is now; clocks need nothing else, as times to come are later than what any of them shows.
 
-use crate::clocks::{Agent, Clock};
+use crate::clock::{Agent, Clock};
 use rustc_hash::FxHashMap;
 
 /// A fingerprint of a state.

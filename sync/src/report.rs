@@ -218,7 +218,7 @@ impl Unfollowed {
     /// Whether the kernel is not followed because its number of blocks depends on symbols.
     #[must_use]
     pub fn is_of_many_grids(&self) -> bool {
-        self.why == crate::check::MANY_GRIDS
+        self.why == MANY_GRIDS
     }
 }
 
@@ -258,3 +258,7 @@ impl Report {
         n
     }
 }
+
+/// Why a kernel is not followed whose grid depends on symbols.
+pub(crate) const MANY_GRIDS: &str =
+    "how many blocks it has depends on symbols, and each number would have to be followed";

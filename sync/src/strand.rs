@@ -1,8 +1,9 @@
 //! Threads that are at one statement: where they are, and which of them are behind.
 
-use crate::expr::{Env, Value};
-use crate::motion::Steps;
+use crate::expr::Env;
+use crate::steps::Steps;
 use crate::threads::Mask;
+use crate::value::Value;
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Stmt;
 use std::cmp::Ordering;

@@ -7,7 +7,7 @@
 //! The corpus lies under `fuzz/TARGET` in the build folder and is kept from run to run. Seeds are written
 //! there each time: the examples, the layouts that tests name, programs that the simulator's tests run.
 
-use crate::process::{Step, cargo, program, say};
+use crate::process::{Step, cargo, program, root, say};
 use crate::setup::{shown, target};
 use std::collections::BTreeSet;
 use std::fs;
@@ -79,7 +79,7 @@ pub(crate) fn fuzz(name: &str, seconds: u32) -> Step {
 
 /// The targets by name.
 fn targets() -> Result<BTreeSet<String>, String> {
-    let folder = crate::root().join("fuzz/fuzz_targets");
+    let folder = root().join("fuzz/fuzz_targets");
     let entries = fs::read_dir(&folder).map_err(|e| format!("`{}`: {e}", shown(&folder)))?;
     let name = |e: fs::DirEntry| Some(e.path().file_stem()?.to_string_lossy().into_owned());
     Ok(entries.filter_map(|e| name(e.ok()?)).collect())
@@ -108,7 +108,7 @@ fn coverage(log: &str) -> String {
 
 /// Writes the seeds; answers how many there are.
 fn seed(name: &str, corpus: &Path) -> Result<usize, String> {
-    let root = crate::root();
+    let root = root();
     let mut seeds: BTreeSet<Vec<u8>> = BTreeSet::new();
     let files = |folder: &str, ending: &str| {
         let entries = fs::read_dir(root.join(folder)).into_iter().flatten();

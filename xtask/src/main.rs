@@ -9,7 +9,6 @@ mod tidy;
 
 use lexopt::prelude::*;
 use process::{Step, cargo};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "Developer commands of the carbyne workspace.
@@ -161,12 +160,6 @@ fn bless(path: Option<&str>) -> Step {
             .env("BLESS_ONLY", path)
             .done(line),
     }
-}
-
-/// The workspace's root.
-fn root() -> PathBuf {
-    let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().map(PathBuf::from).unwrap_or(xtask)
 }
 
 #[cfg(test)]

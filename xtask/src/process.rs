@@ -1,6 +1,7 @@
 //! Runs other programs in the workspace's root and says how they ended.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// How a step ended: a closing line, or what is wrong.
@@ -32,7 +33,7 @@ pub(crate) fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Run {
 
 fn program_named(name: &OsStr, shown: &str, arguments: &[&str]) -> Run {
     let mut command = Command::new(name);
-    command.args(arguments).current_dir(crate::root());
+    command.args(arguments).current_dir(root());
     // Set for this program by the Cargo that runs it; another Cargo must not inherit them.
     for variable in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
         command.env_remove(variable);
@@ -83,4 +84,10 @@ impl Run {
             Err(e) => Err(format!("`{}` cannot be run: {e}", self.shown)),
         }
     }
+}
+
+/// The workspace's root.
+pub(crate) fn root() -> PathBuf {
+    let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().map(PathBuf::from).unwrap_or(xtask)
 }

@@ -5,7 +5,7 @@
 //! last and holds what was installed: while it says the same as [`PACKAGES`], setup has nothing to do,
 //! and tests that need the environment fail where they otherwise say that they are skipped.
 
-use crate::process::{Step, program};
+use crate::process::{Step, program, root};
 use std::path::{Path, PathBuf};
 
 /// NVRTC of CUDA 12.9 is the newest that still has sm_70. The disassembler is of CUDA 13, of which alone there is a
@@ -60,5 +60,5 @@ pub(crate) fn target() -> Result<PathBuf, String> {
 
 /// The path as seen from the workspace.
 pub(crate) fn shown(path: &Path) -> String {
-    path.strip_prefix(crate::root()).unwrap_or(path).display().to_string()
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -7,14 +7,14 @@
 //! - Every dependency has a reason in `ARCHITECTURE.md`.
 //! - A Rust file of more than 500 lines is reported, without failing.
 
-use crate::process::{Step, say};
+use crate::process::{Step, root, say};
 use std::path::{Path, PathBuf};
 
 /// Lines from which on a file should have a reason to be one.
 const LONG: usize = 500;
 
 pub(crate) fn tidy() -> Step {
-    let root = crate::root();
+    let root = root();
     let mut files = vec![];
     collect(&root, &mut files);
     files.sort();

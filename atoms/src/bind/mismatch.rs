@@ -1,6 +1,5 @@
 //! Why an atom does not implement a spec: what differs, how near it came, what would fix it.
 
-use super::Why;
 use crate::Atom;
 use crate::bulk::BulkMismatch;
 use crate::descriptor::DescriptorMismatch;
@@ -354,4 +353,22 @@ impl From<BulkMismatch> for Mismatch {
     fn from(mismatch: BulkMismatch) -> Self {
         Mismatch::Bulk(mismatch)
     }
+}
+
+/// Why a leaf cannot access a tensor of which some elements are not there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// Some of the values that are accessed at once may be inside and others not.
+    Cut {
+        /// How many there are.
+        n: i64,
+        /// What would keep them together.
+        fact: Option<Fact>,
+    },
+    /// Zeros are written for elements that are not there, and only to registers.
+    Registers,
+    /// Zeros stand for elements that are not there, in copies.
+    Copy,
+    /// The atom copies whole vectors.
+    Whole,
 }

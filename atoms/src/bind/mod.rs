@@ -11,14 +11,16 @@
 //!
 //! Whether elements end where the spec around the leaf says is no question of one leaf, and not asked here.
 
+mod facts;
 mod mismatch;
 mod operand;
 mod partial;
 mod refusal;
 
-pub use mismatch::Mismatch;
-pub use operand::around;
-pub use partial::{Accesses, Parts, Why, accesses, keeps_together, may_split};
+pub use facts::{Facts, Stated};
+pub use mismatch::{Mismatch, Why};
+pub use operand::{aligned, around};
+pub use partial::{Accesses, Parts, accesses, keeps_together, may_split};
 pub use refusal::{no_atom, not_by};
 
 use crate::atom::{Atom, Elem, Extent, OperandAccess};
@@ -26,8 +28,6 @@ use crate::bulk::{BulkCopy, BulkMismatch, bulk_copy};
 use crate::operand::{AtomOperand, places};
 use crate::threads::executed_by;
 use carbyne_ir::ast::SpecKind;
-use carbyne_ir::expr::Dim;
-use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 
@@ -40,30 +40,6 @@ pub struct Binding {
     pub operands: Vec<Operand>,
     /// Of a bulk atom what it moves; none of others.
     pub bulk: Option<BulkCopy>,
-}
-
-/// What is known of the operands of a leaf.
-pub trait Facts {
-    /// The modes of a tensor, with sizes and strides as far as they are known.
-    fn layout(&self, t: TensorId) -> Layout<Dim>;
-
-    /// A number that divides where the tensor begins, in scalars of its buffer. 0 where it begins at 0, and where
-    /// who executes the leaf looks at each address.
-    fn divisor(&self, t: TensorId) -> i64;
-}
-
-/// What holds for all values of symbols and loops, for all blocks and threads.
-#[derive(Copy, Clone, Debug)]
-pub struct Stated<'p>(pub &'p Program);
-
-impl Facts for Stated<'_> {
-    fn layout(&self, t: TensorId) -> Layout<Dim> {
-        self.0.tensors[t].concat()
-    }
-
-    fn divisor(&self, t: TensorId) -> i64 {
-        self.0.arena.divisor(self.0.tensors[t].offset)
-    }
 }
 
 /// Binds an atom to a leaf of a program.
@@ -220,20 +196,6 @@ pub fn groups(threads: i64, atom: &Atom) -> Result<(), Mismatch> {
             want: format!("groups of {} threads", atom.group),
             found: format!("{threads} threads"),
         }),
-    }
-}
-
-/// That an address of the operand, known to be aligned to `found` bytes, is aligned as the atom demands.
-///
-/// # Errors
-/// [`Mismatch::Align`]
-pub fn aligned(found: i64, operand: &AtomOperand) -> Result<(), Mismatch> {
-    match found >= operand.align {
-        true => Ok(()),
-        false => {
-            let (operand, want) = (operand.name, operand.align);
-            Err(Mismatch::Align { operand, want, found, facts: vec![] })
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is demanded of the values of one operand: how many, in which order, where.
 
-use super::{Facts, Mismatch, aligned};
+use super::facts::Facts;
+use super::mismatch::Mismatch;
 use crate::atom::Atom;
 use crate::descriptor;
 use crate::missing;
@@ -148,4 +149,18 @@ pub(super) fn described(
 /// The largest power of two that divides `n`.
 fn power_of_two(n: i64) -> i64 {
     if n <= 0 { 1 } else { 1 << n.trailing_zeros().min(30) }
+}
+
+/// That an address of the operand, known to be aligned to `found` bytes, is aligned as the atom demands.
+///
+/// # Errors
+/// [`Mismatch::Align`]
+pub fn aligned(found: i64, operand: &AtomOperand) -> Result<(), Mismatch> {
+    match found >= operand.align {
+        true => Ok(()),
+        false => {
+            let (operand, want) = (operand.name, operand.align);
+            Err(Mismatch::Align { operand, want, found, facts: vec![] })
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! them are inside or none is, which follows from divisors of extents and coordinates, or they end where one mode does. A
 //! copy whose values may end between each other is made of each of them alone where they do not all exist.
 
-use super::Mismatch;
+use super::mismatch::{Mismatch, Why};
 use crate::atom::{Atom, OperandAccess};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, ExprArena};
@@ -246,24 +246,6 @@ fn each(cx: &ExprArena, apart: &[Apart], n: i64) -> Option<(Vec<Pair>, Vec<Vec<P
     let of = |v| apart.iter().map(|a| a.pair(cx, v)).collect::<Option<Vec<_>>>();
     let each = (0..usize::try_from(n).ok()?).map(of).collect::<Option<_>>()?;
     Some((whole, each))
-}
-
-/// Why a leaf cannot access a tensor of which some elements are not there.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Why {
-    /// Some of the values that are accessed at once may be inside and others not.
-    Cut {
-        /// How many there are.
-        n: i64,
-        /// What would keep them together.
-        fact: Option<Fact>,
-    },
-    /// Zeros are written for elements that are not there, and only to registers.
-    Registers,
-    /// Zeros stand for elements that are not there, in copies.
-    Copy,
-    /// The atom copies whole vectors.
-    Whole,
 }
 
 /// What would keep `n` values together.

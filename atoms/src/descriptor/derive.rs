@@ -3,9 +3,8 @@
 //! The distances between a few elements determine the only descriptor that may do; that it does is then
 //! looked at element by element, by the formulas at the head of [`super`].
 
-use super::{
-    Descriptor, DescriptorMismatch, MAX_OFFSET, Major, MatrixRule, ROWS, SwizzleMode, UNIT,
-};
+use super::DescriptorMismatch;
+use super::matrix::{Descriptor, MAX_OFFSET, Major, MatrixRule, ROWS, SwizzleMode, UNIT};
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::tuple::IntTuple;
 use std::fmt;

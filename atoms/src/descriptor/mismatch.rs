@@ -1,6 +1,6 @@
 //! Why an operand has no descriptor, and what to change.
 
-use super::{MAX_OFFSET, Major, SwizzleMode};
+use super::matrix::{MAX_OFFSET, Major, SwizzleMode};
 use std::fmt;
 
 /// Why no descriptor describes an operand.

@@ -1,6 +1,6 @@
 //! `mma.sync` on 16-bit floats.
 
-use super::{D_16X8, Entry, Shape, atoms};
+use super::shape::{D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::{Sm75, Sm80};
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;

@@ -1,6 +1,6 @@
 //! `mma.sync` on binary64: every multiply-add is fused and rounds to nearest even.
 
-use super::{D_8X8, D_16X8, Entry, Shape, atoms};
+use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::{Sm80, Sm90};
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;

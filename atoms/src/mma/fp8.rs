@@ -1,6 +1,6 @@
 //! `mma.sync` on 8-bit floats, both formats in any combination.
 
-use super::{D_16X8, Entry, Shape, atoms};
+use super::shape::{D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::Sm89;
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;

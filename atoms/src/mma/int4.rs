@@ -1,6 +1,6 @@
 //! `mma.sync` on 4-bit integers, signed and unsigned in any combination; sums wrap around.
 
-use super::{D_8X8, D_16X8, Entry, Shape, atoms};
+use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::{Sm75, Sm80};
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;

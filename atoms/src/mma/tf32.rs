@@ -1,6 +1,6 @@
 //! `mma.sync` on tf32: binary32 whose low 13 bits are not looked at.
 
-use super::{D_16X8, Entry, Shape, atoms};
+use super::shape::{D_16X8, Entry, Shape, atoms};
 use crate::arch::Arch::Sm80;
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;

@@ -4,9 +4,10 @@
 //! One thread issues a copy. Into shared memory it completes on an mbarrier whose phases alternate; out of it,
 //! in a group that the thread waits for.
 
-use super::operand::{Passing, ProbeOperand};
+use super::choice::Choice;
+use super::operand::{Passing, ProbeOperand, scalars};
+use super::outcome::{NOT_A_SPEC, Probe, Unobservable};
 use super::writer::{Writer, cta, lanes, on, operands_of, spec, threads, views};
-use super::{Choice, NOT_A_SPEC, Probe, Unobservable, scalars};
 use crate::atom::{Atom, AtomOp, Elem, Extent, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::*;

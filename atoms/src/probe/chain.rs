@@ -1,23 +1,16 @@
 //! Chains: programs that execute an atom on its own results, to be timed.
 
+use super::choice::{Choice, Repeat};
 use super::operand::ProbeOperand;
+use super::outcome::{Probe, Unobservable};
+use super::tile;
 use super::writer::{Writer, literal_of, mine, own_attributes, spec};
-use super::{Choice, Probe, Unobservable, written};
-use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess, Visibility};
+use crate::atom::{Atom, AtomOp, AtomOperand, Extent, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::{Operand, Spec, SpecKind, Stmt, StmtKind, Unroll, View, ViewOp};
 use carbyne_ir::build::Tensor;
 use carbyne_ir::build::statements::{counted, literal, word};
 use carbyne_ir::scalar::Memory;
-
-/// How often a [`chain`] executes its atom: in a loop of so many rounds, each of so many executions.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Repeat {
-    /// Rounds of the loop, which is not unrolled.
-    pub rounds: i64,
-    /// Executions of a round, one after the other.
-    pub times: i64,
-}
 
 /// A program of one block that executes an atom again and again, each time on what it gave before, in the only
 /// loop of the kernel. It is to be timed; its results mean nothing. The last tensor, `%cycles`, has two
@@ -37,12 +30,13 @@ pub fn chain(
         .reads()
         .find(|r| atom.writes().any(|w| w.access == OperandAccess::ReadWrite || continues(r, w)));
     let nothing = atom.op == AtomOp::Init || chained.is_none();
-    if !immediate || nothing || !atom.operands.iter().all(registers) {
+    let tiles = atom.op.spec_kind().is_some() && atom.extent == Extent::Tile;
+    if !immediate || nothing || !tiles || !atom.operands.iter().all(registers) {
         return Err(Unobservable::NoChain);
     }
     let choice = Choice { threads, give_back: true, ..Choice::default() };
     let kernel = format!("chain_{}_{}_{threads}", atom.name.replace('.', "_"), repeat.times);
-    written(atom, table, choice, kernel, Some(repeat))
+    tile::written(atom, table, choice, kernel, Some(repeat))
 }
 
 /// Whether what is written may be read again as that operand.

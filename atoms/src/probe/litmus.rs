@@ -6,9 +6,11 @@
 //!
 //! Of what acts on time, registers or hints alone nothing can be seen: [`Unobservable::Statement`].
 
+use super::choice::Choice;
 use super::operand::{Passing, ProbeOperand};
+use super::outcome::{Probe, Unobservable};
+use super::tile;
 use super::writer::{Writer, copy, cta, lanes, on, one, operands_of, spec, threads, views};
-use super::{Choice, Probe, Unobservable, written};
 use crate::atom::{Atom, AtomOp, BarrierScope, Elem, Extent, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::*;
@@ -65,7 +67,7 @@ pub(super) fn litmus(
                 let found = table.atoms().iter().find(waits).ok_or(Unobservable::Statement(
                     "no atom of the architecture is waited for by it",
                 ))?;
-                written(found, table, choice, kernel, None)
+                tile::written(found, table, choice, kernel, None)
             }
             SyncOp::RegistersInc | SyncOp::RegistersDec => Err(Unobservable::Statement(
                 "how many registers a thread may use shows in no result",

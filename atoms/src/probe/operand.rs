@@ -1,7 +1,7 @@
 //! Where the values of a probed operand are: in the atom's tiles, and in the tensors of the caller.
 
-use super::{Choice, scalars};
-use crate::atom::{Atom, AtomOp, AtomOperand, OperandAccess};
+use super::choice::Choice;
+use crate::atom::{Atom, AtomOp, AtomOperand, Elem, OperandAccess};
 use crate::descriptor::{Canonical, SwizzleMode, canonical};
 use carbyne_ir::ast::Stmt;
 use carbyne_ir::build::statements::tensor;
@@ -345,4 +345,19 @@ fn batched(atom: &Atom, n: i64, threads: i64, tv: &Layout) -> Result<Layout, Lay
     let places = Layout::concat(&[atom.thread_layout.clone(), groups])?.right_inverse();
     let elements = Layout::concat(&[t, Layout::new(n, 1)?])?;
     Layout::concat(&[elements.compose(&places)?, v])
+}
+
+/// The scalar types that stand for an operand's elements, from the widest on.
+#[must_use]
+pub fn scalars(elem: Elem) -> &'static [Scalar] {
+    match elem {
+        Elem::Scalar(s) => {
+            // A slice of one, out of the list of all.
+            let at = Scalar::ALL.iter().position(|t| *t == s).unwrap_or(0);
+            &Scalar::ALL[at..=at]
+        }
+        Elem::Bits(8) => &[Scalar::U8, Scalar::I4],
+        Elem::Bits(16) => &[Scalar::F16, Scalar::U8],
+        Elem::Bits(_) => &[Scalar::F32, Scalar::F16, Scalar::I8],
+    }
 }

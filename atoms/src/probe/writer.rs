@@ -1,8 +1,9 @@
 //! The statements of a probe.
 
+use super::choice::{Choice, Repeat};
 use super::operand::{Passing, ProbeOperand};
+use super::outcome::{NOT_A_SPEC, Unobservable};
 use super::protocol::Protocol;
-use super::{Choice, NOT_A_SPEC, Repeat, Unobservable};
 use crate::atom::{Atom, AtomOp, AtomOperand, Divisor, OperandAccess, Visibility};
 use crate::table::AtomTable;
 use carbyne_ir::ast::*;

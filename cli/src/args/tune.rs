@@ -1,6 +1,6 @@
 //! The command line of `carbyne tune`.
 
-use super::Given;
+use super::given::Given;
 use clap::Args as Group;
 use std::path::PathBuf;
 

@@ -4,12 +4,14 @@
 //! numbers in all, and what is bound costs no more, so memory and time are bounded.
 //! Invariant: a line that fails binds nothing.
 
-use super::fault::{Call, Fault, quoted, refused, short};
-use super::ops::{self, Args, Operation};
+use super::fault::Fault;
+use super::operation::{Args, Operation};
+use super::ops;
 use super::parse::{self, Expr, Kind, Step};
-use super::value::{Misfit, Value};
+use super::refusal::{Call, quoted, refused, short};
+use super::value::{Misfit, Value, composed, swizzle};
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::layout::{Basis, ComposedLayout, CoordLayout, Layout, LayoutError, Swizzle};
+use carbyne_ir::layout::{Basis, ComposedLayout, CoordLayout, Layout, LayoutError};
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
@@ -256,26 +258,6 @@ pub(super) fn apply(op: &'static Operation, args: &[Value]) -> Result<Value, Fau
         arg.fits(wanted).map_err(|misfit| misfit.of(k, wanted))?;
     }
     (op.run)(&Args::new(args))
-}
-
-/// The swizzle of these fields.
-pub(super) fn swizzle(fields: [i64; 3]) -> Result<Swizzle, LayoutError> {
-    let [bits, base, shift] = fields;
-    Swizzle::of_fields(bits, base, shift)
-}
-
-/// The layout shifted by the offset and swizzled.
-pub(super) fn composed(
-    swizzle: Swizzle,
-    offset: i64,
-    layout: Layout,
-) -> Result<ComposedLayout, LayoutError> {
-    // Every index must fit; they lie between 0 and the cosize on either side.
-    let reach = layout.cosize();
-    if offset.checked_add(reach).is_none() || offset.checked_sub(reach).is_none() {
-        return Err(LayoutError::Overflow { what: "an index after the offset" });
-    }
-    Ok(ComposedLayout::new(swizzle, offset, layout))
 }
 
 fn swizzled(swizzle: Option<&Value>, offset: i64, layout: &Value, at: Span) -> Worth {

@@ -8,8 +8,8 @@
 //! Invariant: every line has exactly one answer, whatever stands in it.
 
 use super::eval::{Session, apply};
-use super::fault::{Call, refused};
 use super::ops;
+use super::refusal::{Call, refused};
 use super::value::Value;
 use crate::panics;
 use carbyne_ir::diag::{Code, Diagnostic};

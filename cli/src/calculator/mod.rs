@@ -1,7 +1,8 @@
 //! A calculator for layout algebra: `composition((6,2):(8,2), (4,3):(3,1))` and what it is worth.
 //!
-//! Reading order: `value` (what there is), `ops` (the table of operations), `parse`, `eval`, `fault` (what
-//! is said where there is no answer), `json` (the same for programs), `table` (values as a grid).
+//! Reading order: `value` (what there is), `operation` (a row of the table), `ops` (the table), `parse`, `eval`,
+//! `fault` (why there is no answer), `refusal` (how that is said), `json` (the same for programs), `table` (values
+//! as a grid).
 //!
 //! Invariant: every operation is one call of the library; the calculator reads, checks kinds and prints.
 //! Invariant: no line makes this panic, wait, or take memory without bound.
@@ -9,14 +10,17 @@
 mod eval;
 mod fault;
 pub(crate) mod json;
+mod operation;
 mod ops;
 mod parse;
+mod refusal;
 mod scan;
 pub(crate) mod table;
 mod value;
 
 pub(crate) use eval::Session;
 
+use operation::Operation;
 use std::fmt::Write;
 
 /// What `carbyne layout --list` prints: every operation with its operands, its meaning and an example.
@@ -57,7 +61,7 @@ pub fn markdown() -> String {
 }
 
 /// What there is to say besides the signature.
-fn also(op: &ops::Operation, quote: &str) -> String {
+fn also(op: &Operation, quote: &str) -> String {
     let mut said = vec![];
     if !op.aliases.is_empty() {
         let names: Vec<String> = op.aliases.iter().map(|a| format!("{quote}{a}{quote}")).collect();

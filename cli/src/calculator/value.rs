@@ -317,3 +317,23 @@ impl fmt::Display for Value {
         }
     }
 }
+
+/// The swizzle of these fields.
+pub(super) fn swizzle(fields: [i64; 3]) -> Result<Swizzle, LayoutError> {
+    let [bits, base, shift] = fields;
+    Swizzle::of_fields(bits, base, shift)
+}
+
+/// The layout shifted by the offset and swizzled.
+pub(super) fn composed(
+    swizzle: Swizzle,
+    offset: i64,
+    layout: Layout,
+) -> Result<ComposedLayout, LayoutError> {
+    // Every index must fit; they lie between 0 and the cosize on either side.
+    let reach = layout.cosize();
+    if offset.checked_add(reach).is_none() || offset.checked_sub(reach).is_none() {
+        return Err(LayoutError::Overflow { what: "an index after the offset" });
+    }
+    Ok(ComposedLayout::new(swizzle, offset, layout))
+}

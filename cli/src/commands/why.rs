@@ -1,6 +1,7 @@
 //! `carbyne explain FILE`: which instructions were considered, and why they were taken or not.
 
 mod brief;
+mod lines;
 
 use super::ranking;
 use crate::args::{Explain, ReportFormat};
@@ -9,15 +10,15 @@ use crate::sanitize::sanitize;
 use crate::{Io, input, json, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_atoms::docs::series_of;
-use carbyne_decompose::Wavefronts;
 use carbyne_decompose::explain::{
-    Choice, Considered, Explained, Explanation, Faster, Fix, Question, Wider, Width, explain,
+    Choice, Considered, Explained, Explanation, Fix, Question, Width, explain,
 };
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, StmtKind};
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::span::{LineIndex, Span};
 use indexmap::IndexMap;
+use lines::{conflicts, head, width};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -170,39 +171,6 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     out
 }
 
-/// What is said first: warnings, why there is no result, and what would be faster.
-fn head(found: &Explanation, line: impl Fn(Span) -> usize) -> String {
-    let mut out = String::new();
-    for d in &found.warnings {
-        let said = sanitize(&d.to_string());
-        let _ = writeln!(out, "warning: {said} (line {})", line(d.span));
-        for more in std::iter::once(&d.label).chain(&d.notes).chain(&d.help) {
-            let _ = writeln!(out, "  {}", sanitize(more));
-        }
-    }
-    for d in &found.refused {
-        let _ =
-            writeln!(out, "not decomposed: {} (line {})", sanitize(&d.to_string()), line(d.span));
-        for note in d.notes.iter().chain(&d.help) {
-            let _ = writeln!(out, "  {}", sanitize(note));
-        }
-    }
-    for one in &found.faster {
-        faster(one, line(one.origin), &mut out);
-    }
-    out
-}
-
-/// Why a copy does not move more at once.
-fn width(w: &Width) -> String {
-    match w {
-        Width::With(Wider { said, bytes, atom, .. }) => {
-            format!("with {said} this is a {bytes}-byte copy, {atom}")
-        }
-        Width::Not { atom, why } => format!("no {atom}: {}", sanitize(&why.to_string())),
-    }
-}
-
 /// Strategies that have what is asked for, and by what pin they are taken.
 fn ways(found: &Explanation, line: impl Fn(Span) -> usize, out: &mut String) {
     let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
@@ -222,22 +190,6 @@ fn ways(found: &Explanation, line: impl Fn(Span) -> usize, out: &mut String) {
             sanitize(&one.why)
         );
     }
-}
-
-/// What would be chosen if more were stated of symbols.
-fn faster(one: &Faster, at: usize, out: &mut String) {
-    let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
-    let ((by, own), (instead, others)) = (&one.with, &one.without);
-    let _ = writeln!(out, "line {at}: with {}: {by}{}", one.said, cycles(*own));
-    let _ = writeln!(out, "  instead of {instead}{}", cycles(*others));
-}
-
-/// Bank conflicts, and why they stay.
-fn conflicts(w: &Wavefronts) -> String {
-    let times = w.taken / w.least;
-    format!(
-        "bank conflicts: {times:.1} times the wavefronts; no swizzle has fewer with these instructions"
-    )
 }
 
 fn choice(c: &Choice, at: usize, out: &mut String) {

@@ -10,12 +10,14 @@
 //! Invariant: what is printed is read as what it was, and only that.
 
 mod apply;
+mod database;
 mod problem;
 mod read;
 
 pub(crate) use apply::{Notes, decomposed};
 #[cfg(feature = "gpu")]
 pub(crate) use apply::{is_open, pinned};
+pub(crate) use database::{Database, Entry, Key};
 #[cfg(feature = "gpu")]
 pub(crate) use problem::problem;
 #[cfg(feature = "gpu")]
@@ -24,37 +26,7 @@ pub(crate) use read::pin;
 use crate::failure::Failure;
 use crate::input;
 use carbyne_atoms::AtomTable;
-use std::collections::BTreeMap;
 use std::path::Path;
-
-/// What the first line says.
-const FIRST: &str = "carbyne tuned 1";
-
-/// What an entry is found by.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
-    pub(crate) problem: String,
-    pub(crate) arch: String,
-    /// As the driver calls it.
-    pub(crate) card: String,
-    /// Of the table of atoms.
-    pub(crate) atoms: u64,
-}
-
-/// What was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) by: String,
-    pub(crate) nanoseconds: u64,
-    /// What the model would choose, and what that takes.
-    pub(crate) model: Option<(String, u64)>,
-}
-
-/// A database.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Database {
-    pub(crate) entries: BTreeMap<Key, Entry>,
-}
 
 /// A database, and the card that is decomposed for where it is known.
 #[derive(Clone, Debug, Default)]
@@ -68,26 +40,6 @@ impl Database {
     pub(crate) fn of(path: &Path) -> Result<Database, Failure> {
         let source = input::file(path)?;
         read::read(&source.text).map_err(|d| Failure::one(&source, *d))
-    }
-
-    /// As a text.
-    #[cfg(any(feature = "gpu", test))]
-    pub(crate) fn print(&self) -> String {
-        let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-        let mut out = format!("{FIRST}\n");
-        for (key, entry) in &self.entries {
-            let Key { problem, arch, card, atoms } = key;
-            let (by, model) = match &entry.model {
-                Some((by, ns)) => (by.as_str(), us(*ns)),
-                None => ("-", "-".to_owned()),
-            };
-            let own = (&entry.by, us(entry.nanoseconds));
-            out.push_str(&format!(
-                "{problem}\t{arch}\t{card}\t{atoms:016x}\t{}\t{}\t{by}\t{model}\n",
-                own.0, own.1
-            ));
-        }
-        out
     }
 }
 

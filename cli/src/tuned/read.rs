@@ -1,6 +1,6 @@
 //! Reads a database; what is wrong with it is said with its line and column.
 
-use super::{Database, Entry, FIRST, Key};
+use super::database::{Database, Entry, FIRST, Key};
 use carbyne_ir::ast::{AttrValue, Chosen, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;

@@ -10,19 +10,15 @@
 mod accesses;
 mod expressions;
 
-use super::ast::{Binary, Declare, Expr, For, Stmt, StmtKind, Type, Word};
+use super::ast::{Binary, Expr, For, Stmt, StmtKind, Type, Word};
 use super::prune::{each_expr, names};
 use accesses::{Place, Scope, Turn};
-use expressions::{each_mut, plus, substitute, times, uses_of};
+use expressions::{declared, each_mut, is_storage, plus, substitute, times, uses_of};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Threads of fewer values do not run out of registers.
-const FEW: i64 = 16;
 /// Values of a part where each is accessed alone.
 const PART: i64 = 4;
-/// Arrays of no more elements are results and counters, not values that loops go through.
-const SMALL: i64 = 4;
 /// So few loops stay apart: a copy by way of registers, all of which is best loaded before the first is stored.
 const LOOPS: usize = 3;
 /// Arrays that a run alone uses, from which on it pays to put it together though something else reads a result of it.
@@ -146,23 +142,6 @@ fn within(stmt: &mut Stmt, scope: &Scope, whole: &Whole) {
         }
         StmtKind::Block(body) => statements(body, scope, whole),
         _ => {}
-    }
-}
-
-/// The name that a statement declares.
-fn declared(stmt: &Stmt) -> Option<String> {
-    match &stmt.kind {
-        StmtKind::Declare(d) => Some(d.name.to_string()),
-        _ => None,
-    }
-}
-
-/// Whether it declares registers, or a view of them as words.
-fn is_storage(d: &Declare) -> bool {
-    match &d.init {
-        None => true,
-        Some(Expr::Reinterpret(_, of)) => matches!(**of, Expr::Name(_)) && d.array.is_none(),
-        Some(_) => false,
     }
 }
 

@@ -4,9 +4,8 @@
 //! that is the order in which the atom counts the values of a thread. That values which one access covers lie
 //! side by side, aligned, is what [`carbyne_atoms::bind`] has judged.
 
-use super::Lowering;
-use super::kernel::Helper;
-use super::storage::{Stored, Through};
+use super::helper::Helper;
+use super::state::{Lowering, Stored, Through};
 use crate::cpp::ast::{Binary, Expr, Type};
 use crate::{Fallible, errors};
 use carbyne_atoms::AtomOperand;

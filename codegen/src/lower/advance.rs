@@ -5,10 +5,10 @@
 //! inside of it add. Then the first two are one pointer that is set before the loop and moved on at its end, and the
 //! rest are constants of the written-out loop: an addition at most, where the whole sum would be several.
 
-use super::Lowering;
 use super::access::Values;
-use super::kernel::Helper;
-use super::storage::Stored;
+use super::helper::Helper;
+use super::state::Stored;
+use super::state::{Advance, Bases, Lowering, Pointer};
 use crate::Fallible;
 use crate::cpp::ast::{Assign, Expr, Stmt, StmtKind, Type};
 use crate::errors;
@@ -17,36 +17,6 @@ use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::program::{self, Operand};
 use carbyne_ir::scalar::Memory;
 use std::collections::HashSet;
-
-/// A loop that is not written out, while its body is lowered.
-pub(super) struct Advance {
-    pub(super) var: VarId,
-    /// What is known before it.
-    known: HashSet<VarId>,
-    /// Variables of the loops in it that are written out.
-    unrolled: HashSet<VarId>,
-    pointers: Vec<Pointer>,
-}
-
-/// What loops that are written out add to: pointers into arrays in global memory whose strides are known at run time alone.
-/// They are set before the outermost of these loops, since under the condition of each access they would be computed again.
-#[derive(Default)]
-pub(super) struct Bases {
-    /// What is known before it.
-    known: HashSet<VarId>,
-    /// How many such loops there are around.
-    depth: usize,
-    /// The array, its type, where in it the pointer points, and its name.
-    pointers: Vec<(String, Type, Dim, String)>,
-}
-
-/// The pointer into one array.
-struct Pointer {
-    array: String,
-    name: String,
-    /// What it is in the first access that uses it: its type, the index, and by how much that grows with the variable.
-    used: Option<(Type, Dim, i64)>,
-}
 
 impl Lowering<'_> {
     /// Begins a loop that is not unrolled, in the scope around it.

@@ -1,8 +1,7 @@
 //! Bulk copies: one instruction for all that the operands hold.
 
-use super::Lowering;
 use super::access::Values;
-use super::storage::Stored;
+use super::state::{Lowering, Stored};
 use crate::cpp::ast::{Expr, Stmt};
 use crate::{Fallible, errors};
 use carbyne_atoms::bulk::BulkCopy;

@@ -14,7 +14,7 @@
 //! Where a variable has at the end of the loop the value with which the loop begins in the next iteration of the loop around
 //! it, it is set once before that.
 
-use super::Lowering;
+use super::state::{Lowering, Outer};
 use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
@@ -52,23 +52,6 @@ enum TurnKind {
     Count,
     /// What follows from `x / size`: it is computed anew.
     Follows,
-}
-
-/// A loop whose body is lowered, for loops that stand in it.
-pub(super) struct Outer {
-    pub(super) var: VarId,
-    start: Dim,
-    step: i64,
-    /// The values of its variable, where it is written out and they are known.
-    pub(super) turns: Option<StepBy<Range<i64>>>,
-    /// What is known before it.
-    known: HashSet<VarId>,
-    /// The scope of names around it.
-    scope: usize,
-    /// Variables of the loops that each of its iterations executes once.
-    loops: Vec<VarId>,
-    /// Statements before it.
-    before: Vec<Stmt>,
 }
 
 /// What a loop carries.

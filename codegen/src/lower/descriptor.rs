@@ -3,9 +3,8 @@
 //! The fields are those that the atom table derives from the view. The start address is that before
 //! swizzling: the hardware swizzles what it computes from it.
 
-use super::Lowering;
-use super::kernel::Helper;
-use super::storage::Stored;
+use super::helper::Helper;
+use super::state::{Lowering, Stored};
 use crate::cpp::ast::{Binary, Expr};
 use crate::{Fallible, errors};
 use carbyne_atoms::{AtomOperand, Descriptor, descriptor};

@@ -5,8 +5,8 @@
 //! back ([`carbyne_atoms::Handover`]), an empty asm statement that claims to write them keeps accesses on
 //! their side.
 
-use super::Lowering;
-use super::kernel::Helper;
+use super::helper::Helper;
+use super::state::Lowering;
 use crate::cpp::ast::{Expr, Stmt, StmtKind};
 use crate::scalars::storage_bits;
 use carbyne_atoms::{AsmClass, Visibility};

@@ -6,7 +6,7 @@ mod helpers;
 
 pub(super) use helpers::headers;
 
-use super::kernel::{Param, Parts};
+use super::parts::{Param, Parts};
 use crate::cpp::ast::{Binary, Expr, Function, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;
 use crate::namer::Namer;

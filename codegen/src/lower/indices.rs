@@ -3,7 +3,7 @@
 //! `threadIdx.x` is unsigned in C++, and `threadIdx.x - 5` would wrap. Where an expression can only
 //! grow, CUDA's variable stands in it, as people write it; elsewhere a signed copy, `tid`.
 
-use super::Lowering;
+use super::state::Lowering;
 use crate::Fallible;
 use crate::cpp::ast::{Binary, Expr, Stmt};
 use crate::errors;

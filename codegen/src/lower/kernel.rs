@@ -1,7 +1,9 @@
 //! The kernel: parameters, head comment, helpers, and what a launcher must know.
 
-use super::Lowering;
+use super::helper::Helper;
 use super::host::{self, Host};
+use super::parts::{CudaKernel, Param, Parts};
+use super::state::{Bases, Lowering};
 use super::stmts::{NOT_UNROLLED, line_comment};
 use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::cpp::{fuse, print, prune};
@@ -9,167 +11,18 @@ use crate::index::Indices;
 use crate::namer::Namer;
 use crate::{Fallible, errors};
 use carbyne_atoms::smem::{self, Arena};
-use carbyne_atoms::tensor_map::{MapDescription, describe};
+use carbyne_atoms::tensor_map::describe;
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{self, BufferId, Exec, MapId, Program, SpecId};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeSet, HashMap, HashSet};
-
-/// A printed kernel.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CudaKernel {
-    /// Its name in the object file: that of its spec, or near it where C++ or CUDA has the name already.
-    pub name: String,
-    /// The name of its spec, if it has one.
-    pub spec: Option<String>,
-    /// One self-contained file; empty for a kernel of [`print_kernels`].
-    pub source: String,
-    /// Dynamic shared memory to launch with, in bytes.
-    pub smem_bytes: i64,
-    /// Blocks to launch; an expression of the program's arena where it depends on symbols.
-    pub grid: Dim,
-    /// Threads of a block.
-    pub block: i64,
-    /// Blocks of a cluster; 1 where there are none. The kernel says it itself.
-    pub cluster: i64,
-    /// Parameters in order.
-    pub params: Vec<Param>,
-}
-
-/// A parameter of a kernel.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Param {
-    /// A pointer to global memory.
-    Pointer {
-        /// Its name in the source.
-        name: String,
-        /// What it points to.
-        buffer: BufferId,
-        /// Type of the elements.
-        scalar: Scalar,
-        /// Whether the kernel writes through it.
-        written: bool,
-    },
-    /// A number of the caller.
-    Scalar {
-        /// Its name in the source.
-        name: String,
-        /// The program's buffer that holds it.
-        buffer: BufferId,
-        /// Its type.
-        scalar: Scalar,
-    },
-    /// An encoded tensor map, 128 bytes.
-    TensorMap {
-        /// Its name in the source.
-        name: String,
-        /// What it is a map of.
-        buffer: BufferId,
-        /// What its encoder is told.
-        map: MapDescription,
-    },
-    /// A symbolic size.
-    Symbol {
-        /// Its name in the source.
-        name: String,
-        /// The variable.
-        var: VarId,
-        /// Whether it is 64-bit.
-        wide: bool,
-    },
-}
 
 /// The parameters as C++ declares them and as a launcher passes them.
 type Signature = (Vec<(Type, Word)>, Vec<Param>);
-
-/// Functions that are printed above the kernel where it needs them.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Helper {
-    FloorDivision,
-    SharedAddress,
-    MatrixDescriptor,
-    LoadUnaligned,
-    Choose,
-    FenceRegisters,
-    Swizzle,
-    TensorMap,
-    Computed,
-}
-
-impl Helper {
-    fn text(self) -> &'static str {
-        match self {
-            Helper::FloorDivision => {
-                "\
-// Quotient and remainder, rounded down.
-template <typename T>
-__device__ __forceinline__ T floor_div(T a, T b) {
-  return a / b - (a % b < 0);
-}
-template <typename T>
-__device__ __forceinline__ T floor_mod(T a, T b) {
-  return a % b + (a % b < 0 ? b : 0);
-}"
-            }
-            Helper::SharedAddress => {
-                "\
-// The address in shared memory of an element of an array, as PTX takes it.
-template <typename T>
-__device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
-}"
-            }
-            Helper::MatrixDescriptor => carbyne_atoms::descriptor::CUDA_FUNCTION,
-            Helper::LoadUnaligned => carbyne_atoms::LOAD_UNALIGNED,
-            Helper::Choose => carbyne_atoms::CHOOSE,
-            Helper::FenceRegisters => {
-                "\
-// Keeps accesses to registers on their side of it; no instruction.
-template <int N>
-__device__ __forceinline__ void fence_registers(float* r) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) asm volatile(\"\" : \"+f\"(r[i])::\"memory\");
-}
-template <int N>
-__device__ __forceinline__ void fence_registers(unsigned* r) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) asm volatile(\"\" : \"+r\"(r[i])::\"memory\");
-}"
-            }
-            Helper::Computed => {
-                "\
-// A pointer into global memory as it is here; it is not computed again where it is used.
-template <typename T>
-__device__ __forceinline__ T* computed(T* p) {
-  asm volatile(\"\" : \"+l\"(p));
-  __builtin_assume(__isGlobal(p));
-  return p;
-}"
-            }
-            Helper::TensorMap => {
-                "\
-// A tensor map as cuTensorMapEncodeTiled writes it.
-#ifndef __cuda_cuda_h__
-struct alignas(64) CUtensorMap {
-  unsigned long long opaque[16];
-};
-#endif"
-            }
-            Helper::Swizzle => {
-                "\
-// Flips the B bits above the lowest M ones by the B bits that lie S higher.
-template <int B, int M, int S, typename T>
-__device__ __forceinline__ T swizzle(T i) {
-  return i ^ ((i >> S) & (((T(1) << B) - 1) << M));
-}"
-            }
-        }
-    }
-}
 
 /// Where shared memory begins: the driver keeps as many bytes before it, whatever a declaration asks for, and a compiler that
 /// believes in more puts bits of addresses together that add up. No instruction wants more; swizzles are of indices.
@@ -235,16 +88,6 @@ pub fn print_clocked(
     Ok((file(&parts, None), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
-/// A kernel and what it needs, before it is a text.
-pub(super) struct Parts {
-    /// Without its source.
-    pub(super) kernel: CudaKernel,
-    head: Item,
-    function: Item,
-    headers: BTreeSet<&'static str>,
-    helpers: BTreeSet<Helper>,
-}
-
 /// The file of some kernels; of one, its head comes first. Behind them stands what is the host's.
 fn file(kernels: &[Parts], host: Option<Vec<Item>>) -> String {
     let headers: BTreeSet<&'static str> = kernels.iter().flat_map(|k| k.headers.clone()).collect();
@@ -300,7 +143,7 @@ fn lowered(
         outers: vec![],
         coordinates: HashMap::new(),
         written_once: HashSet::new(),
-        bases: super::advance::Bases::default(),
+        bases: Bases::default(),
         maps: HashMap::new(),
         arena: Arena::default(),
         barriers: vec![],

@@ -3,20 +3,16 @@
 //! Of the vectors that a thread reads of a row, only the first and the last may reach over its ends. Where such a loop is written
 //! out, the condition says so by the loop's variable, `i >= 1 || ..`, and is gone where the compiler writes the others out.
 
-use super::Lowering;
+use super::state::Lowering;
 use crate::Fallible;
 use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind};
 use carbyne_ir::ast::{BinaryOp, SpecKind};
 use carbyne_ir::expr::{Dim, VarId};
-use carbyne_ir::program::{BufferId, Operand, Spec, Tensor, TensorId};
+use carbyne_ir::program::{Operand, Spec, Tensor, TensorId};
 use carbyne_ir::scalar::Memory;
-use std::collections::HashMap;
 
 /// Loops of more iterations are not looked into.
 const MOST: usize = 256;
-
-/// Registers that hold coordinates: of each buffer, what its elements are; none for what is written several times.
-pub(super) type Coordinates = HashMap<BufferId, HashMap<i64, Option<Dim>>>;
 
 /// What is known of a condition.
 pub(super) enum Known {

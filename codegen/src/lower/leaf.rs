@@ -1,10 +1,10 @@
 //! Leaves: the text of an atom with the operands of a spec filled in.
 
-use super::Lowering;
 use super::access::Values;
 use super::descriptor::Described;
-use super::kernel::Helper;
+use super::helper::Helper;
 use super::known::Known;
+use super::state::Lowering;
 use super::stmts::line_comment;
 use crate::cpp::ast::{Assign, Binary, Declare, Expr, Piece, Stmt, StmtKind, Type};
 use crate::scalars::{BF16, FP16, literal, storage};

@@ -4,10 +4,10 @@
 //! register packs neighboring narrower values. An operand in memory becomes the register that holds
 //! the thread's address: 32-bit in shared memory, 64-bit in global memory; or its descriptor.
 
-use super::Lowering;
 use super::access::Values;
-use super::kernel::Helper;
+use super::helper::Helper;
 use super::leaf::{Filled, named, number};
+use super::state::Lowering;
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
 use carbyne_atoms::{

@@ -1,7 +1,7 @@
 //! Statements: nested specs, loops, conditions.
 
-use super::Lowering;
 use super::carried::Carried;
+use super::state::Lowering;
 use super::who::Who;
 use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;

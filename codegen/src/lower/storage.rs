@@ -3,59 +3,16 @@
 //! Registers are one array a buffer, aligned so that vectors and words of it can be accessed; shared
 //! buffers are pointers into the block's allocation.
 
-use super::Lowering;
-use super::kernel::Helper;
+use super::helper::Helper;
+use super::state::{Lowering, Stored};
 use crate::cpp::ast::{Binary, Declare, Expr, Stmt, StmtKind, Type};
-use crate::scalars::{Storage, storage, storage_bits};
+use crate::scalars::{storage, storage_bits};
 use crate::{Fallible, errors};
 use carbyne_atoms::AsmClass;
 use carbyne_ir::diag::Code;
 use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{Buffer, BufferId, TensorId};
-use carbyne_ir::scalar::{Memory, Scalar};
-
-/// A buffer that has a name in C++.
-#[derive(Clone, Debug)]
-pub(super) struct Stored {
-    pub(super) name: String,
-    pub(super) memory: Memory,
-    pub(super) scalar: Scalar,
-    pub(super) storage: Storage,
-    pub(super) is_const: bool,
-    /// On indices of array elements.
-    pub(super) swizzle: Swizzle,
-    /// Names of the registers seen as registers of inline PTX.
-    pub(super) words: Vec<(AsmClass, String)>,
-    /// How elements are found whose coordinate stands in another tensor.
-    pub(super) gather: Option<Through>,
-}
-
-/// A tensor of coordinates through which elements are found: see [`carbyne_ir::program::Gather`].
-#[derive(Clone, Debug)]
-pub(super) struct Through {
-    /// The array of coordinates.
-    pub(super) index: String,
-    pub(super) stride: i64,
-    pub(super) unit: i64,
-    /// Whether offsets of elements need 64 bits.
-    pub(super) wide: bool,
-}
-
-impl Stored {
-    /// Coordinates, which lie nowhere and have no name.
-    pub(super) fn computed(scalar: Scalar) -> Self {
-        Stored {
-            name: String::new(),
-            memory: Memory::Ix,
-            scalar,
-            storage: storage(scalar),
-            is_const: true,
-            swizzle: Swizzle::none(),
-            words: vec![],
-            gather: None,
-        }
-    }
-}
+use carbyne_ir::scalar::Memory;
 
 /// Integer registers of inline PTX and what is put after a buffer's name for them.
 const WORDS: [(AsmClass, &str); 3] =

@@ -1,8 +1,8 @@
 //! Statements between specs: the text of their atoms with mbarriers and numbers filled in.
 
-use super::Lowering;
 use super::access::Values;
 use super::leaf::Filled;
+use super::state::Lowering;
 use super::stmts::line_comment;
 use super::who::Who;
 use crate::cpp::ast::{Binary, Expr, Piece, Stmt, StmtKind};

@@ -4,7 +4,7 @@
 //! leaves `n:s`, sorted and coalesced. The verifier has checked that the leaves are a mixed radix, so
 //! that membership follows from digits of `x - offset`.
 
-use super::Lowering;
+use super::state::Lowering;
 use crate::cpp::ast::{Binary, Expr};
 use crate::{Fallible, errors};
 use carbyne_ir::ast::CmpOp;

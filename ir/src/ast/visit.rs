@@ -8,11 +8,12 @@
 
 use super::{
     Apply, Attr, AttrValue, Block, Call, Choices, Compare, Def, Dims, Elements, Exec, Expr,
-    ExprKind, Group, LayoutExpr, Name, Number, Operand, Pick, ResultType, Spec, Stmt, StmtKind,
-    Strategy, Symbols, SyncArg, TensorExpr, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr,
-    View, ViewOp,
+    ExprKind, Group, LayoutExpr, Module, Name, Number, Operand, Pick, ResultType, Spec, Stmt,
+    StmtKind, Strategy, Symbols, SyncArg, TensorExpr, TensorType, ThreadType, Tiler, TupleExpr,
+    TypeAttr, View, ViewOp,
 };
 use crate::span::Span;
+use std::collections::HashSet;
 
 /// What kind of thing a name is of.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,6 +95,14 @@ impl<'a> Iterator for Walk<'a> {
             }
         }
         Some(step)
+    }
+}
+
+impl Module {
+    /// Whether no two statements have one id, as in every parsed module.
+    pub fn is_separate(&self) -> bool {
+        let mut seen = HashSet::new();
+        Walk::new(&self.items).with_means().stmts().all(|s| seen.insert(s.id.key()))
     }
 }
 

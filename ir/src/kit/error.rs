@@ -2,7 +2,8 @@
 //!
 //! Invariant: a [`LawError`] is complete. Its inputs, built again, break the law again.
 
-use super::like::{Answer, LayoutLike};
+use super::answer::Answer;
+use super::like::LayoutLike;
 use super::plain::Plain;
 use std::fmt;
 

@@ -3,44 +3,12 @@
 //! Invariant: three methods are required, to build a layout and to read it back. All others answer
 //! [`Answer::Unsupported`] until somebody implements them, and the laws about them are skipped.
 
+use super::answer::Answer;
 use super::plain::Plain;
 use super::symbolic::Symbolic;
 use super::tiling::Tiling;
 use crate::tuple::IntTuple;
 use std::fmt;
-
-/// What a library says to a question.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer<T> {
-    /// The result.
-    Got(T),
-    /// There is no result for these operands, says the library, and why.
-    Refused(String),
-    /// The library has no such operation, or not for operands like these.
-    Unsupported,
-}
-
-impl<T> Answer<T> {
-    /// The answer with its result changed by `f`.
-    #[must_use]
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Answer<U> {
-        match self {
-            Answer::Got(result) => Answer::Got(f(result)),
-            Answer::Refused(why) => Answer::Refused(why),
-            Answer::Unsupported => Answer::Unsupported,
-        }
-    }
-}
-
-/// `Ok` is an answer, an error is a refusal in the error's words.
-impl<T, E: fmt::Display> From<Result<T, E>> for Answer<T> {
-    fn from(result: Result<T, E>) -> Self {
-        match result {
-            Ok(result) => Answer::Got(result),
-            Err(why) => Answer::Refused(why.to_string()),
-        }
-    }
-}
 
 /// A layout of some library. Operations are those of CuTe, under its names; the first mode of a
 /// one-dimensional index varies fastest.
@@ -282,5 +250,26 @@ pub struct Bits {
 impl fmt::Display for Bits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sw<{},{},{}>", self.bits, self.base, self.shift)
+    }
+}
+
+impl Tiling<Plain> {
+    /// The same tiling over layouts of the library under test.
+    #[must_use]
+    pub fn build<T: LayoutLike>(&self) -> Answer<Tiling<T>> {
+        match self {
+            Tiling::Keep => Answer::Got(Tiling::Keep),
+            Tiling::Layout(p) => T::build(&p.shape, &p.stride).map(Tiling::Layout),
+            Tiling::Modes(modes) => {
+                let mut built = Vec::with_capacity(modes.len());
+                for mode in modes {
+                    match mode.build() {
+                        Answer::Got(mode) => built.push(mode),
+                        other => return other,
+                    }
+                }
+                Answer::Got(Tiling::Modes(built))
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! Invariant: operands from [`strategies`] are constructed, never filtered, so that shrinking stays
 //! among operands that an operation must answer.
 
+mod answer;
 mod bounds;
 mod choices;
 mod error;
@@ -25,9 +26,10 @@ mod symbolic;
 mod tiling;
 
 pub use crate::layout_laws;
+pub use answer::Answer;
 pub use bounds::{Bounds, MAX_SIZE};
 pub use error::{Demand, LawError, LawResult, Outcome};
-pub use like::{Answer, Bits, LayoutLike};
+pub use like::{Bits, LayoutLike};
 pub use plain::{MAX_POINTS, Plain};
 pub use symbolic::{SYMBOLS, Symbolic, Term};
 pub use tiling::Tiling;

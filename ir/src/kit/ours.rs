@@ -2,7 +2,8 @@
 //!
 //! Invariant: each operation is one call; nothing is computed here.
 
-use super::like::{Answer, Bits, LayoutLike};
+use super::answer::Answer;
+use super::like::{Bits, LayoutLike};
 use super::plain::Plain;
 use super::symbolic::{SYMBOLS, Symbolic};
 use super::tiling::Tiling;

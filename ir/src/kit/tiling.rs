@@ -3,8 +3,7 @@
 //!
 //! Invariant: a tiling has at most as many modes as what it tiles; further modes are left alone.
 
-use super::like::{Answer, LayoutLike};
-use super::plain::Plain;
+use super::answer::Answer;
 use std::fmt;
 
 /// One layout for the whole operand, or tilings by mode.
@@ -26,27 +25,6 @@ impl<T> Tiling<T> {
         match self {
             Tiling::Layout(layout) => Answer::Got(layout),
             _ => Answer::Unsupported,
-        }
-    }
-}
-
-impl Tiling<Plain> {
-    /// The same tiling over layouts of the library under test.
-    #[must_use]
-    pub fn build<T: LayoutLike>(&self) -> Answer<Tiling<T>> {
-        match self {
-            Tiling::Keep => Answer::Got(Tiling::Keep),
-            Tiling::Layout(p) => T::build(&p.shape, &p.stride).map(Tiling::Layout),
-            Tiling::Modes(modes) => {
-                let mut built = Vec::with_capacity(modes.len());
-                for mode in modes {
-                    match mode.build() {
-                        Answer::Got(mode) => built.push(mode),
-                        other => return other,
-                    }
-                }
-                Answer::Got(Tiling::Modes(built))
-            }
         }
     }
 }

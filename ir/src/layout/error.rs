@@ -3,8 +3,7 @@
 //! Invariant: every refusal names the modes, the limit or the missing fact; no operation answers
 //! with a wrong layout instead. The codes are the L family and never change their meaning.
 
-use super::Stride;
-use crate::leaf::{Fact, Leaf};
+use crate::fact::Fact;
 use std::fmt;
 use thiserror::Error;
 
@@ -243,31 +242,5 @@ impl LayoutError {
     ) -> Self {
         let (outer, inner, fix) = (outer.into(), inner.into(), fix.into());
         LayoutError::Indivisible(Box::new(Clash { outer, inner, fix }))
-    }
-
-    /// The mode `inner`, of which `part` (steps, extent) reaches mode `outer`, straddles that.
-    #[cold]
-    pub(crate) fn indivisible<L: Leaf, D: Stride<L>>(
-        cx: &L::Cx,
-        outer: (L, D),
-        inner: (L, L),
-        part: (L, L),
-    ) -> Self {
-        let (s, m) = (outer.0.show(cx), part.0.show(cx));
-        let inner_text = format!("{}:{}", inner.0.show(cx), inner.1.show(cx));
-        let fix = match (outer.0.known(), part.0.known()) {
-            (Some(s), Some(m)) if m > 0 && s % m == 0 => {
-                let turn = s / m;
-                format!("make the extent of `{inner_text}` a multiple or a divisor of {turn}")
-            }
-            (Some(s), Some(m)) if m > 0 => format!(
-                "make the stride of `{inner_text}` a divisor or a multiple of {s}, or its extent at \
-                 most {}",
-                (s - 1) / m + 1
-            ),
-            _ => format!("make `{m}` and `{s}` divide one another, with strides of one sign"),
-        };
-        let outer = format!("{s}:{}", outer.1.text_in(cx));
-        LayoutError::clash(outer, inner_text, fix)
     }
 }

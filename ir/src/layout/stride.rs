@@ -67,6 +67,34 @@ impl<L: Leaf> Stride<L> for L {
     }
 }
 
+impl LayoutError {
+    /// The mode `inner`, of which `part` (steps, extent) reaches mode `outer`, straddles that.
+    #[cold]
+    pub(crate) fn indivisible<L: Leaf, D: Stride<L>>(
+        cx: &L::Cx,
+        outer: (L, D),
+        inner: (L, L),
+        part: (L, L),
+    ) -> Self {
+        let (s, m) = (outer.0.show(cx), part.0.show(cx));
+        let inner_text = format!("{}:{}", inner.0.show(cx), inner.1.show(cx));
+        let fix = match (outer.0.known(), part.0.known()) {
+            (Some(s), Some(m)) if m > 0 && s % m == 0 => {
+                let turn = s / m;
+                format!("make the extent of `{inner_text}` a multiple or a divisor of {turn}")
+            }
+            (Some(s), Some(m)) if m > 0 => format!(
+                "make the stride of `{inner_text}` a divisor or a multiple of {s}, or its extent at \
+                 most {}",
+                (s - 1) / m + 1
+            ),
+            _ => format!("make `{m}` and `{s}` divide one another, with strides of one sign"),
+        };
+        let outer = format!("{s}:{}", outer.1.text_in(cx));
+        LayoutError::clash(outer, inner_text, fix)
+    }
+}
+
 /// The longest path of an axis, `1@a@b@c@d`.
 pub const MAX_AXES: usize = 4;
 

@@ -3,21 +3,15 @@
 //! A body decides who computes what. `tile=` and `warps=` beside it say what a strategy chose, and `acc=`
 //! what the spec means: they must agree with it. What only an instruction obeys stands at the leaf.
 
-use super::Verifier;
+use super::state::Verifier;
 use crate::ast::SpecKind;
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::program::walk::Step;
-use crate::program::{
-    BufferId, Program, Spec, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId,
-};
+use crate::program::{Program, Spec, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
-use std::collections::HashSet;
-
-/// Extents of the innermost level of every tensor, by the buffer.
-pub(super) type Tiles = HashSet<(BufferId, Vec<i64>)>;
 
 /// The attributes by which a leaf speaks to its instruction, each with what to do with it where there is a body.
 pub const OF_LEAVES: [(&str, &str); 4] = [

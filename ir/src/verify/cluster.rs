@@ -1,6 +1,6 @@
 //! V0231: views of other blocks' shared memory.
 
-use super::{Around, Verifier};
+use super::state::{Around, Verifier};
 use crate::diag::Code;
 use crate::expr::Dim;
 use crate::program::{SpecId, TensorId};

@@ -3,8 +3,7 @@
 //! Each divides the threads of a block into *classes*: those of one class are known to go the same way. A statement that
 //! a group executes together may stand where the group is of one class. What is not known divides.
 
-use super::{Around, Verifier};
-use crate::ast::CmpOp;
+use super::state::{Around, Diverged, Parting, Verifier, Ways};
 use crate::expr::Dim;
 use crate::limits::MAX_BLOCK_THREADS;
 use crate::program::{Program, ThreadsId};
@@ -12,31 +11,6 @@ use crate::span::Span;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// A place where threads go separate ways.
-pub(super) struct Diverged {
-    at: Span,
-    on: Parting,
-    outer: Option<Rc<Diverged>>,
-    /// Found when it is asked for; none where the block's threads are not known.
-    ways: OnceCell<Option<Ways>>,
-}
-
-/// On what it depends which way a thread goes.
-pub(super) enum Parting {
-    /// Bounds of a loop.
-    Bounds([Dim; 2]),
-    /// Comparisons, all of which hold (`true`), or do not all hold.
-    Answers(Vec<(Dim, CmpOp, Dim)>, bool),
-}
-
-/// The threads of a block, here and in all that is around.
-struct Ways {
-    /// Those with one number go the same way.
-    class: Vec<u32>,
-    /// Who may come.
-    comes: Vec<bool>,
-}
 
 impl Ways {
     /// Divides the classes further by a value of each thread.

@@ -1,6 +1,6 @@
 //! Exchanges of registers between the threads of a group.
 
-use super::Verifier;
+use super::state::Verifier;
 use crate::ast::SpecKind;
 use crate::diag::{Code, Diagnostic};
 use crate::program::SpecId;

@@ -4,19 +4,14 @@
 //! all facts allow and with which the extents, which are numbers then, do not fit. What is refused has such values; what is not
 //! decided within the limits passes.
 
-use super::Verifier;
+use super::state::{Asked, Verifier};
 use crate::ast::CmpOp;
-use crate::expr::prove::{self, Assumptions, Budget};
+use crate::expr::prove::{self, Budget};
 use crate::expr::{Dim, VarId};
-use crate::program::{BufferId, Fact, Program, differences};
-use std::collections::{HashMap, HashSet};
+use crate::program::{Fact, Program, differences};
 
-/// Most proofs of one program that two extents are equal.
-const MAX_PROOFS: usize = 1 << 10;
 /// Steps of one of them.
 const MAX_PROOF_STEPS: usize = 10_000;
-/// Most values that are tried for symbols, of all specs of one program.
-const MAX_LOOKS: usize = 1 << 16;
 /// Most of them for one spec.
 const MAX_LOOKS_OF_ONE: usize = 1 << 11;
 /// Most different extents of one spec that are compared with each other.
@@ -28,32 +23,6 @@ const MAX_FACTS: usize = 64;
 
 /// What a symbol is.
 pub(super) type Value = (VarId, i64);
-
-/// What is asked of symbols alone where a statement stands.
-#[derive(Clone)]
-pub(super) struct Asked {
-    all: Vec<(Dim, CmpOp, Dim)>,
-    /// Whether all of these hold, or not all of them.
-    hold: bool,
-}
-
-/// What was decided of one program, and what is left to decide the rest.
-pub(super) struct Questions {
-    proofs: usize,
-    looks: usize,
-    /// Whether two extents are equal wherever they stand.
-    equal: HashMap<(Dim, Dim), bool>,
-    pub(super) facts: Option<Assumptions>,
-    /// Tensors of the caller over symbols of which it is decided whether two coordinates share an element.
-    pub(super) written: HashSet<BufferId>,
-}
-
-impl Default for Questions {
-    fn default() -> Self {
-        let (equal, written) = (HashMap::new(), HashSet::new());
-        Questions { proofs: MAX_PROOFS, looks: MAX_LOOKS, equal, facts: None, written }
-    }
-}
 
 impl Asked {
     /// What a condition says of symbols alone where it holds, or where it does not.

@@ -3,8 +3,8 @@
 //! Refused are those for which values of the symbols are found that all facts allow and with which two coordinates share an element.
 //! Most layouts need no search: strides that are the products of the extents before them, and those that facts keep apart.
 
-use super::Verifier;
 use super::extents::Value;
+use super::state::Verifier;
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::expr::prove::{self, Budget};

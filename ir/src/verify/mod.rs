@@ -40,6 +40,7 @@ mod extents;
 mod injective;
 mod operands;
 mod places;
+mod state;
 mod storage;
 mod sync;
 mod who;
@@ -51,10 +52,8 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::Dim;
 use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::span::Span;
-use diverged::{Diverged, Parting};
-use extents::{Asked, Questions};
+use state::{Around, Asked, Parting, Questions, Verifier};
 use std::collections::HashSet;
-use std::rc::Rc;
 
 /// Every violation of the invariants above, in text order; empty for a well-formed program.
 #[must_use]
@@ -67,30 +66,6 @@ pub fn verify(program: &Program) -> Diagnostics {
         v.kernel(kernel);
     }
     v.errors
-}
-
-struct Verifier<'p> {
-    p: &'p Program,
-    errors: Diagnostics,
-    /// Made when it is asked for.
-    tiles: Option<attributes::Tiles>,
-    /// Of extents over symbols.
-    questions: Questions,
-}
-
-/// What surrounds a statement.
-#[derive(Clone)]
-struct Around {
-    kernel: SpecId,
-    /// The innermost spec with a body.
-    spec: SpecId,
-    /// Buffers that statements may read or write here.
-    readable: HashSet<BufferId>,
-    writable: HashSet<BufferId>,
-    /// The innermost condition or loop around the statement that differs from thread to thread.
-    diverged: Option<Rc<Diverged>>,
-    /// What the conditions around the statement ask of symbols.
-    asked: Vec<Asked>,
 }
 
 impl Verifier<'_> {

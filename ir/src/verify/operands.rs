@@ -1,7 +1,7 @@
 //! V0206, V0207, V0208, V0217, V0218: whether operands fit their spec.
 
-use super::Verifier;
-use super::extents::{Asked, Value};
+use super::extents::Value;
+use super::state::{Asked, Verifier};
 use crate::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;

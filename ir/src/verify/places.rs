@@ -1,6 +1,6 @@
 //! V0227 and V0209: what a body may touch, and how.
 
-use super::{Around, Verifier};
+use super::state::{Around, Verifier};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;

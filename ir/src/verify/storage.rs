@@ -1,6 +1,6 @@
 //! Storage: registers, thread-value layouts, pinned addresses.
 
-use super::Verifier;
+use super::state::Verifier;
 use crate::diag::{Code, Diagnostic};
 use crate::layout::{Layout, Swizzle};
 use crate::program::{Buffer, BufferId, Dist, Tensor, concat_levels};

@@ -1,6 +1,6 @@
 //! V0228, V0229, V0227: mbarriers and the statements that use them.
 
-use super::{Around, Verifier};
+use super::state::{Around, Verifier};
 use crate::ast::{SpecKind, SyncTensor};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;

@@ -1,6 +1,6 @@
 //! Who executes: thread tensors, execution configurations, barriers.
 
-use super::{Around, Verifier};
+use super::state::{Around, Verifier};
 use crate::ast::ThreadScalar;
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;

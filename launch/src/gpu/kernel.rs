@@ -1,8 +1,8 @@
 //! Loading and launching kernels.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
+use super::Gpu;
 use super::driver::{Kept, failed, of_status};
-use super::{Gpu, Sequence};
 use crate::{Arguments, Binary, Fallible, refused};
 use carbyne_codegen::CudaKernel;
 use carbyne_codegen::nvrtc::Usage;
@@ -11,7 +11,6 @@ use cust::function::FunctionAttribute;
 use cust::module::Module as Loaded;
 use cust::sys;
 use std::ffi::CString;
-use std::time::Duration;
 
 /// Machine code on the GPU.
 pub struct Module {
@@ -85,20 +84,6 @@ impl Gpu {
             d.note(format!("the driver is of CUDA {major}.{minor}"))
         });
         Ok(Module { loaded: Kept::new(loaded.map_err(Box::new)?) })
-    }
-
-    /// Launches a kernel and waits for its end, for so long at most.
-    ///
-    /// # Errors
-    /// As for [`Gpu::run`].
-    pub fn launch(
-        &self,
-        function: &Function<'_>,
-        launch: Launch,
-        arguments: &Arguments,
-        patience: Duration,
-    ) -> Fallible<()> {
-        self.run(&Sequence::of(function, launch, arguments)?, patience)
     }
 }
 

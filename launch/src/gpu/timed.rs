@@ -103,6 +103,20 @@ impl Gpu {
         wait(&done, work.name(), patience)
     }
 
+    /// Launches a kernel and waits for its end, for so long at most.
+    ///
+    /// # Errors
+    /// As for [`Gpu::run`].
+    pub fn launch(
+        &self,
+        function: &Function<'_>,
+        launch: Launch,
+        arguments: &Arguments,
+        patience: Duration,
+    ) -> Fallible<()> {
+        self.run(&Sequence::of(function, launch, arguments)?, patience)
+    }
+
     /// Whether anything more can be done on it. After a kernel that does not end, and after one that the GPU has ended, nothing
     /// can; one that could not be launched does no harm.
     #[must_use]

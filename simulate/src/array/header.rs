@@ -1,6 +1,6 @@
 //! The header of a `.npy` file: a Python dictionary of three keys, each there once.
 
-use super::{ArrayError, MAX_MODES};
+use super::error::ArrayError;
 
 /// What a header says.
 #[derive(Debug, PartialEq, Eq)]
@@ -119,6 +119,9 @@ impl<'h> Rest<'h> {
         self.0.trim_start().starts_with(sign)
     }
 }
+
+/// Most modes of an array, as in numpy.
+pub(super) const MAX_MODES: usize = 64;
 
 #[cfg(test)]
 mod tests {

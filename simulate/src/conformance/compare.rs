@@ -2,9 +2,9 @@
 
 use super::{Arrays, Case, Data, is_exact, keeps_bits, only_read};
 use crate::denote::{Computed, Meaning, tolerance};
-use crate::device::unpacked;
 use crate::exec::value_text;
 use crate::num::{decode, encode};
+use crate::packed::unpacked;
 use carbyne_atoms::probe::operand::{Element, ProbeOperand};
 use carbyne_atoms::probe::{Probe, literal_of};
 use carbyne_atoms::{Atom, AtomOp, OperandAccess};

@@ -11,6 +11,7 @@
 //!   24 significant bits that equals rounding the exact result once (Figueroa, "When is double rounding
 //!   innocuous?"). The other functions are correctly rounded up to the error of binary64.
 
+use super::products::add_products;
 use crate::denote;
 use crate::num::{decode, decode_int, encode, fma, truncate};
 use crate::state::Value;
@@ -52,34 +53,6 @@ pub(crate) fn matmul(
             false => add_products([l, rows, k], &left, &right, &mut sums, |s, p, q| s + p * q),
         }
         d.iter_mut().zip(&sums).for_each(|(out, s)| *out = encode(to, *s));
-    }
-}
-
-/// Adds products to the sums of each column, in the order of k. There are l batches, and rows count
-/// those of all of them.
-#[inline]
-pub(super) fn add_products(
-    [l, rows, k]: [usize; 3],
-    a: &[f64],
-    b: &[f64],
-    sums: &mut [f64],
-    add: impl Fn(f64, f64, f64) -> f64,
-) {
-    for (i, sums) in sums.chunks_exact_mut(rows.max(1)).enumerate() {
-        for x in 0..k {
-            let column = &a[x * rows..(x + 1) * rows];
-            let factors = &b[l * (x + k * i)..][..l];
-            match factors {
-                [q] => sums.iter_mut().zip(column).for_each(|(s, p)| *s = add(*s, *p, *q)),
-                _ => {
-                    for (s, (p, q)) in
-                        sums.iter_mut().zip(column.iter().zip(factors.iter().cycle()))
-                    {
-                        *s = add(*s, *p, *q);
-                    }
-                }
-            }
-        }
     }
 }
 

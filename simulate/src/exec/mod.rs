@@ -19,6 +19,7 @@ mod meaning;
 mod measure;
 mod pattern;
 mod private;
+mod products;
 mod schedule;
 mod shadow;
 mod shuffle;

@@ -3,7 +3,7 @@
 //!
 //! Integers keep to their types here as everywhere; what makes an integer of a float rounds the shadow.
 
-use super::arith::add_products;
+use super::products::add_products;
 use crate::denote;
 use crate::num::{decode, encode, truncate};
 use crate::plan::BoundOp;

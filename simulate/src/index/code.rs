@@ -1,7 +1,6 @@
 //! Postfix code of an integer expression, and its evaluation.
 
 use crate::plan::Mask;
-use carbyne_ir::ast::CmpOp;
 
 /// An index that has no value: a sum or product beyond 64 bits, or a divisor below 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -180,33 +179,5 @@ impl Stack {
             Some(v) => Ok(*v),
             None => self.large.pop().ok_or(BadIndex),
         }
-    }
-}
-
-/// A comparison of two indices.
-#[derive(Clone, Debug)]
-pub(crate) struct Compare {
-    /// Left side.
-    pub lhs: super::Index,
-    /// Comparison.
-    pub op: CmpOp,
-    /// Right side.
-    pub rhs: super::Index,
-}
-
-impl Compare {
-    /// Whether it is the same for all threads.
-    pub(crate) fn is_uniform(&self) -> bool {
-        self.lhs.is_uniform() && self.rhs.is_uniform()
-    }
-
-    /// Whether it holds for a thread.
-    ///
-    /// # Errors
-    /// [`BadIndex`].
-    pub(crate) fn holds(&self, env: &Env, thread: usize) -> Result<bool, BadIndex> {
-        let a = self.lhs.at(self.lhs.base(env)?, env, thread)?;
-        let b = self.rhs.at(self.rhs.base(env)?, env, thread)?;
-        Ok(self.op.holds(a, b))
     }
 }

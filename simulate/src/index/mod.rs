@@ -8,10 +8,12 @@
 //! ([`BadIndex`]), never a wrapped number.
 
 mod code;
+mod compare;
 mod sizes;
 
 use code::Code;
-pub(crate) use code::{BadIndex, Compare, Env, LoopValue};
+pub(crate) use code::{BadIndex, Env, LoopValue};
+pub(crate) use compare::Compare;
 pub(crate) use sizes::Sizes;
 
 use carbyne_ir::expr::{Dim, ExprArena, Node, VarId, VarInfo};

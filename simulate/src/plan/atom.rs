@@ -452,3 +452,31 @@ fn bind_operand(
     let bytes = (wanted * view.scalar.bits() + 7) / 8;
     Ok(BoundOperand { source, reads, writes, align, bytes, described })
 }
+
+/// A copy of all that the operands hold, by one thread.
+pub(crate) struct BoundBulk {
+    /// The view that is read.
+    pub source: usize,
+    /// The view that is written.
+    pub target: usize,
+    /// The box, where one side is a tensor map's.
+    pub boxed: Option<BoxPlace>,
+    /// The mbarrier that counts the bytes.
+    pub bar: Option<usize>,
+    /// The number of bytes copied.
+    pub bytes: i64,
+    /// Blocks of the cluster that get them, one bit each.
+    pub mask: Option<Index>,
+    /// The operation that accumulates into the target; none where the copy replaces it.
+    pub adds: Option<AccumulateOp>,
+}
+
+/// Where a box is in its tensor. Modes are in the order of the text.
+pub(crate) struct BoxPlace {
+    /// Whether the map is the source's; else it is the target's.
+    pub of_source: bool,
+    /// Coordinates of its first element.
+    pub at: Vec<Index>,
+    /// Extents of the tensor.
+    pub extents: Vec<i64>,
+}

@@ -1,42 +1,13 @@
 //! Bulk copies bound to a leaf's operands.
 
-use super::lower::{Lowering, unknown};
-use super::{Checked, Source};
-use crate::index::Index;
+use super::atom::{BoundBulk, BoxPlace};
+use super::lower::Lowering;
+use super::site::{Checked, Source, unknown};
 use carbyne_atoms::bulk::BulkCopy;
 use carbyne_atoms::{Atom, AtomOp};
-use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::span::Span;
-
-/// A copy of all that the operands hold, by one thread.
-pub(crate) struct BoundBulk {
-    /// The view that is read.
-    pub source: usize,
-    /// The view that is written.
-    pub target: usize,
-    /// The box, where one side is a tensor map's.
-    pub boxed: Option<BoxPlace>,
-    /// The mbarrier that counts the bytes.
-    pub bar: Option<usize>,
-    /// The number of bytes copied.
-    pub bytes: i64,
-    /// Blocks of the cluster that get them, one bit each.
-    pub mask: Option<Index>,
-    /// The operation that accumulates into the target; none where the copy replaces it.
-    pub adds: Option<AccumulateOp>,
-}
-
-/// Where a box is in its tensor. Modes are in the order of the text.
-pub(crate) struct BoxPlace {
-    /// Whether the map is the source's; else it is the target's.
-    pub of_source: bool,
-    /// Coordinates of its first element.
-    pub at: Vec<Index>,
-    /// Extents of the tensor.
-    pub extents: Vec<i64>,
-}
 
 impl Lowering<'_, '_> {
     /// Places what a bulk atom copies.

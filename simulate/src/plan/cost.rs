@@ -224,7 +224,7 @@ impl Who<'_> {
 
     /// A group that executes a leaf by its meaning.
     fn group(self, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
-        let views = super::lower::views_of(&leaf.inputs).chain(leaf.outputs.iter().copied());
+        let views = super::site::views_of(&leaf.inputs).chain(leaf.outputs.iter().copied());
         // Each owner of a distributed element touches what lies beside it in memory.
         let owners = views.map(|v| copies(self.kernel, &self.kernel.views[v])).max().unwrap_or(1);
         let elements = elements(self.kernel, &leaf.inputs, &leaf.outputs);

@@ -93,7 +93,7 @@ impl Live<'_> {
             How::Meaning(meaning) => meaning.reads_output(),
             How::Bulk(_) | How::Shuffle { .. } => false,
         };
-        for view in super::lower::views_of(&leaf.inputs) {
+        for view in super::site::views_of(&leaf.inputs) {
             self.buffer(view).iter().for_each(|b| insert(&mut reads, *b));
         }
         for view in &leaf.outputs {
@@ -128,7 +128,7 @@ impl Live<'_> {
                     for view in outputs.iter().filter(|v| self.is_whole(**v)) {
                         self.buffer(*view).iter().for_each(|b| insert(&mut own, *b));
                     }
-                    for view in super::lower::views_of(inputs) {
+                    for view in super::site::views_of(inputs) {
                         self.buffer(view).iter().for_each(|b| remove(&mut own, *b));
                     }
                     subtract(&mut reads, &own);

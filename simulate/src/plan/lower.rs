@@ -1,6 +1,7 @@
 //! From a kernel of the program to a [`Kernel`] ready to run.
 
 use super::atom::{Given, Operands};
+use super::site::{unknown, views_of};
 use super::{
     BoundAtom, BoundOp, Check, Checked, How, Kernel, LeafSpec, Literal, Node, Reference, RootSpec,
     SharedPlan, Site, Source, Space, ThreadTensor,
@@ -24,7 +25,6 @@ use carbyne_ir::program::{
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 
 /// Most elements of an operand of a spec that is executed or checked by its meaning.
 const MAX_ELEMENTS: i64 = 1 << 22;
@@ -164,14 +164,6 @@ pub(crate) fn not_decomposed(span: Span) -> Box<Diagnostic> {
 fn computes(leaf: SpecKind, body: SpecKind) -> bool {
     let sums = |kind: SpecKind| kind.is_product();
     leaf == body || sums(leaf) && sums(body)
-}
-
-pub(super) fn unknown(span: Span, what: &str, why: impl fmt::Display) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::new(Code::Symbolic, span, format!("{what} is not known"))
-            .label(why.to_string())
-            .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
-    )
 }
 
 pub(super) struct Lowering<'p, 'a> {
@@ -807,11 +799,4 @@ fn meaningless(span: Span, why: String) -> Box<Diagnostic> {
             .label(why)
             .help("give it a body or an atom"),
     )
-}
-
-pub(crate) fn views_of(sources: &[Source]) -> impl Iterator<Item = usize> + '_ {
-    sources.iter().filter_map(|s| match s {
-        Source::View(v) => Some(*v),
-        Source::Number(_) => None,
-    })
 }

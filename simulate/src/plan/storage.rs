@@ -1,6 +1,7 @@
 //! Where buffers are, and tensors as views of them.
 
-use super::lower::{Lowering, open, unknown};
+use super::lower::{Lowering, open};
+use super::site::unknown;
 use super::threads::Group;
 use super::{
     Bound, Checked, Dist, Gathered, GlobalBuffer, Names, RegisterBuffer, SharedBuffer, Site, Space,

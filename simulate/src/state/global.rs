@@ -197,7 +197,7 @@ impl GlobalMemory {
         }
         let element = self.inverse.element(at)?;
         let bits = match &self.image {
-            Some(bytes) => crate::device::unpacked(bytes, self.scalar, at),
+            Some(bytes) => crate::packed::unpacked(bytes, self.scalar, at),
             None => self.initial.value(self.scalar, element),
         };
         bits.map(|bits| Value::begin(self.scalar, bits, self.shadows))

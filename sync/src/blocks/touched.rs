@@ -1,37 +1,12 @@
 //! What blocks touch of global memory: by which threads, and whether others do, too.
 
+use super::cells::{Meeting, Mine};
 use super::{Unwalked, Walker};
-use crate::expr::{Env, NOTHING, Value};
+use crate::expr::Env;
 use crate::memory::Does;
-use crate::pages::Pages;
 use crate::plan::{LeafPlan, Space};
 use crate::threads::Mask;
-use std::collections::BTreeMap;
-
-/// What blocks touch of a buffer of global memory.
-pub(super) struct Touched {
-    /// The block that touched each granule last, plus one, and its access ([`packed`]).
-    pub(super) cells: Vec<u32>,
-    /// Of each granule what the block that is walked did there.
-    pub(super) mine: Vec<Mine>,
-    /// The same of granules outside of the buffer, and of buffers that are too large.
-    pub(super) outside: Pages<Mine>,
-    /// How many granules the block that is walked has touched.
-    pub(super) n: usize,
-    /// A statement for each kind of access to the buffer.
-    pub(super) sites: BTreeMap<Does, u32>,
-}
-
-/// What a block does to a granule.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Mine {
-    /// One more than the block.
-    block: u32,
-    /// The thread that did so last, and behind it the number of what it does ([`Walker::acts`]).
-    what: u32,
-    /// The last other thread that did so since the last write, packed alike.
-    other: u32,
-}
+use crate::value::{NOTHING, Value};
 
 /// Bits of the number of what is done.
 const ACT: u32 = 22;
@@ -51,16 +26,6 @@ impl Touch {
     fn what(self) -> u32 {
         self.thread << ACT | self.act
     }
-}
-
-/// Two threads that touch one element.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Meeting {
-    pub(crate) buffer: usize,
-    pub(crate) blocks: (i64, i64),
-    pub(crate) threads: (u32, u32),
-    pub(crate) sites: (u32, u32),
-    pub(crate) does: (Does, Does),
 }
 
 /// In the place of a block: several, which read or accumulate.

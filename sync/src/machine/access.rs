@@ -5,14 +5,6 @@ use super::*;
 const NO_ATOM: &str =
     "it is not said which thread of a group accesses what: the spec names no atom";
 
-/// A view of a block of the cluster, at a place.
-#[derive(Copy, Clone)]
-pub(super) struct Target {
-    pub(super) rank: usize,
-    pub(super) view: usize,
-    pub(super) base: i64,
-}
-
 impl<'p, 'a> Machine<'p, 'a> {
     /// An access by a thread at this statement.
     pub(super) fn access(

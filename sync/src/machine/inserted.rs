@@ -5,18 +5,8 @@
 //! the same: before the stretch at the same turn, within it and behind it at a turn that is so much later ([`Along::Number`], [`Along::Inserted`]). Then what was followed for *c* turns
 //! holds for *c* + *m*, *c* + 2*m*, and so on.
 
-use super::rounds::{Moves, Moving, moves};
+use super::loops::{Moves, Stretch, moves};
 use super::*;
-use crate::print::Fingerprint;
-use std::collections::VecDeque;
-
-/// Turns of a nest's loops that are followed, in order to insert others like them: the state at each, the latest last.
-#[derive(Clone, Default)]
-pub(super) struct Stretch {
-    states: VecDeque<(Fingerprint, Vec<Moving>)>,
-    /// The last turn.
-    turn: u64,
-}
 
 impl<'p, 'a> Machine<'p, 'a> {
     /// A loop of a nest has turned.

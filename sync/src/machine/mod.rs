@@ -9,6 +9,8 @@ mod barrier;
 mod bulk;
 mod ends;
 mod inserted;
+mod inside;
+mod loops;
 mod mbarrier;
 mod outer;
 mod registers;
@@ -21,17 +23,21 @@ mod walk;
 pub(crate) use outer::Snapshot;
 
 use crate::clocks::{Clocks, Engine, Message, Way};
-use crate::expr::{Env, Exprs, NOTHING, Nest, Value};
+use crate::expr::{Env, Exprs};
+use crate::groups::Groups;
 use crate::memory::{Access, By, Cell, Does, Proxy, Record, Relation};
-use crate::motion::{Along, FOREVER, Motion, Steps, Watch};
+use crate::motion::{FOREVER, Motion, Watch};
 use crate::pages::Pages;
 use crate::pairs::{At, Pairs, Position};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
 use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
 use crate::regions::{Footprint, Regions};
 use crate::report::{AgentKind, Keeps, Missing};
+use crate::steps::Nest;
+use crate::steps::{Along, Steps};
 use crate::strand::{Frame, Kind, Status, Strand};
-use crate::threads::{Groups, Mask};
+use crate::threads::Mask;
+use crate::value::{NOTHING, Value};
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::{CmpOp, SyncOp};
 use carbyne_ir::expr::{Dim, VarId};
@@ -61,8 +67,8 @@ struct Register {
     reading: (u32, u32),
 }
 
-use access::Target;
-use rounds::{Rounds, Turned};
+use inside::Inside;
+use loops::{Rounds, Turned};
 
 /// Which way is followed, and how far.
 #[derive(Copy, Clone, Debug)]
@@ -105,7 +111,7 @@ pub(crate) struct Machine<'p, 'a> {
     pub(crate) pairs: Pairs,
     n_splits: usize,
     groups: FxHashMap<(ThreadsId, i64), Rc<Groups>>,
-    insides: FxHashMap<usize, walk::Inside>,
+    insides: FxHashMap<usize, Inside>,
     steps: u64,
     /// What was spent beside accesses.
     overhead: u64,
@@ -386,4 +392,12 @@ enum Step {
     On,
     Waits,
     Ended,
+}
+
+/// A view of a block of the cluster, at a place.
+#[derive(Copy, Clone)]
+struct Target {
+    rank: usize,
+    view: usize,
+    base: i64,
 }

@@ -1,6 +1,6 @@
 //! States of a kernel at the turns of its outer loops, from which it goes on for other numbers of turns.
 
-use super::rounds::{Moving, moves};
+use super::loops::{Moving, moves};
 use super::*;
 use crate::print::Fingerprint;
 use std::cell::OnceCell;

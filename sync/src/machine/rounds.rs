@@ -4,100 +4,14 @@
 //! while it is noted for how many rounds to come all that is decided in it would be decided alike ([`Watch`]). If it ends
 //! in the same state, moved by as much, so do these. They are left out: loop variables move by as many rounds.
 
+use super::loops::{Moves, Moving, Round, Seen, Turns, moves};
 use super::*;
 use crate::expr::Held;
-use crate::print::Fingerprint;
-
-/// What of a strand moves: of each loop that it is in the variable, the end and the turns.
-pub(super) type Moving = Vec<(Value, Value, u64)>;
-
-/// A state at the turn of a loop.
-#[derive(Clone)]
-struct Seen {
-    print: Fingerprint,
-    moving: Vec<Moving>,
-    /// How often the loop had turned.
-    turn: u64,
-}
-
-/// By how much each loop of each strand moves in a round: variable, end, turns.
-pub(super) type Moves = Vec<Vec<(i64, i64, u64)>>;
-
-/// A round that is followed in order to leave out others.
-#[derive(Clone)]
-struct Round {
-    body: usize,
-    print: Fingerprint,
-    moving: Vec<Moving>,
-    moves: Moves,
-    /// How many turns it takes, and the one at which it is over.
-    length: u64,
-    until: u64,
-    /// How often each loop had turned at its beginning.
-    turns: HashMap<usize, u64>,
-}
-
-/// How a loop turns.
-#[derive(Clone, Default)]
-struct Turns {
-    /// How often it has, by all threads, each time that it was entered.
-    n: u64,
-    /// The turn to which threads came last, and when the first of them did.
-    trip: u64,
-    at: u64,
-    /// What a turn takes, in accesses.
-    takes: u64,
-    /// Each how many-th turn is looked at; 0 where that is not known yet.
-    every: u64,
-    /// How many looks since the last one that found a state again.
-    in_vain: u64,
-    /// How the last round moved that left others out, and how many turns it took: the next time that the loop is entered it may do so
-    /// again.
-    guess: Option<(Moves, u64)>,
-    seen: Vec<Seen>,
-}
-
-/// A loop that has turned.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Turned {
-    pub(super) body: usize,
-    pub(super) var: VarId,
-    /// Which turn begins, and how many more there may be.
-    pub(super) turn: u64,
-    pub(super) left: u64,
-}
-
-/// What is known of loops.
-#[derive(Clone, Default)]
-pub(crate) struct Rounds {
-    /// The loop that has turned just now, and how often these threads have gone through it.
-    pub(super) turned: Option<Turned>,
-    loops: HashMap<usize, Turns>,
-    /// How states of which rounds are known move, and after how many turns.
-    known: HashMap<(usize, Fingerprint), (Moves, u64)>,
-    round: Option<Round>,
-    /// Whether none are left out.
-    pub(crate) every_turn: bool,
-    /// Whether every turn is looked at, which finds the shortest rounds.
-    pub(crate) are_shortest: bool,
-    /// What all looks at states cost.
-    looked: u64,
-    /// By how much rounds that were left out moved loop variables.
-    pub(crate) strides: Vec<i64>,
-    /// Of each nest.
-    pub(super) stretch: [super::inserted::Stretch; 2],
-}
 
 /// States of a loop that are kept.
 const MAX_SEEN: usize = 48;
 /// Looks at a loop without finding a state again, after which half as many turns are looked at.
 const MAX_IN_VAIN: u64 = 12;
-
-impl Rounds {
-    pub(super) fn new(every_turn: bool) -> Self {
-        Rounds { every_turn, ..Rounds::default() }
-    }
-}
 
 impl<'p, 'a> Machine<'p, 'a> {
     /// A loop has turned.
@@ -270,22 +184,4 @@ fn fitting(moves: &Moves) -> u64 {
     let most = |by: u64| MOST.checked_div(by).unwrap_or(MOST);
     let of = |m: &(i64, i64, u64)| most(m.0.unsigned_abs().max(m.1.unsigned_abs()).max(m.2));
     moves.iter().flatten().map(of).min().unwrap_or(0)
-}
-
-/// By how much each loop has moved; none where that is not even.
-pub(super) fn moves(before: &[Moving], now: &[Moving]) -> Option<Moves> {
-    if before.len() != now.len() {
-        return None;
-    }
-    let of = |(a, b): (&Moving, &Moving)| {
-        if a.len() != b.len() {
-            return None;
-        }
-        let one =
-            |((v, end, trip), (w, later, turns)): (&(Value, Value, u64), &(Value, Value, u64))| {
-                Some((v.until(w)?, end.until(later)?, turns.checked_sub(*trip)?))
-            };
-        a.iter().zip(b).map(one).collect::<Option<Vec<_>>>()
-    };
-    before.iter().zip(now).map(of).collect()
 }

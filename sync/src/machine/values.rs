@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::expr;
-use crate::limits::Kept;
+use crate::kept::Kept;
 use crate::plan::View;
 
 impl<'p, 'a> Machine<'p, 'a> {

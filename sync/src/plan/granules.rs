@@ -1,6 +1,7 @@
 //! Granules of memory: as large as may be, so that every access takes whole ones.
 
 use super::{LeafPlan, MAX_GRANULE, OperandPlan, Plan, Space, View, is_mbarrier};
+use crate::gcd::gcd;
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::program::{Program, SpecId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,12 +175,4 @@ fn chunk(places: &[i64], elements: Option<&[u32]>) -> i64 {
     // They are those that divide where each run begins and ends.
     let ends = runs.flat_map(|run| [run[0], run[run.len() - 1].saturating_add(1)]);
     ends.fold(0, gcd)
-}
-
-pub(crate) fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(i64::MAX)
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: an answer is the exact function that the line promises.
 
-use super::{Args, Operation, Param, on_domain, op};
 use crate::calculator::fault::Fault;
+use crate::calculator::operation::{Args, Operation, Param, on_domain, op};
 use crate::calculator::value::{Kind, Value};
 
 const F: &[Param] = &[("L", Kind::Function)];

@@ -2,10 +2,9 @@
 //!
 //! Invariant: no list is longer than [`MAX_VALUES`], nor takes more than [`MAX_STEPS`] steps.
 
-use super::{Args, Operation, Param, on_domain, op};
-use crate::calculator::eval::{composed, swizzle};
 use crate::calculator::fault::Fault;
-use crate::calculator::value::{Kind, Value};
+use crate::calculator::operation::{Args, Operation, Param, on_domain, op};
+use crate::calculator::value::{Kind, Value, composed, swizzle};
 use carbyne_ir::layout::ComposedLayout;
 use carbyne_ir::layout::index::idx2crd;
 

@@ -2,9 +2,9 @@
 //!
 //! Invariant: none of these composes; what they give is stated by their operands alone.
 
-use super::{Args, Operation, Param, op};
 use crate::calculator::fault::Fault;
-use crate::calculator::value::{Kind, Value};
+use crate::calculator::operation::{Args, Operation, Param, op};
+use crate::calculator::value::{Kind, Value, swizzle};
 use carbyne_ir::layout::Layout;
 
 const L: &[Param] = &[("L", Kind::Layout)];
@@ -70,7 +70,7 @@ pub(super) const ALL: &[Operation] = &[
         ("swizzle(3,0,3,9)", "8"),
         |a| {
             let fields = [a.int(0)?, a.int(1)?, a.int(2)?];
-            Ok(Value::Int(crate::calculator::eval::swizzle(fields)?.apply(a.int(3)?)))
+            Ok(Value::Int(swizzle(fields)?.apply(a.int(3)?)))
         },
     ),
 ];

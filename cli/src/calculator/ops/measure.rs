@@ -2,8 +2,8 @@
 //!
 //! Invariant: all of these read; none makes another function.
 
-use super::{Args, Operation, Param, op};
 use crate::calculator::fault::Fault;
+use crate::calculator::operation::{Args, Operation, Param, op};
 use crate::calculator::value::{Kind, Value};
 use carbyne_ir::layout::Basis;
 use carbyne_ir::tuple::IntTuple;

@@ -2,8 +2,8 @@
 //!
 //! Invariant: no operation here changes the index of a leaf coordinate that remains.
 
-use super::{Args, Operation, Param, on_domain, op};
 use crate::calculator::fault::Fault;
+use crate::calculator::operation::{Args, Operation, Param, on_domain, op};
 use crate::calculator::value::{Kind, Value};
 use carbyne_ir::layout::{CoordLayout, Layout, LayoutError};
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a tiler in brackets acts by mode, a layout on the whole as a one-dimensional function.
 
-use super::{Operation, Param, on_domain, op};
+use crate::calculator::operation::{Operation, Param, on_domain, op};
 use crate::calculator::value::{Kind, Value};
 use carbyne_ir::layout::Layout;
 

@@ -3,7 +3,7 @@
 //! Invariant: tuples are column-major as everywhere; nothing here makes a layout but
 //! `domain_distribute`.
 
-use super::{Operation, Param, op};
+use crate::calculator::operation::{Operation, Param, op};
 use crate::calculator::value::{Kind, Value};
 use carbyne_ir::layout::{Layout, shapes};
 

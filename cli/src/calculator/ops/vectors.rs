@@ -2,7 +2,7 @@
 //!
 //! Invariant: widths and factors are positive; the library checks that they divide.
 
-use super::{Operation, Param, op};
+use crate::calculator::operation::{Operation, Param, op};
 use crate::calculator::value::{Kind, Value};
 
 const L_L: &[Param] = &[("L", Kind::Function), ("M", Kind::Function)];

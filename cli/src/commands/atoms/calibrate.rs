@@ -9,6 +9,7 @@
 
 use super::compile::{compile_text, outside};
 use super::report::today;
+use super::timed::fastest;
 use crate::args::CalibrateAtoms;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
@@ -17,7 +18,6 @@ use carbyne_atoms::{Arch, Atom, AtomKind, AtomTable, limits};
 use carbyne_codegen::nvrtc::{self, Emit, n_instructions};
 use carbyne_codegen::{CudaKernel, Param, print_clocked};
 use carbyne_ir::program::{BufferId, Program};
-use carbyne_ir::scalar::Scalar;
 use carbyne_launch::{
     Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Module, TensorMap,
 };
@@ -70,7 +70,7 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
         return super::machine::run(args, &gpu, &table, io);
     }
     if let Some(name) = args.atoms.names.iter().find(|n| table.get(n).is_none()) {
-        return Err(super::unknown(name, std::slice::from_ref(&table)));
+        return Err(super::names::unknown(name, std::slice::from_ref(&table)));
     }
     let only = &args.atoms.names;
     let atoms: Vec<&Atom> = table
@@ -245,36 +245,6 @@ fn timed(
         ordinary &= first.is_normal();
     }
     Ok((fastest, ordinary))
-}
-
-/// Cycles of the median block, from its first warp's beginning to its last one's end, in the fastest of so many launches. `clocks`
-/// has what each warp of each block has read of them.
-pub(super) fn fastest(
-    launches: usize,
-    launched: impl Fn() -> Fallible<()>,
-    clocks: Option<&Buffer>,
-    warps: i64,
-) -> Fallible<f64> {
-    let mut fastest = f64::INFINITY;
-    for _ in 0..launches {
-        launched()?;
-        let Some(clocks) = clocks else { break };
-        let mut bytes = vec![0; clocks.len()];
-        clocks.read(&mut bytes)?;
-        let values = unpack(&bytes, Scalar::I64, bytes.len() / 8);
-        let of_block = |of: &[u64]| {
-            let began = of.iter().step_by(2).min().copied().unwrap_or(0);
-            let ended = of.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
-            ended.saturating_sub(began)
-        };
-        let warps = usize::try_from(warps).unwrap_or(1).max(1);
-        let mut blocks: Vec<u64> = values.chunks(2 * warps).map(of_block).collect();
-        blocks.sort_unstable();
-        if let Some(median) = blocks.get(blocks.len() / 2) {
-            fastest = fastest.min(*median as f64);
-        }
-    }
-    Ok(fastest)
 }
 
 /// Issue and completion cycles and machine instructions of one execution, to two digits after the point.

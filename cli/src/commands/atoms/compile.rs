@@ -18,7 +18,7 @@ pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
         Some(name) => vec![pipeline::table(name)?.arch],
         None => Arch::ALL.to_vec(),
     };
-    super::known(&args.atoms, &archs)?;
+    super::names::known(&args.atoms, &archs)?;
     let probes = Probes::new(&args.atoms, &archs)?;
     let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
     let emit = |_| if args.ptx { Emit::Ptx } else { Emit::Cubin };

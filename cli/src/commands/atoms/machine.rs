@@ -5,9 +5,9 @@
 //! other. It has one loop that is not unrolled, around which every warp reads the clock; two kernels that differ in the rounds of
 //! the loop are timed, and the difference counts, of the median block in the fastest of some launches.
 
-use super::calibrate::fastest;
 use super::compile::{compile_text, outside};
 use super::report::today;
+use super::timed::fastest;
 use crate::args::CalibrateAtoms;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};

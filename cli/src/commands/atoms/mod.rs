@@ -5,12 +5,16 @@ mod calibrate;
 mod compile;
 #[cfg(feature = "gpu")]
 mod machine;
+mod names;
 mod probes;
 #[cfg(feature = "gpu")]
 mod report;
 #[cfg(feature = "gpu")]
+mod timed;
+#[cfg(feature = "gpu")]
 mod verify;
 
+pub(super) use names::unknown;
 #[cfg(feature = "gpu")]
 pub(super) use report::today;
 
@@ -45,30 +49,6 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
         None => list(&tables, args.spec.as_deref())?,
     };
     output::write(None, text.as_bytes(), io)
-}
-
-/// Checks that each of the chosen atoms is one of these architectures'.
-fn known(chosen: &crate::args::ChosenAtoms, archs: &[Arch]) -> Outcome {
-    let tables: Vec<AtomTable> = archs.iter().map(|a| AtomTable::new(*a)).collect();
-    match chosen.names.iter().find(|name| !tables.iter().any(|t| t.get(name).is_some())) {
-        Some(name) => Err(unknown(name, &tables)),
-        None => Ok(()),
-    }
-}
-
-/// No atom has the name.
-pub(super) fn unknown(name: &str, tables: &[AtomTable]) -> Failure {
-    let shown: String = name.chars().take(64).collect();
-    let near = tables.last().map(|t| t.nearest_names(name)).unwrap_or_default();
-    let near: Vec<String> = near.iter().map(|n| format!("`{n}`")).collect();
-    let of = match tables {
-        [only] => format!(" of {}", only.arch),
-        _ => String::new(),
-    };
-    Failure::usage_help(
-        format!("no atom{of} has the name `{shown}`"),
-        format!("the nearest are {}", near.join(", ")),
-    )
 }
 
 /// All about one atom, or about those that differ in the number of columns, on these architectures: its entry of

@@ -35,7 +35,7 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
         Some(name) => vec![pipeline::table(name)?.arch],
         None => Arch::ALL.to_vec(),
     };
-    super::known(&args.atoms, &wanted)?;
+    super::names::known(&args.atoms, &wanted)?;
     let (archs, others): (Vec<Arch>, Vec<Arch>) =
         wanted.into_iter().partition(|a| a.runs_on(capability, false));
     let emit = |arch: Arch| if arch.runs_on(capability, true) { Emit::Cubin } else { Emit::Ptx };

@@ -4,7 +4,7 @@
 //! factors, and their results are compared; then they are launched in turn, in an order that is drawn anew for each turn,
 //! in one stream that is never empty.
 
-use super::measured::{Ours, Session};
+use super::measured::{COMMAND, Ours, Session, outside};
 use super::problem::Problem;
 use super::report::Report;
 use crate::args::{BenchGemm, MessageFormat};
@@ -16,13 +16,6 @@ use crate::{Io, human, input, json, output};
 use carbyne_ir::diag::Diagnostic;
 use carbyne_launch::{Cublas, CublasLibrary, Gpu};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-const COMMAND: &str = "carbyne bench gemm";
-
-/// An error that is about the machine.
-pub(super) fn outside(error: Diagnostic) -> Failure {
-    gpu::outside(COMMAND, error)
-}
 
 pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let problems = Problem::all(args)?;

@@ -3,7 +3,7 @@
 use super::numbers::{distance, drawn, width};
 use super::problem::Problem;
 use crate::args::{BenchGemm, Following};
-use crate::commands::gpu::{Built, Clock, Loaded, Memory, Times, guarded, unguarded};
+use crate::commands::gpu::{self, Built, Clock, Loaded, Memory, Times, guarded, unguarded};
 use crate::failure::{Failure, Source};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -67,7 +67,7 @@ impl Session<'_> {
         ours: Vec<Ours>,
         failures: &mut Vec<Failure>,
     ) -> Result<Option<Measured>, Failure> {
-        let outside = |d: Box<Diagnostic>| super::gemm::outside(*d);
+        let outside = |d: Box<Diagnostic>| outside(*d);
         let patience = Duration::from_secs(self.args.timeout.into());
         let operands = self.operands(&problem).map_err(outside)?;
         let poisoned = vec![POISON; operands.bytes];
@@ -217,4 +217,11 @@ fn wrong(ours: &Ours, problem: &Problem, apart: f64) -> Failure {
         .label("of standard normal factors")
         .help("put this text into a file: `carbyne run FILE --arch ARCH` names the element");
     Failure::one(&ours.source, d)
+}
+
+pub(super) const COMMAND: &str = "carbyne bench gemm";
+
+/// An error that is about the machine.
+pub(super) fn outside(error: Diagnostic) -> Failure {
+    gpu::outside(COMMAND, error)
 }

@@ -11,12 +11,11 @@ pub(super) use built::{Builder, Built, in_parallel, side_by_side};
 pub(super) use memory::{Loaded, Memory, blocks_of, guarded, refill, unguarded};
 pub(super) use turns::{Clock, Times};
 
-use super::run::runs;
 use crate::failure::{Failure, Source};
 use crate::pipeline;
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_ir::diag::Diagnostic;
-use carbyne_launch::{DeviceInfo, Gpu};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_launch::{DeviceInfo, Fallible, Gpu};
 
 /// An error that is about the machine.
 pub(super) fn outside(command: &str, error: Diagnostic) -> Failure {
@@ -53,4 +52,21 @@ pub(super) fn driver(info: &DeviceInfo) -> String {
         true => format!("driver of CUDA {major}.{minor}"),
         false => format!("driver {own} of CUDA {major}.{minor}"),
     }
+}
+
+/// Whether the GPU is of the architecture.
+pub(in crate::commands) fn runs(table: &AtomTable, gpu: &Gpu, machine_code: bool) -> Fallible<()> {
+    let info = gpu.info();
+    if table.arch.runs_on(info.capability, machine_code) {
+        return Ok(());
+    }
+    let (major, minor) = info.capability;
+    let text = format!(
+        "`{}`, of compute capability {major}.{minor}, does not run code for {}",
+        info.name, table.arch
+    );
+    Err(Box::new(
+        Diagnostic::new(Code::WrongGpu, Default::default(), text)
+            .help("choose the `--arch` of this GPU, or another GPU with `--gpu N`"),
+    ))
 }

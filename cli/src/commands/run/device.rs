@@ -6,7 +6,7 @@
 use super::report::{self, Ran};
 use super::{Diagnostic, elsewhere};
 use crate::args::{MessageFormat, Run};
-use crate::commands::gpu::blocks_of;
+use crate::commands::gpu::{blocks_of, runs};
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::How;
 use crate::tuned::Tuning;
@@ -16,9 +16,7 @@ use carbyne_codegen::nvrtc::{self, Usage};
 use carbyne_codegen::{CudaKernel, Param, print_kernel};
 use carbyne_ir::diag::Code;
 use carbyne_ir::program::{BufferId, Program, SpecId};
-use carbyne_launch::{
-    Arguments, Binary, Buffer, Fallible, Gpu, Launch, MapValues, Sequence, TensorMap,
-};
+use carbyne_launch::{Arguments, Binary, Buffer, Gpu, Launch, MapValues, Sequence, TensorMap};
 use carbyne_simulate::Decisions;
 use carbyne_simulate::device::{Images, POISON, Trial};
 use std::collections::BTreeMap;
@@ -119,23 +117,6 @@ fn binary(
     };
     runs(table, gpu, matches!(binary, Binary::Cubin(_))).map_err(outside)?;
     Ok((binary, usage))
-}
-
-/// Whether the GPU is of the architecture.
-pub(in crate::commands) fn runs(table: &AtomTable, gpu: &Gpu, machine_code: bool) -> Fallible<()> {
-    let info = gpu.info();
-    if table.arch.runs_on(info.capability, machine_code) {
-        return Ok(());
-    }
-    let (major, minor) = info.capability;
-    let text = format!(
-        "`{}`, of compute capability {major}.{minor}, does not run code for {}",
-        info.name, table.arch
-    );
-    Err(Box::new(
-        Diagnostic::new(Code::WrongGpu, Default::default(), text)
-            .help("choose the `--arch` of this GPU, or another GPU with `--gpu N`"),
-    ))
 }
 
 /// The file that holds the kernel, where one is to be used.

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Source};
 use carbyne_ir::diag::Diagnostic;
 
 #[cfg(feature = "gpu")]
-pub(super) use device::{read, run, runs};
+pub(super) use device::{read, run};
 
 #[cfg(not(feature = "gpu"))]
 pub(super) fn run(

@@ -2,7 +2,7 @@
 //! takes.
 
 use super::super::ranking;
-use super::{conflicts, head, width};
+use super::lines::{conflicts, head, width};
 use crate::failure::Source;
 use crate::sanitize::sanitize;
 use carbyne_atoms::{Atom, AtomTable};

@@ -1,6 +1,5 @@
 //! What statements of one thread access: elements of its registers, and memory by name.
 
-use super::{FEW, SMALL};
 use crate::cpp::ast::{Assign, Binary, Expr, Piece, Pointer, Stmt, StmtKind, Unary, Word};
 use std::collections::HashMap;
 
@@ -297,3 +296,9 @@ pub(super) fn value(e: &Expr, at: Option<(&Word, i64)>) -> Option<i64> {
         _ => None,
     }
 }
+
+/// Threads of fewer values do not run out of registers.
+pub(super) const FEW: i64 = 16;
+
+/// Arrays of no more elements are results and counters, not values that loops go through.
+pub(super) const SMALL: i64 = 4;

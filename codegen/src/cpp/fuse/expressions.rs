@@ -1,8 +1,7 @@
 //! Expressions of a loop's variable: what is put in its place, and which names stand in statements.
 
 use super::accesses::value;
-use super::{declared, is_storage};
-use crate::cpp::ast::{Binary, Expr, Piece, Stmt, StmtKind, Word};
+use crate::cpp::ast::{Binary, Declare, Expr, Piece, Stmt, StmtKind, Word};
 use crate::cpp::prune::{each_expr, each_name};
 use std::collections::HashMap;
 
@@ -110,5 +109,22 @@ pub(super) fn each_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
         | StmtKind::Expr(_)
         | StmtKind::For(_)
         | StmtKind::Block(_) => {}
+    }
+}
+
+/// The name that a statement declares.
+pub(super) fn declared(stmt: &Stmt) -> Option<String> {
+    match &stmt.kind {
+        StmtKind::Declare(d) => Some(d.name.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether it declares registers, or a view of them as words.
+pub(super) fn is_storage(d: &Declare) -> bool {
+    match &d.init {
+        None => true,
+        Some(Expr::Reinterpret(_, of)) => matches!(**of, Expr::Name(_)) && d.array.is_none(),
+        Some(_) => false,
     }
 }

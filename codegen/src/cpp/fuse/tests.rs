@@ -1,6 +1,7 @@
 //! Laws of loops that go together: statements compute what they compute one after the other.
 
 use super::*;
+use crate::cpp::ast::Declare;
 use crate::cpp::ast::{Assign, Binary, Piece};
 use crate::cpp::print;
 use carbyne_ir::testing;

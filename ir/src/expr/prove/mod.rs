@@ -11,6 +11,7 @@
 //!
 //! Not every truth is proven: what needs case distinctions between integers, or products of more than two differences, is not.
 
+mod budget;
 mod consequences;
 mod simplex;
 mod sum;
@@ -20,11 +21,11 @@ mod tests;
 
 use super::{Dim, ExprArena, ExprId, Node, VarId};
 use crate::leaf::{Decision, Fact, gcd};
+pub(crate) use budget::Budget;
+use budget::MAX_STEPS;
 use sum::Sum;
 use system::System;
 
-/// Steps of one proof; a step is an operation on a coefficient.
-const MAX_STEPS: usize = 300_000;
 /// Most assumptions that one proof looks at, the latest first.
 const MAX_ASSUMED: usize = 48;
 /// How many smaller or larger of two are looked at both ways.
@@ -34,40 +35,6 @@ const MAX_SPLITS: usize = 3;
 const MAX_CORNERS: usize = 4;
 /// Most facts that are tried as the missing one.
 const MAX_TRIED: usize = 12;
-
-/// What bounds the time of proofs.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Budget {
-    left: usize,
-}
-
-impl Budget {
-    pub(crate) fn new(steps: usize) -> Budget {
-        Budget { left: steps }
-    }
-
-    fn pay(&mut self, steps: usize) -> Option<()> {
-        match self.left.checked_sub(steps) {
-            Some(left) => {
-                self.left = left;
-                Some(())
-            }
-            None => {
-                self.left = 0;
-                None
-            }
-        }
-    }
-
-    /// A part of it for one proof; what that leaves comes back.
-    fn share<T>(&mut self, prove: impl FnOnce(&mut Budget) -> T) -> T {
-        let mut own = Budget { left: self.left.min(MAX_STEPS) };
-        self.left -= own.left;
-        let answer = prove(&mut own);
-        self.left += own.left;
-        answer
-    }
-}
 
 /// Expressions that are at least zero.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,9 @@
 //! Invariant: what the rest of a division walks over is found by enumeration: the smallest index that
 //! no tile before has covered begins the next tile.
 
+use crate::kit::answer::Answer;
 use crate::kit::error::{Case, LawResult, Stop, judge};
-use crate::kit::like::{Answer, LayoutLike};
+use crate::kit::like::LayoutLike;
 use crate::kit::plain::Plain;
 use crate::kit::tiling::Tiling;
 

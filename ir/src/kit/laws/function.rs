@@ -2,8 +2,9 @@
 //!
 //! Invariant: every operation here is total, so a refusal breaks its law.
 
+use crate::kit::answer::Answer;
 use crate::kit::error::{LawResult, judge};
-use crate::kit::like::{Answer, LayoutLike};
+use crate::kit::like::LayoutLike;
 use crate::kit::plain::{Plain, col_major};
 use crate::tuple::IntTuple;
 

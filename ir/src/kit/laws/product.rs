@@ -4,8 +4,9 @@
 //! which the block meets none of the places before, and copy `y` lies at place `tiler(y)`.
 
 use super::division::{by_mode, image, rearranged, shifts};
+use crate::kit::answer::Answer;
 use crate::kit::error::{Case, LawResult, Stop, judge};
-use crate::kit::like::{Answer, LayoutLike};
+use crate::kit::like::LayoutLike;
 use crate::kit::plain::{MAX_POINTS, Plain, distinct};
 use crate::kit::tiling::Tiling;
 

@@ -3,8 +3,9 @@
 //! Invariant: a library may refuse what it cannot decide without knowing the symbols; what it answers must hold for
 //! all values that are put in.
 
+use crate::kit::answer::Answer;
 use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};
-use crate::kit::like::{Answer, LayoutLike};
+use crate::kit::like::LayoutLike;
 use crate::kit::plain::Plain;
 use crate::kit::symbolic::{Symbolic, VALUES};
 use crate::kit::tiling::Tiling;

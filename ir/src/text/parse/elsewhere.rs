@@ -1,7 +1,7 @@
 //! Statements as Python and C write them, with the edit that makes them ours.
 
+use super::functions::FUNCTIONS;
 use super::generated::{Grammar, Rule};
-use super::tensors::FUNCTIONS;
 use crate::diag::Edit;
 use crate::scalar::Scalar;
 use crate::span::Span;

@@ -6,7 +6,7 @@
 use super::Rule;
 use super::errors::short;
 use super::tree::{Answer, Node, Parts, internal};
-use crate::ast::{BinOp, Expr, ExprKind, LayoutExpr, TupleExpr};
+use crate::ast::{BinOp, Compare, Expr, ExprKind, LayoutExpr, TupleExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::limits::MAX_EXPR_OPERATORS;
 use crate::span::Span;
@@ -207,4 +207,24 @@ fn rank(op: BinOp) -> u8 {
         BinOp::Mul | BinOp::Div | BinOp::Mod => 2,
         BinOp::Min | BinOp::Max | BinOp::CeilDiv => 3,
     }
+}
+
+pub(super) fn compare(node: Node<'_, '_>) -> Answer<Compare> {
+    let mut parts = node.parts();
+    let lhs = expr(parts.next(Rule::value)?)?;
+    let op = parts.next(Rule::compare_op)?;
+    let op = op.text().parse().map_err(|()| internal(op.span(), "a comparison"))?;
+    Ok(Compare { lhs, op, rhs: expr(parts.next(Rule::value)?)? })
+}
+
+/// The comparisons of a `where` or a `usually`; none where it is left out.
+pub(super) fn comparisons(parts: &mut Parts<'_, '_>, rule: Rule) -> Answer<Vec<Compare>> {
+    let mut all = Vec::new();
+    if let Some(list) = parts.take(rule) {
+        let mut list = list.parts();
+        while let Some(node) = list.take(Rule::compare) {
+            all.push(compare(node)?);
+        }
+    }
+    Ok(all)
 }

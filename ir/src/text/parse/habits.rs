@@ -1,7 +1,7 @@
 //! What is written otherwise in other languages, and how it is written here.
 
 use super::Rule;
-use super::tensors::FUNCTIONS;
+use super::functions::FUNCTIONS;
 
 /// How a function of other languages is written here, which has none of its name.
 pub(super) fn function_of_others(word: &str) -> Option<&'static str> {

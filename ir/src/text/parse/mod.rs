@@ -12,6 +12,8 @@ mod coverage;
 mod elsewhere;
 mod errors;
 mod expr;
+mod functions;
+mod generated;
 mod habits;
 mod recover;
 mod spec;
@@ -29,12 +31,6 @@ use crate::span::Span;
 use pest::Parser;
 use tree::{Answer, Tree};
 
-/// The generated parser, fenced in so that its public enum stays private.
-mod generated {
-    #[derive(pest_derive::Parser)]
-    #[grammar = "text/grammar.pest"]
-    pub(super) struct Grammar;
-}
 use generated::{Grammar, Rule};
 
 /// Reads a module.

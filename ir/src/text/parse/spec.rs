@@ -2,9 +2,7 @@
 
 use super::Rule;
 use super::errors::{one_of, short};
-use super::expr::expr;
-use super::expr::tuple;
-use super::statement::comparisons;
+use super::expr::{comparisons, expr, tuple};
 use super::tensor::{result_type, view};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{

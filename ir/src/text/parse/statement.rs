@@ -2,14 +2,14 @@
 
 use super::Rule;
 use super::errors::{one_of, short};
-use super::expr::{expr, int};
+use super::expr::{compare, comparisons, expr, int};
 use super::spec::{call, def, spec, strategy};
 use super::tensor::{data_type, result_type, thread_type, view, view_op};
 use super::tensors::tensors;
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    Block, Compare, Elements, Name, StmtKind, SymDecl, Symbols, SyncArg, SyncOp, TensorExpr,
-    TensorType, Text, TypeAttr, Unroll, View,
+    Block, Elements, Name, StmtKind, SymDecl, Symbols, SyncArg, SyncOp, TensorExpr, TensorType,
+    Text, TypeAttr, Unroll, View,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::scalar::Scalar;
@@ -234,26 +234,6 @@ fn for_head(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
         None => None,
     };
     Ok(StmtKind::For { var, start, end, step, unroll, stages, body: Block::default() })
-}
-
-pub(super) fn compare(node: Node<'_, '_>) -> Answer<Compare> {
-    let mut parts = node.parts();
-    let lhs = expr(parts.next(Rule::value)?)?;
-    let op = parts.next(Rule::compare_op)?;
-    let op = op.text().parse().map_err(|()| internal(op.span(), "a comparison"))?;
-    Ok(Compare { lhs, op, rhs: expr(parts.next(Rule::value)?)? })
-}
-
-/// The comparisons of a `where` or a `usually`; none where it is left out.
-pub(super) fn comparisons(parts: &mut Parts<'_, '_>, rule: Rule) -> Answer<Vec<Compare>> {
-    let mut all = Vec::new();
-    if let Some(list) = parts.take(rule) {
-        let mut list = list.parts();
-        while let Some(node) = list.take(Rule::compare) {
-            all.push(compare(node)?);
-        }
-    }
-    Ok(all)
 }
 
 fn symbols(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {

@@ -6,6 +6,7 @@
 use super::Rule;
 use super::errors::{one_of, short};
 use super::expr::{Operators, leaf};
+use super::functions::FUNCTIONS;
 use super::habits::{BOTH, function_of_others};
 use super::spec::attr;
 use super::tensor::view;
@@ -106,13 +107,6 @@ fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
         }
     }
 }
-
-/// The functions of an expression, for messages.
-pub(super) const FUNCTIONS: [&str; 36] = [
-    "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu",
-    "silu", "abs", "min", "max", "minimum", "maximum", "sum", "prod", "and", "or", "xor", "select",
-    "matmul", "move", "neg", "add", "sub", "mul", "div", "lt", "le", "eq", "ne", "ge", "gt",
-];
 
 impl Operators {
     fn tensors(&mut self, node: Node<'_, '_>) -> Answer<TensorExpr> {

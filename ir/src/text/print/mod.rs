@@ -11,8 +11,6 @@ mod tensors;
 use crate::ast::{Block, Compare, Expr, FORMAT_VERSION, Module, Stmt, StmtKind};
 use crate::limits::MAX_NESTING;
 
-/// Columns a line should have at most.
-const WIDTH: usize = 100;
 /// Columns that a body is indented by.
 const INDENT: usize = 2;
 

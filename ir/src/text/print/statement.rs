@@ -3,13 +3,12 @@
 //! A head that does not fit breaks before its operands and results; a list that still does not fit
 //! breaks between its members. Words themselves are never broken.
 
-use super::WIDTH;
 use super::expr::{expr, tuple};
-use super::tensor::{data_type, result_type, thread_type, view};
+use super::tensor::{attribute, data_type, result_type, thread_type, view};
 use super::tensors::tensors;
 use crate::ast::{
-    Attr, AttrValue, Call, Choices, Compare, Def, Elements, Exec, Expr, Group, Name, Operand,
-    ResultType, Spec, StmtKind, SymDecl, Symbols, SyncArg, TensorType, ThreadType, View,
+    Call, Choices, Compare, Def, Elements, Exec, Expr, Group, Name, Operand, ResultType, Spec,
+    StmtKind, SymDecl, Symbols, SyncArg, TensorType, ThreadType, View,
 };
 use pretty::{Arena, DocAllocator, DocBuilder};
 
@@ -210,36 +209,6 @@ fn operands<'a>(
         .append(arena.line())
         .append("-> ")
         .append(parenthesized(arena, outputs))
-}
-
-/// `key=value`
-pub(super) fn attribute(out: &mut String, attr: &Attr) {
-    out.push_str(&attr.key.text);
-    out.push('=');
-    match &attr.value {
-        AttrValue::Word(word) => out.push_str(word),
-        AttrValue::Tuple(t) => tuple(out, t),
-        AttrValue::View(v) => view(out, '%', v),
-        AttrValue::Text(text) => {
-            out.push('"');
-            out.push_str(text);
-            out.push('"');
-        }
-        AttrValue::Chosen(chosen) => {
-            if let Some(name) = &chosen.name {
-                out.push('@');
-                out.push_str(&name.text);
-            }
-            out.push('[');
-            for (i, (name, value)) in chosen.values.iter().enumerate() {
-                out.push_str(if i == 0 { "" } else { ", " });
-                out.push_str(&name.text);
-                out.push('=');
-                expr(out, value);
-            }
-            out.push(']');
-        }
-    }
 }
 
 /// `<<<#grid, #cta>>>`
@@ -463,3 +432,6 @@ fn with(f: impl FnOnce(&mut String)) -> String {
     f(&mut out);
     out
 }
+
+/// Columns a line should have at most.
+const WIDTH: usize = 100;

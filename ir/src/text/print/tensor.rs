@@ -1,10 +1,10 @@
 //! Types and views, each on one line.
 
 use super::expr::{expr, tuple, tuples};
+use crate::ast::{Attr, AttrValue, Pick, ResultType, View, ViewOp};
 use crate::ast::{
     Dims, Expr, LayoutExpr, Name, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr,
 };
-use crate::ast::{Pick, ResultType, View, ViewOp};
 
 /// `[2,2].[8,8].f16.SH{..}`
 pub(super) fn data_type(out: &mut String, ty: &TensorType) {
@@ -259,6 +259,36 @@ fn entries(out: &mut String, entries: &[Option<Expr>], between: &str) {
         match entry {
             Some(e) => expr(out, e),
             None => out.push('_'),
+        }
+    }
+}
+
+/// `key=value`
+pub(super) fn attribute(out: &mut String, attr: &Attr) {
+    out.push_str(&attr.key.text);
+    out.push('=');
+    match &attr.value {
+        AttrValue::Word(word) => out.push_str(word),
+        AttrValue::Tuple(t) => tuple(out, t),
+        AttrValue::View(v) => view(out, '%', v),
+        AttrValue::Text(text) => {
+            out.push('"');
+            out.push_str(text);
+            out.push('"');
+        }
+        AttrValue::Chosen(chosen) => {
+            if let Some(name) = &chosen.name {
+                out.push('@');
+                out.push_str(&name.text);
+            }
+            out.push('[');
+            for (i, (name, value)) in chosen.values.iter().enumerate() {
+                out.push_str(if i == 0 { "" } else { ", " });
+                out.push_str(&name.text);
+                out.push('=');
+                expr(out, value);
+            }
+            out.push(']');
         }
     }
 }

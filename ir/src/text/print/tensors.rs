@@ -1,8 +1,7 @@
 //! Expressions over tensors, with no more parentheses than their trees need.
 
 use super::expr::expr_within;
-use super::statement::attribute;
-use super::tensor::view;
+use super::tensor::{attribute, view};
 use crate::ast::{AttrValue, SpecKind, TensorExpr, UnaryOp, function, operator};
 use pretty::{Arena, DocAllocator, DocBuilder};
 

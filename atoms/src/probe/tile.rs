@@ -1,0 +1,44 @@
+//! Probes of the atoms whose operands are tiles.
+
+use super::choice::{Choice, Repeat};
+use super::operand::ProbeOperand;
+use super::outcome::{Probe, Unobservable};
+use super::writer::{Writer, literal_of};
+use crate::atom::{Atom, OperandAccess};
+use crate::table::AtomTable;
+
+/// The program that executes an atom, as often as `repeat` says.
+pub(super) fn written(
+    atom: &Atom,
+    table: &AtomTable,
+    choice: Choice,
+    kernel: String,
+    repeat: Option<Repeat>,
+) -> Result<Probe, Unobservable> {
+    let threads = n_threads(atom, choice.threads);
+    let groups = threads / atom.group;
+    let mut operands = vec![];
+    for o in atom.operands.iter().filter(|o| literal_of(atom, o).is_none()) {
+        // A chain writes to what it reads.
+        if repeat.is_some() && o.access == OperandAccess::Write {
+            continue;
+        }
+        let made = ProbeOperand::new(atom, o, choice, threads, groups);
+        operands.push(made.map_err(|e| Unobservable::Layout(e.to_string()))?);
+    }
+    let writer = Writer { atom, table, choice, threads, groups };
+    let text = writer.program(&kernel, &operands, repeat)?;
+    let (blocks, set) = (choice.blocks, choice.set);
+    Ok(Probe { text, kernel, operands, blocks, threads, set })
+}
+
+/// Threads of a block: as many of those that are wanted as groups of the atom fill, in whole warps; at least
+/// those of one group.
+fn n_threads(atom: &Atom, wanted: i64) -> i64 {
+    let window = match atom.thread_layout.cosize() {
+        1 => 1,
+        reach if reach == atom.group => reach,
+        reach => (reach + 31) / 32 * 32,
+    };
+    (wanted / window).max(1) * window
+}

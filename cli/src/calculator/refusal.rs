@@ -1,0 +1,128 @@
+//! How it is said that an operation did not answer.
+//!
+//! Invariant: every message names the operation, and help says what it takes, with an example.
+
+use super::fault::Fault;
+use super::operation::Operation;
+use super::value::{Kind, Value};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::layout::LayoutError;
+use carbyne_ir::span::Span;
+
+/// Longest value or message that is quoted, in bytes.
+const MAX_QUOTED: usize = 400;
+
+/// A call: the operation, its place, its operands and theirs.
+pub(crate) struct Call<'a> {
+    pub(crate) op: &'static Operation,
+    pub(crate) span: Span,
+    pub(crate) args: &'a [Value],
+    /// Empty where the operands do not come from an expression.
+    pub(crate) spans: &'a [Span],
+}
+
+impl Fault {
+    /// The fault as an error about `call`.
+    pub(crate) fn diagnostic(&self, call: &Call<'_>) -> Box<Diagnostic> {
+        let name = call.op.name;
+        let form = format!("`{}`, as in `{}`", call.op.signature(), call.op.example.0);
+        let usage = format!("write {form}");
+        let place = |arg: usize| call.spans.get(arg).copied().unwrap_or(call.span);
+        let found = |arg: usize| match call.args.get(arg) {
+            Some(v) => format!("this is {}", quoted(v)),
+            None => "this is missing".to_owned(),
+        };
+        Box::new(match self {
+            Fault::Refused(e) => refused(e, call.span)
+                .label(format!("refused by `{name}`"))
+                .note(operands(call.args)),
+            Fault::Count => {
+                let n = call.args.len();
+                let plural = |n: usize| if n == 1 { "argument" } else { "arguments" };
+                let (least, most) = (call.op.required(), call.op.most());
+                let wanted = match most {
+                    None => format!("{least} {} or more", plural(least)),
+                    Some(most) if most == least => format!("{most} {}", plural(most)),
+                    Some(most) => format!("{least} to {most} arguments"),
+                };
+                let message = format!("`{name}` takes {wanted}, found {n}");
+                Diagnostic::new(Code::CalcArguments, call.span, message)
+                    .label(format!("{n} {} given", plural(n)))
+                    .help(usage)
+            }
+            Fault::Type { arg, wanted } => {
+                let is = call.args.get(*arg).map_or("nothing", Value::words);
+                let param = call.op.param(*arg);
+                let message = format!(
+                    "argument {} of `{name}`, {param}, must be {}, found {is}",
+                    arg + 1,
+                    wanted.words()
+                );
+                let mut help = format!("write {} here: {form}", wanted.example());
+                if let (Kind::Layout | Kind::Function | Kind::Any, Some(Ok(shape))) =
+                    (wanted, call.args.get(*arg).map(Value::shape))
+                    && let Ok(compact) = carbyne_ir::layout::Layout::col_major(shape.clone())
+                {
+                    let compact = quoted(&Value::Layout(compact));
+                    help =
+                        format!("write {compact}, the column-major layout of this shape: {form}");
+                }
+                Diagnostic::new(Code::CalcArguments, place(*arg), message)
+                    .label(found(*arg))
+                    .help(help)
+            }
+            Fault::Range { arg, wanted } => {
+                let message = format!("argument {} of `{name}` must be {wanted}", arg + 1);
+                Diagnostic::new(Code::CalcArguments, place(*arg), message)
+                    .label(found(*arg))
+                    .help(usage)
+            }
+            Fault::TooLarge { values, limit } => {
+                let message = format!("`{name}` would list {values} values, more than {limit}");
+                Diagnostic::new(Code::CalcTooLarge, call.span, message)
+                    .label("too many values")
+                    .help("list a part: compose the layout with a smaller one first")
+            }
+        })
+    }
+}
+
+/// What an operation was asked of.
+fn operands(args: &[Value]) -> String {
+    let quoted: Vec<String> = args.iter().map(quoted).collect();
+    let verb = if quoted.len() == 1 { "operand is" } else { "operands are" };
+    short(format!("the {verb} {}", quoted.join(" and ")))
+}
+
+/// A refusal of the algebra, with its own code.
+pub(super) fn refused(e: &LayoutError, span: Span) -> Diagnostic {
+    let code = Code::ALL.iter().find(|(_, text, _)| *text == e.code());
+    let code = code.map_or(Code::LayoutRefused, |(code, _, _)| *code);
+    let d = Diagnostic::new(code, span, short(e.to_string()));
+    d.help(short(e.help().unwrap_or_else(|| "choose other operands".to_owned())))
+}
+
+/// The value as it is quoted in messages.
+pub(super) fn quoted(v: &Value) -> String {
+    // A list of values is as long as the limit allows; print no more of it than is quoted.
+    let text = match v {
+        Value::List(items) if items.len() > MAX_QUOTED => {
+            Value::List(items[..MAX_QUOTED].to_vec()).to_string()
+        }
+        other => other.to_string(),
+    };
+    format!("`{}`", short(text))
+}
+
+/// The text, cut where it is longer than anyone reads.
+pub(super) fn short(mut text: String) -> String {
+    if text.len() > MAX_QUOTED {
+        let mut end = MAX_QUOTED;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}

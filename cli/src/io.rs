@@ -1,0 +1,24 @@
+//! The streams of a run, and who looks at them.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+/// The streams of a run.
+pub struct Io<'a> {
+    /// Where `-` reads from.
+    pub stdin: &'a mut dyn Read,
+    /// Where results go.
+    pub stdout: &'a mut dyn Write,
+    /// Where diagnostics, reports and figures go.
+    pub stderr: &'a mut dyn Write,
+    /// Whether diagnostics are colored.
+    pub color: bool,
+    /// Whether results are, where a command colors them.
+    pub stdout_color: bool,
+    /// Whether a bar of progress is drawn on the process's standard error by commands that take long.
+    pub progress: bool,
+    /// Folders that texts may import from, beside their own; those of the command line are added.
+    pub allow_import: Vec<PathBuf>,
+    /// Files of strategies; those of the command line are added.
+    pub strategies: Vec<PathBuf>,
+}

@@ -1,0 +1,38 @@
+//! A bound on the time of proofs.
+
+/// Steps of one proof; a step is an operation on a coefficient.
+pub(super) const MAX_STEPS: usize = 300_000;
+
+/// What bounds the time of proofs.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Budget {
+    pub(super) left: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(steps: usize) -> Budget {
+        Budget { left: steps }
+    }
+
+    pub(super) fn pay(&mut self, steps: usize) -> Option<()> {
+        match self.left.checked_sub(steps) {
+            Some(left) => {
+                self.left = left;
+                Some(())
+            }
+            None => {
+                self.left = 0;
+                None
+            }
+        }
+    }
+
+    /// A part of it for one proof; what that leaves comes back.
+    pub(super) fn share<T>(&mut self, prove: impl FnOnce(&mut Budget) -> T) -> T {
+        let mut own = Budget { left: self.left.min(MAX_STEPS) };
+        self.left -= own.left;
+        let answer = prove(&mut own);
+        self.left += own.left;
+        answer
+    }
+}

@@ -1,0 +1,64 @@
+//! Facts about symbols, as they are asked for.
+
+use std::fmt;
+
+/// A fact about symbols, in the words of the text format: `K % 64 == 0`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Fact {
+    /// `value % divisor == 0`
+    Divides {
+        /// The divisor.
+        divisor: String,
+        /// The value divided.
+        value: String,
+    },
+    /// `smaller < larger`
+    Less {
+        /// The smaller side.
+        smaller: String,
+        /// The larger side.
+        larger: String,
+    },
+    /// `smaller <= larger`
+    AtMost {
+        /// The smaller side, or the same.
+        smaller: String,
+        /// The larger side, or the same.
+        larger: String,
+    },
+    /// `left == right`
+    Equal {
+        /// One side.
+        left: String,
+        /// The other side.
+        right: String,
+    },
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A sum needs parentheses before `%`, and a product after it; comparisons bind weaker.
+        let within = |s: &str, weak: &[char]| {
+            if s.contains(weak) { format!("({s})") } else { s.to_owned() }
+        };
+        match self {
+            Fact::Divides { divisor, value } => {
+                let value = within(value, &[' ']);
+                write!(f, "{value} % {} == 0", within(divisor, &[' ', '*', '/', '%']))
+            }
+            // Of one number alone it is said what it is above.
+            Fact::Less { smaller, larger } if smaller.parse::<i64>().is_ok() => {
+                write!(f, "{larger} > {smaller}")
+            }
+            Fact::Less { smaller, larger } => write!(f, "{smaller} < {larger}"),
+            Fact::AtMost { smaller, larger } => write!(f, "{smaller} <= {larger}"),
+            Fact::Equal { left, right } => write!(f, "{left} == {right}"),
+        }
+    }
+}
+
+/// Facts as they stand behind `where`: `N % 8 == 0, K % 8 == 0`.
+#[must_use]
+pub fn listed(facts: &[Fact]) -> String {
+    facts.iter().map(Fact::to_string).collect::<Vec<_>>().join(", ")
+}

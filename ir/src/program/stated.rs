@@ -1,0 +1,139 @@
+//! Facts that a program states of its symbols: whether values keep them, and what follows from them.
+
+use super::{Fact, Program, Residue, differences};
+use crate::ast::{CmpOp, Expr};
+use crate::diag::{Code, Diagnostic};
+use crate::expr::prove::Assumptions;
+use crate::expr::{Dim, Node, VarId, VarInfo};
+use crate::layout::LayoutError;
+use crate::span::Span;
+
+impl Fact {
+    /// Whether these values keep it; none where it depends on a symbol without a value.
+    ///
+    /// # Errors
+    /// Where a side does not fit 64 bits or divides by what is not positive.
+    pub fn holds(
+        &self,
+        program: &Program,
+        value: &dyn Fn(VarId) -> Option<i64>,
+    ) -> Result<Option<bool>, LayoutError> {
+        let known = |dim: Dim| program.arena.vars_of(dim).iter().all(|v| value(*v).is_some());
+        if !known(self.lhs) || !known(self.rhs) {
+            return Ok(None);
+        }
+        let side = |dim| program.arena.eval(dim, value);
+        Ok(Some(self.op.holds(side(self.lhs)?, side(self.rhs)?)))
+    }
+
+    /// What is at least zero because it holds.
+    pub fn differences(&self, program: &Program) -> Vec<Dim> {
+        differences(&program.arena, self.lhs, self.op, self.rhs)
+    }
+}
+
+impl Program {
+    /// What remainders a symbol has by what divides it and by facts such as `M % 64 == 1`; none where two of them never hold
+    /// together.
+    pub fn residue(&self, symbol: VarId) -> Option<Residue> {
+        let divided = Residue { by: self.arena.var_info(symbol).div.max(1), rest: 0 };
+        let of_facts = self.facts.iter().filter_map(|f| self.remainder(symbol, f.lhs, f.op, f.rhs));
+        of_facts.into_iter().try_fold(divided, Residue::and)
+    }
+
+    /// The same of one comparison; none where it says nothing of that kind.
+    pub(crate) fn remainder(
+        &self,
+        symbol: VarId,
+        lhs: Dim,
+        op: CmpOp,
+        rhs: Dim,
+    ) -> Option<Residue> {
+        let (Dim::Expr(id), Dim::Const(rest), CmpOp::Eq) = (lhs, rhs, op) else { return None };
+        let Node::Mod(of, Dim::Const(by)) = self.arena.node(id) else { return None };
+        let own = self.arena.var_id(of) == Some(symbol) && by >= 1 && (0..by).contains(&rest);
+        own.then_some(Residue { by, rest })
+    }
+
+    /// An expression of symbols as the text would have it.
+    pub fn expression(&self, dim: Dim) -> Option<Expr> {
+        crate::expand::expression(self, dim)
+    }
+
+    /// Checks values of symbols against all that is said of them, facts first, then ranges and divisors. Symbols without a
+    /// value, and facts about these, are passed over. Whoever launches a kernel asks this first.
+    ///
+    /// # Errors
+    /// [`Code::SymbolValue`] with the fact as written and the values that break it.
+    pub fn check_facts(&self, value: &dyn Fn(VarId) -> Option<i64>) -> Result<(), Box<Diagnostic>> {
+        self.broken_fact(value).map_or(Ok(()), |(_, broken)| Err(broken))
+    }
+
+    /// The first thing said of symbols that values break, with these symbols.
+    pub(crate) fn broken_fact(
+        &self,
+        value: &dyn Fn(VarId) -> Option<i64>,
+    ) -> Option<(Vec<VarId>, Box<Diagnostic>)> {
+        for fact in &self.facts {
+            let (why, label) = match fact.holds(self, value) {
+                Ok(None | Some(true)) => continue,
+                Ok(Some(false)) => ("does not hold", "holds at every launch".to_owned()),
+                Err(e) => ("cannot be computed", e.to_string()),
+            };
+            let vars = self.vars_of_fact(fact);
+            let name = |v: &VarId| self.arena.var_info(*v).name;
+            let given = |v: &VarId| Some(format!("{} = {}", name(v), value(*v)?));
+            let values: Vec<String> = vars.iter().filter_map(given).collect();
+            let names: Vec<String> = vars.iter().map(|v| format!("`{}`", name(v))).collect();
+            let message = format!("`{}` {why} where {}", fact.text, values.join(", "));
+            let broken = Diagnostic::new(Code::SymbolValue, fact.span, message)
+                .label(label)
+                .help(format!("give {} another value", names.join(" or ")));
+            return Some((vars, Box::new(broken)));
+        }
+        self.symbols.iter().find_map(|var| {
+            let VarInfo { name, lo, hi, div } = self.arena.var_info(*var);
+            let given = value(*var)?;
+            // No divisor is below 1.
+            let fits =
+                given >= lo && hi.is_none_or(|hi| given <= hi) && given.rem_euclid(div.max(1)) == 0;
+            let to = hi.map_or("on".to_owned(), |hi| format!("to {hi}"));
+            let message = format!("`{name}` cannot be {given}");
+            let broken = Diagnostic::new(Code::SymbolValue, Span::default(), message)
+                .help(format!("give it a multiple of {div} from {lo} {to}"));
+            (!fits).then(|| (vec![*var], Box::new(broken)))
+        })
+    }
+
+    fn vars_of_fact(&self, fact: &Fact) -> Vec<VarId> {
+        let mut vars = self.arena.vars_of(fact.lhs);
+        vars.extend(self.arena.vars_of(fact.rhs));
+        vars.sort_unstable();
+        vars.dedup();
+        vars
+    }
+
+    /// The fact that two extents are equal, as text, where it may be stated: of other symbols than those of the other one, or of a
+    /// symbol and a number that it may be.
+    pub(crate) fn may_state_equal(&self, a: Dim, b: Dim) -> Option<String> {
+        let cx = &self.arena;
+        let (own, other) = (cx.vars_of(a), cx.vars_of(b));
+        let stated = own.iter().chain(&other).all(|v| self.symbols.contains(v));
+        let apart = |a: Dim, b: Dim| matches!((cx.range(a).1, cx.range(b).0), (Some(hi), Some(lo)) if hi < lo);
+        let constants = own.is_empty() && other.is_empty();
+        let shared = own.iter().any(|v| other.contains(v));
+        let may = !constants && !shared && !apart(a, b) && !apart(b, a);
+        // The symbol that is declared first stands first.
+        let (a, b) =
+            if other.is_empty() || !own.is_empty() && own <= other { (a, b) } else { (b, a) };
+        (stated && may).then(|| format!("{} == {}", cx.display(a), cx.display(b)))
+    }
+
+    /// The facts as differences that are at least zero, to prove others with.
+    pub fn assumptions(&self) -> Assumptions {
+        let all = self.facts.iter().flat_map(|f| f.differences(self));
+        let mut all = Assumptions::new(&self.arena, all);
+        self.symbols.iter().for_each(|symbol| all.about(*symbol));
+        all
+    }
+}

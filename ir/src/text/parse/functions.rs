@@ -1,0 +1,8 @@
+//! The names of functions of tensors.
+
+/// The functions of an expression, for messages.
+pub(super) const FUNCTIONS: [&str; 36] = [
+    "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu",
+    "silu", "abs", "min", "max", "minimum", "maximum", "sum", "prod", "and", "or", "xor", "select",
+    "matmul", "move", "neg", "add", "sub", "mul", "div", "lt", "le", "eq", "ne", "ge", "gt",
+];

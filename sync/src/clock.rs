@@ -1,0 +1,30 @@
+//! A vector clock: times by agent.
+
+/// Who has a clock entry: classes, and what counts phases.
+pub(crate) type Agent = u32;
+
+/// Times by agent; missing ones are 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Clock(Vec<u32>);
+
+impl Clock {
+    #[inline]
+    pub(crate) fn get(&self, agent: Agent) -> u32 {
+        self.0.get(agent as usize).copied().unwrap_or(0)
+    }
+    pub(crate) fn raise(&mut self, agent: Agent, time: u32) {
+        let i = agent as usize;
+        if self.0.len() <= i {
+            self.0.resize(i + 1, 0);
+        }
+        if let Some(entry) = self.0.get_mut(i) {
+            *entry = time.max(*entry);
+        }
+    }
+    pub(crate) fn join(&mut self, other: &Clock) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a = (*a).max(*b));
+    }
+}
