@@ -6,14 +6,14 @@
 //! enters a bracket only where this scan did, and leaves it by the bracket that fits.
 
 use crate::diag::{Code, Diagnostic};
-use crate::limits::{MAX_NESTING, MAX_TEXT_BYTES};
+use crate::limits::MAX_NESTING;
 use crate::span::Span;
 
 /// Checks the limits and returns the comments, from `//` to before the line break.
-pub(super) fn scan(text: &str) -> Result<Vec<Span>, Box<Diagnostic>> {
+pub(super) fn scan(text: &str, most: usize) -> Result<Vec<Span>, Box<Diagnostic>> {
     let bytes = text.as_bytes();
-    if bytes.len() > MAX_TEXT_BYTES {
-        return Err(Box::new(too_long(bytes.len())));
+    if bytes.len() > most {
+        return Err(Box::new(too_long(bytes.len(), most)));
     }
     let mut comments = Vec::new();
     let mut depth = 0usize;
@@ -68,11 +68,11 @@ pub(super) fn is_blank(byte: u8) -> bool {
 }
 
 /// The error for a text of `len` bytes.
-pub(super) fn too_long(len: usize) -> Diagnostic {
+pub(super) fn too_long(len: usize, most: usize) -> Diagnostic {
     Diagnostic::new(
         Code::TextTooLong,
-        Span::new(MAX_TEXT_BYTES, len.min(u32::MAX as usize)),
-        format!("the text has {len} bytes, {MAX_TEXT_BYTES} are allowed"),
+        Span::new(most, len.min(u32::MAX as usize)),
+        format!("the text has {len} bytes, {most} are allowed"),
     )
     .label("too much from here on")
     .help("split the text into several modules")

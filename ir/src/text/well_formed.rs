@@ -1,27 +1,29 @@
 //! Whether a module could have been read from a text: for trees that were built in memory.
 
-use super::parse::parse;
-use super::print::{print_head, print_placed};
+use super::parse::parse_up_to;
+use super::print::{print_head, print_plain};
 use crate::ast::{Module, Stmt};
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::limits::MAX_TEXT_BYTES;
 use crate::span::Span;
 
 /// Characters of a line that a message quotes.
 const MAX_QUOTED: usize = 60;
+/// Bytes of a printed text without comments: a text that is read may have shorter forms and fewer blanks.
+const MAX_PRINTED: usize = 4 * MAX_TEXT_BYTES;
 
 /// Why a module could not have been read from a text; empty for one that could, as every parsed one.
 ///
 /// The module is printed, parsed and compared. Blank lines and comments are not: they change no meaning.
 #[must_use]
 pub fn well_formed(module: &Module) -> Diagnostics {
-    let mut places = vec![];
-    let text = print_placed(module, |at, stmt| places.push((at, stmt.span)));
+    let (text, places) = print_plain(module);
     let statement = |at: usize| {
         let n = places.partition_point(|(begins, _)| *begins <= at);
-        n.checked_sub(1).map_or(Span::default(), |n| places[n].1)
+        n.checked_sub(1).map_or(Span::default(), |n| places[n].1.span)
     };
     let mut errors = Diagnostics::default();
-    match parse(&text) {
+    match parse_up_to(&text, MAX_PRINTED) {
         Err(unread) => {
             for d in unread {
                 errors.push(built(&d, &text, statement(d.span.start as usize)));

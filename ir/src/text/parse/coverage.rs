@@ -4,6 +4,7 @@
 
 use super::generated::{Grammar, Rule};
 use crate::generate;
+use crate::limits::MAX_TEXT_BYTES;
 use crate::text::comments::Comments;
 use crate::text::{print, scan};
 use pest::Parser;
@@ -45,7 +46,8 @@ const SILENT: [(Rule, &str); 26] = [
 
 /// The rules in `text`, each once.
 fn rules(text: &str) -> BTreeMap<Rule, usize> {
-    let mut comments = Comments::new(text, scan::scan(text).expect("a printed text is in bounds"));
+    let mut comments =
+        Comments::new(text, scan::scan(text, MAX_TEXT_BYTES).expect("a printed text is in bounds"));
     let mut seen = BTreeMap::new();
     let mut rule = Rule::version;
     let mut at = comments.gap(0).end;

@@ -38,7 +38,12 @@ use generated::{Grammar, Rule};
 /// # Errors
 /// Up to [`crate::limits::MAX_ERRORS`] errors of the families `P` and `X`, in text order.
 pub fn parse(text: &str) -> Result<Module, Diagnostics> {
-    let comments = scan(text).map_err(|d| only(*d))?;
+    parse_up_to(text, MAX_TEXT_BYTES)
+}
+
+/// As [`parse`], of a text of so many bytes at most.
+pub(super) fn parse_up_to(text: &str, most: usize) -> Result<Module, Diagnostics> {
+    let comments = scan(text, most).map_err(|d| only(*d))?;
     Reader::new(text, comments).module()
 }
 
@@ -48,7 +53,7 @@ pub fn parse(text: &str) -> Result<Module, Diagnostics> {
 /// As [`parse`], and `P0005` at the first byte that is not UTF-8.
 pub fn parse_bytes(bytes: &[u8]) -> Result<Module, Diagnostics> {
     if bytes.len() > MAX_TEXT_BYTES {
-        return Err(only(too_long(bytes.len())));
+        return Err(only(too_long(bytes.len(), MAX_TEXT_BYTES)));
     }
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let at = e.valid_up_to();

@@ -16,20 +16,59 @@ const INDENT: usize = 2;
 
 /// The text of a module.
 pub fn print(module: &Module) -> String {
-    print_placed(module, |_, _| {})
-}
-
-/// The text of a module; of each statement is told where its line begins.
-pub(super) fn print_placed<'m>(
-    module: &'m Module,
-    mut begins: impl FnMut(usize, &'m Stmt),
-) -> String {
     let mut out = String::new();
     comments(&mut out, 0, &module.header);
-    out.push_str(&format!("carbyne {FORMAT_VERSION}\n"));
-    stmts(&mut out, &module.items, &mut begins);
+    version(&mut out);
+    stmts(&mut out, &module.items, &mut Whole);
     comments(&mut out, 0, &module.footer);
     out
+}
+
+/// The text of a module without comments and indentation; and where each statement begins.
+pub(super) fn print_plain(module: &Module) -> (String, Vec<(usize, &Stmt)>) {
+    let (mut out, mut places) = (String::new(), Plain(vec![]));
+    version(&mut out);
+    stmts(&mut out, &module.items, &mut places);
+    (out, places.0)
+}
+
+fn version(out: &mut String) {
+    out.push_str(&format!("carbyne {FORMAT_VERSION}\n"));
+}
+
+/// How statements are printed.
+trait Style<'m> {
+    /// A statement, or its head up to `{`.
+    fn statement(&mut self, out: &mut String, depth: usize, stmt: &'m Stmt);
+    /// The end of a body, up to its brace.
+    fn end(&mut self, out: &mut String, depth: usize, block: &'m Block);
+}
+
+/// With comments and indentation.
+struct Whole;
+
+impl<'m> Style<'m> for Whole {
+    fn statement(&mut self, out: &mut String, depth: usize, stmt: &'m Stmt) {
+        one(out, columns(depth), stmt);
+    }
+
+    fn end(&mut self, out: &mut String, depth: usize, block: &'m Block) {
+        comments(out, columns(depth), &block.footer);
+        indent(out, columns(depth.saturating_sub(1)));
+    }
+}
+
+/// Statements alone, each with the place of its line.
+struct Plain<'m>(Vec<(usize, &'m Stmt)>);
+
+impl<'m> Style<'m> for Plain<'m> {
+    fn statement(&mut self, out: &mut String, _: usize, stmt: &'m Stmt) {
+        self.0.push((out.len(), stmt));
+        statement::head(out, 0, &stmt.kind);
+        out.push('\n');
+    }
+
+    fn end(&mut self, _: &mut String, _: usize, _: &'m Block) {}
 }
 
 /// The text of a statement up to `{`, without comments.
@@ -58,16 +97,14 @@ struct Open<'m> {
     next: Option<(&'static str, &'m Block)>,
 }
 
-fn stmts<'m>(out: &mut String, items: &'m [Stmt], begins: &mut impl FnMut(usize, &'m Stmt)) {
+fn stmts<'m>(out: &mut String, items: &'m [Stmt], style: &mut impl Style<'m>) {
     let mut stack = vec![Open { rest: items.iter(), block: None, next: None }];
     while let Some(top) = stack.last_mut() {
         let stmt = top.rest.next();
         let (block, next) = (top.block, top.next);
-        let depth = columns(stack.len() - 1);
+        let depth = stack.len() - 1;
         if let Some(stmt) = stmt {
-            above(out, depth, stmt);
-            begins(out.len(), stmt);
-            one(out, depth, stmt);
+            style.statement(out, depth, stmt);
             if let Some((block, next)) = blocks(&stmt.kind) {
                 stack.push(Open { rest: block.stmts.iter(), block: Some(block), next });
             }
@@ -75,8 +112,7 @@ fn stmts<'m>(out: &mut String, items: &'m [Stmt], begins: &mut impl FnMut(usize,
         }
         stack.pop();
         let Some(block) = block else { continue };
-        comments(out, depth, &block.footer);
-        indent(out, columns(stack.len() - 1));
+        style.end(out, depth, block);
         match next {
             Some((between, other)) => {
                 out.push_str(between);
@@ -111,16 +147,12 @@ fn blocks(kind: &StmtKind) -> Option<(&Block, Option<(&'static str, &Block)>)> {
     }
 }
 
-/// Lines above a statement.
-fn above(out: &mut String, depth: usize, stmt: &Stmt) {
+/// A statement, or its head up to `{`, with its comments.
+fn one(out: &mut String, depth: usize, stmt: &Stmt) {
     if stmt.blank_above {
         out.push('\n');
     }
     comments(out, depth, &stmt.leading);
-}
-
-/// A statement, or its head up to `{`, with the comment behind it.
-fn one(out: &mut String, depth: usize, stmt: &Stmt) {
     indent(out, depth);
     statement::head(out, depth, &stmt.kind);
     if let Some(text) = &stmt.trailing {
