@@ -9,7 +9,7 @@ use crate::span::Span;
 
 /// Characters of a line that a message quotes.
 const MAX_QUOTED: usize = 60;
-/// Bytes of a printed text without comments: a text that is read may have shorter forms and fewer blanks.
+/// Bytes of a printed text without indentation: a text that was read may have fewer blanks.
 const MAX_PRINTED: usize = 4 * MAX_TEXT_BYTES;
 
 /// Why a module could not have been read from a text; empty for one that could, as every parsed one.

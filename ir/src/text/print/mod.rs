@@ -24,11 +24,13 @@ pub fn print(module: &Module) -> String {
     out
 }
 
-/// The text of a module without comments and indentation; and where each statement begins.
+/// The text of a module without indentation and blank lines; and where each statement begins.
 pub(super) fn print_plain(module: &Module) -> (String, Vec<(usize, &Stmt)>) {
     let (mut out, mut places) = (String::new(), Plain(vec![]));
+    comments(&mut out, 0, &module.header);
     version(&mut out);
     stmts(&mut out, &module.items, &mut places);
+    comments(&mut out, 0, &module.footer);
     (out, places.0)
 }
 
@@ -44,11 +46,14 @@ trait Style<'m> {
     fn end(&mut self, out: &mut String, depth: usize, block: &'m Block);
 }
 
-/// With comments and indentation.
+/// With indentation and blank lines.
 struct Whole;
 
 impl<'m> Style<'m> for Whole {
     fn statement(&mut self, out: &mut String, depth: usize, stmt: &'m Stmt) {
+        if stmt.blank_above {
+            out.push('\n');
+        }
         one(out, columns(depth), stmt);
     }
 
@@ -58,17 +63,18 @@ impl<'m> Style<'m> for Whole {
     }
 }
 
-/// Statements alone, each with the place of its line.
+/// Without indentation; notes where each statement begins.
 struct Plain<'m>(Vec<(usize, &'m Stmt)>);
 
 impl<'m> Style<'m> for Plain<'m> {
     fn statement(&mut self, out: &mut String, _: usize, stmt: &'m Stmt) {
         self.0.push((out.len(), stmt));
-        statement::head(out, 0, &stmt.kind);
-        out.push('\n');
+        one(out, 0, stmt);
     }
 
-    fn end(&mut self, _: &mut String, _: usize, _: &'m Block) {}
+    fn end(&mut self, out: &mut String, _: usize, block: &'m Block) {
+        comments(out, 0, &block.footer);
+    }
 }
 
 /// The text of a statement up to `{`, without comments.
@@ -149,9 +155,6 @@ fn blocks(kind: &StmtKind) -> Option<(&Block, Option<(&'static str, &Block)>)> {
 
 /// A statement, or its head up to `{`, with its comments.
 fn one(out: &mut String, depth: usize, stmt: &Stmt) {
-    if stmt.blank_above {
-        out.push('\n');
-    }
     comments(out, depth, &stmt.leading);
     indent(out, depth);
     statement::head(out, depth, &stmt.kind);
