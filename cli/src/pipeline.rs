@@ -99,7 +99,7 @@ pub(crate) fn repaired(
 
 /// The module without short forms, and the program that it means, well formed.
 pub(crate) fn written_out(source: &Source) -> Result<(Module, Program), Failure> {
-    let module = resolve::elaborate(&parsed(source)?, &source.text)
+    let module = resolve::elaborate_read(&parsed(source)?, &source.text)
         .map_err(|e| Failure::program(source, e))?;
     let program = carbyne_decompose::checked(&module, &source.text)
         .map_err(|e| Failure::program(source, e))?;

@@ -874,12 +874,12 @@ fn leaves(
     if errors.is_empty() { Ok(atoms) } else { Err(errors) }
 }
 
-/// Resolves and verifies.
+/// Resolves and verifies a module that [`resolve::resolve_read`] takes.
 ///
 /// # Errors
 /// What either found.
 pub fn checked(module: &Module, src: &str) -> Result<Program, Diagnostics> {
-    verified(resolve::resolve(module, src)?)
+    verified(resolve::resolve_read(module, src)?)
 }
 
 /// The same of what was made of an elaborated module.

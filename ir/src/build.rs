@@ -640,7 +640,7 @@ pub fn check(module: &Module) -> Result<(), Diagnostics> {
         errors.into_iter().map(quoted).collect()
     };
     let read = text::parse(&src).map_err(quoted)?;
-    let program = resolve::resolve(&read, &src).map_err(quoted)?;
+    let program = resolve::resolve_read(&read, &src).map_err(quoted)?;
     let errors = verify::verify(&program);
     if errors.is_empty() { Ok(()) } else { Err(quoted(errors)) }
 }

@@ -225,7 +225,7 @@ impl Linker<'_, '_> {
             }
         }
         let checked = Module { items: whole, ..module.clone() };
-        resolve::resolve(&checked, &file.text).map_err(first)?;
+        resolve::resolve_read(&checked, &file.text).map_err(first)?;
         module.items.retain(|s| !matches!(s.kind, StmtKind::Import(_)));
         let shown = self.open.last().map_or("", |(_, shown)| shown.as_str());
         let lines = LineIndex::new(&file.text);

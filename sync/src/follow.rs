@@ -269,9 +269,11 @@ impl<'a> Follower<'a> {
             // So many outer turns make whole distances of inner ones.
             self.guess = Some((1, distance / gcd(distance, value).max(1)));
             self.numbers(&within(value, distance), outer, elected)?;
-            alike = if self.has_inserted { alike + 1 } else { 0 };
             if self.has_inserted {
+                alike += 1;
                 self.inserted_from.get_or_insert(value);
+            } else {
+                alike = 0;
             }
         }
         self.give_up()

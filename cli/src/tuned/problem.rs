@@ -1,6 +1,7 @@
 //! The text of a kernel-level spec without names: what two programs have in common that differ in these alone.
 
 use carbyne_ir::ast::{AttrValue, CacheHint};
+use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{
     BufferId, Means, MeansInput, MeansOp, Operand, Program, SpecId, TensorId, show_levels,
@@ -116,12 +117,12 @@ impl Writer<'_> {
                 }
                 MeansOp::Gather { axis } => drop(write!(self.out, "gather axis={axis}")),
                 MeansOp::Pad { before, value, .. } => {
-                    let before = before.iter().map(|n| self.p.arena.display(*n).to_string());
-                    let before = before.collect::<Vec<_>>().join(",");
-                    let extents = means.values.get(step.output).map(|v| &v.extents[..]);
-                    let extents = extents.unwrap_or_default().iter();
-                    let extents = extents.map(|n| self.p.arena.display(*n).to_string());
-                    let extents = extents.collect::<Vec<_>>().join(",");
+                    let list = |dims: &[Dim]| {
+                        let shown = dims.iter().map(|n| self.p.arena.display(*n).to_string());
+                        shown.collect::<Vec<_>>().join(",")
+                    };
+                    let (before, extents) =
+                        (list(before), list(&means.values[step.output].extents));
                     let _ = write!(self.out, "pad [{before}] of [{extents}] {value:?}");
                 }
                 MeansOp::View { layout, offset, .. } => {

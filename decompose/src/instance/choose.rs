@@ -766,7 +766,7 @@ impl Choosing<'_> {
             return self.least(program);
         }
         let module = self.short_module_of(instance, stmt, executors, &mut names.clone())?;
-        let program = resolve::resolve(&module, self.src).map_err(|e| {
+        let program = resolve::resolve_read(&module, self.src).map_err(|e| {
             budget.look(Walk::new(&module.items).stmts().count(), true);
             first(&e)
         })?;

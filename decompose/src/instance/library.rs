@@ -98,7 +98,7 @@ impl Strategies {
     ) -> Result<(), Diagnostics> {
         let module = text::parse(src)?;
         let module = link::link(&module, id, loader)?;
-        resolve::resolve(&module, src)?;
+        resolve::resolve_read(&module, src)?;
         let other = |s: &&Stmt| !matches!(s.kind, StmtKind::Def(_) | StmtKind::Let(_));
         if let Some(stmt) = module.items.iter().find(other) {
             let message =

@@ -53,11 +53,20 @@ use std::collections::{HashMap, HashSet};
 /// error found, in text order, up to [`crate::limits::MAX_ERRORS`].
 pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
     writable(module)?;
+    resolve_read(module, src)
+}
+
+/// As [`resolve`], of a module that [`crate::text::parse`] gave, or that was made of one: a text says it, which is not
+/// asked.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_read(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
     resolved(module, src, (false, true)).map(|r| r.p)
 }
 
 /// Resolves what was made of a module that [`elaborate`] gave: all that is derived is written there, and nothing is derived
-/// again, wherever tensors have gone since. Whether a text could say it is not asked once more.
+/// again, wherever tensors have gone since. Whether a text says it is not asked, either.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -72,6 +81,14 @@ pub fn resolve_elaborated(module: &ast::Module, src: &str) -> Result<Program, Di
 /// As [`resolve`].
 pub fn elaborate(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnostics> {
     writable(module)?;
+    elaborate_read(module, src)
+}
+
+/// As [`elaborate`], of a module that [`resolve_read`] takes.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn elaborate_read(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnostics> {
     let r = resolved(module, src, (true, true))?;
     Ok(ast::Module {
         header: module.header.clone(),

@@ -12,6 +12,7 @@ use crate::program::{Bound, Tensor};
 use crate::scalar::Memory;
 use crate::span::Span;
 use crate::tuple::IntTuple;
+use std::iter;
 
 /// How many elements are around those of each mode.
 pub(super) struct PadSizes {
@@ -29,25 +30,15 @@ enum End {
 impl Resolver {
     /// The numbers of a pad of a tensor of so many modes, each 0 or more.
     pub(super) fn pad_sizes(&self, pad: &ast::Pad, modes: usize, span: Span) -> Fallible<PadSizes> {
-        for list in [&pad.before, &pad.behind] {
-            let none_behind = std::ptr::eq(list, &pad.behind) && list.is_empty();
-            if list.len() != modes && !none_behind {
-                let message = format!("{} to pad", count(list.len(), "mode"));
-                return fail(
-                    Diagnostic::new(Code::WrongRank, span, message)
-                        .label(format!("the tensor has {}", count(modes, "mode")))
-                        .help("name a number for each mode, before `.tile` or of one tile"),
-                );
-            }
+        let behind = Some(&pad.behind).filter(|list| !list.is_empty());
+        if let Some(list) = iter::once(&pad.before).chain(behind).find(|l| l.len() != modes) {
+            return fail(wrong_rank(list.len(), count(modes, "mode"), span));
         }
         let sizes = |list: &[Expr]| -> Fallible<Vec<Dim>> {
             list.iter().map(|n| self.pad_size(n)).collect()
         };
         let before = sizes(&pad.before)?;
-        let behind = match pad.behind.is_empty() {
-            true => vec![Dim::Const(0); modes],
-            false => sizes(&pad.behind)?,
-        };
+        let behind = behind.map_or(Ok(vec![Dim::Const(0); modes]), |list| sizes(list))?;
         Ok(PadSizes { before, behind })
     }
 
@@ -86,12 +77,8 @@ impl Resolver {
         let span = view.span;
         self.is_padded_memory(t, view)?;
         if t.levels.len() > 1 {
-            let message = format!("{} to pad", count(pad.before.len(), "mode"));
-            return fail(
-                Diagnostic::new(Code::WrongRank, span, message)
-                    .label(format!("the tensor has {} levels", t.levels.len()))
-                    .help("name a number for each mode, before `.tile` or of one tile"),
-            );
+            let levels = format!("{} levels", t.levels.len());
+            return fail(wrong_rank(pad.before.len(), levels, span));
         }
         let filled = self.is_filled(pad)?;
         let modes = self.outermost(&t.levels, span)?.rank();
@@ -209,4 +196,11 @@ impl Resolver {
         levels[0] = self.joined(&modes, span)?;
         Ok(())
     }
+}
+
+/// A pad of so many modes, of a tensor that has others.
+fn wrong_rank(named: usize, has: String, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::WrongRank, span, format!("{} to pad", count(named, "mode")))
+        .label(format!("the tensor has {has}"))
+        .help("name a number for each mode, before `.tile` or of one tile")
 }

@@ -2,6 +2,7 @@
 
 use super::parse::parse_up_to;
 use super::print::{print_head, print_plain};
+use super::scan::too_long;
 use crate::ast::{Module, Stmt};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::MAX_TEXT_BYTES;
@@ -9,44 +10,44 @@ use crate::span::Span;
 
 /// Characters of a line that a message quotes.
 const MAX_QUOTED: usize = 60;
-/// Bytes of a printed text without indentation: a text that was read may have fewer blanks.
-const MAX_PRINTED: usize = 4 * MAX_TEXT_BYTES;
+/// How often blanks may lengthen a printed text, which is none that a person has written.
+const MAX_BLANKS: usize = 4;
 
 /// Why a module could not have been read from a text; empty for one that could, as every parsed one.
 ///
-/// The module is printed, parsed and compared. Blank lines and comments are not: they change no meaning.
+/// The module is printed, parsed and compared, but for comments and blank lines, which change no meaning.
 #[must_use]
 pub fn well_formed(module: &Module) -> Diagnostics {
     let (text, places) = print_plain(module);
-    let statement = |at: usize| {
+    let n = text.bytes().filter(|b| !b.is_ascii_whitespace()).count();
+    let parsed = match n > MAX_TEXT_BYTES {
+        true => Err(Box::new(too_long(n, MAX_TEXT_BYTES)).into()),
+        false => parse_up_to(&text, MAX_BLANKS * MAX_TEXT_BYTES),
+    };
+    let span = |at: usize| {
         let n = places.partition_point(|(begins, _)| *begins <= at);
         n.checked_sub(1).map_or(Span::default(), |n| places[n].1.span)
     };
-    let mut errors = Diagnostics::default();
-    match parse_up_to(&text, MAX_PRINTED) {
-        Err(unread) => {
-            for d in unread {
-                errors.push(built(&d, &text, statement(d.span.start as usize)));
-            }
+    match parsed {
+        Err(errors) => {
+            errors.iter().map(|d| unwritable(d, &text, span(d.span.start as usize))).collect()
         }
-        Ok(read) => {
-            if let Some(d) = different(module, &read) {
-                errors.push(d);
-            }
-        }
+        Ok(read) => different(module, &read).into_iter().collect(),
     }
-    errors
 }
 
 /// An error of the printed text, as one of the statement that was printed there.
-fn built(d: &Diagnostic, text: &str, span: Span) -> Diagnostic {
-    let said = Diagnostic::new(d.code, span, d.message.clone());
+fn unwritable(d: &Diagnostic, text: &str, span: Span) -> Diagnostic {
     if d.code == Code::TextTooLong {
+        let said = Diagnostic::new(d.code, span, d.message.clone());
         return said.label("as it is printed").help("build a smaller program");
     }
     let before = text.get(..d.span.start as usize).unwrap_or(text);
     let line = text[before.rfind('\n').map_or(0, |n| n + 1)..].lines().next().unwrap_or("");
-    said.label(printed(line)).help("change the tree so that this text is right")
+    Diagnostic::new(d.code, span, "this cannot be written in a text")
+        .label(printed(line))
+        .note(d.message.clone())
+        .help("change the tree so that this text is right")
 }
 
 fn printed(line: &str) -> String {

@@ -206,8 +206,7 @@ impl Shared {
     /// Adds the granules of an element.
     pub(crate) fn granules(&self, buffer: &SharedBuffer, at: i64, to: &mut Vec<u32>) {
         if let Some((byte, _)) = Self::address(buffer, at) {
-            let n = buffer.bits.div_ceil(8) as usize;
-            to.extend((byte / self.granule) as u32..=((byte + n - 1) / self.granule) as u32);
+            to.extend(self.span(buffer, byte).map(|granule| granule as u32));
         }
     }
 
@@ -341,21 +340,21 @@ impl Shared {
             if Self::load(from, byte, bit, buffer.bits) != value.bits {
                 return Err(Denied::Overlap(neighbor));
             }
-            for granule in byte / self.granule..=(byte + n - 1) / self.granule {
+            for granule in self.span(buffer, byte) {
                 self.shadow.write(granule, who).map_err(Denied::Clash)?;
             }
             self.repeated.insert(who.site);
             return Ok(None);
         }
-        let granules = byte / self.granule..=(byte + n - 1) / self.granule;
+        let granules = self.span(buffer, byte);
         if let Some((_, site)) =
-            self.busy.get(granules).and_then(|b| b.iter().find(|(n, _)| *n > 0))
+            self.busy.get(granules.clone()).and_then(|b| b.iter().find(|(n, _)| *n > 0))
         {
             return Err(Denied::Busy(*site));
         }
         // Elements of less than a byte come several at once.
         let beside = buffer.bits < 8 && self.shadow.itself(byte / self.granule, who);
-        for granule in byte / self.granule..=(byte + n - 1) / self.granule {
+        for granule in granules {
             self.shadow.write(granule, who).map_err(Denied::Clash)?;
         }
         let states = &mut self.states[byte..byte + n];
@@ -396,7 +395,7 @@ impl Shared {
     ) -> Result<(), Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
         let n = buffer.bits.div_ceil(8) as usize;
-        let granules = byte / self.granule..=(byte + n - 1) / self.granule;
+        let granules = self.span(buffer, byte);
         let busy = self.busy.get(granules.clone());
         if let Some((_, site)) = busy.and_then(|b| b.iter().find(|(n, _)| *n > 0)) {
             return Err(Denied::Busy(*site));

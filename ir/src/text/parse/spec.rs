@@ -221,7 +221,7 @@ fn chosen(node: Node<'_, '_>) -> Answer<Chosen> {
 }
 
 /// Whether a word of a type has a meaning of its own.
-pub(in crate::text) fn is_reserved(word: &str) -> bool {
+fn is_reserved(word: &str) -> bool {
     word.parse::<Scalar>().is_ok() || word.parse::<Memory>().is_ok()
 }
 

@@ -16,65 +16,21 @@ const INDENT: usize = 2;
 
 /// The text of a module.
 pub fn print(module: &Module) -> String {
+    print_indented(module, INDENT).0
+}
+
+/// The text of a module without indentation; and where each statement begins.
+pub(super) fn print_plain(module: &Module) -> (String, Vec<(usize, &Stmt)>) {
+    print_indented(module, 0)
+}
+
+fn print_indented(module: &Module, indent: usize) -> (String, Vec<(usize, &Stmt)>) {
     let mut out = String::new();
     comments(&mut out, 0, &module.header);
-    version(&mut out);
-    stmts(&mut out, &module.items, &mut Whole);
-    comments(&mut out, 0, &module.footer);
-    out
-}
-
-/// The text of a module without indentation and blank lines; and where each statement begins.
-pub(super) fn print_plain(module: &Module) -> (String, Vec<(usize, &Stmt)>) {
-    let (mut out, mut places) = (String::new(), Plain(vec![]));
-    comments(&mut out, 0, &module.header);
-    version(&mut out);
-    stmts(&mut out, &module.items, &mut places);
-    comments(&mut out, 0, &module.footer);
-    (out, places.0)
-}
-
-fn version(out: &mut String) {
     out.push_str(&format!("carbyne {FORMAT_VERSION}\n"));
-}
-
-/// How statements are printed.
-trait Style<'m> {
-    /// A statement, or its head up to `{`.
-    fn statement(&mut self, out: &mut String, depth: usize, stmt: &'m Stmt);
-    /// The end of a body, up to its brace.
-    fn end(&mut self, out: &mut String, depth: usize, block: &'m Block);
-}
-
-/// With indentation and blank lines.
-struct Whole;
-
-impl<'m> Style<'m> for Whole {
-    fn statement(&mut self, out: &mut String, depth: usize, stmt: &'m Stmt) {
-        if stmt.blank_above {
-            out.push('\n');
-        }
-        one(out, columns(depth), stmt);
-    }
-
-    fn end(&mut self, out: &mut String, depth: usize, block: &'m Block) {
-        comments(out, columns(depth), &block.footer);
-        indent(out, columns(depth.saturating_sub(1)));
-    }
-}
-
-/// Without indentation; notes where each statement begins.
-struct Plain<'m>(Vec<(usize, &'m Stmt)>);
-
-impl<'m> Style<'m> for Plain<'m> {
-    fn statement(&mut self, out: &mut String, _: usize, stmt: &'m Stmt) {
-        self.0.push((out.len(), stmt));
-        one(out, 0, stmt);
-    }
-
-    fn end(&mut self, out: &mut String, _: usize, block: &'m Block) {
-        comments(out, 0, &block.footer);
-    }
+    let places = stmts(&mut out, &module.items, indent);
+    comments(&mut out, 0, &module.footer);
+    (out, places)
 }
 
 /// The text of a statement up to `{`, without comments.
@@ -103,14 +59,19 @@ struct Open<'m> {
     next: Option<(&'static str, &'m Block)>,
 }
 
-fn stmts<'m>(out: &mut String, items: &'m [Stmt], style: &mut impl Style<'m>) {
+/// Prints statements; returns where each begins.
+fn stmts<'m>(out: &mut String, items: &'m [Stmt], by: usize) -> Vec<(usize, &'m Stmt)> {
+    let mut places = vec![];
+    // No line is indented for more bodies than a text may nest.
+    let columns = |bodies: usize| by * bodies.min(MAX_NESTING);
     let mut stack = vec![Open { rest: items.iter(), block: None, next: None }];
     while let Some(top) = stack.last_mut() {
         let stmt = top.rest.next();
         let (block, next) = (top.block, top.next);
-        let depth = stack.len() - 1;
+        let depth = columns(stack.len() - 1);
         if let Some(stmt) = stmt {
-            style.statement(out, depth, stmt);
+            places.push((out.len(), stmt));
+            one(out, depth, stmt);
             if let Some((block, next)) = blocks(&stmt.kind) {
                 stack.push(Open { rest: block.stmts.iter(), block: Some(block), next });
             }
@@ -118,7 +79,8 @@ fn stmts<'m>(out: &mut String, items: &'m [Stmt], style: &mut impl Style<'m>) {
         }
         stack.pop();
         let Some(block) = block else { continue };
-        style.end(out, depth, block);
+        comments(out, depth, &block.footer);
+        indent(out, columns(stack.len() - 1));
         match next {
             Some((between, other)) => {
                 out.push_str(between);
@@ -127,11 +89,7 @@ fn stmts<'m>(out: &mut String, items: &'m [Stmt], style: &mut impl Style<'m>) {
             None => out.push_str("}\n"),
         }
     }
-}
-
-/// Where statements within so many bodies begin.
-fn columns(bodies: usize) -> usize {
-    INDENT * bodies.min(MAX_NESTING)
+    places
 }
 
 /// The statement's first block, and how its other one follows.
@@ -155,6 +113,9 @@ fn blocks(kind: &StmtKind) -> Option<(&Block, Option<(&'static str, &Block)>)> {
 
 /// A statement, or its head up to `{`, with its comments.
 fn one(out: &mut String, depth: usize, stmt: &Stmt) {
+    if stmt.blank_above {
+        out.push('\n');
+    }
     comments(out, depth, &stmt.leading);
     indent(out, depth);
     statement::head(out, depth, &stmt.kind);
