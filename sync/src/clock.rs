@@ -1,6 +1,6 @@
 //! A vector clock: times by agent.
 
-/// Who has a clock entry: classes, and what counts phases.
+/// An owner of a clock entry: a class of threads, or a counter of phases.
 pub(crate) type Agent = u32;
 
 /// Times by agent; missing ones are 0.

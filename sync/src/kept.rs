@@ -8,7 +8,7 @@ use crate::value::{NOTHING, Value};
 /// Which elements of a view are accessed.
 pub(crate) struct Kept<'v> {
     view: &'v View,
-    /// Of each limit.
+    /// The room below each limit.
     rooms: Vec<Value>,
 }
 

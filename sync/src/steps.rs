@@ -2,14 +2,14 @@
 
 use crate::value::NOTHING;
 
-/// What numbers move along.
+/// A way along which numbers move.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Along {
     /// From one round of a loop to the next.
     Rounds,
     /// From one number of turns of the loops of a nest to another one.
     Number(Nest),
-    /// The same, behind turns that are inserted into these loops.
+    /// From one number of turns to another, behind turns that are inserted into these loops.
     Inserted(Nest),
 }
 

@@ -11,7 +11,7 @@ const WARP: u8 = 5;
 /// The value of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// The same for all threads.
+    /// One value for all threads.
     Same(i64),
     /// One for each of so many consecutive threads of the block: 2 to this power, a thread or a warp.
     Each(Rc<Vec<i64>>, u8),
@@ -26,7 +26,7 @@ impl Value {
         }
     }
 
-    /// What is computed of it.
+    /// A function of it.
     pub(crate) fn map(&self, f: impl Fn(i64) -> i64) -> Value {
         match self {
             Value::Same(v) => Value::Same(f(*v)),
@@ -36,7 +36,7 @@ impl Value {
         }
     }
 
-    /// The same, one for each warp where all threads of each have one.
+    /// One value for each warp, where all threads of each have the same.
     pub(crate) fn narrowed(self) -> Value {
         let Value::Each(all, 0) = &self else { return self };
         let warps = || all.chunks(1 << WARP);
@@ -78,7 +78,7 @@ impl Value {
     }
 }
 
-/// What is computed of two numbers, if there are two.
+/// A function of two numbers, if both are known.
 fn known(a: i64, b: i64, f: impl Fn(i64, i64) -> Option<i64>) -> i64 {
     if a == NOTHING || b == NOTHING { NOTHING } else { f(a, b).unwrap_or(NOTHING) }
 }

@@ -4,7 +4,7 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, TensorId};
 
-/// What is known of the operands of a leaf.
+/// Known layouts and values of a leaf's operands.
 pub trait Facts {
     /// The modes of a tensor, with sizes and strides as far as they are known.
     fn layout(&self, t: TensorId) -> Layout<Dim>;
@@ -14,7 +14,7 @@ pub trait Facts {
     fn divisor(&self, t: TensorId) -> i64;
 }
 
-/// What holds for all values of symbols and loops, for all blocks and threads.
+/// Facts that hold for all values of symbols and loops, for all blocks and threads.
 #[derive(Copy, Clone, Debug)]
 pub struct Stated<'p>(pub &'p Program);
 

@@ -362,7 +362,7 @@ pub enum Why {
     Cut {
         /// How many there are.
         n: i64,
-        /// What would keep them together.
+        /// A fact that would keep them together.
         fact: Option<Fact>,
     },
     /// Zeros are written for elements that are not there, and only to registers.

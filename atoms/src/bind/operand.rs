@@ -151,7 +151,7 @@ fn power_of_two(n: i64) -> i64 {
     if n <= 0 { 1 } else { 1 << n.trailing_zeros().min(30) }
 }
 
-/// That an address of the operand, known to be aligned to `found` bytes, is aligned as the atom demands.
+/// Checks that an address of the operand, known to be aligned to `found` bytes, is aligned as the atom demands.
 ///
 /// # Errors
 /// [`Mismatch::Align`]

@@ -64,7 +64,7 @@ impl SwizzleMode {
         SwizzleMode::ALL.into_iter().find(|m| m.swizzle() == s)
     }
 
-    /// What it does to byte addresses.
+    /// The swizzle of byte addresses.
     pub fn swizzle(self) -> Swizzle {
         let bits = (self.width() / UNIT).trailing_zeros();
         if bits == 0 { Swizzle::default() } else { Swizzle::new(bits, 4, 3).unwrap_or_default() }
@@ -98,7 +98,7 @@ impl SwizzleMode {
         }
     }
 
-    /// What a tensor's type says for it.
+    /// Its attribute in the type of a tensor.
     pub(super) fn attribute(self) -> &'static str {
         match self {
             SwizzleMode::None => "no swizzle",
@@ -118,7 +118,7 @@ impl fmt::Display for SwizzleMode {
     }
 }
 
-/// What an instruction that takes a descriptor demands of the operand.
+/// The operand that an instruction with a descriptor demands.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixRule {
     /// Which of the tile's two modes is k: 1 of A\[m,k\], 0 of B\[k,n\].

@@ -1,6 +1,6 @@
 //! Choices that a probe is made by.
 
-/// What is chosen where an atom leaves a choice.
+/// A choice among the memories, types and forms that an atom allows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Which of an operand's memories and of the scalar types that fill its units: the first, the second,

@@ -4,7 +4,7 @@ use super::operand::ProbeOperand;
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
-/// Of an atom that implements none.
+/// An atom implements no spec.
 pub(super) const NOT_A_SPEC: Unobservable = Unobservable::Statement("it implements no spec");
 
 /// A program that executes one atom.

@@ -2,7 +2,7 @@
 
 use clap::Args as Group;
 
-/// What a program is given.
+/// Inputs and symbols of a program.
 #[derive(Debug, Group)]
 pub(crate) struct Given {
     /// Draw inputs that are not given, with this seed: floats from [-1, 1), and some others by which decisions are tried.

@@ -19,7 +19,7 @@ pub(crate) struct Operation {
     params: &'static [Param],
     optional: usize,
     pub(super) many: bool,
-    /// What it gives, in one line.
+    /// Its result, in one line.
     pub(crate) doc: &'static str,
     /// An expression, and the text of its worth.
     pub(crate) example: (&'static str, &'static str),
@@ -140,12 +140,12 @@ impl Operation {
         if self.many { None } else { Some(self.params.len()) }
     }
 
-    /// What operand `k` is taken for.
+    /// The kind of operand `k`.
     pub(crate) fn kind(&self, k: usize) -> Kind {
         self.params.get(k).or(self.params.last()).map_or(Kind::Shape, |(_, kind)| *kind)
     }
 
-    /// What operand `k` is called.
+    /// The name of operand `k`.
     pub(crate) fn param(&self, k: usize) -> &'static str {
         self.params.get(k).or(self.params.last()).map_or("", |(name, _)| name)
     }

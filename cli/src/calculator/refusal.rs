@@ -87,7 +87,7 @@ impl Fault {
     }
 }
 
-/// What an operation was asked of.
+/// The operands of an operation, quoted.
 fn operands(args: &[Value]) -> String {
     let quoted: Vec<String> = args.iter().map(quoted).collect();
     let verb = if quoted.len() == 1 { "operand is" } else { "operands are" };

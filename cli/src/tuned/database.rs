@@ -2,26 +2,26 @@
 
 use std::collections::BTreeMap;
 
-/// What the first line says.
+/// The first line.
 pub(super) const FIRST: &str = "carbyne tuned 1";
 
-/// What an entry is found by.
+/// The key of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) problem: String,
     pub(crate) arch: String,
     /// As the driver calls it.
     pub(crate) card: String,
-    /// Of the table of atoms.
+    /// Hash of the table of atoms.
     pub(crate) atoms: u64,
 }
 
-/// What was measured.
+/// A measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) by: String,
     pub(crate) nanoseconds: u64,
-    /// What the model would choose, and what that takes.
+    /// The choice of the model, and its time.
     pub(crate) model: Option<(String, u64)>,
 }
 

@@ -36,7 +36,7 @@ pub enum Param {
     Pointer {
         /// Its name in the source.
         name: String,
-        /// What it points to.
+        /// The buffer that it points to.
         buffer: BufferId,
         /// Type of the elements.
         scalar: Scalar,
@@ -56,9 +56,9 @@ pub enum Param {
     TensorMap {
         /// Its name in the source.
         name: String,
-        /// What it is a map of.
+        /// The buffer that it describes.
         buffer: BufferId,
-        /// What its encoder is told.
+        /// The arguments of its encoder.
         map: MapDescription,
     },
     /// A symbolic size.

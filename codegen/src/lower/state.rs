@@ -102,7 +102,7 @@ pub(super) struct Outer {
     pub(super) step: i64,
     /// The values of its variable, where it is written out and they are known.
     pub(super) turns: Option<StepBy<Range<i64>>>,
-    /// What is known before it.
+    /// Variables that are known before it.
     pub(super) known: HashSet<VarId>,
     /// The scope of names around it.
     pub(super) scope: usize,
@@ -115,18 +115,18 @@ pub(super) struct Outer {
 /// A loop that is not written out, while its body is lowered.
 pub(super) struct Advance {
     pub(super) var: VarId,
-    /// What is known before it.
+    /// Variables that are known before it.
     pub(super) known: HashSet<VarId>,
     /// Variables of the loops in it that are written out.
     pub(super) unrolled: HashSet<VarId>,
     pub(super) pointers: Vec<Pointer>,
 }
 
-/// What loops that are written out add to: pointers into arrays in global memory whose strides are known at run time alone.
+/// Pointers into arrays in global memory, to which unrolled loops add strides that are known at run time alone.
 /// They are set before the outermost of these loops, since under the condition of each access they would be computed again.
 #[derive(Default)]
 pub(super) struct Bases {
-    /// What is known before it.
+    /// Variables that are known before it.
     pub(super) known: HashSet<VarId>,
     /// How many such loops there are around.
     pub(super) depth: usize,
@@ -138,6 +138,6 @@ pub(super) struct Bases {
 pub(super) struct Pointer {
     pub(super) array: String,
     pub(super) name: String,
-    /// What it is in the first access that uses it: its type, the index, and by how much that grows with the variable.
+    /// Its first use: its type, the index, and by how much that grows with the variable.
     pub(super) used: Option<(Type, Dim, i64)>,
 }

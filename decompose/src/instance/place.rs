@@ -21,7 +21,7 @@ pub(super) struct Place {
 enum Cut {
     /// Of each mode the extent of a tile, all where there is none, and which one it is.
     Tile(Vec<(Option<i64>, Expr)>),
-    /// Of each mode how many elements there are before its first; no others.
+    /// Elements before the first of each mode; none behind.
     Pad(Vec<Expr>),
 }
 

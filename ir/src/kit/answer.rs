@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a library says to a question.
+/// A library's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer<T> {
     /// The result.

@@ -254,7 +254,7 @@ impl fmt::Display for Bits {
 }
 
 impl Tiling<Plain> {
-    /// The same tiling over layouts of the library under test.
+    /// Builds this tiling from layouts of the library under test.
     #[must_use]
     pub fn build<T: LayoutLike>(&self) -> Answer<Tiling<T>> {
         match self {

@@ -26,14 +26,14 @@ impl Fact {
         Ok(Some(self.op.holds(side(self.lhs)?, side(self.rhs)?)))
     }
 
-    /// What is at least zero because it holds.
+    /// Differences that are at least zero because the fact holds.
     pub fn differences(&self, program: &Program) -> Vec<Dim> {
         differences(&program.arena, self.lhs, self.op, self.rhs)
     }
 }
 
 impl Program {
-    /// What remainders a symbol has by what divides it and by facts such as `M % 64 == 1`; none where two of them never hold
+    /// Remainders of a symbol, from its divisor and from facts such as `M % 64 == 1`; none where two of them never hold
     /// together.
     pub fn residue(&self, symbol: VarId) -> Option<Residue> {
         let divided = Residue { by: self.arena.var_info(symbol).div.max(1), rest: 0 };
@@ -41,7 +41,7 @@ impl Program {
         of_facts.into_iter().try_fold(divided, Residue::and)
     }
 
-    /// The same of one comparison; none where it says nothing of that kind.
+    /// The remainder that one comparison states, if it states one.
     pub(crate) fn remainder(
         &self,
         symbol: VarId,

@@ -15,11 +15,11 @@ pub(super) struct Verifier<'p> {
     pub(super) errors: Diagnostics,
     /// Made when it is asked for.
     pub(super) tiles: Option<Tiles>,
-    /// Of extents over symbols.
+    /// Questions about extents over symbols.
     pub(super) questions: Questions,
 }
 
-/// What surrounds a statement.
+/// The surroundings of a statement.
 #[derive(Clone)]
 pub(super) struct Around {
     pub(super) kernel: SpecId,
@@ -30,7 +30,7 @@ pub(super) struct Around {
     pub(super) writable: HashSet<BufferId>,
     /// The innermost condition or loop around the statement that differs from thread to thread.
     pub(super) diverged: Option<Rc<Diverged>>,
-    /// What the conditions around the statement ask of symbols.
+    /// Conditions around the statement that compare symbols.
     pub(super) asked: Vec<Asked>,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Parting {
 pub(super) struct Ways {
     /// Those with one number go the same way.
     pub(super) class: Vec<u32>,
-    /// Who may come.
+    /// Which threads may come.
     pub(super) comes: Vec<bool>,
 }
 
@@ -68,7 +68,7 @@ const MAX_PROOFS: usize = 1 << 10;
 /// Most values that are tried for symbols, of all specs of one program.
 const MAX_LOOKS: usize = 1 << 16;
 
-/// What is asked of symbols alone where a statement stands.
+/// A condition over symbols alone, around a statement.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) all: Vec<(Dim, CmpOp, Dim)>,
@@ -76,7 +76,7 @@ pub(super) struct Asked {
     pub(super) hold: bool,
 }
 
-/// What was decided of one program, and what is left to decide the rest.
+/// Decided questions of one program, and the work that is left for others.
 pub(super) struct Questions {
     pub(super) proofs: usize,
     pub(super) looks: usize,

@@ -14,7 +14,7 @@ pub enum ArrayError {
     Type {
         /// In the file.
         found: String,
-        /// What could be read.
+        /// Forms that can be read.
         wanted: &'static str,
     },
     /// A number that the scalar type does not hold.

@@ -21,7 +21,7 @@ const MAX_MBARRIERS: usize = 1024;
 
 /// A kernel ready to run.
 pub(crate) struct Kernel<'p> {
-    /// Of which it is a part.
+    /// The program that it is a part of.
     pub program: &'p Program,
     /// Its spec.
     pub spec: SpecId,
@@ -33,7 +33,7 @@ pub(crate) struct Kernel<'p> {
     pub n_blocks: i64,
     /// Blocks of a cluster; 1 where there are none.
     pub cluster: usize,
-    /// What a block does.
+    /// The statements of a block.
     pub body: Vec<Node>,
     /// Names of the loop variables, by slot.
     pub loops: Vec<String>,
@@ -63,7 +63,7 @@ pub(crate) struct Kernel<'p> {
     pub root: Option<RootSpec>,
     /// How far results may be from those without rounding, as a part of their scale.
     pub roundings: f64,
-    /// What the kernel's own spec writes, whole tensors in global memory, and whether it reads them too.
+    /// Outputs of the kernel's own spec, whole tensors in global memory, and whether it reads them too.
     pub outputs: Vec<(usize, bool)>,
     /// Registers of a block at its start.
     pub pool: RegisterPool,
@@ -73,19 +73,19 @@ pub(crate) struct Kernel<'p> {
     pub unchecked: Vec<(u32, String)>,
 }
 
-/// What a kernel as a whole computes.
+/// The meaning of a kernel as a whole.
 pub(crate) struct RootSpec {
     /// Its place.
     pub site: u32,
-    /// What it means, all operands in global memory.
+    /// Its meaning, all operands in global memory.
     pub reference: Reference,
 }
 
-/// What a spec means on its operands.
+/// The meaning of a spec on its operands.
 pub(crate) struct Reference {
-    /// Of a spec that is named by what it computes; none for what a `means` block states.
+    /// The meaning of a named spec; none for a `means` block.
     pub meaning: Option<Meaning>,
-    /// The same as steps.
+    /// The meaning as steps.
     pub chain: Chain,
     /// The views that the chain's operands are.
     pub operands: Vec<usize>,
@@ -213,13 +213,13 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Of the buffer of that name, from the sizes of its declared tensor.
+    /// Names for the buffer of that name, from the sizes of its declared tensor.
     pub(crate) fn new(name: &str, sizes: &Sizes) -> Self {
         let inverse = Inverse::new(&sizes.leaves());
         Names { name: name.to_owned(), modes: sizes.extents(), inverse }
     }
 
-    /// Of a distributed tensor, whose registers have only numbers.
+    /// Names for a distributed tensor, whose registers have only numbers.
     pub(crate) fn numbered(name: &str) -> Self {
         Names { name: name.to_owned(), modes: Vec::new(), inverse: None }
     }
@@ -239,11 +239,11 @@ pub(crate) enum Node {
     Leaf(usize),
     /// A spec with a body.
     Body {
-        /// Who executes it.
+        /// Threads that execute it.
         threads: usize,
         /// Its place.
         site: u32,
-        /// What to compare at its end.
+        /// The check at its end.
         check: Option<usize>,
         /// Whether a statement inside may wait for other threads.
         blocking: bool,
@@ -256,9 +256,9 @@ pub(crate) enum Node {
     Element {
         /// Slot of the number, beside those of loops.
         slot: usize,
-        /// Of the element.
+        /// The view of the element.
         view: usize,
-        /// What the integers of its tensor are from and below.
+        /// The range of its tensor's integers: from, and below.
         within: Option<(i64, i64)>,
         /// Where they never fall, how far they lie apart.
         step: Option<i64>,
@@ -318,7 +318,7 @@ pub(crate) struct SyncNode {
     pub view: Option<usize>,
     /// The number of the statement, where it has one.
     pub number: Option<Index>,
-    /// What the atom allows the number to be.
+    /// Numbers that the atom allows.
     pub takes: Option<AtomNumber>,
     /// Threads that execute it together.
     pub group: usize,
@@ -332,7 +332,7 @@ pub(crate) struct LeafSpec {
     pub site: u32,
     /// The spec.
     pub spec: SpecId,
-    /// Who executes it.
+    /// Threads that execute it.
     pub threads: usize,
     /// Read operands.
     pub inputs: Vec<Source>,
@@ -343,23 +343,23 @@ pub(crate) struct LeafSpec {
     /// Whether the whole block, or consecutive warps of it as one group, execute it by its meaning. Such specs are
     /// ordered as written: barriers are placed when they are decomposed.
     pub ordered: bool,
-    /// Of a cast that does not keep every value, what it is to the meaning.
+    /// The role of a cast that does not keep every value.
     pub cast: Option<CastRole>,
     /// Whether it writes memory that it may read, too.
     pub updates: bool,
-    /// What it does.
+    /// How it is executed.
     pub how: How,
     /// The atom that it names.
     pub atom: Option<String>,
 }
 
-/// What a leaf does.
+/// How a leaf is executed.
 pub(crate) enum How {
-    /// What the atom says.
+    /// By its atom.
     Atom(BoundAtom),
     /// A bulk copy by each thread.
     Bulk(BoundBulk),
-    /// What the spec means, for each group of threads.
+    /// By the meaning of the spec, for each group of threads.
     Meaning(Meaning),
     /// Exchange between the lanes of a group.
     Shuffle {
@@ -370,15 +370,15 @@ pub(crate) enum How {
     },
 }
 
-/// What is compared at the end of a body.
+/// A comparison at the end of a body.
 pub(crate) struct Check {
     /// Its place.
     pub site: u32,
     /// The spec.
     pub spec: SpecId,
-    /// Who executes it.
+    /// Threads that execute it.
     pub threads: usize,
-    /// What it means.
+    /// Its meaning.
     pub reference: Reference,
 }
 

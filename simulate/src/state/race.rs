@@ -91,7 +91,7 @@ impl LastWrite {
         self.agent == who.agent && self.serial == who.serial
     }
 
-    /// What somebody has in common with it that conflicts, if anything.
+    /// The conflict of an access with it, if there is one.
     #[inline]
     fn clash(&self, who: &Who) -> Result<(), Clash> {
         let known = who.knows_all(self.agent, self.time, self.lanes);
@@ -118,7 +118,7 @@ pub(crate) struct Shadow {
     sums: Vec<(AccumulateOp, LastReads)>,
     /// The execution that writes, if lanes of its warp may not come after what it overwrites.
     current: u32,
-    /// What it overwrites, by granule.
+    /// Writes that it overwrites, by granule.
     overwritten: BTreeMap<usize, LastWrite>,
 }
 

@@ -4,13 +4,13 @@ use crate::memory::Does;
 use crate::pages::Pages;
 use std::collections::BTreeMap;
 
-/// What blocks touch of a buffer of global memory.
+/// Granules of a buffer in global memory that blocks touch.
 pub(super) struct Touched {
     /// The block that touched each granule last, plus one, and its access ([`packed`]).
     pub(super) cells: Vec<u32>,
-    /// Of each granule what the block that is walked did there.
+    /// Accesses of the block that is walked, by granule.
     pub(super) mine: Vec<Mine>,
-    /// The same of granules outside of the buffer, and of buffers that are too large.
+    /// Its accesses outside of the buffer, and to buffers that are too large.
     pub(super) outside: Pages<Mine>,
     /// How many granules the block that is walked has touched.
     pub(super) n: usize,
@@ -18,7 +18,7 @@ pub(super) struct Touched {
     pub(super) sites: BTreeMap<Does, u32>,
 }
 
-/// What a block does to a granule.
+/// Accesses of a block to a granule.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Mine {
     /// One more than the block.

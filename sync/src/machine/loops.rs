@@ -5,7 +5,7 @@ use crate::value::Value;
 use carbyne_ir::expr::VarId;
 use std::collections::{HashMap, VecDeque};
 
-/// What of a strand moves: of each loop that it is in the variable, the end and the turns.
+/// The moving parts of a strand: the variable, the end and the turns of each loop around it.
 pub(super) type Moving = Vec<(Value, Value, u64)>;
 
 /// A state at the turn of a loop.
@@ -42,7 +42,7 @@ pub(super) struct Turns {
     /// The turn to which threads came last, and when the first of them did.
     pub(super) trip: u64,
     pub(super) at: u64,
-    /// What a turn takes, in accesses.
+    /// The cost of a turn, in accesses.
     pub(super) takes: u64,
     /// Each how many-th turn is looked at; 0 where that is not known yet.
     pub(super) every: u64,
@@ -64,7 +64,7 @@ pub(super) struct Turned {
     pub(super) left: u64,
 }
 
-/// What is known of loops.
+/// The state of all loops.
 #[derive(Clone, Default)]
 pub(crate) struct Rounds {
     /// The loop that has turned just now, and how often these threads have gone through it.
@@ -77,11 +77,11 @@ pub(crate) struct Rounds {
     pub(crate) every_turn: bool,
     /// Whether every turn is looked at, which finds the shortest rounds.
     pub(crate) are_shortest: bool,
-    /// What all looks at states cost.
+    /// The cost of all looks at states.
     pub(super) looked: u64,
     /// By how much rounds that were left out moved loop variables.
     pub(crate) strides: Vec<i64>,
-    /// Of each nest.
+    /// A stretch of each nest.
     pub(super) stretch: [Stretch; 2],
 }
 

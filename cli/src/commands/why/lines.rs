@@ -6,7 +6,7 @@ use carbyne_decompose::explain::{Explanation, Faster, Wider, Width};
 use carbyne_ir::span::Span;
 use std::fmt::Write;
 
-/// What is said first: warnings, why there is no result, and what would be faster.
+/// The first lines: warnings, why there is no result, and faster choices.
 pub(super) fn head(found: &Explanation, line: impl Fn(Span) -> usize) -> String {
     let mut out = String::new();
     for d in &found.warnings {
@@ -29,7 +29,7 @@ pub(super) fn head(found: &Explanation, line: impl Fn(Span) -> usize) -> String 
     out
 }
 
-/// What would be chosen if more were stated of symbols.
+/// The choice that more facts about symbols would allow.
 fn faster(one: &Faster, at: usize, out: &mut String) {
     let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
     let ((by, own), (instead, others)) = (&one.with, &one.without);

@@ -3,7 +3,7 @@
 /// Steps of one proof; a step is an operation on a coefficient.
 pub(super) const MAX_STEPS: usize = 300_000;
 
-/// What bounds the time of proofs.
+/// A bound on the time of proofs.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Budget {
     pub(super) left: usize,
