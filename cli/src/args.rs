@@ -360,7 +360,7 @@ pub(crate) struct Atoms {
     #[arg(long, requires = "name")]
     pub(crate) probe: bool,
     /// Print every instruction with its operands, costs and their sources, as Markdown.
-    #[arg(long, conflicts_with_all = ["name", "spec"])]
+    #[arg(long, conflicts_with_all = ["name", "spec", "probe"])]
     pub(crate) markdown: bool,
     /// Everything about one instruction, its operands drawn.
     pub(crate) name: Option<String>,

@@ -213,7 +213,9 @@ fn loop_head(line: &str) -> Option<(usize, String)> {
         let mut head = format!("for ({name} = {from}; {name} < {to}; {name} += {by})");
         if colon {
             end += line[end..].find(':')? + 1;
-            head.push_str(" {");
+            if !line[end..].trim_start().starts_with('{') {
+                head.push_str(" {");
+            }
         }
         return Some((end, head));
     }

@@ -11,6 +11,15 @@ fn loops_and_branches() {
             P0001 2:15 "<=" expected `<`, found `<=` (write the loop as `for (k = 0; k < 8 + 1; k += 1)`)
         "#]],
     );
+    // A brace that is there is not written again.
+    for text in ["for k in range(4): {\n  barrier\n}", "for k in range(4) {\n  barrier\n}"] {
+        let text = format!("carbyne 2\n{text}\n");
+        let errors = carbyne_ir::text::parse(&text).expect_err("a loop of Python");
+        let edit = &errors.iter().next().expect("an error").edits[0];
+        let (start, end) = (edit.span.start as usize, edit.span.end as usize);
+        let mended = format!("{}{}{}", &text[..start], edit.text, &text[end..]);
+        assert!(carbyne_ir::text::parse(&mended).is_ok(), "{mended}");
+    }
     // No edit where the loop that it would write does not parse.
     check(
         "for (k = 0; k << 8; k += 1) { barrier }",
