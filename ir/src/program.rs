@@ -9,6 +9,7 @@
 
 mod casts;
 mod facts;
+pub mod samples;
 mod stated;
 pub mod walk;
 

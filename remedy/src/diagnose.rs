@@ -4,12 +4,13 @@ use crate::lines;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::{Code, Diagnostic, Edit};
 use carbyne_ir::expr::VarId;
+use carbyne_ir::program::samples::samples;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
 use carbyne_ir::scalar::Memory;
 use carbyne_sync::{
     Access, AccessKind, AgentKind, Fault, Missing, Pair, Place, Report, UnderWay, Unfollowed,
-    Verdict, samples,
+    Verdict,
 };
 
 /// Symbols for which a help gives values.

@@ -7,6 +7,7 @@ use crate::expr::Exprs;
 use crate::follow::Follower;
 use crate::machine::Machine;
 use crate::memory::Does;
+use crate::nested::Counted;
 use crate::owners::owned;
 use crate::pairs::{Found, Pairs};
 use crate::plan::{How, LeafPlan, Plan, Refusal, kernel_place};
@@ -14,11 +15,11 @@ use crate::report::{
     Access, AccessKind, Fault, Keeps, Kept, MANY_GRIDS, Ordering, Pair, Report, UnderWay,
     Unfollowed, Verdict,
 };
-use crate::samples::{samples, with_turns};
 use crate::turns::Turns;
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
+use carbyne_ir::program::samples::{samples, with_turns};
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -138,8 +139,11 @@ fn check_turns(
     }
     let n_threads = p.threads[p.specs[kernel].exec?.threads].concat().to_fixed()?.size();
     let n_threads = usize::try_from(n_threads).ok()?;
-    let exprs = Exprs::new(p, HashMap::new(), n_threads, false).counted(turns);
-    let plan = Plan::new(&exprs, kernel, atoms, owned).ok()?;
+    let accesses = limits.accesses.saturating_mul(4);
+    let counted =
+        Counted { program: p, kernel, atoms, owned, turns: &turns, n_threads, cluster, accesses };
+    let exprs = counted.exprs();
+    let plan = counted.plan(&exprs).ok()?;
     let differences = Differences::new(&exprs, &plan, kernel);
     let blocks = p.threads[p.specs[kernel].exec?.blocks].concat().to_fixed();
     let is_alone = blocks.is_some_and(|b| b.size() == 1);
@@ -149,13 +153,11 @@ fn check_turns(
     {
         return None;
     }
-    let lanes = elected(p, kernel);
-    let accesses = limits.accesses.saturating_mul(4);
     let mut follower = Follower::new(&plan, atoms, kernel, cluster, accesses);
-    for (i, lane) in lanes.into_iter().enumerate() {
+    let mut again_from = None;
+    for lane in elected(p, kernel) {
         let followed = match (nested, one) {
-            // Another lane is tried for one number of inner turns.
-            (Some((outer, inner)), _) => follower.nested(&exprs, outer, inner, lane, i > 0),
+            (Some(both), _) => counted.nested(&mut follower, &exprs, both, lane, &mut again_from),
             (None, Some(number)) => follower.numbers(&exprs, number, lane),
             (None, None) => None,
         };

@@ -1,7 +1,6 @@
 //! Follows kernels along the ways that their blocks go, and for all numbers of turns of their loops.
 
 use crate::expr::{Exprs, Given};
-use crate::gcd::gcd;
 use crate::machine::{Machine, Snapshot, Start, Stop};
 use crate::motion::FOREVER;
 use crate::pairs::Pairs;
@@ -14,8 +13,6 @@ use std::collections::BTreeSet;
 
 /// Turns that are followed until a state comes again.
 const MAX_TURNS: usize = 1 << 6;
-/// Longest distance between inner numbers of turns that are alike.
-const MAX_DISTANCE: i64 = 1 << 12;
 /// Waits that may come late for each of which threads are followed once more.
 const MAX_HELD: usize = 4;
 
@@ -25,13 +22,12 @@ pub(crate) struct Follower<'a> {
     atoms: &'a AtomTable,
     kernel: SpecId,
     cluster: i64,
-    left: u64,
+    pub(crate) left: u64,
     pub(crate) every_turn: bool,
     /// Whether the shortest rounds are looked for.
-    wants_shortest: bool,
-    /// Whether turns were inserted into all inner loops, and the first inner number for which they were.
-    has_inserted: bool,
-    inserted_from: Option<i64>,
+    pub(crate) wants_shortest: bool,
+    /// Whether turns were inserted into all inner loops.
+    pub(crate) has_inserted: bool,
     pub(crate) pairs: Pairs,
     /// The number of the last access, and the waits that may come late.
     serial: u32,
@@ -39,13 +35,13 @@ pub(crate) struct Follower<'a> {
     /// The wait to which threads come as late as they can.
     held: Option<u32>,
     /// After how many turns a state may come again, and after how many more.
-    guess: Option<(usize, i64)>,
+    pub(crate) guess: Option<(usize, i64)>,
     /// The outer and the inner number of turns with which something is wrong.
     pub(crate) refused: Option<[i64; 2]>,
 }
 
 /// A number of turns that is large enough for what is alike to come again.
-const LARGE: i64 = 1 << 10;
+pub(crate) const LARGE: i64 = 1 << 10;
 
 impl<'a> Follower<'a> {
     pub(crate) fn new(
@@ -64,7 +60,6 @@ impl<'a> Follower<'a> {
             every_turn: false,
             wants_shortest: false,
             has_inserted: true,
-            inserted_from: None,
             pairs: Pairs::default(),
             serial: 0,
             late: BTreeSet::new(),
@@ -229,59 +224,14 @@ impl<'a> Follower<'a> {
         None
     }
 
-    /// Follows a kernel for all values of two numbers of turns: for each value of the inner one for all of the outer one, until turns
-    /// may be inserted into all inner loops.
-    pub(crate) fn nested(
-        &mut self,
-        exprs: &Exprs<'_>,
-        outer: Number,
-        inner: Number,
-        elected: usize,
-        is_once: bool,
-    ) -> Option<()> {
-        let within =
-            |value: i64, by: i64| exprs.with(Nest::Inner, Given { id: Some(inner.id), value, by });
-        // By how many turns an inner loop is alike.
-        let many = inner.most.unwrap_or(LARGE).min(inner.least.saturating_add(LARGE));
-        let once = Given { id: Some(outer.id), value: 1, by: 0 };
-        self.wants_shortest = true;
-        let strides = self.follow(&within(many, 0).with(Nest::Outer, once), 0, elected);
-        self.wants_shortest = false;
-        let strides = strides?;
-        let distance = strides.iter().try_fold(1, |all: i64, by| {
-            let least = all.checked_mul(by / gcd(all, *by).max(1));
-            least.filter(|n| (1..=MAX_DISTANCE).contains(n))
-        })?;
-        let mut alike = 0;
-        let few = match (is_once, self.inserted_from) {
-            (false, _) => inner.least,
-            (true, Some(first)) => first,
-            (true, None) => inner.least.saturating_add(2 * distance),
-        };
-        for value in few..=few.saturating_add(4 * distance + 16) {
-            if alike == distance
-                || is_once && alike > 0
-                || inner.most.is_some_and(|most| value > most)
-            {
-                return Some(());
-            }
-            self.has_inserted = true;
-            // So many outer turns make whole distances of inner ones.
-            self.guess = Some((1, distance / gcd(distance, value).max(1)));
-            self.numbers(&within(value, distance), outer, elected)?;
-            if self.has_inserted {
-                alike += 1;
-                self.inserted_from.get_or_insert(value);
-            } else {
-                alike = 0;
-            }
-        }
-        self.give_up()
-    }
-
     /// Follows one way, to the distances by which loop variables moved over what was left out; none where threads do not come to
     /// their ends.
-    fn follow(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Vec<i64>> {
+    pub(crate) fn follow(
+        &mut self,
+        exprs: &Exprs<'_>,
+        block: i64,
+        elected: usize,
+    ) -> Option<Vec<i64>> {
         (self.held, self.late) = (None, BTreeSet::new());
         let strides = self.follow_once(exprs, block, elected)?;
         // Whether a wait that may come late may come too late shows where it comes as late as it can.

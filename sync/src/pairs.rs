@@ -10,7 +10,7 @@ use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Program;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Ways in which one pair is ordered that are kept.
 const MAX_WAYS: usize = 4;
@@ -54,7 +54,7 @@ pub(crate) type OwnPair = ((u32, Does), (u32, Does), (u32, u32), (AgentKind, Age
 pub(crate) type Kept = (Keeps, u32, u32);
 
 /// Which loops an access is in, each by the address of its body, and which turn it is of those that were followed.
-pub(crate) type Position = Rc<[(usize, VarId, u64)]>;
+pub(crate) type Position = Arc<[(usize, VarId, u64)]>;
 
 /// What is known of a pair so far.
 #[derive(Clone, Debug, Default)]
@@ -355,6 +355,32 @@ impl Pairs {
     pub(crate) fn lacks_order(&self) -> bool {
         let lacks = |m| matches!(m, Missing::Order | Missing::Wait);
         self.list.iter().any(|(_, known)| known.missing.is_some_and(lacks))
+    }
+
+    /// Adds the pairs and the faults that were found after these.
+    pub(crate) fn append(&mut self, later: Pairs) {
+        for (key, new) in later.list {
+            let Some(known) = self.entry(key, new.threads) else { break };
+            known.times += new.times;
+            new.ways.into_iter().for_each(|way| add(&mut known.ways, way));
+            let is_worse = new.missing.is_some() || new.undecided.is_some();
+            if is_worse && known.missing.is_none() && known.undecided.is_none() {
+                (known.threads, known.at) = (new.threads, new.at);
+                (known.open, known.turns) = (new.open, new.turns);
+            }
+            known.missing = known.missing.or(new.missing);
+            known.undecided = known.undecided.or(new.undecided);
+        }
+        for f in later.faults {
+            self.fault(f.site, f.other, &f.what, &f.help, f.certain);
+        }
+        for (what, (times, ways)) in later.kept {
+            let known = self.kept.entry(what).or_default();
+            known.0 += times;
+            ways.into_iter().for_each(|way| add(&mut known.1, way));
+        }
+        self.unsure.extend(later.unsure);
+        self.overflowed |= later.overflowed;
     }
 
     /// The pairs in the order of their statements.

@@ -1,6 +1,7 @@
 //! What a leaf accesses, granule by granule.
 
 use super::*;
+use std::sync::Arc;
 
 const NO_ATOM: &str =
     "it is not said which thread of a group accesses what: the spec names no atom";
@@ -37,7 +38,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         if !self.last_position.iter().copied().eq(loops()) {
             self.last_position = loops().collect();
         }
-        Rc::clone(&self.last_position)
+        Arc::clone(&self.last_position)
     }
 
     pub(super) fn leaf(

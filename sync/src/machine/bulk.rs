@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::View;
+use std::sync::Arc;
 
 impl<'p, 'a> Machine<'p, 'a> {
     /// The block of a cluster of that rank, whose shared memory a thread accesses.
@@ -30,7 +31,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let Act { strand, site, .. } = *act;
         for t in act.mask.threads() {
             self.serial = self.serial.wrapping_add(1);
-            self.pairs.put(self.serial, Rc::clone(&self.last_position));
+            self.pairs.put(self.serial, Arc::clone(&self.last_position));
             let thread = self.global_thread(strand.rank, t);
             self.separate(&[thread])?;
             let mut place = |view: &View| {

@@ -46,6 +46,7 @@ use carbyne_ir::scalar::Scalar;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Why a kernel is not followed to its end.
 pub(crate) enum Stop {
@@ -199,7 +200,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             registers_left: vec![(0, registers_of(n_threads, atoms)); n_blocks],
             wake: false,
             at: At::new(exprs.program),
-            last_position: Rc::new([]),
+            last_position: Arc::new([]),
             watch: Watch::new(are_families),
             // What other numbers of turns may be like is followed without gaps.
             rounds: Rounds::new(are_families.contains(&true)),

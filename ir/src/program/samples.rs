@@ -1,8 +1,8 @@
 //! Values of symbols to try a kernel with: small ones, and some that tiles do not divide.
 
-use carbyne_ir::expr::{Dim, Node, VarId};
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
-use carbyne_ir::scalar::Memory;
+use super::{Program, SpecId, Stmt, StmtKind, VarKind};
+use crate::expr::{Dim, Node, VarId};
+use crate::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Assignments that are looked at until all facts are kept.
@@ -46,8 +46,9 @@ pub fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     found
 }
 
-/// Values of symbols such that loops turn so often, near to a sample; none where none were found that keep the facts.
-pub(crate) fn with_turns(
+/// Changes a sample so that expressions, such as numbers of turns of loops, have these values in the first block. None if no values
+/// were found that keep the facts.
+pub fn with_turns(
     p: &Program,
     sample: &HashMap<VarId, i64>,
     numbers: &[(Dim, i64)],
@@ -178,7 +179,7 @@ fn again(p: &Program, kernel: SpecId, turns: &BTreeMap<VarId, i64>) -> BTreeMap<
     let mut all = turns.clone();
     for stmt in p.walk_body(kernel).stmts() {
         let StmtKind::For { start, end, step, .. } = &stmt.kind else { continue };
-        if *step < 2 || !crate::turns::is_of_block(p, *start) {
+        if *step < 2 || !is_of_block(p, *start, 0) {
             continue;
         }
         let symbols: Vec<VarId> =
@@ -226,4 +227,13 @@ fn tiles(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
         stack.extend(node.operands());
     }
     found
+}
+
+/// Whether an expression differs from block to block.
+fn is_of_block(p: &Program, dim: Dim, depth: usize) -> bool {
+    p.vars_in(dim).into_iter().any(|v| match p.vars.get(&v) {
+        Some(VarKind::Block(_)) => true,
+        Some(VarKind::Index(of)) if depth < 64 => is_of_block(p, *of, depth + 1),
+        _ => false,
+    })
 }
