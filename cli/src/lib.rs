@@ -15,6 +15,7 @@ mod args;
 pub mod calculator;
 mod commands;
 mod data;
+pub mod documents;
 mod failure;
 mod human;
 mod input;

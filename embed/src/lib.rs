@@ -42,18 +42,22 @@
 pub use carbyne_atoms::{Arch, AtomTable};
 pub use carbyne_codegen::CudaKernel;
 pub use carbyne_decompose::Decomposed;
-pub use carbyne_decompose::Search;
 pub use carbyne_decompose::certificate::{Certificate, Relation};
+pub use carbyne_decompose::{Options as Decomposition, Search, Strategies};
 pub use carbyne_ir::ast::{BinaryOp, CmpOp, Module, ReduceOp, SpecKind};
 pub use carbyne_ir::build;
 pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 pub use carbyne_ir::link::{File, LoadError, Loader};
 pub use carbyne_ir::program::Program;
 pub use carbyne_ir::scalar::{Memory, Scalar};
+pub use carbyne_remedy::diagnostics;
 pub use carbyne_simulate::{Array, ArrayError, Inputs, Options, Report};
+pub use carbyne_sync::Report as OrderReport;
 
 use carbyne_ir::link::link;
+use carbyne_ir::program::SpecId;
 use carbyne_ir::text;
+use carbyne_sync::Limits;
 
 /// A program that is well formed.
 #[derive(Clone, Debug)]
@@ -125,6 +129,35 @@ impl Checked {
     /// What cannot be decomposed, and what would be needed.
     pub fn decompose(&self, table: &AtomTable) -> Result<Decomposed, Diagnostics> {
         carbyne_decompose::decompose(&self.module, &self.text, table)
+    }
+
+    /// The same, with options: how long to search, for how many multiprocessors, with strategies of one's own.
+    ///
+    /// # Errors
+    /// As [`Checked::decompose`]; a budget that was too small.
+    pub fn decompose_by(
+        &self,
+        table: &AtomTable,
+        how: &Decomposition,
+    ) -> Result<Decomposed, Diagnostics> {
+        carbyne_decompose::decompose_by(&self.module, &self.text, table, how)
+    }
+
+    /// The oldest architecture that has all instructions and all synchronization that the program names, if one has.
+    #[must_use]
+    pub fn arch(&self) -> Option<Arch> {
+        carbyne_sync::arch_of(&self.program)
+    }
+
+    /// Which pairs of accesses are ordered by synchronization, of each kernel that says who accesses what; [`diagnostics`]
+    /// says the rest as errors. A kernel whose layouts or instructions are open is left out: its synchronization is not
+    /// planned yet.
+    #[must_use]
+    pub fn order(&self, table: &AtomTable) -> Vec<(SpecId, OrderReport)> {
+        let program = &self.program;
+        let atomic = program.kernels.iter().filter(|k| carbyne_sync::is_atomic(program, **k));
+        let of = |k: &SpecId| (*k, carbyne_sync::check(program, *k, table, &Limits::default()));
+        atomic.map(of).collect()
     }
 
     /// Executes the program as it stands, on the CPU, and compares it with what it means.

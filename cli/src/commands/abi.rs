@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const MAP_BYTES: usize = 128;
 
 /// All kernels in the order in which they are launched.
-pub(super) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTable) -> String {
+pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTable) -> String {
     let between = handed_on(program);
     let used = |b: &BufferId, write: bool| -> Vec<usize> {
         let of = |p: &Param| matches!(p, Param::Pointer { buffer, written, .. } if buffer == b && *written == write);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// All of a decomposition; `source` is the text that was decomposed.
-pub(super) fn document(
+pub(crate) fn document(
     found: &Decomposed,
     (reports, loops): (&Reports, &[LoopSchedule]),
     source: &str,

@@ -174,7 +174,7 @@ fn what<'a>(step: &'a Place, text: &'a str) -> &'a str {
 }
 
 /// The pairs for tools; `text` is what lines are counted in.
-pub(super) fn object(p: &Program, kernel: SpecId, report: &Report, text: &str) -> Value {
+pub(crate) fn object(p: &Program, kernel: SpecId, report: &Report, text: &str) -> Value {
     let access = |a: &Access| {
         json!({
             "line": a.place.line,

@@ -1,10 +1,10 @@
 //! One file a command. A command reads, calls a library, and writes; it decides nothing else.
 
-mod abi;
+pub(crate) mod abi;
 mod atoms;
 mod bench;
-mod certificates;
-mod check;
+pub(crate) mod certificates;
+pub(crate) mod check;
 mod compile;
 mod decompose;
 mod draw;
@@ -18,7 +18,7 @@ mod listing;
 mod loops;
 mod ranking;
 mod run;
-mod simulate;
+pub(crate) mod simulate;
 mod strategies;
 mod tune;
 mod why;

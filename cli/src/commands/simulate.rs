@@ -334,7 +334,7 @@ fn banks(k: &KernelReport) -> impl Iterator<Item = (u32, BankCount)> {
 }
 
 /// The same as one object.
-fn json(k: &KernelReport, given: &Given) -> String {
+pub(crate) fn json(k: &KernelReport, given: &Given) -> String {
     let banks: Vec<_> = banks(k)
         .map(|(line, b)| {
             json!({

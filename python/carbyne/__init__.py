@@ -1,0 +1,39 @@
+"""carbyne reads, decomposes, checks and simulates GPU tensor kernels.
+
+>>> import carbyne
+>>> program = carbyne.Program('''
+... carbyne 2
+... %A:[64,32].f16.GL
+... %B:[32,64].f16.GL
+... %C:[64,64].f16.GL
+... MatMul.set @gemm (%A, %B) -> (%C) acc=f32
+... ''')
+>>> kernel = program.decompose("sm_80")
+>>> "atom=ldmatrix.x4.b16" in kernel.text
+True
+
+A :class:`Program` is a text that is well formed. :meth:`Program.decompose` finds layouts and instructions; the result,
+:class:`Decomposed`, is a text again, and is simulated, printed as CUDA C++ and compiled. :class:`Layout` is layout algebra under
+CuTe's names. What is wrong with a text is an :class:`Error`, with the place and what to do.
+"""
+
+from ._diagnostics import Diagnostic, Edit, Error, Span
+from ._layout import Layout, LayoutError, calculate
+from ._native import __version__, architectures
+from ._program import Decomposed, Program, Run, Tensor
+
+__all__ = [
+    "Decomposed",
+    "Diagnostic",
+    "Edit",
+    "Error",
+    "Layout",
+    "LayoutError",
+    "Program",
+    "Run",
+    "Span",
+    "Tensor",
+    "__version__",
+    "architectures",
+    "calculate",
+]

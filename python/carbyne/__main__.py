@@ -1,0 +1,17 @@
+"""The command line: `python -m carbyne`, or `carbyne`."""
+
+import signal
+import sys
+
+from ._native import main as _main
+
+
+def main() -> None:
+    """Runs the command line with the process's arguments, and exits."""
+    # Ctrl-C ends the process, as it ends a program that is not Python's.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(_main(["carbyne", *sys.argv[1:]]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Errors and warnings of programs."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in a text. Lines and columns count from 1, columns in characters; `start` and `end` are offsets in bytes."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+    #: What stands at the place, or why it matters.
+    label: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of a text that mends it: the bytes from `start` to `end` become `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """An error or a warning."""
+
+    #: `error` or `warning`.
+    severity: str
+    #: Such as `V0208`; `carbyne explain V0208` says more.
+    code: str
+    message: str
+    #: The place comes first; others matter, too.
+    spans: tuple[Span, ...]
+    #: An action that would mend it.
+    help: str | None
+    #: The help as changes, all to be made at once. Empty if the help is no change of the text.
+    edits: tuple[Edit, ...]
+    notes: tuple[str, ...]
+
+    def mend(self, text: str) -> str:
+        """The text with the edits made."""
+        out = text.encode()
+        for edit in sorted(self.edits, key=lambda e: e.start, reverse=True):
+            out = out[: edit.start] + edit.text.encode() + out[edit.end :]
+        return out.decode()
+
+    def __str__(self) -> str:
+        place = f"line {self.spans[0].line}: " if self.spans else ""
+        return f"{place}{self.code}: {self.message}"
+
+
+class Error(Exception):
+    """A text has errors.
+
+    >>> import carbyne
+    >>> program = "carbyne 2\\n%A:[64].f61.GL"
+    >>> try:
+    ...     program = carbyne.Program(program)
+    ... except carbyne.Error as error:
+    ...     print(error.diagnostics[0])
+    ...     print(error.diagnostics[0].help)
+    ...     print(error.diagnostics[0].mend(program))
+    line 2: P0001: unknown scalar type `f61`
+    did you mean `f64`?
+    carbyne 2
+    %A:[64].f64.GL
+    """
+
+    #: All errors, in the order of the text.
+    diagnostics: tuple[Diagnostic, ...]
+
+    def __init__(self, rendered: str, documents: str) -> None:
+        super().__init__(rendered)
+        self.diagnostics = diagnostics(documents)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (str(self), self.diagnostics)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _rebuilt(rendered: str, found: tuple[Diagnostic, ...]) -> Error:
+    error = Error(rendered, "[]")
+    error.diagnostics = found
+    return error
+
+
+def diagnostics(documents: str) -> tuple[Diagnostic, ...]:
+    """Reads diagnostics from their JSON."""
+    return tuple(map(_read, json.loads(documents)))
+
+
+def _read(d: dict) -> Diagnostic:
+    spans = tuple(
+        Span(s["byte_start"], s["byte_end"], s["start"]["line"], s["start"]["column"], s["label"])
+        for s in d["spans"]
+    )
+    edits = tuple(Edit(e["byte_start"], e["byte_end"], e["text"]) for e in d["edits"])
+    return Diagnostic(
+        d["kind"], d["code"], d["message"], spans, d["help"], edits, tuple(d["notes"])
+    )

@@ -1,0 +1,391 @@
+"""Layout algebra: the operations of CuTe under its names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Union
+
+from . import _native
+
+#: A number or a tuple of such: a shape, a stride, a coordinate, a profile. `None` is CuTe's `_`.
+IntTuple = Union[int, None, tuple["IntTuple", ...]]
+#: A layout, a shape, or one of them for each mode; `None` leaves a mode alone.
+Tiler = Union["Layout", IntTuple, list["Layout | IntTuple"]]
+
+
+class LayoutError(ValueError):
+    """An operation has no exact answer.
+
+    >>> from carbyne import Layout, LayoutError
+    >>> try:
+    ...     Layout("(6,2):(8,2)").compose(Layout("5:3"))
+    ... except LayoutError as error:
+    ...     print(error.code, error.help)
+    L0101 make the extent of `5:3` a multiple or a divisor of 2
+    """
+
+    #: Such as `L0103`; `carbyne explain` knows it.
+    code: str
+    #: An action that would mend it.
+    help: str | None
+
+    def __init__(self, message: str, code: str, help: str | None) -> None:
+        super().__init__(message if help is None else f"{message}; {help}")
+        self.code = code
+        self.help = help
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _error, (str(self), self.code, self.help)
+
+
+def _error(text: str, code: str, help: str | None) -> LayoutError:
+    error = LayoutError(text, code, None)
+    error.help = help
+    return error
+
+
+class Layout:
+    """A layout: a function from coordinates to indices, `shape:stride`.
+
+    >>> from carbyne import Layout
+    >>> a = Layout("((2,2),8):((1,16),2)")
+    >>> a == Layout(((2, 2), 8), ((1, 16), 2))
+    True
+    >>> a.size(), a.cosize(), a(5), a((1, 1), 3)
+    (32, 32, 3, 23)
+    >>> a.compose(Layout("8:4"))
+    Layout('8:2')
+    >>> a.right_inverse()
+    Layout('(2,8,2):(1,4,2)')
+
+    A stride that is left out is compact, the first mode fastest. A swizzled layout is `Sw<3,4,3> o 0 o (8,64):(64,1)`.
+    """
+
+    __slots__ = ("_text", "_table")
+
+    def __init__(self, shape: str | IntTuple | Layout, stride: IntTuple = None) -> None:
+        if stride is not None:
+            shape = f"{_text(shape)}:{_text(stride)}"
+        compact = not isinstance(shape, Layout) and ":" not in str(shape)
+        whole = _ask("col_major", [shape]) if compact else _ask("get", [shape, []])
+        self._text: str = whole._text
+        self._table: list[int] | None = None
+
+    @classmethod
+    def _of(cls, text: str) -> Layout:
+        out = cls.__new__(cls)
+        out._text, out._table = text, None
+        return out
+
+    # Measures
+
+    def size(self) -> int:
+        """The number of coordinates."""
+        return _ask("size", [self])
+
+    def cosize(self) -> int:
+        """One more than the distance between the lowest and the highest index."""
+        return _ask("cosize", [self])
+
+    def rank(self) -> int:
+        """The number of modes."""
+        return _ask("rank", [self])
+
+    def depth(self) -> int:
+        """The levels of nesting."""
+        return _ask("depth", [self])
+
+    @property
+    def shape(self) -> IntTuple:
+        """The extents.
+
+        >>> from carbyne import Layout
+        >>> Layout("(2,(2,2)):(4,(2,1))").shape
+        (2, (2, 2))
+        """
+        return _tuple(_ask("shape", [self]))
+
+    @property
+    def stride(self) -> IntTuple:
+        """The strides, nested as the shape is."""
+        return _tuple(_ask("stride", [self]))
+
+    def is_injective(self) -> bool:
+        """Whether no two coordinates share an index."""
+        return _ask("is_injective", [self])
+
+    def max_alignment(self) -> int:
+        """How many consecutive elements start at a multiple of their number, wherever the layout is cut."""
+        return _ask("max_alignment", [self])
+
+    # Indices
+
+    def __call__(self, *coordinate: IntTuple) -> Any:
+        """The index of a coordinate, or the layout of what `None` leaves open.
+
+        >>> from carbyne import Layout
+        >>> a = Layout("(4,8):(8,1)")
+        >>> a(1, 2), a(9)
+        (10, 10)
+        >>> a(None, 2)
+        Layout('(4):(8)')
+        """
+        at = coordinate[0] if len(coordinate) == 1 else coordinate
+        if _is_open(at):
+            return _ask("slice", [at, self])
+        return _ask("crd2idx", [at, self])
+
+    def indices(self) -> list[int]:
+        """The indices of all coordinates, the first mode fastest.
+
+        >>> from carbyne import Layout
+        >>> Layout("(2,3):(3,1)").indices()
+        [0, 3, 1, 4, 2, 5]
+        """
+        if self._table is None:
+            self._table = _ask("layout_eval", [self])
+        return list(self._table)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices())
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def coordinate(self, index: int) -> IntTuple:
+        """The coordinate of a one-dimensional index, the first mode fastest: CuTe's `idx2crd`."""
+        return _tuple(_ask("idx2crd", [index, self.shape]))
+
+    def slice_offset(self, coordinate: IntTuple) -> int:
+        """The index of the coordinate with 0 for every `None`."""
+        return _ask("slice_offset", [coordinate, self])
+
+    def dice(self, coordinate: IntTuple) -> Layout:
+        """The layout of what the coordinate fixes."""
+        return _ask("dice", [coordinate, self])
+
+    # Modes
+
+    def __getitem__(self, mode: int | tuple[int, ...]) -> Layout:
+        """A mode, or the mode that a path leads to.
+
+        >>> from carbyne import Layout
+        >>> Layout("(4,(3,6)):(1,(4,12))")[1, 0]
+        Layout('3:4')
+        """
+        path = mode if isinstance(mode, tuple) else (mode,)
+        if not isinstance(mode, tuple):
+            rank = self.rank()
+            if not -rank <= mode < rank:
+                raise IndexError(f"mode {mode} of a layout of rank {rank}")
+            path = (mode % rank,)
+        return _ask("get", [self, list(path)])
+
+    def select(self, *modes: int) -> Layout:
+        """The chosen modes in the order given."""
+        return _ask("select", [self, list(modes)])
+
+    def take(self, begin: int, end: int) -> Layout:
+        """The modes from `begin` to before `end`."""
+        return _ask("take", [self, begin, end])
+
+    def group(self, begin: int, end: int) -> Layout:
+        """The modes from `begin` to before `end` gathered into one."""
+        return _ask("group", [self, begin, end])
+
+    def append(self, mode: Layout) -> Layout:
+        """The layout with another mode at the end."""
+        return _ask("append", [self, mode])
+
+    def prepend(self, mode: Layout) -> Layout:
+        """The layout with another mode in front."""
+        return _ask("prepend", [self, mode])
+
+    def flatten(self) -> Layout:
+        """The same leaves without nesting."""
+        return _ask("flatten", [self])
+
+    def with_shape(self, shape: IntTuple) -> Layout:
+        """The same function of one-dimensional indices under another shape."""
+        return _ask("with_shape", [self, shape])
+
+    # Simpler forms
+
+    def coalesce(self, profile: IntTuple = None) -> Layout:
+        """The same function with as few modes as there can be; with a profile, of each of its leaves.
+
+        >>> from carbyne import Layout
+        >>> Layout("(2,(1,6)):(1,(6,2))").coalesce()
+        Layout('12:1')
+        """
+        return _ask("coalesce", [self]) if profile is None else _ask("coalesce_by", [self, profile])
+
+    def filter(self, profile: IntTuple = None) -> Layout:
+        """Without strides and extents that make no difference to the set of indices."""
+        return _ask("filter", [self]) if profile is None else _ask("filter_by", [self, profile])
+
+    def filter_zeros(self) -> Layout:
+        """With extent 1 where the stride is 0."""
+        return _ask("filter_zeros", [self])
+
+    # Algebra
+
+    def compose(self, inner: Tiler) -> Layout:
+        """`self` after `inner`: the layout `R` with `R(i) == self(inner(i))`. A list composes by mode.
+
+        >>> from carbyne import Layout
+        >>> Layout("(6,2):(8,2)").compose(Layout("(4,3):(3,1)"))
+        Layout('((2,2),3):((24,2),8)')
+        """
+        return _ask("composition", [self, inner])
+
+    def __matmul__(self, inner: Tiler) -> Layout:
+        return self.compose(inner)
+
+    def complement(self, cotarget: IntTuple = None) -> Layout:
+        """The layout of the indices that this one leaves out, up to the cotarget."""
+        return _ask("complement", [self] if cotarget is None else [self, cotarget])
+
+    def right_inverse(self) -> Layout:
+        """A layout `R` with `self(R(i)) == i`, as large as whole modes make it."""
+        return _ask("right_inverse", [self])
+
+    def left_inverse(self) -> Layout:
+        """A layout `R` with `self(R(self(i))) == self(i)`."""
+        return _ask("left_inverse", [self])
+
+    def nullspace(self) -> Layout:
+        """The layout of the one-dimensional indices that go to 0."""
+        return _ask("nullspace", [self])
+
+    def logical_divide(self, tiler: Tiler) -> Layout:
+        """Every tiled mode becomes (tile, rest).
+
+        >>> from carbyne import Layout
+        >>> Layout("(4,2,3):(2,1,8)").logical_divide(Layout("4:2"))
+        Layout('((2,2),(2,3)):((4,1),(2,8))')
+        """
+        return _ask("logical_divide", [self, tiler])
+
+    def zipped_divide(self, tiler: Tiler) -> Layout:
+        """((tiles), (rests))."""
+        return _ask("zipped_divide", [self, tiler])
+
+    def tiled_divide(self, tiler: Tiler) -> Layout:
+        """((tiles), rest, rest, ...)."""
+        return _ask("tiled_divide", [self, tiler])
+
+    def flat_divide(self, tiler: Tiler) -> Layout:
+        """(tile, tile, ..., rest, rest, ...)."""
+        return _ask("flat_divide", [self, tiler])
+
+    def logical_product(self, tiler: Tiler) -> Layout:
+        """Every tiled mode becomes (mode, copies)."""
+        return _ask("logical_product", [self, tiler])
+
+    def zipped_product(self, tiler: Tiler) -> Layout:
+        """((modes), (copies))."""
+        return _ask("zipped_product", [self, tiler])
+
+    def tiled_product(self, tiler: Tiler) -> Layout:
+        """((modes), copies, copies, ...)."""
+        return _ask("tiled_product", [self, tiler])
+
+    def flat_product(self, tiler: Tiler) -> Layout:
+        """(mode, mode, ..., copies, copies, ...)."""
+        return _ask("flat_product", [self, tiler])
+
+    def blocked_product(self, tiler: Layout) -> Layout:
+        """The block repeated as the tiler says, block by block."""
+        return _ask("blocked_product", [self, tiler])
+
+    def raked_product(self, tiler: Layout) -> Layout:
+        """The block repeated as the tiler says, element by element."""
+        return _ask("raked_product", [self, tiler])
+
+    def tile_to_shape(self, shape: IntTuple, order: Sequence[int] | None = None) -> Layout:
+        """This block repeated until it has the shape, along modes in the order given."""
+        return _ask("tile_to_shape", [self, shape] + ([] if order is None else [tuple(order)]))
+
+    def max_common_vector(self, other: Layout) -> int:
+        """How many consecutive elements both layouts have in common from index 0 on."""
+        return _ask("max_common_vector", [self, other])
+
+    def max_common_layout(self, other: Layout) -> Layout:
+        """The layout of the elements that both have in common."""
+        return _ask("max_common_layout", [self, other])
+
+    # Other widths
+
+    def upcast(self, n: int) -> Layout:
+        """Over elements that are `n` times as wide."""
+        return _ask("upcast", [self, n])
+
+    def downcast(self, n: int) -> Layout:
+        """Over elements of the `n`-th part of the width."""
+        return _ask("downcast", [self, n])
+
+    def recast(self, old_bits: int, new_bits: int) -> Layout:
+        """Over elements of another width."""
+        return _ask("recast", [self, old_bits, new_bits])
+
+    # Values of Python
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Layout({self._text!r})"
+
+
+def calculate(operation: str, *operands: Any) -> Any:
+    """Any operation of the calculator, by its name; `carbyne layout --list` lists them.
+
+    >>> import carbyne
+    >>> carbyne.calculate("make_layout", "3:1", "4:3")
+    Layout('(3,4):(1,3)')
+    """
+    return _ask(operation, list(operands))
+
+
+def _ask(operation: str, operands: list[Any]) -> Any:
+    request = json.dumps({"op": operation, "args": [_operand(o) for o in operands]})
+    answer = json.loads(_native.calculate(request))
+    if isinstance(answer, str):
+        return Layout._of(answer)
+    if isinstance(answer, dict):
+        if "skip" in answer:
+            raise AttributeError(f"the calculator has no operation `{operation}`")
+        raise LayoutError(answer["message"], answer["code"], answer["help"])
+    return answer
+
+
+def _operand(value: Any) -> Any:
+    if isinstance(value, Layout):
+        return value._text
+    if isinstance(value, (tuple, list)):
+        return [_operand(v) for v in value]
+    if value is None or isinstance(value, str):
+        return value
+    return value.__index__()
+
+
+def _text(value: IntTuple) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(_text, value))})"
+    return "_" if value is None else str(value.__index__())
+
+
+def _tuple(value: Any) -> IntTuple:
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
+
+
+def _is_open(value: Any) -> bool:
+    return value is None or isinstance(value, (tuple, list)) and any(map(_is_open, value))

@@ -1,0 +1,280 @@
+"""Programs, and what they are decomposed to."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from ._diagnostics import Diagnostic, diagnostics
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of the caller."""
+
+    #: Without `%`.
+    name: str
+    #: Such as `f16`.
+    scalar: str
+    #: Extents as texts: numbers, or expressions of the program's symbols.
+    extents: tuple[str, ...]
+    #: Whether a kernel writes it.
+    is_output: bool
+
+
+class Run(Mapping[str, np.ndarray]):
+    """Tensors after a simulation, by name, and what kernels did.
+
+    A tensor is missing if some of its elements are undefined, as where only some blocks ran. Arrays of `bf16` hold its bits as
+    `uint16`, arrays of 8-bit floats theirs as `uint8`.
+    """
+
+    #: What each kernel did, as `carbyne simulate --message-format json` prints it: blocks, differences, bank conflicts.
+    kernels: list[dict[str, Any]]
+
+    def __init__(self, outputs: Mapping[str, bytes], report: str) -> None:
+        self._arrays = {name: _from_npy(data) for name, data in outputs.items()}
+        self.kernels = json.loads(report)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}: {a.dtype}{list(a.shape)}" for name, a in self._arrays.items())
+        return f"<Run {shapes}>"
+
+
+class Program:
+    """A text that is well formed. An :class:`Error` says what is wrong with one that is not.
+
+    >>> import carbyne, numpy as np
+    >>> double = carbyne.Program('''
+    ... carbyne 2
+    ... %A:[1024].f32.GL
+    ... %B:[1024].f32.GL
+    ... BinaryPointwise.add @double (%A, %A) -> (%B)
+    ... ''')
+    >>> double.kernels
+    ['double']
+    >>> run = double.simulate(A=np.arange(1024, dtype=np.float32))
+    >>> run["B"][:4].tolist()
+    [0.0, 2.0, 4.0, 6.0]
+    """
+
+    def __init__(self, text: str, path: str | PathLike[str] | None = None) -> None:
+        """Reads a text. `path` is the file that it comes from: it may import files of that folder and below."""
+        self._native = _native.Program(text, path)
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Program:
+        """Reads a file."""
+        return cls(Path(path).read_text(encoding="utf-8"), path)
+
+    @property
+    def text(self) -> str:
+        """The text as it was given."""
+        return self._native.text
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of kernels in the order of the text; empty for one without a name."""
+        return self._native.kernels
+
+    @property
+    def symbols(self) -> list[str]:
+        """Names of sizes that are known at launch."""
+        return self._native.symbols
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The caller's tensors, in the order of the text."""
+        return [
+            Tensor(t["name"], t["scalar"], tuple(t["extents"]), t["is_output"])
+            for t in json.loads(self._native.tensors)
+        ]
+
+    def fmt(self) -> str:
+        """The text in its canonical form, as `carbyne fmt` writes it."""
+        return self._native.formatted()
+
+    def check(self, arch: str | None = None) -> list[dict[str, Any]]:
+        """Proves the order of accesses of kernels that name their instructions, for all sizes.
+
+        Returns the pairs of accesses of each kernel and what orders them, as `carbyne check --pairs --message-format json`
+        prints them. Without `arch` the oldest architecture is taken that has all instructions. Accesses that are not ordered are an
+        :class:`Error`; :attr:`warnings` of the result are what could not be decided.
+        """
+        pairs, warnings = self._native.check(arch)
+        return Pairs(map(json.loads, pairs), diagnostics(warnings))
+
+    def decompose(
+        self,
+        arch: str,
+        *,
+        forbid: Sequence[str] = (),
+        strategies: Sequence[str | PathLike[str]] = (),
+        top: int | None = None,
+        budget: int | None = None,
+        sms: int | None = None,
+        exhaustive: bool = False,
+    ) -> Decomposed:
+        """Finds layouts, instructions and synchronization for an architecture, and proves the order of accesses.
+
+        :param arch: such as `sm_80`, `sm_90a`; :func:`architectures` lists all.
+        :param forbid: names of instructions that may not be used; `*` stands for any characters.
+        :param strategies: files of strategies that are tried beside carbyne's own.
+        :param top: how many of the best solutions to keep.
+        :param budget: how many nodes of a search are looked at.
+        :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
+        :param exhaustive: looks at every solution.
+        """
+        texts = [(str(path), Path(path).read_text(encoding="utf-8")) for path in strategies]
+        found = self._native.decompose(arch, list(forbid), texts, top, budget, sms, exhaustive)
+        return Decomposed(found)
+
+    def simulate(
+        self,
+        arrays: Mapping[str, Any] | None = None,
+        /,
+        *,
+        arch: str | None = None,
+        symbols: Mapping[str, int] | None = None,
+        blocks: int | None = None,
+        schedule: int | None = None,
+        seed: int = 0,
+        budget: int | None = None,
+        **named: Any,
+    ) -> Run:
+        """Executes the program on the CPU, and compares what it writes with what it means.
+
+        Arrays are given by the names of tensors, in one mapping or as keywords; other tensors are drawn by `seed`. A race, a read
+        of undefined elements or a difference that rounding does not explain is an :class:`Error`.
+
+        :param symbols: values of sizes that are known at launch.
+        :param blocks: how many blocks of each kernel run; all of them if none is given.
+        :param schedule: draws another order of warps and asynchronous copies.
+        :param budget: steps of a kernel, some eight nanoseconds each.
+        """
+        given = {**(arrays or {}), **named}
+        data = {name: _to_npy(name, array) for name, array in given.items()}
+        sizes = dict(symbols or {})
+        return Run(*self._native.simulate(arch, data, sizes, blocks, schedule, seed, budget))
+
+    def __repr__(self) -> str:
+        return f"<Program of {', '.join(f'@{k}' for k in self.kernels) or 'no kernel'}>"
+
+    def _repr_html_(self) -> str:
+        return _pre(self.text)
+
+
+class Pairs(list):  # type: ignore[type-arg]
+    """Pairs of accesses of each kernel."""
+
+    #: What could not be decided.
+    warnings: tuple[Diagnostic, ...]
+
+    def __init__(self, pairs: Iterator[dict[str, Any]], warnings: tuple[Diagnostic, ...]) -> None:
+        super().__init__(pairs)
+        self.warnings = warnings
+
+
+class Decomposed:
+    """A program in which every statement names its instruction. The order of its accesses is proved."""
+
+    def __init__(self, found: _native.Decomposed) -> None:
+        self._native = found
+
+    @property
+    def text(self) -> str:
+        """The decomposed program: read it, edit it, and read it again by :class:`Program`."""
+        return self._native.text
+
+    @property
+    def arch(self) -> str:
+        """The architecture that it is for."""
+        return self._native.arch
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of kernels in the order in which they are launched."""
+        return self._native.kernels
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What was chosen and why it is right, as `carbyne decompose --emit json` prints it."""
+        return json.loads(self._native.document)
+
+    @property
+    def certificates(self) -> list[dict[str, Any]]:
+        """For each operation the instruction, and the relation of layouts that makes it right."""
+        return self.document["certificates"]
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What may not be as wanted. Places are those of the text that was decomposed."""
+        return diagnostics(self._native.warnings)
+
+    @property
+    def program(self) -> Program:
+        """The decomposed text as a program."""
+        return Program(self.text)
+
+    def cuda(self, name: str = "carbyne") -> str:
+        """A file of CUDA C++ for nvcc or NVRTC: all kernels, and a function `name` of the host that launches them."""
+        return self._native.cuda(name)
+
+    def abi(self) -> dict[str, Any]:
+        """What a launcher must know: tensors, parameters, grids, workspace; as `carbyne compile --emit abi` prints it."""
+        return json.loads(self._native.abi())
+
+    def compile(self, emit: str = "cubin") -> bytes:
+        """Compiles the kernels by NVRTC, to `cubin` or `ptx`."""
+        if emit not in ("cubin", "ptx"):
+            raise ValueError(f"emit is `cubin` or `ptx`, not {emit!r}")
+        return self._native.compile(emit)
+
+    def simulate(self, arrays: Mapping[str, Any] | None = None, /, **options: Any) -> Run:
+        """Executes the decomposed program: see :meth:`Program.simulate`."""
+        return self.program.simulate(arrays, arch=self.arch, **options)
+
+    def __repr__(self) -> str:
+        return f"<Decomposed {', '.join(f'@{k}' for k in self.kernels)} for {self.arch}>"
+
+    def _repr_html_(self) -> str:
+        return _pre(self.text)
+
+
+def _to_npy(name: str, array: Any) -> bytes:
+    data = np.asarray(array)
+    if data.dtype.hasobject:
+        raise TypeError(f"`%{name}`: an array of objects has no numbers")
+    # Types that NumPy does not have itself, such as ml_dtypes.bfloat16, are given by their bits.
+    if data.dtype.kind == "V" and data.dtype.itemsize in (1, 2):
+        data = data.view(np.uint8 if data.dtype.itemsize == 1 else np.uint16)
+    out = io.BytesIO()
+    np.save(out, data, allow_pickle=False)
+    return out.getvalue()
+
+
+def _from_npy(data: bytes) -> np.ndarray:
+    return np.load(io.BytesIO(data), allow_pickle=False)
+
+
+def _pre(text: str) -> str:
+    import html
+
+    return f"<pre>{html.escape(text)}</pre>"
