@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: every check, each with a closing line; all run, whatever the others found.
 
-use crate::process::{Run, Step, cargo, say};
+use crate::process::{Run, Step, cargo, program, say};
 use crate::{setup, tidy};
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
@@ -76,6 +76,32 @@ impl Build {
         self.cargo(&["test", "--workspace", "--test", "gpu"])
             .args(&GPU)
             .done("it links without CUDA, and runs kernels on a pretended GPU")
+    }
+
+    /// The wheel, installed into an environment of its own, with the tests and examples of the Python package.
+    fn python(&self) -> Step {
+        const PACKAGES: &[&str] = &["maturin>=1.9,<2", "numpy>=1.26,<3", "pytest>=8,<9"];
+        let environment = setup::environment("python", PACKAGES)?;
+        let python = setup::python(&environment);
+        let wheels = environment.join("wheels");
+        // Wheels of other versions would be installed, too.
+        let _ = std::fs::remove_dir_all(&wheels);
+        let target = setup::target()?;
+        let build = ["-m", "maturin", "build", "--profile", "dev", "--quiet"];
+        program(&python, &build)
+            .args(&["--manifest-path", "python/Cargo.toml", "--compatibility", "linux"])
+            .args(&["--out", &wheels.to_string_lossy()])
+            .env("CARGO_TARGET_DIR", &target.to_string_lossy())
+            .env("CARGO_INCREMENTAL", "0")
+            .done("")?;
+        let wheel = std::fs::read_dir(&wheels).ok().and_then(|mut all| all.next()?.ok());
+        let wheel = wheel.ok_or("no wheel was built")?.path();
+        program(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(&["--force-reinstall", "--no-deps", &wheel.to_string_lossy()])
+            .done("")?;
+        program(&python, &["-m", "pytest", "--quiet", "--doctest-modules", "--pyargs", "carbyne"])
+            .args(&["python/tests"])
+            .done("the wheel imports without CUDA, its tests and all its examples pass")
     }
 
     /// Packages of all crates that are published, each built from what its package holds and from the others' packages.
@@ -195,7 +221,7 @@ fn is_worked_in() -> bool {
 /// Runs the steps of these names, or all of them where none is named.
 pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     let build = Build { all, incremental: is_worked_in() };
-    let steps: [Named<'_>; 10] = [
+    let steps: [Named<'_>; 11] = [
         (
             "format",
             Box::new(|| cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
@@ -206,6 +232,7 @@ pub(crate) fn ci(all: bool, only: &[String]) -> Step {
         ("features", Box::new(|| build.features())),
         ("test", Box::new(|| build.test())),
         ("gpu", Box::new(|| build.gpu())),
+        ("python", Box::new(|| build.python())),
         ("outside", Box::new(|| build.outside())),
         ("doc", Box::new(|| build.doc())),
         ("publish", Box::new(|| build.publish())),

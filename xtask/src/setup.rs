@@ -21,14 +21,19 @@ const PACKAGES: &[&str] = &[
 const TRIES: usize = 3;
 
 pub(crate) fn setup() -> Step {
-    let environment = target()?.join("cuda");
+    let environment = environment("cuda", PACKAGES)?;
+    Ok(format!("NVRTC, nvdisasm and NumPy are in `{}`", shown(&environment)))
+}
+
+/// A Python environment of this name in the build folder, with these packages.
+pub(crate) fn environment(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
+    let environment = target()?.join(name);
     let stamp = environment.join("installed");
-    let wanted = PACKAGES.join("\n");
-    let done = format!("NVRTC, nvdisasm and NumPy are in `{}`", shown(&environment));
+    let wanted = packages.join("\n");
     if std::fs::read_to_string(&stamp).is_ok_and(|s| s == wanted) {
-        return Ok(done);
+        return Ok(environment);
     }
-    let python = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    let python = python(&environment);
     if !python.exists() {
         let path = environment.to_string_lossy();
         program("python3", &["-m", "venv", &path])
@@ -36,7 +41,7 @@ pub(crate) fn setup() -> Step {
             .map_err(|e| format!("{e}; setup needs Python 3 with venv and pip"))?;
     }
     let mut arguments = vec!["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    arguments.extend(PACKAGES);
+    arguments.extend(packages);
     let mut installed = Err(String::new());
     for _ in 0..TRIES {
         installed = program(&python, &arguments).done("");
@@ -47,7 +52,12 @@ pub(crate) fn setup() -> Step {
     installed?;
     std::fs::write(&stamp, wanted)
         .map_err(|e| format!("`{}` cannot be written: {e}", shown(&stamp)))?;
-    Ok(done)
+    Ok(environment)
+}
+
+/// The interpreter of an environment.
+pub(crate) fn python(environment: &Path) -> PathBuf {
+    environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }
 
 /// The build folder: that of this very program.

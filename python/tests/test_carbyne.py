@@ -1,0 +1,169 @@
+"""The package as its users call it."""
+
+import pickle
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import carbyne
+
+ROOT = Path(__file__).resolve().parents[2]
+GEMM = """\
+carbyne 2
+%A:[64,32].f16.GL
+%B:[32,64].f16.GL
+%C:[64,64].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32
+"""
+
+
+def test_a_program_is_decomposed_simulated_and_printed() -> None:
+    program = carbyne.Program(GEMM)
+    assert program.kernels == ["gemm"]
+    assert [(t.name, t.extents, t.is_output) for t in program.tensors] == [
+        ("A", ("64", "32"), False),
+        ("B", ("32", "64"), False),
+        ("C", ("64", "64"), True),
+    ]
+    kernel = program.decompose("sm_80")
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((64, 32)).astype(np.float16)
+    b = rng.standard_normal((32, 64)).astype(np.float16)
+    run = kernel.simulate(A=a, B=b)
+    wanted = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(run["C"].astype(np.float32), wanted, rtol=2e-3, atol=2e-3)
+    assert run.kernels[0]["complete"] and run.kernels[0]["multiply_adds"] == 64 * 64 * 32
+    assert "__global__" in kernel.cuda("gemm") and "gemm(" in kernel.cuda("gemm")
+    assert kernel.abi()["kernels"] and kernel.certificates
+    # The decomposed text is a program that says the same.
+    again = carbyne.Program(kernel.text)
+    assert again.decompose("sm_80").text == kernel.text
+    assert again.check("sm_80")[0]["pairs"]
+
+
+def test_options_of_decompose_are_taken() -> None:
+    program = carbyne.Program(GEMM)
+    plain = program.decompose("sm_80")
+    without = program.decompose("sm_80", forbid=["ldmatrix.*"])
+    assert "ldmatrix" in plain.text and "ldmatrix" not in without.text
+    assert len(program.decompose("sm_80", top=3).document["solutions"]) == 3
+    with pytest.raises(ValueError, match="ldmatrx"):
+        program.decompose("sm_80", forbid=["ldmatrx.x4.b16"])
+    with pytest.raises(ValueError, match="sm_8"):
+        program.decompose("sm_8")
+
+
+def test_a_missing_barrier_is_an_error_with_an_edit() -> None:
+    text = carbyne.Program(GEMM).decompose("sm_80").text
+    lines = text.splitlines(keepends=True)
+    barrier = next(i for i, line in enumerate(lines) if line.strip() == "barrier")
+    wrong = "".join(lines[:barrier] + lines[barrier + 1 :])
+    with pytest.raises(carbyne.Error) as caught:
+        carbyne.Program(wrong).check("sm_80")
+    first = caught.value.diagnostics[0]
+    assert first.code == "T0801" and first.spans[0].line > 0
+    with pytest.raises(carbyne.Error, match="S05"):
+        carbyne.Program(wrong).simulate(arch="sm_80")
+
+
+def test_errors_are_exceptions_with_places() -> None:
+    with pytest.raises(carbyne.Error) as caught:
+        carbyne.Program(GEMM.replace("f32", "f23"))
+    error = caught.value
+    assert error.diagnostics[0].spans[0].line == 5
+    assert "gemm" in str(error) and error._repr_html_().startswith("<pre>")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and again.diagnostics == error.diagnostics
+    layout_error = pytest.raises(carbyne.LayoutError, carbyne.Layout, "(4,8):(1").value
+    assert str(pickle.loads(pickle.dumps(layout_error))) == str(layout_error)
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    program = carbyne.Program(GEMM)
+    with pytest.raises(ValueError, match="%A"):
+        program.simulate(A=np.zeros((64, 32), np.float64))
+    with pytest.raises((ValueError, carbyne.Error), match="A"):
+        program.simulate(A=np.zeros((32, 64), np.float16))
+    with pytest.raises(ValueError, match="%X"):
+        program.simulate(X=np.zeros(3))
+    with pytest.raises(TypeError, match="objects"):
+        program.simulate(A=np.array([None]))
+    # Layouts of NumPy do not matter.
+    a = np.asfortranarray(np.arange(64 * 32).reshape(64, 32) % 7).astype(np.float16)
+    eye = np.eye(32, 64, dtype=np.float16)
+    np.testing.assert_array_equal(program.simulate(A=a[::-1], B=eye)["C"][:, :32], a[::-1])
+    bits = np.zeros((64, 32), np.uint16)
+    bf16 = carbyne.Program(GEMM.replace("f16", "bf16"))
+    assert bf16.simulate(A=bits)["C"].dtype == np.uint16
+
+
+def test_symbols_are_given_by_name() -> None:
+    program = carbyne.Program.from_file(ROOT / "examples" / "add_any.cby")
+    assert program.symbols
+    sizes = {name: 128 for name in program.symbols}
+    run = program.decompose("sm_80").simulate(symbols=sizes)
+    assert all(run.kernels)
+
+
+def test_imports_stay_in_the_folder(tmp_path: Path) -> None:
+    inside = tmp_path / "in"
+    inside.mkdir()
+    (tmp_path / "secret.cby").write_text("carbyne 2\n")
+    main = inside / "main.cby"
+    main.write_text('carbyne 2\nimport "../secret.cby"\n')
+    with pytest.raises(carbyne.Error, match="V0238"):
+        carbyne.Program.from_file(main)
+
+
+def test_long_work_releases_the_lock() -> None:
+    program = carbyne.Program(GEMM.replace("64", "512").replace("32", "512", 0))
+    turns, done = 0, threading.Event()
+
+    def work() -> None:
+        program.decompose("sm_90a", exhaustive=True)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not done.wait(0.001):
+        turns += 1
+    thread.join()
+    assert turns > 0
+
+
+def test_many_threads_decompose_one_program() -> None:
+    program = carbyne.Program(GEMM)
+    texts: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: texts.append(program.decompose("sm_80").text))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(texts)) == 1 and len(texts) == 4
+
+
+def test_the_command_line_is_part_of_the_package() -> None:
+    command = [sys.executable, "-m", "carbyne", "check", "-"]
+    ran = subprocess.run(command, input=GEMM, text=True, capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "")
+    ran = subprocess.run(command, input="carbyne 2\n%", text=True, capture_output=True, check=False)
+    assert ran.returncode == 1 and "P0001" in ran.stderr
+
+
+@pytest.mark.parametrize("page", ["python/README.md", "docs/python.md"])
+def test_examples_of_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
