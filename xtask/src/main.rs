@@ -16,8 +16,8 @@ const HELP: &str = "Developer commands of the carbyne workspace.
 Usage: cargo xtask COMMAND
 
   demo                    Decompose a GEMM, print its CUDA C++, simulate a block of it
-  ci [--all] [STEP ...]   Run every check, or these: format, tidy, setup, clippy, features, test, gpu, outside, doc,
-                          publish; --all runs the whole of the corpora of which tests otherwise run a part that a
+  ci [--all] [STEP ...]   Run every check, or these: format, tidy, setup, clippy, features, test, gpu, python,
+                          outside, doc, publish; --all runs the whole of the corpora of which tests otherwise run a part that a
                           fixed seed draws, and properties with more cases, drawn by a fresh seed, which it says
   setup                   Install NVRTC, nvdisasm and NumPy for the tests, in a Python environment under the build folder
   tidy                    Check what neither rustc nor clippy does: headers, lengths, spelling, stray paths
