@@ -355,6 +355,11 @@ impl Runner<'_> {
         }
         let warps = lanes.threads.len().div_ceil(32) as u16;
         let whos: Vec<Who> = (0..warps).map(|warp| lanes.who(32 * warp).1.clone()).collect();
+        let Scratch { bases, granules, .. } = &mut *scratch;
+        let places = operand.reads.iter().map(|slot| bases.place(view, *slot));
+        if self.blocks[self.rank].read_tile(view, places, &whos, tile, granules).is_some() {
+            return Ok(());
+        }
         for slot in &operand.reads {
             let at = scratch.bases.place(view, *slot);
             let block = &mut self.blocks[self.rank];

@@ -4,6 +4,8 @@
 //! issued and not waited for. Pending bytes may be neither read nor written. Sub-byte scalars share the
 //! state of their byte.
 
+mod tile;
+
 use super::Who;
 use super::race::{LastWrite, Shadow};
 use super::value::{Shadows, Value};
@@ -226,8 +228,8 @@ impl Shared {
         for g in granules {
             let (n, _) = &mut self.busy[*g as usize];
             *n = n.saturating_sub(1);
-            self.shadow.note_read(*g as usize, who, of_warp);
         }
+        self.shadow.end_reads(granules, who, of_warp);
     }
 
     /// The byte address of a scalar and its first bit there; none outside the buffer.
@@ -246,22 +248,30 @@ impl Shared {
         (byte >= 0 && byte + size <= end).then_some((buffer.at + byte as usize, (bit % 8) as u32))
     }
 
+    #[inline]
     fn load(bytes: &[u8], byte: usize, bit: u32, bits: u32) -> u64 {
-        let n = bits.div_ceil(8) as usize;
-        let mut raw = [0u8; 8];
-        raw[..n].copy_from_slice(&bytes[byte..byte + n]);
-        let value = u64::from_le_bytes(raw) >> bit;
-        if bits < 8 { value & ((1 << bits) - 1) } else { value }
+        let at = &bytes[byte..];
+        match bits {
+            64 => at.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw)),
+            32 => at.first_chunk().map_or(0, |raw| u64::from(u32::from_le_bytes(*raw))),
+            16 => at.first_chunk().map_or(0, |raw| u64::from(u16::from_le_bytes(*raw))),
+            8 => u64::from(at[0]),
+            _ => u64::from(at[0]) >> bit & ((1 << bits) - 1),
+        }
     }
 
+    #[inline]
     fn store(bytes: &mut [u8], byte: usize, bit: u32, bits: u32, value: u64) {
-        if bits < 8 {
-            let mask = ((1u16 << bits) - 1) as u8;
-            let old = bytes[byte] & !(mask << bit);
-            bytes[byte] = old | (value as u8 & mask) << bit;
-        } else {
-            let n = (bits / 8) as usize;
-            bytes[byte..byte + n].copy_from_slice(&value.to_le_bytes()[..n]);
+        let at = &mut bytes[byte..];
+        match bits {
+            64 => at[..8].copy_from_slice(&value.to_le_bytes()),
+            32 => at[..4].copy_from_slice(&(value as u32).to_le_bytes()),
+            16 => at[..2].copy_from_slice(&(value as u16).to_le_bytes()),
+            8 => at[0] = value as u8,
+            _ => {
+                let mask = ((1u16 << bits) - 1) as u8;
+                at[0] = at[0] & !(mask << bit) | (value as u8 & mask) << bit;
+            }
         }
     }
 
@@ -298,7 +308,7 @@ impl Shared {
             }
         }
         for granule in granules {
-            self.shadow.note_reads(granule, whos);
+            self.shadow.note_reads(&[granule as u32], whos);
         }
         Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
     }
