@@ -61,6 +61,12 @@ struct Lanes<'a> {
 }
 
 impl Lanes<'_> {
+    /// The thread of a slot, and where that is in its buffer.
+    #[inline]
+    fn place(&self, bases: &Bases, view: &View, slot: Slot) -> (usize, i64) {
+        (usize::from(self.threads[usize::from(slot.lane)]), bases.place(view, slot))
+    }
+
     /// The thread of a lane, and itself as an accessor.
     #[inline]
     fn who(&mut self, lane: u16) -> (usize, &Who) {
@@ -302,6 +308,13 @@ impl Runner<'_> {
         let view = &kernel.views[index];
         if let (Space::Registers(r), None) = (view.space, valid) {
             let Block { registers, flights, .. } = &mut self.blocks[self.rank];
+            let bases = &scratch.bases;
+            let places = operand.reads.iter().map(|slot| lanes.place(bases, view, *slot));
+            let (warps, on) = ((lanes.first_warp, &*lanes.whos), self.mode.shadows);
+            if registers[r].read_tile(places, warps, flights, tile, on).is_some() {
+                return Ok(());
+            }
+            tile.clear();
             for slot in &operand.reads {
                 let at = scratch.bases.place(view, *slot);
                 let (thread, who) = lanes.who(slot.lane);
@@ -392,6 +405,13 @@ impl Runner<'_> {
             && !matches!(atom.op, BoundOp::Accumulate(_))
         {
             let Block { registers, flights, .. } = &mut self.blocks[self.rank];
+            let Scratch { bases, output, .. } = &*scratch;
+            let places = operand.writes.iter().map(|(slot, _)| lanes.place(bases, view, *slot));
+            let values = operand.writes.iter().map(|(_, from)| output.get(*from as usize));
+            let (warps, site) = ((lanes.first_warp, &*lanes.whos), lanes.whos[0].site);
+            if registers[r].write_tile(places, warps, flights, values, site).is_some() {
+                return Ok(());
+            }
             for (slot, from) in &operand.writes {
                 let at = scratch.bases.place(view, *slot);
                 let (thread, who) = lanes.who(slot.lane);

@@ -12,7 +12,7 @@
 use super::pattern::Elements;
 use super::{Counts, Runner, value_text};
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, tolerance};
-use crate::num::{decode, encode, exact_integers, ulp};
+use crate::num::{decode, decode_all, encode, exact_integers, ulp};
 use crate::plan::{
     Base, Check, Checked, Kernel, Mask, Partition, Reference, Source, coordinates,
     coordinates_text, line_text,
@@ -348,7 +348,7 @@ impl Runner<'_> {
                         continue;
                     }
                     let scalar = kernel.scalar(*view);
-                    inputs.push(tile.bits.iter().map(|r| decode(scalar, *r)).collect());
+                    inputs.push(decode_all(scalar, &tile.bits));
                 }
             }
         }
@@ -358,7 +358,7 @@ impl Runner<'_> {
         let mut before = Vec::new();
         if meaning.reads_output() {
             let (tile, _) = tiles.next()?;
-            before = tile.as_ref()?.bits.iter().map(|r| decode(out, *r)).collect();
+            before = decode_all(out, &tile.as_ref()?.bits);
         }
         Some(Want::Values(meaning.compute(&inputs, &before, n)))
     }

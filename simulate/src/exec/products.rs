@@ -10,8 +10,21 @@ pub(super) fn add_products(
     sums: &mut [f64],
     add: impl Fn(f64, f64, f64) -> f64,
 ) {
+    /// Products that are added to a sum while it is at hand.
+    const DEEP: usize = 4;
     for (i, sums) in sums.chunks_exact_mut(rows.max(1)).enumerate() {
-        for x in 0..k {
+        let mut x = 0;
+        while l == 1 && x + DEEP <= k {
+            let columns: [&[f64]; DEEP] =
+                std::array::from_fn(|deep| &a[(x + deep) * rows..][..sums.len()]);
+            let factors: [f64; DEEP] = std::array::from_fn(|deep| b[x + deep + k * i]);
+            for r in 0..sums.len() {
+                let products = columns.iter().zip(factors);
+                sums[r] = products.fold(sums[r], |s, (column, q)| add(s, column[r], q));
+            }
+            x += DEEP;
+        }
+        for x in x..k {
             let column = &a[x * rows..(x + 1) * rows];
             let factors = &b[l * (x + k * i)..][..l];
             match factors {

@@ -48,6 +48,22 @@ pub fn decode(scalar: Scalar, raw: u64) -> f64 {
     }
 }
 
+/// The values of stored elements.
+#[must_use]
+pub fn decode_all(scalar: Scalar, raw: &[u64]) -> Vec<f64> {
+    #[inline(always)]
+    fn known(scalar: Scalar, raw: &[u64]) -> Vec<f64> {
+        raw.iter().map(|raw| decode(scalar, *raw)).collect()
+    }
+    // With a type that is known nothing is left to ask of each.
+    match scalar {
+        Scalar::F32 => known(Scalar::F32, raw),
+        Scalar::F16 => known(Scalar::F16, raw),
+        Scalar::Bf16 => known(Scalar::Bf16, raw),
+        _ => known(scalar, raw),
+    }
+}
+
 /// The value of a stored integer or truth value.
 #[must_use]
 pub fn decode_int(scalar: Scalar, raw: u64) -> i128 {
@@ -62,6 +78,7 @@ pub fn decode_int(scalar: Scalar, raw: u64) -> i128 {
 
 /// The element nearest to a number; ties go to the even one.
 #[must_use]
+#[inline]
 pub fn encode(scalar: Scalar, value: f64) -> u64 {
     use Scalar as S;
     match scalar {

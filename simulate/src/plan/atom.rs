@@ -469,6 +469,8 @@ pub(crate) struct BoundBulk {
     pub mask: Option<Index>,
     /// The operation that accumulates into the target; none where the copy replaces it.
     pub adds: Option<AccumulateOp>,
+    /// The elements in the order of the target's memory; none where several lie at one place of it, or there are too many.
+    pub order: Vec<u32>,
 }
 
 /// Where a box is in its tensor. Modes are in the order of the text.

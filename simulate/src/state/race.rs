@@ -182,6 +182,21 @@ impl Shadow {
         is_readable
     }
 
+    /// As [`Shadow::is_readable`], whether a write of a granule comes after all that was done to it.
+    #[inline]
+    pub(crate) fn is_writable(&mut self, granule: usize, who: &Who, known: &mut LastWrite) -> bool {
+        self.is_readable(granule, std::slice::from_ref(who), known)
+            && self.reads.after(granule, who, false).is_ok()
+    }
+
+    /// Notes a write of a granule that conflicts with nothing and is the first one of its execution there.
+    #[inline]
+    pub(crate) fn note_only_write(&mut self, granule: usize, who: &Who) {
+        let last = self.writes[granule];
+        self.overwrite(granule, &last, who);
+        self.writes[granule] = LastWrite::by(who);
+    }
+
     /// Notes reads that conflict with nothing, of some granules by several.
     #[inline]
     pub(crate) fn note_reads(&mut self, granules: &[u32], whos: &[Who]) {

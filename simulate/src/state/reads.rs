@@ -188,9 +188,10 @@ impl LastReads {
     /// Lets a record be used again.
     fn forget(&mut self, record: u32) {
         let first = record as usize * self.agents;
-        while let Some((entry, _)) = self.apart.range(first..first + self.agents).next() {
-            let entry = *entry;
-            self.apart.remove(&entry);
+        for entry in first..first + self.agents {
+            if self.last[entry].time > 0 && self.last[entry].lanes == 0 {
+                self.apart.remove(&entry);
+            }
         }
         self.free.push(record);
     }

@@ -6,7 +6,7 @@
 
 use super::clock::Who;
 use super::flight::Flights;
-use super::value::{Shadows, Value};
+use super::value::{Shadows, Tile, Value};
 use crate::plan::Mask;
 
 /// A register buffer of all threads.
@@ -23,7 +23,7 @@ pub(crate) struct Registers {
 }
 
 /// The asynchronous MatMuls that use a register.
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, PartialEq)]
 struct Watched {
     /// The execution that accessed it last, asynchronous ones apart.
     last: u32,
@@ -114,6 +114,67 @@ impl Registers {
         }
         self.put(slot, value, who.site);
         Ok(())
+    }
+
+    /// Accesses registers of threads, one after the other, by what their warps know, the first warp first. None where one of
+    /// them cannot be accessed: who accesses them again, each alone, is told why.
+    #[inline]
+    fn access_tile(
+        &mut self,
+        places: impl Iterator<Item = (usize, i64)>,
+        (first_warp, whos): (usize, &[Who]),
+        flights: &Flights,
+        write: bool,
+        mut access: impl FnMut(&mut Self, usize) -> Option<()>,
+    ) -> Option<()> {
+        // What the last access made of a register's state, by a warp.
+        let mut known = None;
+        for (thread, at) in places {
+            let slot = self.slot(thread, at)?;
+            if let Some(watched) = self.watched.get_mut(slot) {
+                let warp = thread / 32 - first_warp;
+                match known {
+                    Some((w, before, after)) if w == warp && before == *watched => *watched = after,
+                    _ => {
+                        let before = *watched;
+                        watched.access(&whos[warp], flights, write).ok()?;
+                        known = Some((warp, before, *watched));
+                    }
+                }
+            }
+            access(self, slot)?;
+        }
+        Some(())
+    }
+
+    /// Reads registers as [`Registers::access_tile`] says; none where one is undefined, too.
+    pub(crate) fn read_tile(
+        &mut self,
+        places: impl Iterator<Item = (usize, i64)>,
+        warps: (usize, &[Who]),
+        flights: &Flights,
+        tile: &mut Tile,
+        shadows: bool,
+    ) -> Option<()> {
+        self.access_tile(places, warps, flights, false, |registers, slot| {
+            tile.push(registers.value(slot)?, shadows);
+            Some(())
+        })
+    }
+
+    /// Writes as many registers as there are values, as [`Registers::access_tile`] says.
+    pub(crate) fn write_tile(
+        &mut self,
+        places: impl Iterator<Item = (usize, i64)>,
+        warps: (usize, &[Who]),
+        flights: &Flights,
+        mut values: impl Iterator<Item = Value>,
+        site: u32,
+    ) -> Option<()> {
+        self.access_tile(places, warps, flights, true, |registers, slot| {
+            registers.put(slot, values.next()?, site);
+            Some(())
+        })
     }
 
     /// The value of a plain register; none where undefined or outside.

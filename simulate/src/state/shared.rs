@@ -65,11 +65,11 @@ struct Owner {
     turn: u32,
 }
 
-/// An element under way.
+/// Elements under way, one behind the other.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Pending {
     byte: u32,
-    bytes: u8,
+    bytes: u32,
     site: u32,
 }
 
@@ -385,7 +385,7 @@ impl Shared {
             Self::store(&mut self.coming, byte, bit, buffer.bits, value.bits);
             // Nobody reads it before it is there.
             self.keep(buffer, byte, value.shadow);
-            return Ok(Some(Pending { byte: byte as u32, bytes: n as u8, site: who.site }));
+            return Ok(Some(Pending { byte: byte as u32, bytes: n as u32, site: who.site }));
         }
         states.fill(if buffer.mbarriers { State::Mbarrier } else { State::Defined });
         self.own(buffer, byte);
@@ -429,11 +429,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets an element under way arrive: who comes after `write` may read it.
+    /// Lets elements under way arrive: who comes after `write` may read it.
     pub(crate) fn complete(&mut self, pending: &Pending, mut write: LastWrite) {
         write.site = pending.site;
         let (from, to) =
-            (pending.byte as usize, pending.byte as usize + usize::from(pending.bytes));
+            (pending.byte as usize, (pending.byte + pending.bytes) as usize);
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
         self.states[from..to].fill(State::Defined);
         for granule in from / self.granule..=(to - 1) / self.granule {

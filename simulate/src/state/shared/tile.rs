@@ -3,7 +3,7 @@
 //! Invariant: what is not plain ends nothing here, and then nothing has been noted. The caller accesses the elements each alone,
 //! which finds it too and says what it is.
 
-use super::{Shared, State};
+use super::{Pending, Shared, State};
 use crate::plan::SharedBuffer;
 use crate::state::Who;
 use crate::state::race::LastWrite;
@@ -39,5 +39,56 @@ impl Shared {
         }
         self.shadow.note_reads(&granules[first..], whos);
         Some(())
+    }
+
+    /// Whether an asynchronous copy may write the elements at some offsets.
+    pub(crate) fn takes_tile(
+        &mut self,
+        buffer: &SharedBuffer,
+        mut places: impl Iterator<Item = i64>,
+        who: &Who,
+    ) -> bool {
+        let n = buffer.bits.div_ceil(8) as usize;
+        let mut known = LastWrite::default();
+        buffer.bits >= 8
+            && !buffer.mbarriers
+            && places.all(|at| {
+                let Some((byte, _)) = Self::address(buffer, at) else { return false };
+                let is_free = |state: &State| matches!(state, State::Undefined | State::Defined);
+                let mut granules = self.span(buffer, byte);
+                let busy = self.busy.get(granules.clone());
+                self.states[byte..byte + n].iter().all(is_free)
+                    && busy.is_none_or(|busy| busy.iter().all(|(reads, _)| *reads == 0))
+                    && granules.all(|granule| self.shadow.is_writable(granule, who, &mut known))
+            })
+    }
+
+    /// Lets an asynchronous copy write elements at offsets that it may write and that differ; what it keeps of them until
+    /// its wait.
+    pub(crate) fn write_tile(
+        &mut self,
+        buffer: &SharedBuffer,
+        places: impl Iterator<Item = i64>,
+        values: &Tile,
+        who: &Who,
+    ) -> Vec<Pending> {
+        let n = buffer.bits.div_ceil(8);
+        let mut pending: Vec<Pending> = Vec::new();
+        for (i, at) in places.enumerate() {
+            let Some((byte, bit)) = Self::address(buffer, at) else { continue };
+            for granule in self.span(buffer, byte) {
+                self.shadow.note_only_write(granule, who);
+            }
+            self.states[byte..byte + n as usize].fill(State::Pending);
+            self.own(buffer, byte);
+            let value = values.get(i);
+            Self::store(&mut self.coming, byte, bit, buffer.bits, value.bits);
+            self.keep(buffer, byte, value.shadow);
+            match pending.last_mut() {
+                Some(last) if last.byte + last.bytes == byte as u32 => last.bytes += n,
+                _ => pending.push(Pending { byte: byte as u32, bytes: n, site: who.site }),
+            }
+        }
+        pending
     }
 }
