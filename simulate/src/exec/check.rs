@@ -17,7 +17,7 @@ use crate::plan::{
     Base, Check, Checked, Kernel, Mask, Partition, Reference, Source, coordinates,
     coordinates_text, line_text,
 };
-use crate::state::{Tile, Value, same_shadow};
+use crate::state::{Registers, Tile, Value, same_shadow};
 use carbyne_ir::ast::ReduceOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{CastRole, Means};
@@ -116,6 +116,9 @@ impl Want {
     }
 }
 
+/// No type rounds numbers up to this one to infinity.
+const HELD_BY_ALL: f64 = 65504.0;
+
 /// The largest number of a type that has infinities.
 fn largest(scalar: Scalar) -> f64 {
     decode(scalar, encode(scalar, f64::INFINITY).wrapping_sub(1))
@@ -170,10 +173,10 @@ impl Wanted {
         if !value.shadow.is_nan() {
             // Overflow on the way to a number that the type holds; or a number that it does not hold, and that is stored as
             // neither an infinity nor one of the largest.
-            let stored = decode(scalar, encode(scalar, value.shadow));
-            let is_wrong = match stored.is_finite() {
+            let is_held = || decode(scalar, encode(scalar, value.shadow)).is_finite();
+            let is_wrong = match value.shadow.abs() <= HELD_BY_ALL || is_held() {
                 true => by_value.is_none() && !got.is_finite(),
-                false => got.is_nan() || got * stored.signum() < largest(scalar) / 2.0,
+                false => got.is_nan() || got * value.shadow.signum() < largest(scalar) / 2.0,
             };
             if is_wrong {
                 let expected = format!("{want}");
@@ -211,6 +214,7 @@ impl Runner<'_> {
                 partition.groups.iter().filter(whole).map(|g| &g[..]).collect()
             }
         };
+        self.blocks[self.rank].registers.iter_mut().for_each(Registers::store);
         for group in groups {
             match (self.wanted(of, group)?, group.first()) {
                 (Some(want), Some(first)) => {
@@ -427,6 +431,7 @@ impl Runner<'_> {
         let (kernel, number) = (self.kernel, check);
         let check = &kernel.checks[number];
         let mut compared = false;
+        self.blocks[self.rank].registers.iter_mut().for_each(Registers::store);
         for group in &partition.groups {
             if !group.iter().any(|t| active.has(usize::from(*t))) {
                 continue;

@@ -136,7 +136,7 @@ fn is_signed(scalar: Scalar) -> bool {
 #[must_use]
 pub fn unit_roundoff(scalar: Scalar) -> f64 {
     match significand_bits(scalar) {
-        Some(p) => 0.5f64.powi(p as i32),
+        Some(p) => f64::from_bits((1023 - u64::from(p)) << 52),
         None => 0.0,
     }
 }
@@ -218,7 +218,7 @@ pub fn ulp(scalar: Scalar, value: f64) -> f64 {
 #[must_use]
 pub fn exact_integers(scalar: Scalar) -> f64 {
     match significand_bits(scalar) {
-        Some(p) => 2f64.powi(p as i32),
+        Some(p) => f64::from_bits((1023 + u64::from(p)) << 52),
         None => (int_range(scalar).1 as f64).min(2f64.powi(53)),
     }
 }

@@ -4,9 +4,9 @@
 //! is accessed for it. Its offset is [`crate::plan::OUTSIDE`].
 
 use super::race::Clash;
-use super::registers::RegisterFault;
 use super::shared::Denied;
 use super::{Block, Pending, Shared, Tile, Value, Who};
+use super::watched::RegisterFault;
 use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};
 use carbyne_ir::ast::AccumulateOp;
