@@ -53,7 +53,7 @@ pub(crate) fn matmul(
         }
         let both = d.iter_mut().zip(&sums);
         match to {
-            Scalar::F32 => both.for_each(|(out, s)| *out = encode(Scalar::F32, *s)),
+            Scalar::F32 => both.for_each(|(out, s)| *out = u64::from((*s as f32).to_bits())),
             _ => both.for_each(|(out, s)| *out = encode(to, *s)),
         }
     }

@@ -437,8 +437,10 @@ impl Runner<'_> {
             if registers[r].write_tile(places.clone(), warps, flights, values, site).is_some() {
                 // Each register has a place of its own, where it is read, too.
                 let reads = &operand.reads;
-                let is_read = |(slot, place): &(Slot, u32)| reads.get(*place as usize) == Some(slot);
-                let alike = reads.len() == operand.writes.len() && operand.writes.iter().all(is_read);
+                let is_read =
+                    |(slot, place): &(Slot, u32)| reads.get(*place as usize) == Some(slot);
+                let alike =
+                    reads.len() == operand.writes.len() && operand.writes.iter().all(is_read);
                 if let Some(of) = of.filter(|_| reads.is_empty() || alike) {
                     let places = places.zip(operand.writes.iter().map(|(_, place)| *place));
                     registers[r].keep(of, lanes.whos, places, (output, site));

@@ -191,18 +191,15 @@ impl Runner<'_> {
         for e in &copy.order {
             tile.push(memory.read(source.place(from, *e as usize))?, self.mode.shadows);
         }
-        let (buffer, places) = (
-            &kernel.shared.buffers[b],
-            copy.order.iter().map(|e| target.place(to, *e as usize)),
-        );
+        let (buffer, places) =
+            (&kernel.shared.buffers[b], copy.order.iter().map(|e| target.place(to, *e as usize)));
         for rank in ranks {
             if !self.blocks[*rank].shared.takes_tile(buffer, places.clone(), who) {
                 return None;
             }
         }
-        let each = |rank: &usize| {
-            self.blocks[*rank].shared.write_tile(buffer, places.clone(), &tile, who)
-        };
+        let each =
+            |rank: &usize| self.blocks[*rank].shared.write_tile(buffer, places.clone(), &tile, who);
         let elements = ranks.iter().map(each).collect();
         self.scratch.output = tile;
         Some(elements)

@@ -51,16 +51,12 @@ pub fn decode(scalar: Scalar, raw: u64) -> f64 {
 /// The values of stored elements.
 #[must_use]
 pub fn decode_all(scalar: Scalar, raw: &[u64]) -> Vec<f64> {
-    #[inline(always)]
-    fn known(scalar: Scalar, raw: &[u64]) -> Vec<f64> {
-        raw.iter().map(|raw| decode(scalar, *raw)).collect()
-    }
+    let each = raw.iter();
     // With a type that is known nothing is left to ask of each.
     match scalar {
-        Scalar::F32 => known(Scalar::F32, raw),
-        Scalar::F16 => known(Scalar::F16, raw),
-        Scalar::Bf16 => known(Scalar::Bf16, raw),
-        _ => known(scalar, raw),
+        Scalar::F32 => each.map(|raw| f64::from(f32::from_bits(*raw as u32))).collect(),
+        Scalar::F16 => each.map(|raw| f64::from(half_to_single(*raw as u16))).collect(),
+        _ => each.map(|raw| decode(scalar, *raw)).collect(),
     }
 }
 

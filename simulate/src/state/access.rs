@@ -5,8 +5,8 @@
 
 use super::race::Clash;
 use super::shared::Denied;
-use super::{Block, Pending, Shared, Tile, Value, Who};
 use super::watched::RegisterFault;
+use super::{Block, Pending, Shared, Tile, Value, Who};
 use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};
 use carbyne_ir::ast::AccumulateOp;

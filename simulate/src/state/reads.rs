@@ -420,7 +420,8 @@ mod tests {
                     let granules: Vec<u32> = some.clone().map(|g| g as u32).collect();
                     all.note(&granules, N, whos);
                     for g in some {
-                        whos.iter().for_each(|who| each[g].note(&[0], 1, std::slice::from_ref(who)));
+                        whos.iter()
+                            .for_each(|who| each[g].note(&[0], 1, std::slice::from_ref(who)));
                     }
                 }
                 _ => {

@@ -432,8 +432,7 @@ impl Shared {
     /// Lets elements under way arrive: who comes after `write` may read it.
     pub(crate) fn complete(&mut self, pending: &Pending, mut write: LastWrite) {
         write.site = pending.site;
-        let (from, to) =
-            (pending.byte as usize, (pending.byte + pending.bytes) as usize);
+        let (from, to) = (pending.byte as usize, (pending.byte + pending.bytes) as usize);
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
         self.states[from..to].fill(State::Defined);
         for granule in from / self.granule..=(to - 1) / self.granule {
