@@ -387,7 +387,9 @@ impl Runner<'_> {
         let warps = lanes.threads.len().div_ceil(32) as u16;
         let whos: Vec<Who> = (0..warps).map(|warp| lanes.who(32 * warp).1.clone()).collect();
         let Scratch { bases, granules, .. } = &mut *scratch;
-        let places = operand.reads.iter().map(|slot| bases.place(view, *slot));
+        let place = |place: &u32| (*place as usize, bases.place(view, operand.reads[*place as usize]));
+        let places = operand.order.iter().map(place);
+        tile.resize(operand.reads.len(), self.mode.shadows);
         if self.blocks[self.rank].read_tile(view, places, &whos, tile, granules).is_some() {
             return Ok(());
         }

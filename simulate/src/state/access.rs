@@ -170,12 +170,12 @@ impl Block<'_> {
         }
     }
 
-    /// As [`Block::read_by_all`] of the elements at some offsets, one after the other. None where one of them cannot be read; then
-    /// nothing has been.
+    /// As [`Block::read_by_all`] of the elements at some offsets, each with its place in the tile, which has as many. None where
+    /// one of them cannot be read; then nothing has been.
     pub(crate) fn read_tile(
         &mut self,
         view: &View,
-        places: impl Iterator<Item = i64>,
+        places: impl Iterator<Item = (usize, i64)>,
         whos: &[Who],
         tile: &mut Tile,
         granules: &mut Vec<u32>,

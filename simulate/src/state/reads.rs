@@ -160,11 +160,16 @@ impl LastReads {
             Some(step) if step.access == access => Some((step.from, step.to)),
             _ => None,
         };
-        for granule in some {
+        for (i, granule) in some.iter().enumerate() {
             let from = self.of[*granule as usize];
             let to = match known {
                 Some((known, to)) if known == from => to,
-                _ => self.lead(from, whos, (agent, access)),
+                _ => {
+                    // Those that follow have the same record; in ascending order none is there twice.
+                    let same = |two: &&[u32]| two[0] < two[1] && self.of[two[1] as usize] == from;
+                    let n = 1 + some[i..].windows(2).take_while(same).count();
+                    self.lead((from, n as u32), whos, (agent, access))
+                }
             };
             known = Some((from, to));
             if to != from {
@@ -196,14 +201,19 @@ impl LastReads {
         self.free.push(record);
     }
 
-    /// The record that an access leads to: the same, changed, where a single granule has it.
-    fn lead(&mut self, from: u32, whos: &[Who], (first, access): (usize, Access)) -> u32 {
+    /// The record that an access to so many granules leads to: the same, changed, where no others have it.
+    fn lead(
+        &mut self,
+        (from, n): (u32, u32),
+        whos: &[Who],
+        (first, access): (usize, Access),
+    ) -> u32 {
         if let Some(old) = self.steps[first].take() {
             self.release(old.from);
             self.release(old.to);
         }
         self.known = None;
-        let alone = self.uses[from as usize] == 1;
+        let alone = self.uses[from as usize] == n;
         let to = if alone { from } else { self.copy(from) };
         for who in whos {
             self.note_entry(to as usize * self.agents + usize::from(who.agent), who, access.end);

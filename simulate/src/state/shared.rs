@@ -307,9 +307,9 @@ impl Shared {
                 self.is_readable(buffer, byte).map_err(|denied| (who, denied))?;
             }
         }
-        for granule in granules {
-            self.shadow.note_reads(&[granule as u32], whos);
-        }
+        let (first, last) = granules.into_inner();
+        let all: [u32; 8] = std::array::from_fn(|i| (first + i) as u32);
+        self.shadow.note_reads(&all[..=last - first], whos);
         Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
     }
 

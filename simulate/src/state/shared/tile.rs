@@ -10,19 +10,19 @@ use crate::state::race::LastWrite;
 use crate::state::value::Tile;
 
 impl Shared {
-    /// Reads the elements at some offsets, each by several, and adds their granules to others. None where one of them
-    /// cannot.
+    /// Reads the elements at some offsets, each by several, to their places in a tile, and adds their granules to others. None
+    /// where one of them cannot.
     pub(crate) fn read_tile(
         &mut self,
         buffer: &SharedBuffer,
-        places: impl Iterator<Item = i64>,
+        places: impl Iterator<Item = (usize, i64)>,
         whos: &[Who],
         tile: &mut Tile,
         granules: &mut Vec<u32>,
     ) -> Option<()> {
         let n = buffer.bits.div_ceil(8) as usize;
         let (first, mut known) = (granules.len(), LastWrite::default());
-        for at in places {
+        for (place, at) in places {
             let (byte, bit) = Self::address(buffer, at)?;
             for granule in self.span(buffer, byte) {
                 if !self.shadow.is_readable(granule, whos, &mut known) {
@@ -35,7 +35,7 @@ impl Shared {
             }
             self.is_own(buffer, byte).ok()?;
             let bits = Self::load(&self.bytes, byte, bit, buffer.bits);
-            tile.push(self.value(buffer, byte, bits), self.shadows.are_on());
+            tile.set(place, self.value(buffer, byte, bits));
         }
         self.shadow.note_reads(&granules[first..], whos);
         Some(())
