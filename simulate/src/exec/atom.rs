@@ -213,7 +213,8 @@ impl Runner<'_> {
         if scratch.granules.is_empty() {
             return;
         }
-        scratch.granules.sort_unstable();
+        // What each operand has is in order.
+        scratch.granules.sort();
         scratch.granules.dedup();
         let granules: Rc<[u32]> = scratch.granules.drain(..).collect();
         let block = &mut self.blocks[self.rank];
@@ -387,7 +388,8 @@ impl Runner<'_> {
         let warps = lanes.threads.len().div_ceil(32) as u16;
         let whos: Vec<Who> = (0..warps).map(|warp| lanes.who(32 * warp).1.clone()).collect();
         let Scratch { bases, granules, .. } = &mut *scratch;
-        let place = |place: &u32| (*place as usize, bases.place(view, operand.reads[*place as usize]));
+        let place =
+            |place: &u32| (*place as usize, bases.place(view, operand.reads[*place as usize]));
         let places = operand.order.iter().map(place);
         tile.resize(operand.reads.len(), self.mode.shadows);
         if self.blocks[self.rank].read_tile(view, places, &whos, tile, granules).is_some() {

@@ -74,7 +74,8 @@ pub(crate) struct Wrong {
 }
 
 impl Want {
-    /// Compares an element: how near it is, or what is wrong.
+    /// Compares an element: how far it is and may be from what is wanted, or what is wrong.
+    #[inline]
     fn compare(
         &self,
         reference: &Reference,
@@ -82,7 +83,7 @@ impl Want {
         small_ints: bool,
         e: usize,
         bits: Option<u64>,
-    ) -> Result<Near, Wrong> {
+    ) -> Result<(f64, f64), Wrong> {
         let wrong = |expected: String, allowed: f64| Wrong { expected, allowed, exact: None };
         match (self, &reference.meaning) {
             (Want::Values(computed), Some(meaning)) => {
@@ -97,19 +98,19 @@ impl Want {
                     let got = decode(scalar, bits);
                     // The rounded reference is right by definition: it may be infinite or no number.
                     if bits == encode(scalar, want) || (got.is_nan() && want.is_nan()) {
-                        return Ok(near(scalar, got, want));
+                        return Ok((0.0, 0.0));
                     }
                     let (error, allowed) = ((got - want).abs(), allowed());
                     if error <= allowed {
-                        return Ok(Near { error, allowed, ..near(scalar, got, want) });
+                        return Ok((error, allowed));
                     }
                 }
                 let allowed = allowed();
                 Err(wrong(format!("{want}"), allowed))
             }
-            (Want::Values(_), None) => Ok(Near::EXACT),
+            (Want::Values(_), None) => Ok((0.0, 0.0)),
             (Want::Bits(list), _) => match (list[e], bits) {
-                (want, Some(bits)) if want == bits => Ok(Near::EXACT),
+                (want, Some(bits)) if want == bits => Ok((0.0, 0.0)),
                 (want, _) => Err(wrong(value_text(scalar, want), 0.0)),
             },
         }
@@ -160,7 +161,15 @@ impl Wanted {
             Some(want) => Some(want.compare(reference, scalar, small_ints, e, Some(value.bits))?),
             None => None,
         };
-        let Some(exact) = exact else { return Ok(by_value.unwrap_or(Near::EXACT)) };
+        let (error, allowed) = by_value.unwrap_or_default();
+        let got = decode(scalar, value.bits);
+        let Some(exact) = exact else {
+            let near = match (&self.values, &reference.meaning) {
+                (Some(Want::Values(c)), Some(_)) => near(scalar, got, c.values[e]),
+                _ => Near::EXACT,
+            };
+            return Ok(Near { error, allowed, ..near });
+        };
         let want = exact.numbers.get(e).copied().unwrap_or(f64::NAN);
         // Integers beyond 53 bits are judged by their bits.
         let large =
@@ -169,7 +178,6 @@ impl Wanted {
             let (expected, allowed) = (format!("{want}"), 0.0);
             return Err(Wrong { expected, allowed, exact: Some(value.shadow) });
         }
-        let got = decode(scalar, value.bits);
         if !value.shadow.is_nan() {
             // Overflow on the way to a number that the type holds; or a number that it does not hold, and that is stored as
             // neither an infinity nor one of the largest.
@@ -185,7 +193,6 @@ impl Wanted {
         }
         let rounds = reference.rounded.contains(&scalar);
         let undecided = by_value.is_none() && !rounds && exact.is_undecided(e, value.shadow);
-        let Near { error, allowed, .. } = by_value.unwrap_or(Near::EXACT);
         let undecided = u64::from(undecided);
         Ok(Near { error, allowed, undecided, ..near(scalar, got, value.shadow) })
     }

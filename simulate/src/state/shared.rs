@@ -31,7 +31,8 @@ pub(crate) struct Shared {
     coming: Vec<u8>,
     states: Vec<State>,
     shadow: Shadow,
-    granule: usize,
+    /// The binary logarithm of the bytes of a granule.
+    granule: u32,
     /// How many asynchronous instructions read each granule, and the statement of the last; empty until
     /// there is one.
     busy: Vec<(u32, u32)>,
@@ -107,20 +108,21 @@ pub(crate) enum Denied {
 impl Shared {
     /// Undefined memory for so many agents.
     pub(crate) fn new(plan: &SharedPlan, agents: usize, shadows: bool) -> Self {
-        let granule = plan.granule.max(1);
+        let granule = plan.granule.max(1).ilog2();
+        let granules = plan.size.div_ceil(1 << granule);
         Shared {
             bytes: vec![0; plan.size],
             coming: vec![0; plan.size],
             states: vec![State::Undefined; plan.size],
-            shadow: Shadow::new(plan.size.div_ceil(granule), agents),
+            shadow: Shadow::new(granules, agents),
             granule,
             busy: Vec::new(),
             repeated: BTreeSet::new(),
-            shadows: Shadows::new(plan.size.div_ceil(granule), shadows),
-            kinds: vec![Kind::Other; if shadows { plan.size.div_ceil(granule) } else { 0 }],
+            shadows: Shadows::new(granules, shadows),
+            kinds: vec![Kind::Other; if shadows { granules } else { 0 }],
             owners: vec![
                 Owner { buffer: 0, turn: 0 };
-                if plan.has_owners() { plan.size.div_ceil(granule) } else { 0 }
+                if plan.has_owners() { granules } else { 0 }
             ],
             turns: vec![],
         }
@@ -173,7 +175,7 @@ impl Shared {
     /// The granules of an element at a byte.
     fn span(&self, buffer: &SharedBuffer, byte: usize) -> std::ops::RangeInclusive<usize> {
         let n = buffer.bits.div_ceil(8) as usize;
-        byte / self.granule..=(byte + n - 1) / self.granule
+        byte >> self.granule..=(byte + n - 1) >> self.granule
     }
 
     /// The bits at a byte with their shadow: that of the scalar that was written there, if it is of the
@@ -215,7 +217,7 @@ impl Shared {
     /// So many asynchronous instructions of a statement read these granules from now on.
     pub(crate) fn begin_reads(&mut self, reads: u32, granules: &[u32], site: u32) {
         if self.busy.is_empty() {
-            self.busy = vec![(0, 0); self.bytes.len().div_ceil(self.granule)];
+            self.busy = vec![(0, 0); self.bytes.len().div_ceil(1 << self.granule)];
         }
         for g in granules {
             let (n, by) = &mut self.busy[*g as usize];
@@ -330,7 +332,7 @@ impl Shared {
     }
 
     fn pending(&self, byte: usize) -> Denied {
-        Denied::Pending(self.shadow.last_write(byte / self.granule).map_or(0, |w| w.site))
+        Denied::Pending(self.shadow.last_write(byte >> self.granule).map_or(0, |w| w.site))
     }
 
     /// Writes an element; `later` as an asynchronous copy, which the caller keeps until its wait.
@@ -345,7 +347,7 @@ impl Shared {
     ) -> Result<Option<Pending>, Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
         let n = buffer.bits.div_ceil(8) as usize;
-        if let Some(neighbor) = self.shadow.neighbor(byte / self.granule, who) {
+        if let Some(neighbor) = self.shadow.neighbor(byte >> self.granule, who) {
             let from = if later { &self.coming } else { &self.bytes };
             if Self::load(from, byte, bit, buffer.bits) != value.bits {
                 return Err(Denied::Overlap(neighbor));
@@ -363,7 +365,7 @@ impl Shared {
             return Err(Denied::Busy(*site));
         }
         // Elements of less than a byte come several at once.
-        let beside = buffer.bits < 8 && self.shadow.itself(byte / self.granule, who);
+        let beside = buffer.bits < 8 && self.shadow.itself(byte >> self.granule, who);
         for granule in granules {
             self.shadow.write(granule, who).map_err(Denied::Clash)?;
         }
@@ -435,7 +437,7 @@ impl Shared {
         let (from, to) = (pending.byte as usize, (pending.byte + pending.bytes) as usize);
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
         self.states[from..to].fill(State::Defined);
-        for granule in from / self.granule..=(to - 1) / self.granule {
+        for granule in from >> self.granule..=(to - 1) >> self.granule {
             self.shadow.note_write(granule, write);
         }
     }
@@ -455,7 +457,7 @@ impl Shared {
     /// The last write of an element.
     pub(crate) fn writer(&self, buffer: &SharedBuffer, at: i64) -> Option<LastWrite> {
         let (byte, _) = Self::address(buffer, at)?;
-        self.shadow.last_write(byte / self.granule)
+        self.shadow.last_write(byte >> self.granule)
     }
 }
 
