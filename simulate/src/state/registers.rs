@@ -192,7 +192,8 @@ impl Registers {
     /// Gives all registers the values that are kept elsewhere, too.
     pub(crate) fn store(&mut self) {
         let mut all = std::mem::take(&mut self.held);
-        for held in all.iter_mut().filter(|held| !held.is_stored) {
+        let is_there = |held: &&mut Held| !held.is_stored && !held.tile.bits.is_empty();
+        for held in all.iter_mut().filter(is_there) {
             held.is_stored = true;
             for (slot, place) in &held.slots {
                 self.put(*slot as usize, held.tile.get(*place as usize), held.site);

@@ -92,3 +92,139 @@ impl Shared {
         pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Names, SharedPlan};
+    use crate::state::Value;
+    use crate::state::clock::{Clocks, Part, Proxy};
+    use crate::state::shared::Denied;
+    use carbyne_ir::scalar::Scalar;
+    use std::mem::{Discriminant, discriminant};
+
+    const N: i64 = 32;
+
+    fn buffer() -> SharedBuffer {
+        SharedBuffer {
+            at: 0,
+            len: N,
+            scalar: Scalar::F32,
+            bits: 32,
+            mbarriers: false,
+            number: 0,
+            loops: 0,
+            swizzle: None,
+            names: Names::numbered("s"),
+        }
+    }
+
+    /// Values, or which access was denied and why.
+    type Outcome = Result<Vec<Value>, (i64, Discriminant<Denied>)>;
+
+    fn read_each(shared: &mut Shared, places: &[i64], whos: &[Who]) -> Outcome {
+        let one = |at: &i64| shared.read_by_all(&buffer(), *at, whos).map_err(|(_, d)| (*at, d));
+        let all = places.iter().map(one).collect::<Result<_, _>>();
+        all.map_err(|(at, denied)| (at, discriminant(&denied)))
+    }
+
+    fn read_tile(shared: &mut Shared, places: &[i64], whos: &[Who]) -> Outcome {
+        let (mut tile, mut granules) = (Tile::default(), Vec::new());
+        tile.resize(places.len(), true);
+        let each = places.iter().copied().enumerate();
+        match shared.read_tile(&buffer(), each, whos, &mut tile, &mut granules) {
+            Some(()) => Ok((0..places.len()).map(|i| tile.get(i)).collect()),
+            None => read_each(shared, places, whos),
+        }
+    }
+
+    /// The same for writes of a copy; adds what it keeps until its wait.
+    fn write(
+        shared: &mut Shared,
+        places: &[i64],
+        values: &Tile,
+        who: &Who,
+        (at_once, kept): (bool, &mut Vec<Pending>),
+    ) -> Outcome {
+        let buffer = buffer();
+        if at_once && shared.takes_tile(&buffer, places.iter().copied(), who) {
+            kept.extend(shared.write_tile(&buffer, places.iter().copied(), values, who));
+            return Ok(Vec::new());
+        }
+        for (i, at) in places.iter().enumerate() {
+            let done = shared.write(&buffer, *at, values.get(i), who, true);
+            kept.extend(done.map_err(|denied| (*at, discriminant(&denied)))?);
+        }
+        Ok(Vec::new())
+    }
+
+    #[test]
+    fn tiles_are_accessed_as_their_elements_are() {
+        let plan = SharedPlan { size: 4 * N as usize, granule: 2, buffers: Vec::new() };
+        let mut x = 88_172_645_463_325_252u64;
+        let mut below = |n: usize| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            (x % n as u64) as usize
+        };
+        let mut counts = [[0u32; 2]; 2];
+        for _ in 0..300 {
+            let mut clocks = Clocks::new(1, 64, 1);
+            let agent = clocks.mbarrier(0, 0, 1);
+            let new = || Shared::new(&plan, clocks.n_readers(), true);
+            let mut both = [new(), new()];
+            let mut kept = [Vec::new(), Vec::new()];
+            for serial in 1..100u32 {
+                let part = |warp| Part { rank: 0, warp, lanes: u32::MAX };
+                let by = |warp: usize, lane: usize, proxy| {
+                    let mut who = clocks.warp(0, warp, serial, serial);
+                    (who.thread, who.updates, who.proxy) =
+                        ((warp * 32 + lane) as u16, false, proxy);
+                    who
+                };
+                let start = below(N as usize - 8) as i64;
+                let places: Vec<i64> = (start..start + 1 + below(8) as i64).collect();
+                let proxy = [Proxy::Generic, Proxy::Async][below(2)];
+                match below(6) {
+                    0 => clocks.synchronize(&[part(0), part(1)]),
+                    1 => clocks.fence(part(below(2))),
+                    2 => {
+                        let mut message = clocks.release(part(0));
+                        for (shared, kept) in both.iter_mut().zip(&mut kept) {
+                            let write = LastWrite::landing(agent, serial, 0, Proxy::Async);
+                            kept.drain(..).for_each(|pending| shared.complete(&pending, write));
+                        }
+                        message.add(agent, serial);
+                        clocks.acquire(part(below(2)), &message);
+                    }
+                    3 => {
+                        let who = by(below(2), below(3), proxy);
+                        let mut values = Tile::default();
+                        for _ in &places {
+                            let number = below(100) as f32;
+                            let bits = u64::from(number.to_bits());
+                            values.push(Value { bits, shadow: f64::from(number) + 1e-9 }, true);
+                        }
+                        let [one, other] = [true, false].map(|at_once| {
+                            let i = usize::from(at_once);
+                            let kept = (at_once, &mut kept[i]);
+                            write(&mut both[i], &places, &values, &who, kept)
+                        });
+                        assert_eq!(one, other);
+                        counts[0][usize::from(one.is_ok())] += 1;
+                    }
+                    _ => {
+                        let whos = [by(0, 0, proxy), by(1, 0, proxy)];
+                        let whos = &whos[..1 + below(2)];
+                        let [each, tile] = &mut both;
+                        let one = read_each(each, &places, whos);
+                        assert_eq!(read_tile(tile, &places, whos), one);
+                        counts[1][usize::from(one.is_ok())] += 1;
+                    }
+                }
+            }
+        }
+        assert!(counts.iter().flatten().all(|n| *n > 300), "{counts:?}");
+    }
+}
