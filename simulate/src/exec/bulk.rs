@@ -6,7 +6,7 @@ use super::Runner;
 use super::blame::{self, ElementAccess};
 use crate::plan::{Base, BoundBulk, BoxPlace, Checked, LeafSpec, Mask, Space, coordinates};
 use crate::state::clock::{Message, Part, Proxy};
-use crate::state::{Counted, Pending, Value, Who};
+use crate::state::{Counted, GlobalElement, Pending, Value, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -149,6 +149,19 @@ impl Runner<'_> {
             let kept = self.blocks[self.rank].keep_store(thread, (site, granules), targets);
             return kept.ok_or_else(|| blame::too_many_under_way(kernel, site));
         };
+        self.fly(site, thread, (copy.bytes, bar), (ranks, elements), &sources)
+    }
+
+    /// Lets a copy to blocks be under way whose bytes an mbarrier of each counts, with what it leaves to its completion.
+    fn fly(
+        &mut self,
+        site: u32,
+        thread: usize,
+        (bytes, bar): (i64, usize),
+        (ranks, elements): (&[usize], Vec<Vec<Pending>>),
+        sources: &[GlobalElement],
+    ) -> Checked<()> {
+        let kernel = self.kernel;
         let part = Part { rank: self.rank, warp: thread / 32, lanes: 1 << (thread % 32) };
         let issued = Rc::new(self.clocks.release(part).without_memory());
         for (rank, elements) in ranks.iter().copied().zip(elements) {
@@ -157,9 +170,9 @@ impl Runner<'_> {
             self.blocks[rank]
                 .takes_bulk(byte, &self.clocks, part)
                 .map_err(|e| self.refused(site, thread, &kernel.element_name(bar, at), e))?;
-            let (bytes, issued) = (copy.bytes, Rc::clone(&issued));
+            let issued = Rc::clone(&issued);
             let (sources, who, done) =
-                (sources.clone(), self.who(part.warp, site), Cell::new(None));
+                (sources.to_vec(), self.who(part.warp, site), Cell::new(None));
             let what = Rc::new(Counted { elements, sources, who, done });
             self.flying.push_back(Delivery { site, rank, byte, bytes, what, issued });
         }
