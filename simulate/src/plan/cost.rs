@@ -185,13 +185,11 @@ impl Who<'_> {
         let halves = |source: &Source| match self.space(source) {
             Some(Space::Shared(_)) => 8,
             Some(Space::Global(_) | Space::Gathered(_)) => 5,
-            // Of accumulators that are not kept whole, and nothing of others.
-            Some(Space::Registers(_)) if atom.in_flight => 3,
+            Some(Space::Registers(_)) if atom.in_flight => 6,
             _ => 1,
         };
-        // Several warps read it at once, and end their reads each alone.
         let described = |o: &super::BoundOperand| match o.described {
-            true => atom.group.div_ceil(64) as u64,
+            true => atom.group.div_ceil(32) as u64,
             false => 1,
         };
         let operand = |o: &super::BoundOperand| {
