@@ -15,6 +15,7 @@ use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A meaning as a chain of steps.
@@ -379,26 +380,30 @@ impl Chain {
         let n = usize::try_from(wanted.size()).unwrap_or(0);
         let scalar = self.values[step.output].scalar;
         // An input where the step needs it.
-        let input = |i: usize| -> Exact {
+        let all = |v: f64| Cow::Owned(Exact { numbers: vec![v; n], scales: vec![0.0; n] });
+        let input = |i: usize| -> Cow<'_, Exact> {
             match step.inputs.get(i) {
-                Some(Input::Number(v)) => Exact { numbers: vec![*v; n], scales: vec![0.0; n] },
+                Some(Input::Number(v)) => all(*v),
                 Some(Input::Value(v)) => {
                     let (Some(region), Some(own), Some(need)) =
                         (&needs[*v], &found[*v], self.needed(step, i, wanted, rows))
                     else {
-                        return Exact { numbers: vec![0.0; n], scales: vec![0.0; n] };
+                        return all(0.0);
                     };
-                    Exact {
-                        numbers: region.gather(&own.numbers, &need),
-                        scales: region.gather(&own.scales, &need),
+                    match *region == need {
+                        true => Cow::Borrowed(own),
+                        false => Cow::Owned(Exact {
+                            numbers: region.gather(&own.numbers, &need),
+                            scales: region.gather(&own.scales, &need),
+                        }),
                     }
                 }
-                None => Exact::default(),
+                None => Cow::default(),
             }
         };
         // The same, broadcast to the output's elements.
         let wide = |i: usize| -> Exact {
-            let own = input(i);
+            let own = input(i).into_owned();
             match step.inputs.get(i) {
                 Some(Input::Value(_)) => match self.needed(step, i, wanted, rows) {
                     // One element, whatever the rank of the output.
@@ -423,7 +428,7 @@ impl Chain {
         let pairs = |e: Exact| e.numbers.into_iter().zip(e.scales);
         match &step.op {
             StepOp::Move => wide(0),
-            StepOp::Init => input(0),
+            StepOp::Init => input(0).into_owned(),
             StepOp::Unary(op) => {
                 collect(pairs(wide(0)).map(|x| unary(*op, (from, scalar), x, slack)))
             }
@@ -443,7 +448,7 @@ impl Chain {
                 reduce(*op, from, removed, &need, n, &input(0), slack)
             }
             StepOp::MatMul => {
-                let before = (step.inputs.len() > 2).then(|| input(2));
+                let before = (step.inputs.len() > 2).then(|| input(2).into_owned());
                 let deep = match step.inputs.first() {
                     Some(Input::Value(a)) => self.values[*a].modes.last().copied().unwrap_or(1),
                     _ => 1,

@@ -135,7 +135,13 @@ impl Region {
     /// The elements of a tensor of these modes, by number, in their order.
     pub fn elements<'r>(&'r self, modes: &'r [i64]) -> impl Iterator<Item = i64> + 'r {
         let n = usize::try_from(self.size()).unwrap_or(0);
-        (0..n).map(move |i| self.element(modes, i))
+        // Those that differ in the first index follow each other.
+        let first = self.axes.first();
+        let run = first.map_or(1, Axis::len).max(1);
+        (0..n).step_by(run).flat_map(move |i| {
+            let start = self.element(modes, i) - first.map_or(0, |axis| axis.at(0));
+            (0..run).map(move |i| start.saturating_add(first.map_or(0, |axis| axis.at(i))))
+        })
     }
 
     /// The number, in a tensor of these modes, of an element of the region.

@@ -13,7 +13,7 @@
 
 use super::products::add_products;
 use crate::denote;
-use crate::num::{decode, decode_int, encode, fma, truncate};
+use crate::num::{decode, decode_all, decode_int, encode, fma, truncate};
 use crate::state::Value;
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
@@ -44,15 +44,18 @@ pub(crate) fn matmul(
             *out = truncate(to, sum);
         }
     } else {
-        let left: Vec<f64> = a.iter().map(|x| decode(a_type, *x)).collect();
-        let right: Vec<f64> = b.iter().map(|x| decode(b_type, *x)).collect();
-        let mut sums: Vec<f64> = d.iter().map(|x| decode(to, *x)).collect();
+        let [left, right] = [(a_type, a), (b_type, b)].map(|(scalar, x)| decode_all(scalar, x));
+        let mut sums = decode_all(to, d);
         let rows = l * m;
         match a_type == Scalar::F64 {
             true => add_products([l, rows, k], &left, &right, &mut sums, |s, p, q| p.mul_add(q, s)),
             false => add_products([l, rows, k], &left, &right, &mut sums, |s, p, q| s + p * q),
         }
-        d.iter_mut().zip(&sums).for_each(|(out, s)| *out = encode(to, *s));
+        let both = d.iter_mut().zip(&sums);
+        match to {
+            Scalar::F32 => both.for_each(|(out, s)| *out = u64::from((*s as f32).to_bits())),
+            _ => both.for_each(|(out, s)| *out = encode(to, *s)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::plan::{
     View,
 };
 use crate::state::clock::Proxy;
-use crate::state::{Block, Failure, Issue, Tile, Value, Who};
+use crate::state::{Accumulator, Block, Failure, Issue, Tile, Value, Who};
 use carbyne_atoms::ErrorBound;
 use carbyne_ir::scalar::Scalar;
 use std::rc::Rc;
@@ -61,6 +61,25 @@ struct Lanes<'a> {
 }
 
 impl Lanes<'_> {
+    /// The thread of a slot, and where that is in its buffer.
+    #[inline]
+    fn place(&self, bases: &Bases, view: &View, slot: Slot) -> (usize, i64) {
+        (usize::from(self.threads[usize::from(slot.lane)]), bases.place(view, slot))
+    }
+
+    /// The registers of an operand that is the accumulator of an asynchronous MatMul.
+    fn accumulator(&self, operand: &BoundOperand, bases: &Bases) -> Option<Accumulator> {
+        let is_accumulator = !operand.writes.is_empty()
+            && bases.bounded.is_empty()
+            && self.whos.iter().all(|who| who.issue.is_some());
+        is_accumulator.then(|| Accumulator {
+            operand: std::ptr::from_ref(operand).addr(),
+            threads: self.threads.to_vec(),
+            offsets: bases.offsets.clone(),
+            first_warp: self.first_warp,
+        })
+    }
+
     /// The thread of a lane, and itself as an accessor.
     #[inline]
     fn who(&mut self, lane: u16) -> (usize, &Who) {
@@ -194,7 +213,8 @@ impl Runner<'_> {
         if scratch.granules.is_empty() {
             return;
         }
-        scratch.granules.sort_unstable();
+        // What each operand has is in order.
+        scratch.granules.sort();
         scratch.granules.dedup();
         let granules: Rc<[u32]> = scratch.granules.drain(..).collect();
         let block = &mut self.blocks[self.rank];
@@ -302,6 +322,18 @@ impl Runner<'_> {
         let view = &kernel.views[index];
         if let (Space::Registers(r), None) = (view.space, valid) {
             let Block { registers, flights, .. } = &mut self.blocks[self.rank];
+            let bases = &scratch.bases;
+            let places = operand.reads.iter().map(|slot| lanes.place(bases, view, *slot));
+            let (warps, on) = ((lanes.first_warp, &*lanes.whos), self.mode.shadows);
+            let of = lanes.accumulator(operand, bases);
+            if let Some(held) = of.and_then(|of| registers[r].take(&of, lanes.whos, flights)) {
+                *tile = held;
+                return Ok(());
+            }
+            if registers[r].read_tile(places, warps, flights, tile, on).is_some() {
+                return Ok(());
+            }
+            tile.clear();
             for slot in &operand.reads {
                 let at = scratch.bases.place(view, *slot);
                 let (thread, who) = lanes.who(slot.lane);
@@ -355,6 +387,14 @@ impl Runner<'_> {
         }
         let warps = lanes.threads.len().div_ceil(32) as u16;
         let whos: Vec<Who> = (0..warps).map(|warp| lanes.who(32 * warp).1.clone()).collect();
+        let Scratch { bases, granules, .. } = &mut *scratch;
+        let place =
+            |place: &u32| (*place as usize, bases.place(view, operand.reads[*place as usize]));
+        let places = operand.order.iter().map(place);
+        tile.resize(operand.reads.len(), self.mode.shadows);
+        if self.blocks[self.rank].read_tile(view, places, &whos, tile, granules).is_some() {
+            return Ok(());
+        }
         for slot in &operand.reads {
             let at = scratch.bases.place(view, *slot);
             let block = &mut self.blocks[self.rank];
@@ -387,6 +427,30 @@ impl Runner<'_> {
             && !matches!(atom.op, BoundOp::Accumulate(_))
         {
             let Block { registers, flights, .. } = &mut self.blocks[self.rank];
+            let Scratch { bases, output, .. } = &mut *scratch;
+            let site = lanes.whos[0].site;
+            let of = lanes.accumulator(operand, bases);
+            if let Some(of) = &of
+                && registers[r].put_back(of, lanes.whos, flights, (output, site)).is_some()
+            {
+                return Ok(());
+            }
+            let places = operand.writes.iter().map(|(slot, _)| lanes.place(bases, view, *slot));
+            let values = operand.writes.iter().map(|(_, from)| output.get(*from as usize));
+            let warps = (lanes.first_warp, &*lanes.whos);
+            if registers[r].write_tile(places.clone(), warps, flights, values, site).is_some() {
+                // Each register has a place of its own, where it is read, too.
+                let reads = &operand.reads;
+                let is_read =
+                    |(slot, place): &(Slot, u32)| reads.get(*place as usize) == Some(slot);
+                let alike =
+                    reads.len() == operand.writes.len() && operand.writes.iter().all(is_read);
+                if let Some(of) = of.filter(|_| reads.is_empty() || alike) {
+                    let places = places.zip(operand.writes.iter().map(|(_, place)| *place));
+                    registers[r].keep(of, lanes.whos, places, (output, site));
+                }
+                return Ok(());
+            }
             for (slot, from) in &operand.writes {
                 let at = scratch.bases.place(view, *slot);
                 let (thread, who) = lanes.who(slot.lane);

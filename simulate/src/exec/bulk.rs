@@ -4,9 +4,9 @@
 
 use super::Runner;
 use super::blame::{self, ElementAccess};
-use crate::plan::{BoundBulk, BoxPlace, Checked, LeafSpec, Mask, Space, coordinates};
+use crate::plan::{Base, BoundBulk, BoxPlace, Checked, LeafSpec, Mask, Space, coordinates};
 use crate::state::clock::{Message, Part, Proxy};
-use crate::state::{Counted, Pending, Value};
+use crate::state::{Counted, GlobalElement, Pending, Value, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -69,6 +69,7 @@ impl Runner<'_> {
         let from = self.base(source, thread, site)?;
         let to = self.base(target, thread, site)?;
         let inside = self.inside(site, copy, thread)?;
+        let within = |e: usize| inside.as_ref().is_none_or(|inside| inside(e as i64));
         let mut who = self.who(thread / 32, site);
         who.thread = thread as u16;
         let (mut near, mut far) = (who.clone(), who);
@@ -77,10 +78,15 @@ impl Runner<'_> {
             Space::Shared(_) => &near,
             _ => &far,
         };
-        let mut elements: Vec<Vec<Pending>> = ranks.iter().map(|_| Vec::new()).collect();
+        let all = match &inside {
+            None => self.copy_tile(copy, (&from, &to), ranks, &near),
+            Some(_) => None,
+        };
+        let n = if all.is_some() { 0 } else { usize::try_from(source.size).unwrap_or(0) };
+        let mut elements = all.unwrap_or_else(|| ranks.iter().map(|_| Vec::new()).collect());
         let (mut granules, mut sources, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-        for e in 0..usize::try_from(source.size).unwrap_or(0) {
-            let within = inside(e as i64);
+        for e in 0..n {
+            let within = within(e);
             let of_target = copy.boxed.as_ref().is_some_and(|b| !b.of_source);
             // Outside of the map's tensor zeros are read, and nothing is written.
             let mut value = Value::ZERO;
@@ -143,6 +149,19 @@ impl Runner<'_> {
             let kept = self.blocks[self.rank].keep_store(thread, (site, granules), targets);
             return kept.ok_or_else(|| blame::too_many_under_way(kernel, site));
         };
+        self.fly(site, thread, (copy.bytes, bar), (ranks, elements), &sources)
+    }
+
+    /// Lets a copy to blocks be under way whose bytes an mbarrier of each counts, with what it leaves to its completion.
+    fn fly(
+        &mut self,
+        site: u32,
+        thread: usize,
+        (bytes, bar): (i64, usize),
+        (ranks, elements): (&[usize], Vec<Vec<Pending>>),
+        sources: &[GlobalElement],
+    ) -> Checked<()> {
+        let kernel = self.kernel;
         let part = Part { rank: self.rank, warp: thread / 32, lanes: 1 << (thread % 32) };
         let issued = Rc::new(self.clocks.release(part).without_memory());
         for (rank, elements) in ranks.iter().copied().zip(elements) {
@@ -151,22 +170,61 @@ impl Runner<'_> {
             self.blocks[rank]
                 .takes_bulk(byte, &self.clocks, part)
                 .map_err(|e| self.refused(site, thread, &kernel.element_name(bar, at), e))?;
-            let (bytes, issued) = (copy.bytes, Rc::clone(&issued));
+            let issued = Rc::clone(&issued);
             let (sources, who, done) =
-                (sources.clone(), self.who(part.warp, site), Cell::new(None));
+                (sources.to_vec(), self.who(part.warp, site), Cell::new(None));
             let what = Rc::new(Counted { elements, sources, who, done });
             self.flying.push_back(Delivery { site, rank, byte, bytes, what, issued });
         }
         Ok(())
     }
 
-    /// Whether an element of the box lies in the map's tensor.
+    /// Copies all elements into the shared memory of blocks, where no access needs a closer look. What they leave to the
+    /// copy's completion, by block.
+    fn copy_tile(
+        &mut self,
+        copy: &BoundBulk,
+        (from, to): (&Base, &Base),
+        ranks: &[usize],
+        who: &Who,
+    ) -> Option<Vec<Vec<Pending>>> {
+        let kernel = self.kernel;
+        let (source, target) = (&kernel.views[copy.source], &kernel.views[copy.target]);
+        let (Space::Global(g), Space::Shared(b)) = (source.space, target.space) else {
+            return None;
+        };
+        let later = copy.bar.is_some() && copy.adds.is_none();
+        let whole = !source.is_bounded() && !target.is_bounded() && !copy.order.is_empty();
+        if !later || !whole || kernel.globals[g].written {
+            return None;
+        }
+        let mut tile = std::mem::take(&mut self.scratch.output);
+        tile.clear();
+        let memory = self.blocks[self.rank].global[g].memory;
+        for e in &copy.order {
+            tile.push(memory.read(source.place(from, *e as usize))?, self.mode.shadows);
+        }
+        let (buffer, places) =
+            (&kernel.shared.buffers[b], copy.order.iter().map(|e| target.place(to, *e as usize)));
+        for rank in ranks {
+            if !self.blocks[*rank].shared.takes_tile(buffer, places.clone(), who) {
+                return None;
+            }
+        }
+        let each =
+            |rank: &usize| self.blocks[*rank].shared.write_tile(buffer, places.clone(), &tile, who);
+        let elements = ranks.iter().map(each).collect();
+        self.scratch.output = tile;
+        Some(elements)
+    }
+
+    /// Whether an element of the box lies in the map's tensor; none where all do.
     fn inside(
         &self,
         site: u32,
         copy: &BoundBulk,
         thread: usize,
-    ) -> Checked<impl Fn(i64) -> bool + use<>> {
+    ) -> Checked<Option<impl Fn(i64) -> bool + use<>>> {
         let view = match &copy.boxed {
             Some(b) if !b.of_source => copy.target,
             _ => copy.source,
@@ -186,16 +244,16 @@ impl Runner<'_> {
         let place = place.filter(|(at, extents)| {
             !modes.iter().zip(at).zip(extents).all(|((mode, at), n)| is_inside(mode, at, n))
         });
-        Ok(move |e| {
-            place.as_ref().is_none_or(|(at, extents)| {
+        Ok(place.map(|(at, extents)| {
+            move |e| {
                 let local = coordinates(&modes, e);
                 local
                     .iter()
-                    .zip(at)
-                    .zip(extents)
+                    .zip(&at)
+                    .zip(&extents)
                     .all(|((c, at), n)| (0..*n).contains(&at.saturating_add(*c)))
-            })
-        })
+            }
+        }))
     }
 
     fn no_such_blocks(&self, site: u32, mask: i64) -> Box<Diagnostic> {

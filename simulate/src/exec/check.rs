@@ -12,12 +12,12 @@
 use super::pattern::Elements;
 use super::{Counts, Runner, value_text};
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, tolerance};
-use crate::num::{decode, encode, exact_integers, ulp};
+use crate::num::{decode, decode_all, encode, exact_integers, ulp};
 use crate::plan::{
     Base, Check, Checked, Kernel, Mask, Partition, Reference, Source, coordinates,
     coordinates_text, line_text,
 };
-use crate::state::{Tile, Value, same_shadow};
+use crate::state::{Registers, Tile, Value, same_shadow};
 use carbyne_ir::ast::ReduceOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{CastRole, Means};
@@ -74,7 +74,8 @@ pub(crate) struct Wrong {
 }
 
 impl Want {
-    /// Compares an element: how near it is, or what is wrong.
+    /// Compares an element: how far it is and may be from what is wanted, or what is wrong.
+    #[inline]
     fn compare(
         &self,
         reference: &Reference,
@@ -82,7 +83,7 @@ impl Want {
         small_ints: bool,
         e: usize,
         bits: Option<u64>,
-    ) -> Result<Near, Wrong> {
+    ) -> Result<(f64, f64), Wrong> {
         let wrong = |expected: String, allowed: f64| Wrong { expected, allowed, exact: None };
         match (self, &reference.meaning) {
             (Want::Values(computed), Some(meaning)) => {
@@ -97,24 +98,27 @@ impl Want {
                     let got = decode(scalar, bits);
                     // The rounded reference is right by definition: it may be infinite or no number.
                     if bits == encode(scalar, want) || (got.is_nan() && want.is_nan()) {
-                        return Ok(near(scalar, got, want));
+                        return Ok((0.0, 0.0));
                     }
                     let (error, allowed) = ((got - want).abs(), allowed());
                     if error <= allowed {
-                        return Ok(Near { error, allowed, ..near(scalar, got, want) });
+                        return Ok((error, allowed));
                     }
                 }
                 let allowed = allowed();
                 Err(wrong(format!("{want}"), allowed))
             }
-            (Want::Values(_), None) => Ok(Near::EXACT),
+            (Want::Values(_), None) => Ok((0.0, 0.0)),
             (Want::Bits(list), _) => match (list[e], bits) {
-                (want, Some(bits)) if want == bits => Ok(Near::EXACT),
+                (want, Some(bits)) if want == bits => Ok((0.0, 0.0)),
                 (want, _) => Err(wrong(value_text(scalar, want), 0.0)),
             },
         }
     }
 }
+
+/// No type rounds numbers up to this one to infinity.
+const HELD_BY_ALL: f64 = 65504.0;
 
 /// The largest number of a type that has infinities.
 fn largest(scalar: Scalar) -> f64 {
@@ -157,7 +161,15 @@ impl Wanted {
             Some(want) => Some(want.compare(reference, scalar, small_ints, e, Some(value.bits))?),
             None => None,
         };
-        let Some(exact) = exact else { return Ok(by_value.unwrap_or(Near::EXACT)) };
+        let (error, allowed) = by_value.unwrap_or_default();
+        let got = decode(scalar, value.bits);
+        let Some(exact) = exact else {
+            let near = match (&self.values, &reference.meaning) {
+                (Some(Want::Values(c)), Some(_)) => near(scalar, got, c.values[e]),
+                _ => Near::EXACT,
+            };
+            return Ok(Near { error, allowed, ..near });
+        };
         let want = exact.numbers.get(e).copied().unwrap_or(f64::NAN);
         // Integers beyond 53 bits are judged by their bits.
         let large =
@@ -166,14 +178,13 @@ impl Wanted {
             let (expected, allowed) = (format!("{want}"), 0.0);
             return Err(Wrong { expected, allowed, exact: Some(value.shadow) });
         }
-        let got = decode(scalar, value.bits);
         if !value.shadow.is_nan() {
             // Overflow on the way to a number that the type holds; or a number that it does not hold, and that is stored as
             // neither an infinity nor one of the largest.
-            let stored = decode(scalar, encode(scalar, value.shadow));
-            let is_wrong = match stored.is_finite() {
+            let is_held = || decode(scalar, encode(scalar, value.shadow)).is_finite();
+            let is_wrong = match value.shadow.abs() <= HELD_BY_ALL || is_held() {
                 true => by_value.is_none() && !got.is_finite(),
-                false => got.is_nan() || got * stored.signum() < largest(scalar) / 2.0,
+                false => got.is_nan() || got * value.shadow.signum() < largest(scalar) / 2.0,
             };
             if is_wrong {
                 let expected = format!("{want}");
@@ -182,7 +193,6 @@ impl Wanted {
         }
         let rounds = reference.rounded.contains(&scalar);
         let undecided = by_value.is_none() && !rounds && exact.is_undecided(e, value.shadow);
-        let Near { error, allowed, .. } = by_value.unwrap_or(Near::EXACT);
         let undecided = u64::from(undecided);
         Ok(Near { error, allowed, undecided, ..near(scalar, got, value.shadow) })
     }
@@ -211,6 +221,7 @@ impl Runner<'_> {
                 partition.groups.iter().filter(whole).map(|g| &g[..]).collect()
             }
         };
+        self.blocks[self.rank].registers.iter_mut().for_each(Registers::store);
         for group in groups {
             match (self.wanted(of, group)?, group.first()) {
                 (Some(want), Some(first)) => {
@@ -348,7 +359,7 @@ impl Runner<'_> {
                         continue;
                     }
                     let scalar = kernel.scalar(*view);
-                    inputs.push(tile.bits.iter().map(|r| decode(scalar, *r)).collect());
+                    inputs.push(decode_all(scalar, &tile.bits));
                 }
             }
         }
@@ -358,7 +369,7 @@ impl Runner<'_> {
         let mut before = Vec::new();
         if meaning.reads_output() {
             let (tile, _) = tiles.next()?;
-            before = tile.as_ref()?.bits.iter().map(|r| decode(out, *r)).collect();
+            before = decode_all(out, &tile.as_ref()?.bits);
         }
         Some(Want::Values(meaning.compute(&inputs, &before, n)))
     }
@@ -427,6 +438,7 @@ impl Runner<'_> {
         let (kernel, number) = (self.kernel, check);
         let check = &kernel.checks[number];
         let mut compared = false;
+        self.blocks[self.rank].registers.iter_mut().for_each(Registers::store);
         for group in &partition.groups {
             if !group.iter().any(|t| active.has(usize::from(*t))) {
                 continue;

@@ -8,10 +8,18 @@ pub(super) fn add_products(
     a: &[f64],
     b: &[f64],
     sums: &mut [f64],
-    add: impl Fn(f64, f64, f64) -> f64,
+    add: impl Fn(f64, f64, f64) -> f64 + Copy,
 ) {
+    /// Products that are added to a sum while it is at hand.
+    const DEEP: usize = 4;
     for (i, sums) in sums.chunks_exact_mut(rows.max(1)).enumerate() {
-        for x in 0..k {
+        let deep = if l == 1 { k / DEEP * DEEP } else { 0 };
+        for x in (0..deep).step_by(DEEP) {
+            let columns: [&[f64]; DEEP] = std::array::from_fn(|deep| &a[(x + deep) * rows..]);
+            let factors: [f64; DEEP] = std::array::from_fn(|deep| b[x + deep + k * i]);
+            add_several(columns, factors, sums, add);
+        }
+        for x in deep..k {
             let column = &a[x * rows..(x + 1) * rows];
             let factors = &b[l * (x + k * i)..][..l];
             match factors {
@@ -25,5 +33,24 @@ pub(super) fn add_products(
                 }
             }
         }
+    }
+}
+
+/// Adds so many products to each sum, one after the other.
+#[inline]
+fn add_several<const N: usize>(
+    columns: [&[f64]; N],
+    factors: [f64; N],
+    sums: &mut [f64],
+    add: impl Fn(f64, f64, f64) -> f64,
+) {
+    let n = sums.len();
+    let columns: [&[f64]; N] = std::array::from_fn(|i| &columns[i][..n]);
+    for r in 0..n {
+        let mut sum = sums[r];
+        for (column, factor) in columns.iter().zip(factors) {
+            sum = add(sum, column[r], factor);
+        }
+        sums[r] = sum;
     }
 }

@@ -48,6 +48,18 @@ pub fn decode(scalar: Scalar, raw: u64) -> f64 {
     }
 }
 
+/// The values of stored elements.
+#[must_use]
+pub fn decode_all(scalar: Scalar, raw: &[u64]) -> Vec<f64> {
+    let each = raw.iter();
+    // With a type that is known nothing is left to ask of each.
+    match scalar {
+        Scalar::F32 => each.map(|raw| f64::from(f32::from_bits(*raw as u32))).collect(),
+        Scalar::F16 => each.map(|raw| f64::from(half_to_single(*raw as u16))).collect(),
+        _ => each.map(|raw| decode(scalar, *raw)).collect(),
+    }
+}
+
 /// The value of a stored integer or truth value.
 #[must_use]
 pub fn decode_int(scalar: Scalar, raw: u64) -> i128 {
@@ -62,6 +74,7 @@ pub fn decode_int(scalar: Scalar, raw: u64) -> i128 {
 
 /// The element nearest to a number; ties go to the even one.
 #[must_use]
+#[inline]
 pub fn encode(scalar: Scalar, value: f64) -> u64 {
     use Scalar as S;
     match scalar {
@@ -119,7 +132,7 @@ fn is_signed(scalar: Scalar) -> bool {
 #[must_use]
 pub fn unit_roundoff(scalar: Scalar) -> f64 {
     match significand_bits(scalar) {
-        Some(p) => 0.5f64.powi(p as i32),
+        Some(p) => f64::from_bits((1023 - u64::from(p)) << 52),
         None => 0.0,
     }
 }
@@ -201,7 +214,7 @@ pub fn ulp(scalar: Scalar, value: f64) -> f64 {
 #[must_use]
 pub fn exact_integers(scalar: Scalar) -> f64 {
     match significand_bits(scalar) {
-        Some(p) => 2f64.powi(p as i32),
+        Some(p) => f64::from_bits((1023 + u64::from(p)) << 52),
         None => (int_range(scalar).1 as f64).min(2f64.powi(53)),
     }
 }

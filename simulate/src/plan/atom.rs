@@ -71,6 +71,8 @@ pub(crate) struct BoundOperand {
     pub bytes: i64,
     /// Whether a descriptor names it: every warp reads all of it, and it is the same for every thread.
     pub described: bool,
+    /// The places of what a descriptor names, in the order of memory.
+    pub order: Vec<u32>,
 }
 
 /// What a bound atom computes.
@@ -403,7 +405,8 @@ fn bind_operand(
             let n = usize::try_from(operand.tile_size()).unwrap_or(1);
             let (reads, writes) = (vec![Slot { lane: 0, element: 0 }; n], Vec::new());
             let described = false;
-            return Ok(BoundOperand { source, reads, writes, align: 1, bytes: 0, described });
+            let (align, bytes, order) = (1, 0, vec![]);
+            return Ok(BoundOperand { source, reads, writes, align, bytes, described, order });
         }
     };
     let in_registers = matches!(view.space, Space::Registers(_));
@@ -450,7 +453,10 @@ fn bind_operand(
     let writes = if operand.access == OperandAccess::Read { Vec::new() } else { writes };
     let reads = if operand.access == OperandAccess::Write { Vec::new() } else { reads };
     let bytes = (wanted * view.scalar.bits() + 7) / 8;
-    Ok(BoundOperand { source, reads, writes, align, bytes, described })
+    let n = if described { reads.len() as u32 } else { 0 };
+    let mut order: Vec<u32> = (0..n).collect();
+    order.sort_by_key(|place| view.element(usize::from(reads[*place as usize].element)));
+    Ok(BoundOperand { source, reads, writes, align, bytes, described, order })
 }
 
 /// A copy of all that the operands hold, by one thread.
@@ -469,6 +475,8 @@ pub(crate) struct BoundBulk {
     pub mask: Option<Index>,
     /// The operation that accumulates into the target; none where the copy replaces it.
     pub adds: Option<AccumulateOp>,
+    /// The elements in the order of the target's memory; none where several lie at one place of it, or there are too many.
+    pub order: Vec<u32>,
 }
 
 /// Where a box is in its tensor. Modes are in the order of the text.

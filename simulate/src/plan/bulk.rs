@@ -67,6 +67,7 @@ impl Lowering<'_, '_> {
             | AtomOp::Barrier(_)
             | AtomOp::Elect => None,
         };
-        Ok(BoundBulk { source, target, boxed, bar, bytes: copy.bytes, mask, adds })
+        let order = self.kernel.views[target].by_place();
+        Ok(BoundBulk { source, target, boxed, bar, bytes: copy.bytes, mask, adds, order })
     }
 }

@@ -239,6 +239,16 @@ impl View {
         }
     }
 
+    /// The elements in the order of memory; none where several lie at one place, or there are too many.
+    pub(crate) fn by_place(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.table.len() as u32).collect();
+        order.sort_by_key(|e| self.table[*e as usize]);
+        match order.is_sorted_by(|a, b| self.table[*a as usize] < self.table[*b as usize]) {
+            true => order,
+            false => Vec::new(),
+        }
+    }
+
     /// The offset of an element below `size` from the view's own offset, in scalars, whether or not it exists.
     #[inline]
     pub(crate) fn element(&self, e: usize) -> i64 {

@@ -4,9 +4,9 @@
 //! is accessed for it. Its offset is [`crate::plan::OUTSIDE`].
 
 use super::race::Clash;
-use super::registers::RegisterFault;
 use super::shared::Denied;
-use super::{Block, Pending, Shared, Value, Who};
+use super::watched::RegisterFault;
+use super::{Block, Pending, Shared, Tile, Value, Who};
 use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};
 use carbyne_ir::ast::AccumulateOp;
@@ -168,6 +168,27 @@ impl Block<'_> {
             }
             Err((who, denied)) => Err((who, self.denied(who, denied))),
         }
+    }
+
+    /// As [`Block::read_by_all`] of the elements at some offsets, each with its place in the tile, which has as many. None where
+    /// one of them cannot be read; then nothing has been.
+    pub(crate) fn read_tile(
+        &mut self,
+        view: &View,
+        places: impl Iterator<Item = (usize, i64)>,
+        whos: &[Who],
+        tile: &mut Tile,
+        granules: &mut Vec<u32>,
+    ) -> Option<()> {
+        let Space::Shared(i) = view.space else { return None };
+        let buffer = &self.kernel.shared.buffers[i];
+        let n = granules.len();
+        let read = self.shared.read_tile(buffer, places, whos, tile, granules);
+        if read.is_none() {
+            granules.truncate(n);
+            tile.clear();
+        }
+        read
     }
 
     /// As [`Block::read`], by a copy; `counted`: by an mbarrier.

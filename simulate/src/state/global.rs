@@ -395,7 +395,7 @@ impl<'m> BlockGlobal<'m> {
     pub(crate) fn end_read(&mut self, at: i64, who: &Who) {
         self.under_way.end_read(at, None);
         if let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) {
-            page.shadow.note_read(at as usize % PAGE, who, false);
+            page.shadow.end_reads(&[(at as usize % PAGE) as u32], who, false);
         }
     }
 

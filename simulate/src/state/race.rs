@@ -15,7 +15,6 @@
 use super::clock::{MANY, Proxy, Who};
 use super::reads::LastReads;
 use carbyne_ir::ast::AccumulateOp;
-use std::collections::BTreeMap;
 
 /// An earlier access that a new one conflicts with.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub(crate) struct Clash {
 }
 
 /// The last write of a granule.
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, PartialEq)]
 pub(crate) struct LastWrite {
     time: u32,
     serial: u32,
@@ -116,10 +115,9 @@ pub(crate) struct Shadow {
     reads: LastReads,
     /// As `reads`, each agent's last accumulations by each operation.
     sums: Vec<(AccumulateOp, LastReads)>,
-    /// The execution that writes, if lanes of its warp may not come after what it overwrites.
-    current: u32,
-    /// Writes that it overwrites, by granule.
-    overwritten: BTreeMap<usize, LastWrite>,
+    /// By granule, the execution that overwrote it last and what was there, where lanes of its warp may not come after that;
+    /// empty until there is one.
+    overwritten: Vec<(u32, LastWrite)>,
 }
 
 impl Shadow {
@@ -127,7 +125,7 @@ impl Shadow {
     pub(crate) fn new(granules: usize, agents: usize) -> Self {
         let writes = vec![LastWrite::default(); granules];
         let (reads, sums) = (LastReads::new(agents), Vec::new());
-        Shadow { agents, writes, reads, sums, current: 0, overwritten: BTreeMap::new() }
+        Shadow { agents, writes, reads, sums, overwritten: Vec::new() }
     }
 
     #[inline]
@@ -137,8 +135,8 @@ impl Shadow {
             return Ok(());
         }
         if last.is_together(who) {
-            let before = self.overwritten.get(&granule).filter(|_| self.current == who.serial);
-            return before.map_or(Ok(()), |last| last.clash(who));
+            let before = self.overwritten.get(granule).filter(|(by, _)| *by == who.serial);
+            return before.map_or(Ok(()), |(_, last)| last.clash(who));
         }
         last.clash(who)
     }
@@ -166,14 +164,43 @@ impl Shadow {
     #[inline]
     pub(crate) fn read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.before_read(granule, who)?;
-        self.note_reads(granule, std::slice::from_ref(who));
+        self.note_reads(&[granule as u32], std::slice::from_ref(who));
         Ok(())
     }
 
-    /// Notes reads that conflict with nothing.
+    /// Whether nobody has accumulated, and reads of a granule by several come after what it was written by; `known`: a write
+    /// that all of them come after.
     #[inline]
-    pub(crate) fn note_reads(&mut self, granule: usize, whos: &[Who]) {
-        self.reads.note(granule, self.writes.len(), whos);
+    pub(crate) fn is_readable(&self, granule: usize, whos: &[Who], known: &mut LastWrite) -> bool {
+        let last = &self.writes[granule];
+        if last == known && self.sums.is_empty() {
+            return true;
+        }
+        let after = |who: &Who| !last.is_together(who) && last.clash(who).is_ok();
+        let is_readable = self.sums.is_empty() && (last.time == 0 || whos.iter().all(after));
+        *known = *last;
+        is_readable
+    }
+
+    /// As [`Shadow::is_readable`], whether a write of a granule comes after all that was done to it.
+    #[inline]
+    pub(crate) fn is_writable(&mut self, granule: usize, who: &Who, known: &mut LastWrite) -> bool {
+        self.is_readable(granule, std::slice::from_ref(who), known)
+            && self.reads.after(granule, who, false).is_ok()
+    }
+
+    /// Notes a write of a granule that conflicts with nothing and is the first one of its execution there.
+    #[inline]
+    pub(crate) fn note_only_write(&mut self, granule: usize, who: &Who) {
+        let last = self.writes[granule];
+        self.overwrite(granule, &last, who);
+        self.writes[granule] = LastWrite::by(who);
+    }
+
+    /// Notes reads that conflict with nothing, of some granules by several.
+    #[inline]
+    pub(crate) fn note_reads(&mut self, granules: &[u32], whos: &[Who]) {
+        self.reads.note(granules, self.writes.len(), whos);
     }
 
     /// Notes an accumulation, or says what it conflicts with.
@@ -190,20 +217,20 @@ impl Shadow {
             self.sums.push((op, LastReads::new(self.agents)));
             self.sums.len() - 1
         });
-        self.sums[i].1.note(granule, self.writes.len(), std::slice::from_ref(who));
+        self.sums[i].1.note(&[granule as u32], self.writes.len(), std::slice::from_ref(who));
         Ok(())
     }
 
-    /// Notes that a read which began earlier ends now.
-    /// `of_warp`: all lanes of the warp have waited for it.
-    pub(crate) fn note_read(&mut self, granule: usize, who: &Who, of_warp: bool) {
-        self.reads.note_end(granule, who, of_warp);
+    /// Notes that reads which began earlier end now.
+    /// `of_warp`: all lanes of the warp have waited for them.
+    pub(crate) fn end_reads(&mut self, granules: &[u32], who: &Who, of_warp: bool) {
+        self.reads.note_end(granules, who, of_warp);
     }
 
     /// Notes that values put there by an operation that began earlier are there now.
     pub(crate) fn note_sum(&mut self, granule: usize, op: AccumulateOp, who: &Who) {
         let of_op = self.sums.iter_mut().filter(|(other, _)| *other == op);
-        of_op.for_each(|(_, sums)| sums.note_end(granule, who, false));
+        of_op.for_each(|(_, sums)| sums.note_end(&[granule as u32], who, false));
     }
 
     /// Notes a write by a thread, or says what it conflicts with.
@@ -228,16 +255,15 @@ impl Shadow {
     fn overwrite(&mut self, granule: usize, last: &LastWrite, who: &Who) {
         let near = who.proxy == last.proxy || who.proxy == Proxy::Generic;
         if last.time == 0 || near && who.knows_as_warp(last.agent, last.time, last.lanes) {
-            if !self.overwritten.is_empty() {
-                self.overwritten.remove(&granule);
+            if let Some((by, _)) = self.overwritten.get_mut(granule) {
+                *by = 0;
             }
             return;
         }
-        if self.current != who.serial {
-            self.current = who.serial;
-            self.overwritten.clear();
+        if self.overwritten.is_empty() {
+            self.overwritten = vec![Default::default(); self.writes.len()];
         }
-        self.overwritten.insert(granule, *last);
+        self.overwritten[granule] = (who.serial, *last);
     }
 
     /// Bytes of memory that it takes.

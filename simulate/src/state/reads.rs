@@ -81,7 +81,7 @@ struct Step {
 }
 
 /// The key of a step: two accesses with equal keys change a record alike.
-#[derive(PartialEq, Eq)]
+#[derive(Copy, Clone, PartialEq, Eq)]
 struct Access {
     /// Of the first one: whoever else takes part is always the same.
     snapshot: u64,
@@ -110,17 +110,19 @@ impl LastReads {
         }
     }
 
-    /// Notes an access to one of so many granules, by several at once.
+    /// Notes accesses to some of so many granules, one after the other, each by several at once.
     #[inline]
-    pub(super) fn note(&mut self, granule: usize, granules: usize, whos: &[Who]) {
+    pub(super) fn note(&mut self, some: &[u32], granules: usize, whos: &[Who]) {
         if self.of.is_empty() {
             self.of = vec![0; granules];
             self.uses = vec![granules as u32 + 1];
             self.last = vec![LastRead::default(); self.agents];
             self.steps = (0..self.agents).map(|_| None).collect();
         }
-        whos.iter().filter(|who| who.updates).for_each(|who| self.keep(granule, who));
-        self.step(granule, whos, None);
+        for who in whos.iter().filter(|who| who.updates) {
+            some.iter().for_each(|granule| self.keep(*granule as usize, who));
+        }
+        self.step(some, whos, None);
     }
 
     /// Keeps what an agent did before this execution: lanes that write in it need not come after what others read in
@@ -138,30 +140,43 @@ impl LastReads {
         }
     }
 
-    /// Notes that an access which began earlier, by a statement of its own, ends now.
-    /// `of_warp`: all lanes of the warp have waited for it.
+    /// Notes that accesses which began earlier, by a statement of their own, end now.
+    /// `of_warp`: all lanes of the warp have waited for them.
     #[inline]
-    pub(super) fn note_end(&mut self, granule: usize, who: &Who, of_warp: bool) {
+    pub(super) fn note_end(&mut self, some: &[u32], who: &Who, of_warp: bool) {
         if !self.of.is_empty() {
-            self.step(granule, std::slice::from_ref(who), Some(of_warp));
+            self.step(some, std::slice::from_ref(who), Some(of_warp));
         }
     }
 
-    /// Moves a granule to the record that an access leads to.
+    /// Moves granules, one after the other, to the records that an access leads to.
     #[inline]
-    fn step(&mut self, granule: usize, whos: &[Who], end: Option<bool>) {
+    fn step(&mut self, some: &[u32], whos: &[Who], end: Option<bool>) {
         let Some(Who { agent, snapshot, thread, site, .. }) = whos.first() else { return };
         let (agent, n) = (usize::from(*agent), whos.len());
         let access = Access { snapshot: *snapshot, thread: *thread, site: *site, n, end };
-        let from = self.of[granule];
-        let to = match &self.steps[agent] {
-            Some(step) if step.from == from && step.access == access => step.to,
-            _ => self.lead(from, whos, (agent, access)),
+        // What the last granule was led from and to.
+        let mut known = match &self.steps[agent] {
+            Some(step) if step.access == access => Some((step.from, step.to)),
+            _ => None,
         };
-        if to != from {
-            self.of[granule] = to;
-            self.uses[to as usize] += 1;
-            self.release(from);
+        for (i, granule) in some.iter().enumerate() {
+            let from = self.of[*granule as usize];
+            let to = match known {
+                Some((known, to)) if known == from => to,
+                _ => {
+                    // Those that follow have the same record; in ascending order none is there twice.
+                    let same = |two: &&[u32]| two[0] < two[1] && self.of[two[1] as usize] == from;
+                    let n = 1 + some[i..].windows(2).take_while(same).count();
+                    self.lead((from, n as u32), whos, (agent, access))
+                }
+            };
+            known = Some((from, to));
+            if to != from {
+                self.of[*granule as usize] = to;
+                self.uses[to as usize] += 1;
+                self.release(from);
+            }
         }
     }
 
@@ -178,21 +193,27 @@ impl LastReads {
     /// Lets a record be used again.
     fn forget(&mut self, record: u32) {
         let first = record as usize * self.agents;
-        while let Some((entry, _)) = self.apart.range(first..first + self.agents).next() {
-            let entry = *entry;
-            self.apart.remove(&entry);
+        for entry in first..first + self.agents {
+            if self.last[entry].time > 0 && self.last[entry].lanes == 0 {
+                self.apart.remove(&entry);
+            }
         }
         self.free.push(record);
     }
 
-    /// The record that an access leads to: the same, changed, where a single granule has it.
-    fn lead(&mut self, from: u32, whos: &[Who], (first, access): (usize, Access)) -> u32 {
+    /// The record that an access to so many granules leads to: the same, changed, where no others have it.
+    fn lead(
+        &mut self,
+        (from, n): (u32, u32),
+        whos: &[Who],
+        (first, access): (usize, Access),
+    ) -> u32 {
         if let Some(old) = self.steps[first].take() {
             self.release(old.from);
             self.release(old.to);
         }
         self.known = None;
-        let alone = self.uses[from as usize] == 1;
+        let alone = self.uses[from as usize] == n;
         let to = if alone { from } else { self.copy(from) };
         for who in whos {
             self.note_entry(to as usize * self.agents + usize::from(who.agent), who, access.end);
@@ -375,8 +396,8 @@ mod tests {
         };
         for (g, one) in each.iter_mut().enumerate() {
             let who = [clocks.warp(0, 0, 0, 0)];
-            all.note(g, N, &who);
-            one.note(0, 1, &who);
+            all.note(&[g as u32], N, &who);
+            one.note(&[0], 1, &who);
         }
         let mut clashes = 0;
         for serial in 1..100_000u32 {
@@ -399,15 +420,18 @@ mod tests {
                 }
                 1 => {
                     let of_warp = below(2) == 0;
+                    let granules: Vec<u32> = some.clone().map(|g| g as u32).collect();
+                    all.note_end(&granules, &whos[0], of_warp);
                     for g in some {
-                        all.note_end(g, &whos[0], of_warp);
-                        each[g].note_end(0, &whos[0], of_warp);
+                        each[g].note_end(&[0], &whos[0], of_warp);
                     }
                 }
                 2..5 => {
+                    let granules: Vec<u32> = some.clone().map(|g| g as u32).collect();
+                    all.note(&granules, N, whos);
                     for g in some {
-                        all.note(g, N, whos);
-                        whos.iter().for_each(|who| each[g].note(0, 1, std::slice::from_ref(who)));
+                        whos.iter()
+                            .for_each(|who| each[g].note(&[0], 1, std::slice::from_ref(who)));
                     }
                 }
                 _ => {
@@ -434,9 +458,9 @@ mod tests {
             who.thread = lane;
             who
         };
-        reads.note(0, 1, &[by(0, 1)]);
+        reads.note(&[0], 1, &[by(0, 1)]);
         for lane in 0..3 {
-            reads.note(0, 1, &[by(lane, 2)]);
+            reads.note(&[0], 1, &[by(lane, 2)]);
         }
         let clash = reads.after(0, &by(1, 2), false).unwrap_err();
         assert_eq!((clash.lane, clash.site), (0, 1));

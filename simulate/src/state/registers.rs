@@ -6,7 +6,9 @@
 
 use super::clock::Who;
 use super::flight::Flights;
-use super::value::{Shadows, Value};
+use super::held::{Accumulator, Held};
+use super::value::{Shadows, Tile, Value};
+use super::watched::{RegisterFault, Watched};
 use crate::plan::Mask;
 
 /// A register buffer of all threads.
@@ -20,30 +22,10 @@ pub(crate) struct Registers {
     written: Vec<u32>,
     /// Of each register; empty where no asynchronous MatMul uses them.
     watched: Vec<Watched>,
-}
-
-/// The asynchronous MatMuls that use a register.
-#[derive(Copy, Clone, Default)]
-struct Watched {
-    /// The execution that accessed it last, asynchronous ones apart.
-    last: u32,
-    /// The MatMul that will write it, or has written it if that is no longer under way; 0 for none.
-    writing: u32,
-    /// As `writing`, that reads it.
-    reading: u32,
-}
-
-/// Why a register cannot be accessed so.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RegisterFault {
-    /// It is none of the buffer.
-    Outside,
-    /// A MatMul, issued by the statement, writes it.
-    Pending(u32),
-    /// A MatMul, issued by the statement, reads it.
-    Busy(u32),
-    /// A fence is missing between its last access and the MatMul.
-    Unfenced,
+    /// Accumulators that are kept whole.
+    held: Vec<Held>,
+    /// Those that were written last: of the next MatMul on the same registers they are kept whole.
+    seen: Vec<Accumulator>,
 }
 
 impl Registers {
@@ -53,7 +35,9 @@ impl Registers {
         let n = len * n_threads;
         let watched = vec![Watched::default(); if watched { n } else { 0 }];
         let shadows = Shadows::new(n, shadows);
-        Registers { len, n_threads, values: vec![0; n], shadows, written: vec![0; n], watched }
+        let (values, written) = (vec![0; n], vec![0; n]);
+        let (held, seen) = (Vec::new(), Vec::new());
+        Registers { len, n_threads, values, shadows, written, watched, held, seen }
     }
 
     /// What a slot holds; none while undefined.
@@ -88,6 +72,7 @@ impl Registers {
         who: &Who,
         flights: &Flights,
     ) -> Result<Option<Value>, RegisterFault> {
+        self.let_go(thread / 32, std::slice::from_ref(who));
         let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
         if let Some(watched) = self.watched.get_mut(slot) {
             watched.access(who, flights, false)?;
@@ -108,12 +93,165 @@ impl Registers {
         who: &Who,
         flights: &Flights,
     ) -> Result<(), RegisterFault> {
+        self.let_go(thread / 32, std::slice::from_ref(who));
         let slot = self.slot(thread, at).ok_or(RegisterFault::Outside)?;
         if let Some(watched) = self.watched.get_mut(slot) {
             watched.access(who, flights, true)?;
         }
         self.put(slot, value, who.site);
         Ok(())
+    }
+
+    /// Accesses registers of threads, one after the other, by what their warps know, the first warp first. None where one of
+    /// them cannot be accessed: who accesses them again, each alone, is told why.
+    #[inline]
+    fn access_tile(
+        &mut self,
+        places: impl Iterator<Item = (usize, i64)>,
+        (first_warp, whos): (usize, &[Who]),
+        flights: &Flights,
+        write: bool,
+        mut access: impl FnMut(&mut Self, usize) -> Option<()>,
+    ) -> Option<()> {
+        self.let_go(first_warp, whos);
+        // What the last access made of a register's state, by a warp.
+        let mut known = None;
+        for (thread, at) in places {
+            let slot = self.slot(thread, at)?;
+            if let Some(watched) = self.watched.get_mut(slot) {
+                let warp = thread / 32 - first_warp;
+                match known {
+                    Some((w, before, after)) if w == warp && before == *watched => *watched = after,
+                    _ => {
+                        let before = *watched;
+                        watched.access(&whos[warp], flights, write).ok()?;
+                        known = Some((warp, before, *watched));
+                    }
+                }
+            }
+            access(self, slot)?;
+        }
+        Some(())
+    }
+
+    /// Reads registers as [`Registers::access_tile`] says; none where one is undefined, too.
+    pub(crate) fn read_tile(
+        &mut self,
+        places: impl Iterator<Item = (usize, i64)>,
+        warps: (usize, &[Who]),
+        flights: &Flights,
+        tile: &mut Tile,
+        shadows: bool,
+    ) -> Option<()> {
+        self.access_tile(places, warps, flights, false, |registers, slot| {
+            tile.push(registers.value(slot)?, shadows);
+            Some(())
+        })
+    }
+
+    /// Writes as many registers as there are values, as [`Registers::access_tile`] says.
+    pub(crate) fn write_tile(
+        &mut self,
+        places: impl Iterator<Item = (usize, i64)>,
+        warps: (usize, &[Who]),
+        flights: &Flights,
+        mut values: impl Iterator<Item = Value>,
+        site: u32,
+    ) -> Option<()> {
+        self.access_tile(places, warps, flights, true, |registers, slot| {
+            registers.put(slot, values.next()?, site);
+            Some(())
+        })
+    }
+
+    /// Lets the registers of warps be accessed one by one.
+    #[inline]
+    fn let_go(&mut self, first_warp: usize, whos: &[Who]) {
+        if whos.iter().all(|who| who.issue.is_none()) {
+            self.seen.clear();
+        }
+        if !self.held.is_empty() {
+            self.scatter(first_warp, first_warp + whos.len());
+        }
+    }
+
+    /// Gives the registers of warps, from one to before another, what is kept elsewhere.
+    fn scatter(&mut self, first_warp: usize, end: usize) {
+        if !self.held.iter().any(|held| held.has_any(first_warp, end)) {
+            return;
+        }
+        self.store();
+        for held in self.held.extract_if(.., |held| held.has_any(first_warp, end)) {
+            for (slot, _) in &held.slots {
+                let warp = *slot as usize % self.n_threads / 32;
+                self.watched[*slot as usize] = held.state(warp);
+            }
+        }
+    }
+
+    /// Gives all registers the values that are kept elsewhere, too.
+    pub(crate) fn store(&mut self) {
+        let mut all = std::mem::take(&mut self.held);
+        let is_there = |held: &&mut Held| !held.is_stored && !held.tile.bits.is_empty();
+        for held in all.iter_mut().filter(is_there) {
+            held.is_stored = true;
+            for (slot, place) in &held.slots {
+                self.put(*slot as usize, held.tile.get(*place as usize), held.site);
+            }
+        }
+        self.held = all;
+    }
+
+    /// Takes out the values of an accumulator that is kept whole, of warps that are about to write it; none where it is not, or
+    /// where a MatMul stands against it.
+    pub(crate) fn take(
+        &mut self,
+        of: &Accumulator,
+        whos: &[Who],
+        flights: &Flights,
+    ) -> Option<Tile> {
+        let held = self.held.iter_mut().find(|held| held.is(of))?;
+        held.access(whos, flights, false)?;
+        Some(std::mem::take(&mut held.tile))
+    }
+
+    /// Writes an accumulator that is kept whole; none where it is not, or where a MatMul stands against it. The tile then is
+    /// another one.
+    pub(crate) fn put_back(
+        &mut self,
+        of: &Accumulator,
+        whos: &[Who],
+        flights: &Flights,
+        (tile, site): (&mut Tile, u32),
+    ) -> Option<()> {
+        let held = self.held.iter_mut().find(|held| held.is(of))?;
+        held.access(whos, flights, true)?;
+        std::mem::swap(&mut held.tile, tile);
+        (held.site, held.is_stored) = (site, false);
+        Some(())
+    }
+
+    /// Keeps an accumulator whole that a statement has just written, if the one before wrote it, too. `places` are those of its
+    /// registers, each with its place in the tile.
+    pub(crate) fn keep(
+        &mut self,
+        of: Accumulator,
+        whos: &[Who],
+        places: impl Iterator<Item = ((usize, i64), u32)>,
+        (tile, site): (&Tile, u32),
+    ) {
+        if !self.seen.contains(&of) {
+            self.seen.retain(|seen| seen.first_warp != of.first_warp);
+            self.seen.push(of);
+            return;
+        }
+        let slot = |((thread, at), place)| Some((self.slot(thread, at)? as u32, place));
+        let Some(slots) = places.map(slot).collect::<Option<Vec<_>>>() else { return };
+        let watched = |slot: u32| {
+            let state = self.watched.get(slot as usize).copied().unwrap_or_default();
+            (slot as usize % self.n_threads / 32, state)
+        };
+        self.held.extend(Held::new(&of, whos, slots, watched, (tile, site)));
     }
 
     /// The value of a plain register; none where undefined or outside.
@@ -142,6 +280,7 @@ impl Registers {
 
     /// Makes some threads' registers undefined again.
     pub(crate) fn clear(&mut self, threads: &Mask) {
+        self.scatter(0, self.n_threads);
         for register in self.written.chunks_mut(self.n_threads.max(1)) {
             for (lanes, of_warp) in threads.0.iter().zip(register.chunks_mut(32)) {
                 if *lanes == u32::MAX {
@@ -152,36 +291,5 @@ impl Registers {
                 own.for_each(|(_, written)| *written = 0);
             }
         }
-    }
-}
-
-impl Watched {
-    /// Notes an access, or says what stands against it.
-    #[inline]
-    fn access(&mut self, who: &Who, flights: &Flights, write: bool) -> Result<(), RegisterFault> {
-        let Some(issue) = who.issue else {
-            if let Some(flight) = flights.get(self.writing) {
-                return Err(RegisterFault::Pending(flight.site()));
-            }
-            if let Some(flight) = flights.get(self.reading).filter(|_| write) {
-                return Err(RegisterFault::Busy(flight.site()));
-            }
-            (self.writing, self.last) = (0, who.serial);
-            return Ok(());
-        };
-        // It has been asked before whether this MatMul may.
-        let asked = [self.reading, self.writing].contains(&issue.flight);
-        match flights.get(self.writing) {
-            _ if asked => {}
-            Some(flight) if flight.shape() == issue.shape => {}
-            Some(flight) => return Err(RegisterFault::Pending(flight.site())),
-            None if self.last > issue.fence => return Err(RegisterFault::Unfenced),
-            None => {}
-        }
-        match write {
-            true => self.writing = issue.flight,
-            false => self.reading = issue.flight,
-        }
-        Ok(())
     }
 }

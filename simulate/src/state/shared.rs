@@ -4,6 +4,8 @@
 //! issued and not waited for. Pending bytes may be neither read nor written. Sub-byte scalars share the
 //! state of their byte.
 
+mod tile;
+
 use super::Who;
 use super::race::{LastWrite, Shadow};
 use super::value::{Shadows, Value};
@@ -29,7 +31,8 @@ pub(crate) struct Shared {
     coming: Vec<u8>,
     states: Vec<State>,
     shadow: Shadow,
-    granule: usize,
+    /// The binary logarithm of the bytes of a granule.
+    granule: u32,
     /// How many asynchronous instructions read each granule, and the statement of the last; empty until
     /// there is one.
     busy: Vec<(u32, u32)>,
@@ -63,11 +66,11 @@ struct Owner {
     turn: u32,
 }
 
-/// An element under way.
+/// Elements under way, one behind the other.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Pending {
     byte: u32,
-    bytes: u8,
+    bytes: u32,
     site: u32,
 }
 
@@ -105,20 +108,21 @@ pub(crate) enum Denied {
 impl Shared {
     /// Undefined memory for so many agents.
     pub(crate) fn new(plan: &SharedPlan, agents: usize, shadows: bool) -> Self {
-        let granule = plan.granule.max(1);
+        let granule = plan.granule.max(1).ilog2();
+        let granules = plan.size.div_ceil(1 << granule);
         Shared {
             bytes: vec![0; plan.size],
             coming: vec![0; plan.size],
             states: vec![State::Undefined; plan.size],
-            shadow: Shadow::new(plan.size.div_ceil(granule), agents),
+            shadow: Shadow::new(granules, agents),
             granule,
             busy: Vec::new(),
             repeated: BTreeSet::new(),
-            shadows: Shadows::new(plan.size.div_ceil(granule), shadows),
-            kinds: vec![Kind::Other; if shadows { plan.size.div_ceil(granule) } else { 0 }],
+            shadows: Shadows::new(granules, shadows),
+            kinds: vec![Kind::Other; if shadows { granules } else { 0 }],
             owners: vec![
                 Owner { buffer: 0, turn: 0 };
-                if plan.has_owners() { plan.size.div_ceil(granule) } else { 0 }
+                if plan.has_owners() { granules } else { 0 }
             ],
             turns: vec![],
         }
@@ -171,7 +175,7 @@ impl Shared {
     /// The granules of an element at a byte.
     fn span(&self, buffer: &SharedBuffer, byte: usize) -> std::ops::RangeInclusive<usize> {
         let n = buffer.bits.div_ceil(8) as usize;
-        byte / self.granule..=(byte + n - 1) / self.granule
+        byte >> self.granule..=(byte + n - 1) >> self.granule
     }
 
     /// The bits at a byte with their shadow: that of the scalar that was written there, if it is of the
@@ -213,7 +217,7 @@ impl Shared {
     /// So many asynchronous instructions of a statement read these granules from now on.
     pub(crate) fn begin_reads(&mut self, reads: u32, granules: &[u32], site: u32) {
         if self.busy.is_empty() {
-            self.busy = vec![(0, 0); self.bytes.len().div_ceil(self.granule)];
+            self.busy = vec![(0, 0); self.bytes.len().div_ceil(1 << self.granule)];
         }
         for g in granules {
             let (n, by) = &mut self.busy[*g as usize];
@@ -226,8 +230,8 @@ impl Shared {
         for g in granules {
             let (n, _) = &mut self.busy[*g as usize];
             *n = n.saturating_sub(1);
-            self.shadow.note_read(*g as usize, who, of_warp);
         }
+        self.shadow.end_reads(granules, who, of_warp);
     }
 
     /// The byte address of a scalar and its first bit there; none outside the buffer.
@@ -246,22 +250,30 @@ impl Shared {
         (byte >= 0 && byte + size <= end).then_some((buffer.at + byte as usize, (bit % 8) as u32))
     }
 
+    #[inline]
     fn load(bytes: &[u8], byte: usize, bit: u32, bits: u32) -> u64 {
-        let n = bits.div_ceil(8) as usize;
-        let mut raw = [0u8; 8];
-        raw[..n].copy_from_slice(&bytes[byte..byte + n]);
-        let value = u64::from_le_bytes(raw) >> bit;
-        if bits < 8 { value & ((1 << bits) - 1) } else { value }
+        let at = &bytes[byte..];
+        match bits {
+            64 => at.first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw)),
+            32 => at.first_chunk().map_or(0, |raw| u64::from(u32::from_le_bytes(*raw))),
+            16 => at.first_chunk().map_or(0, |raw| u64::from(u16::from_le_bytes(*raw))),
+            8 => u64::from(at[0]),
+            _ => u64::from(at[0]) >> bit & ((1 << bits) - 1),
+        }
     }
 
+    #[inline]
     fn store(bytes: &mut [u8], byte: usize, bit: u32, bits: u32, value: u64) {
-        if bits < 8 {
-            let mask = ((1u16 << bits) - 1) as u8;
-            let old = bytes[byte] & !(mask << bit);
-            bytes[byte] = old | (value as u8 & mask) << bit;
-        } else {
-            let n = (bits / 8) as usize;
-            bytes[byte..byte + n].copy_from_slice(&value.to_le_bytes()[..n]);
+        let at = &mut bytes[byte..];
+        match bits {
+            64 => at[..8].copy_from_slice(&value.to_le_bytes()),
+            32 => at[..4].copy_from_slice(&(value as u32).to_le_bytes()),
+            16 => at[..2].copy_from_slice(&(value as u16).to_le_bytes()),
+            8 => at[0] = value as u8,
+            _ => {
+                let mask = ((1u16 << bits) - 1) as u8;
+                at[0] = at[0] & !(mask << bit) | (value as u8 & mask) << bit;
+            }
         }
     }
 
@@ -297,9 +309,9 @@ impl Shared {
                 self.is_readable(buffer, byte).map_err(|denied| (who, denied))?;
             }
         }
-        for granule in granules {
-            self.shadow.note_reads(granule, whos);
-        }
+        let (first, last) = granules.into_inner();
+        let all: [u32; 8] = std::array::from_fn(|i| (first + i) as u32);
+        self.shadow.note_reads(&all[..=last - first], whos);
         Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
     }
 
@@ -320,7 +332,7 @@ impl Shared {
     }
 
     fn pending(&self, byte: usize) -> Denied {
-        Denied::Pending(self.shadow.last_write(byte / self.granule).map_or(0, |w| w.site))
+        Denied::Pending(self.shadow.last_write(byte >> self.granule).map_or(0, |w| w.site))
     }
 
     /// Writes an element; `later` as an asynchronous copy, which the caller keeps until its wait.
@@ -335,7 +347,7 @@ impl Shared {
     ) -> Result<Option<Pending>, Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
         let n = buffer.bits.div_ceil(8) as usize;
-        if let Some(neighbor) = self.shadow.neighbor(byte / self.granule, who) {
+        if let Some(neighbor) = self.shadow.neighbor(byte >> self.granule, who) {
             let from = if later { &self.coming } else { &self.bytes };
             if Self::load(from, byte, bit, buffer.bits) != value.bits {
                 return Err(Denied::Overlap(neighbor));
@@ -353,7 +365,7 @@ impl Shared {
             return Err(Denied::Busy(*site));
         }
         // Elements of less than a byte come several at once.
-        let beside = buffer.bits < 8 && self.shadow.itself(byte / self.granule, who);
+        let beside = buffer.bits < 8 && self.shadow.itself(byte >> self.granule, who);
         for granule in granules {
             self.shadow.write(granule, who).map_err(Denied::Clash)?;
         }
@@ -375,7 +387,7 @@ impl Shared {
             Self::store(&mut self.coming, byte, bit, buffer.bits, value.bits);
             // Nobody reads it before it is there.
             self.keep(buffer, byte, value.shadow);
-            return Ok(Some(Pending { byte: byte as u32, bytes: n as u8, site: who.site }));
+            return Ok(Some(Pending { byte: byte as u32, bytes: n as u32, site: who.site }));
         }
         states.fill(if buffer.mbarriers { State::Mbarrier } else { State::Defined });
         self.own(buffer, byte);
@@ -419,14 +431,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets an element under way arrive: who comes after `write` may read it.
+    /// Lets elements under way arrive: who comes after `write` may read it.
     pub(crate) fn complete(&mut self, pending: &Pending, mut write: LastWrite) {
         write.site = pending.site;
-        let (from, to) =
-            (pending.byte as usize, pending.byte as usize + usize::from(pending.bytes));
+        let (from, to) = (pending.byte as usize, (pending.byte + pending.bytes) as usize);
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
         self.states[from..to].fill(State::Defined);
-        for granule in from / self.granule..=(to - 1) / self.granule {
+        for granule in from >> self.granule..=(to - 1) >> self.granule {
             self.shadow.note_write(granule, write);
         }
     }
@@ -446,7 +457,7 @@ impl Shared {
     /// The last write of an element.
     pub(crate) fn writer(&self, buffer: &SharedBuffer, at: i64) -> Option<LastWrite> {
         let (byte, _) = Self::address(buffer, at)?;
-        self.shadow.last_write(byte / self.granule)
+        self.shadow.last_write(byte >> self.granule)
     }
 }
 

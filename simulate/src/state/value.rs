@@ -100,6 +100,21 @@ impl Tile {
         self.shadows.clear();
     }
 
+    /// Of so many values.
+    pub(crate) fn resize(&mut self, n: usize, shadows: bool) {
+        self.bits.resize(n, 0);
+        self.shadows.resize(if shadows { n } else { 0 }, 0.0);
+    }
+
+    /// Sets a value.
+    #[inline]
+    pub(crate) fn set(&mut self, i: usize, value: Value) {
+        self.bits[i] = value.bits;
+        if let Some(shadow) = self.shadows.get_mut(i) {
+            *shadow = value.shadow;
+        }
+    }
+
     /// Appends a value.
     #[inline]
     pub(crate) fn push(&mut self, value: Value, shadows: bool) {

@@ -1,0 +1,87 @@
+//! Accumulators of asynchronous MatMuls that follow each other, kept whole: until somebody else accesses their registers these
+//! are neither read nor written one by one.
+
+use super::clock::Who;
+use super::flight::Flights;
+use super::value::Tile;
+use super::watched::Watched;
+
+/// The registers of an accumulator.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Accumulator {
+    /// A number of the operand.
+    pub operand: usize,
+    /// The threads, in the operand's order.
+    pub threads: Vec<u16>,
+    /// Where each of them has its own.
+    pub offsets: Vec<i64>,
+    /// The first warp.
+    pub first_warp: usize,
+}
+
+/// An accumulator that is kept whole, instead of what its registers hold.
+pub(super) struct Held {
+    of: Accumulator,
+    /// Slots of registers, each with its place in the tile.
+    pub slots: Vec<(u32, u32)>,
+    /// The values; none while they are taken out.
+    pub tile: Tile,
+    /// Of each warp, the state of all its registers.
+    pub watched: Vec<Watched>,
+    /// The statement that wrote it last.
+    pub site: u32,
+    /// Whether the registers hold the same.
+    pub is_stored: bool,
+}
+
+impl Held {
+    /// What warps have just written, if their registers differ in nothing but their values. `watched` gives slots, with their
+    /// places in the tile, and the states of their registers, of each warp.
+    pub(super) fn new(
+        of: &Accumulator,
+        whos: &[Who],
+        slots: Vec<(u32, u32)>,
+        watched: impl Fn(u32) -> (usize, Watched),
+        (tile, site): (&Tile, u32),
+    ) -> Option<Self> {
+        let mut states: Vec<Option<Watched>> = vec![None; whos.len()];
+        for (slot, _) in &slots {
+            let (warp, state) = watched(*slot);
+            let warp = warp.checked_sub(of.first_warp)?;
+            let fence = whos.get(warp)?.issue?.fence;
+            let all = states.get_mut(warp)?.get_or_insert(state);
+            // Nobody asks again what was accessed before the last fence.
+            all.last = all.last.max(state.last);
+            if all.last > fence || *all != (Watched { last: all.last, ..state }) {
+                return None;
+            }
+        }
+        let watched = states.into_iter().collect::<Option<_>>()?;
+        let mut all: Vec<u32> = slots.iter().map(|(slot, _)| *slot).collect();
+        all.sort_unstable();
+        let differ = all.is_sorted_by(|a, b| a < b);
+        let (of, tile) = (of.clone(), tile.clone());
+        differ.then_some(Held { of, slots, tile, watched, site, is_stored: true })
+    }
+
+    /// Whether it is this one.
+    pub(super) fn is(&self, of: &Accumulator) -> bool {
+        self.of == *of
+    }
+
+    /// Whether registers of a warp, from one to before another, are among its own.
+    pub(super) fn has_any(&self, first_warp: usize, end: usize) -> bool {
+        self.of.first_warp < end && first_warp < self.of.first_warp + self.watched.len()
+    }
+
+    /// The state of a register of a warp.
+    pub(super) fn state(&self, warp: usize) -> Watched {
+        self.watched.get(warp - self.of.first_warp).copied().unwrap_or_default()
+    }
+
+    /// Notes an access of its warps to all registers; none where a MatMul stands against it.
+    pub(super) fn access(&mut self, whos: &[Who], flights: &Flights, write: bool) -> Option<()> {
+        let both = self.watched.iter_mut().zip(whos);
+        both.map(|(watched, who)| watched.access(who, flights, write).ok()).collect()
+    }
+}
