@@ -15,8 +15,6 @@ pub mod certificate;
 pub mod checker;
 mod emit;
 pub mod explain;
-#[cfg(feature = "proptest")]
-pub mod gate;
 mod instance;
 mod leaves;
 mod matching;

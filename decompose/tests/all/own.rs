@@ -2,11 +2,11 @@
 
 use crate::support::{run, run_random};
 use carbyne_atoms::AtomTable;
-use carbyne_decompose::gate::{Subject, Verdict, judge};
 use carbyne_decompose::{Options, Strategies, decompose_by};
 use carbyne_ir::link::LoadError;
 use carbyne_ir::text;
 use carbyne_simulate::Inputs;
+use carbyne_testkit::gate::{Subject, Verdict, judge};
 use std::collections::BTreeMap;
 
 fn table(arch: &str) -> AtomTable {
