@@ -21,6 +21,7 @@ mod kernel_level;
 mod kernels;
 mod known;
 mod literals;
+mod loops;
 mod moves;
 mod nodes;
 mod open;
