@@ -15,8 +15,6 @@ pub mod certificate;
 pub mod checker;
 mod emit;
 pub mod explain;
-#[cfg(feature = "proptest")]
-pub mod gate;
 mod instance;
 mod leaves;
 mod matching;
@@ -51,6 +49,7 @@ pub mod internals {
     pub use crate::model::fitted::{FITTED, Fitted};
     pub use crate::model::{Model, Refusal, bound};
     pub use crate::pins::{list as pins, without as without_pins};
+    pub use crate::schedule::modulo::report::schedules;
     pub use crate::solve::{copy, smem, tv};
 }
 

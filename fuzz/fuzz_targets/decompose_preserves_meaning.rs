@@ -3,7 +3,7 @@
 #![no_main]
 
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_decompose::gate::{Verdict, case, judge};
+use carbyne_testkit::gate::{Verdict, case, judge};
 use libfuzzer_sys::fuzz_target;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

@@ -127,8 +127,7 @@
 //!
 //! - `text` (on by default): kernels. The modules `ast`, `text`, `resolve`, `program`, `verify`, `expand`, `diag` and `span`. Without
 //!   it this crate is the algebra, [`mod@tuple`], [`layout`] and [`expr`], and needs neither a parser nor a printer.
-//! - `proptest`: the module `kit`, which tests other libraries of layouts by the laws that ours keep; with `text` also
-//!   `generate`, strategies for modules.
+//! - `proptest`: the module `kit`, which tests other libraries of layouts by the laws that ours keep.
 //!
 //! Invariant: this crate knows no architecture and no atom.
 //! Invariant: after `verify` accepts a program, later stages return; they do not panic.
@@ -159,8 +158,6 @@ pub mod build;
 pub mod diag;
 #[cfg(feature = "text")]
 pub mod expand;
-#[cfg(all(feature = "text", any(test, feature = "proptest")))]
-pub mod generate;
 #[cfg(feature = "text")]
 pub mod link;
 #[cfg(feature = "text")]

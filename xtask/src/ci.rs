@@ -158,7 +158,7 @@ impl Build {
     fn doc(&self) -> Step {
         // With everything that documentation can be read of; the feature `gpu` adds types of `launch` alone.
         self.cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
-            .args(&["--features", "carbyne-ir/proptest,carbyne-decompose/proptest"])
+            .args(&["--features", "carbyne-ir/proptest"])
             .env("RUSTDOCFLAGS", "-D warnings")
             .done("the documentation has no warnings")
     }

@@ -6,12 +6,14 @@
 //! `// cuda: none` none. What takes long is done for a drawn part of architectures and inputs (`carbyne_ir::testing`).
 
 use crate::host::{Parts, compiled};
-use crate::support::{carbyne, golden, none, root, scratch, shown, texts_under};
+use crate::support::{Ran, carbyne, golden, none, root, scratch, shown, texts_under};
 use carbyne_codegen::nvrtc::{Emit, Options};
 use carbyne_codegen::testing::{require_nvrtc, wgmma_faults};
 use carbyne_ir::testing;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A program and what its head asks for.
 struct Example {
@@ -53,7 +55,7 @@ fn strategies_compute_what_they_mean() {
 }
 
 /// Writes a strategy with a mistake to a file, and tests it.
-fn tested(name: &str, text: &str, args: &[&str]) -> crate::support::Ran {
+fn tested(name: &str, text: &str, args: &[&str]) -> Ran {
     let file = scratch(name).join("mine.cby");
     std::fs::write(&file, text).expect("a file");
     let path = file.display().to_string();
@@ -175,7 +177,7 @@ fn example(file: PathBuf) -> Example {
 }
 
 /// Runs a command on an example; what it says where it fails.
-fn run(example: &Example, args: &[&str]) -> Result<crate::support::Ran, String> {
+fn run(example: &Example, args: &[&str]) -> Result<Ran, String> {
     let path = example.file.display().to_string();
     let mut all = vec![args[0], path.as_str()];
     all.extend(&args[1..]);
@@ -186,6 +188,15 @@ fn run(example: &Example, args: &[&str]) -> Result<crate::support::Ran, String> 
     } else {
         Err(format!("{command}: exit code {}\n{}", ran.code, ran.stderr))
     }
+}
+
+/// What `carbyne decompose` or `carbyne compile` gives for an example and an architecture, run once for all tests.
+fn made(example: &Example, command: &'static str, arch: &str) -> Result<Arc<Ran>, String> {
+    type Made = Arc<OnceLock<Result<Arc<Ran>, String>>>;
+    static MADE: Mutex<BTreeMap<(&str, PathBuf, String), Made>> = Mutex::new(BTreeMap::new());
+    let key = (command, example.file.clone(), arch.to_owned());
+    let made = MADE.lock().expect("no test panics here").entry(key).or_default().clone();
+    made.get_or_init(|| run(example, &[command, "--arch", arch]).map(Arc::new)).clone()
 }
 
 /// What `f` finds wrong with any example.
@@ -266,7 +277,7 @@ fn they_compute_what_they_mean() {
 #[test]
 fn what_is_decomposed_decomposes_to_itself() {
     each_on(every_arch, |e, arch| {
-        let once = run(e, &["decompose", "--arch", arch])?;
+        let once = made(e, "decompose", arch)?;
         let again = carbyne(&["decompose", "-", "--arch", arch], &once.stdout);
         let name = format!("{} for {arch}", shown(&e.file));
         if again.code != 0 {
@@ -287,7 +298,7 @@ fn their_cuda_is_as_expected() {
         if !e.cuda.iter().any(|a| a == arch) {
             return Ok(());
         }
-        let printed = run(e, &["compile", "--arch", arch])?;
+        let printed = made(e, "compile", arch)?;
         golden(&beside(&e.file, arch), &Parts::of(printed.text()).device)
     });
 }
@@ -297,7 +308,7 @@ fn they_are_whole_files() {
     let (nvrtc, folder) = (require_nvrtc(), scratch("whole_files"));
     each_on(drawn_arch, |e, arch| {
         let name = format!("{} for {arch}", shown(&e.file));
-        let printed = run(e, &["compile", "--arch", arch])?;
+        let printed = made(e, "compile", arch)?;
         let stem = e.file.file_stem().and_then(|s| s.to_str()).expect("a name");
         for of in ["launch", "workspace_bytes"] {
             if !printed.text().contains(&format!(" {stem}_{of}(")) {
@@ -347,7 +358,7 @@ fn arch_of_wgmma(e: &Example) -> &[String] {
 fn nothing_is_wrong_around_their_wgmma() {
     let Some(nvrtc) = require_nvrtc() else { return };
     each_on(arch_of_wgmma, |e, arch| {
-        let printed = run(e, &["compile", "--arch", arch, "--emit", "cuda"])?;
+        let printed = made(e, "compile", arch)?;
         let made = nvrtc.compile(printed.text(), arch, Emit::Cubin, &Options::default());
         let made = made.map_err(|d| format!("{} for {arch}: {d}", shown(&e.file)))?;
         match &wgmma_faults(&made.ptx, &made.cubin, &made.log)[..] {
@@ -363,9 +374,14 @@ fn their_cuda_compiles() {
         return;
     }
     each_on(drawn_arch, |e, arch| {
-        let ptx = run(e, &["compile", "--arch", arch, "--emit", "ptx"])?;
-        let cubin = run(e, &["compile", "--arch", arch, "--emit", "cubin"])?;
         let name = shown(&e.file);
+        let decomposed = made(e, "decompose", arch)?;
+        let compiled = |emit: &str| {
+            let args = ["compile", "-", "--arch", arch, "--emit", emit];
+            let ran = carbyne(&args, &decomposed.stdout);
+            if ran.code == 0 { Ok(ran) } else { Err(format!("{name} for {arch}: {}", ran.stderr)) }
+        };
+        let (ptx, cubin) = (compiled("ptx")?, compiled("cubin")?);
         if !ptx.text().contains(".entry") || !cubin.stdout.starts_with(b"\x7fELF") {
             return Err(format!("{name} for {arch}: no PTX or no machine code"));
         }

@@ -1,5 +1,9 @@
 //! Tests of the command line, one program so that they link once.
 
+/// The allocator of the binary, with which searches are faster.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod abi;
 mod against;
 mod annotate;

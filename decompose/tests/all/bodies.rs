@@ -3,7 +3,7 @@
 //!
 //! `decompose/tests/tile/*.cby` are bodies of their own; products and reductions of every type and order are drawn up here.
 
-use crate::support::{decomposed, run, run_random};
+use crate::support::{decomposed, run_drawn};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{Emit, Options};
 use carbyne_codegen::testing::require_nvrtc;
@@ -22,9 +22,7 @@ fn one(name: &str, text: &str, arch: &str) -> Result<Decomposed, String> {
     let table = AtomTable::new(arch.parse().map_err(|_| format!("no architecture {arch}"))?);
     let title = format!("{name} for {arch}");
     let d = decomposed(text, &table).map_err(|e| format!("{title}: {:?}", e.into_vec()))?;
-    for report in [run(&d.program, &table), run_random(&d.program, &table)] {
-        report.map_err(|e| format!("{title}: {e:?}\n{}", d.text))?;
-    }
+    run_drawn(&d.program, &table, &title).map_err(|e| format!("{title}: {e:?}\n{}", d.text))?;
     if testing::one_in(4, &title)
         && let Some(nvrtc) = require_nvrtc()
     {

@@ -2,9 +2,9 @@
 //! it means. Each for a drawn architecture; `CARBYNE_ALL=1` for all of them.
 
 use carbyne_atoms::{Arch, AtomTable};
-use carbyne_decompose::gate::{Subject, Verdict, judge};
 use carbyne_ir::testing;
 use carbyne_simulate::Inputs;
+use carbyne_testkit::gate::{Subject, Verdict, judge};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -1,8 +1,9 @@
-//! Kernels as people write them, `decompose/tests/kernel/*.cby`: each is decomposed for its architectures, is right on integers
-//! and on random numbers, and orders its accesses.
+//! Kernels as people write them, `decompose/tests/kernel/*.cby`: each is decomposed for its architectures and orders its
+//! accesses, and is right for one of them on integers or on random numbers, as drawn; `CARBYNE_ALL=1` for all and on both.
 
 use crate::support::{decomposed, resolved};
 use carbyne_atoms::AtomTable;
+use carbyne_ir::testing;
 use carbyne_simulate::{Between, Inputs, Options, against, simulate};
 use std::path::Path;
 
@@ -12,8 +13,13 @@ fn said<'t>(text: &'t str, key: &str) -> Option<Vec<&'t str>> {
     Some(line?.split_whitespace().collect())
 }
 
-/// Decomposes and simulates a text for an architecture. Returns the fault.
-fn one(name: &str, text: &str, arch: &str) -> Result<(), String> {
+/// Decomposes a text for an architecture and simulates it on these inputs. Returns the fault.
+fn one(
+    name: &str,
+    text: &str,
+    arch: &str,
+    inputs: impl Iterator<Item = Inputs>,
+) -> Result<(), String> {
     let table = AtomTable::new(arch.parse().expect("an architecture"));
     let at = |what: String| format!("{name} {arch}: {what}");
     let d = decomposed(text, &table).map_err(|e| at(format!("{:?}", e.into_vec())))?;
@@ -22,7 +28,7 @@ fn one(name: &str, text: &str, arch: &str) -> Result<(), String> {
     let symbols: std::collections::BTreeMap<String, i64> =
         sizes.map(|(name, n)| (name.to_owned(), n.parse().expect("a number"))).collect();
     let parent = resolved(text);
-    for inputs in [Inputs::Ints(3), Inputs::Seed(5)] {
+    for inputs in inputs {
         let between = Between::for_parent(&parent);
         let symbols = symbols.clone();
         let options = Options { inputs, symbols, between, ..Options::default() };
@@ -47,8 +53,13 @@ fn kernels_that_people_write() {
     for path in &paths {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let text = std::fs::read_to_string(path).expect("a text");
-        for arch in said(&text, "archs:").unwrap_or_else(|| vec!["sm_80", "sm_90a"]) {
-            wrong.extend(one(&name, &text, arch).err());
+        let archs = said(&text, "archs:").unwrap_or_else(|| vec!["sm_80", "sm_90a"]);
+        let runs = archs.iter().flat_map(|a| [Inputs::Ints(3), Inputs::Seed(5)].map(|i| (*a, i)));
+        let runs: Vec<_> = runs.collect();
+        let drawn = testing::one_of(&name, &runs);
+        for arch in archs {
+            let inputs = drawn.iter().filter(|run| run.0 == arch).map(|run| run.1);
+            wrong.extend(one(&name, &text, arch, inputs).err());
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));

@@ -1,6 +1,6 @@
 //! Literals beside tensors of narrow types: rows that take several elements at once have no literal.
 
-use crate::support::{decomposed, run, run_random};
+use crate::support::{decomposed, run_drawn};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::print_kernel;
 
@@ -32,9 +32,8 @@ Spec @scaled <<<#grid, #cta>>> (%A) -> (%D) {{
                         assert_eq!((arch, scalar), ("sm_75", "bf16"), "{case}");
                         continue;
                     };
-                    for report in [run(&d.program, &table), run_random(&d.program, &table)] {
-                        report.unwrap_or_else(|e| panic!("{case}: {e:?}\n{}", d.text));
-                    }
+                    run_drawn(&d.program, &table, &case)
+                        .unwrap_or_else(|e| panic!("{case}: {e:?}\n{}", d.text));
                     print_kernel(&d.program, d.program.kernels[0], &table)
                         .unwrap_or_else(|e| panic!("{case}: {e:?}\n{}", d.text));
                     decomposed_ones += 1;

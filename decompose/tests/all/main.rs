@@ -1,5 +1,9 @@
 //! Decomposition against the simulator and against the papers' numbers.
 
+/// The allocator of the binary, with which searches are faster.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod approximate;
 mod barriers;
 mod bodies;
@@ -17,6 +21,7 @@ mod kernel_level;
 mod kernels;
 mod known;
 mod literals;
+mod loops;
 mod moves;
 mod nodes;
 mod open;

@@ -116,15 +116,20 @@ pub(crate) fn moves(d: &Decomposed, table: &AtomTable) -> Vec<Row> {
         let lists: Vec<Access> = accesses.iter().map(|(_, tv)| access(tv, bits)).collect();
         let count =
             |layout: &Layout, s: Option<Swizzle>| wavefronts(layout, s, bits, &lists, banks);
-        let ideal: f64 = lists.iter().map(|a| phases(a, banks)).sum();
-        let least = alternatives(&stage, &accesses, bits)
-            .flat_map(|l| swizzles().map(move |s| (l.clone(), s)))
-            .map(|(l, s)| count(&l, s))
-            .fold(f64::INFINITY, f64::min);
-        for ((row, _), list) in accesses.iter().zip(&lists) {
+        let own = lists.iter().map(|list| {
             let own = wavefronts(&stage, buffer.swizzle, bits, std::slice::from_ref(list), banks);
+            own / phases(list, banks)
+        });
+        let own: Vec<f64> = own.collect();
+        let ideal: f64 = lists.iter().map(|a| phases(a, banks)).sum();
+        // Nothing takes less than a wavefront a phase.
+        let least = match own.iter().all(|ways| *ways == 1.0) {
+            true => ideal,
+            false => least_of(&alternatives(&stage, &accesses, bits), count, ideal),
+        };
+        for ((row, _), own) in accesses.iter().zip(own) {
             let row = &mut rows[*row];
-            row.ways = Some(row.ways.unwrap_or(0.0).max(own / phases(list, banks)));
+            row.ways = Some(row.ways.unwrap_or(0.0).max(own));
             row.least = Some(row.least.unwrap_or(0.0).max(least / ideal));
         }
     }
@@ -201,11 +206,7 @@ fn phases(a: &Access, banks: Banks) -> f64 {
 
 /// The layout that was found, and its rows and its columns with every padding up to 128 bytes, where what
 /// each thread accesses at once is consecutive and aligned.
-fn alternatives(
-    found: &Layout,
-    accesses: &[(usize, Layout)],
-    bits: i64,
-) -> impl Iterator<Item = Layout> {
+fn alternatives(found: &Layout, accesses: &[(usize, Layout)], bits: i64) -> Vec<Layout> {
     let modes: Vec<i64> = found.modes().iter().map(Layout::size).collect();
     let mut out = vec![found.clone()];
     if let [rows, columns] = modes[..] {
@@ -226,7 +227,25 @@ fn alternatives(
             })
         })
     });
-    out.into_iter()
+    out
+}
+
+/// The least count of any layout and swizzle; no further ones are tried where one is `ideal`.
+fn least_of(
+    layouts: &[Layout],
+    count: impl Fn(&Layout, Option<Swizzle>) -> f64,
+    ideal: f64,
+) -> f64 {
+    let mut least = f64::INFINITY;
+    for layout in layouts {
+        for swizzle in swizzles() {
+            least = least.min(count(layout, swizzle));
+            if least <= ideal {
+                return least;
+            }
+        }
+    }
+    least
 }
 
 fn swizzles() -> impl Iterator<Item = Option<Swizzle>> {

@@ -1,12 +1,12 @@
 //! Every strategy of ours computes what it means, over sizes, types and parameters; those of users are chosen where they should be.
 
-use crate::support::{run, run_random};
+use crate::support::{run, run_drawn};
 use carbyne_atoms::AtomTable;
-use carbyne_decompose::gate::{Subject, Verdict, judge};
 use carbyne_decompose::{Options, Strategies, decompose_by};
 use carbyne_ir::link::LoadError;
-use carbyne_ir::text;
+use carbyne_ir::{testing, text};
 use carbyne_simulate::Inputs;
+use carbyne_testkit::gate::{Subject, Verdict, judge};
 use std::collections::BTreeMap;
 
 fn table(arch: &str) -> AtomTable {
@@ -33,11 +33,12 @@ fn every_strategy_computes_what_it_means() {
             if right > 0 {
                 break;
             }
-            for sample in all.samples(&name, &table(arch), 5).expect("ours are small") {
+            let rows = table(arch);
+            for sample in all.samples(&name, &rows, testing::count(3, 5)).expect("ours are small") {
                 let module = text::parse(&sample.text).expect("a sample is a text");
                 let mut options = Options::default();
                 options.search.sms = Some(sample.sms as u32);
-                let Ok(d) = decompose_by(&module, &sample.text, &table(arch), &options) else {
+                let Ok(d) = decompose_by(&module, &sample.text, &rows, &options) else {
                     continue;
                 };
                 // One that leaves all kernels to others is not named in the text.
@@ -45,10 +46,8 @@ fn every_strategy_computes_what_it_means() {
                 let chosen = d.rankings.first().and_then(|r| r.instances.first());
                 let chosen = chosen.is_some_and(|i| i.by == sample.by);
                 assert!(named || chosen, "{}\n{}", sample.by, d.text);
-                for report in [run(&d.program, &table(arch)), run_random(&d.program, &table(arch))]
-                {
-                    report.unwrap_or_else(|e| panic!("{}\n{e:?}\n{}", sample.text, d.text));
-                }
+                run_drawn(&d.program, &rows, &sample.text)
+                    .unwrap_or_else(|e| panic!("{}\n{e:?}\n{}", sample.text, d.text));
                 // Several kernels are what the one was.
                 if d.program.kernels.len() > 1 {
                     preserved(&sample.text, arch);

@@ -1,7 +1,8 @@
 //! Loops with stages compute what they compute without, with one barrier an iteration where threads share.
 
 use crate::support::{decomposed, run, run_with};
-use carbyne_atoms::AtomTable;
+use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::testing;
 
 /// A copy in two loops of every second tile, through tensors that each of them declares.
 fn copy(stages: i64, (first, tiles): (i64, i64)) -> String {
@@ -160,20 +161,22 @@ Spec @f <<<#grid:[1], #cta:[128]>>> (%A, %B) -> (%C) {{
     )
 }
 
+/// Each shape and loop for a drawn architecture; `CARBYNE_ALL=1` for all of them.
 #[test]
 fn slices_run_through_the_iterations() {
-    for arch in ["sm_75", "sm_80", "sm_90a"] {
-        let table = AtomTable::new(arch.parse().expect("an architecture"));
-        // Slices, those that are under way, and whether the first are loaded in the iteration before.
-        let shapes =
-            [(4, 2, true), (2, 2, true), (3, 2, false), (3, 3, true), (4, 3, false), (1, 2, false)];
-        for (slices, depth, through) in shapes {
-            let tiles = 768 / (16 * slices);
-            for (start, step, stages) in [(0, 1, 3), (1, 2, 2), (0, 1, 4), (0, 1, 1), (0, 4, 3)] {
-                let outer = format!("for (k = {start}; k < {tiles}; k += {step}) stages={stages}");
-                let src = sliced(&outer, (slices, depth), 2 * start);
-                let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{arch} {src}{e:?}"));
-                run(&d.program, &table).unwrap_or_else(|e| panic!("{arch} {e:?}\n{}", d.text));
+    let tables = [Arch::Sm75, Arch::Sm80, Arch::Sm90a].map(AtomTable::new);
+    // Slices, those that are under way, and whether the first are loaded in the iteration before.
+    let shapes =
+        [(4, 2, true), (2, 2, true), (3, 2, false), (3, 3, true), (4, 3, false), (1, 2, false)];
+    for (slices, depth, through) in shapes {
+        let tiles = 768 / (16 * slices);
+        for (start, step, stages) in [(0, 1, 3), (1, 2, 2), (0, 1, 4), (0, 1, 1), (0, 4, 3)] {
+            let outer = format!("for (k = {start}; k < {tiles}; k += {step}) stages={stages}");
+            let src = sliced(&outer, (slices, depth), 2 * start);
+            for table in testing::one_of(&src, &tables) {
+                let arch = table.arch;
+                let d = decomposed(&src, table).unwrap_or_else(|e| panic!("{arch} {src}{e:?}"));
+                run(&d.program, table).unwrap_or_else(|e| panic!("{arch} {e:?}\n{}", d.text));
                 assert!(!d.text.contains("stages="), "{}", d.text);
                 let main = d.text.find("  for (k = ").expect("the loop");
                 let before = d.text[..main].matches("ldmatrix").count();

@@ -4,7 +4,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_decompose::{Decomposed, checked, decompose};
 use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::program::Program;
-use carbyne_ir::text;
+use carbyne_ir::{testing, text};
 use carbyne_simulate::{Inputs, Options, Report, simulate};
 
 /// A kernel-level MatMul; fields are what the text varies in.
@@ -92,7 +92,19 @@ pub(crate) fn run(program: &Program, table: &AtomTable) -> Result<Report, Box<Di
     simulate(program, table, &Options { inputs: Inputs::Ints(3), ..Options::default() })
 }
 
-/// The same with sizes of the caller.
+/// All blocks on small integers or on random numbers, as drawn for this text; on both where everything is run.
+pub(crate) fn run_drawn(
+    program: &Program,
+    table: &AtomTable,
+    text: &str,
+) -> Result<(), Box<Diagnostic>> {
+    testing::one_of(text, &[Inputs::Ints(3), Inputs::Seed(5)]).iter().try_for_each(|inputs| {
+        let options = Options { inputs: *inputs, ..Options::default() };
+        simulate(program, table, &options).map(drop)
+    })
+}
+
+/// As [`run`], with sizes of the caller.
 pub(crate) fn run_with(
     program: &Program,
     table: &AtomTable,

@@ -17,6 +17,9 @@ mod print;
 mod scan;
 mod well_formed;
 
+#[cfg(feature = "proptest")]
+#[doc(hidden)]
+pub use parse::rules;
 pub use parse::{parse, parse_bytes};
 pub use print::{print, print_compare, print_number};
 pub use well_formed::well_formed;

@@ -36,8 +36,6 @@ mod text_limits;
 #[cfg(feature = "text")]
 mod text_oracles;
 #[cfg(feature = "text")]
-mod text_properties;
-#[cfg(feature = "text")]
 mod text_quotes;
 #[cfg(feature = "text")]
 mod view_bounds;

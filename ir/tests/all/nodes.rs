@@ -4,21 +4,12 @@ use carbyne_ir::ast::visit::{
     Part, PartMut, Rewriter, Step, Walk, each_mut, parts, parts_mut, rewrite,
 };
 use carbyne_ir::ast::{BinOp, Block, Expr, Module, Name, NodeId, NodeKey, Stmt, StmtKind, Unroll};
-use carbyne_ir::generate;
 use carbyne_ir::resolve::resolve;
-use carbyne_ir::testing;
 use carbyne_ir::text;
-use proptest::prelude::*;
-use std::collections::HashSet;
 
 /// Of all statements, those in `means` blocks too.
 fn ids(module: &Module) -> Vec<NodeKey> {
     Walk::new(&module.items).with_means().stmts().map(|s| s.id.key()).collect()
-}
-
-fn unique(module: &Module) -> bool {
-    let all = ids(module);
-    all.iter().collect::<HashSet<_>>().len() == all.len()
 }
 
 #[test]
@@ -208,34 +199,4 @@ fn deep_trees_are_walked() {
     assert_eq!(Walk::new(&items).stmts().count(), DEEP + 1);
     let module = Module { header: vec![], items, footer: vec![] };
     assert!(module.is_separate());
-}
-
-proptest! {
-    #![proptest_config(testing::config(64))]
-
-    #[test]
-    fn parsing_gives_each_statement_an_id(module in generate::module()) {
-        let text = text::print(&module);
-        let parsed = text::parse(&text).map_err(|e| TestCaseError::fail(format!("{e}")))?;
-        prop_assert!(unique(&parsed));
-        // The same text has other ids, and the same tree.
-        let again = text::parse(&text).map_err(|e| TestCaseError::fail(format!("{e}")))?;
-        prop_assert_eq!(&again, &parsed);
-        let first: HashSet<NodeKey> = ids(&parsed).into_iter().collect();
-        prop_assert!(ids(&again).iter().all(|id| !first.contains(id)));
-    }
-
-    #[test]
-    fn copies_get_ids_of_their_own(module in generate::module()) {
-        let mut twice = module.clone();
-        twice.items.extend(module.items.iter().cloned());
-        let same = twice.clone();
-        prop_assert_eq!(twice.is_separate(), module.items.is_empty());
-        twice.separate();
-        prop_assert!(unique(&twice) && twice.is_separate());
-        let mut again = same.clone();
-        again.take_ids(&twice);
-        prop_assert_eq!(ids(&again), ids(&twice));
-        prop_assert_eq!(twice, same);
-    }
 }

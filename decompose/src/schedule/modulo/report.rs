@@ -81,7 +81,7 @@ pub struct InFlight {
 }
 
 /// The schedules of all innermost loops with `stages=`.
-pub(crate) fn schedules(
+pub fn schedules(
     p: &Program,
     kernel: SpecId,
     table: &AtomTable,

@@ -6,8 +6,8 @@
 //! Invariant: 0 is the simplest choice everywhere, and of sizes the one that the tile divides.
 
 use carbyne_atoms::Arch;
-use carbyne_decompose::gate::Subject;
 use carbyne_simulate::Inputs;
+use carbyne_testkit::gate::Subject;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@
 //! Invariant: outside this folder nothing knows pest or its `Rule`.
 //! Invariant: every step ends behind where it began, so reading ends.
 
-#[cfg(test)]
+#[cfg(feature = "proptest")]
 mod coverage;
 mod elsewhere;
 mod errors;
@@ -32,6 +32,9 @@ use pest::Parser;
 use tree::{Answer, Tree};
 
 use generated::{Grammar, Rule};
+
+#[cfg(feature = "proptest")]
+pub use coverage::rules;
 
 /// Reads a module.
 ///

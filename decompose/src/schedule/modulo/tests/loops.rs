@@ -145,15 +145,3 @@ fn what_cannot_be_followed_is_said() {
     assert!(why(&src).contains("`%x`"));
     assert!(all(&GEMM.replace(" stages=4", ""), Arch::Sm80).is_empty());
 }
-
-#[test]
-fn loops_of_what_was_decomposed_are_those_of_the_text() {
-    let module = text::parse(GEMM).expect("parses");
-    let table = AtomTable::new(Arch::Sm80);
-    let options = crate::Options::default();
-    let found = crate::decompose_by(&module, GEMM, &table, &options).expect("decomposes");
-    let loops = found.schedules(GEMM, &table, &options);
-    let [one] = &loops[..] else { panic!("{loops:?}") };
-    assert_eq!(found.origins.span(one.node).line_col(GEMM).0, 9);
-    assert_eq!(one.steady.as_ref().map(|s| s.ii), Ok(only(GEMM, Arch::Sm80).ii));
-}

@@ -8,8 +8,9 @@
 mod means;
 mod render;
 mod single;
+mod writer;
 
-pub use render::UNEVEN;
+pub use writer::UNEVEN;
 
 use super::plan::Pick;
 use proptest::collection::vec;

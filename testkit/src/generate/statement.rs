@@ -5,12 +5,12 @@ use super::spec::{inputs, outputs, spec};
 use super::tensor::{data_view, result_type, tensor_type, thread_type, thread_view};
 use super::tensors::tensors;
 use super::words::{comment, comments, ident, index, index_or_constant, named, tensor_name};
-use crate::ast::{
+use carbyne_ir::ast::{
     self, Block, Call, Choices, CmpOp, Compare, Def, Elements, Param, Stmt, StmtKind, SymDecl,
     Symbols, SyncArg, SyncOp, TensorExpr, Text, TypeAttr, Unroll, View,
 };
-use crate::scalar::{Memory, Scalar};
-use crate::span::Span;
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -89,7 +89,9 @@ fn elements() -> impl Strategy<Value = Elements> {
 }
 
 /// A name has a type or not; a view that is written has none, and a name that is given a view is defined.
-fn assign((target, ty, value): (View, Option<crate::ast::ResultType>, TensorExpr)) -> StmtKind {
+fn assign(
+    (target, ty, value): (View, Option<carbyne_ir::ast::ResultType>, TensorExpr),
+) -> StmtKind {
     match value {
         TensorExpr::View(view) if target.ops.is_empty() => {
             StmtKind::DataDef { name: target.base, ty: None, view }

@@ -1,7 +1,7 @@
 //! Names, words, literals and comments.
 
-use crate::ast::{Name, Number};
-use crate::span::Span;
+use carbyne_ir::ast::{Name, Number};
+use carbyne_ir::span::Span;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -2,10 +2,10 @@
 
 use super::expr::{dims, expr, layout};
 use super::words::{named, tensor_name};
-use crate::ast::{Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
-use crate::ast::{Pad, Pick, ResultType, TypeAttr, View, ViewOp};
-use crate::scalar::{Memory, Scalar};
-use crate::span::Span;
+use carbyne_ir::ast::{Expr, LayoutExpr, TensorType, ThreadScalar, ThreadType, Tiler, TupleExpr};
+use carbyne_ir::ast::{Pad, Pick, ResultType, TypeAttr, View, ViewOp};
+use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -1,9 +1,9 @@
 //! Expressions, tuples, layouts and levels.
 
 use super::words::{index_or_constant, real};
-use crate::ast::{BinOp, Dims, Expr, ExprKind, LayoutExpr, TupleExpr};
-use crate::span::Span;
-use crate::tuple::IntTuple;
+use carbyne_ir::ast::{BinOp, Dims, Expr, ExprKind, LayoutExpr, TupleExpr};
+use carbyne_ir::span::Span;
+use carbyne_ir::tuple::IntTuple;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -1,13 +1,9 @@
-//! Writes a description as a program of one kernel without a body.
+//! What is written of a kernel without a body: its tensors, and how they are seen.
 
-use super::means::Means;
-use super::{Form, Graph, Operand};
-use crate::gate::judge::Subject;
+use super::{Graph, Operand};
 use carbyne_atoms::Arch;
 use carbyne_ir::scalar::Scalar;
-use carbyne_simulate::Inputs;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 
 /// Extents of modes; powers of two, and others.
 const EXTENTS: [i64; 32] = [
@@ -25,8 +21,6 @@ const ELEMENTS: i64 = 1 << 13;
 const PRODUCTS: i64 = 1 << 18;
 /// What occurs where a product is no whole number of tiles: pad it, says the guide.
 pub const UNEVEN: &str = "a product that no tiles divide";
-const ARCHS: [Arch; 7] =
-    [Arch::Sm80, Arch::Sm75, Arch::Sm70, Arch::Sm90a, Arch::Sm86, Arch::Sm89, Arch::Sm90];
 
 pub(super) fn of<T: Copy>(table: &[T], i: u8) -> T {
     table[usize::from(i) % table.len()]
@@ -45,38 +39,6 @@ struct Seen {
 }
 
 impl Graph {
-    /// The program and how it is judged; what occurs in it.
-    #[must_use]
-    pub fn render(&self) -> (Subject, Vec<&'static str>) {
-        let mut w = Writer { arch: of(&ARCHS, self.arch), ..Writer::default() };
-        let kernel = match &self.form {
-            Form::Chain { rank, axis, steps } => {
-                let extents = self.extents(1 + usize::from(*rank % 4));
-                let mut m = Means::new(&mut w, self, extents);
-                m.axis = usize::from(*axis);
-                m.steps(steps);
-                m.chain()
-            }
-            Form::Product { batch, left, right, steps } => {
-                Means::product(&mut w, self, *batch, [left, right, steps])
-            }
-            Form::Single { kind, rank, op, how } => w.single(self, *kind, *rank, *op, *how),
-        };
-        let mut text = "carbyne 2\n".to_owned();
-        w.declared.iter().for_each(|d| {
-            let _ = writeln!(text, "{d}");
-        });
-        text.push_str(&kernel);
-        let seed = u64::from(self.seed);
-        let numbers = w.rounds || self.numbers == 3;
-        let inputs = if numbers { Inputs::Seed(seed) } else { Inputs::Ints(seed) };
-        let schedule = (self.schedule > 0).then(|| u64::from(self.schedule));
-        let (arch, exact, overflows) = (w.arch, vec![], w.overflows);
-        let symbols = BTreeMap::new();
-        let subject = Subject { text, arch, inputs, schedule, exact, overflows, symbols };
-        (subject, w.features.into_iter().collect())
-    }
-
     /// So many extents, of not too many elements.
     pub(super) fn extents(&self, rank: usize) -> Vec<i64> {
         let mut all = vec![1; rank];

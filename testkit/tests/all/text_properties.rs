@@ -1,10 +1,10 @@
 //! What holds for every module and for every text.
 
 use carbyne_ir::ast::{Block, Module, Stmt};
-use carbyne_ir::generate;
 use carbyne_ir::limits::MAX_ERRORS;
 use carbyne_ir::testing;
 use carbyne_ir::text::{parse, parse_bytes, print, well_formed};
+use carbyne_testkit::generate;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 

@@ -1,6 +1,6 @@
 //! Proptest strategies for whole modules and their parts.
 //!
-//! What they make is well formed in the sense of [`crate::text`]: it prints and reads back to itself.
+//! What they make is well formed in the sense of [`carbyne_ir::text`]: it prints and reads back to itself.
 //! It need not verify; names are drawn without regard to what is defined. Every rule of the grammar
 //! occurs often enough to matter; a test counts them.
 //!
@@ -21,7 +21,7 @@ pub use tensor::{data_view, result_type, tensor_type, thread_type, thread_view};
 pub use tensors::tensors;
 pub use words::{comment, ident, index_or_constant, number, tensor_name, word};
 
-use crate::ast::Module;
+use carbyne_ir::ast::Module;
 use proptest::prelude::*;
 
 /// A module with up to eight statements at the top.

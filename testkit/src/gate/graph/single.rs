@@ -1,7 +1,7 @@
 //! Kernels of one operation.
 
 use super::Graph;
-use super::render::{Writer, list, of};
+use super::writer::{Writer, list, of};
 use carbyne_atoms::Arch;
 use carbyne_ir::scalar::Scalar::{
     self, Bf16, Bool, E4m3, E5m2, F16, F32, F64, I8, I32, I64, U8, U32,

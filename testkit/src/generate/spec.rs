@@ -4,11 +4,13 @@ use super::expr::tuple;
 use super::expr::{computed, expr};
 use super::tensor::{data_view, result_type, thread_view};
 use super::words::{ident, index, named, number, quoted, tensor_name, word};
-use crate::ast::{
+use carbyne_ir::ast::{
     AccumulateOp, Chosen, Exec, Expr, Group, Launch, ResultType, SpecKind, TupleExpr, UnaryOp, View,
 };
-use crate::ast::{Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec};
-use crate::span::Span;
+use carbyne_ir::ast::{
+    Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec,
+};
+use carbyne_ir::span::Span;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

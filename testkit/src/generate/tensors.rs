@@ -3,9 +3,11 @@
 use super::expr::expr;
 use super::spec::attr;
 use super::tensor::data_view;
-use crate::ast::{Apply, Attr, AttrValue, BinaryOp, Name, ReduceOp, SpecKind, TensorExpr, UnaryOp};
-use crate::scalar::Scalar;
-use crate::span::Span;
+use carbyne_ir::ast::{
+    Apply, Attr, AttrValue, BinaryOp, Name, ReduceOp, SpecKind, TensorExpr, UnaryOp,
+};
+use carbyne_ir::scalar::Scalar;
+use carbyne_ir::span::Span;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

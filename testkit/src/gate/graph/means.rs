@@ -1,7 +1,7 @@
 //! Blocks that say what a kernel computes: values of whole tensors, each with a range that none of its elements leaves,
 //! so that no number is infinite or none at all.
 
-use super::render::{Writer, of};
+use super::writer::{Writer, of};
 use super::{Graph, Node};
 use crate::gate::plan::Pick;
 use carbyne_ir::scalar::Scalar;

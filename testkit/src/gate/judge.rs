@@ -2,9 +2,8 @@
 
 use super::plan::Case;
 use super::render::{Rendered, render};
-use crate::solve::Search;
-use crate::{Decomposed, checked, decompose_with};
 use carbyne_atoms::{Arch, AtomTable};
+use carbyne_decompose::{Decomposed, Search, checked, decompose_with};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::{CastRole, Program};
