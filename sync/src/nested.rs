@@ -14,9 +14,10 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use std::collections::{BTreeSet, HashMap};
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Inner numbers that are followed at a time.
+/// Threads that follow inner numbers.
 const MAX_THREADS: usize = 8;
 /// Longest distance between inner numbers of turns that are alike.
 const MAX_DISTANCE: i64 = 1 << 12;
@@ -75,11 +76,14 @@ impl<'a> Counted<'a> {
         let last = first.saturating_add(4 * distance + 16).min(inner.most.unwrap_or(i64::MAX));
         let enough = if again_from.is_some() { 1 } else { distance };
         let cores = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-        let at_once = cores.min(enough as usize);
         let (mut alike, mut values) = (0, first..=last);
         loop {
-            let some: Vec<i64> = values.by_ref().take(at_once).collect();
-            for shown in side_by_side(&some, |n| self.shown((outer, inner), n, distance, elected)) {
+            // No more than may be needed.
+            let left = if alike > 0 || enough == 1 { enough - alike } else { i64::MAX };
+            let some: Vec<i64> =
+                values.by_ref().take(left.min(2 * cores as i64) as usize).collect();
+            let of = |n: i64| self.shown((outer, inner), n, distance, elected);
+            for shown in side_by_side(&some, cores, of) {
                 let Shown { number, inserted, accesses, refused, pairs } = shown?;
                 follower.pairs.append(pairs);
                 follower.refused = follower.refused.or(refused);
@@ -133,17 +137,23 @@ struct Shown {
     pairs: Pairs,
 }
 
-/// Applies a function to numbers, each on a thread of its own where the machine starts one.
-fn side_by_side<T: Send>(numbers: &[i64], f: impl Fn(i64) -> T + Sync) -> Vec<T> {
-    let f = &f;
-    thread::scope(|s| {
-        let start = |n: i64| thread::Builder::new().stack_size(STACK).spawn_scoped(s, move || f(n));
-        let others: Vec<_> = numbers.iter().skip(1).map(|n| (*n, start(*n).ok())).collect();
-        let first = numbers.first().map(|n| f(*n));
-        let joined = others.into_iter().map(|(n, thread)| match thread {
-            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            None => f(n),
-        });
-        first.into_iter().chain(joined).collect()
-    })
+/// Applies a function to numbers on this thread and on others, as far as the machine starts them. Results are in the order of the
+/// numbers.
+fn side_by_side<T: Send>(numbers: &[i64], threads: usize, f: impl Fn(i64) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let taken = || numbers.get(next.fetch_add(1, Ordering::Relaxed));
+        std::iter::from_fn(|| taken().map(|n| (*n, f(*n)))).collect::<Vec<_>>()
+    };
+    let mut all = thread::scope(|s| {
+        let start = |_| thread::Builder::new().stack_size(STACK).spawn_scoped(s, work).ok();
+        let others: Vec<_> = (1..threads.min(numbers.len())).filter_map(start).collect();
+        let mut all = work();
+        for thread in others {
+            all.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_by_key(|(n, _)| *n);
+    all.into_iter().map(|(_, of)| of).collect()
 }
