@@ -75,6 +75,8 @@ pub(super) struct Dependences<'a, 'p> {
     pub(super) found: Found,
     /// The threads that come to a leaf in these iterations, as far as that was asked.
     pub(super) masks: HashMap<InTurns, Option<Mask>>,
+    /// Where a tensor begins in these iterations of loops whose first values are not known, as far as that was asked.
+    pub(super) offsets: HashMap<(Dim, Vec<(At, i64)>), Dim>,
     /// A copy to a stage that is handed over, and an access of the same threads before that.
     pub(super) overtaken: Option<(At, At)>,
 }
@@ -343,7 +345,17 @@ impl Dependences<'_, '_> {
             let mask = mask.clone()?;
             let id = self.tree.spec(access.leaf)?;
             let t = access.tensor?;
-            let offset = self.tree.at_turns(self.facts.p, self.facts.p.tensors[t].offset, turns);
+            let mut counted: Vec<(At, i64)> = turns
+                .iter()
+                .filter(|(l, _)| self.tree.counts(**l))
+                .map(|(l, t)| (*l, *t))
+                .collect();
+            counted.sort_unstable();
+            let offset = self.facts.p.tensors[t].offset;
+            let offset = *self
+                .offsets
+                .entry((offset, counted))
+                .or_insert_with(|| self.tree.at_turns(self.facts.p, offset, turns));
             Some(self.found.of(self.facts, (id, t, access.write), offset, &env, &mask))
         };
         // Where a condition does not hold, nothing is touched.

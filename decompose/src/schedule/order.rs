@@ -65,6 +65,7 @@ pub(crate) fn plan(
         tree: &tree,
         found: Default::default(),
         masks: Default::default(),
+        offsets: Default::default(),
         overtaken: None,
     };
     let accesses = found.accesses();

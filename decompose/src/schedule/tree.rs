@@ -198,6 +198,11 @@ impl<'p> Tree<'p> {
         }
     }
 
+    /// Whether iterations of a loop are counted by a variable of their own, as its first value is not known.
+    pub(super) fn counts(&self, at: At) -> bool {
+        self.nodes[at].of_loop.is_some_and(|l| l.counted.is_some())
+    }
+
     /// An expression in these iterations, as far as it follows from loops whose first values are not known.
     pub(super) fn at_turns(&self, p: &Program, d: Dim, turns: &Turns) -> Dim {
         let (put, true) = self.in_turns(p, d) else { return d };
