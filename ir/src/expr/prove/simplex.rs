@@ -30,6 +30,19 @@ impl Ratio {
         if under == 1 {
             return Some(Ratio::whole(over));
         }
+        if over == 0 && under != 0 {
+            return Some(Ratio::ZERO);
+        }
+        // Most numbers are small, for which division is faster.
+        if let (Ok(a), Ok(b)) = (i64::try_from(over), i64::try_from(under))
+            && b > 0
+        {
+            let common = num_integer::gcd(a.unsigned_abs(), b.unsigned_abs()) as i128;
+            return Some(match common {
+                1 => Ratio { over, under },
+                _ => Ratio { over: over / common, under: under / common },
+            });
+        }
         // `MIN` has no absolute value.
         let common = num_integer::gcd(over.checked_abs()?, under.checked_abs()?);
         if common == 0 {
@@ -40,6 +53,9 @@ impl Ratio {
     }
 
     fn plus(self, other: Ratio) -> Option<Ratio> {
+        if other.over == 0 {
+            return Some(self);
+        }
         if self.under == 1 && other.under == 1 {
             return Some(Ratio::whole(self.over.checked_add(other.over)?));
         }
@@ -49,6 +65,9 @@ impl Ratio {
     }
 
     fn times(self, other: Ratio) -> Option<Ratio> {
+        if self.over == 0 || other.over == 0 {
+            return Some(Ratio::ZERO);
+        }
         Ratio::new(self.over.checked_mul(other.over)?, self.under.checked_mul(other.under)?)
     }
 
