@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, Union
 
@@ -67,7 +68,7 @@ class Layout:
     def __init__(self, shape: str | IntTuple | Layout, stride: IntTuple = None) -> None:
         if stride is not None:
             shape = f"{_text(shape)}:{_text(stride)}"
-        compact = not isinstance(shape, Layout) and ":" not in str(shape)
+        compact = ":" not in shape if isinstance(shape, str) else not isinstance(shape, Layout)
         whole = _ask("col_major", [shape]) if compact else _ask("get", [shape, []])
         self._text: str = whole._text
         self._table: list[int] | None = None
@@ -167,20 +168,23 @@ class Layout:
 
     # Modes
 
-    def __getitem__(self, mode: int | tuple[int, ...]) -> Layout:
-        """A mode, or the mode that a path leads to.
+    def __getitem__(self, mode: int | slice | tuple[int, ...]) -> Layout:
+        """A mode, the mode that a path leads to, or the modes of a range.
 
         >>> from carbyne import Layout
-        >>> Layout("(4,(3,6)):(1,(4,12))")[1, 0]
-        Layout('3:4')
+        >>> a = Layout("(4,(3,6)):(1,(4,12))")
+        >>> a[1, 0], a[-1], a[1:]
+        (Layout('3:4'), Layout('(3,6):(4,12)'), Layout('((3,6)):((4,12))'))
         """
-        path = mode if isinstance(mode, tuple) else (mode,)
-        if not isinstance(mode, tuple):
-            rank = self.rank()
-            if not -rank <= mode < rank:
-                raise IndexError(f"mode {mode} of a layout of rank {rank}")
-            path = (mode % rank,)
-        return _ask("get", [self, list(path)])
+        if isinstance(mode, tuple):
+            return _ask("get", [self, list(mode)])
+        rank = self.rank()
+        if isinstance(mode, slice):
+            return self.select(*range(rank)[mode])
+        at = operator.index(mode)
+        if not -rank <= at < rank:
+            raise IndexError(f"mode {at} of a layout of rank {rank}")
+        return _ask("get", [self, [at % rank]])
 
     def select(self, *modes: int) -> Layout:
         """The chosen modes in the order given."""
@@ -356,14 +360,19 @@ def calculate(operation: str, *operands: Any) -> Any:
 
 
 def _ask(operation: str, operands: list[Any]) -> Any:
-    request = json.dumps({"op": operation, "args": [_operand(o) for o in operands]})
+    try:
+        request = json.dumps({"op": operation, "args": [_operand(o) for o in operands]})
+    except RecursionError:
+        raise LayoutError("an operand is nested too deeply", "K0601", None) from None
     answer = json.loads(_native.calculate(request))
     if isinstance(answer, str):
         return Layout._of(answer)
     if isinstance(answer, dict):
         if "skip" in answer:
             raise AttributeError(f"the calculator has no operation `{operation}`")
-        raise LayoutError(answer["message"], answer["code"], answer["help"])
+        # How requests are written is no help for those who write none.
+        help = None if answer["code"] == "K0601" else answer["help"]
+        raise LayoutError(answer["message"], answer["code"], help)
     return answer
 
 
@@ -374,13 +383,13 @@ def _operand(value: Any) -> Any:
         return [_operand(v) for v in value]
     if value is None or isinstance(value, str):
         return value
-    return value.__index__()
+    return operator.index(value)
 
 
 def _text(value: IntTuple) -> str:
     if isinstance(value, (tuple, list)):
         return f"({','.join(map(_text, value))})"
-    return "_" if value is None else str(value.__index__())
+    return "_" if value is None else str(operator.index(value))
 
 
 def _tuple(value: Any) -> IntTuple:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import importlib.util
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -14,6 +17,10 @@ import numpy as np
 
 from . import _native
 from ._diagnostics import Diagnostic, diagnostics
+
+
+#: Bytes of a text that is not refused for its length.
+_MAX_BYTES = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -78,11 +85,12 @@ class Program:
     def __init__(self, text: str, path: str | PathLike[str] | None = None) -> None:
         """Reads a text. `path` is the file that it comes from: it may import files of that folder and below."""
         self._native = _native.Program(text, path)
+        self._path = path
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Program:
         """Reads a file."""
-        return cls(Path(path).read_text(encoding="utf-8"), path)
+        return cls(_read(path), path)
 
     @property
     def text(self) -> str:
@@ -125,8 +133,8 @@ class Program:
         self,
         arch: str,
         *,
-        forbid: Sequence[str] = (),
-        strategies: Sequence[str | PathLike[str]] = (),
+        forbid: str | Sequence[str] = (),
+        strategies: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
         top: int | None = None,
         budget: int | None = None,
         sms: int | None = None,
@@ -142,8 +150,10 @@ class Program:
         :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
         :param exhaustive: looks at every solution.
         """
-        texts = [(str(path), Path(path).read_text(encoding="utf-8")) for path in strategies]
-        found = self._native.decompose(arch, list(forbid), texts, top, budget, sms, exhaustive)
+        files = [strategies] if isinstance(strategies, (str, PathLike)) else strategies
+        texts = [(str(path), _read(path)) for path in files]
+        names = [forbid] if isinstance(forbid, str) else list(forbid)
+        found = self._native.decompose(arch, names, texts, top, budget, sms, exhaustive)
         return Decomposed(found)
 
     def simulate(
@@ -165,14 +175,27 @@ class Program:
         of undefined elements or a difference that rounding does not explain is an :class:`Error`.
 
         :param symbols: values of sizes that are known at launch.
-        :param blocks: how many blocks of each kernel run; all of them if none is given.
+        :param blocks: how many blocks of each kernel run, one at least; all of them if none is given.
         :param schedule: draws another order of warps and asynchronous copies.
         :param budget: steps of a kernel, some eight nanoseconds each.
         """
-        given = {**(arrays or {}), **named}
-        data = {name: _to_npy(name, array) for name, array in given.items()}
+        given = dict(arrays or {})
+        if twice := given.keys() & named.keys():
+            raise TypeError(f"`%{min(twice)}` is given twice")
+        given.update(named)
+        tensors = {tensor.name: tensor for tensor in self.tensors}
+        data = {name: _to_npy(name, array, tensors.get(name)) for name, array in given.items()}
         sizes = dict(symbols or {})
+        if unknown := sizes.keys() - set(self.symbols):
+            known = ", ".join(self.symbols) or "none"
+            raise ValueError(f"the program has no symbol `{min(unknown)}`; its symbols: {known}")
         return Run(*self._native.simulate(arch, data, sizes, blocks, schedule, seed, budget))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Program, (self.text, self._path)
+
+    def __deepcopy__(self, memo: object) -> Program:
+        return self  # It does not change.
 
     def __repr__(self) -> str:
         return f"<Program of {', '.join(f'@{k}' for k in self.kernels) or 'no kernel'}>"
@@ -234,7 +257,10 @@ class Decomposed:
         return Program(self.text)
 
     def cuda(self, name: str = "carbyne") -> str:
-        """A file of CUDA C++ for nvcc or NVRTC: all kernels, and a function `name` of the host that launches them."""
+        """A file of CUDA C++ for nvcc or NVRTC: all kernels, and functions of the host.
+
+        `{name}_launch` launches the kernels in their order, `{name}_workspace_bytes` says how large its workspace is.
+        """
         return self._native.cuda(name)
 
     def abi(self) -> dict[str, Any]:
@@ -242,14 +268,21 @@ class Decomposed:
         return json.loads(self._native.abi())
 
     def compile(self, emit: str = "cubin") -> bytes:
-        """Compiles the kernels by NVRTC, to `cubin` or `ptx`."""
+        """Compiles the kernels by NVRTC, to `cubin` or `ptx`.
+
+        NVRTC is looked for where `CARBYNE_NVRTC` says, in NVIDIA's packages of Python, and in CUDA toolkits.
+        """
         if emit not in ("cubin", "ptx"):
             raise ValueError(f"emit is `cubin` or `ptx`, not {emit!r}")
+        _find_nvrtc()
         return self._native.compile(emit)
 
     def simulate(self, arrays: Mapping[str, Any] | None = None, /, **options: Any) -> Run:
         """Executes the decomposed program: see :meth:`Program.simulate`."""
         return self.program.simulate(arrays, arch=self.arch, **options)
+
+    def __deepcopy__(self, memo: object) -> Decomposed:
+        return self  # It does not change.
 
     def __repr__(self) -> str:
         return f"<Decomposed {', '.join(f'@{k}' for k in self.kernels)} for {self.arch}>"
@@ -258,15 +291,30 @@ class Decomposed:
         return _pre(self.text)
 
 
-def _to_npy(name: str, array: Any) -> bytes:
+def _read(path: str | PathLike[str]) -> str:
+    """A file's text; of one that is too long, enough to be refused."""
+    with open(path, "rb") as file:
+        return file.read(_MAX_BYTES + 1).decode()
+
+
+def _to_npy(name: str, array: Any, tensor: Tensor | None) -> bytes:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"`%{name}`: a masked array has elements without values")
     data = np.asarray(array)
-    if data.dtype.hasobject:
-        raise TypeError(f"`%{name}`: an array of objects has no numbers")
+    if data.dtype.hasobject or data.dtype.kind in "SU" or data.dtype.fields:
+        raise TypeError(f"`%{name}`: an array of {data.dtype} holds no numbers")
+    # An array that does not fit is not copied.
+    extents = tensor.extents if tensor is not None else ()
+    if tensor is None or (
+        all(e.isdecimal() for e in extents) and data.shape != tuple(map(int, extents))
+    ):
+        what = f"has the extents {list(map(int, extents))}" if tensor else "is no tensor of the program"
+        raise ValueError(f"`%{name}` {what}, the array has the shape {data.shape}")
     # Types that NumPy does not have itself, such as ml_dtypes.bfloat16, are given by their bits.
     if data.dtype.kind == "V" and data.dtype.itemsize in (1, 2):
         data = data.view(np.uint8 if data.dtype.itemsize == 1 else np.uint16)
     out = io.BytesIO()
-    np.save(out, data, allow_pickle=False)
+    np.save(out, data.astype(data.dtype.newbyteorder("<"), copy=False), allow_pickle=False)
     return out.getvalue()
 
 
@@ -274,7 +322,16 @@ def _from_npy(data: bytes) -> np.ndarray:
     return np.load(io.BytesIO(data), allow_pickle=False)
 
 
-def _pre(text: str) -> str:
-    import html
+def _find_nvrtc() -> None:
+    """Names the NVRTC of NVIDIA's packages of Python, unless another one is named."""
+    package = importlib.util.find_spec("nvidia")
+    if "CARBYNE_NVRTC" in os.environ or package is None:
+        return
+    folders = [Path(folder) for folder in package.submodule_search_locations or ()]
+    found = sorted(path for folder in folders for path in folder.glob("*/lib/libnvrtc.so.*"))
+    if found:
+        os.environ["CARBYNE_NVRTC"] = str(found[-1])
 
+
+def _pre(text: str) -> str:
     return f"<pre>{html.escape(text)}</pre>"

@@ -1,5 +1,6 @@
 """The package as its users call it."""
 
+import copy
 import pickle
 import re
 import subprocess
@@ -46,6 +47,22 @@ def test_a_program_is_decomposed_simulated_and_printed() -> None:
     assert again.check("sm_80")[0]["pairs"]
 
 
+#: Where `cargo xtask setup` puts NVRTC, beside this environment.
+NVRTC = sorted(
+    (Path(sys.prefix).parent / "cuda").glob("lib/*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.*")
+)
+
+
+@pytest.mark.skipif(not NVRTC, reason="NVRTC is not installed: `cargo xtask setup` does it")
+def test_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARBYNE_NVRTC", str(NVRTC[0]))
+    kernel = carbyne.Program(GEMM).decompose("sm_80")
+    assert b".entry gemm" in kernel.compile("ptx")
+    assert kernel.compile()[:4] == b"\x7fELF"
+    with pytest.raises(ValueError, match="sass"):
+        kernel.compile("sass")
+
+
 def test_options_of_decompose_are_taken() -> None:
     program = carbyne.Program(GEMM)
     plain = program.decompose("sm_80")
@@ -87,12 +104,23 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     program = carbyne.Program(GEMM)
     with pytest.raises(ValueError, match="%A"):
         program.simulate(A=np.zeros((64, 32), np.float64))
-    with pytest.raises((ValueError, carbyne.Error), match="A"):
+    with pytest.raises(ValueError, match="%A.*64, 32"):
         program.simulate(A=np.zeros((32, 64), np.float16))
+    # It would have 4 GB.
+    with pytest.raises(ValueError, match="%A"):
+        program.simulate(A=np.broadcast_to(np.float16(1), (1 << 16, 1 << 15)))
     with pytest.raises(ValueError, match="%X"):
         program.simulate(X=np.zeros(3))
-    with pytest.raises(TypeError, match="objects"):
-        program.simulate(A=np.array([None]))
+    zeros = np.zeros((64, 32), np.float16)
+    for wrong in [np.array([None]), "x", np.ma.masked_array(zeros), np.zeros((64, 32), [("a", "f2")])]:
+        with pytest.raises(TypeError, match="%A"):
+            program.simulate(A=wrong)
+    with pytest.raises(TypeError, match="twice"):
+        program.simulate({"A": zeros}, A=zeros)
+    with pytest.raises(ValueError, match="symbol `N`"):
+        program.simulate(symbols={"N": 3})
+    big_endian = program.simulate(A=np.ones((64, 32), ">f2"), B=np.ones((32, 64), np.float16))
+    assert (big_endian["C"] == 32).all()
     # Layouts of NumPy do not matter.
     a = np.asfortranarray(np.arange(64 * 32).reshape(64, 32) % 7).astype(np.float16)
     eye = np.eye(32, 64, dtype=np.float16)
@@ -108,6 +136,20 @@ def test_symbols_are_given_by_name() -> None:
     sizes = {name: 128 for name in program.symbols}
     run = program.decompose("sm_80").simulate(symbols=sizes)
     assert all(run.kernels)
+
+
+def test_programs_are_copied_and_pickled() -> None:
+    program = carbyne.Program(GEMM)
+    assert copy.deepcopy(program) is program
+    assert pickle.loads(pickle.dumps(program)).text == GEMM
+    kernel = program.decompose("sm_80", forbid="ldmatrix.*")
+    assert copy.deepcopy(kernel) is kernel
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(carbyne.Error):
+        carbyne.Program.from_file("/dev/zero")
 
 
 def test_imports_stay_in_the_folder(tmp_path: Path) -> None:
