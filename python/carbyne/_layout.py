@@ -334,6 +334,25 @@ class Layout:
         """Over elements of another width."""
         return _ask("recast", [self, old_bits, new_bits])
 
+    # Pictures
+
+    def draw(self, tile: IntTuple = None) -> str:
+        """An SVG of the indices; with a tile's shape, of a thread-value layout of that tile.
+
+        >>> from carbyne import Layout
+        >>> Layout("(4,8):(8,1)").draw()[:4]
+        '<svg'
+        >>> "<svg" in Layout("((4,8),2):((16,1),8)").draw(tile=(8, 8))
+        True
+        """
+        return _native.draw(self._text, None if tile is None else _text(tile))
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.draw()
+        except ValueError:
+            return None  # It is too large, or its strides are coordinates.
+
     # Values of Python
 
     def __eq__(self, other: object) -> bool:

@@ -5,10 +5,12 @@
 
 use carbyne::documents;
 use carbyne_codegen::{Host, nvrtc, print_program};
+use carbyne_draw::{DrawError, Field, Unit, elide, grid, parse, svg, tv};
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, Decomposed, Decomposition, Diagnostic, Diagnostics, File,
     Inputs, LoadError, Memory, Options, Program, Report, Search,
 };
+use carbyne_ir::layout::ComposedLayout;
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::TensorId;
 use carbyne_ir::text;
@@ -346,6 +348,28 @@ fn calculate(request: &str) -> String {
     documents::calculated(request).to_string()
 }
 
+/// A layout as an SVG; with a tile's shape, a thread-value layout of that tile.
+#[pyfunction]
+#[pyo3(signature = (layout, tile=None))]
+fn draw(layout: &str, tile: Option<&str>) -> PyResult<String> {
+    let refused = |e: DrawError| {
+        let help = e.help().map(|help| format!("; {help}")).unwrap_or_default();
+        PyValueError::new_err(format!("{e}{help}"))
+    };
+    let layout = layout.parse::<ComposedLayout>();
+    let layout = layout.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let picture = match tile {
+        Some(tile) => {
+            let plain = layout.plain();
+            let plain = plain
+                .ok_or_else(|| PyValueError::new_err("a thread-value layout has no swizzle"))?;
+            tv::tv(plain, &parse::shape(tile).map_err(refused)?)
+        }
+        None => grid::layout(&Field::of(&layout, 8), Unit::Element),
+    };
+    Ok(svg::svg(&elide::elide(picture.map_err(refused)?, "`carbyne draw --whole`")))
+}
+
 /// The command line; the first argument is the program's own name. Returns its exit code.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<String>) -> i32 {
@@ -368,6 +392,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Source>()?;
     m.add_class::<Found>()?;
     m.add_function(wrap_pyfunction!(calculate, m)?)?;
+    m.add_function(wrap_pyfunction!(draw, m)?)?;
     m.add_function(wrap_pyfunction!(main, m)?)?;
     m.add_function(wrap_pyfunction!(architectures, m)?)
 }
