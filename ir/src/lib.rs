@@ -146,6 +146,7 @@ pub mod kit;
 pub mod layout;
 pub mod leaf;
 pub mod limits;
+pub mod parallel;
 pub mod scalar;
 pub mod testing;
 pub mod tuple;

@@ -11,18 +11,14 @@ use crate::plan::{Plan, Refusal};
 use crate::steps::Nest;
 use crate::turns::{Number, Turns};
 use carbyne_atoms::AtomTable;
+use carbyne_ir::parallel;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use std::collections::{BTreeSet, HashMap};
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 /// Threads that follow inner numbers.
 const MAX_THREADS: usize = 8;
 /// Longest distance between inner numbers of turns that are alike.
 const MAX_DISTANCE: i64 = 1 << 12;
-/// Bytes of the stack of a thread, as of a process's first one.
-const STACK: usize = 8 << 20;
 
 /// A kernel whose loops count their turns. Each thread that follows it makes its own expressions and its own plan.
 #[derive(Copy, Clone)]
@@ -75,15 +71,15 @@ impl<'a> Counted<'a> {
         let first = again_from.unwrap_or(inner.least);
         let last = first.saturating_add(4 * distance + 16).min(inner.most.unwrap_or(i64::MAX));
         let enough = if again_from.is_some() { 1 } else { distance };
-        let cores = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        let cores = parallel::cores().min(MAX_THREADS);
         let (mut alike, mut values) = (0, first..=last);
         loop {
             // No more than may be needed.
             let left = if alike > 0 || enough == 1 { enough - alike } else { i64::MAX };
             let some: Vec<i64> =
                 values.by_ref().take(left.min(2 * cores as i64) as usize).collect();
-            let of = |n: i64| self.shown((outer, inner), n, distance, elected);
-            for shown in side_by_side(&some, cores, of) {
+            let of = |n: &i64| self.shown((outer, inner), *n, distance, elected);
+            for shown in parallel::map(&some, cores, of) {
                 let Shown { number, inserted, accesses, refused, pairs } = shown?;
                 follower.pairs.append(pairs);
                 follower.refused = follower.refused.or(refused);
@@ -135,25 +131,4 @@ struct Shown {
     accesses: u64,
     refused: Option<[i64; 2]>,
     pairs: Pairs,
-}
-
-/// Applies a function to numbers on this thread and on others, as far as the machine starts them. Results are in the order of the
-/// numbers.
-fn side_by_side<T: Send>(numbers: &[i64], threads: usize, f: impl Fn(i64) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let taken = || numbers.get(next.fetch_add(1, Ordering::Relaxed));
-        std::iter::from_fn(|| taken().map(|n| (*n, f(*n)))).collect::<Vec<_>>()
-    };
-    let mut all = thread::scope(|s| {
-        let start = |_| thread::Builder::new().stack_size(STACK).spawn_scoped(s, work).ok();
-        let others: Vec<_> = (1..threads.min(numbers.len())).filter_map(start).collect();
-        let mut all = work();
-        for thread in others {
-            all.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
-        all
-    });
-    all.sort_by_key(|(n, _)| *n);
-    all.into_iter().map(|(_, of)| of).collect()
 }

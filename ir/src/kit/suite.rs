@@ -12,6 +12,7 @@ use super::laws as l;
 use super::like::LayoutLike;
 use super::strategies as s;
 use super::tiling::Tiling;
+use crate::parallel;
 use proptest::prelude::*;
 use proptest::strategy::BoxedStrategy;
 use proptest::test_runner::{
@@ -23,7 +24,6 @@ use std::fmt;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Cases of each law where nothing else is said.
 pub const CASES: u32 = 2048;
@@ -309,29 +309,7 @@ pub fn run<T: LayoutLike>(settings: &Settings) -> Result<Summary, UnknownLaw> {
         return Err(UnknownLaw { name: unknown.clone(), known });
     }
     laws.retain(|law| settings.asks(law.name));
-    let (next, threads) = (AtomicUsize::new(0), std::thread::available_parallelism());
-    let work = || {
-        let mut done = vec![];
-        loop {
-            let k = next.fetch_add(1, Ordering::Relaxed);
-            let Some(law) = laws.get(k) else { return done };
-            done.push((k, law.run(settings)));
-        }
-    };
-    let mut reports = std::thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..threads.map_or(1, usize::from)).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
-        for other in others {
-            match other.join() {
-                Ok(done) => all.extend(done),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all
-    });
-    reports.sort_by_key(|(k, _)| *k);
-    let reports = reports.into_iter().map(|(_, report)| report).collect();
+    let reports = parallel::map(&laws, parallel::cores(), |law| law.run(settings));
     Ok(Summary { of: std::any::type_name::<T>(), reports })
 }
 

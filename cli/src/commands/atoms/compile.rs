@@ -6,12 +6,11 @@ use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, input, output, pipeline};
 use carbyne_atoms::Arch;
 use carbyne_codegen::nvrtc::{self, Emit, Nvrtc};
-use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::diag::Diagnostic;
+use carbyne_ir::parallel;
 use carbyne_launch::Binary;
 #[cfg(feature = "gpu")]
 use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
     let archs = match &args.atoms.arch {
@@ -67,24 +66,9 @@ pub(super) fn compiled(
     nvrtc: &Nvrtc,
     emit: impl Fn(Arch) -> Emit + Sync,
 ) -> Vec<Result<Binary, Box<Diagnostic>>> {
-    let slots: Vec<OnceLock<_>> = batches.iter().map(|_| OnceLock::new()).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let (Some(batch), Some(slot)) = (batches.get(i), slots.get(i)) else { return };
-            slot.get_or_init(|| compile_text(nvrtc, &batch.source, batch.arch, emit(batch.arch)));
-        }
-    };
-    // This thread works, too: others are a help where the machine starts them.
-    std::thread::scope(|s| {
-        for _ in 1..THREADS.min(batches.len()) {
-            let _ = std::thread::Builder::new().spawn_scoped(s, work);
-        }
-        work();
-    });
-    let missed = || Diagnostic::new(Code::Internal, Default::default(), "it was not compiled");
-    slots.into_iter().map(|s| s.into_inner().unwrap_or_else(|| Err(Box::new(missed())))).collect()
+    parallel::map(batches, THREADS, |batch| {
+        compile_text(nvrtc, &batch.source, batch.arch, emit(batch.arch))
+    })
 }
 
 /// Compiles one source.
