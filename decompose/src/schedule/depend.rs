@@ -335,9 +335,7 @@ impl Dependences<'_, '_> {
     ) -> Relation {
         let mut of = |access: &Access, turns: &Turns| {
             let env = self.tree.values(turns);
-            let mut told: Vec<(At, i64)> =
-                turns.iter().filter(|(l, _)| exact.contains(l)).map(|(l, t)| (*l, *t)).collect();
-            told.sort_unstable();
+            let told = only(turns, |l| exact.contains(&l));
             let mask = self.masks.entry((access.leaf, told)).or_insert_with_key(|(leaf, told)| {
                 let told = self.tree.values(&told.iter().copied().collect());
                 self.tree.mask(self.facts, *leaf, &told)
@@ -345,13 +343,8 @@ impl Dependences<'_, '_> {
             let mask = mask.clone()?;
             let id = self.tree.spec(access.leaf)?;
             let t = access.tensor?;
-            let mut counted: Vec<(At, i64)> = turns
-                .iter()
-                .filter(|(l, _)| self.tree.counts(**l))
-                .map(|(l, t)| (*l, *t))
-                .collect();
-            counted.sort_unstable();
             let offset = self.facts.p.tensors[t].offset;
+            let counted = only(turns, |l| self.tree.counted(l).is_some());
             let offset = *self
                 .offsets
                 .entry((offset, counted))
@@ -529,4 +522,12 @@ impl Sample {
         self.pairs = out;
         Some(())
     }
+}
+
+/// Iterations of some of the loops, in order.
+fn only(turns: &Turns, of: impl Fn(At) -> bool) -> Vec<(At, i64)> {
+    let mut out: Vec<(At, i64)> =
+        turns.iter().filter(|(l, _)| of(**l)).map(|(l, t)| (*l, *t)).collect();
+    out.sort_unstable();
+    out
 }

@@ -198,20 +198,17 @@ impl<'p> Tree<'p> {
         }
     }
 
-    /// Whether iterations of a loop are counted by a variable of their own, as its first value is not known.
-    pub(super) fn counts(&self, at: At) -> bool {
-        self.nodes[at].of_loop.is_some_and(|l| l.counted.is_some())
+    /// The variable that counts iterations of a loop whose first value is not known.
+    pub(super) fn counted(&self, at: At) -> Option<VarId> {
+        self.nodes[at].of_loop?.counted.map(|(_, turn)| turn)
     }
 
     /// An expression in these iterations, as far as it follows from loops whose first values are not known.
     pub(super) fn at_turns(&self, p: &Program, d: Dim, turns: &Turns) -> Dim {
         let (put, true) = self.in_turns(p, d) else { return d };
         let number = |v: VarId| {
-            let counts = |at: &At| {
-                let counted = self.nodes[*at].of_loop.and_then(|l| l.counted);
-                counted.is_some_and(|(_, turn)| turn == v)
-            };
-            turns.iter().find(|(at, _)| counts(at)).map(|(_, n)| Dim::Const(*n))
+            let counts = |(at, _): &(&At, &i64)| self.counted(**at) == Some(v);
+            turns.iter().find(counts).map(|(_, n)| Dim::Const(*n))
         };
         let all = self.nodes.iter().filter_map(|n| n.of_loop?.counted);
         let here = p.arena.substitute(put, &number).ok();

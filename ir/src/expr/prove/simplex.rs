@@ -30,23 +30,16 @@ impl Ratio {
         if under == 1 {
             return Some(Ratio::whole(over));
         }
-        if over == 0 && under != 0 {
-            return Some(Ratio::ZERO);
-        }
-        // Most numbers are small, for which division is faster.
-        if let (Ok(a), Ok(b)) = (i64::try_from(over), i64::try_from(under))
-            && b > 0
-        {
-            let common = num_integer::gcd(a.unsigned_abs(), b.unsigned_abs()) as i128;
-            return Some(match common {
-                1 => Ratio { over, under },
-                _ => Ratio { over: over / common, under: under / common },
-            });
-        }
-        // `MIN` has no absolute value.
-        let common = num_integer::gcd(over.checked_abs()?, under.checked_abs()?);
-        if common == 0 {
-            return None;
+        let common = match (i64::try_from(over), i64::try_from(under)) {
+            // Most numbers are small, and have a common divisor sooner.
+            (Ok(a), Ok(b)) => i128::from(num_integer::gcd(a.unsigned_abs(), b.unsigned_abs())),
+            // `MIN` has no absolute value.
+            _ => num_integer::gcd(over.checked_abs()?, under.checked_abs()?),
+        };
+        match common {
+            0 => return None,
+            1 if under > 0 => return Some(Ratio { over, under }),
+            _ => {}
         }
         let by = if under < 0 { -common } else { common };
         Some(Ratio { over: over / by, under: under / by })
