@@ -9,8 +9,7 @@ use carbyne_ir::program::Program;
 use std::sync::OnceLock;
 
 /// The leaves that name a row which does not implement them: of this table, or, without one, of any architecture
-/// that has it. Names that no row of the table has are refused; without a table they are not looked at, as
-/// which are known depends on the architecture.
+/// that has it. Names that no row of the table has are refused; without a table, those that no row of any has.
 pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
     let mut errors = Diagnostics::default();
     let all: Vec<OnceLock<AtomTable>> = Arch::ALL.iter().map(|_| OnceLock::new()).collect();
@@ -20,7 +19,12 @@ pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
     for (id, around) in leaves(p) {
         let spec = &p.specs[id];
         let Some(name) = spec.atom.as_deref() else { continue };
-        if let Some(unknown) = table.and_then(|table| table.find(name).err()) {
+        let unknown = match table {
+            Some(table) => table.find(name).err(),
+            None if any().any(|table| table.get(name).is_some()) => None,
+            None => any().next_back().and_then(|newest| newest.find(name).err()),
+        };
+        if let Some(unknown) = unknown {
             errors.push(p.noted(unknown.diagnostic(spec)));
             continue;
         }
