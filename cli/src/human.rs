@@ -46,25 +46,32 @@ pub(crate) const DEFECT: &str = "This is a defect of carbyne, not of your progra
 
 /// Says errors of a program, or warnings.
 pub(crate) fn diagnostics(source: &Source, list: &[Coded], io: &mut Io<'_>) -> io::Result<()> {
-    let theme =
-        if io.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    write!(io.stderr, "{}", rendered(source, list, io.color))
+}
+
+/// Errors or warnings with the places in the source.
+pub(crate) fn rendered(source: &Source, list: &[Coded], color: bool) -> String {
+    let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(WIDTH)
         .with_links(false)
         .with_context_lines(1);
     let shown = NamedSource::new(sanitize(&source.name), sanitize(&source.text));
+    let mut out = String::new();
     for coded in list {
         let report = Report { coded, code: coded.code.to_string(), source, shown: &shown };
         let mut text = String::new();
         if handler.render_report(&mut text, &report).is_err() {
-            text = format!("{coded}\n");
+            text = coded.to_string();
         }
-        writeln!(io.stderr, "{}", text.trim_end())?;
+        out.push_str(text.trim_end());
+        out.push('\n');
         if coded.code == carbyne_ir::diag::Code::Internal {
-            writeln!(io.stderr, "{DEFECT}")?;
+            out.push_str(DEFECT);
+            out.push('\n');
         }
     }
-    Ok(())
+    out
 }
 
 /// A diagnostic as miette wants it.

@@ -48,6 +48,15 @@ pub(crate) fn file(path: &Path) -> Result<Source, Failure> {
     text(name, bytes)
 }
 
+/// The module of a text with the sub-specs of the files that it imports. `file` is that of the text, below whose folder these lie.
+///
+/// # Errors
+/// Files that are not read.
+pub fn imports(module: &Module, file: Option<&Path>) -> Result<Module, Diagnostics> {
+    let imports = Imports { file: file.map(Path::to_owned), ..Imports::default() };
+    linked(&Source { imports, ..Source::default() }, module)
+}
+
 fn with_imports(source: Source, file: &Path, io: &Io<'_>) -> Source {
     let (file, allowed) = (Some(file.to_owned()), io.allow_import.clone());
     let imports = Imports { file, allowed, strategies: io.strategies.clone() };

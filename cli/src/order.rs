@@ -1,33 +1,32 @@
 //! The order of accesses in a text that was decomposed: proved, or a defect of ours.
 
-use crate::failure::{Failure, Source};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
 use carbyne_ir::ast::{Module, Stmt, StmtKind, visit::Walk};
-use carbyne_ir::diag::{Code, Diagnostic, Severity};
+use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::LineIndex;
 use carbyne_sync::{Limits, Missing, Report, Verdict};
 
 /// How the accesses of each kernel are ordered; none where a kernel says it no more than before, or names no threads.
-pub(crate) type Reports = Vec<(SpecId, Report)>;
+pub type Reports = Vec<(SpecId, Report)>;
 
-/// What the checker says of a decomposed program, and warnings in the text that was decomposed.
+/// Proves the order of accesses in a decomposed program. Returns reports of kernels, and warnings in `text`, which was decomposed.
 ///
 /// A text that was not decomposed, as it named its atoms before, is not looked at: that is for `carbyne check`.
 ///
 /// # Errors
 /// `I0901` with the two places for accesses that are not ordered, where all synchronization and the strategy are ours.
-pub(crate) fn checked(
-    source: &Source,
+pub fn checked(
+    text: &str,
     found: &Decomposed,
     table: &AtomTable,
-) -> Result<(Reports, Vec<Diagnostic>), Failure> {
+) -> Result<(Reports, Vec<Diagnostic>), Diagnostics> {
     let program = &found.program;
     let (mut reports, mut warnings) = (vec![], vec![]);
     let mut errors = vec![];
-    let given = carbyne_ir::text::parse(&source.text).ok();
+    let given = carbyne_ir::text::parse(text).ok();
     let by_hand = given.as_ref().map(synchronizes_by_hand);
     let lines = LineIndex::new(&found.text);
     for kernel in &program.kernels {
@@ -69,7 +68,7 @@ pub(crate) fn checked(
     }
     match errors.is_empty() {
         true => Ok((reports, warnings)),
-        false => Err(Failure::program(source, errors.into_iter().collect())),
+        false => Err(errors.into_iter().collect()),
     }
 }
 
@@ -170,18 +169,16 @@ MatMul @gemm (%A, %B) -> (%C) acc=f32
     #[test]
     fn what_is_not_ordered_is_a_defect() {
         let table = AtomTable::new(carbyne_atoms::Arch::Sm80);
-        let source =
-            Source { name: "gemm.cby".to_owned(), text: GEMM.to_owned(), ..Source::default() };
         let module = carbyne_ir::text::parse(GEMM).unwrap();
         let mut found = carbyne_decompose::decompose(&module, GEMM, &table).unwrap();
-        assert!(checked(&source, &found, &table).is_ok_and(|(_, unknown)| unknown.is_empty()));
+        assert!(checked(GEMM, &found, &table).is_ok_and(|(_, unknown)| unknown.is_empty()));
         let mut broken: Module = found.module.clone();
         without_barriers(&mut broken.items);
         found.text = carbyne_ir::text::print(&broken);
         let broken = carbyne_ir::text::parse(&found.text).unwrap();
         found.program = carbyne_decompose::checked(&broken, &found.text).unwrap();
-        let Err(failure) = checked(&source, &found, &table) else { panic!("nothing is said") };
-        let said = format!("{failure:?}");
+        let Err(errors) = checked(GEMM, &found, &table) else { panic!("nothing is said") };
+        let said = format!("{errors:?}");
         assert!(
             said.contains("Internal") && said.contains("meet, and nothing orders them"),
             "{said}"

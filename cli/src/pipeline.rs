@@ -3,10 +3,10 @@
 use crate::failure::{Failure, Given, Source};
 use crate::input;
 use crate::tuned::{self, Notes, Tuning};
-use carbyne_atoms::{Arch, AtomTable, Costs};
+use carbyne_atoms::{Arch, AtomTable, Costs, NoAtom};
 use carbyne_decompose::{Options, Search};
 use carbyne_ir::ast::{Module, Stmt, StmtKind};
-use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::resolve;
@@ -128,7 +128,10 @@ pub(crate) struct How<'a> {
 }
 
 /// The table without the atoms of these names; `*` stands for anything.
-pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTable, Failure> {
+///
+/// # Errors
+/// A name that no atom has.
+pub fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTable, NoAtom> {
     let is = |name: &str, pattern: &str| match pattern.contains('*') {
         true => carbyne_decompose::explain::matches(pattern, name),
         false => name == pattern,
@@ -137,9 +140,7 @@ pub(crate) fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTabl
         if table.atoms().iter().any(|r| is(r.name, pattern)) {
             continue;
         }
-        if let Err(e) = table.find(pattern) {
-            return Err(Failure::usage_help(format!("{}: {e}", Code::UnknownAtom), e.help()));
-        }
+        table.find(pattern)?;
     }
     match forbidden {
         [] => Ok(table),
@@ -169,7 +170,8 @@ pub(crate) fn ordered(
     how: How<'_>,
 ) -> Result<Decomposed, Failure> {
     let mut found = found(source, table, how)?;
-    let (_, unknown) = crate::order::checked(source, &found.0, table)?;
+    let (_, unknown) = crate::order::checked(&source.text, &found.0, table)
+        .map_err(|e| Failure::program(source, e))?;
     found.0.warnings.extend(unknown);
     Ok(Decomposed::of(source, table, found))
 }
@@ -230,7 +232,7 @@ impl Decomposed {
 }
 
 /// The tensors and numbers that a text declares; strategies may add others.
-pub(crate) fn declared(module: &Module) -> BTreeSet<String> {
+pub fn declared(module: &Module) -> BTreeSet<String> {
     let name = |stmt: &Stmt| match &stmt.kind {
         StmtKind::DataDecl { name, .. } => Some(name.text.clone()),
         _ => None,

@@ -20,15 +20,7 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
             carbyne_decompose::check_named(p, table.as_ref()).len()
         }));
     }
-    let tables = match &table {
-        Some(table) => vec![table.clone()],
-        None => Arch::ALL.iter().copied().map(AtomTable::new).collect(),
-    };
-    let errors = unknown(&program, &tables);
-    if !errors.is_empty() {
-        return Err(Failure::program(&source, errors));
-    }
-    let table = table.or_else(|| carbyne_sync::arch_of(&program).map(AtomTable::new));
+    let table = synchronizing(&program, table).map_err(|e| Failure::program(&source, e))?;
     let Some(table) = table else {
         let text = if args.annotate { source.text.as_str() } else { "" };
         return output::write(None, text.as_bytes(), io);
@@ -99,6 +91,29 @@ fn wrong(source: Source, table: &AtomTable) -> Wrong {
     let said: Vec<Diagnostic> = program.kernels.iter().filter(is_atomic).flat_map(of).collect();
     let errors = said.iter().filter(|d| d.severity == Severity::Error).count();
     Wrong { errors, warnings: said.len() - errors }
+}
+
+/// A table that has all instructions and all synchronization that a program names: the given one, or that of the oldest architecture
+/// that has them, if one has.
+///
+/// # Errors
+/// Operands that are not those of their instruction, instructions and statements of synchronization that there are not.
+pub fn fitting(p: &Program, table: Option<AtomTable>) -> Result<Option<AtomTable>, Diagnostics> {
+    let errors = carbyne_decompose::check_named(p, table.as_ref());
+    if errors.is_empty() { synchronizing(p, table) } else { Err(errors) }
+}
+
+/// As [`fitting`], of a program whose operands are right.
+fn synchronizing(p: &Program, table: Option<AtomTable>) -> Result<Option<AtomTable>, Diagnostics> {
+    let tables = match &table {
+        Some(table) => vec![table.clone()],
+        None => Arch::ALL.iter().copied().map(AtomTable::new).collect(),
+    };
+    let errors = unknown(p, &tables);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(table.or_else(|| carbyne_sync::arch_of(p).map(AtomTable::new)))
 }
 
 /// Statements of synchronization that none of these architectures has, or not with their numbers.

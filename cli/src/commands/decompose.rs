@@ -7,7 +7,7 @@ use super::estimate;
 use super::loops;
 use super::ranking;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::tuned::{self, Tuning};
 use crate::{Io, annotate, input, order, output, pipeline};
 use carbyne_atoms::{Arch, machine};
@@ -20,7 +20,8 @@ use std::fmt::Write;
 pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let all = table.atoms().len();
-    let table = pipeline::without(table, &args.forbid)?;
+    let table = pipeline::without(table, &args.forbid)
+        .map_err(|e| Failure::usage_help(format!("{}: {e}", Code::UnknownAtom), e.help()))?;
     let fewer = all - table.atoms().len();
     let source = input::read(&args.file, io)?;
     let module = pipeline::parsed(&source)?;
@@ -29,7 +30,8 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let (found, notes) = tuned::decomposed(&source, &module, &table, &options, tuning.as_ref())
         .map_err(|e| pipeline::refused(&source, forbidden(e, &args.forbid, fewer)))?;
     pipeline::has_kernel(&source, &found.program)?;
-    let (mut reports, unknown) = order::checked(&source, &found, &table)?;
+    let (mut reports, unknown) =
+        order::checked(&source.text, &found, &table).map_err(|e| Failure::program(&source, e))?;
     let wanted = args.search.stats || args.emit == Decomposition::Json;
     let loops = if wanted { found.schedules(&source.text, &table, &options) } else { vec![] };
     let printed = match args.emit {

@@ -308,9 +308,8 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
     }
     let report = simulate(&found.program, table, &run).map_err(|d| failed(&d))?;
     // Accesses that do not meet on the drawn inputs may meet on others.
-    let source = Source { text: sample.text.clone(), ..Source::default() };
-    if let Err(Failure::Program { list, .. }) = order::checked(&source, &found, table)
-        && let Some(d) = list.first()
+    if let Err(errors) = order::checked(&sample.text, &found, table)
+        && let Some(d) = errors.iter().next()
     {
         return Err(failed(d));
     }

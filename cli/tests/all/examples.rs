@@ -190,7 +190,7 @@ fn run(example: &Example, args: &[&str]) -> Result<Ran, String> {
     }
 }
 
-/// What `carbyne decompose` or `carbyne compile` gives for an example and an architecture, run once for all tests.
+/// The output of `carbyne decompose` or `carbyne compile` for an example and an architecture. The command runs once for all tests.
 fn made(example: &Example, command: &'static str, arch: &str) -> Result<Arc<Ran>, String> {
     type Made = Arc<OnceLock<Result<Arc<Ran>, String>>>;
     static MADE: Mutex<BTreeMap<(&str, PathBuf, String), Made>> = Mutex::new(BTreeMap::new());

@@ -213,7 +213,7 @@ impl Runner<'_> {
         if scratch.granules.is_empty() {
             return;
         }
-        // What each operand has is in order.
+        // Granules of each operand are in order.
         scratch.granules.sort();
         scratch.granules.dedup();
         let granules: Rc<[u32]> = scratch.granules.drain(..).collect();

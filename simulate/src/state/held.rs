@@ -35,8 +35,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// What warps have just written, if their registers differ in nothing but their values. `watched` gives slots, with their
-    /// places in the tile, and the states of their registers, of each warp.
+    /// An accumulator that warps have just written, if its registers differ in nothing but their values. `slots` are registers with
+    /// their places in the tile, and `watched` gives the warp and the state of a register.
     pub(super) fn new(
         of: &Accumulator,
         whos: &[Who],
