@@ -73,9 +73,7 @@ impl Checked {
     /// # Errors
     /// What is wrong with it, in text order.
     pub fn new(source: &str) -> Result<Self, Diagnostics> {
-        let module = text::parse(source)?;
-        let program = carbyne_decompose::checked(&module, source)?;
-        Ok(Checked { text: source.to_owned(), module, program })
+        Checked::of_linked(text::parse(source)?, source)
     }
 
     /// Reads a text that may import files. `id` is that of its own file, and `loader` reads the others: see
@@ -84,7 +82,14 @@ impl Checked {
     /// # Errors
     /// What is wrong with it, in text order; V0238 for a file that cannot be imported.
     pub fn linked(source: &str, id: &str, loader: &mut Loader<'_>) -> Result<Self, Diagnostics> {
-        let module = link(&text::parse(source)?, id, loader)?;
+        Checked::of_linked(link(&text::parse(source)?, id, loader)?, source)
+    }
+
+    /// Takes the module of a text, in which its imports stand already: see [`mod@carbyne_ir::link`].
+    ///
+    /// # Errors
+    /// What is wrong with it, in text order.
+    pub fn of_linked(module: Module, source: &str) -> Result<Self, Diagnostics> {
         let program = carbyne_decompose::checked(&module, source)?;
         Ok(Checked { text: source.to_owned(), module, program })
     }
@@ -131,7 +136,7 @@ impl Checked {
         carbyne_decompose::decompose(&self.module, &self.text, table)
     }
 
-    /// The same, with options: how long to search, for how many multiprocessors, with strategies of one's own.
+    /// Decomposes with options: the length of the search, the number of multiprocessors, strategies of one's own.
     ///
     /// # Errors
     /// As [`Checked::decompose`]; a budget that was too small.
@@ -141,12 +146,6 @@ impl Checked {
         how: &Decomposition,
     ) -> Result<Decomposed, Diagnostics> {
         carbyne_decompose::decompose_by(&self.module, &self.text, table, how)
-    }
-
-    /// The oldest architecture that has all instructions and all synchronization that the program names, if one has.
-    #[must_use]
-    pub fn arch(&self) -> Option<Arch> {
-        carbyne_sync::arch_of(&self.program)
     }
 
     /// Which pairs of accesses are ordered by synchronization, of each kernel that says who accesses what; [`diagnostics`]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 from collections.abc import Iterator, Sequence
@@ -63,39 +64,38 @@ class Layout:
     A stride that is left out is compact, the first mode fastest. A swizzled layout is `Sw<3,4,3> o 0 o (8,64):(64,1)`.
     """
 
-    __slots__ = ("_text", "_table")
+    __slots__ = ("_text",)
 
     def __init__(self, shape: str | IntTuple | Layout, stride: IntTuple = None) -> None:
         if stride is not None:
             shape = f"{_text(shape)}:{_text(stride)}"
         compact = ":" not in shape if isinstance(shape, str) else not isinstance(shape, Layout)
-        whole = _ask("col_major", [shape]) if compact else _ask("get", [shape, []])
+        whole = calculate("col_major", shape) if compact else calculate("get", shape, [])
         self._text: str = whole._text
-        self._table: list[int] | None = None
 
     @classmethod
     def _of(cls, text: str) -> Layout:
         out = cls.__new__(cls)
-        out._text, out._table = text, None
+        out._text = text
         return out
 
     # Measures
 
     def size(self) -> int:
         """The number of coordinates."""
-        return _ask("size", [self])
+        return calculate("size", self)
 
     def cosize(self) -> int:
         """One more than the distance between the lowest and the highest index."""
-        return _ask("cosize", [self])
+        return calculate("cosize", self)
 
     def rank(self) -> int:
         """The number of modes."""
-        return _ask("rank", [self])
+        return calculate("rank", self)
 
     def depth(self) -> int:
         """The levels of nesting."""
-        return _ask("depth", [self])
+        return calculate("depth", self)
 
     @property
     def shape(self) -> IntTuple:
@@ -105,25 +105,27 @@ class Layout:
         >>> Layout("(2,(2,2)):(4,(2,1))").shape
         (2, (2, 2))
         """
-        return _tuple(_ask("shape", [self]))
+        return calculate("shape", self)
 
     @property
     def stride(self) -> IntTuple:
         """The strides, nested as the shape is."""
-        return _tuple(_ask("stride", [self]))
+        return calculate("stride", self)
 
     def is_injective(self) -> bool:
         """Whether no two coordinates share an index."""
-        return _ask("is_injective", [self])
+        return calculate("is_injective", self)
 
     def max_alignment(self) -> int:
         """How many consecutive elements start at a multiple of their number, wherever the layout is cut."""
-        return _ask("max_alignment", [self])
+        return calculate("max_alignment", self)
 
     # Indices
 
     def __call__(self, *coordinate: IntTuple) -> Any:
-        """The index of a coordinate, or the layout of what `None` leaves open.
+        """The index of a coordinate, or the layout of the modes that `None` leaves open.
+
+        As in CuTe a coordinate beyond the extents is no error: the last mode goes on.
 
         >>> from carbyne import Layout
         >>> a = Layout("(4,8):(8,1)")
@@ -134,37 +136,38 @@ class Layout:
         """
         at = coordinate[0] if len(coordinate) == 1 else coordinate
         if _is_open(at):
-            return _ask("slice", [at, self])
-        return _ask("crd2idx", [at, self])
+            return calculate("slice", at, self)
+        return calculate("crd2idx", at, self)
 
     def indices(self) -> list[int]:
-        """The indices of all coordinates, the first mode fastest.
+        """The indices of all coordinates, the first mode fastest; at most 65,536.
 
         >>> from carbyne import Layout
         >>> Layout("(2,3):(3,1)").indices()
         [0, 3, 1, 4, 2, 5]
         """
-        if self._table is None:
-            self._table = _ask("layout_eval", [self])
-        return list(self._table)
+        return list(calculate("layout_eval", self))
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.indices())
+
+    def __reversed__(self) -> Iterator[int]:
+        return reversed(self.indices())
 
     def __len__(self) -> int:
         return self.size()
 
     def coordinate(self, index: int) -> IntTuple:
         """The coordinate of a one-dimensional index, the first mode fastest: CuTe's `idx2crd`."""
-        return _tuple(_ask("idx2crd", [index, self.shape]))
+        return calculate("idx2crd", index, self.shape)
 
     def slice_offset(self, coordinate: IntTuple) -> int:
         """The index of the coordinate with 0 for every `None`."""
-        return _ask("slice_offset", [coordinate, self])
+        return calculate("slice_offset", coordinate, self)
 
     def dice(self, coordinate: IntTuple) -> Layout:
         """The layout of what the coordinate fixes."""
-        return _ask("dice", [coordinate, self])
+        return calculate("dice", coordinate, self)
 
     # Modes
 
@@ -177,42 +180,42 @@ class Layout:
         (Layout('3:4'), Layout('(3,6):(4,12)'), Layout('((3,6)):((4,12))'))
         """
         if isinstance(mode, tuple):
-            return _ask("get", [self, list(mode)])
+            return functools.reduce(operator.getitem, mode, self)
         rank = self.rank()
         if isinstance(mode, slice):
             return self.select(*range(rank)[mode])
         at = operator.index(mode)
         if not -rank <= at < rank:
             raise IndexError(f"mode {at} of a layout of rank {rank}")
-        return _ask("get", [self, [at % rank]])
+        return calculate("get", self, [at % rank])
 
     def select(self, *modes: int) -> Layout:
         """The chosen modes in the order given."""
-        return _ask("select", [self, list(modes)])
+        return calculate("select", self, [range(self.rank())[m] for m in modes])
 
     def take(self, begin: int, end: int) -> Layout:
         """The modes from `begin` to before `end`."""
-        return _ask("take", [self, begin, end])
+        return calculate("take", self, begin, end)
 
     def group(self, begin: int, end: int) -> Layout:
         """The modes from `begin` to before `end` gathered into one."""
-        return _ask("group", [self, begin, end])
+        return calculate("group", self, begin, end)
 
     def append(self, mode: Layout) -> Layout:
         """The layout with another mode at the end."""
-        return _ask("append", [self, mode])
+        return calculate("append", self, mode)
 
     def prepend(self, mode: Layout) -> Layout:
         """The layout with another mode in front."""
-        return _ask("prepend", [self, mode])
+        return calculate("prepend", self, mode)
 
     def flatten(self) -> Layout:
         """The same leaves without nesting."""
-        return _ask("flatten", [self])
+        return calculate("flatten", self)
 
     def with_shape(self, shape: IntTuple) -> Layout:
         """The same function of one-dimensional indices under another shape."""
-        return _ask("with_shape", [self, shape])
+        return calculate("with_shape", self, shape)
 
     # Simpler forms
 
@@ -223,15 +226,15 @@ class Layout:
         >>> Layout("(2,(1,6)):(1,(6,2))").coalesce()
         Layout('12:1')
         """
-        return _ask("coalesce", [self]) if profile is None else _ask("coalesce_by", [self, profile])
+        return calculate("coalesce", self) if profile is None else calculate("coalesce_by", self, profile)
 
     def filter(self, profile: IntTuple = None) -> Layout:
         """Without strides and extents that make no difference to the set of indices."""
-        return _ask("filter", [self]) if profile is None else _ask("filter_by", [self, profile])
+        return calculate("filter", self) if profile is None else calculate("filter_by", self, profile)
 
     def filter_zeros(self) -> Layout:
         """With extent 1 where the stride is 0."""
-        return _ask("filter_zeros", [self])
+        return calculate("filter_zeros", self)
 
     # Algebra
 
@@ -242,26 +245,26 @@ class Layout:
         >>> Layout("(6,2):(8,2)").compose(Layout("(4,3):(3,1)"))
         Layout('((2,2),3):((24,2),8)')
         """
-        return _ask("composition", [self, inner])
+        return calculate("composition", self, inner)
 
     def __matmul__(self, inner: Tiler) -> Layout:
         return self.compose(inner)
 
     def complement(self, cotarget: IntTuple = None) -> Layout:
-        """The layout of the indices that this one leaves out, up to the cotarget."""
-        return _ask("complement", [self] if cotarget is None else [self, cotarget])
+        """A layout of indices that this one leaves out, with which it tiles the cotarget; it may end below it."""
+        return calculate("complement", self, *([] if cotarget is None else [cotarget]))
 
     def right_inverse(self) -> Layout:
         """A layout `R` with `self(R(i)) == i`, as large as whole modes make it."""
-        return _ask("right_inverse", [self])
+        return calculate("right_inverse", self)
 
     def left_inverse(self) -> Layout:
         """A layout `R` with `self(R(self(i))) == self(i)`."""
-        return _ask("left_inverse", [self])
+        return calculate("left_inverse", self)
 
     def nullspace(self) -> Layout:
         """The layout of the one-dimensional indices that go to 0."""
-        return _ask("nullspace", [self])
+        return calculate("nullspace", self)
 
     def logical_divide(self, tiler: Tiler) -> Layout:
         """Every tiled mode becomes (tile, rest).
@@ -270,69 +273,69 @@ class Layout:
         >>> Layout("(4,2,3):(2,1,8)").logical_divide(Layout("4:2"))
         Layout('((2,2),(2,3)):((4,1),(2,8))')
         """
-        return _ask("logical_divide", [self, tiler])
+        return calculate("logical_divide", self, tiler)
 
     def zipped_divide(self, tiler: Tiler) -> Layout:
         """((tiles), (rests))."""
-        return _ask("zipped_divide", [self, tiler])
+        return calculate("zipped_divide", self, tiler)
 
     def tiled_divide(self, tiler: Tiler) -> Layout:
         """((tiles), rest, rest, ...)."""
-        return _ask("tiled_divide", [self, tiler])
+        return calculate("tiled_divide", self, tiler)
 
     def flat_divide(self, tiler: Tiler) -> Layout:
         """(tile, tile, ..., rest, rest, ...)."""
-        return _ask("flat_divide", [self, tiler])
+        return calculate("flat_divide", self, tiler)
 
     def logical_product(self, tiler: Tiler) -> Layout:
         """Every tiled mode becomes (mode, copies)."""
-        return _ask("logical_product", [self, tiler])
+        return calculate("logical_product", self, tiler)
 
     def zipped_product(self, tiler: Tiler) -> Layout:
         """((modes), (copies))."""
-        return _ask("zipped_product", [self, tiler])
+        return calculate("zipped_product", self, tiler)
 
     def tiled_product(self, tiler: Tiler) -> Layout:
         """((modes), copies, copies, ...)."""
-        return _ask("tiled_product", [self, tiler])
+        return calculate("tiled_product", self, tiler)
 
     def flat_product(self, tiler: Tiler) -> Layout:
         """(mode, mode, ..., copies, copies, ...)."""
-        return _ask("flat_product", [self, tiler])
+        return calculate("flat_product", self, tiler)
 
     def blocked_product(self, tiler: Layout) -> Layout:
         """The block repeated as the tiler says, block by block."""
-        return _ask("blocked_product", [self, tiler])
+        return calculate("blocked_product", self, tiler)
 
     def raked_product(self, tiler: Layout) -> Layout:
         """The block repeated as the tiler says, element by element."""
-        return _ask("raked_product", [self, tiler])
+        return calculate("raked_product", self, tiler)
 
     def tile_to_shape(self, shape: IntTuple, order: Sequence[int] | None = None) -> Layout:
         """This block repeated until it has the shape, along modes in the order given."""
-        return _ask("tile_to_shape", [self, shape] + ([] if order is None else [tuple(order)]))
+        return calculate("tile_to_shape", self, shape, *([] if order is None else [tuple(order)]))
 
     def max_common_vector(self, other: Layout) -> int:
         """How many consecutive elements both layouts have in common from index 0 on."""
-        return _ask("max_common_vector", [self, other])
+        return calculate("max_common_vector", self, other)
 
     def max_common_layout(self, other: Layout) -> Layout:
         """The layout of the elements that both have in common."""
-        return _ask("max_common_layout", [self, other])
+        return calculate("max_common_layout", self, other)
 
     # Other widths
 
     def upcast(self, n: int) -> Layout:
         """Over elements that are `n` times as wide."""
-        return _ask("upcast", [self, n])
+        return calculate("upcast", self, n)
 
     def downcast(self, n: int) -> Layout:
         """Over elements of the `n`-th part of the width."""
-        return _ask("downcast", [self, n])
+        return calculate("downcast", self, n)
 
     def recast(self, old_bits: int, new_bits: int) -> Layout:
         """Over elements of another width."""
-        return _ask("recast", [self, old_bits, new_bits])
+        return calculate("recast", self, old_bits, new_bits)
 
     # Pictures
 
@@ -355,6 +358,9 @@ class Layout:
 
     # Values of Python
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Layout, (self._text,)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Layout) and self._text == other._text
 
@@ -375,12 +381,9 @@ def calculate(operation: str, *operands: Any) -> Any:
     >>> carbyne.calculate("make_layout", "3:1", "4:3")
     Layout('(3,4):(1,3)')
     """
-    return _ask(operation, list(operands))
-
-
-def _ask(operation: str, operands: list[Any]) -> Any:
     try:
-        request = json.dumps({"op": operation, "args": [_operand(o) for o in operands]})
+        args = [_operand(o) for o in operands]
+        request = json.dumps({"op": operation, "args": args}, ensure_ascii=False)
     except RecursionError:
         raise LayoutError("an operand is nested too deeply", "K0601", None) from None
     answer = json.loads(_native.calculate(request))
@@ -388,11 +391,11 @@ def _ask(operation: str, operands: list[Any]) -> Any:
         return Layout._of(answer)
     if isinstance(answer, dict):
         if "skip" in answer:
-            raise AttributeError(f"the calculator has no operation `{operation}`")
-        # How requests are written is no help for those who write none.
-        help = None if answer["code"] == "K0601" else answer["help"]
+            raise LayoutError(f"there is no operation `{operation}`", "K0602", None)
+        # Requests are ours, and so are mistakes in how they are written.
+        help = None if '{"id":' in (answer["help"] or "") else answer["help"]
         raise LayoutError(answer["message"], answer["code"], help)
-    return answer
+    return _tuple(answer)
 
 
 def _operand(value: Any) -> Any:
@@ -408,6 +411,8 @@ def _operand(value: Any) -> Any:
 def _text(value: IntTuple) -> str:
     if isinstance(value, (tuple, list)):
         return f"({','.join(map(_text, value))})"
+    if isinstance(value, str):
+        return value  # A stride along a coordinate, `1@0`.
     return "_" if value is None else str(operator.index(value))
 
 
@@ -416,4 +421,7 @@ def _tuple(value: Any) -> IntTuple:
 
 
 def _is_open(value: Any) -> bool:
-    return value is None or isinstance(value, (tuple, list)) and any(map(_is_open, value))
+    try:
+        return value is None or isinstance(value, (tuple, list)) and any(map(_is_open, value))
+    except RecursionError:
+        raise LayoutError("a coordinate is nested too deeply", "K0601", None) from None

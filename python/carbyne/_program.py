@@ -6,9 +6,11 @@ import html
 import importlib.util
 import io
 import json
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,7 @@ class Tensor:
 
 
 class Run(Mapping[str, np.ndarray]):
-    """Tensors after a simulation, by name, and what kernels did.
+    """Tensors after a simulation, by name: outputs and inputs. `kernels` has the report.
 
     A tensor is missing if some of its elements are undefined, as where only some blocks ran. Arrays of `bf16` hold its bits as
     `uint16`, arrays of 8-bit floats theirs as `uint8`.
@@ -150,10 +152,11 @@ class Program:
         :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
         :param exhaustive: looks at every solution.
         """
-        files = [strategies] if isinstance(strategies, (str, PathLike)) else strategies
+        files = [strategies] if isinstance(strategies, (str, bytes, PathLike)) else strategies
         texts = [(str(path), _read(path)) for path in files]
         names = [forbid] if isinstance(forbid, str) else list(forbid)
-        found = self._native.decompose(arch, names, texts, top, budget, sms, exhaustive)
+        numbers = (_count("top", top, 1), _count("budget", budget, 0), _count("sms", sms, 1))
+        found = self._native.decompose(arch, names, texts, *numbers, exhaustive)
         return Decomposed(found)
 
     def simulate(
@@ -169,7 +172,9 @@ class Program:
         budget: int | None = None,
         **named: Any,
     ) -> Run:
-        """Executes the program on the CPU, and compares what it writes with what it means.
+        """Executes the program on the CPU, and compares its outputs with its meaning.
+
+        A kernel whose body is open (D0305) is decomposed first: see :meth:`Decomposed.simulate`.
 
         Arrays are given by the names of tensors, in one mapping or as keywords; other tensors are drawn by `seed`. A race, a read
         of undefined elements or a difference that rounding does not explain is an :class:`Error`.
@@ -177,7 +182,7 @@ class Program:
         :param symbols: values of sizes that are known at launch.
         :param blocks: how many blocks of each kernel run, one at least; all of them if none is given.
         :param schedule: draws another order of warps and asynchronous copies.
-        :param budget: steps of a kernel, some eight nanoseconds each.
+        :param budget: steps of a kernel, some eight nanoseconds each, and fewer than 2^31.
         """
         given = dict(arrays or {})
         if twice := given.keys() & named.keys():
@@ -185,11 +190,17 @@ class Program:
         given.update(named)
         tensors = {tensor.name: tensor for tensor in self.tensors}
         data = {name: _to_npy(name, array, tensors.get(name)) for name, array in given.items()}
-        sizes = dict(symbols or {})
+        sizes = {name: _number(f"symbols[{name!r}]", n) for name, n in (symbols or {}).items()}
         if unknown := sizes.keys() - set(self.symbols):
             known = ", ".join(self.symbols) or "none"
             raise ValueError(f"the program has no symbol `{min(unknown)}`; its symbols: {known}")
-        return Run(*self._native.simulate(arch, data, sizes, blocks, schedule, seed, budget))
+        numbers = (
+            _count("blocks", blocks, 1),
+            _count("schedule", schedule, 0),
+            _count("seed", seed, 0),
+            _count("budget", budget, 0),
+        )
+        return Run(*self._native.simulate(arch, data, sizes, *numbers))
 
     def __reduce__(self) -> tuple[object, ...]:
         return Program, (self.text, self._path)
@@ -236,10 +247,10 @@ class Decomposed:
         """Names of kernels in the order in which they are launched."""
         return self._native.kernels
 
-    @property
+    @cached_property
     def document(self) -> dict[str, Any]:
-        """What was chosen and why it is right, as `carbyne decompose --emit json` prints it."""
-        return json.loads(self._native.document)
+        """The choices and why they are right, as `carbyne decompose --emit json` prints them."""
+        return json.loads(self._native.document())
 
     @property
     def certificates(self) -> list[dict[str, Any]]:
@@ -264,7 +275,7 @@ class Decomposed:
         return self._native.cuda(name)
 
     def abi(self) -> dict[str, Any]:
-        """What a launcher must know: tensors, parameters, grids, workspace; as `carbyne compile --emit abi` prints it."""
+        """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it."""
         return json.loads(self._native.abi())
 
     def compile(self, emit: str = "cubin") -> bytes:
@@ -293,8 +304,29 @@ class Decomposed:
 
 def _read(path: str | PathLike[str]) -> str:
     """A file's text; of one that is too long, enough to be refused."""
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:
         return file.read(_MAX_BYTES + 1).decode()
+
+
+def _number(name: str, value: Any) -> int:
+    """A number of 64 bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"`{name}` is no integer: {value!r}") from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError(f"`{name}` does not fit 64 bits: {number}")
+    return number
+
+
+def _count(name: str, value: Any, least: int) -> int | None:
+    """A number that may be left out."""
+    if value is None:
+        return None
+    number = _number(name, value)
+    if not least <= number < 1 << 31:
+        raise ValueError(f"`{name}` is {number}, and is to be from {least} to {(1 << 31) - 1}")
+    return number
 
 
 def _to_npy(name: str, array: Any, tensor: Tensor | None) -> bytes:

@@ -4,23 +4,23 @@
 //! releases the interpreter's lock.
 
 use carbyne::documents;
-use carbyne_codegen::{Host, nvrtc, print_program};
+use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
 use carbyne_draw::{DrawError, Field, Unit, elide, grid, parse, svg, tv};
 use carbyne_embed::{
-    Arch, Array, AtomTable, Checked, Decomposed, Decomposition, Diagnostic, Diagnostics, File,
-    Inputs, LoadError, Memory, Options, Program, Report, Search,
+    Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic,
+    Diagnostics, Inputs, LoadError, Memory, Module, Options, Program, Report, Search,
 };
-use carbyne_ir::layout::ComposedLayout;
-use carbyne_ir::limits::MAX_TEXT_BYTES;
-use carbyne_ir::program::TensorId;
+use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::{ComposedLayout, Layout};
+use carbyne_ir::program::BufferId;
 use carbyne_ir::text;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 pyo3::import_exception!(carbyne, Error);
 
@@ -41,44 +41,25 @@ fn refused(name: &str, text: &str, errors: Diagnostics) -> PyErr {
 fn table(arch: &str, forbidden: &[String]) -> PyResult<AtomTable> {
     let arch = arch.parse::<Arch>();
     let arch = arch.map_err(|e| PyValueError::new_err(format!("{e}; {}", e.help())))?;
-    documents::without(AtomTable::new(arch), forbidden).map_err(PyValueError::new_err)
-}
-
-/// Reads files that a text imports, from the folder of that text and below.
-fn loader(folder: Option<PathBuf>) -> impl FnMut(&str, &str) -> Result<File, LoadError> {
-    move |path: &str, from: &str| {
-        let root = folder.as_ref().ok_or(LoadError::Outside)?;
-        let beside = Path::new(from).parent().unwrap_or(root).join(path);
-        let found = beside.canonicalize().map_err(|_| LoadError::Missing)?;
-        if !found.starts_with(root) {
-            return Err(LoadError::Outside);
-        }
-        let unreadable = |e: std::io::Error| LoadError::Unreadable(e.to_string());
-        let file = std::fs::File::open(&found).map_err(unreadable)?;
-        let mut text = String::new();
-        file.take(MAX_TEXT_BYTES as u64 + 1).read_to_string(&mut text).map_err(unreadable)?;
-        Ok(File { id: found.display().to_string(), text })
-    }
+    documents::without(AtomTable::new(arch), forbidden)
+        .map_err(|e| PyValueError::new_err(format!("forbid: {e}; {}", e.help())))
 }
 
 /// A program that is well formed.
 #[pyclass(frozen, name = "Program", module = "carbyne._native")]
 struct Source {
     name: String,
+    /// The module as it is written, without what it imports.
+    written: Module,
     checked: Checked,
 }
 
 impl Source {
-    /// The atoms of an architecture; of the oldest one that has all that the program names, if none is said.
-    fn table(&self, arch: Option<&str>) -> PyResult<AtomTable> {
-        match arch {
-            Some(arch) => table(arch, &[]),
-            None => self.checked.arch().map(AtomTable::new).ok_or_else(|| {
-                PyValueError::new_err(
-                    "no architecture has all instructions that the program names; say `arch=`",
-                )
-            }),
-        }
+    /// A table that has all that the program names: of an architecture, or of the oldest one that does.
+    fn table(&self, arch: Option<&str>) -> PyResult<Option<AtomTable>> {
+        let given = arch.map(|arch| table(arch, &[])).transpose()?;
+        let found = documents::fitting(self.checked.program(), given);
+        found.map_err(|e| refused(&self.name, self.checked.text(), e))
     }
 }
 
@@ -89,12 +70,13 @@ impl Source {
     #[pyo3(signature = (text, path=None))]
     fn new(py: Python<'_>, text: &str, path: Option<PathBuf>) -> PyResult<Self> {
         let name = path.as_ref().map_or("<text>".to_owned(), |p| p.display().to_string());
-        let file = path.and_then(|p| p.canonicalize().ok());
-        let folder = file.as_ref().and_then(|p| p.parent()).map(Path::to_path_buf);
-        let id = file.map_or_else(|| name.clone(), |f| f.display().to_string());
-        let checked = py.detach(|| Checked::linked(text, &id, &mut loader(folder)));
-        let checked = checked.map_err(|e| refused(&name, text, e))?;
-        Ok(Source { name, checked })
+        let read = py.detach(|| {
+            let written = text::parse(text)?;
+            let linked = documents::imports(&written, path.as_deref())?;
+            Ok((written, Checked::of_linked(linked, text)?))
+        });
+        let (written, checked) = read.map_err(|e| refused(&name, text, e))?;
+        Ok(Source { name, written, checked })
     }
 
     #[getter]
@@ -103,9 +85,8 @@ impl Source {
     }
 
     /// The text as `carbyne fmt` prints it.
-    fn formatted(&self) -> PyResult<String> {
-        let module = text::parse(self.checked.text());
-        Ok(text::print(&module.map_err(|e| refused(&self.name, self.checked.text(), e))?))
+    fn formatted(&self) -> String {
+        text::print(&self.written)
     }
 
     /// Names of kernels; empty where one has none.
@@ -125,19 +106,18 @@ impl Source {
     #[getter]
     fn tensors(&self) -> String {
         let program = self.checked.program();
-        let written: BTreeSet<TensorId> = program
-            .kernels
-            .iter()
-            .flat_map(|k| program.specs[*k].outputs.iter().copied())
-            .collect();
-        let of = program.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Gl)).map(|(_, b)| {
+        let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
+        let written: BTreeSet<BufferId> = outputs.map(|t| program.tensors[*t].buffer).collect();
+        let global = program.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Gl));
+        let of = global.map(|(id, b)| {
             let modes = program.tensors[b.tensor].levels.iter().flat_map(|l| l.modes());
-            let extents = modes.map(|m| m.size_in(&program.arena).map(|n| program.arena.display(n)));
+            let extent =
+                |m: Layout<Dim>| m.size_in(&program.arena).map(|n| program.arena.display(n));
             json!({
                 "name": b.name,
                 "scalar": b.scalar.as_str(),
-                "extents": extents.map(Result::unwrap_or_default).collect::<Vec<_>>(),
-                "is_output": written.iter().any(|t| program.tensors[*t].buffer == program.tensors[b.tensor].buffer),
+                "extents": modes.map(|m| extent(m).unwrap_or_default()).collect::<Vec<_>>(),
+                "is_output": written.contains(&id),
             })
         });
         serde_json::Value::from_iter(of).to_string()
@@ -146,9 +126,9 @@ impl Source {
     /// Pairs of accesses of each kernel that names its instructions, as JSON, and warnings, as JSON.
     #[pyo3(signature = (arch=None))]
     fn check(&self, py: Python<'_>, arch: Option<&str>) -> PyResult<(Vec<String>, String)> {
-        let table = self.table(arch)?;
         let (program, text) = (self.checked.program(), self.checked.text());
-        let reports = py.detach(|| self.checked.order(&table));
+        let table = self.table(arch)?;
+        let reports = py.detach(|| table.map_or(vec![], |table| self.checked.order(&table)));
         let said = reports.iter().flat_map(|(k, r)| carbyne_embed::diagnostics(r, program, *k));
         let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
             said.partition(|d| d.severity == carbyne_ir::diag::Severity::Error);
@@ -183,22 +163,20 @@ impl Source {
         };
         let mut how = Decomposition { search, ..Decomposition::default() };
         for (name, text) in &strategies {
-            let added = how.strategies.add(text, name, &mut loader(None));
-            added.map_err(|e| refused(name, text, e))?;
+            let alone = &mut |_: &str, _: &str| Err(LoadError::Outside);
+            how.strategies.add(text, name, alone).map_err(|e| refused(name, text, e))?;
         }
         let text = self.checked.text();
         let found = py.detach(|| {
             let found = self.checked.decompose_by(&table, &how)?;
-            let (reports, warnings) = documents::order((&self.name, text), &found, &table)?;
-            let document = documents::decomposition(&found, &reports, text, (&table, &how));
-            Ok((found, warnings, document))
+            let (reports, warnings) = documents::order(text, &found, &table)?;
+            Ok((found, reports, warnings))
         });
-        let (found, unknown, document) = found.map_err(|e| refused(&self.name, text, e))?;
-        let said = [&found.warnings[..], &unknown].concat();
-        let warnings = documents::diagnostics(&self.name, text, &said);
-        let warnings = serde_json::Value::from(warnings).to_string();
-        let declared = declared(self.checked.program());
-        Ok(Found { name: self.name.clone(), found, table, document, warnings, declared })
+        let (mut found, reports, unknown) = found.map_err(|e| refused(&self.name, text, e))?;
+        found.warnings.extend(unknown);
+        let (name, text) = (self.name.clone(), text.to_owned());
+        let declared = documents::declared(self.checked.module());
+        Ok(Found { name, text, found, reports, table, how, declared })
     }
 
     /// Executes the program as it stands.
@@ -218,7 +196,11 @@ impl Source {
         let options = options(self.checked.program(), arrays, symbols, seed)?;
         let budget = budget.unwrap_or(options.budget);
         let options = Options { blocks, schedule, budget, ..options };
-        let table = self.table(arch)?;
+        let table = self.table(arch)?.ok_or_else(|| {
+            PyValueError::new_err(
+                "no architecture has all instructions of the program; give `arch`",
+            )
+        })?;
         let report = py.detach(|| self.checked.simulate(&table, &options));
         ran(py, report.map_err(|e| refused(&self.name, self.checked.text(), e))?)
     }
@@ -228,19 +210,22 @@ impl Source {
 #[pyclass(frozen, name = "Decomposed", module = "carbyne._native")]
 struct Found {
     name: String,
+    /// The text that was decomposed.
+    text: String,
     found: Decomposed,
+    reports: documents::Reports,
     table: AtomTable,
-    document: String,
-    warnings: String,
+    how: Decomposition,
+    /// Tensors that the text declares; strategies may add others.
     declared: BTreeSet<String>,
 }
 
 impl Found {
-    fn printed(&self, name: &str) -> PyResult<(String, Vec<carbyne_embed::CudaKernel>)> {
+    /// The kernels as CUDA C++ without functions of the host.
+    fn kernels_printed(&self) -> PyResult<(String, Vec<CudaKernel>)> {
         let program = &self.found.program;
-        let host = Host { name, declared: &self.declared };
-        print_program(program, &program.kernels, &self.table, host)
-            .map_err(|e| refused(&self.name, &self.found.text, e))
+        let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
+        print_kernels(&all, &self.table).map_err(|e| refused(&self.name, &self.found.text, e))
     }
 }
 
@@ -261,32 +246,36 @@ impl Found {
         kernels(&self.found.program)
     }
 
-    /// What was chosen and why it is right, as JSON.
-    #[getter]
-    fn document(&self) -> &str {
-        &self.document
+    /// The choices and why they are right, as JSON.
+    fn document(&self, py: Python<'_>) -> String {
+        let how = (&self.table, &self.how);
+        py.detach(|| documents::decomposition(&self.found, &self.reports, &self.text, how))
     }
 
     /// Warnings in the text that was decomposed, as JSON.
     #[getter]
-    fn warnings(&self) -> &str {
-        &self.warnings
+    fn warnings(&self) -> String {
+        let list = documents::diagnostics(&self.name, &self.text, &self.found.warnings);
+        serde_json::Value::from(list).to_string()
     }
 
-    /// A file of CUDA C++: all kernels, and a host function of this name that launches them.
+    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one.
     fn cuda(&self, name: &str) -> PyResult<String> {
-        Ok(self.printed(name)?.0)
+        let program = &self.found.program;
+        let host = Host { name, declared: &self.declared };
+        let printed = print_program(program, &program.kernels, &self.table, host);
+        Ok(printed.map_err(|e| refused(&self.name, &self.found.text, e))?.0)
     }
 
-    /// What a launcher must know, as JSON.
+    /// All that a launcher must know, as JSON.
     fn abi(&self) -> PyResult<String> {
-        let (_, kernels) = self.printed("carbyne")?;
+        let (_, kernels) = self.kernels_printed()?;
         Ok(documents::abi(&kernels, &self.found.program, &self.table))
     }
 
     /// PTX or machine code of all kernels, by NVRTC.
     fn compile<'py>(&self, py: Python<'py>, emit: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let (source, _) = self.printed("carbyne")?;
+        let (source, _) = self.kernels_printed()?;
         let arch = self.table.arch.nvrtc_name();
         let how = nvrtc::Options::default();
         let made = py.detach(|| nvrtc::compile(&source, arch, nvrtc::Emit::Cubin, &how));
@@ -301,11 +290,6 @@ impl Found {
 fn kernels(program: &Program) -> Vec<String> {
     let name = |k: &carbyne_ir::program::SpecId| program.specs[*k].name.clone().unwrap_or_default();
     program.kernels.iter().map(name).collect()
-}
-
-/// Tensors that a text declares; strategies may add others.
-fn declared(program: &Program) -> BTreeSet<String> {
-    program.buffers.iter().map(|(_, b)| b.name.clone()).collect()
 }
 
 /// A run's options: arrays as `.npy` files, of tensors by name.
@@ -372,7 +356,7 @@ fn draw(layout: &str, tile: Option<&str>) -> PyResult<String> {
 
 /// The command line; the first argument is the program's own name. Returns its exit code.
 #[pyfunction]
-fn main(py: Python<'_>, arguments: Vec<String>) -> i32 {
+fn main(py: Python<'_>, arguments: Vec<OsString>) -> i32 {
     py.detach(|| {
         let (mut stdin, mut stdout, mut stderr) =
             (std::io::stdin(), std::io::stdout(), std::io::stderr());

@@ -1,6 +1,7 @@
 """The package as its users call it."""
 
 import copy
+import os
 import pickle
 import re
 import subprocess
@@ -152,6 +153,46 @@ def test_a_file_without_an_end_is_refused() -> None:
         carbyne.Program.from_file("/dev/zero")
 
 
+def test_numbers_out_of_range_are_named() -> None:
+    program = carbyne.Program(GEMM)
+    for name, wrong in [("top", 0), ("sms", 0), ("sms", 2**40), ("budget", -1)]:
+        with pytest.raises(ValueError, match=name):
+            program.decompose("sm_80", **{name: wrong})
+    for name, wrong in [("blocks", 0), ("schedule", -1), ("seed", -1), ("budget", 2**70)]:
+        with pytest.raises(ValueError, match=name):
+            program.simulate(**{name: wrong})
+    with pytest.raises(TypeError, match="blocks"):
+        program.simulate(blocks=1.5)
+    any_size = carbyne.Program.from_file(ROOT / "examples" / "add_any.cby").decompose("sm_80")
+    with pytest.raises(ValueError, match="symbols"):
+        any_size.simulate(symbols={any_size.program.symbols[0]: 2**63})
+
+
+def test_unknown_instructions_are_errors_with_places() -> None:
+    text = carbyne.Program(GEMM).decompose("sm_80").text
+    for arch in [None, "sm_80"]:
+        with pytest.raises(carbyne.Error) as caught:
+            carbyne.Program(text.replace("atom=mma.", "atom=mmx.", 1)).check(arch)
+        first = caught.value.diagnostics[0]
+        assert "mmx" in first.message and first.spans[0].line > 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_pipes_are_not_imported(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    main = tmp_path / "main.cby"
+    main.write_text('carbyne 2\nimport "pipe"\n')
+    with pytest.raises(carbyne.Error, match="V0238"):
+        carbyne.Program.from_file(main)
+
+
+def test_files_are_named_by_paths() -> None:
+    with pytest.raises(TypeError):
+        carbyne.Program.from_file(0)  # type: ignore[arg-type]
+    with pytest.raises(OSError):
+        carbyne.Program(GEMM).decompose("sm_80", strategies=b"none")  # type: ignore[arg-type]
+
+
 def test_imports_stay_in_the_folder(tmp_path: Path) -> None:
     inside = tmp_path / "in"
     inside.mkdir()
@@ -198,6 +239,9 @@ def test_the_command_line_is_part_of_the_package() -> None:
     assert (ran.returncode, ran.stdout) == (0, "")
     ran = subprocess.run(command, input="carbyne 2\n%", text=True, capture_output=True, check=False)
     assert ran.returncode == 1 and "P0001" in ran.stderr
+    command = [sys.executable, "-m", "carbyne", "check", b"\xff.cby"]
+    ran = subprocess.run(command, text=True, capture_output=True, check=False)
+    assert ran.returncode == 2 and "Traceback" not in ran.stderr
 
 
 @pytest.mark.parametrize("page", ["python/README.md", "docs/python.md"])

@@ -1,5 +1,7 @@
 """Layouts: laws, and the operands of Python."""
 
+import pickle
+
 import pytest
 
 from carbyne import Layout, LayoutError, calculate
@@ -45,8 +47,31 @@ def test_swizzled_layouts_are_layouts() -> None:
 def test_modes_are_items() -> None:
     a = Layout("(4,(3,6)):(1,(4,12))")
     assert a[0] == Layout("4:1") and a[-1] == a[1] and a[1, 1] == Layout("6:12")
+    assert a[-1, 0] == a[1, 0] and a.select(-1) == a.select(1)
     with pytest.raises(IndexError):
         a[2]
+    with pytest.raises(IndexError):
+        a.select(2)
+
+
+def test_indices_go_both_ways() -> None:
+    a = Layout("4:2")
+    assert list(reversed(a)) == [6, 4, 2, 0] and 4 in a and 3 not in a
+
+
+def test_strides_along_coordinates_are_strides() -> None:
+    b = Layout("(4,8):(1@0,1@1)")
+    assert Layout(b.shape, b.stride) == b and b(1, 2) == (1, 2)
+    assert all(pickle.loads(pickle.dumps(b, protocol)) == b for protocol in range(5))
+
+
+def test_messages_are_not_about_requests() -> None:
+    for wrong in [2**63, 2**64, (1,) * 10**5]:
+        with pytest.raises(LayoutError) as caught:
+            Layout(wrong)
+        assert "object a line" not in str(caught.value)
+    with pytest.raises(UnicodeEncodeError):
+        Layout("\ud800")
 
 
 @pytest.mark.parametrize("wrong", ["", "(4,8):(1", "4:2:1", (4, (5,), "x"), [4, 2.5], "(4,-8)", "(" * 9999, None, b"8:1", 2**63])
@@ -61,8 +86,10 @@ def test_nests_without_an_end_are_refused() -> None:
         nest = (nest,)
     with pytest.raises(LayoutError):
         Layout(nest)  # type: ignore[arg-type]
+    with pytest.raises(LayoutError):
+        Layout("(4,8):(8,1)")(nest)  # type: ignore[arg-type]
 
 
 def test_unknown_operations_are_errors() -> None:
-    with pytest.raises(AttributeError, match="no operation"):
+    with pytest.raises(LayoutError, match="no operation"):
         calculate("complemnt", "4:1")
