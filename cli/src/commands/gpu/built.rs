@@ -89,7 +89,8 @@ impl<'a> Builder<'a> {
         let (found, notes) = tuned::decomposed(source, &module, table, &options, tuning)
             .map_err(|e| Failure::program(source, e))?;
         pipeline::has_kernel(source, &found.program)?;
-        order::checked(source, &found, self.table)?;
+        order::checked(&source.text, &found, self.table)
+            .map_err(|e| Failure::program(source, e))?;
         let about = |d: Box<Diagnostic>| Failure::one(source, *d);
         let mut kernels = vec![];
         for spec in &found.program.kernels {
