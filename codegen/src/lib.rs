@@ -24,7 +24,8 @@ pub mod testing;
 
 pub use carbyne_atoms::tensor_map::MapDescription;
 pub use lower::{
-    CudaKernel, Host, Param, handed_on, print_clocked, print_kernel, print_kernels, print_program,
+    CudaKernel, Host, Interface, Param, alignment, bytes, handed_on, print_clocked, print_kernel,
+    print_kernels, print_program, results,
 };
 
 /// A result whose error is one diagnostic.

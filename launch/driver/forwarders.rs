@@ -193,6 +193,7 @@ forward! {
     cuLinkDestroy(P) [a];
     cuMemAdvise(u64, usize, u32, i32) [a b c d];
     cuMemAllocAsync(P, usize, P) [a b c];
+    cuMemAllocFromPoolAsync(P, usize, P, P) [a b c d];
     cuMemAllocHost_v2(P, usize) [a b];
     cuMemAllocManaged(P, usize, u32) [a b c];
     cuMemAlloc_v2(P, usize) [a b];
@@ -200,6 +201,8 @@ forward! {
     cuMemFreeHost(P) [a];
     cuMemFree_v2(u64) [a];
     cuMemGetInfo_v2(P, P) [a b];
+    cuMemPoolCreate(P, P) [a b];
+    cuMemPoolSetAttribute(P, u32, P) [a b c];
     cuMemPrefetchAsync(u64, usize, i32, P) [a b c d];
     cuMemcpy2D_v2(P) [a];
     cuMemcpyAtoH_v2(P, P, usize, usize) [a b c d];

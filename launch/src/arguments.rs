@@ -65,19 +65,22 @@ impl Arguments {
                         }
                     }
                 }
-                Param::Symbol { name, var, wide } => match (symbol(*var), wide) {
-                    (None, _) => return Err(missing(Code::Symbolic, name, "has no value")),
-                    (Some(v), true) => arguments.wide(v),
-                    (Some(v), false) => match i32::try_from(v) {
-                        Ok(v) => arguments.narrow(v),
-                        Err(_) => {
-                            return Err(missing(Code::Symbolic, name, "does not fit 32 bits"));
-                        }
-                    },
-                },
+                Param::Symbol { name, var, wide } => {
+                    arguments.words(&[Arguments::symbol(name, *wide, symbol(*var))?]);
+                }
             }
         }
         Ok(arguments)
+    }
+
+    /// The word of a size that is passed with 64 bits or 32.
+    pub(crate) fn symbol(name: &str, wide: bool, value: Option<i64>) -> Fallible<u64> {
+        let value = value.ok_or_else(|| missing(Code::Symbolic, name, "has no value"))?;
+        match i32::try_from(value) {
+            _ if wide => Ok(value.cast_unsigned()),
+            Ok(value) => Ok(low(value.to_ne_bytes())),
+            Err(_) => Err(missing(Code::Symbolic, name, "does not fit 32 bits")),
+        }
     }
 
     /// Adds an address on the GPU.
@@ -92,9 +95,7 @@ impl Arguments {
 
     /// Adds a 32-bit integer.
     pub fn narrow(&mut self, value: i32) {
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&value.to_ne_bytes());
-        self.words(&[u64::from_ne_bytes(bytes)]);
+        self.words(&[low(value.to_ne_bytes())]);
     }
 
     /// Adds up to eight bytes in the machine's own order.
@@ -157,7 +158,7 @@ pub struct MapValues {
 
 impl MapValues {
     /// A map of a tensor at an address, where it has no elements of one element; none where a number has no value or leaves its range.
-    fn of(
+    pub(crate) fn of(
         map: &MapDescription,
         address: u64,
         value: impl Fn(Dim) -> Option<i64>,
@@ -184,7 +185,7 @@ impl MapValues {
     }
 
     /// That coordinates of boxes reach every element: they are integers of 32 bits.
-    fn has_coordinates(&self, name: &str) -> Fallible<()> {
+    pub(crate) fn has_coordinates(&self, name: &str) -> Fallible<()> {
         let Some(large) = self.extents.iter().find(|n| i32::try_from(**n).is_err()) else {
             return Ok(());
         };
@@ -215,6 +216,12 @@ impl LaidOut {
         debug_assert!(!self.words.is_empty(), "they point into the words");
         &self.pointers
     }
+}
+
+/// A word that begins with these bytes.
+fn low(bytes: [u8; 4]) -> u64 {
+    let [a, b, c, d] = bytes;
+    u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])
 }
 
 fn missing(code: Code, name: &str, what: &str) -> Box<Diagnostic> {

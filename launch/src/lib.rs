@@ -1,6 +1,7 @@
 //! Loads, launches and times printed kernels on a GPU, through the CUDA driver.
 //!
 //! Reading order: [`Binary`] (what is loaded), [`Arguments`] (what a kernel is given), and with the
+//! [`call`] (all kernels of a program as one function of the caller's tensors), and with the
 //! feature `gpu` the types that run it: `Gpu`, `Module`, `Function`, `Buffer`; `Work` is what can be timed.
 //!
 //! The driver is reached through the crate `cust`. Nothing is linked against CUDA: `driver/forwarders.rs`
@@ -16,18 +17,21 @@
 
 mod arguments;
 mod binary;
+pub mod call;
 #[cfg(feature = "gpu")]
 mod gpu;
+mod launch;
 mod timing;
 
 pub use arguments::{Arguments, LaidOut, MapValues};
 pub use binary::Binary;
+pub use launch::Launch;
 pub use timing::{Sustained, Timing};
 
 #[cfg(feature = "gpu")]
 pub use gpu::{
-    Buffer, CUBLAS_VARIABLE, Cublas, CublasLibrary, DeviceInfo, Epilogue, Function, Gpu, Launch,
-    Module, Product, Sequence, TensorMap, Transposed, Work,
+    Buffer, CUBLAS_VARIABLE, Cublas, CublasLibrary, DeviceInfo, Devices, Entered, Epilogue,
+    Function, Gpu, Loaded, Module, Product, Sequence, TensorMap, Transposed, Work, info,
 };
 
 /// A result whose error is one diagnostic.
@@ -54,7 +58,6 @@ pub fn without_gpu() -> Box<carbyne_ir::diag::Diagnostic> {
 }
 
 /// An error outside of any text.
-#[cfg(feature = "gpu")]
 fn refused(
     code: carbyne_ir::diag::Code,
     message: impl Into<String>,

@@ -17,16 +17,18 @@ A :class:`Program` is a text that is well formed. :meth:`Program.decompose` find
 CuTe's names. What is wrong with a text is an :class:`Error`, with the place and what to do.
 """
 
-from ._diagnostics import Diagnostic, Edit, Error, Span
+from ._diagnostics import ArgumentError, Diagnostic, Edit, Error, Span
 from ._layout import Layout, LayoutError, calculate
-from ._native import __version__, architectures
+from ._native import Function, __version__, architectures
 from ._program import Decomposed, Program, Run, Tensor
 
 __all__ = [
+    "ArgumentError",
     "Decomposed",
     "Diagnostic",
     "Edit",
     "Error",
+    "Function",
     "Layout",
     "LayoutError",
     "Program",

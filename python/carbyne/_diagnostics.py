@@ -82,14 +82,18 @@ class Error(Exception):
         self.diagnostics = diagnostics(documents)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (str(self), self.diagnostics)
+        return _rebuilt, (type(self), str(self), self.diagnostics)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def _rebuilt(rendered: str, found: tuple[Diagnostic, ...]) -> Error:
-    error = Error(rendered, "[]")
+class ArgumentError(Error, ValueError):
+    """An argument of a call does not fit the program. Nothing was launched."""
+
+
+def _rebuilt(kind: type[Error], rendered: str, found: tuple[Diagnostic, ...]) -> Error:
+    error = kind(rendered, "[]")
     error.diagnostics = found
     return error
 

@@ -8,6 +8,7 @@ import io
 import json
 import operator
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._native import Function
 from ._diagnostics import Diagnostic, diagnostics
 
 
@@ -159,6 +161,36 @@ class Program:
         found = self._native.decompose(arch, names, texts, *numbers, exhaustive)
         return Decomposed(found)
 
+    def jit(
+        self, device: str = "cuda", *, arch: str | None = None, sms: int | None = None, **options: Any
+    ) -> Function:
+        """The kernels as a function of tensors. They are decomposed, compiled by NVRTC and loaded here, not at the first call.
+
+        >>> import carbyne, numpy as np
+        >>> twice = carbyne.Program('''
+        ... carbyne 2
+        ... sym N where N >= 1
+        ... %A:[N].f32.GL
+        ... %B:[N].f32.GL
+        ... BinaryPointwise.add @twice (%A, %A) -> (%B)
+        ... ''').jit("simulate")
+        >>> twice
+        <Function f(A, [B]) on simulate>
+        >>> twice(np.ones(3, np.float32))
+        array([2., 2., 2.], dtype=float32)
+
+        :param device: `cuda`, or `cuda:1` and so on; `simulate` for the simulator, which takes tensors of the CPU and finds races.
+        :param arch: the GPU's own architecture if none is given, for the simulator `sm_80`.
+        :param sms: the GPU's own number of multiprocessors if none is given.
+        :param options: those of :meth:`decompose`.
+        """
+        if (number := _gpu(device)) is not None:
+            name, own, multiprocessors = _native.gpu(number)
+            if (arch := arch or own) is None:
+                raise ValueError(f"no architecture is known whose code {name} runs")
+            sms = sms or multiprocessors
+        return self.decompose(arch or "sm_80", sms=sms, **options).jit(device)
+
     def simulate(
         self,
         arrays: Mapping[str, Any] | None = None,
@@ -288,6 +320,13 @@ class Decomposed:
         _find_nvrtc()
         return self._native.compile(emit)
 
+    def jit(self, device: str = "cuda") -> Function:
+        """The kernels as a function of tensors: see :meth:`Program.jit`."""
+        number = _gpu(device)
+        if number is not None:
+            _find_nvrtc()
+        return self._native.function(self, number)
+
     def simulate(self, arrays: Mapping[str, Any] | None = None, /, **options: Any) -> Run:
         """Executes the decomposed program: see :meth:`Program.simulate`."""
         return self.program.simulate(arrays, arch=self.arch, **options)
@@ -300,6 +339,15 @@ class Decomposed:
 
     def _repr_html_(self) -> str:
         return _pre(self.text)
+
+
+def _gpu(device: str) -> int | None:
+    """The number of a GPU; none for the simulator."""
+    if device == "simulate":
+        return None
+    if found := re.fullmatch(r"cuda(?::(\d{1,9}))?", str(device)):
+        return int(found[1] or 0)
+    raise ValueError(f"device is `cuda`, `cuda:NUMBER` or `simulate`, not {device!r}")
 
 
 def _read(path: str | PathLike[str]) -> str:

@@ -3,6 +3,10 @@
 //! The package in `../carbyne` wraps it: documents come as JSON texts, arrays as the bytes of `.npy` files. Long work
 //! releases the interpreter's lock.
 
+mod call;
+mod dlpack;
+
+use call::Function;
 use carbyne::documents;
 use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
 use carbyne_draw::{DrawError, Field, Unit, elide, grid, parse, svg, tv};
@@ -14,6 +18,8 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{ComposedLayout, Layout};
 use carbyne_ir::program::BufferId;
 use carbyne_ir::text;
+use carbyne_launch::Binary;
+use carbyne_launch::call::Call;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -273,6 +279,24 @@ impl Found {
         Ok(documents::abi(&kernels, &self.found.program, &self.table))
     }
 
+    /// The kernels as a function of tensors: on the GPU of that number, or on the simulator.
+    fn function(&self, py: Python<'_>, owner: Py<PyAny>, gpu: Option<u32>) -> PyResult<Function> {
+        let about = |d: Box<Diagnostic>| refused(&self.name, "", [*d].into_iter().collect());
+        let (source, kernels) = self.kernels_printed()?;
+        let call = Call::new(self.found.program.clone(), kernels, &self.declared).map_err(about)?;
+        let owner = (owner, self.found.text.clone());
+        let made = py.detach(|| {
+            let Some(gpu) = gpu else { return Ok(Function::new(call, owner, None)) };
+            let arch = self.table.arch.nvrtc_name();
+            let how = nvrtc::Options::default();
+            let made = nvrtc::compile(&source, arch, nvrtc::Emit::Cubin, &how)?;
+            let function = Function::new(call, owner, Some((Binary::Cubin(made.cubin), gpu)));
+            function.load(gpu)?;
+            Ok(function)
+        });
+        made.map_err(about)
+    }
+
     /// PTX or machine code of all kernels, by NVRTC.
     fn compile<'py>(&self, py: Python<'py>, emit: &str) -> PyResult<Bound<'py, PyBytes>> {
         let (source, _) = self.kernels_printed()?;
@@ -285,6 +309,23 @@ impl Found {
             _ => PyBytes::new(py, &made.cubin),
         })
     }
+}
+
+/// Name, newest architecture that it runs, and multiprocessors of the GPU of a number.
+#[pyfunction]
+#[cfg(feature = "gpu")]
+fn gpu(number: u32) -> PyResult<(String, Option<&'static str>, u32)> {
+    let about = |d: Box<Diagnostic>| refused("GPU", "", [*d].into_iter().collect());
+    let info = carbyne_launch::info(number).map_err(about)?;
+    let own = Arch::ALL.iter().rev().find(|a| a.runs_on(info.capability, true));
+    Ok((info.name, own.map(|a| a.as_str()), info.multiprocessors))
+}
+
+/// As above, of a package that was built without GPU support.
+#[pyfunction]
+#[cfg(not(feature = "gpu"))]
+fn gpu(_number: u32) -> PyResult<(String, Option<&'static str>, u32)> {
+    Err(refused("GPU", "", [*carbyne_launch::without_gpu()].into_iter().collect()))
 }
 
 fn kernels(program: &Program) -> Vec<String> {
@@ -375,6 +416,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<Source>()?;
     m.add_class::<Found>()?;
+    m.add_class::<Function>()?;
+    m.add_function(wrap_pyfunction!(gpu, m)?)?;
     m.add_function(wrap_pyfunction!(calculate, m)?)?;
     m.add_function(wrap_pyfunction!(draw, m)?)?;
     m.add_function(wrap_pyfunction!(main, m)?)?;

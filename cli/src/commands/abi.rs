@@ -4,8 +4,7 @@
 //! Sizes that are known at launch only are texts, expressions of the program's symbols.
 
 use carbyne_atoms::AtomTable;
-use carbyne_atoms::smem::MIN_ALIGN;
-use carbyne_codegen::{CudaKernel, MapDescription, Param, handed_on};
+use carbyne_codegen::{CudaKernel, MapDescription, Param, alignment, handed_on};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Program};
 use carbyne_ir::scalar::Memory;
@@ -56,7 +55,7 @@ pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
                 "splits": buffer.splits,
                 "distinct": buffer.distinct,
             })),
-            "alignment": buffer.align.max(MIN_ALIGN),
+            "alignment": alignment(program, *b),
             "written_by": writers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),
             "read_by": readers.iter().map(|i| kernels[*i].name.clone()).collect::<Vec<_>>(),
             "intermediate": between.contains(b),

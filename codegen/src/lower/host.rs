@@ -6,17 +6,18 @@ mod helpers;
 
 pub(super) use helpers::headers;
 
+use super::interface::Interface;
 use super::parts::{Param, Parts};
 use crate::cpp::ast::{Binary, Expr, Function, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;
 use crate::namer::Namer;
-use crate::scalars::{storage, storage_bits};
+use crate::scalars::storage;
 use crate::{Fallible, errors};
 use carbyne_atoms::tensor_map::MapDescription;
-use carbyne_ir::ast::{CmpOp, SpecKind};
+use carbyne_ir::ast::CmpOp;
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
-use carbyne_ir::program::{BufferId, Fact, Program, SpecId};
+use carbyne_ir::program::{BufferId, Fact, Program};
 use carbyne_ir::scalar::Memory;
 use helpers::{ENCODE, LAUNCH, ROUNDING};
 use std::collections::{BTreeSet, HashMap};
@@ -29,52 +30,6 @@ pub struct Host<'a> {
     /// The tensors that the given text declares. All others were added, and lie in the workspace.
     pub declared: &'a BTreeSet<String>,
 }
-
-/// The tensors that a program's kernels hand on to each other: the first kernel that uses one has all of it as an output and
-/// reads nothing of it, and the last one reads it and does not write it. What they hold before the first launch, and behind
-/// the last one, means nothing.
-#[must_use]
-pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
-    let mut first: HashMap<BufferId, bool> = HashMap::new();
-    let mut handed_on = BTreeSet::new();
-    for kernel in &program.kernels {
-        let (reads, writes) = uses(program, *kernel);
-        let read_now = reads.iter().filter(|b| first.get(b) == Some(&true));
-        handed_on.extend(read_now.copied());
-        // A result to which the last kernel adds is the caller's.
-        handed_on.retain(|b| !writes.contains(b));
-        for buffer in reads.union(&writes) {
-            let whole =
-                || program.specs[*kernel].outputs.contains(&program.buffers[*buffer].tensor);
-            first.entry(*buffer).or_insert_with(|| !reads.contains(buffer) && whole());
-        }
-    }
-    handed_on
-}
-
-/// The buffers that a kernel reads, and those that it writes. An accumulated output counts as read.
-fn uses(program: &Program, kernel: SpecId) -> (BTreeSet<BufferId>, BTreeSet<BufferId>) {
-    let (mut reads, mut writes) = (BTreeSet::new(), BTreeSet::new());
-    let leaves = program.leaves(kernel).into_iter().map(|(leaf, _)| leaf);
-    for id in std::iter::once(kernel).chain(leaves) {
-        let spec = &program.specs[id];
-        let buffer = |t| program.tensors[t].buffer;
-        reads.extend(spec.input_tensors().map(buffer));
-        writes.extend(spec.outputs.iter().map(|t| buffer(*t)));
-        let adds = matches!(spec.kind, SpecKind::Accumulate(_) | SpecKind::MatMul);
-        // A product with a body counts through its leaves.
-        if adds && spec.body.is_none() {
-            reads.extend(spec.outputs.iter().map(|t| buffer(*t)));
-        }
-    }
-    let sources = reads.iter().filter_map(|b| Some(program.buffers[*b].gather?.source));
-    let sources: Vec<BufferId> = sources.collect();
-    reads.extend(sources);
-    (reads, writes)
-}
-
-/// Bytes that a tensor in the workspace begins at a multiple of, as memory of `cudaMalloc` does.
-const UNIT: i64 = 256;
 
 struct Printer<'a> {
     p: &'a Program,
@@ -108,21 +63,10 @@ impl Printer<'_> {
         let p = self.p;
         let [launch, bytes] = ["launch", "workspace_bytes"]
             .map(|of| self.namer.admit(&format!("{}_{of}", host.name), "host"));
-        let used = |b: &&BufferId| {
-            parts.iter().any(|k| k.kernel.params.iter().any(|p| buffer_of(p) == Some(**b)))
-        };
-        // If only one kernel of several is printed, tensors between kernels are its arguments.
-        let whole = parts.len() == p.kernels.len();
-        let handed_on = handed_on(p);
-        let within = |b: &&BufferId| {
-            let buffer = &p.buffers[**b];
-            let handed_on = handed_on.contains(*b) || !host.declared.contains(&buffer.name);
-            whole && handed_on && buffer.memory == Some(Memory::Gl)
-        };
-        let (inside, outside): (Vec<BufferId>, Vec<BufferId>) =
-            p.params.iter().filter(used).partition(|b| within(b));
+        let kernels: Vec<_> = parts.iter().map(|parts| &parts.kernel).collect();
+        let taken = Interface::of(p, &kernels, host.declared);
 
-        let mut params: Vec<_> = outside.iter().map(|b| self.parameter(*b, parts)).collect();
+        let mut params: Vec<_> = taken.caller.iter().map(|b| self.parameter(*b, parts)).collect();
         let mut sizes = vec![];
         for var in &p.symbols {
             let name = self.namer.admit(&p.arena.var_info(*var).name, "n");
@@ -142,7 +86,7 @@ impl Printer<'_> {
         let mut body: Vec<Stmt> = refuse(invalid()).into_iter().collect();
         let error = Type::named("cudaError_t");
         body.push(Stmt::variable(error, "error", Expr::name("cudaSuccess")));
-        let total = self.workspace(&inside, &mut body, invalid())?;
+        let total = self.workspace(&taken, &mut body, invalid())?;
         let maps = self.maps(parts, &mut body)?;
         self.launches(parts, &maps, &mut body)?;
 
@@ -214,16 +158,14 @@ impl Printer<'_> {
     /// Declares pointers to the tensors in the workspace, behind each other; its bytes.
     fn workspace(
         &mut self,
-        inside: &[BufferId],
+        taken: &Interface,
         body: &mut Vec<Stmt>,
         invalid: Expr,
     ) -> Fallible<Dim> {
         let (p, cx) = (self.p, &self.p.arena);
-        let unit = inside.iter().map(|b| p.buffers[*b].align).fold(UNIT, i64::max);
-        let mut at = Dim::Const(0);
+        let (unit, (starts, bytes)) = (taken.unit(p), taken.places(p)?);
         let workspace = || Expr::name("workspace");
-        for b in inside {
-            let buffer = &p.buffers[*b];
+        for (b, at) in taken.workspace.iter().zip(starts) {
             let (ty, name) = self.admit(*b);
             let base = Expr::call("static_cast<char*>", [workspace()]);
             let begin = match at {
@@ -233,30 +175,23 @@ impl Printer<'_> {
             let pointer = Type::pointer(ty, false);
             let value = Expr::Reinterpret(pointer.clone(), Box::new(begin));
             body.push(Stmt::variable(pointer, name, value));
-            let elements = cx.max(buffer.cosize, Dim::Const(0));
-            let bytes = elements
-                .and_then(|n| cx.ceil_div(n, Dim::Const(storage(buffer.scalar).packed)))
-                .and_then(|n| cx.mul(n, Dim::Const(storage_bits(buffer.scalar) / 8)))
-                .and_then(|n| cx.ceil_div(n, Dim::Const(unit)))
-                .and_then(|n| cx.mul(n, Dim::Const(unit)));
-            at = bytes.and_then(|n| cx.add(at, n)).map_err(errors::layout)?;
         }
-        if !inside.is_empty() {
+        if !taken.workspace.is_empty() {
             let address =
                 Expr::Reinterpret(Type::named("unsigned long long"), Box::new(workspace()));
             let off = address.binary(Binary::Rem, Expr::Int(unit)).binary(Binary::Ne, Expr::Int(0));
             let bad = workspace().binary(Binary::Eq, Expr::name("nullptr")).binary(Binary::Or, off);
             // No bytes may lie anywhere.
-            let bad = match cx.range(at).0 {
+            let bad = match cx.range(bytes).0 {
                 Some(least) if least > 0 => bad,
                 _ => {
-                    let some = self.indices.print(at)?.expr.binary(Binary::Gt, Expr::Int(0));
+                    let some = self.indices.print(bytes)?.expr.binary(Binary::Gt, Expr::Int(0));
                     some.binary(Binary::And, bad)
                 }
             };
-            body.insert(body.len() - inside.len(), when(bad, invalid));
+            body.insert(body.len() - taken.workspace.len(), when(bad, invalid));
         }
-        Ok(at)
+        Ok(bytes)
     }
 
     /// Encodes the tensor maps of all kernels; those of each by their names there. Kernels share equal ones.
@@ -404,14 +339,6 @@ fn follows(p: &Program, Fact { lhs, op, rhs, .. }: &Fact) -> bool {
             _ => false,
         },
         (CmpOp::Eq | CmpOp::Ne, ..) => false,
-    }
-}
-
-fn buffer_of(param: &Param) -> Option<BufferId> {
-    match param {
-        Param::Pointer { buffer, .. } | Param::Scalar { buffer, .. } => Some(*buffer),
-        Param::TensorMap { buffer, .. } => Some(*buffer),
-        Param::Symbol { .. } => None,
     }
 }
 

@@ -18,6 +18,7 @@ mod flight;
 mod helper;
 mod host;
 mod indices;
+mod interface;
 mod kernel;
 mod known;
 mod leaf;
@@ -29,6 +30,7 @@ mod storage;
 mod sync;
 mod who;
 
-pub use host::{Host, handed_on};
+pub use host::Host;
+pub use interface::{Interface, alignment, bytes, handed_on, results};
 pub use kernel::{print_clocked, print_kernel, print_kernels, print_program};
 pub use parts::{CudaKernel, Param};

@@ -72,6 +72,18 @@ pub enum Param {
     },
 }
 
+impl Param {
+    /// The buffer that it points to, holds or describes.
+    #[must_use]
+    pub fn buffer(&self) -> Option<BufferId> {
+        match self {
+            Param::Pointer { buffer, .. } | Param::Scalar { buffer, .. } => Some(*buffer),
+            Param::TensorMap { buffer, .. } => Some(*buffer),
+            Param::Symbol { .. } => None,
+        }
+    }
+}
+
 /// A kernel and what it needs, before it is a text.
 pub(super) struct Parts {
     /// Without its source.

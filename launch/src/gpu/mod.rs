@@ -2,17 +2,22 @@
 //!
 //! - `driver`: statuses of the driver and what they mean for a person; things that outlive a hung kernel.
 //! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`]. `timed`: what is put into the stream, and what it takes.
+//! - `loaded`, `devices`: [`Loaded`] and [`Devices`], kernels that are launched beside other libraries of a process.
 //! - `tensor_map`: the encoder of tensor maps. `cublas`: products of NVIDIA's library.
 
 mod cublas;
+mod devices;
 mod driver;
 mod kernel;
+mod loaded;
 mod memory;
 mod tensor_map;
 mod timed;
 
 pub use cublas::{CUBLAS_VARIABLE, Cublas, CublasLibrary, Epilogue, Product, Transposed};
-pub use kernel::{Function, Launch, Module};
+pub use devices::Devices;
+pub use kernel::{Function, Module};
+pub use loaded::{Entered, Loaded};
 pub use memory::Buffer;
 pub use tensor_map::TensorMap;
 pub use timed::{Sequence, Work};
@@ -45,6 +50,51 @@ pub struct DeviceInfo {
 /// The oldest driver that is spoken to: CUDA 11.2's.
 const OLDEST_DRIVER: (i32, i32) = (11, 2);
 
+/// Asks the driver about its GPU of this number. No context is made.
+///
+/// # Errors
+/// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::OldDriver`].
+pub fn info(number: u32) -> Fallible<DeviceInfo> {
+    if !driver::is_open() {
+        return Err(driver::missing());
+    }
+    cust::init(CudaFlags::empty()).map_err(|e| failed(e, "the driver does not start"))?;
+    let version = CudaApiVersion::get();
+    let version = version.map_err(|e| failed(e, "the driver does not tell its version"))?;
+    let driver = (version.major(), version.minor());
+    if driver < OLDEST_DRIVER {
+        return Err(old_driver(driver, OLDEST_DRIVER));
+    }
+    let n = Device::num_devices().map_err(|e| failed(e, "GPUs cannot be counted"))?;
+    if number >= n {
+        return Err(refused(
+            Code::NoGpu,
+            match n {
+                0 => "the driver offers no GPU".to_owned(),
+                n => format!("there is no GPU number {number}, the driver offers {n}"),
+            },
+            "choose one that `nvidia-smi` lists with `--gpu N`, and unset CUDA_VISIBLE_DEVICES",
+        ));
+    }
+    let asked = "the GPU does not answer";
+    let device = Device::get_device(number).map_err(|e| failed(e, asked))?;
+    let attribute = |which| {
+        let value = device.get_attribute(which).map_err(|e| failed(e, asked))?;
+        Ok::<u32, Box<_>>(u32::try_from(value).unwrap_or(0))
+    };
+    Ok(DeviceInfo {
+        name: device.name().map_err(|e| failed(e, asked))?,
+        capability: (
+            attribute(DeviceAttribute::ComputeCapabilityMajor)?,
+            attribute(DeviceAttribute::ComputeCapabilityMinor)?,
+        ),
+        driver,
+        memory: device.total_memory().map_err(|e| failed(e, asked))? as u64,
+        l2: attribute(DeviceAttribute::L2CacheSize)? as usize,
+        multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
+    })
+}
+
 /// A GPU with a context and a stream of its own.
 pub struct Gpu {
     // Dropped in this order.
@@ -59,44 +109,9 @@ impl Gpu {
     /// # Errors
     /// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::OldDriver`].
     pub fn open(number: u32) -> Fallible<Gpu> {
-        if !driver::is_open() {
-            return Err(driver::missing());
-        }
-        cust::init(CudaFlags::empty()).map_err(|e| failed(e, "the driver does not start"))?;
-        let version = CudaApiVersion::get();
-        let version = version.map_err(|e| failed(e, "the driver does not tell its version"))?;
-        let driver = (version.major(), version.minor());
-        if driver < OLDEST_DRIVER {
-            return Err(old_driver(driver, OLDEST_DRIVER));
-        }
-        let n = Device::num_devices().map_err(|e| failed(e, "GPUs cannot be counted"))?;
-        if number >= n {
-            return Err(refused(
-                Code::NoGpu,
-                match n {
-                    0 => "the driver offers no GPU".to_owned(),
-                    n => format!("there is no GPU number {number}, the driver offers {n}"),
-                },
-                "choose one that `nvidia-smi` lists with `--gpu N`, and unset CUDA_VISIBLE_DEVICES",
-            ));
-        }
-        let asked = "the GPU does not answer";
-        let device = Device::get_device(number).map_err(|e| failed(e, asked))?;
-        let attribute = |which| {
-            let value = device.get_attribute(which).map_err(|e| failed(e, asked))?;
-            Ok::<u32, Box<_>>(u32::try_from(value).unwrap_or(0))
-        };
-        let info = DeviceInfo {
-            name: device.name().map_err(|e| failed(e, asked))?,
-            capability: (
-                attribute(DeviceAttribute::ComputeCapabilityMajor)?,
-                attribute(DeviceAttribute::ComputeCapabilityMinor)?,
-            ),
-            driver,
-            memory: device.total_memory().map_err(|e| failed(e, asked))? as u64,
-            l2: attribute(DeviceAttribute::L2CacheSize)? as usize,
-            multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
-        };
+        let info = info(number)?;
+        let device =
+            Device::get_device(number).map_err(|e| failed(e, "the GPU does not answer"))?;
         let context = Context::new(device).map_err(|e| failed(e, "no context can be made"))?;
         let stream = Stream::new(StreamFlags::NON_BLOCKING, None);
         let stream = stream.map_err(|e| failed(e, "no stream can be made"))?;

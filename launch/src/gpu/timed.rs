@@ -2,7 +2,8 @@
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::driver::{Kept, failed, hangs, is_hanging};
-use super::{Buffer, Function, Gpu, Launch};
+use super::{Buffer, Function, Gpu};
+use crate::Launch;
 use crate::{Arguments, Fallible, LaidOut, Sustained, Timing, refused};
 use carbyne_ir::diag::{Code, Diagnostic};
 use cust::error::CudaError;

@@ -1,0 +1,146 @@
+//! What a program's kernels take from their caller, what they hand on to each other, and where that lies in the workspace.
+
+use super::parts::CudaKernel;
+use crate::scalars::{storage, storage_bits};
+use crate::{Fallible, errors};
+use carbyne_atoms::smem::MIN_ALIGN;
+use carbyne_ir::ast::SpecKind;
+use carbyne_ir::expr::Dim;
+use carbyne_ir::program::{BufferId, Program, SpecId};
+use carbyne_ir::scalar::Memory;
+use std::collections::{BTreeSet, HashMap};
+
+/// The buffers that a sequence of kernels takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Tensors and numbers of the caller, in the order of the program.
+    pub caller: Vec<BufferId>,
+    /// Tensors in the workspace.
+    pub workspace: Vec<BufferId>,
+}
+
+impl Interface {
+    /// Of these kernels. `declared` are the tensors that the text declares which was decomposed: all others were added, and lie
+    /// in the workspace, as those do that only the kernels use. If only some kernels of the program are given, tensors
+    /// between kernels are the caller's.
+    #[must_use]
+    pub fn of(
+        program: &Program,
+        kernels: &[&CudaKernel],
+        declared: &BTreeSet<String>,
+    ) -> Interface {
+        let takes = |k: &CudaKernel, b| k.params.iter().any(|p| p.buffer() == Some(b));
+        let used = |b: &&BufferId| kernels.iter().any(|k| takes(k, **b));
+        let whole = kernels.len() == program.kernels.len();
+        let handed_on = handed_on(program);
+        let within = |b: &BufferId| {
+            let buffer = &program.buffers[*b];
+            let handed_on = handed_on.contains(b) || !declared.contains(&buffer.name);
+            whole && handed_on && buffer.memory == Some(Memory::Gl)
+        };
+        let used = program.params.iter().filter(used).copied();
+        let (workspace, caller) = used.partition(within);
+        Interface { caller, workspace }
+    }
+
+    /// Where the tensors of the workspace begin, in bytes, and how many bytes it has.
+    ///
+    /// # Errors
+    /// Sizes beyond 64 bits.
+    pub fn places(&self, program: &Program) -> Fallible<(Vec<Dim>, Dim)> {
+        let (cx, unit) = (&program.arena, Dim::Const(self.unit(program)));
+        let (mut starts, mut at) = (vec![], Dim::Const(0));
+        for b in &self.workspace {
+            starts.push(at);
+            let bytes = bytes(program, *b)?;
+            let rounded = cx.ceil_div(bytes, unit).and_then(|n| cx.mul(n, unit));
+            at = rounded.and_then(|n| cx.add(at, n)).map_err(errors::layout)?;
+        }
+        Ok((starts, at))
+    }
+
+    /// Bytes that tensors of the workspace begin at a multiple of. Memory of `cudaMalloc` does so, too, unless a tensor asks for
+    /// more.
+    #[must_use]
+    pub fn unit(&self, program: &Program) -> i64 {
+        const OF_MALLOC: i64 = 256;
+        self.workspace.iter().map(|b| program.buffers[*b].align).fold(OF_MALLOC, i64::max)
+    }
+}
+
+/// Bytes from a buffer's first element to the end of its last one.
+///
+/// # Errors
+/// Sizes beyond 64 bits.
+pub fn bytes(program: &Program, buffer: BufferId) -> Fallible<Dim> {
+    let (cx, buffer) = (&program.arena, &program.buffers[buffer]);
+    // Where an extent is 0 no element is there, and the place after the last one may be below 0.
+    let elements = cx.max(buffer.cosize, Dim::Const(0));
+    elements
+        .and_then(|n| cx.ceil_div(n, Dim::Const(storage(buffer.scalar).packed)))
+        .and_then(|n| cx.mul(n, Dim::Const(storage_bits(buffer.scalar) / 8)))
+        .map_err(errors::layout)
+}
+
+/// Bytes that the address of a tensor of the caller is a multiple of: the widest access of any kernel may begin there.
+#[must_use]
+pub fn alignment(program: &Program, buffer: BufferId) -> i64 {
+    program.buffers[buffer].align.max(MIN_ALIGN)
+}
+
+/// The tensors that a program's kernels hand on to each other: the first kernel that uses one has all of it as an output and
+/// reads nothing of it, and the last one reads it and does not write it. What they hold before the first launch, and behind
+/// the last one, means nothing.
+#[must_use]
+pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
+    let mut first: HashMap<BufferId, bool> = HashMap::new();
+    let mut handed_on = BTreeSet::new();
+    for kernel in &program.kernels {
+        let (reads, writes) = uses(program, *kernel);
+        let read_now = reads.iter().filter(|b| first.get(b) == Some(&true));
+        handed_on.extend(read_now.copied());
+        // A result to which the last kernel adds is the caller's.
+        handed_on.retain(|b| !writes.contains(b));
+        first_uses(program, *kernel, &mut first);
+    }
+    handed_on
+}
+
+/// The tensors that kernels write as a whole before they read them: their contents before the first launch mean nothing.
+#[must_use]
+pub fn results(program: &Program) -> BTreeSet<BufferId> {
+    let mut first = HashMap::new();
+    program.kernels.iter().for_each(|kernel| first_uses(program, *kernel, &mut first));
+    first.into_iter().filter_map(|(b, whole)| whole.then_some(b)).collect()
+}
+
+/// Notes for each buffer whether the first kernel that uses it has all of it as an output and reads nothing of it.
+fn first_uses(program: &Program, kernel: SpecId, first: &mut HashMap<BufferId, bool>) {
+    let (reads, writes) = uses(program, kernel);
+    for buffer in reads.union(&writes) {
+        let tensor = program.buffers[*buffer].tensor;
+        let whole = || program.specs[kernel].outputs.contains(&tensor);
+        first.entry(*buffer).or_insert_with(|| !reads.contains(buffer) && whole());
+    }
+}
+
+/// The buffers that a kernel reads, and those that it writes. An accumulated output counts as read.
+fn uses(program: &Program, kernel: SpecId) -> (BTreeSet<BufferId>, BTreeSet<BufferId>) {
+    let (mut reads, mut writes) = (BTreeSet::new(), BTreeSet::new());
+    let leaves = program.leaves(kernel).into_iter().map(|(leaf, _)| leaf);
+    for id in std::iter::once(kernel).chain(leaves) {
+        let spec = &program.specs[id];
+        let buffer = |t| program.tensors[t].buffer;
+        reads.extend(spec.input_tensors().map(buffer));
+        writes.extend(spec.outputs.iter().map(|t| buffer(*t)));
+        let adds = matches!(spec.kind, SpecKind::Accumulate(_) | SpecKind::MatMul);
+        // A product with a body counts through its leaves.
+        if adds && spec.body.is_none() {
+            reads.extend(spec.outputs.iter().map(|t| buffer(*t)));
+        }
+    }
+    let sources = reads.iter().filter_map(|b| Some(program.buffers[*b].gather?.source));
+    let sources: Vec<BufferId> = sources.collect();
+    reads.extend(sources);
+    (reads, writes)
+}

@@ -1,0 +1,361 @@
+//! What a call is given, against what the program says of its tensors.
+
+use super::plan::{Map, Place, Plan, Planned, Shape, Slot, Tensor};
+use super::view::{Element, View};
+use super::{Call, Form, Given, Parameter};
+use crate::{Arguments, Fallible, Launch, MapValues, refused};
+use carbyne_codegen::{CudaKernel, Param};
+use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::{Dim, ExprArena, Node, VarId};
+use carbyne_ir::program::BufferId;
+use std::collections::BTreeMap;
+
+pub(super) fn bind(
+    call: &Call,
+    given: &[Given<'_>],
+    symbols: &BTreeMap<VarId, i64>,
+) -> Fallible<Plan> {
+    let arena = &call.program.arena;
+    let mut sizes = Sizes { arena, known: BTreeMap::new() };
+    for (var, value) in symbols {
+        sizes.known.insert(*var, (*value, "the caller".to_owned()));
+    }
+    let mut equations = vec![];
+    let mut device = None;
+    let mut tensors = vec![];
+    for (i, parameter) in call.parameters.iter().enumerate() {
+        let view = match given.get(i).unwrap_or(&Given::Nothing) {
+            Given::Number if parameter.is_number => continue,
+            Given::Tensor(view) if !parameter.is_number => view,
+            Given::Nothing if parameter.is_result => continue,
+            Given::Nothing => return Err(misfit(parameter, "is not given", "give it")),
+            Given::Number => return Err(misfit(parameter, "is a number", "give a tensor")),
+            Given::Tensor(_) => return Err(misfit(parameter, "is a tensor", "give a number")),
+        };
+        fits(parameter, view)?;
+        match device {
+            None => device = Some((view.device, &parameter.name)),
+            Some((first, of)) if !first.is(view.device) => {
+                let what = format!("lies on {}, and `%{of}` on {first}", view.device);
+                return Err(misfit(parameter, &what, "move all tensors to one device"));
+            }
+            Some(_) => {}
+        }
+        tensors.push((i, view));
+        equations.extend(sides(parameter, view)?);
+    }
+    sizes.solve(&equations);
+    sizes.hold(&equations)?;
+    let value = |v: VarId| sizes.known.get(&v).map(|(n, _)| *n);
+    for var in &call.program.symbols {
+        if value(*var).is_none() {
+            let name = arena.var_info(*var).name;
+            let text = format!("no shape states the size `{name}`");
+            let help = format!("give it by name: `{name}=...`");
+            return Err(refused(Code::Symbolic, text, &help));
+        }
+    }
+    call.program.check_facts(&value)?;
+    let number = |d: Dim| {
+        arena
+            .eval(d, &value)
+            .map_err(|e| refused(Code::SymbolValue, e.to_string(), "choose smaller sizes"))
+    };
+    let natural = |d: Dim| Ok::<u64, Box<Diagnostic>>(number(d)?.max(0).cast_unsigned());
+
+    let mut bound = vec![];
+    for parameter in &call.parameters {
+        let bytes = if parameter.is_number { 0 } else { natural(parameter.bytes)? };
+        bound.push(Tensor {
+            name: parameter.name.clone(),
+            bytes,
+            align: parameter.align,
+            is_written: parameter.is_written,
+            rows: None,
+        });
+    }
+    for (i, view) in tensors {
+        bound[i].rows = rows(view);
+    }
+    let mut results = vec![];
+    for (i, parameter) in call.parameters.iter().enumerate() {
+        if matches!(given.get(i).unwrap_or(&Given::Nothing), Given::Nothing) {
+            results.push((i, shape(parameter, &number)?));
+        }
+    }
+    let (starts, workspace) = call.interface.places(&call.program)?;
+    let starts = starts.into_iter().map(natural).collect::<Fallible<Vec<u64>>>()?;
+    let places = Places { call, starts };
+    let mut launches = vec![];
+    for (i, kernel) in call.kernels.iter().enumerate() {
+        let launch = Launch::of(kernel, number(kernel.grid)?)?;
+        // Without blocks nothing is launched, and a map of a tensor without elements may not be encodable.
+        if launch.grid > 0 {
+            let slots = places.slots(kernel, arena, &value)?;
+            launches.push(Planned { kernel: i, launch, slots });
+        }
+    }
+    let workspace = (natural(workspace)?, call.interface.unit(&call.program).cast_unsigned());
+    let known = sizes.known.iter().map(|(var, (value, _))| (*var, *value)).collect();
+    Ok(Plan::new(launches, bound, results, known, workspace))
+}
+
+/// An extent or a stride of the caller, and what the program says it is.
+struct Equation {
+    /// Such as `extent 0 of %A`.
+    what: String,
+    is_stride: bool,
+    is: i64,
+    wanted: Dim,
+}
+
+/// Values of symbols and who states them.
+struct Sizes<'a> {
+    arena: &'a ExprArena,
+    known: BTreeMap<VarId, (i64, String)>,
+}
+
+impl Sizes<'_> {
+    /// Takes symbols from equations that have one unknown and are linear in it. Extents come before strides: the stride of a
+    /// mode of one element means nothing.
+    fn solve(&mut self, equations: &[Equation]) {
+        loop {
+            let before = self.known.len();
+            for strides in [false, true] {
+                for e in equations.iter().filter(|e| e.is_stride == strides) {
+                    if let Some((var, value)) = self.solved(e) {
+                        self.known.insert(var, (value, e.what.clone()));
+                    }
+                }
+            }
+            if self.known.len() == before {
+                return;
+            }
+        }
+    }
+
+    fn solved(&self, equation: &Equation) -> Option<(VarId, i64)> {
+        if let Some(var) = self.arena.var_id(equation.wanted) {
+            return (!self.known.contains_key(&var)).then_some((var, equation.is));
+        }
+        let Dim::Expr(id) = equation.wanted else { return None };
+        let Node::Linear { terms, constant } = self.arena.node(id) else { return None };
+        let (mut rest, mut unknown) = (equation.is.checked_sub(constant)?, None);
+        for (term, factor) in terms.iter() {
+            let var = self.arena.var_id(Dim::Expr(*term))?;
+            match self.known.get(&var) {
+                Some((value, _)) => rest = rest.checked_sub(value.checked_mul(*factor)?)?,
+                None if unknown.is_none() => unknown = Some((var, *factor)),
+                None => return None,
+            }
+        }
+        let (var, factor) = unknown?;
+        (rest.checked_rem(factor)? == 0).then_some((var, rest / factor))
+    }
+
+    /// That all equations hold whose symbols are known.
+    fn hold(&self, equations: &[Equation]) -> Fallible<()> {
+        let value = |v: VarId| self.known.get(&v).map(|(n, _)| *n);
+        for e in equations {
+            let vars = self.arena.vars_of(e.wanted);
+            if vars.iter().any(|v| value(*v).is_none()) {
+                continue;
+            }
+            let Ok(wanted) = self.arena.eval(e.wanted, &value) else { continue };
+            if wanted == e.is {
+                continue;
+            }
+            let said = vars.iter().filter_map(|v| {
+                let (n, by) = self.known.get(v)?;
+                Some(format!("`{}` is {n} by {by}", self.arena.var_info(*v).name))
+            });
+            let said: Vec<String> = said.collect();
+            let reason =
+                if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
+            let text = format!("{} is {}, and {wanted} is wanted{reason}", e.what, e.is);
+            let help = match e.is_stride {
+                true => {
+                    "copy the tensor to one that is contiguous, or state its strides in the program"
+                }
+                false => "give tensors whose shapes fit the program and each other",
+            };
+            return Err(refused(Code::BadInput, text, help));
+        }
+        Ok(())
+    }
+}
+
+/// That a tensor may be one of the program's.
+fn fits(parameter: &Parameter, view: &View<'_>) -> Fallible<()> {
+    if !view.element.holds(parameter.scalar) {
+        let what = format!("has elements of {}", view.element);
+        let wanted = Element::of(parameter.scalar);
+        let help = format!("give a tensor of {wanted}: elements are {}", parameter.scalar);
+        return Err(misfit(parameter, &what, &help));
+    }
+    if view.is_read_only && parameter.is_written {
+        return Err(misfit(
+            parameter,
+            "is written, and the tensor is read-only",
+            "give a copy of it",
+        ));
+    }
+    if view.shape.iter().any(|n| *n < 0) {
+        return Err(misfit(
+            parameter,
+            "has a negative extent",
+            "give a tensor that lies in memory",
+        ));
+    }
+    if view.strides.is_some_and(|s| s.iter().any(|s| *s < 0)) {
+        return Err(misfit(parameter, "has a negative stride", "give a copy that is contiguous"));
+    }
+    Ok(())
+}
+
+/// Extents and strides of a tensor, and what the program says of them.
+fn sides(parameter: &Parameter, view: &View<'_>) -> Fallible<Vec<Equation>> {
+    let name = &parameter.name;
+    let packed = 8 / parameter.scalar.bits().min(8);
+    let rank = view.shape.len();
+    match &parameter.form {
+        Form::Flat(n) => {
+            if !view.is_contiguous() {
+                let what = "has modes of several strides, and is given as elements side by side";
+                return Err(misfit(
+                    parameter,
+                    what,
+                    "give a contiguous tensor of all its elements",
+                ));
+            }
+            let is = view.elements().saturating_mul(packed);
+            Ok(vec![Equation {
+                what: format!("the number of elements of `%{name}`"),
+                is_stride: false,
+                is,
+                wanted: *n,
+            }])
+        }
+        Form::Modes(modes) if modes.len() != rank => {
+            let what = format!("has {} modes, and the tensor has {rank}", modes.len());
+            Err(misfit(parameter, &what, "give a tensor of the program's shape"))
+        }
+        Form::Modes(modes) => {
+            let strides = view.strides();
+            let mut all = vec![];
+            for (i, (extent, stride)) in modes.iter().enumerate() {
+                // Several scalars of fewer than 8 bits are one element of the caller, along the mode of stride 1.
+                let along = packed > 1 && *stride == Dim::Const(1);
+                let own = if along { view.shape[i].saturating_mul(packed) } else { view.shape[i] };
+                all.push(Equation {
+                    what: format!("extent {i} of `%{name}`"),
+                    is_stride: false,
+                    is: own,
+                    wanted: *extent,
+                });
+                if view.shape[i] > 1 && view.elements() > 0 {
+                    let own = if along { strides[i] } else { strides[i].saturating_mul(packed) };
+                    all.push(Equation {
+                        what: format!("stride {i} of `%{name}`"),
+                        is_stride: true,
+                        is: own,
+                        wanted: *stride,
+                    });
+                }
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// The shape and the strides of a result that the caller leaves out, in elements of the caller.
+fn shape(parameter: &Parameter, number: &dyn Fn(Dim) -> Fallible<i64>) -> Fallible<Shape> {
+    let packed = 8 / parameter.scalar.bits().min(8);
+    let scalar = parameter.scalar;
+    let modes = match &parameter.form {
+        Form::Flat(n) => vec![(number(*n)?.div_euclid(packed), 1)],
+        Form::Modes(modes) => {
+            let mut all = vec![];
+            for (extent, stride) in modes {
+                let along = packed > 1 && *stride == Dim::Const(1);
+                let (n, s) = (number(*extent)?, number(*stride)?);
+                all.push(if along { (n / packed, s) } else { (n, s / packed) });
+            }
+            all
+        }
+    };
+    let (extents, strides) = modes.into_iter().unzip();
+    Ok(Shape { element: Element::of(scalar), extents, strides })
+}
+
+/// Bytes from one row to the next and bytes of a row, of a tensor whose slowest mode is apart from all others.
+fn rows(view: &View<'_>) -> Option<(u64, u64)> {
+    let (strides, bytes) = (view.strides(), i64::try_from(view.element.bytes()).ok()?);
+    let modes = view.shape.iter().zip(&strides).filter(|(n, _)| **n > 1);
+    let (_, pitch) = modes.clone().max_by_key(|(_, s)| **s)?;
+    let inner = modes.filter(|(_, s)| *s < pitch);
+    let last: i64 = inner.map(|(n, s)| (n - 1).saturating_mul(*s)).fold(0, i64::saturating_add);
+    let (pitch, row) = (pitch.checked_mul(bytes)?, last.checked_add(1)?.checked_mul(bytes)?);
+    (row <= pitch).then_some((pitch.cast_unsigned(), row.cast_unsigned()))
+}
+
+/// Where the buffers of kernels are.
+struct Places<'a> {
+    call: &'a Call,
+    /// Of the workspace's tensors, in bytes.
+    starts: Vec<u64>,
+}
+
+impl Places<'_> {
+    fn of(&self, buffer: BufferId) -> Option<Place> {
+        let given = self.call.parameters.iter().position(|p| p.buffer == buffer);
+        let within = || {
+            let i = self.call.interface.workspace.iter().position(|b| *b == buffer)?;
+            Some(Place::Workspace(self.starts[i]))
+        };
+        given.map(Place::Given).or_else(within)
+    }
+
+    /// What fills the parameters of a kernel.
+    fn slots(
+        &self,
+        kernel: &CudaKernel,
+        arena: &ExprArena,
+        value: &dyn Fn(VarId) -> Option<i64>,
+    ) -> Fallible<Vec<Slot>> {
+        let of = |buffer: BufferId, name: &str| {
+            self.of(buffer).ok_or_else(|| {
+                refused(
+                    Code::BadInput,
+                    format!("the parameter `{name}` has no tensor"),
+                    "give every tensor",
+                )
+            })
+        };
+        let mut slots = vec![];
+        for param in &kernel.params {
+            slots.push(match param {
+                Param::Pointer { name, buffer, .. } => Slot::Address(of(*buffer, name)?),
+                Param::Scalar { name, buffer, .. } => Slot::Number(of(*buffer, name)?),
+                Param::Symbol { name, var, wide } => {
+                    Slot::Word(Arguments::symbol(name, *wide, value(*var))?)
+                }
+                Param::TensorMap { name, buffer, map } => {
+                    let values = MapValues::of(map, 0, |d| arena.eval(d, value).ok());
+                    let Some(values) = values else {
+                        let text = format!("the tensor map `{name}` has a size beyond its range");
+                        return Err(refused(Code::SymbolValue, text, "choose smaller sizes"));
+                    };
+                    values.has_coordinates(name)?;
+                    let place = of(*buffer, name)?;
+                    Slot::Map(Box::new(Map { place, values, encoded: vec![] }))
+                }
+            });
+        }
+        Ok(slots)
+    }
+}
+
+fn misfit(parameter: &Parameter, what: &str, help: &str) -> Box<Diagnostic> {
+    refused(Code::BadInput, format!("`%{}` {what}", parameter.name), help)
+}

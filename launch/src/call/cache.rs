@@ -1,0 +1,88 @@
+//! Plans of a call by the types, shapes and strides of its tensors.
+
+use super::{Call, Given, Plan};
+use crate::Fallible;
+use carbyne_ir::expr::VarId;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Plans that are kept. A further one takes the place of the one that was not used for the longest time.
+const MOST: usize = 128;
+
+/// What a plan depends on.
+type Key = SmallVec<[i64; 64]>;
+
+/// A call and the plans that were made for it.
+pub struct Cache {
+    call: Call,
+    /// The last one that was used comes first.
+    plans: Mutex<Vec<(Key, Plan)>>,
+}
+
+impl Cache {
+    /// Without plans yet.
+    #[must_use]
+    pub fn new(call: Call) -> Cache {
+        Cache { call, plans: Mutex::default() }
+    }
+
+    /// The call.
+    #[must_use]
+    pub fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// Uses the plan of [`Call::plan`], which is made if there is none yet. One thread at a time uses plans.
+    ///
+    /// # Errors
+    /// Those of [`Call::plan`] and of `then`.
+    pub fn with<T>(
+        &self,
+        given: &[Given<'_>],
+        symbols: &BTreeMap<VarId, i64>,
+        then: impl FnOnce(&mut Plan) -> Fallible<T>,
+    ) -> Fallible<T> {
+        let key = key(given, symbols);
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        match plans.iter().position(|(of, _)| *of == key) {
+            Some(0) => {}
+            Some(i) => plans[..=i].rotate_right(1),
+            None => {
+                let plan = self.call.plan(given, symbols)?;
+                plans.truncate(MOST - 1);
+                plans.insert(0, (key, plan));
+            }
+        }
+        then(&mut plans[0].1)
+    }
+}
+
+fn key(given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Key {
+    let mut key = Key::new();
+    for given in given {
+        let view = match given {
+            Given::Nothing => {
+                key.push(-1);
+                continue;
+            }
+            Given::Number => {
+                key.push(-2);
+                continue;
+            }
+            Given::Tensor(view) => view,
+        };
+        let element = view.element;
+        let kind = [element.code.into(), element.bits.into(), element.lanes.into()];
+        let flags = i64::from(view.is_read_only) + 2 * i64::from(view.strides.is_some());
+        key.push(view.shape.len() as i64);
+        key.extend(kind);
+        key.extend([flags, view.device.kind.into(), view.device.number.into()]);
+        key.extend_from_slice(view.shape);
+        key.extend_from_slice(view.strides.unwrap_or_default());
+    }
+    for (var, value) in symbols {
+        key.extend([var.index() as i64, *value]);
+    }
+    key
+}

@@ -1,0 +1,178 @@
+//! Calls of a program's kernels on tensors that the caller has already: of PyTorch, CuPy, JAX, or of anything else that DLPack
+//! describes.
+//!
+//! Reading order: [`View`] (a tensor), [`Call`] (the parameters of a program's kernels), `bind` (sizes from shapes, and whether
+//! all that the program says of its tensors holds), [`Plan`] (what is launched for tensors of such shapes).
+//!
+//! A [`Plan`] is made once, and kept by [`Cache`], for tensors of the same types, shapes and strides. A further call only fills in addresses and numbers.
+//!
+//! Invariant: nothing is launched before all arguments are checked.
+
+mod bind;
+mod cache;
+mod plan;
+mod view;
+
+pub use cache::Cache;
+pub use plan::{Plan, Shape, Word};
+pub use view::{Device, Element, View};
+
+use crate::{Fallible, refused};
+use carbyne_codegen::{CudaKernel, Interface, results};
+use carbyne_ir::diag::Code;
+use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{BufferId, Program};
+use carbyne_ir::scalar::{Memory, Scalar};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a call is given for a parameter.
+#[derive(Copy, Clone, Debug)]
+pub enum Given<'a> {
+    /// A tensor.
+    Tensor(View<'a>),
+    /// A number: its bytes are filled in at the launch.
+    Number,
+    /// Nothing: the tensor is a result, and its shape is asked for.
+    Nothing,
+}
+
+/// Where a call is launched.
+#[derive(Copy, Clone, Debug)]
+pub struct Place {
+    /// The device on which the tensors lie.
+    pub device: Device,
+    /// A stream of it; 0 is the legacy default stream.
+    pub stream: u64,
+    /// Whether the call is to wait for the stream.
+    pub waits: bool,
+}
+
+/// A parameter of a call.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// The tensor's name, without `%`.
+    pub name: String,
+    /// Type of its elements.
+    pub scalar: Scalar,
+    /// Whether it is a number and no tensor.
+    pub is_number: bool,
+    /// Whether a kernel writes it.
+    pub is_written: bool,
+    /// Whether all of it is written before it is read: a caller may leave it out, and gets a new one.
+    pub is_result: bool,
+    buffer: BufferId,
+    form: Form,
+    /// Bytes that its address is a multiple of.
+    align: u64,
+    /// Bytes from its first element to the end of its last one.
+    bytes: Dim,
+}
+
+/// How elements of a parameter lie in memory.
+#[derive(Clone, Debug)]
+enum Form {
+    /// Extent and stride of each mode, in scalars.
+    Modes(Vec<(Dim, Dim)>),
+    /// As many scalars side by side: a mode has no one stride.
+    Flat(Dim),
+}
+
+/// The kernels of a program as one function of the caller's tensors.
+pub struct Call {
+    program: Program,
+    kernels: Vec<CudaKernel>,
+    interface: Interface,
+    parameters: Vec<Parameter>,
+}
+
+impl Call {
+    /// Of all kernels of a decomposed program, as they are printed. `declared` are the tensors that the text declares which was
+    /// decomposed.
+    ///
+    /// # Errors
+    /// [`Code::Symbolic`] for sizes beyond 64 bits.
+    pub fn new(
+        program: Program,
+        kernels: Vec<CudaKernel>,
+        declared: &BTreeSet<String>,
+    ) -> Fallible<Call> {
+        let interface = Interface::of(&program, &kernels.iter().collect::<Vec<_>>(), declared);
+        let (results, written) = (results(&program), written(&program));
+        let parameter = |buffer: &BufferId| {
+            let b = &program.buffers[*buffer];
+            Ok(Parameter {
+                name: b.name.clone(),
+                scalar: b.scalar,
+                is_number: b.memory == Some(Memory::Pm),
+                is_written: written.contains(buffer),
+                is_result: results.contains(buffer),
+                buffer: *buffer,
+                form: form(&program, *buffer)?,
+                align: carbyne_codegen::alignment(&program, *buffer).cast_unsigned(),
+                bytes: carbyne_codegen::bytes(&program, *buffer)?,
+            })
+        };
+        let parameters = interface.caller.iter().map(parameter).collect::<Fallible<_>>()?;
+        Ok(Call { program, kernels, interface, parameters })
+    }
+
+    /// Parameters in the order of the text.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The kernels in the order in which they are launched.
+    #[must_use]
+    pub fn kernels(&self) -> &[CudaKernel] {
+        &self.kernels
+    }
+
+    /// The symbol of that name, a size that the program leaves open.
+    #[must_use]
+    pub fn symbol(&self, name: &str) -> Option<VarId> {
+        let named = |v: &&VarId| self.program.arena.var_info(**v).name == name;
+        self.program.symbols.iter().find(named).copied()
+    }
+
+    /// The name of a symbol.
+    #[must_use]
+    pub fn name(&self, symbol: VarId) -> String {
+        self.program.arena.var_info(symbol).name
+    }
+
+    /// What is launched for tensors of these types, shapes and strides, one for each parameter. `symbols` are sizes that the
+    /// caller states; the others are taken from shapes.
+    ///
+    /// # Errors
+    /// [`Code::BadInput`] with the parameter for one that does not fit, [`Code::SymbolValue`] for sizes that break a fact of the
+    /// program, [`Code::Symbolic`] for a size that neither a shape nor the caller states.
+    pub fn plan(&self, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fallible<Plan> {
+        bind::bind(self, given, symbols)
+    }
+}
+
+/// The tensors that a kernel writes.
+fn written(program: &Program) -> BTreeSet<BufferId> {
+    let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
+    outputs.map(|t| program.tensors[*t].buffer).collect()
+}
+
+fn form(program: &Program, buffer: BufferId) -> Fallible<Form> {
+    let (buffer, cx) = (&program.buffers[buffer], &program.arena);
+    let levels = &program.tensors[buffer.tensor].levels;
+    let one = |mode: Layout<Dim>| match mode.coalesce_in(cx).ok()?.leaves() {
+        [] => Some((Dim::Const(1), Dim::Const(0))),
+        [(extent, stride)] => Some((*extent, *stride)),
+        _ => None,
+    };
+    let modes: Option<Vec<_>> = levels.iter().flat_map(Layout::modes).map(one).collect();
+    match modes {
+        Some(modes) => Ok(Form::Modes(modes)),
+        None => match cx.max(buffer.cosize, Dim::Const(0)) {
+            Ok(n) => Ok(Form::Flat(n)),
+            Err(e) => Err(refused(Code::Symbolic, e.to_string(), "choose smaller sizes")),
+        },
+    }
+}

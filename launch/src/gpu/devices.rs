@@ -1,0 +1,88 @@
+//! The kernels of a call on every device that it is used on.
+
+use super::{Loaded, TensorMap};
+use crate::call::{Place, Plan, Word};
+use crate::{Binary, Fallible, refused};
+use carbyne_codegen::CudaKernel;
+use carbyne_ir::diag::Code;
+use std::sync::{Mutex, PoisonError};
+
+/// Compiled kernels, loaded on a device when they are first launched there.
+pub struct Devices {
+    binary: Binary,
+    loaded: Mutex<Vec<Loaded>>,
+}
+
+impl Devices {
+    /// Loaded nowhere yet.
+    #[must_use]
+    pub fn new(binary: Binary) -> Devices {
+        Devices { binary, loaded: Mutex::default() }
+    }
+
+    /// Loads the kernels on a device, if they are not loaded there. A launch does it, too, but not while a stream is captured.
+    ///
+    /// # Errors
+    /// Those of [`Loaded::new`].
+    pub fn load(&self, device: u32, kernels: &[CudaKernel]) -> Fallible<()> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        self.find(&mut loaded, device.cast_signed(), kernels).map(|_| ())
+    }
+
+    fn find<'a>(
+        &self,
+        loaded: &'a mut Vec<Loaded>,
+        device: i32,
+        kernels: &[CudaKernel],
+    ) -> Fallible<&'a mut Loaded> {
+        let i = match loaded.iter().position(|l| l.device() == device) {
+            Some(i) => i,
+            None => {
+                let number = u32::try_from(device).unwrap_or(u32::MAX);
+                loaded.push(Loaded::new(number, &self.binary, kernels)?);
+                loaded.len() - 1
+            }
+        };
+        Ok(&mut loaded[i])
+    }
+
+    /// Puts all launches of a plan into a stream of a device, and waits for them if the place says so.
+    ///
+    /// # Safety
+    /// The tensors lie where `given` says and are as the plan was made for; nothing else uses them in a way that the kernels do not
+    /// expect. The stream is alive.
+    ///
+    /// # Errors
+    /// [`Code::BadInput`] for a tensor that kernels cannot use where it lies or lies on another device; those of [`Loaded`].
+    #[allow(unsafe_code, reason = "the CUDA driver's interface")]
+    pub unsafe fn launch(
+        &self,
+        plan: &mut Plan,
+        kernels: &[CudaKernel],
+        given: &[Word],
+        place: Place,
+    ) -> Fallible<()> {
+        let Place { device, stream, waits } = place;
+        plan.check(given)?;
+        if !device.is_cuda() {
+            let text = format!("the tensors lie on {device}, and kernels run on a CUDA device");
+            return Err(refused(Code::BadInput, text, "move the tensors to a GPU"));
+        }
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = self.find(&mut loaded, device.number, kernels)?;
+        let _entered = loaded.enter()?;
+        let (bytes, unit) = plan.workspace();
+        // The driver's own alignment may be less than a tensor asks for.
+        let all = bytes + unit;
+        let memory = if bytes > 0 { loaded.allocate(all, stream)? } else { 0 };
+        let workspace = memory.next_multiple_of(unit);
+        let encode = |values: &_| Ok(TensorMap::encode(values)?.words());
+        let launched = plan.launch(given, workspace, encode, |kernel, launch, arguments| {
+            // SAFETY: the plan gives each kernel the arguments that it was printed with, and the caller states the rest.
+            unsafe { loaded.launch(kernel, launch, arguments, stream) }
+        });
+        let freed = if bytes > 0 { loaded.free(memory, stream) } else { Ok(()) };
+        let waited = if waits { loaded.wait(stream) } else { Ok(()) };
+        launched.and(freed).and(waited)
+    }
+}

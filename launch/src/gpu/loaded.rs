@@ -1,0 +1,274 @@
+//! Kernels in the context that other libraries of the process use: a device's primary context.
+//!
+//! Kernels and memory are put into a stream of the caller.
+#![allow(unsafe_code, reason = "the CUDA driver's interface")]
+
+use super::driver::of_status;
+use crate::{Binary, Fallible, Launch, refused};
+use carbyne_codegen::CudaKernel;
+use carbyne_ir::diag::{Code, Diagnostic};
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
+
+type Handle = *mut c_void;
+
+// Functions of driver/forwarders.rs, with statuses as integers: see `driver.rs`.
+unsafe extern "C" {
+    fn cuCtxGetCurrent(context: *mut Handle) -> u32;
+    fn cuCtxPushCurrent_v2(context: Handle) -> u32;
+    fn cuCtxPopCurrent_v2(context: *mut Handle) -> u32;
+    fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: i32) -> u32;
+    fn cuFuncSetAttribute(function: Handle, which: u32, value: i32) -> u32;
+    fn cuLaunchKernel(
+        function: Handle,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        shared: u32,
+        stream: Handle,
+        arguments: *mut Handle,
+        extra: *mut Handle,
+    ) -> u32;
+    fn cuMemAllocFromPoolAsync(
+        address: *mut u64,
+        bytes: usize,
+        pool: Handle,
+        stream: Handle,
+    ) -> u32;
+    fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
+    fn cuMemPoolCreate(pool: *mut Handle, properties: *const PoolProperties) -> u32;
+    fn cuMemPoolSetAttribute(pool: Handle, which: u32, value: *const u64) -> u32;
+    fn cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const i8) -> u32;
+    fn cuStreamSynchronize(stream: Handle) -> u32;
+    fn cuModuleLoadData(module: *mut Handle, image: *const c_void) -> u32;
+}
+
+/// `CUmemPoolProps`: memory that lies on a device and is shared with no other process.
+#[repr(C)]
+struct PoolProperties {
+    allocation: u32,
+    handles: u32,
+    place: u32,
+    device: i32,
+    security: *const c_void,
+    most: usize,
+    reserved: [u8; 56],
+}
+
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`, `CU_MEM_LOCATION_TYPE_DEVICE`
+const PINNED: u32 = 1;
+const ON_DEVICE: u32 = 1;
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
+const RELEASE_THRESHOLD: u32 = 4;
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`
+const MOST_SHARED: u32 = 8;
+/// From here on shared memory of a block must be asked for.
+pub(super) const SHARED_UNASKED: u32 = 48 << 10;
+
+/// The kernels of a program on a device, in its primary context.
+///
+/// Neither context nor module is ever given back: other libraries may still use the memory that kernels write when the process
+/// ends.
+pub struct Loaded {
+    device: i32,
+    context: Handle,
+    functions: Vec<Handle>,
+    names: Vec<String>,
+    pool: Handle,
+}
+
+// SAFETY: handles of the driver may be used by any thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above; the driver synchronizes its calls.
+unsafe impl Sync for Loaded {}
+
+/// The context of a device, current until this is dropped.
+pub struct Entered(());
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut context = null_mut();
+        // SAFETY: a context was pushed when this was made.
+        unsafe { cuCtxPopCurrent_v2(&mut context) };
+    }
+}
+
+impl Loaded {
+    /// Loads kernels on the CUDA device of that number, whose primary context is made if there is none.
+    ///
+    /// # Errors
+    /// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::WrongGpu`], [`Code::OldDriver`], [`Code::BadBinary`].
+    pub fn new(device: u32, binary: &Binary, kernels: &[CudaKernel]) -> Fallible<Loaded> {
+        let info = super::info(device)?;
+        let device = device.cast_signed();
+        let mut context = null_mut();
+        // SAFETY: the device exists.
+        done(unsafe { cuDevicePrimaryCtxRetain(&mut context, device) }, "no context can be made")?;
+        let mut loaded =
+            Loaded { device, context, functions: vec![], names: vec![], pool: null_mut() };
+        let _entered = loaded.enter()?;
+        let image = match binary {
+            Binary::Cubin(bytes) => bytes.clone(),
+            Binary::Ptx(text) => text.clone().into_bytes(),
+        };
+        // The driver takes PTX as text that ends in NUL, and machine code by its own length.
+        let image: Vec<u8> = image.into_iter().chain([0]).collect();
+        let mut module = null_mut();
+        // SAFETY: the image ends in NUL and is alive.
+        let status = unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) };
+        done(status, &format!("the {} cannot be loaded", binary.kind())).map_err(|d| {
+            let (major, minor) = info.driver;
+            Box::new(d.note(format!("the driver is of CUDA {major}.{minor}")))
+        })?;
+        for kernel in kernels {
+            let name = CString::new(kernel.name.as_str()).map_err(|_| {
+                refused(Code::BadBinary, "a kernel's name holds a NUL byte", "rename it")
+            })?;
+            let mut function = null_mut();
+            // SAFETY: the module is loaded, the name ends in NUL.
+            let status = unsafe { cuModuleGetFunction(&mut function, module, name.as_ptr()) };
+            done(status, &format!("the kernel `{}` is not in the module", kernel.name))?;
+            let shared = i32::try_from(kernel.smem_bytes).unwrap_or(i32::MAX);
+            if shared.cast_unsigned() > SHARED_UNASKED {
+                // SAFETY: the function is of a loaded module.
+                let status = unsafe { cuFuncSetAttribute(function, MOST_SHARED, shared) };
+                done(status, &format!("a block cannot have {shared} bytes of shared memory"))?;
+            }
+            loaded.functions.push(function);
+            loaded.names.push(kernel.name.clone());
+        }
+        Ok(loaded)
+    }
+
+    /// The number of the device.
+    #[must_use]
+    pub fn device(&self) -> i32 {
+        self.device
+    }
+
+    /// Makes the device's context that of this thread, if it is not already.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`] after a fork, or if the context was destroyed.
+    pub fn enter(&self) -> Fallible<Option<Entered>> {
+        let mut current = null_mut();
+        // SAFETY: the pointer is live.
+        done(unsafe { cuCtxGetCurrent(&mut current) }, "the driver has no context")?;
+        if current == self.context {
+            return Ok(None);
+        }
+        // SAFETY: the context is retained for as long as the process lives.
+        done(unsafe { cuCtxPushCurrent_v2(self.context) }, "the context cannot be used")?;
+        Ok(Some(Entered(())))
+    }
+
+    /// Puts a launch into a stream of the device, whose context is current: 0 is the legacy default stream.
+    ///
+    /// # Safety
+    /// `arguments` has a pointer for each parameter of the kernel, to as many bytes as it has, and addresses among these are those
+    /// of memory that the kernel may access as it does. The stream is alive.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`].
+    pub unsafe fn launch(
+        &self,
+        kernel: usize,
+        launch: Launch,
+        arguments: &mut [*mut c_void],
+        stream: u64,
+    ) -> Fallible<()> {
+        let Launch { grid, block, shared } = launch;
+        // SAFETY: as the caller states; the function is of a module that is never unloaded.
+        let status = unsafe {
+            let (stream, arguments) = (stream_of(stream), arguments.as_mut_ptr());
+            let function = self.functions[kernel];
+            cuLaunchKernel(function, grid, 1, 1, block, 1, 1, shared, stream, arguments, null_mut())
+        };
+        match status {
+            0 => Ok(()),
+            status => Err(failed(status, &format!("`{}` cannot be launched", self.names[kernel]))),
+        }
+    }
+
+    /// Allocates memory that work in the stream may use from here on. The context is current.
+    ///
+    /// # Errors
+    /// [`Code::GpuMemory`], [`Code::LaunchFailed`].
+    pub fn allocate(&mut self, bytes: u64, stream: u64) -> Fallible<u64> {
+        if self.pool.is_null() {
+            self.pool = pool(self.device)?;
+        }
+        let (mut address, bytes) = (0, usize::try_from(bytes).unwrap_or(usize::MAX));
+        // SAFETY: the pool is ours.
+        let status =
+            unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.pool, stream_of(stream)) };
+        done(status, &format!("a workspace of {bytes} bytes cannot be allocated"))?;
+        Ok(address)
+    }
+
+    /// Waits for all work in a stream. The context is current.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`].
+    pub fn wait(&self, stream: u64) -> Fallible<()> {
+        // SAFETY: the stream is alive.
+        done(unsafe { cuStreamSynchronize(stream_of(stream)) }, "the kernels did not end")
+    }
+
+    /// Frees memory of [`Loaded::allocate`] after the work that is in the stream now. The context is current.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`].
+    pub fn free(&self, address: u64, stream: u64) -> Fallible<()> {
+        // SAFETY: the address is one that was allocated, and later work does not use it.
+        done(unsafe { cuMemFreeAsync(address, stream_of(stream)) }, "memory cannot be freed")
+    }
+}
+
+/// A pool that keeps what is freed.
+fn pool(device: i32) -> Fallible<Handle> {
+    let mut pool = null_mut();
+    let properties = PoolProperties {
+        allocation: PINNED,
+        handles: 0,
+        place: ON_DEVICE,
+        device,
+        security: null_mut(),
+        most: 0,
+        reserved: [0; 56],
+    };
+    // SAFETY: the properties are as `cuda.h` lays them out.
+    done(unsafe { cuMemPoolCreate(&mut pool, &properties) }, "no pool of memory can be made")?;
+    // SAFETY: the value of this attribute has 64 bits.
+    let status = unsafe { cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &u64::MAX) };
+    done(status, "a pool of memory cannot be set up")?;
+    Ok(pool)
+}
+
+fn stream_of(stream: u64) -> Handle {
+    std::ptr::with_exposed_provenance_mut(stream as usize)
+}
+
+fn done(status: u32, what: &str) -> Fallible<()> {
+    match status {
+        0 => Ok(()),
+        status => Err(failed(status, what)),
+    }
+}
+
+/// An error of the driver in a process whose other parts use it, too.
+fn failed(status: u32, what: &str) -> Box<Diagnostic> {
+    /// `CUDA_ERROR_NOT_INITIALIZED`, which a process gets that was forked from one that used the driver.
+    const NOT_INITIALIZED: u32 = 3;
+    match status {
+        NOT_INITIALIZED => refused(
+            Code::LaunchFailed,
+            format!("{what}: the driver is not initialized"),
+            "a forked process cannot use CUDA: start it by `spawn`",
+        ),
+        status => of_status(status, what),
+    }
+}

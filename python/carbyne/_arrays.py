@@ -1,0 +1,130 @@
+"""Libraries of tensors: how one of theirs is made, and the stream they use it on.
+
+Tensors are read by DLPack in the part of the package that is Rust. DLPack does not say how a tensor is made, nor, before version 1.3, which stream
+is the current one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Library:
+    """A library whose tensors are read and written, and no more is known of it."""
+
+    #: Whether its tensors never change.
+    is_read_only = False
+    #: Whether it cannot be told to wait for a stream of another library.
+    waits = False
+
+    def stream(self, tensor: Any) -> int:
+        """The current stream on a CUDA tensor's device; 0 is the legacy default stream."""
+        return 0
+
+    def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """A tensor on the device of another one. Strides are counted in elements."""
+        name = f"{type(like).__module__}.{type(like).__qualname__}"
+        raise TypeError(f"results cannot be made as {name}: give tensors for them")
+
+    def host(self, tensor: Any) -> NDArray[Any]:
+        """The memory of a tensor on the CPU as an array of NumPy, types that NumPy lacks by their bits."""
+        return np.from_dlpack(tensor)
+
+
+class _NumPy(Library):
+    def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        return _strided(np, _numpy_type(kind), shape, strides)
+
+
+class _Torch(Library):
+    def stream(self, tensor: Any) -> int:
+        import torch
+
+        return torch.cuda.current_stream(tensor.device).cuda_stream
+
+    def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        import torch
+
+        return torch.empty_strided(shape, strides, dtype=getattr(torch, kind), device=like.device)
+
+    def host(self, tensor: Any) -> NDArray[Any]:
+        import torch
+
+        data = tensor.detach()
+        if data.dtype == torch.bfloat16:
+            data = data.view(torch.uint16)
+        elif data.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+            data = data.view(torch.uint8)
+        return data.numpy()
+
+
+class _CuPy(Library):
+    def stream(self, tensor: Any) -> int:
+        import cupy
+
+        return cupy.cuda.get_current_stream(tensor.device.id).ptr
+
+    def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        import cupy
+
+        with like.device:
+            return _strided(cupy, _numpy_type(kind), shape, strides)
+
+
+class _Jax(Library):
+    is_read_only = True
+    waits = True
+
+    def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        import jax
+
+        if strides != _row_major(shape):
+            raise TypeError("arrays of JAX are contiguous, and the program states other strides")
+        # Nobody else has seen it.
+        made = jax.numpy.empty(shape, dtype=kind, device=like.device)
+        return made.block_until_ready()
+
+
+_KNOWN: dict[str, type[Library]] = {"cupy": _CuPy, "jaxlib": _Jax, "numpy": _NumPy, "torch": _Torch}
+
+
+def library(kind: type) -> Library:
+    """The library of a type of tensors."""
+    for base in kind.__mro__:
+        if found := _KNOWN.get(base.__module__.partition(".")[0]):
+            return found()
+    return Library()
+
+
+def _numpy_type(kind: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(kind)
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, kind))
+    except ImportError:
+        # By its bits.
+        return np.dtype(np.uint16 if kind == "bfloat16" else np.uint8)
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    strides = [1] * len(shape)
+    for i in reversed(range(len(shape) - 1)):
+        strides[i] = strides[i + 1] * shape[i + 1]
+    return tuple(strides)
+
+
+def _strided(module: Any, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    if strides == _row_major(shape):
+        return module.empty(shape, dtype)
+    last = sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else -1
+    memory = module.empty(last + 1, dtype)
+    steps = tuple(s * dtype.itemsize for s in strides)
+    return module.lib.stride_tricks.as_strided(memory, shape, steps)

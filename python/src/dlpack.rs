@@ -1,0 +1,269 @@
+//! Tensors of other libraries by DLPack 1.x, without copies: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//!
+//! A library whose type of tensors has the attribute `__dlpack_c_exchange_api__` (DLPack 1.3) is asked through functions of C, others by their
+//! method `__dlpack__`.
+#![allow(unsafe_code, reason = "structures that DLPack defines for C")]
+
+use carbyne_launch::call::{Device, Element, Shape, View};
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// `DLTensor`
+#[repr(C)]
+struct Tensor {
+    data: *mut c_void,
+    device: [i32; 2],
+    rank: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *const i64,
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+/// `DLManagedTensor`, as far as it is read.
+#[repr(C)]
+struct Managed {
+    tensor: Tensor,
+}
+
+/// `DLManagedTensorVersioned`
+#[repr(C)]
+struct Versioned {
+    version: [u32; 2],
+    manager: *mut c_void,
+    deleter: *const c_void,
+    flags: u64,
+    tensor: Tensor,
+}
+
+/// `DLPACK_FLAG_BITMASK_READ_ONLY`
+const READ_ONLY: u64 = 1;
+
+/// `DLPackExchangeAPI`
+#[repr(C)]
+pub(crate) struct Exchange {
+    version: [u32; 2],
+    previous: *const Exchange,
+    allocate: *const c_void,
+    managed_from_object: *const c_void,
+    object_from_managed: *const c_void,
+    tensor_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut Tensor) -> c_int>,
+    current_stream: Option<unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int>,
+}
+
+// SAFETY: the table is constant, and its functions may be called by any thread that holds the interpreter's lock.
+unsafe impl Sync for Exchange {}
+
+/// How a library's tensors are read and made.
+#[derive(Clone)]
+pub(crate) struct Library {
+    /// Its functions of C, if it has them.
+    exchange: Option<&'static Exchange>,
+    /// An object of `carbyne._arrays.Library`.
+    python: Arc<Py<PyAny>>,
+    /// Whether its tensors never change.
+    is_read_only: bool,
+    /// Whether it does not know streams of others, so that a call waits for its kernels.
+    pub(crate) waits: bool,
+}
+
+/// The libraries whose tensors were given so far, by type. Types are kept alive.
+static LIBRARIES: Mutex<Vec<(usize, Library)>> = Mutex::new(vec![]);
+
+/// The library of a tensor; none if the object is no tensor.
+pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<Library>> {
+    static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = object.py();
+    let kind = object.get_type();
+    let address = kind.as_type_ptr().addr();
+    {
+        let known = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = known.iter().find(|(of, _)| *of == address) {
+            return Ok(Some(found.clone()));
+        }
+    }
+    if !kind.hasattr("__dlpack__")? {
+        return Ok(None);
+    }
+    let find = FIND.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("carbyne._arrays")?.getattr("library")?.unbind())
+    })?;
+    let python = find.bind(py).call1((&kind,))?;
+    let library = Library {
+        exchange: exchange(&kind)?,
+        is_read_only: python.getattr("is_read_only")?.extract()?,
+        waits: python.getattr("waits")?.extract()?,
+        python: Arc::new(python.unbind()),
+    };
+    // The address stays that of this type.
+    std::mem::forget(kind);
+    let mut known = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
+    known.push((address, library.clone()));
+    Ok(Some(library))
+}
+
+impl Library {
+    /// A new tensor on the device of another one.
+    pub(crate) fn empty<'py>(
+        &self,
+        like: &Bound<'py, PyAny>,
+        shape: &Shape,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = like.py();
+        let extents = PyTuple::new(py, &shape.extents)?;
+        let strides = PyTuple::new(py, &shape.strides)?;
+        let given = (like, shape.element.to_string(), extents, strides);
+        self.python.bind(py).call_method1("empty", given)
+    }
+}
+
+/// Functions of the first version; none if there are none, or none that this code knows.
+fn exchange(kind: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
+    const NAME: &CStr = c"dlpack_exchange_api";
+    let Some(capsule) = kind.getattr_opt("__dlpack_c_exchange_api__")? else { return Ok(None) };
+    let Ok(capsule) = capsule.cast_into::<PyCapsule>() else { return Ok(None) };
+    let Ok(pointer) = capsule.pointer_checked(Some(NAME)) else { return Ok(None) };
+    let mut table: *const Exchange = pointer.as_ptr().cast_const().cast();
+    // SAFETY: DLPack states that the table lives as long as the process, and how tables of other versions are linked.
+    unsafe {
+        while !table.is_null() && (*table).version[0] != 1 {
+            table = (*table).previous;
+        }
+        Ok(table.as_ref().filter(|t| t.tensor_from_object.is_some() && t.current_stream.is_some()))
+    }
+}
+
+/// A tensor of another library, for as long as a call lasts.
+pub(crate) struct Given<'py> {
+    tensor: Tensor,
+    is_read_only: bool,
+    /// The current stream of its library on its device.
+    pub(crate) stream: u64,
+    pub(crate) library: Library,
+    /// Keeps extents and strides.
+    _kept: Bound<'py, PyAny>,
+}
+
+impl<'py> Given<'py> {
+    /// Reads where a tensor lies. Nothing waits, unless its library knows no current stream: then the legacy default stream of CUDA
+    /// waits for the library's work on the tensor.
+    pub(crate) fn read(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Given<'py>> {
+        let exchange = library.exchange;
+        if let Some(read) = exchange.and_then(|t| t.tensor_from_object) {
+            let mut tensor = Tensor {
+                data: null_mut(),
+                device: [0; 2],
+                rank: 0,
+                code: 0,
+                bits: 0,
+                lanes: 0,
+                shape: null_mut(),
+                strides: null_mut(),
+                byte_offset: 0,
+            };
+            // SAFETY: the object is of the type whose table this is, and the result is of DLPack's layout.
+            let status = unsafe { read(object.as_ptr().cast(), &mut tensor) };
+            if status != 0 {
+                return Err(PyErr::take(object.py())
+                    .unwrap_or_else(|| PyBufferError::new_err("a tensor cannot be read")));
+            }
+            let (mut stream, [kind, number]) = (null_mut(), tensor.device);
+            if kind != Device::CPU
+                && let Some(current) = exchange.and_then(|t| t.current_stream)
+            {
+                // SAFETY: the function writes a handle.
+                unsafe { current(kind, number, &mut stream) };
+            }
+            let stream = stream.addr() as u64;
+            let is_read_only = library.is_read_only;
+            return Ok(Given { tensor, is_read_only, stream, library, _kept: object.clone() });
+        }
+        let (capsule, stream) = capsule(object, &library)?;
+        let (name, versioned) = (c"dltensor", c"dltensor_versioned");
+        if let Ok(pointer) = capsule.pointer_checked(Some(versioned)) {
+            let managed: *const Versioned = pointer.as_ptr().cast_const().cast();
+            // SAFETY: a capsule of this name holds this structure, and keeps it while it is not consumed. Its beginning is the
+            // same in all versions.
+            let managed = unsafe { &*managed };
+            if managed.version[0] != 1 {
+                let [major, minor] = managed.version;
+                let text = format!("a tensor of DLPack {major}.{minor}, and 1.x is read");
+                return Err(PyBufferError::new_err(text));
+            }
+            let is_read_only = library.is_read_only || managed.flags & READ_ONLY != 0;
+            let (tensor, kept) = (managed.tensor.copied(), capsule.into_any());
+            return Ok(Given { tensor, is_read_only, stream, library, _kept: kept });
+        }
+        let pointer = capsule.pointer_checked(Some(name))?;
+        let managed: *const Managed = pointer.as_ptr().cast_const().cast();
+        // SAFETY: as above.
+        let tensor = unsafe { (*managed).tensor.copied() };
+        let is_read_only = library.is_read_only;
+        Ok(Given { tensor, is_read_only, stream, library, _kept: capsule.into_any() })
+    }
+
+    /// The tensor as the launcher takes it.
+    pub(crate) fn view(&self) -> View<'_> {
+        let Tensor { data, device: [kind, number], code, bits, lanes, .. } = self.tensor;
+        let rank = usize::try_from(self.tensor.rank).unwrap_or(0);
+        let list = |from: *const i64| match rank {
+            0 => &[][..],
+            // SAFETY: DLPack states that there are as many extents and strides as modes; `_kept` keeps them.
+            rank => unsafe { std::slice::from_raw_parts(from, rank) },
+        };
+        let strides = self.tensor.strides;
+        View {
+            address: (data.addr() as u64).wrapping_add(self.tensor.byte_offset),
+            device: Device { kind, number },
+            element: Element { code, bits, lanes },
+            shape: list(self.tensor.shape),
+            strides: (!strides.is_null()).then(|| list(strides)),
+            is_read_only: self.is_read_only,
+        }
+    }
+
+    /// The tensor as one that is new, and may be written.
+    pub(crate) fn writable(self) -> Self {
+        Given { is_read_only: false, ..self }
+    }
+}
+
+impl Tensor {
+    fn copied(&self) -> Tensor {
+        Tensor { ..*self }
+    }
+}
+
+/// A tensor as a capsule, of the newest version that its library knows, and the library's current stream. The stream waits for the
+/// library's work on the tensor.
+fn capsule<'py>(
+    object: &Bound<'py, PyAny>,
+    library: &Library,
+) -> PyResult<(Bound<'py, PyCapsule>, u64)> {
+    /// DLPack's number of CUDA's legacy default stream, which is 0 elsewhere.
+    const LEGACY: u64 = 1;
+    let py = object.py();
+    let (kind, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
+    let keywords = PyDict::new(py);
+    let mut stream = 0;
+    if matches!(kind, Device::CUDA | Device::CUDA_MANAGED) {
+        stream = library.python.bind(py).call_method1("stream", (object,))?.extract()?;
+        keywords.set_item("stream", if stream == 0 { LEGACY } else { stream })?;
+    }
+    let older = keywords.copy()?;
+    keywords.set_item("max_version", (1, 1))?;
+    let made = match object.call_method("__dlpack__", (), Some(&keywords)) {
+        Err(e) if e.is_instance_of::<PyTypeError>(py) => {
+            object.call_method("__dlpack__", (), Some(&older))
+        }
+        made => made,
+    };
+    Ok((made?.cast_into::<PyCapsule>()?, stream))
+}

@@ -1,0 +1,206 @@
+"""Programs as functions of tensors, on the simulator: what needs no GPU."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import carbyne
+
+ANY = """\
+carbyne 2
+sym M, N, K where M >= 0, M <= 4096, N >= 0, N <= 4096, K >= 0, K <= 4096, K % 8 == 0
+%A:[M,K].f16.GL
+%B:[(K,N):(1,K)].f16.GL
+%C:[M,N].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32
+"""
+TWICE = """\
+carbyne 2
+sym N where N >= 1
+%A:[N].f32.GL
+%B:[N].f32.GL
+BinaryPointwise.add @twice (%A, %A) -> (%B)
+"""
+SCALED = """\
+carbyne 2
+%A:[64,64].f32.GL
+%alpha:[].f32
+%B:[64,64].f32.GL
+Spec @scaled (%A, %alpha) -> (%B) means {
+  %B = %A * %alpha
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def gemm() -> carbyne.Function:
+    return carbyne.Program(ANY).jit("simulate")
+
+
+@pytest.fixture(scope="module")
+def twice() -> carbyne.Function:
+    return carbyne.Program(TWICE).jit("simulate")
+
+
+def arrays(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((m, k)).astype(np.float16)
+    b = rng.standard_normal((n, k)).astype(np.float16)
+    return a, b.T
+
+
+def test_sizes_come_from_shapes_and_results_are_made(gemm: carbyne.Function) -> None:
+    assert gemm.signature == "f(A, B, [C])"
+    for m, n, k in ((33, 17, 40), (1, 1, 8)):
+        a, b = arrays(m, n, k)
+        wanted = a.astype(np.float32) @ b.astype(np.float32)
+        c = gemm(a, b)
+        assert c.dtype == np.float16 and c.shape == (m, n)
+        assert np.allclose(c, wanted, atol=0.05)
+        given = np.empty((m, n), np.float16)
+        assert gemm(a, b, given) is None
+        assert (given == c).all()
+        assert (gemm(B=b, A=a) == c).all()
+        gemm(a, C=given, B=b)
+
+
+def test_tensors_without_elements_are_taken(gemm: carbyne.Function) -> None:
+    a, b = arrays(0, 5, 8)
+    assert gemm(a, b).shape == (0, 5)
+    a, b = arrays(4, 5, 0)
+    assert (gemm(a, b) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda a, b: (a.astype(np.float32), b), "`%A` has elements of float32"),
+        (lambda a, b: (a[0], b), "`%A` has 2 modes, and the tensor has 1"),
+        (lambda a, b: (a[:, :16], b), "extent 0 of `%B` is 40, and 16 is wanted: `K` is 16 by extent 1 of `%A`"),
+        (lambda a, b: (a[:, ::2], b[::2]), "stride 0 of `%A` is 40, and 20 is wanted"),
+        (lambda a, b: (a, np.ascontiguousarray(b)), "stride 0 of `%B` is 17, and 1 is wanted"),
+        (lambda a, b: (a[:, ::-1], b), "negative stride"),
+        (lambda a, b: (np.ones((33, 39), np.float16), np.ones((17, 39), np.float16).T), "`K % 8 == 0` does not hold where K = 39"),
+        (lambda a, b: (np.ones((4097, 40), np.float16), b), "`M` cannot be 4097"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_named(gemm, change, said) -> None:
+    a, b = arrays(33, 17, 40)
+    with pytest.raises(carbyne.ArgumentError) as raised:
+        gemm(*change(a, b))
+    assert said in str(raised.value)
+    assert raised.value.diagnostics[0].help
+    assert isinstance(raised.value, ValueError)
+    copied = pickle.loads(pickle.dumps(raised.value))
+    assert type(copied) is carbyne.ArgumentError and str(copied) == str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "said"),
+    [
+        ((), {}, "0 arguments do not fit; call it as `f(A, [B])`"),
+        ((1, 2, 3), {}, "3 arguments do not fit"),
+        ((), {"A": np.ones(3, np.float32), "X": 1}, "there is no argument `X`"),
+        (([1.0, 2.0],), {}, "`A` is list, and a tensor is wanted"),
+        ((None,), {}, "`%A` is not given"),
+        ((3.5,), {}, "`A` is float, and a tensor is wanted"),
+    ],
+)
+def test_a_call_of_another_form_shows_the_signature(twice, arguments, named, said) -> None:
+    with pytest.raises((TypeError, ValueError), match=".*") as raised:
+        twice(*arguments, **named)
+    assert said in str(raised.value)
+
+
+def test_hostile_arrays_are_refused(twice: carbyne.Function) -> None:
+    one = np.ones(8, np.float32)
+    frozen = np.empty(8, np.float32)
+    frozen.flags.writeable = False
+    for a, b, said in (
+        (np.array([None] * 8), np.empty(8, np.float32), "cannot be read by DLPack"),
+        (np.array(["x"] * 8), np.empty(8, np.float32), "cannot be read by DLPack"),
+        (one.astype(">f4"), np.empty(8, np.float32), "cannot be read by DLPack"),
+        (one, frozen, "read-only"),
+        (one, one, "`%B` is written, and shares memory with `%A`"),
+        (one, np.empty(9, np.float32), "extent 0 of `%B` is 9, and 8 is wanted"),
+    ):
+        with pytest.raises(ValueError, match=".*") as raised:
+            twice(a, b)
+        assert said in str(raised.value), raised.value
+    memory = np.empty(16, np.float32)
+    with pytest.raises(ValueError, match="shares memory"):
+        twice(memory[:12], memory[4:])
+    with pytest.raises(ValueError, match="multiple of 16"):
+        twice(np.ones(9, np.float32)[1:])
+    twice(memory[:8], memory[8:])
+
+
+def test_an_input_may_be_read_only(twice: carbyne.Function) -> None:
+    a = np.arange(8, dtype=np.float32)
+    a.flags.writeable = False
+    assert (twice(a) == 2 * a).all()
+
+
+def test_columns_of_one_matrix_are_apart() -> None:
+    text = "carbyne 2\n%A:[(8,16):(64,1)].f32.GL\n%B:[(8,16):(64,1)].f32.GL\nBinaryPointwise.add @f (%A, %A) -> (%B)\n"
+    f = carbyne.Program(text).jit("simulate")
+    matrix = np.ones((8, 64), np.float32)
+    f(matrix[:, :16], matrix[:, 16:32])
+    assert (matrix[:, 16:32] == 2).all() and (matrix[:, 32:] == 1).all()
+    f(matrix[:, 16:32], matrix[:, :16])
+    assert (matrix[:, :16] == 4).all()
+    with pytest.raises(ValueError, match="shares memory"):
+        f(matrix[:, :16], matrix[:, 12:28])
+
+
+def test_numbers_are_given_as_numbers() -> None:
+    f = carbyne.Program(SCALED).jit("simulate")
+    assert f.signature == "f(A, alpha, [B])"
+    a = np.ones((64, 64), np.float32)
+    assert (f(a, 2.5) == 2.5).all()
+    assert (f(a, np.float32(3)) == 3).all()
+    assert (f(a, 4) == 4).all()
+    for wrong in ("x", None, a, 1j):
+        with pytest.raises((TypeError, ValueError)):
+            f(a, wrong)
+
+
+def test_a_size_that_no_shape_states_is_given_by_name() -> None:
+    text = "carbyne 2\nsym N, L where N >= 1, N <= 64, L >= 64, L <= 128\n%A:[(N,32):(L,1)].f32.GL\n%B:[N,32].f32.GL\nBinaryPointwise.add @f (%A, %A) -> (%B)\n"
+    f = carbyne.Program(text).jit("simulate")
+    wide = np.ones((4, 96), np.float32)
+    assert (f(wide[:, :32]) == 2).all()
+    # A row alone has no stride.
+    with pytest.raises(carbyne.ArgumentError, match="no shape states the size `L`"):
+        f(wide[:1, :32])
+    assert (f(wide[:1, :32], L=96) == 2).all()
+    with pytest.raises(carbyne.ArgumentError, match="`L` cannot be 3"):
+        f(wide[:1, :32], L=3)
+
+
+def test_many_threads_call_at_once(twice: carbyne.Function) -> None:
+    failed = []
+
+    def call(n: int) -> None:
+        for _ in range(3):
+            a = np.arange(n, dtype=np.float32)
+            if not (twice(a) == 2 * a).all():
+                failed.append(n)
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in (5, 64, 77, 1000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_a_device_is_named_as_it_is() -> None:
+    program = carbyne.Program(TWICE)
+    for wrong in ("gpu", "cuda:x", "cuda:-1", "", None):
+        with pytest.raises(ValueError, match="device is"):
+            program.jit(wrong)
+    with pytest.raises(carbyne.Error):
+        program.jit("cuda:999999999")

@@ -1,0 +1,194 @@
+"""Programs as functions of tensors of PyTorch, CuPy and JAX, on a GPU. `card.sh` runs these."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import carbyne
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: calls on its tensors were not tested")
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU: calls on its tensors were not tested", allow_module_level=True)
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TWO = """\
+carbyne 2
+sym M, N where M >= 1, M <= 4096, N >= 1, N <= 4096
+%A:[M,N].f32.GL
+%B:[M,N].f32.GL
+%C:[M,N].f32.GL
+BinaryPointwise.add @first (%A, %A) -> (%B)
+BinaryPointwise.mul @second (%B, %A) -> (%C)
+"""
+
+
+@pytest.fixture(scope="module")
+def gemm() -> carbyne.Function:
+    return carbyne.Program.from_file(EXAMPLES / "gemm_any.cby").jit()
+
+
+def operands(m: int, n: int, k: int) -> tuple[object, object]:
+    torch.manual_seed(0)
+    a = torch.randn(m, k, device="cuda", dtype=torch.float16)
+    b = torch.randn(n, k, device="cuda", dtype=torch.float16)
+    return a, b.t()
+
+
+def test_a_product_is_that_of_torch(gemm: carbyne.Function) -> None:
+    for m, n, k in ((131, 77, 72), (512, 1024, 256), (1, 1, 8)):
+        a, b = operands(m, n, k)
+        c = gemm(a, b)
+        wanted = a.float() @ b.float()
+        assert c.shape == (m, n) and c.dtype == torch.float16 and c.device == a.device
+        torch.testing.assert_close(c.float(), wanted, atol=0.1, rtol=1e-2)
+        out = torch.empty_like(c)
+        assert gemm(a, b, out) is None
+        assert torch.equal(out, c)
+        assert torch.equal(gemm(A=a, B=b), c)
+
+
+def test_a_call_is_on_the_current_stream(gemm: carbyne.Function) -> None:
+    a, b = operands(512, 512, 512)
+    wanted = gemm(a, b)
+    stream = torch.cuda.Stream()
+    busy = torch.randn(4096, 4096, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        late = torch.zeros_like(a)
+        for _ in range(20):
+            busy @ busy
+        late.copy_(a)
+        c = gemm(late, b)
+    # The call did not wait.
+    assert not stream.query()
+    stream.synchronize()
+    assert torch.equal(c, wanted)
+
+
+def test_a_graph_captures_a_call(gemm: carbyne.Function) -> None:
+    two = carbyne.Program(TWO).jit()
+    a, b = operands(256, 128, 64)
+    c = torch.empty(256, 128, device="cuda", dtype=torch.float16)
+    x = torch.rand(40, 50, device="cuda")
+    gemm(a, b, c), two(x)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        gemm(a, b, c)
+        y = two(x)
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        a.copy_(torch.randn_like(a)), x.copy_(torch.rand_like(x)), c.zero_()
+        graph.replay()
+        torch.testing.assert_close(c.float(), a.float() @ b.float(), atol=0.1, rtol=1e-2)
+        torch.testing.assert_close(y[-1] if isinstance(y, tuple) else y, 2 * x * x)
+
+
+def test_examples_are_what_torch_computes() -> None:
+    softmax = carbyne.Program.from_file(EXAMPLES / "softmax_any.cby").jit()
+    for shape in ((5, 512), (64, 1000)):
+        kinds = {t.name: t for t in softmax.decomposed.program.tensors}
+        kind = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[kinds["X"].scalar]
+        x = torch.randn(*shape, device="cuda", dtype=kind)
+        torch.testing.assert_close(softmax(x).float(), torch.softmax(x.float(), 1), atol=1e-2, rtol=1e-2)
+    norm = carbyne.Program.from_file(EXAMPLES / "layernorm_any.cby").jit()
+    kinds = {t.name: t.scalar for t in norm.decomposed.program.tensors}
+    kind = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+    x = torch.randn(37, 768, device="cuda", dtype=kind[kinds["X"]])
+    w = torch.randn(768, device="cuda", dtype=kind[kinds["weight"]])
+    b = torch.randn(768, device="cuda", dtype=kind[kinds["bias"]])
+    wanted = torch.nn.functional.layer_norm(x.float(), (768,), w.float(), b.float(), 1e-5)
+    torch.testing.assert_close(norm(x, w, b).float(), wanted, atol=3e-2, rtol=3e-2)
+
+
+def test_an_argument_that_does_not_fit_is_named(gemm: carbyne.Function) -> None:
+    a, b = operands(64, 64, 64)
+    for wrong, said in (
+        ((a.cpu(), b), "lies on"),
+        ((a.cpu(), b.cpu()), "lie on the CPU"),
+        ((a.float(), b), "elements of float32"),
+        ((a, b.contiguous()), "stride 0 of `%B`"),
+        ((a.to("meta"), b), ""),
+        ((a, b, a), "shares memory"),
+        ((torch.empty(64 * 64 + 1, device="cuda", dtype=torch.float16)[1:].view(64, 64), b), "multiple of 16"),
+        ((a[:, :12], b[:12]), "K = 12"),
+    ):
+        with pytest.raises((TypeError, ValueError, BufferError, RuntimeError)) as raised:
+            gemm(*wrong)
+        assert said in str(raised.value), raised.value
+    torch.cuda.synchronize()
+
+
+def test_tensors_that_are_views_are_taken() -> None:
+    text = "carbyne 2\nsym M, L where M >= 1, M <= 4096, L >= 64, L <= 4096, L % 8 == 0\n%A:[(M,64):(L,1)].f16.GL\n%B:[(M,64):(L,1)].f16.GL\nBinaryPointwise.add @f (%A, %A) -> (%B)\n"
+    f = carbyne.Program(text).jit()
+    x = torch.randn(100, 192, device="cuda", dtype=torch.float16)
+    wanted = 2 * x[:, :64]
+    f(x[:, :64], x[:, 128:])
+    assert torch.equal(x[:, 128:], wanted)
+
+
+def test_types_that_few_have_are_taken() -> None:
+    text = "carbyne 2\n%A:[64,64].bf16.GL\n%B:[64,64].bf16.GL\nBinaryPointwise.add @f (%A, %A) -> (%B)\n"
+    a = torch.randn(64, 64, device="cuda", dtype=torch.bfloat16)
+    assert torch.equal(carbyne.Program(text).jit()(a), a + a)
+    text = "carbyne 2\n%A:[64,64].e4m3.GL\n%B:[64,64].e4m3.GL\nMove @f (%A) -> (%B)\n"
+    a = torch.randn(64, 64, device="cuda").to(torch.float8_e4m3fn)
+    assert torch.equal(carbyne.Program(text).jit()(a).view(torch.uint8), a.view(torch.uint8))
+
+
+def test_many_threads_call_at_once(gemm: carbyne.Function) -> None:
+    failed = []
+
+    def call(n: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for i in range(50):
+                a, b = operands(n, 64 + n, 64)
+                c = gemm(a, b)
+                torch.cuda.current_stream().synchronize()
+                if (c.float() - a.float() @ b.float()).abs().max() > 0.1:
+                    failed.append((n, i))
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in (5, 64, 77, 300)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failed
+
+
+def test_a_forked_process_is_told_so(gemm: carbyne.Function) -> None:
+    a, b = operands(64, 64, 64)
+    gemm(a, b)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            gemm(a, b)
+            os.write(write, b"launched")
+        except BaseException as error:
+            os.write(write, str(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert b"spawn" in os.read(read, 10000)
+
+
+def test_arrays_of_cupy_are_taken(gemm: carbyne.Function) -> None:
+    cupy = pytest.importorskip("cupy")
+    a = cupy.random.standard_normal((65, 72)).astype(cupy.float16)
+    b = cupy.random.standard_normal((33, 72)).astype(cupy.float16).T
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        c = gemm(a, b)
+        assert isinstance(c, cupy.ndarray) and c.shape == (65, 33)
+        stream.synchronize()
+    wanted = a.astype(cupy.float32) @ b.astype(cupy.float32)
+    assert abs(c.astype(cupy.float32) - wanted).max() < 0.1
+
+
+def test_arrays_of_jax_are_taken() -> None:
+    jax = pytest.importorskip("jax")
+    twice = carbyne.Program(TWO.replace("%C:[M,N].f32.GL\n", "").split("BinaryPointwise.mul")[0]).jit()
+    a = jax.random.normal(jax.random.key(0), (40, 50))
+    b = twice(a)
+    assert isinstance(b, jax.Array) and (b == 2 * a).all()
+    with pytest.raises(carbyne.ArgumentError, match="read-only"):
+        twice(a, b)
