@@ -23,13 +23,19 @@ from ._native import Function
 from ._diagnostics import Diagnostic, diagnostics
 
 
+#: Types of NumPy by those of carbyne, as far as NumPy has them.
+_TYPES = {
+    "f64": "f8", "f32": "f4", "tf32": "f4", "f16": "f2", "bool": "?",
+    "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u64": "u8", "u32": "u4", "u16": "u2", "u8": "u1",
+}  # fmt: skip
+
 #: Bytes of a text that is not refused for its length.
 _MAX_BYTES = 1 << 21
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of the caller."""
+    """A tensor of the caller. A number has no extents."""
 
     #: Without `%`.
     name: str
@@ -380,7 +386,9 @@ def _count(name: str, value: Any, least: int) -> int | None:
 def _to_npy(name: str, array: Any, tensor: Tensor | None) -> bytes:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"`%{name}`: a masked array has elements without values")
-    data = np.asarray(array)
+    # A number of Python has no type of its own.
+    has_type = tensor is None or isinstance(array, np.generic) or not isinstance(array, (int, float))
+    data = np.asarray(array, dtype=None if has_type else _TYPES.get(tensor.scalar))
     if data.dtype.hasobject or data.dtype.kind in "SU" or data.dtype.fields:
         raise TypeError(f"`%{name}`: an array of {data.dtype} holds no numbers")
     # An array that does not fit is not copied.

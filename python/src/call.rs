@@ -5,13 +5,13 @@ use carbyne::documents;
 use carbyne_codegen::CudaKernel;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
-use carbyne_ir::span::Span;
 use carbyne_launch::Binary;
 use carbyne_launch::call::{Cache, Call, Given, Parameter, Place, Plan, Shape, Word};
 use carbyne_simulate::num;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 pyo3::import_exception!(carbyne, ArgumentError);
@@ -44,11 +44,14 @@ pub(crate) struct Function {
     devices: Option<Devices>,
 }
 
+/// One thing for each of a few parameters.
+type List<T> = SmallVec<[T; 8]>;
+
 /// Arguments in the order of parameters.
 struct Arguments<'py> {
-    objects: Vec<Option<Bound<'py, PyAny>>>,
-    tensors: Vec<Option<dlpack::Given<'py>>>,
-    words: Vec<Word>,
+    objects: List<Option<Bound<'py, PyAny>>>,
+    tensors: List<Option<dlpack::Given<'py>>>,
+    words: List<Word>,
     symbols: BTreeMap<VarId, i64>,
 }
 
@@ -94,7 +97,7 @@ impl Function {
     fn wrong(&self, error: &Diagnostic) -> PyErr {
         let list = std::slice::from_ref(error);
         // A fact stands in the text; an argument does not.
-        let text = if error.span == Span::default() { "" } else { &self.text };
+        let text = if error.span.end == 0 { "" } else { &self.text };
         let shown = documents::rendered("<program>", text, list, false);
         let list = documents::diagnostics("<program>", text, list);
         let given = (shown, serde_json::Value::from(list).to_string());
@@ -110,7 +113,7 @@ impl Function {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Arguments<'py>> {
         let parameters = self.parameters();
-        let mut objects: Vec<Option<Bound<'py, PyAny>>> = vec![None; parameters.len()];
+        let mut objects: List<Option<Bound<'py, PyAny>>> = List::from_elem(None, parameters.len());
         let mut symbols = BTreeMap::new();
         let by_name = |name: &str| parameters.iter().position(|p| p.name == name);
         for (key, value) in named.into_iter().flatten() {
@@ -123,18 +126,31 @@ impl Function {
                 return Err(self.misfit(&format!("there is no argument `{name}`")));
             }
         }
-        let open = |all: bool| {
-            let open = |i: &usize| objects[*i].is_none() && (all || !parameters[*i].is_result);
-            (0..parameters.len()).filter(open).collect::<Vec<_>>()
-        };
-        let places = [open(true), open(false)].into_iter().find(|p| p.len() == given.len());
-        let Some(places) = places else {
-            return Err(self.misfit(&format!("{} arguments do not fit", given.len())));
-        };
-        for (i, value) in places.into_iter().zip(given) {
-            objects[i] = Some(value).filter(|v| !v.is_none());
+        if given.len() == parameters.len() {
+            // Nothing is left out, and nothing is named, or it is named twice.
+            for (place, value) in objects.iter_mut().zip(given) {
+                if place.replace(value).is_some() {
+                    return Err(self.misfit("an argument is given twice"));
+                }
+            }
+        } else {
+            let open = |all: bool| {
+                let open = |i: &usize| objects[*i].is_none() && (all || !parameters[*i].is_result);
+                (0..parameters.len()).filter(open).collect::<Vec<_>>()
+            };
+            let places = [open(true), open(false)].into_iter().find(|p| p.len() == given.len());
+            let Some(places) = places else {
+                return Err(self.misfit(&format!("{} arguments do not fit", given.len())));
+            };
+            for (i, value) in places.into_iter().zip(given) {
+                objects[i] = Some(value);
+            }
         }
-        let mut arguments = Arguments { tensors: vec![], words: vec![], symbols, objects: vec![] };
+        for object in &mut objects {
+            object.take_if(|o| o.is_none());
+        }
+        let mut arguments =
+            Arguments { tensors: List::new(), words: List::new(), symbols, objects: List::new() };
         for (parameter, object) in parameters.iter().zip(&objects) {
             let (tensor, word) = match object {
                 None => (None, 0),
@@ -162,14 +178,13 @@ impl Function {
     /// Makes the results that are left out, by the library of the first tensor that is given.
     fn fill(&self, arguments: &mut Arguments<'_>, results: &[(usize, Shape)]) -> PyResult<()> {
         let like = arguments.objects.iter().zip(&arguments.tensors);
-        let mut like =
-            like.filter_map(|(object, t)| Some((object.clone()?, t.as_ref()?.library.clone())));
+        let mut like = like.filter_map(|(object, t)| Some((object.clone()?, t.as_ref()?.library)));
         let Some((like, library)) = like.next() else {
             return Err(self.misfit("no tensor is given, so that a result would lie nowhere"));
         };
         for (i, shape) in results {
             let made = library.empty(&like, shape)?;
-            let read = dlpack::Given::read(&made, library.clone())?.writable();
+            let read = dlpack::Given::read(&made, library)?.writable();
             arguments.words[*i] = read.view().address;
             arguments.tensors[*i] = Some(read);
             arguments.objects[*i] = Some(made);
@@ -179,7 +194,7 @@ impl Function {
 }
 
 impl Arguments<'_> {
-    fn given<'a>(&'a self, parameters: &[Parameter]) -> Vec<Given<'a>> {
+    fn given<'a>(&'a self, parameters: &[Parameter]) -> List<Given<'a>> {
         let given =
             |(tensor, (p, object)): (&'a Option<dlpack::Given<'_>>, (&Parameter, &Option<_>))| {
                 match tensor {
@@ -217,15 +232,18 @@ impl Function {
     ) -> PyResult<(BTreeMap<String, Bound<'py, PyAny>>, BTreeMap<String, i64>, Vec<String>)> {
         let parameters = self.parameters();
         let mut arguments = self.arguments(given, named)?;
-        let asked = arguments.given(parameters);
-        let planned = self.calls.with(&asked, &arguments.symbols, |plan| {
-            Ok((plan.results().to_vec(), plan.sizes().to_vec()))
-        });
+        let planned = {
+            let asked = arguments.given(parameters);
+            self.calls.with(&asked, &arguments.symbols, |plan| {
+                Ok((plan.results().to_vec(), plan.sizes().to_vec()))
+            })
+        };
         let (results, sizes) = planned.map_err(|e| self.wrong(&e))?;
         self.fill(&mut arguments, &results)?;
-        let all = arguments.given(parameters);
-        let checked =
-            self.calls.with(&all, &arguments.symbols, |plan| plan.check(&arguments.words));
+        let checked = {
+            let all = arguments.given(parameters);
+            self.calls.with(&all, &arguments.symbols, |plan| plan.check(&arguments.words))
+        };
         checked.map_err(|e| self.wrong(&e))?;
         let names = parameters.iter().map(|p| p.name.clone());
         let given = names.zip(arguments.objects).filter_map(|(name, o)| Some((name, o?)));
@@ -262,10 +280,9 @@ impl Function {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut arguments = self.arguments(given, named)?;
-        let asked = arguments.given(self.parameters());
-        let n_results = asked.iter().filter(|g| matches!(g, Given::Nothing)).count();
         let mut left_out = vec![];
-        if n_results > 0 {
+        if arguments.objects.iter().any(Option::is_none) {
+            let asked = arguments.given(self.parameters());
             let results = self.calls.with(&asked, &arguments.symbols, |p| Ok(p.results().to_vec()));
             let results = results.map_err(|e| self.wrong(&e))?;
             drop(asked);
@@ -290,7 +307,7 @@ impl Function {
         };
         let place = Place {
             device: first.view().device,
-            stream: first.stream,
+            stream: if first.view().device.is_cuda() { first.stream() } else { 0 },
             waits: arguments.tensors.iter().flatten().any(|t| t.library.waits),
         };
         let kernels = self.calls.call().kernels();

@@ -9,9 +9,10 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// `DLTensor`
 #[repr(C)]
@@ -62,23 +63,41 @@ pub(crate) struct Exchange {
 unsafe impl Sync for Exchange {}
 
 /// How a library's tensors are read and made.
-#[derive(Clone)]
 pub(crate) struct Library {
     /// Its functions of C, if it has them.
     exchange: Option<&'static Exchange>,
     /// An object of `carbyne._arrays.Library`.
-    python: Arc<Py<PyAny>>,
+    python: Py<PyAny>,
     /// Whether its tensors never change.
     is_read_only: bool,
     /// Whether it does not know streams of others, so that a call waits for its kernels.
     pub(crate) waits: bool,
 }
 
-/// The libraries whose tensors were given so far, by type. Types are kept alive.
-static LIBRARIES: Mutex<Vec<(usize, Library)>> = Mutex::new(vec![]);
+/// The libraries whose tensors were given so far, by type. Types are kept alive, as libraries are.
+static LIBRARIES: Mutex<Vec<(usize, &'static Library)>> = Mutex::new(vec![]);
+
+thread_local! {
+    /// The type of the last tensor of this thread, with its library.
+    static LAST: Cell<(usize, Option<&'static Library>)> = const { Cell::new((0, None)) };
+}
 
 /// The library of a tensor; none if the object is no tensor.
-pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<Library>> {
+pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static Library>> {
+    let address = object.get_type_ptr().addr();
+    let (last, library) = LAST.get();
+    if last == address {
+        return Ok(library);
+    }
+    let found = found(object)?;
+    // A type that is not kept may make way for another one.
+    if found.is_some() {
+        LAST.set((address, found));
+    }
+    Ok(found)
+}
+
+fn found(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static Library>> {
     static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = object.py();
     let kind = object.get_type();
@@ -86,7 +105,7 @@ pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<Library>> {
     {
         let known = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = known.iter().find(|(of, _)| *of == address) {
-            return Ok(Some(found.clone()));
+            return Ok(Some(found));
         }
     }
     if !kind.hasattr("__dlpack__")? {
@@ -96,16 +115,16 @@ pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<Library>> {
         Ok::<_, PyErr>(py.import("carbyne._arrays")?.getattr("library")?.unbind())
     })?;
     let python = find.bind(py).call1((&kind,))?;
-    let library = Library {
+    let library: &'static Library = Box::leak(Box::new(Library {
         exchange: exchange(&kind)?,
         is_read_only: python.getattr("is_read_only")?.extract()?,
         waits: python.getattr("waits")?.extract()?,
-        python: Arc::new(python.unbind()),
-    };
+        python: python.unbind(),
+    }));
     // The address stays that of this type.
     std::mem::forget(kind);
     let mut known = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
-    known.push((address, library.clone()));
+    known.push((address, library));
     Ok(Some(library))
 }
 
@@ -144,17 +163,20 @@ fn exchange(kind: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
 pub(crate) struct Given<'py> {
     tensor: Tensor,
     is_read_only: bool,
-    /// The current stream of its library on its device.
-    pub(crate) stream: u64,
-    pub(crate) library: Library,
-    /// Keeps extents and strides.
-    _kept: Bound<'py, PyAny>,
+    /// The stream that waits for its library's work on it, if that was to be told.
+    stream: Option<u64>,
+    pub(crate) library: &'static Library,
+    /// Keeps extents and strides. Without it, the object itself does.
+    _kept: Option<Bound<'py, PyCapsule>>,
 }
 
 impl<'py> Given<'py> {
     /// Reads where a tensor lies. Nothing waits, unless its library knows no current stream: then the legacy default stream of CUDA
     /// waits for the library's work on the tensor.
-    pub(crate) fn read(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Given<'py>> {
+    pub(crate) fn read(
+        object: &Bound<'py, PyAny>,
+        library: &'static Library,
+    ) -> PyResult<Given<'py>> {
         let exchange = library.exchange;
         if let Some(read) = exchange.and_then(|t| t.tensor_from_object) {
             let mut tensor = Tensor {
@@ -174,18 +196,10 @@ impl<'py> Given<'py> {
                 return Err(PyErr::take(object.py())
                     .unwrap_or_else(|| PyBufferError::new_err("a tensor cannot be read")));
             }
-            let (mut stream, [kind, number]) = (null_mut(), tensor.device);
-            if kind != Device::CPU
-                && let Some(current) = exchange.and_then(|t| t.current_stream)
-            {
-                // SAFETY: the function writes a handle.
-                unsafe { current(kind, number, &mut stream) };
-            }
-            let stream = stream.addr() as u64;
             let is_read_only = library.is_read_only;
-            return Ok(Given { tensor, is_read_only, stream, library, _kept: object.clone() });
+            return Ok(Given { tensor, is_read_only, stream: None, library, _kept: None });
         }
-        let (capsule, stream) = capsule(object, &library)?;
+        let (capsule, stream) = capsule(object, library)?;
         let (name, versioned) = (c"dltensor", c"dltensor_versioned");
         if let Ok(pointer) = capsule.pointer_checked(Some(versioned)) {
             let managed: *const Versioned = pointer.as_ptr().cast_const().cast();
@@ -198,7 +212,7 @@ impl<'py> Given<'py> {
                 return Err(PyBufferError::new_err(text));
             }
             let is_read_only = library.is_read_only || managed.flags & READ_ONLY != 0;
-            let (tensor, kept) = (managed.tensor.copied(), capsule.into_any());
+            let (tensor, stream, kept) = (managed.tensor.copied(), Some(stream), Some(capsule));
             return Ok(Given { tensor, is_read_only, stream, library, _kept: kept });
         }
         let pointer = capsule.pointer_checked(Some(name))?;
@@ -206,7 +220,7 @@ impl<'py> Given<'py> {
         // SAFETY: as above.
         let tensor = unsafe { (*managed).tensor.copied() };
         let is_read_only = library.is_read_only;
-        Ok(Given { tensor, is_read_only, stream, library, _kept: capsule.into_any() })
+        Ok(Given { tensor, is_read_only, stream: Some(stream), library, _kept: Some(capsule) })
     }
 
     /// The tensor as the launcher takes it.
@@ -227,6 +241,19 @@ impl<'py> Given<'py> {
             strides: (!strides.is_null()).then(|| list(strides)),
             is_read_only: self.is_read_only,
         }
+    }
+
+    /// The current stream of its library on its device, a CUDA device.
+    pub(crate) fn stream(&self) -> u64 {
+        let (mut stream, [kind, number]) = (null_mut(), self.tensor.device);
+        let current = self.library.exchange.and_then(|t| t.current_stream);
+        if self.stream.is_none()
+            && let Some(current) = current
+        {
+            // SAFETY: the function writes a handle.
+            unsafe { current(kind, number, &mut stream) };
+        }
+        self.stream.unwrap_or(stream.addr() as u64)
     }
 
     /// The tensor as one that is new, and may be written.

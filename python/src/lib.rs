@@ -16,7 +16,7 @@ use carbyne_embed::{
 };
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{ComposedLayout, Layout};
-use carbyne_ir::program::BufferId;
+use carbyne_ir::program::{Buffer, BufferId};
 use carbyne_ir::text;
 use carbyne_launch::Binary;
 use carbyne_launch::call::Call;
@@ -108,14 +108,13 @@ impl Source {
         program.symbols.iter().map(|v| program.arena.var_info(*v).name).collect()
     }
 
-    /// Tensors of the caller as JSON: name, scalar type, extents, whether a kernel writes it.
+    /// Tensors and numbers of the caller as JSON: name, scalar type, extents, whether a kernel writes it.
     #[getter]
     fn tensors(&self) -> String {
         let program = self.checked.program();
         let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
         let written: BTreeSet<BufferId> = outputs.map(|t| program.tensors[*t].buffer).collect();
-        let global = program.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Gl));
-        let of = global.map(|(id, b)| {
+        let of = of_caller(program).map(|(id, b)| {
             let modes = program.tensors[b.tensor].levels.iter().flat_map(|l| l.modes());
             let extent =
                 |m: Layout<Dim>| m.size_in(&program.arena).map(|n| program.arena.display(n));
@@ -333,6 +332,12 @@ fn kernels(program: &Program) -> Vec<String> {
     program.kernels.iter().map(name).collect()
 }
 
+/// Tensors of the caller, and numbers, which are tensors without modes.
+fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
+    let is_of_caller = |b: &Buffer| matches!(b.memory, Some(Memory::Gl | Memory::Pm));
+    program.buffers.iter().filter(move |(_, b)| is_of_caller(b))
+}
+
 /// A run's options: arrays as `.npy` files, of tensors by name.
 fn options(
     program: &Program,
@@ -342,11 +347,8 @@ fn options(
 ) -> PyResult<Options> {
     let mut read = BTreeMap::new();
     for (name, bytes) in arrays {
-        let mut global = program.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Gl));
-        let Some((_, buffer)) = global.find(|(_, b)| b.name == name) else {
-            return Err(PyValueError::new_err(format!(
-                "the program has no tensor `%{name}` in global memory"
-            )));
+        let Some((_, buffer)) = of_caller(program).find(|(_, b)| b.name == name) else {
+            return Err(PyValueError::new_err(format!("the caller has no tensor `%{name}`")));
         };
         let array = Array::from_npy(&bytes, buffer.scalar)
             .map_err(|e| PyValueError::new_err(format!("`%{name}`: {e}")))?;

@@ -1,6 +1,6 @@
 //! Plans of a call by the types, shapes and strides of its tensors.
 
-use super::{Call, Given, Plan};
+use super::{Call, Element, Given, Plan};
 use crate::Fallible;
 use carbyne_ir::expr::VarId;
 use smallvec::SmallVec;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 const MOST: usize = 128;
 
 /// What a plan depends on.
-type Key = SmallVec<[i64; 64]>;
+type Key = SmallVec<[i64; 96]>;
 
 /// A call and the plans that were made for it.
 pub struct Cache {
@@ -72,12 +72,12 @@ fn key(given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Key {
             }
             Given::Tensor(view) => view,
         };
-        let element = view.element;
-        let kind = [element.code.into(), element.bits.into(), element.lanes.into()];
-        let flags = i64::from(view.is_read_only) + 2 * i64::from(view.strides.is_some());
-        key.push(view.shape.len() as i64);
-        key.extend(kind);
-        key.extend([flags, view.device.kind.into(), view.device.number.into()]);
+        let Element { code, bits, lanes } = view.element;
+        let flags = u8::from(view.is_read_only) + 2 * u8::from(view.strides.is_some());
+        let [a, b] = lanes.to_ne_bytes();
+        let device = (i64::from(view.device.kind) << 32) ^ i64::from(view.device.number);
+        let rank = view.shape.len() as i64;
+        key.extend([i64::from_ne_bytes([code, bits, a, b, flags, 0, 0, 0]), device, rank]);
         key.extend_from_slice(view.shape);
         key.extend_from_slice(view.strides.unwrap_or_default());
     }
