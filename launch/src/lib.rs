@@ -11,7 +11,8 @@
 //! Clusters need no call of their own: a printed kernel states `__cluster_dims__`.
 //!
 //! Invariant: nothing panics; every refusal is one coded diagnostic.
-//! Invariant: a call that waits for the GPU waits for each piece of work for a time that the caller states, and no longer.
+//! Invariant: a function that waits for the GPU waits for each piece of work for a time that the caller states, and no longer; only
+//! [`Context::wait`] waits without an end.
 
 #![warn(missing_docs)]
 
@@ -30,8 +31,8 @@ pub use timing::{Sustained, Timing};
 
 #[cfg(feature = "gpu")]
 pub use gpu::{
-    Buffer, CUBLAS_VARIABLE, Cublas, CublasLibrary, DeviceInfo, Devices, Entered, Epilogue,
-    Function, Gpu, Loaded, Module, Product, Sequence, TensorMap, Transposed, Work, info,
+    Buffer, CUBLAS_VARIABLE, Context, Cublas, CublasLibrary, DeviceInfo, Devices, Entered,
+    Epilogue, Function, Gpu, Loaded, Module, Product, Sequence, TensorMap, Transposed, Work, info,
 };
 
 /// A result whose error is one diagnostic.

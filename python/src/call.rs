@@ -289,7 +289,7 @@ impl Function {
             self.fill(&mut arguments, &results)?;
             left_out = results.iter().filter_map(|(i, _)| arguments.objects[*i].clone()).collect();
         }
-        self.launch(&arguments)?;
+        self.launch(given.py(), &arguments)?;
         Ok(match left_out.len() {
             0 => None,
             1 => left_out.pop(),
@@ -297,7 +297,7 @@ impl Function {
         })
     }
 
-    fn launch(&self, arguments: &Arguments<'_>) -> PyResult<()> {
+    fn launch(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<()> {
         let Some(devices) = &self.devices else {
             return Err(PyValueError::new_err("the function is for the simulator"));
         };
@@ -305,16 +305,18 @@ impl Function {
         let Some(first) = arguments.tensors.iter().flatten().next() else {
             return Err(self.misfit("no tensor is given"));
         };
-        let place = Place {
-            device: first.view().device,
-            stream: if first.view().device.is_cuda() { first.stream() } else { 0 },
-            waits: arguments.tensors.iter().flatten().any(|t| t.library.waits),
-        };
+        let device = first.view().device;
+        let place = Place { device, stream: if device.is_cuda() { first.stream() } else { 0 } };
         let kernels = self.calls.call().kernels();
         let launched = self.calls.with(&given, &arguments.symbols, |plan| {
             launched(devices, plan, kernels, &arguments.words, place)
         });
-        launched.map_err(|e| self.wrong(&e))
+        launched.map_err(|e| self.wrong(&e))?;
+        if arguments.tensors.iter().flatten().any(|t| t.library.waits) {
+            let waited = py.detach(|| devices.wait(place));
+            waited.map_err(|e| self.wrong(&e))?;
+        }
+        Ok(())
     }
 }
 
@@ -332,6 +334,10 @@ impl Devices {
     }
 
     fn load(&self, _: u32, _: &[CudaKernel]) -> Result<(), Box<Diagnostic>> {
+        Err(carbyne_launch::without_gpu())
+    }
+
+    fn wait(&self, _: Place) -> Result<(), Box<Diagnostic>> {
         Err(carbyne_launch::without_gpu())
     }
 }

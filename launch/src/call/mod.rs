@@ -44,8 +44,6 @@ pub struct Place {
     pub device: Device,
     /// A stream of it; 0 is the legacy default stream.
     pub stream: u64,
-    /// Whether the call is to wait for the stream.
-    pub waits: bool,
 }
 
 /// A parameter of a call.

@@ -46,7 +46,7 @@ impl Devices {
         Ok(&mut loaded[i])
     }
 
-    /// Puts all launches of a plan into a stream of a device, and waits for them if the place says so.
+    /// Puts all launches of a plan into a stream of a device, and does not wait for them.
     ///
     /// # Safety
     /// The tensors lie where `given` says and are as the plan was made for; nothing else uses them in a way that the kernels do not
@@ -62,7 +62,7 @@ impl Devices {
         given: &[Word],
         place: Place,
     ) -> Fallible<()> {
-        let Place { device, stream, waits } = place;
+        let Place { device, stream } = place;
         plan.check(given)?;
         if !device.is_cuda() {
             let text = format!("the tensors lie on {device}, and kernels run on a CUDA device");
@@ -70,7 +70,7 @@ impl Devices {
         }
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = self.find(&mut loaded, device.number, kernels)?;
-        let _entered = loaded.enter()?;
+        let _entered = loaded.context().enter()?;
         let (bytes, unit) = plan.workspace();
         // The driver's own alignment may be less than a tensor asks for.
         let all = bytes + unit;
@@ -82,7 +82,20 @@ impl Devices {
             unsafe { loaded.launch(kernel, launch, arguments, stream) }
         });
         let freed = if bytes > 0 { loaded.free(memory, stream) } else { Ok(()) };
-        let waited = if waits { loaded.wait(stream) } else { Ok(()) };
-        launched.and(freed).and(waited)
+        launched.and(freed)
+    }
+
+    /// Waits until all work of a stream has ended, however long that takes. Kernels were launched on the device.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`].
+    pub fn wait(&self, place: Place) -> Fallible<()> {
+        // Other threads may launch meanwhile.
+        let context = {
+            let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = loaded.iter_mut().find(|l| l.device() == place.device.number);
+            own.map(|l| l.context())
+        };
+        context.map_or(Ok(()), |context| context.wait(place.stream))
     }
 }

@@ -74,16 +74,22 @@ pub(super) const SHARED_UNASKED: u32 = 48 << 10;
 /// ends.
 pub struct Loaded {
     device: i32,
-    context: Handle,
+    context: Context,
     functions: Vec<Handle>,
     names: Vec<String>,
     pool: Handle,
 }
 
 // SAFETY: handles of the driver may be used by any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above.
 unsafe impl Send for Loaded {}
 // SAFETY: as above; the driver synchronizes its calls.
 unsafe impl Sync for Loaded {}
+
+/// The primary context of a device, which is never given back.
+#[derive(Copy, Clone)]
+pub struct Context(Handle);
 
 /// The context of a device, current until this is dropped.
 pub struct Entered(());
@@ -93,6 +99,34 @@ impl Drop for Entered {
         let mut context = null_mut();
         // SAFETY: a context was pushed when this was made.
         unsafe { cuCtxPopCurrent_v2(&mut context) };
+    }
+}
+
+impl Context {
+    /// Makes the device's context that of this thread, if it is not already.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`] after a fork, or if the context was destroyed.
+    pub fn enter(&self) -> Fallible<Option<Entered>> {
+        let mut current = null_mut();
+        // SAFETY: the pointer is live.
+        done(unsafe { cuCtxGetCurrent(&mut current) }, "the driver has no context")?;
+        if current == self.0 {
+            return Ok(None);
+        }
+        // SAFETY: the context is retained for as long as the process lives.
+        done(unsafe { cuCtxPushCurrent_v2(self.0) }, "the context cannot be used")?;
+        Ok(Some(Entered(())))
+    }
+
+    /// Waits until all work of a stream has ended.
+    ///
+    /// # Errors
+    /// [`Code::LaunchFailed`].
+    pub fn wait(&self, stream: u64) -> Fallible<()> {
+        let _entered = self.enter()?;
+        // SAFETY: the stream is alive.
+        done(unsafe { cuStreamSynchronize(stream_of(stream)) }, "the kernels did not end")
     }
 }
 
@@ -107,9 +141,10 @@ impl Loaded {
         let mut context = null_mut();
         // SAFETY: the device exists.
         done(unsafe { cuDevicePrimaryCtxRetain(&mut context, device) }, "no context can be made")?;
+        let context = Context(context);
         let mut loaded =
             Loaded { device, context, functions: vec![], names: vec![], pool: null_mut() };
-        let _entered = loaded.enter()?;
+        let _entered = context.enter()?;
         let image = match binary {
             Binary::Cubin(bytes) => bytes.clone(),
             Binary::Ptx(text) => text.clone().into_bytes(),
@@ -149,20 +184,10 @@ impl Loaded {
         self.device
     }
 
-    /// Makes the device's context that of this thread, if it is not already.
-    ///
-    /// # Errors
-    /// [`Code::LaunchFailed`] after a fork, or if the context was destroyed.
-    pub fn enter(&self) -> Fallible<Option<Entered>> {
-        let mut current = null_mut();
-        // SAFETY: the pointer is live.
-        done(unsafe { cuCtxGetCurrent(&mut current) }, "the driver has no context")?;
-        if current == self.context {
-            return Ok(None);
-        }
-        // SAFETY: the context is retained for as long as the process lives.
-        done(unsafe { cuCtxPushCurrent_v2(self.context) }, "the context cannot be used")?;
-        Ok(Some(Entered(())))
+    /// The device's context.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        self.context
     }
 
     /// Puts a launch into a stream of the device, whose context is current: 0 is the legacy default stream.
@@ -207,15 +232,6 @@ impl Loaded {
             unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.pool, stream_of(stream)) };
         done(status, &format!("a workspace of {bytes} bytes cannot be allocated"))?;
         Ok(address)
-    }
-
-    /// Waits for all work in a stream. The context is current.
-    ///
-    /// # Errors
-    /// [`Code::LaunchFailed`].
-    pub fn wait(&self, stream: u64) -> Fallible<()> {
-        // SAFETY: the stream is alive.
-        done(unsafe { cuStreamSynchronize(stream_of(stream)) }, "the kernels did not end")
     }
 
     /// Frees memory of [`Loaded::allocate`] after the work that is in the stream now. The context is current.

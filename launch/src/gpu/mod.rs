@@ -17,14 +17,13 @@ mod timed;
 pub use cublas::{CUBLAS_VARIABLE, Cublas, CublasLibrary, Epilogue, Product, Transposed};
 pub use devices::Devices;
 pub use kernel::{Function, Module};
-pub use loaded::{Entered, Loaded};
+pub use loaded::{Context, Entered, Loaded};
 pub use memory::Buffer;
 pub use tensor_map::TensorMap;
 pub use timed::{Sequence, Work};
 
 use crate::{Fallible, refused};
 use carbyne_ir::diag::Code;
-use cust::context::Context;
 use cust::device::{Device, DeviceAttribute};
 use cust::stream::{Stream, StreamFlags};
 use cust::{CudaApiVersion, CudaFlags};
@@ -99,7 +98,7 @@ pub fn info(number: u32) -> Fallible<DeviceInfo> {
 pub struct Gpu {
     // Dropped in this order.
     stream: Kept<Stream>,
-    _context: Kept<Context>,
+    _context: Kept<cust::context::Context>,
     info: DeviceInfo,
 }
 
@@ -112,7 +111,8 @@ impl Gpu {
         let info = info(number)?;
         let device =
             Device::get_device(number).map_err(|e| failed(e, "the GPU does not answer"))?;
-        let context = Context::new(device).map_err(|e| failed(e, "no context can be made"))?;
+        let context =
+            cust::context::Context::new(device).map_err(|e| failed(e, "no context can be made"))?;
         let stream = Stream::new(StreamFlags::NON_BLOCKING, None);
         let stream = stream.map_err(|e| failed(e, "no stream can be made"))?;
         Ok(Gpu { stream: Kept::new(stream), _context: Kept::new(context), info })
