@@ -354,7 +354,7 @@ fn launched(
 }
 
 #[cfg(feature = "gpu")]
-#[allow(unsafe_code, reason = "launches kernels on memory of others")]
+#[expect(unsafe_code, reason = "launches kernels on memory of others")]
 fn launched(
     devices: &Devices,
     plan: &mut Plan,

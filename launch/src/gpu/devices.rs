@@ -54,7 +54,7 @@ impl Devices {
     ///
     /// # Errors
     /// [`Code::BadInput`] for a tensor that kernels cannot use where it lies or lies on another device; those of [`Loaded`].
-    #[allow(unsafe_code, reason = "the CUDA driver's interface")]
+    #[expect(unsafe_code, reason = "the CUDA driver's interface")]
     pub unsafe fn launch(
         &self,
         plan: &mut Plan,
