@@ -17,6 +17,7 @@ A :class:`Program` is a text that is well formed. :meth:`Program.decompose` find
 CuTe's names. What is wrong with a text is an :class:`Error`, with the place and what to do.
 """
 
+from . import cache
 from ._diagnostics import ArgumentError, Diagnostic, Edit, Error, Span
 from ._layout import Layout, LayoutError, calculate
 from ._native import Function, __version__, architectures
@@ -37,5 +38,6 @@ __all__ = [
     "Tensor",
     "__version__",
     "architectures",
+    "cache",
     "calculate",
 ]

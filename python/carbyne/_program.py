@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native
+from . import _native, cache
 from ._native import Function
 from ._diagnostics import Diagnostic, diagnostics
 
@@ -171,6 +171,8 @@ class Program:
         self, device: str = "cuda", *, arch: str | None = None, sms: int | None = None, **options: Any
     ) -> Function:
         """The kernels as a function of tensors. They are decomposed, compiled by NVRTC and loaded here, not at the first call.
+
+        Machine code is kept on disk: see :mod:`carbyne.cache`.
 
         >>> import carbyne, numpy as np
         >>> twice = carbyne.Program('''
@@ -329,9 +331,13 @@ class Decomposed:
     def jit(self, device: str = "cuda") -> Function:
         """The kernels as a function of tensors: see :meth:`Program.jit`."""
         number = _gpu(device)
-        if number is not None:
-            _find_nvrtc()
-        return self._native.function(self, number)
+        if number is None:
+            return self._native.function(self, None)
+        _find_nvrtc()
+        version = _native.nvrtc_version()
+        parts = (_native.__version__, self.arch, repr(version), self._native.source())
+        code = cache.fetch(parts, lambda: self._native.compile("cubin"))
+        return self._native.function(self, (code, number))
 
     def simulate(self, arrays: Mapping[str, Any] | None = None, /, **options: Any) -> Run:
         """Executes the decomposed program: see :meth:`Program.simulate`."""

@@ -278,22 +278,26 @@ impl Found {
         Ok(documents::abi(&kernels, &self.found.program, &self.table))
     }
 
-    /// The kernels as a function of tensors: on the GPU of that number, or on the simulator.
-    fn function(&self, py: Python<'_>, owner: Py<PyAny>, gpu: Option<u32>) -> PyResult<Function> {
+    /// The kernels as CUDA C++, as NVRTC compiles them.
+    fn source(&self) -> PyResult<String> {
+        Ok(self.kernels_printed()?.0)
+    }
+
+    /// The kernels as a function of tensors: of machine code on the GPU of that number, or on the simulator.
+    fn function(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        on: Option<(Vec<u8>, u32)>,
+    ) -> PyResult<Function> {
         let about = |d: Box<Diagnostic>| refused(&self.name, "", [*d].into_iter().collect());
-        let (source, kernels) = self.kernels_printed()?;
+        let (_, kernels) = self.kernels_printed()?;
         let call = Call::new(self.found.program.clone(), kernels, &self.declared).map_err(about)?;
         let owner = (owner, self.found.text.clone());
-        let made = py.detach(|| {
-            let Some(gpu) = gpu else { return Ok(Function::new(call, owner, None)) };
-            let arch = self.table.arch.nvrtc_name();
-            let how = nvrtc::Options::default();
-            let made = nvrtc::compile(&source, arch, nvrtc::Emit::Cubin, &how)?;
-            let function = Function::new(call, owner, Some((Binary::Cubin(made.cubin), gpu)));
-            function.load(gpu)?;
-            Ok(function)
-        });
-        made.map_err(about)
+        let Some((code, gpu)) = on else { return Ok(Function::new(call, owner, None)) };
+        let function = Function::new(call, owner, Some((Binary::Cubin(code), gpu)));
+        py.detach(|| function.load(gpu)).map_err(about)?;
+        Ok(function)
     }
 
     /// PTX or machine code of all kernels, by NVRTC.
@@ -407,6 +411,14 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> i32 {
     })
 }
 
+/// Major and minor version of NVRTC.
+#[pyfunction]
+fn nvrtc_version() -> PyResult<(i32, i32)> {
+    let found = nvrtc::find();
+    let found = found.map_err(|d| refused("NVRTC", "", [*d].into_iter().collect()))?;
+    Ok(found.version())
+}
+
 /// Names of architectures, the oldest first.
 #[pyfunction]
 fn architectures() -> Vec<&'static str> {
@@ -420,6 +432,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Found>()?;
     m.add_class::<Function>()?;
     m.add_function(wrap_pyfunction!(gpu, m)?)?;
+    m.add_function(wrap_pyfunction!(nvrtc_version, m)?)?;
     m.add_function(wrap_pyfunction!(calculate, m)?)?;
     m.add_function(wrap_pyfunction!(draw, m)?)?;
     m.add_function(wrap_pyfunction!(main, m)?)?;

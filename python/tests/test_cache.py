@@ -1,0 +1,91 @@
+"""Compiled kernels on disk."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from carbyne import cache
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CARBYNE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def made(data: bytes = b"code" * 100):
+    calls = []
+
+    def make() -> bytes:
+        calls.append(1)
+        return data
+
+    return make, calls
+
+
+def test_an_entry_is_made_once(place: Path) -> None:
+    make, calls = made()
+    assert cache.fetch(("a", "b"), make) == cache.fetch(("a", "b"), make)
+    assert len(calls) == 1
+    cache.fetch(("ab", ""), make)
+    assert len(calls) == 2
+    assert len(list(place.iterdir())) == 2
+    assert place.stat().st_mode & 0o077 == 0
+    cache.clear()
+    assert not list(place.iterdir())
+
+
+@pytest.mark.parametrize("spoil", [lambda d: d[:-1], lambda d: b"", lambda d: d[:40] + b"X" + d[41:], lambda d: d + b"."])
+def test_an_entry_that_was_changed_is_made_again(place: Path, spoil) -> None:
+    make, calls = made()
+    cache.fetch(("a",), make)
+    (entry,) = place.iterdir()
+    entry.write_bytes(spoil(entry.read_bytes()))
+    assert cache.fetch(("a",), make) == make()
+    assert len(calls) == 3
+    cache.fetch(("a",), make)
+    assert len(calls) == 3
+
+
+def test_a_folder_that_cannot_be_used_is_none(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, calls = made()
+    for wrong in ("", "/dev/null/x", "/proc/none", "x" * 5000):
+        monkeypatch.setenv("CARBYNE_CACHE", wrong)
+        assert cache.fetch(("a",), make) == b"code" * 100
+        cache.clear()
+    assert len(calls) == 4
+    monkeypatch.setenv("CARBYNE_CACHE", str(place))
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+    assert cache.fetch(("a",), make) == b"code" * 100
+    assert not list(place.iterdir())
+
+
+def test_the_oldest_entries_make_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_MOST", 3000)
+    for i in range(6):
+        cache.fetch((str(i),), made(b"x" * 1000)[0])
+        for entry in place.iterdir():
+            os.utime(entry, (entry.stat().st_mtime - 10,) * 2)
+    assert len(list(place.iterdir())) == 2
+    make, calls = made()
+    cache.fetch(("5",), make)
+    assert not calls
+
+
+def _write(n: int) -> None:
+    for i in range(50):
+        data = bytes([i]) * 10_000
+        assert cache.fetch((str(i),), lambda: data) == data
+
+
+def test_processes_write_at_once(place: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_write, args=(n,)) for n in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert len(list(place.iterdir())) == 50
