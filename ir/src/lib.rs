@@ -139,6 +139,7 @@
 #[cfg(feature = "text")]
 extern crate alloc;
 
+pub mod cancel;
 pub mod expr;
 mod fact;
 #[cfg(any(test, feature = "proptest"))]

@@ -1,5 +1,6 @@
 //! The same function of many items, on several threads.
 
+use crate::cancel;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -24,12 +25,13 @@ pub fn cores() -> usize {
 /// Where the function does.
 pub fn map<T: Sync, R: Send>(items: &[T], threads: usize, f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
+    let token = cancel::current();
     let work = || {
         let mut done = vec![];
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(i) else { return done };
-            done.push((i, f(item)));
+            done.push((i, cancel::under(token.as_ref(), || f(item))));
         }
     };
     let mut all = thread::scope(|s| {

@@ -5,6 +5,7 @@
 
 mod call;
 mod dlpack;
+mod work;
 
 use call::Function;
 use carbyne::documents;
@@ -27,6 +28,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use work::interruptible;
 
 pyo3::import_exception!(carbyne, Error);
 
@@ -76,11 +78,11 @@ impl Source {
     #[pyo3(signature = (text, path=None))]
     fn new(py: Python<'_>, text: &str, path: Option<PathBuf>) -> PyResult<Self> {
         let name = path.as_ref().map_or("<text>".to_owned(), |p| p.display().to_string());
-        let read = py.detach(|| {
+        let read = interruptible(py, || {
             let written = text::parse(text)?;
             let linked = documents::imports(&written, path.as_deref())?;
             Ok((written, Checked::of_linked(linked, text)?))
-        });
+        })?;
         let (written, checked) = read.map_err(|e| refused(&name, text, e))?;
         Ok(Source { name, written, checked })
     }
@@ -133,7 +135,8 @@ impl Source {
     fn check(&self, py: Python<'_>, arch: Option<&str>) -> PyResult<(Vec<String>, String)> {
         let (program, text) = (self.checked.program(), self.checked.text());
         let table = self.table(arch)?;
-        let reports = py.detach(|| table.map_or(vec![], |table| self.checked.order(&table)));
+        let order = || table.map_or(vec![], |table| self.checked.order(&table));
+        let reports = interruptible(py, order)?;
         let said = reports.iter().flat_map(|(k, r)| carbyne_embed::diagnostics(r, program, *k));
         let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
             said.partition(|d| d.severity == carbyne_ir::diag::Severity::Error);
@@ -172,11 +175,11 @@ impl Source {
             how.strategies.add(text, name, alone).map_err(|e| refused(name, text, e))?;
         }
         let text = self.checked.text();
-        let found = py.detach(|| {
+        let found = interruptible(py, || {
             let found = self.checked.decompose_by(&table, &how)?;
             let (reports, warnings) = documents::order(text, &found, &table)?;
             Ok((found, reports, warnings))
-        });
+        })?;
         let (mut found, reports, unknown) = found.map_err(|e| refused(&self.name, text, e))?;
         found.warnings.extend(unknown);
         let (name, text) = (self.name.clone(), text.to_owned());
@@ -206,7 +209,7 @@ impl Source {
                 "no architecture has all instructions of the program; give `arch`",
             )
         })?;
-        let report = py.detach(|| self.checked.simulate(&table, &options));
+        let report = interruptible(py, || self.checked.simulate(&table, &options))?;
         ran(py, report.map_err(|e| refused(&self.name, self.checked.text(), e))?)
     }
 }
@@ -252,9 +255,9 @@ impl Found {
     }
 
     /// The choices and why they are right, as JSON.
-    fn document(&self, py: Python<'_>) -> String {
+    fn document(&self, py: Python<'_>) -> PyResult<String> {
         let how = (&self.table, &self.how);
-        py.detach(|| documents::decomposition(&self.found, &self.reports, &self.text, how))
+        interruptible(py, || documents::decomposition(&self.found, &self.reports, &self.text, how))
     }
 
     /// Warnings in the text that was decomposed, as JSON.
@@ -305,7 +308,7 @@ impl Found {
         let (source, _) = self.kernels_printed()?;
         let arch = self.table.arch.nvrtc_name();
         let how = nvrtc::Options::default();
-        let made = py.detach(|| nvrtc::compile(&source, arch, nvrtc::Emit::Cubin, &how));
+        let made = interruptible(py, || nvrtc::compile(&source, arch, nvrtc::Emit::Cubin, &how))?;
         let made = made.map_err(|d| refused(&self.name, "", [*d].into_iter().collect()))?;
         Ok(match emit {
             "ptx" => PyBytes::new(py, made.ptx.as_bytes()),

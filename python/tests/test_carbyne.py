@@ -4,9 +4,11 @@ import copy
 import os
 import pickle
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -253,3 +255,30 @@ def test_examples_of_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+def interrupted(work: str, after: float) -> float:
+    """Seconds from Ctrl-C to the end of a process that does the work."""
+    script = f"import carbyne, sys, numpy as np\nprint('on', flush=True)\ntry:\n    while True:\n        {work}\nexcept KeyboardInterrupt:\n    sys.exit(7)\n"
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT)
+    assert process.stdout is not None and process.stdout.readline() == b"on\n"
+    time.sleep(after)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 7
+    return time.monotonic() - began
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+@pytest.mark.parametrize("after", [0.3, 1.1])
+@pytest.mark.parametrize(
+    "work",
+    [
+        "carbyne.Program.from_file('examples/gemm_any.cby').decompose('sm_90a')",
+        "carbyne.Program.from_file('examples/gemm.cby').decompose('sm_80', exhaustive=True)",
+        "carbyne.Program.from_file('examples/hopper_gemm_by_hand.cby').check('sm_90a')",
+        "carbyne.Program.from_file('examples/gemm.cby').decompose('sm_80').simulate()",
+    ],
+)
+def test_ctrl_c_ends_long_work(work: str, after: float) -> None:
+    assert interrupted(work, after) < 3  # Half a second, on a machine that has time.

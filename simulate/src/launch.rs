@@ -26,12 +26,12 @@ use crate::state::{GlobalMemory, PAGE, Pages, Value};
 use crate::workers::Workers;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SpecKind;
+use carbyne_ir::cancel;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::layout::LayoutError;
 use carbyne_ir::program::{Buffer, BufferId, CastRole, MeansInput, Program, SpecId, TensorId};
 use indexmap::IndexMap;
-use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -432,6 +432,8 @@ fn run_kernel(
         let drawn = Mode { schedule: Some(ANOTHER), check: false, shadows: false, ..mode };
         execute(kernel, &buffers, first, drawn, |_, _| Ok(())).map(drop)
     };
+    let token = cancel::current();
+    let again = || cancel::under(token.as_ref(), again);
     let (done, done_again) = Workers::get()?
         .run(|| rayon::join(|| ran.blocks(kernel, &buffers, chosen, mode, &one), again));
     done?;
@@ -572,9 +574,8 @@ impl Ran {
         // Few blocks at a time: each may hold much, and the first error ends it all.
         let workers = Workers::get()?;
         for chunk in blocks.chunks(2 * workers.count() * kernel.cluster) {
-            let clusters = || chunk.par_chunks(kernel.cluster);
-            let results: Vec<Checked<Vec<Ended>>> =
-                workers.run(|| clusters().map(cluster).collect());
+            let clusters: Vec<&[i64]> = chunk.chunks(kernel.cluster).collect();
+            let results: Vec<Checked<Vec<Ended>>> = workers.map(&clusters, |c| cluster(c));
             // A race of blocks is why an element is wrong, and not the other way round.
             let mut wrong = None;
             for (blocks, results) in chunk.chunks(kernel.cluster).zip(results) {

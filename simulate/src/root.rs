@@ -15,7 +15,6 @@ use crate::state::{GlobalMemory, PAGE, Page, Value};
 use crate::workers::Workers;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
-use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -296,8 +295,8 @@ pub(crate) fn by_meaning(
         // Few at a time: each holds what it reads.
         let workers = Workers::get()?;
         for some in parts.chunks(2 * workers.count()) {
-            let values = |part| meant(oracle, o, part);
-            let all: Vec<_> = workers.run(|| some.par_iter().map(values).collect());
+            let values = |part: &Region| meant(oracle, o, part);
+            let all: Vec<_> = workers.map(some, values);
             for (part, values) in some.iter().zip(all) {
                 for (e, value) in part.elements(&view.modes).zip(values?) {
                     let at = offset(view, e);
@@ -395,8 +394,8 @@ fn compare<'p>(
     // Few at a time: each holds what it reads.
     let workers = Workers::get()?;
     for some in parts.chunks(workers.count()) {
-        let wanted = |part| oracle.wanted(output.number, part);
-        let all: Vec<_> = workers.run(|| some.par_iter().map(wanted).collect());
+        let wanted = |part: &Region| oracle.wanted(output.number, part);
+        let all: Vec<_> = workers.map(some, wanted);
         for (part, wanted) in some.iter().zip(all) {
             let wanted = wanted?;
             for (i, e) in part.elements(&view.modes).enumerate() {

@@ -4,8 +4,10 @@
 //! Whoever calls from within a pool of rayon keeps that one. Results do not depend on how many there are.
 
 use crate::plan::Checked;
+use carbyne_ir::cancel;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -55,10 +57,18 @@ impl Workers {
 
     /// Runs `f` so that what it does in parallel is done by them.
     pub(crate) fn run<T: Send>(self, f: impl FnOnce() -> T + Send) -> T {
+        let token = cancel::current();
         match self {
             Workers::Callers => f(),
-            Workers::Own(pool) => pool.install(f),
+            Workers::Own(pool) => pool.install(|| cancel::under(token.as_ref(), f)),
         }
+    }
+
+    /// The results of a function for some items, in their order.
+    pub(crate) fn map<T: Sync, R: Send>(self, items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        let token = cancel::current();
+        let of = |item: &T| cancel::under(token.as_ref(), || f(item));
+        self.run(|| items.par_iter().map(of).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use carbyne_ir::link::{self, File, LoadError, Loader};
 use carbyne_ir::span::{LineIndex, Span};
 use carbyne_ir::{resolve, text};
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 /// Ours, by file name.
 const OWN: &[(&str, &str)] = &include!("../../strategies/list.in");
@@ -57,18 +57,20 @@ impl Source {
 }
 
 /// Ours, read once.
-static READ: LazyLock<Vec<Arc<Source>>> = LazyLock::new(|| {
+fn read() -> &'static Vec<Arc<Source>> {
+    // Work that is cancelled here is done by the next one.
+    static READ: OnceLock<Vec<Arc<Source>>> = OnceLock::new();
     let read = |(name, text): &(&str, &str)| {
         let module = text::parse(text).ok()?;
         let module = link::link(&module, name, &mut ours).ok()?;
         Some(Arc::new(source(module, None)))
     };
-    OWN.iter().filter_map(read).collect()
-});
+    READ.get_or_init(|| OWN.iter().filter_map(read).collect())
+}
 
 impl Default for Strategies {
     fn default() -> Self {
-        Strategies { files: READ.clone() }
+        Strategies { files: read().clone() }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::facts::{Facts, facts_of};
 use super::{Dim, ExprId, Node, VarId, VarInfo};
+use crate::cancel;
 use crate::layout::LayoutError;
 use crate::leaf::gcd;
 use std::collections::{HashMap, HashSet};
@@ -162,6 +163,7 @@ impl ExprArena {
 
     /// The handle of a node; its operands are of this arena and it is in simplest form.
     pub(super) fn intern(&self, node: Node) -> Result<Dim, LayoutError> {
+        cancel::point();
         if let Some(known) = self.find(&node) {
             return Ok(known);
         }

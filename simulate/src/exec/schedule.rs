@@ -7,6 +7,7 @@ use super::converged::{ConvergedSet, Frame, Kind, Status};
 use super::{Runner, blame, diverged};
 use crate::index::{BadIndex, Compare, LoopValue};
 use crate::plan::{Checked, How, Kernel, Mask, Node, Partition};
+use carbyne_ir::cancel;
 use std::cmp::Ordering;
 
 /// What became of a converged set.
@@ -50,6 +51,7 @@ impl<'k> Runner<'k> {
             self.env.block = self.first + set.rank as i64;
             std::mem::swap(&mut self.env.loops, &mut set.loops);
             let outcome = loop {
+                cancel::point();
                 self.disturb(&mut set);
                 let step = self.step(&mut set).map_err(|e| self.in_iteration(e, &set))?;
                 match step {
