@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Strategies(Strategies),
     /// Calculate with layouts.
     Layout(Layout),
+    /// Run commands that come as lines of JSON, for compilers that decompose many kernels.
+    Serve(Serve),
     /// Explain an error code, or why a program is decomposed as it is.
     Explain(Explain),
 }
@@ -494,6 +496,13 @@ pub(crate) struct Explain {
     /// How the answer is written.
     #[arg(long, value_enum, default_value = "text", requires = "arch", value_name = "FORMAT")]
     pub(crate) format: ReportFormat,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Serve {
+    /// Commands that run at once; as many as there are cores without.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub(crate) threads: Option<u8>,
 }
 
 #[derive(Debug, Group)]

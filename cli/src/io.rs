@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The streams of a run.
 pub struct Io<'a> {
     /// Where `-` reads from.
-    pub stdin: &'a mut dyn Read,
+    pub stdin: &'a mut (dyn Read + Send),
     /// Where results go.
     pub stdout: &'a mut dyn Write,
     /// Where diagnostics, reports and figures go.

@@ -50,7 +50,7 @@ pub fn wants_color(stream: &impl IsTerminal) -> bool {
 /// Runs the command line without color. The first argument is the program's own name.
 pub fn run<I, A>(
     args: I,
-    stdin: &mut dyn Read,
+    stdin: &mut (dyn Read + Send),
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> i32

@@ -11,7 +11,7 @@ fn main() {
     let code = carbyne::run_on(
         std::env::args_os(),
         &mut carbyne::Io {
-            stdin: &mut io::stdin().lock(),
+            stdin: &mut io::stdin(),
             stdout: &mut io::BufWriter::new(io::stdout().lock()),
             stderr: &mut io::stderr(),
             color: carbyne::wants_color(&io::stderr()),

@@ -1,6 +1,7 @@
 //! Turns a panic of any library into a value.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use carbyne_ir::cancel::Cancelled;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
 /// Where the last panic of the process arose, as file and line of carbyne's sources.
@@ -20,6 +21,8 @@ pub(crate) fn caught<T>(f: impl FnOnce() -> T) -> (Result<T, String>, Option<Str
     // The streams are only written to after a panic, and they are whole at any time.
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => (Ok(value), None),
+        // Whoever cancelled the work catches it.
+        Err(payload) if payload.is::<Cancelled>() => resume_unwind(payload),
         Err(payload) => {
             let what = payload
                 .downcast_ref::<&str>()

@@ -18,6 +18,7 @@ mod listing;
 mod loops;
 mod ranking;
 mod run;
+mod serve;
 pub(crate) mod simulate;
 mod strategies;
 mod tune;
@@ -41,6 +42,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Draw(a) => draw::run(a, io),
         Command::Atoms(a) => atoms::run(a, io),
         Command::Layout(a) => layout::run(a, args.message_format, io),
+        Command::Serve(a) => serve::run_all(a, io),
         Command::Strategies(a) => strategies::run(a, io),
         Command::Explain(a) => explain::run(a, io),
     }

@@ -29,6 +29,7 @@ mod outputs;
 mod pairs;
 mod repair;
 mod run;
+mod serve;
 mod simulate;
 mod strategies;
 mod streams;

@@ -163,10 +163,10 @@ impl ExprArena {
 
     /// The handle of a node; its operands are of this arena and it is in simplest form.
     pub(super) fn intern(&self, node: Node) -> Result<Dim, LayoutError> {
-        cancel::point();
         if let Some(known) = self.find(&node) {
             return Ok(known);
         }
+        cancel::point();
         let mut inner = self.write();
         if let Some(&id) = inner.index.get(&node) {
             return Ok(Dim::Expr(id)); // Another thread was faster.
