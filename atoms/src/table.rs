@@ -7,7 +7,7 @@ use crate::{
     binary, compare, convert, convert_int, convert_through, cp_async, cp_async_bulk, fma, global,
     ldmatrix, mma, red, reduce, register, shared, shuffle, special, stmatrix, sync, unary, wgmma,
 };
-use carbyne_ir::ast::{SpecKind, SyncOp};
+use carbyne_ir::ast::{Key, SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, Spec, ThreadsId};
 use carbyne_ir::span::Span;
@@ -304,7 +304,7 @@ impl NoAtom {
     /// The error about a spec that names it.
     pub fn diagnostic(&self, spec: &Spec) -> Diagnostic {
         let d = Diagnostic::new(Code::UnknownAtom, spec.span, self.to_string()).help(self.help());
-        match (&self.near[..], spec.word("atom")) {
+        match (&self.near[..], spec.word(Key::Atom)) {
             ([only], Some(word)) => d.edit(word, *only),
             _ => d,
         }

@@ -206,7 +206,7 @@ impl<'a> Emit<'a> {
     /// Writes what was chosen for a spec into its head; its body, if it gets one.
     fn leaf(&self, id: SpecId, spec: &mut Spec) -> Result<Option<Block>, Unwritten> {
         if let Some(atom) = self.atoms.get(&id) {
-            spec.attrs.push(word("atom", atom));
+            spec.attrs.push(word(Key::Atom, atom));
         }
         let Some(how) = self.solution.how(id) else { return Ok(None) };
         let body = match how {
@@ -216,7 +216,7 @@ impl<'a> Emit<'a> {
             Assignment::Exchange(c) => self.exchange_body(spec, c)?,
             Assignment::MatMul(c) => self.matmul_body(id, spec, c)?,
         };
-        spec.attrs.retain(|a| !matches!(a.key.text.as_str(), "warps" | "tile" | "atom"));
+        spec.attrs.retain(|a| !matches!(a.key, Some(Key::Warps | Key::Tile | Key::Atom)));
         Ok(Some(body))
     }
 
@@ -264,7 +264,7 @@ impl<'a> Emit<'a> {
         let i = nest.var(&self.local.loops[0], r);
         let kind = spec.kind;
         let at = |t: &str| View::of(t).then(ViewOp::Index(vec![None, Some(i.clone())]));
-        let atom = vec![word("atom", c.atom)];
+        let atom = vec![word(Key::Atom, c.atom)];
         let leaf = leaf(kind, &exec, vec![at(&in_s)], at(&in_d), atom);
         body.extend(nest.around(vec![leaf]));
         Ok(Block { stmts: body, footer: vec![] })
@@ -350,9 +350,8 @@ impl<'a> Emit<'a> {
             }
             View::of(&names[t]).then(ViewOp::Index(index))
         };
-        let mut attrs: Vec<Attr> =
-            spec.attrs.iter().filter(|a| a.key.text == "acc").cloned().collect();
-        attrs.push(word("atom", c.atom));
+        let atom = word(Key::Atom, c.atom);
+        let attrs = spec.attr(Key::Acc).cloned().into_iter().chain([atom]).collect();
         let factors = vec![at(0, &i, &k), at(1, &j, &k)];
         body.extend(nest.around(vec![leaf(spec.kind, &exec, factors, at(2, &i, &j), attrs)]));
         if let Some(p) = &partial {
@@ -425,7 +424,7 @@ impl<'a> Emit<'a> {
             number => Some(number.clone()),
         });
         let operands = operands.collect();
-        let atom = vec![word("atom", c.atom)];
+        let atom = vec![word(Key::Atom, c.atom)];
         let leaf = build::spec(spec.kind, Some(build::both(&exec)), operands, output, atom);
         body.extend(nest.around(vec![leaf]));
         Ok(Block { stmts: body, footer: vec![] })
@@ -442,7 +441,7 @@ impl<'a> Emit<'a> {
         vec![
             moved(own.clone(), element(pair, 0)),
             moved(other, element(pair, 1)),
-            leaf(op, each, vec![View::of(pair)], View::of(one), vec![number("axis", 0)]),
+            leaf(op, each, vec![View::of(pair)], View::of(one), vec![number(Key::Axis, 0)]),
             moved(element(one, 0), own),
         ]
     }

@@ -55,7 +55,7 @@ pub mod internals {
 
 use carbyne_atoms::{Atom, AtomTable, Machine, smem};
 use carbyne_ir::ast::visit::Walk;
-use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};
+use carbyne_ir::ast::{Key, Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
@@ -458,7 +458,7 @@ fn parents(module: &Module) -> BTreeMap<NodeKey, NodeId> {
 /// Whether a spec of a text says `consumers=`.
 fn asks_for_consumers(module: &Module) -> bool {
     Walk::new(&module.items).stmts().any(|stmt| match &stmt.kind {
-        StmtKind::Spec(spec) => spec.attrs.iter().any(|a| a.key.text == "consumers"),
+        StmtKind::Spec(spec) => spec.attr(Key::Consumers).is_some(),
         _ => false,
     })
 }
@@ -733,7 +733,7 @@ fn written(
 fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
     let leaves = p.specs.iter().filter(|(id, s)| s.body.is_none() && !p.kernels.contains(id));
     let errors: Diagnostics = leaves
-        .filter(|(_, spec)| spec.ints("tile").is_some())
+        .filter(|(_, spec)| spec.ints(Key::Tile).is_some())
         .map(|(_, spec)| {
             let message = format!("`tile=` of a {} inside a body", spec.kind);
             Diagnostic::new(Code::PinsConflict, spec.span, message)

@@ -4,6 +4,7 @@ use crate::calls;
 use crate::explain::{leaves, of_blocks};
 use crate::matching;
 use carbyne_atoms::{Arch, AtomTable};
+use carbyne_ir::ast::Key;
 use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::program::Program;
 use std::sync::OnceLock;
@@ -49,7 +50,7 @@ pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
                 Some(table) => fits(table),
                 None => any().find_map(fits),
             };
-            errors.push(p.noted(match (other, spec.word("atom")) {
+            errors.push(p.noted(match (other, spec.word(Key::Atom)) {
                 (Some(other), Some(word)) => {
                     let help = format!("write `atom={other}`, which takes these operands");
                     let wanted = d.help.clone().map(|help| format!("or {help}"));

@@ -9,7 +9,7 @@ use crate::solve::Search;
 use crate::{Attempt, Options, Staging, attempt};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::each_mut;
-use carbyne_ir::ast::{AttrValue, Module, Spec, Stmt, StmtKind, TensorType, TypeAttr};
+use carbyne_ir::ast::{Key, Module, Role, Spec, Stmt, StmtKind, TensorType, TypeAttr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
@@ -218,15 +218,13 @@ impl Walk {
     }
 
     fn leaf(&mut self, spec: &mut Spec) {
-        for key in ["atom", "tile", "warps", "cluster", "consumers"] {
-            let Some(i) = spec.attrs.iter().position(|a| a.key.text == key) else { continue };
+        // Of strategies that do not fit, the choice among them says why.
+        for key in Key::with(Role::Pin).filter(|key| *key != Key::By) {
+            let Some(i) = spec.attrs.iter().position(|a| a.key == Some(key)) else { continue };
             let what = format!("`{key}=` of the {}", spec.kind);
             let attr = &spec.attrs[i];
-            let value = match &attr.value {
-                AttrValue::Word(w) => w.len() as u32 + 1,
-                _ => 0,
-            };
-            let span = Span { end: attr.key.span.end + value, ..attr.key.span };
+            let value = attr.as_word().map_or(0, |w| w.len() as u32 + 1);
+            let span = Span { end: attr.name.span.end + value, ..attr.name.span };
             if self.pin(what, span) {
                 spec.attrs.remove(i);
             }

@@ -13,7 +13,6 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
-use carbyne_ir::verify;
 use std::collections::{BTreeMap, HashMap};
 
 /// The module with every want fulfilled. `p` is what the module resolves to.
@@ -128,18 +127,14 @@ impl Rewrite<'_> {
         };
         if let Some(stmts) = body {
             // What is said to an instruction stands at the leaf that has it.
-            let leaves = |key: &str| {
+            let leaves = |key: Key| {
                 stmts.iter().any(|stmt| match &stmt.kind {
-                    StmtKind::Spec(leaf) => leaf.attrs.iter().any(|a| a.key.text == key),
+                    StmtKind::Spec(leaf) => leaf.attr(key).is_some(),
                     _ => false,
                 })
             };
-            spec.attrs.retain(|a| {
-                let key = a.key.text.as_str();
-                let of_leaf =
-                    key == "warps" || verify::OF_LEAVES.iter().any(|(own, _)| *own == key);
-                !of_leaf || !leaves(&a.key.text)
-            });
+            let of_leaf = |key: &Key| *key == Key::Warps || key.is(Role::OfLeaf);
+            spec.attrs.retain(|a| !a.key.filter(of_leaf).is_some_and(leaves));
             spec.body = Some(Block { stmts, footer: vec![] });
         }
     }
@@ -431,7 +426,7 @@ impl Rewrite<'_> {
 
 /// The attributes that a spec has for the one in its body that does the work.
 fn attrs(spec: &Spec) -> Vec<Attr> {
-    spec.attrs.iter().filter(|attr| attr.key.text != "loc").cloned().collect()
+    spec.attrs.iter().filter(|attr| attr.key != Some(Key::Loc)).cloned().collect()
 }
 
 /// The same leaf, to stand in the body of the spec.

@@ -6,7 +6,7 @@ use crate::instance::choose::WORSE;
 use crate::stated;
 use crate::{Decomposed, Generated, GivenUp, Options, Ranking, elaborated, ranked};
 use carbyne_atoms::{AtomTable, missing, tensor_map};
-use carbyne_ir::ast::{Module, Spec, SpecKind, StmtKind};
+use carbyne_ir::ast::{Key, Module, Spec, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarInfo;
 use carbyne_ir::leaf::Fact;
@@ -37,7 +37,7 @@ pub(crate) fn of_copied(
     }
     for Copied { spec, names, facts } in copied(generated, planned) {
         // Who pins a strategy knows what it does.
-        if facts.is_empty() || spec.attrs.iter().any(|a| a.key.text == "by") {
+        if facts.is_empty() || spec.attr(Key::By).is_some() {
             continue;
         }
         let message = match &names[..] {

@@ -14,12 +14,14 @@
 //! - Names hold only ASCII letters, digits and `_`; the sigil (`%`, `#`) is not part of a data or
 //!   thread name. Index names (`@tid_m`, or bare `k`) hold their `@`.
 
+mod attr;
 mod node;
 mod short;
 mod substitute;
 mod sync;
 pub mod visit;
 
+pub use attr::{Attr, AttrValue, Key, Role, Takes};
 pub use node::{NodeId, NodeKey};
 pub use short::{
     Apply, BLOCK_SHARED, Call, Choices, Chosen, Def, Exec, Group, Launch, MULTIPROCESSORS, Param,
@@ -145,7 +147,7 @@ impl Stmt {
     pub fn loc(&self) -> Option<&str> {
         match &self.kind {
             StmtKind::Spec(spec) => spec.loc(),
-            StmtKind::Assign { value: TensorExpr::Apply(apply), .. } => loc_of(&apply.attrs),
+            StmtKind::Assign { value: TensorExpr::Apply(apply), .. } => Attr::loc_of(&apply.attrs),
             _ => None,
         }
     }
@@ -836,18 +838,15 @@ impl Spec {
         self.means.iter().chain(&self.body)
     }
 
+    /// The attribute of this key.
+    pub fn attr(&self, key: Key) -> Option<&Attr> {
+        Attr::among(&self.attrs, key)
+    }
+
     /// Where the spec comes from in a program that this one was made of, as that says it (`loc=`).
     pub fn loc(&self) -> Option<&str> {
-        loc_of(&self.attrs)
+        Attr::loc_of(&self.attrs)
     }
-}
-
-/// The value of `loc=`.
-fn loc_of(attrs: &[Attr]) -> Option<&str> {
-    attrs.iter().find_map(|attr| match &attr.value {
-        AttrValue::Text(text) if attr.key.text == "loc" => Some(text.as_str()),
-        _ => None,
-    })
 }
 
 /// A read operand.
@@ -877,40 +876,6 @@ pub struct Number {
     pub text: String,
     /// Its place in the text.
     pub span: Span,
-}
-
-/// `key=value` on a spec.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Attr {
-    /// The key.
-    pub key: Name,
-    /// The value.
-    pub value: AttrValue,
-}
-
-impl Attr {
-    /// `loc="..."`: the place that a spec comes from.
-    pub fn loc(place: impl Into<String>) -> Self {
-        Attr { key: Name::new("loc"), value: AttrValue::Text(place.into()) }
-    }
-}
-
-/// The value of an attribute.
-///
-/// The text cannot tell a word from a lone name: `stages=N` is always the word `N`, never the tuple
-/// of that name, whatever it turns out to mean. `N + 0`, `(N)` and `@i` are tuples.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AttrValue {
-    /// `f32`, `ldmatrix.x4.b16`: letters, digits, `_` and `.`, not beginning with a digit.
-    Word(String),
-    /// `3`, `(96,160,16)`
-    Tuple(TupleExpr),
-    /// `%full[s]`
-    View(View),
-    /// `"model.py:12"`: without its quotes. It holds no `"`, no `\`, no line break.
-    Text(String),
-    /// `@ring[BM=128]`. Without brackets it is the name `@ring` as a tuple.
-    Chosen(Chosen),
 }
 
 spelled! {

@@ -37,10 +37,10 @@
 pub mod statements;
 
 use crate::ast::{
-    Attr, AttrValue, BinOp, BinaryOp, Block, Call, CmpOp, Compare, Dims, Elements, Exec, Expr,
-    ExprKind, Group, Launch, Module, Name, Operand, Pad, Pick, ReduceOp, ResultType, Spec,
-    SpecKind, Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp,
-    Unroll, View, ViewOp,
+    Attr, BinOp, BinaryOp, Block, Call, CmpOp, Compare, Dims, Elements, Exec, Expr, ExprKind,
+    Group, Key, Launch, Module, Name, Operand, Pad, Pick, ReduceOp, ResultType, Spec, SpecKind,
+    Stmt, StmtKind, SymDecl, TensorExpr, TensorType, Tiler, TupleExpr, TypeAttr, UnaryOp, Unroll,
+    View, ViewOp,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::scalar::{Memory, Scalar};
@@ -372,7 +372,7 @@ macro_rules! functions {
 
             /// Conversion to a scalar type.
             fn cast(self, to: Scalar) -> Value {
-                let to = Attr { key: Name::new("to"), value: AttrValue::Word(to.as_str().into()) };
+                let to = statements::word(Key::To, to.as_str());
                 apply(SpecKind::Unary(UnaryOp::Cast), vec![self.into()], vec![to])
             }
 
@@ -393,7 +393,7 @@ macro_rules! functions {
 
             /// A reduction along one mode, which stays with extent 1.
             fn reduce(self, op: ReduceOp, axis: i64) -> Value {
-                let axis = statements::number("axis", axis);
+                let axis = statements::number(Key::Axis, axis);
                 apply(SpecKind::Reduction(op), vec![self.into()], vec![axis])
             }
 
@@ -661,7 +661,7 @@ impl Body {
     }
 
     fn attrs(&self, mut attrs: Vec<Attr>) -> Vec<Attr> {
-        let said = attrs.iter().any(|a| a.key.text == "loc");
+        let said = Attr::among(&attrs, Key::Loc).is_some();
         if let Some(loc) = self.loc.as_ref().filter(|_| !said) {
             attrs.push(Attr::loc(loc));
         }
@@ -769,7 +769,7 @@ impl Body {
         self.spec(SpecKind::MatMul, &[a, b], acc, vec![]);
     }
 
-    /// A spec of one output, with attributes such as [`statements::word`]`("acc", "f32")`.
+    /// A spec of one output, with attributes such as [`statements::word`]`(Key::Acc, "f32")`.
     pub fn spec(&mut self, kind: SpecKind, reads: &[&Tensor], write: &Tensor, attrs: Vec<Attr>) {
         let inputs = reads.iter().map(|t| Operand::View(t.0.clone())).collect();
         let (outputs, attrs) = (vec![write.0.clone()], self.attrs(attrs));

@@ -16,7 +16,7 @@ pub mod walk;
 pub use casts::{CastRole, RoundedTypes};
 pub use facts::{Fact, Residue, differences};
 
-use crate::ast::{self, AttrValue, CmpOp, NodeId, SpecKind, Unroll};
+use crate::ast::{self, Attr, CmpOp, Key, NodeId, SpecKind, Unroll};
 use crate::expr::{Dim, ExprArena, Node, VarId};
 use crate::layout::{Layout, LayoutError, Swizzle};
 use crate::leaf::Leaf;
@@ -417,9 +417,9 @@ pub struct Spec {
     /// Written operands.
     pub outputs: Vec<TensorId>,
     /// Attributes in text order.
-    pub attrs: Vec<(String, AttrValue, Span)>,
+    pub attrs: Vec<Attr>,
     /// The constants of `axis=`, `tile=` and `warps=`, by key.
-    pub ints: Vec<(String, Vec<i64>)>,
+    pub ints: Vec<(Key, Vec<i64>)>,
     /// Accumulator type of a MatMul; the output's type where not stated.
     pub acc: Option<Scalar>,
     /// The pinned or chosen atom.
@@ -851,37 +851,30 @@ impl Spec {
     pub fn input_tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
         self.inputs.iter().filter_map(Operand::tensor)
     }
+    /// The attribute of this key.
+    pub fn attr(&self, key: Key) -> Option<&Attr> {
+        Attr::among(&self.attrs, key)
+    }
     /// The constants of an attribute.
-    pub fn ints(&self, key: &str) -> Option<&[i64]> {
-        self.ints.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_slice())
+    pub fn ints(&self, key: Key) -> Option<&[i64]> {
+        self.ints.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_slice())
     }
     /// The modes that a reduction removes; none without a usable `axis=`.
     pub fn axes(&self) -> Option<Vec<usize>> {
-        self.ints("axis")?.iter().map(|a| usize::try_from(*a).ok()).collect()
+        self.ints(Key::Axis)?.iter().map(|a| usize::try_from(*a).ok()).collect()
     }
     /// Lane, distance or mask of a Shfl (`lane=`), where it is a constant.
     pub fn lane(&self) -> Option<i64> {
-        self.ints("lane")?.first().copied()
+        self.ints(Key::Lane)?.first().copied()
     }
     /// Where the spec comes from in a program that this one was made of (`loc=`).
     pub fn loc(&self) -> Option<&str> {
-        match self.attr("loc") {
-            Some(AttrValue::Text(text)) => Some(text),
-            _ => None,
-        }
+        Attr::loc_of(&self.attrs)
     }
-    /// Where the word stands that an attribute of that name is given, `f32` of `acc=f32`.
-    pub fn word(&self, key: &str) -> Option<Span> {
-        self.attrs.iter().find_map(|(k, value, at)| match value {
-            AttrValue::Word(word) if k == key => {
-                let start = at.end as usize + 1;
-                Some(Span::new(start, start + word.len()))
-            }
-            _ => None,
-        })
-    }
-    /// The attribute of that name.
-    pub fn attr(&self, key: &str) -> Option<&AttrValue> {
-        self.attrs.iter().find(|(k, ..)| k == key).map(|(_, v, _)| v)
+    /// Where the word stands that an attribute is given, `f32` of `acc=f32`.
+    pub fn word(&self, key: Key) -> Option<Span> {
+        let attr = self.attr(key)?;
+        let start = attr.name.span.end as usize + 1;
+        Some(Span::new(start, start + attr.as_word()?.len()))
     }
 }

@@ -101,14 +101,14 @@ pub(super) fn probe(
     let mut type_attrs = vec![TypeAttr::Align(Expr::int(256))];
     type_attrs.extend(swizzle.map(TypeAttr::Swizzle));
 
-    let mut attrs = vec![word("cache", atom.cache.as_str())];
+    let mut attrs = vec![word(Key::Cache, atom.cache.as_str())];
     if load {
-        attrs.push(view("bar", View::of("full")));
+        attrs.push(view(Key::Bar, View::of("full")));
     }
     if atom.number("mask").is_some() {
-        attrs.push(number("multicast", 1));
+        attrs.push(number(Key::Multicast, 1));
     }
-    attrs.push(word("atom", atom.name));
+    attrs.push(word(Key::Atom, atom.name));
     let own = Tensor::of("m").at(index);
     let (from, to) = if load { (&own, &held) } else { (&held, &own) };
     let leaf = leaf(kind, &on(&first), vec![from.into()], to.into(), attrs);

@@ -7,7 +7,7 @@ use super::tile;
 use super::writer::{Writer, literal_of, mine, own_attributes, spec};
 use crate::atom::{Atom, AtomOp, AtomOperand, Extent, OperandAccess, Visibility};
 use crate::table::AtomTable;
-use carbyne_ir::ast::{Operand, Spec, SpecKind, Stmt, StmtKind, Unroll, View, ViewOp};
+use carbyne_ir::ast::{Key, Operand, Spec, SpecKind, Stmt, StmtKind, Unroll, View, ViewOp};
 use carbyne_ir::build::Tensor;
 use carbyne_ir::build::statements::{counted, literal, word};
 use carbyne_ir::scalar::Memory;
@@ -76,7 +76,7 @@ impl Writer<'_> {
             let reads = reads.collect();
             let writes = write.iter().map(View::from).collect();
             let mut attrs = own_attributes(self.atom.op);
-            attrs.push(word("atom", self.atom.name));
+            attrs.push(word(Key::Atom, self.atom.name));
             Stmt::new(StmtKind::Spec(Spec { attrs, ..spec(kind, &self.who(), reads, writes) }))
         };
         counted("r", (0, repeat.rounds), Unroll::Never, (0..repeat.times).map(leaf).collect())

@@ -215,7 +215,7 @@ impl<'a> Litmus<'a> {
         let add = self.w.table.atoms().iter().find(adds).map(|r| r.name);
         let add = add.ok_or(Unobservable::NoMove(Memory::Rf, Memory::Sh, 32))?;
         let (kind, place) = (SpecKind::Accumulate(AccumulateOp::Add), element("x", at).into());
-        Ok(leaf(kind, &on(threads), vec![View::of("r")], place, vec![word("atom", add)]))
+        Ok(leaf(kind, &on(threads), vec![View::of("r")], place, vec![word(Key::Atom, add)]))
     }
 
     /// Brings the thread's number to its place, slowly.
@@ -372,7 +372,11 @@ impl<'a> Litmus<'a> {
         (self.blocks, self.len) = (2, (N, 2 * N));
         let (r, t) = (Num::of("@r"), Num::of("@t"));
         let half = |of: &str| Tensor::of(of).tile([N / 2]).at([&r]).into();
-        let attrs = vec![view("bar", View::of("full")), number("multicast", 3), word("atom", atom)];
+        let attrs = vec![
+            view(Key::Bar, View::of("full")),
+            number(Key::Multicast, 3),
+            word(Key::Atom, atom),
+        ];
         let first = on(&Tensor::of("first"));
         let peer = Tensor::of("done").then(ViewOp::Peer(Expr::name("p")));
         let arrive = sync(SyncOp::MbarrierArrive, Some(peer.into()), Some(Expr::int(1)));

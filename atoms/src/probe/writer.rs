@@ -219,10 +219,10 @@ impl Writer<'_> {
             }
         }
         let attrs = match self.atom.op {
-            AtomOp::Reduction(_) => vec![number("axis", i64::from(self.groups > 1))],
+            AtomOp::Reduction(_) => vec![number(Key::Axis, i64::from(self.groups > 1))],
             AtomOp::MatMul { .. } => {
                 let acc = operands.iter().find(|o| o.access != OperandAccess::Read);
-                acc.map(|o| word("acc", o.scalar.as_str())).into_iter().collect()
+                acc.map(|o| word(Key::Acc, o.scalar.as_str())).into_iter().collect()
             }
             AtomOp::Move
             | AtomOp::Accumulate(_)
@@ -243,8 +243,8 @@ impl Writer<'_> {
         // They mean no more than themselves.
         let alone = matches!(self.atom.op, AtomOp::Shfl(_)) || valid.is_some();
         let mut own = own_attributes(self.atom.op);
-        own.extend(valid.map(|n| value("valid", n.into_expr())));
-        own.push(word("atom", self.atom.name));
+        own.extend(valid.map(|n| value(Key::Valid, n.into_expr())));
+        own.push(word(Key::Atom, self.atom.name));
         let leaf = Spec { attrs: own, ..spec(kind, &self.who(), reads.1, writes.1) };
         let mut body = protocol.before;
         body.push(Stmt::new(StmtKind::Spec(leaf)));
@@ -375,7 +375,7 @@ pub(super) fn spec(
 
 /// `Move <<<#grid, #threads>>> (from) -> (to) atom=atom`
 pub(super) fn copy(threads: &Tensor, from: &Tensor, to: &Tensor, atom: &str) -> Stmt {
-    leaf(SpecKind::Move, &on(threads), vec![from.into()], to.into(), vec![word("atom", atom)])
+    leaf(SpecKind::Move, &on(threads), vec![from.into()], to.into(), vec![word(Key::Atom, atom)])
 }
 
 /// The tensors of these names.
@@ -391,7 +391,7 @@ pub(super) fn operands_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<O
 /// Attributes that the leaf needs to be complete.
 pub(super) fn own_attributes(op: AtomOp) -> Vec<Attr> {
     match op {
-        AtomOp::Shfl(_) => vec![number("lane", 3)],
+        AtomOp::Shfl(_) => vec![number(Key::Lane, 3)],
         AtomOp::Move
         | AtomOp::Accumulate(_)
         | AtomOp::MatMul { .. }

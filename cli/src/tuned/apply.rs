@@ -9,7 +9,7 @@ use crate::sanitize::sanitize;
 use crate::{Io, output};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::{Decomposed, Options, checked, decompose_by};
-use carbyne_ir::ast::{Attr, AttrValue, Module, Name, Spec, StmtKind};
+use carbyne_ir::ast::{self, Attr, AttrValue, Module, Name, Spec, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::Program;
 use carbyne_ir::span::Span;
@@ -72,8 +72,8 @@ impl Notes {
 
 /// Whether a kernel-level spec says nothing of how it is decomposed.
 pub(crate) fn is_open(spec: &Spec) -> bool {
-    let pins = ["by", "tile", "warps", "atom"];
-    spec.body.is_none() && !spec.attrs.iter().any(|a| pins.contains(&a.key.text.as_str()))
+    let pins = [ast::Key::By, ast::Key::Tile, ast::Key::Warps, ast::Key::Atom];
+    spec.body.is_none() && pins.iter().all(|key| spec.attr(*key).is_none())
 }
 
 /// Decomposes a module; kernel-level specs without a pin of their own take those that were tuned.
@@ -180,5 +180,5 @@ fn with(module: &Module, pins: &[Taken]) -> Module {
 /// A pin as an attribute of a spec.
 pub(crate) fn pinned(mut chosen: carbyne_ir::ast::Chosen, span: Span) -> Attr {
     chosen.span = span;
-    Attr { key: Name { text: "by".to_owned(), span }, value: AttrValue::Chosen(chosen) }
+    Attr::named(Name { text: ast::Key::By.to_string(), span }, AttrValue::Chosen(chosen))
 }

@@ -1,6 +1,6 @@
 //! The text of a kernel-level spec without names: what two programs have in common that differ in these alone.
 
-use carbyne_ir::ast::{AttrValue, CacheHint};
+use carbyne_ir::ast::{Attr, CacheHint, Key};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{
@@ -31,7 +31,7 @@ pub(crate) fn problem(p: &Program, id: SpecId) -> String {
     if let Some(acc) = spec.acc {
         let _ = write!(writer.out, " acc={acc}");
     }
-    if let Some(axes) = spec.ints("axis") {
+    if let Some(axes) = spec.ints(Key::Axis) {
         let _ = write!(writer.out, " axis={axes:?}");
     }
     if spec.cache != CacheHint::Normal {
@@ -40,10 +40,8 @@ pub(crate) fn problem(p: &Program, id: SpecId) -> String {
     if let Some(valid) = spec.valid {
         let _ = write!(writer.out, " valid={}", p.arena.display(valid));
     }
-    for (key, value, _) in &spec.attrs {
-        if let ("math", AttrValue::Word(word)) = (key.as_str(), value) {
-            let _ = write!(writer.out, " math={word}");
-        }
+    if let Some(word) = spec.attr(Key::Math).and_then(Attr::as_word) {
+        let _ = write!(writer.out, " math={word}");
     }
     if let Some(exec) = spec.exec {
         for threads in [exec.blocks, exec.threads] {

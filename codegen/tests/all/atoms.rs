@@ -9,7 +9,7 @@ use carbyne_codegen::nvrtc::{Compiled, Emit, Options, n_instructions};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_codegen::{CudaKernel, print_clocked, print_kernels};
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
-use carbyne_ir::ast::{Expr, Name, Stmt, StmtKind};
+use carbyne_ir::ast::{Expr, Key, Name, Stmt, StmtKind};
 use carbyne_ir::build::statements::word;
 use carbyne_ir::program::Program;
 use carbyne_ir::scalar::Memory;
@@ -137,7 +137,7 @@ fn idle(atom: &Atom, table: &AtomTable) -> String {
     struct Idle<'a>(&'a Atom);
     impl Rewriter for Idle<'_> {
         fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
-            let atom = word("atom", self.0.name);
+            let atom = word(Key::Atom, self.0.name);
             let is = matches!(&stmt.kind, StmtKind::Spec(s) if s.attrs.iter().any(|a| a.value == atom.value));
             // Bodies are not left empty.
             let idle = || Stmt::new(StmtKind::Let(vec![(Name::new("idle"), Expr::int(0))]));

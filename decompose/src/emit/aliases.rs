@@ -67,11 +67,9 @@ fn alias(stmt: &Stmt, name: &str, table: &AtomTable) -> Option<Alias> {
     let [one] = &body.stmts[..] else { return None };
     let (read, written, None) = moved(one)? else { return None };
     let StmtKind::Spec(Spec { attrs, .. }) = &one.kind else { return None };
-    let copies = attrs.iter().any(|a| match &a.value {
-        AttrValue::Word(atom) if a.key.text == "atom" => table.get(atom).is_some_and(|a| {
-            a.op == AtomOp::Move && a.operands.iter().all(|o| o.memory == [Memory::Rf])
-        }),
-        _ => false,
+    let atom = Attr::among(attrs, Key::Atom).and_then(Attr::as_word);
+    let copies = atom.and_then(|a| table.get(a)).is_some_and(|a| {
+        a.op == AtomOp::Move && a.operands.iter().all(|o| o.memory == [Memory::Rf])
     });
     let same = read.base.text == s && written.base.text == d && read.ops == written.ops;
     let fits = target.1 == source.1 && target.0.base.text == name && target.0.ops == [ViewOp::Mine];
@@ -92,7 +90,7 @@ fn split(view: &View) -> Option<(View, LayoutExpr)> {
 /// The operands of a Move without other attributes than its atom, and its body.
 fn moved(stmt: &Stmt) -> Option<(&View, &View, Option<&Block>)> {
     let StmtKind::Spec(spec) = &stmt.kind else { return None };
-    let plain = spec.kind == SpecKind::Move && spec.attrs.iter().all(|a| a.key.text == "atom");
+    let plain = spec.kind == SpecKind::Move && spec.attrs.iter().all(|a| a.key == Some(Key::Atom));
     match (&spec.inputs[..], &spec.outputs[..]) {
         ([Operand::View(from)], [to]) if plain => Some((from, to, spec.body.as_ref())),
         _ => None,
@@ -113,16 +111,12 @@ fn in_vectors(stmt: &Stmt, (name, scalar): (&str, Scalar), table: &AtomTable) ->
             reads |= matches!(part, Part::View(view, _) if view.base.text == name);
         });
         let StmtKind::Spec(Spec { attrs, .. }) = &stmt.kind else { continue };
-        vectors |= attrs.iter().any(|a| match &a.value {
-            AttrValue::Word(atom) if a.key.text == "atom" => table.get(atom).is_some_and(|a| {
-                let several = |o: &AtomOperand| {
-                    let bits = o.tv.mode(1).map_or(1, |v| v.size()).saturating_mul(o.elem.bits());
-                    bits > scalar.bits()
-                };
-                a.operands.iter().any(several)
-            }),
-            _ => false,
-        });
+        let several = |o: &AtomOperand| {
+            let bits = o.tv.mode(1).map_or(1, |v| v.size()).saturating_mul(o.elem.bits());
+            bits > scalar.bits()
+        };
+        let atom = Attr::among(attrs, Key::Atom).and_then(Attr::as_word);
+        vectors |= atom.and_then(|a| table.get(a)).is_some_and(|a| a.operands.iter().any(several));
     }
     reads && vectors
 }

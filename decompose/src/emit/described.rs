@@ -80,9 +80,8 @@ impl Emit<'_> {
             },
             tile(1, k, row_of(rn, &along_n, &j)),
         ];
-        let mut attrs: Vec<Attr> =
-            spec.attrs.iter().filter(|a| a.key.text == "acc").cloned().collect();
-        attrs.push(word("atom", c.atom));
+        let atom = word(Key::Atom, c.atom);
+        let attrs = spec.attr(Key::Acc).cloned().into_iter().chain([atom]).collect();
         let exec = (blocks, View::of(groups));
         let sync = |op: SyncOp, args: Vec<SyncArg>| Stmt::new(StmtKind::Sync { op, args });
         if c.fenced {

@@ -57,7 +57,7 @@ impl Emit<'_> {
                 // The lanes below keep the lower registers.
                 copy(low.clone(), x.clone()),
                 where_bit(0, copy(high.clone(), x.clone())),
-                leaf(bfly, &warp, vec![x], y.clone(), vec![number("lane", *mask)]),
+                leaf(bfly, &warp, vec![x], y.clone(), vec![number(Key::Lane, *mask)]),
                 where_bit(0, copy(y.clone(), high)),
                 where_bit(1, copy(y, low)),
             ]));

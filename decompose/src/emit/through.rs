@@ -105,7 +105,7 @@ impl Emit<'_> {
         let warp = (v.each.0.clone(), self.group(all, 32));
         let other = || at(v.other, vec![Expr::int(0)]);
         let one = |mask: &i64| {
-            let (exchange, lane) = (SpecKind::Shfl(ShflOp::Bfly), vec![number("lane", *mask)]);
+            let (exchange, lane) = (SpecKind::Shfl(ShflOp::Bfly), vec![number(Key::Lane, *mask)]);
             let mut steps = vec![leaf(exchange, &warp, vec![(v.own)()], other(), lane)];
             steps.extend(self.combined(v.op, &v.each, (v.own)(), other()));
             steps

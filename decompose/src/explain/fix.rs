@@ -13,7 +13,7 @@ use crate::stated;
 use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Atom, AtomTable, OperandAccess};
 use carbyne_ir::ast::{
-    AttrValue, Dims, Expr, ExprKind, Module, Operand, TensorType, TupleExpr, TypeAttr, View,
+    Attr, Dims, Expr, ExprKind, Key, Module, Operand, TensorType, TupleExpr, TypeAttr, View,
 };
 use carbyne_ir::leaf::listed;
 use carbyne_ir::program::SpecId;
@@ -66,10 +66,8 @@ impl Asked<'_> {
         let now = fix.apply(self.src)?;
         let module = text::parse(&now).ok()?;
         let site = Site::find(&module, self.id)?;
-        let stated = site.spec.attrs.iter().find_map(|a| match &a.value {
-            AttrValue::Word(word) if a.key.text == "atom" && *word != self.atom.name => Some(word),
-            _ => None,
-        });
+        let stated = site.spec.attr(Key::Atom).and_then(Attr::as_word);
+        let stated = stated.filter(|word| *word != self.atom.name);
         let fix = match stated {
             None => fix,
             Some(word) => {
@@ -482,9 +480,9 @@ fn leaves_of(t: &TupleExpr, out: &mut Vec<(Span, i64)>) {
 }
 
 fn cache(site: &Site<'_>, want: &str) -> Vec<Change> {
-    let Some(attr) = site.spec.attrs.iter().find(|a| a.key.text == "cache") else { return vec![] };
-    let AttrValue::Word(now) = &attr.value else { return vec![] };
-    let start = attr.key.span.start as usize;
+    let Some(attr) = site.spec.attr(Key::Cache) else { return vec![] };
+    let Some(now) = attr.as_word() else { return vec![] };
+    let start = attr.name.span.start as usize;
     let span = Span::new(start, start + "cache=".len() + now.len());
     vec![(format!("write `cache={want}`"), vec![Edit::new(span, format!("cache={want}"))])]
 }

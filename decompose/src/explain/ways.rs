@@ -3,7 +3,7 @@
 use super::{Edit, Explanation, Fix, Question, leaves, matches};
 use crate::{Options, Ranking, decompose_by, instance};
 use carbyne_atoms::AtomTable;
-use carbyne_ir::ast::{Module, StmtKind};
+use carbyne_ir::ast::{Key, Module, StmtKind};
 use carbyne_ir::span::Span;
 use carbyne_ir::text;
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ impl Ways<'_> {
     fn unpinned(&self, span: Span) -> Option<usize> {
         self.module.items.iter().find_map(|stmt| match &stmt.kind {
             StmtKind::Spec(spec) if spec.span.is_at(span) && spec.body.is_none() => {
-                let said = spec.attrs.iter().any(|a| a.key.text == "by");
+                let said = spec.attr(Key::By).is_some();
                 (!said).then_some(span.end as usize)
             }
             _ => None,

@@ -6,7 +6,7 @@
 
 use super::params::{Numbers, eval, leaves};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
-use carbyne_ir::ast::{Attr, AttrValue, Def, Exec, Expr, ExprKind, Group, Stmt, StmtKind};
+use carbyne_ir::ast::{Attr, AttrValue, Def, Exec, Expr, ExprKind, Group, Key, Stmt, StmtKind};
 use carbyne_ir::limits::MAX_STAGES;
 use carbyne_ir::program::{self, Program, SpecId};
 use std::collections::{HashMap, HashSet};
@@ -48,7 +48,7 @@ impl Alike {
                 match &stmt.kind {
                     program::StmtKind::For { stages: n @ 2.., .. } => found.push(*n),
                     program::StmtKind::Spec(id) => {
-                        found.extend(program.specs[*id].ints("warps").into_iter().flatten());
+                        found.extend(program.specs[*id].ints(Key::Warps).into_iter().flatten());
                     }
                     _ => {}
                 }
@@ -77,7 +77,7 @@ fn put_all(
     for stmt in stmts {
         match &mut stmt.kind {
             program::StmtKind::Spec(id) => {
-                let all = p.specs[*id].ints.iter_mut().filter(|(key, _)| key == "warps");
+                let all = p.specs[*id].ints.iter_mut().filter(|(key, _)| *key == Key::Warps);
                 for n in all.flat_map(|(_, numbers)| numbers) {
                     *n = left.next().filter(|n| *n >= 1)?;
                 }
@@ -118,8 +118,7 @@ pub(super) fn form(def: &Def, file: &[Stmt], numbers: &Numbers) -> Option<Form> 
         }
         Some(Exec::Both(..) | Exec::Threads(_)) => return None,
     }
-    for attr in strategy.attrs.iter().filter(|a| !["tile", "warps"].contains(&a.key.text.as_str()))
-    {
+    for attr in strategy.attrs.iter().filter(|a| !matches!(a.key, Some(Key::Tile | Key::Warps))) {
         match &attr.value {
             AttrValue::Word(word) => forming.out.key.extend(numbers.get(word)),
             AttrValue::Tuple(tuple) => {
@@ -187,7 +186,7 @@ impl Forming<'_> {
 
     /// Warps that a spec says.
     fn warps(&mut self, attr: &Attr, known: &Numbers) -> Option<()> {
-        if attr.key.text != "warps" {
+        if attr.key != Some(Key::Warps) {
             return Some(());
         }
         let AttrValue::Tuple(tuple) = &attr.value else { return None };

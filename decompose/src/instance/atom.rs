@@ -1,11 +1,10 @@
 //! An atom that a kernel-level spec is pinned to, at the leaf of its body that it can implement.
 
+use crate::build::word;
 use carbyne_atoms::bind;
 use carbyne_atoms::{Atom, AtomTable, Extent};
 use carbyne_ir::ast::visit::{Walk, each_mut};
-use carbyne_ir::ast::{
-    Attr, AttrValue, Def, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorExpr, View,
-};
+use carbyne_ir::ast::{Def, Key, Operand, Spec, SpecKind, Stmt, StmtKind, TensorExpr, View};
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
@@ -48,8 +47,8 @@ pub(crate) fn pin(
             _ => return,
         };
         any = true;
-        attrs.retain(|a| a.key.text != "atom");
-        attrs.push(Attr { key: Name::new("atom"), value: AttrValue::Word(name.to_owned()) });
+        attrs.retain(|a| a.key != Some(Key::Atom));
+        attrs.push(word(Key::Atom, name));
     });
     match any {
         true => Ok(()),

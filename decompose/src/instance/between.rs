@@ -6,7 +6,7 @@ use crate::names::{Names, given};
 use crate::places;
 use carbyne_ir::ast::visit::{Of, Part, parts};
 use carbyne_ir::ast::{
-    Block, Dims, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorType, TupleExpr, View,
+    Block, Dims, Key, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorType, TupleExpr, View,
 };
 use carbyne_ir::program::{Means, MeansInput, MeansOp, MeansStep, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -194,8 +194,7 @@ fn behind(means: &Means, value: usize) -> Vec<&MeansStep> {
 
 /// Whether a spec leaves to us how it is executed.
 fn is_free(spec: &Spec) -> bool {
-    let says_how = |key: &str| !matches!(key, "math" | "loc");
-    spec.exec.is_none() && !spec.attrs.iter().any(|a| says_how(&a.key.text))
+    spec.exec.is_none() && spec.attrs.iter().all(|a| matches!(a.key, Some(Key::Math | Key::Loc)))
 }
 
 /// The statements that some values need, and what they read. Constants stay.

@@ -8,10 +8,11 @@ use super::graph::{Graph, Input, Step};
 use super::pattern::{Bound, Found, Hole};
 use super::place::Place;
 use super::symbols::Symbols;
+use crate::build::word;
 use crate::names::Names;
 use carbyne_ir::ast::{
-    self, Apply, Attr, AttrValue, Call, Expr, ExprKind, Name, Operand, ReduceOp, ResultType, Spec,
-    SpecKind, Stmt, StmtKind, TensorExpr, TupleExpr, TypeAttr, UnaryOp, View, ViewOp,
+    self, Apply, Attr, AttrValue, Call, Expr, ExprKind, Key, Name, Operand, ReduceOp, ResultType,
+    Spec, SpecKind, Stmt, StmtKind, TensorExpr, TupleExpr, TypeAttr, UnaryOp, View, ViewOp,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -332,7 +333,7 @@ impl Chains<'_> {
                     [one] => one.clone(),
                     _ => TupleExpr::Tuple(axes),
                 };
-                let attrs = vec![Attr { key: Name::new("axis"), value: AttrValue::Tuple(axes) }];
+                let attrs = vec![Attr::new(Key::Axis, AttrValue::Tuple(axes))];
                 Spec {
                     inputs: call.inputs.clone(),
                     outputs,
@@ -615,7 +616,7 @@ impl Writing<'_> {
                     [one] => one.clone(),
                     _ => TupleExpr::Tuple(axes),
                 };
-                attrs.push(Attr { key: Name::new("axis"), value: AttrValue::Tuple(axes) });
+                attrs.push(Attr::new(Key::Axis, AttrValue::Tuple(axes)));
             }
             SpecKind::Unary(_)
             | SpecKind::Binary(_)
@@ -652,8 +653,7 @@ impl Writing<'_> {
             && !self.means
             && self.graph.rounds_to(scalar)
         {
-            let no = AttrValue::Word("no".to_owned());
-            apply.attrs.push(Attr { key: Name::new("meant"), value: no });
+            apply.attrs.push(word(Key::Meant, "no"));
         }
         value
     }
@@ -722,7 +722,7 @@ fn read(step: &Step) -> impl Iterator<Item = usize> {
 }
 
 fn to(scalar: Scalar) -> Attr {
-    Attr { key: Name::new("to"), value: AttrValue::Word(scalar.as_str().to_owned()) }
+    word(Key::To, scalar.as_str())
 }
 
 fn cast(value: TensorExpr, scalar: Scalar) -> TensorExpr {
@@ -765,10 +765,7 @@ fn summed(value: &TensorExpr) -> Option<Scalar> {
 }
 
 fn acc(attrs: &[Attr]) -> Option<Scalar> {
-    attrs.iter().find_map(|a| match &a.value {
-        AttrValue::Word(word) if a.key.text == "acc" => word.parse().ok(),
-        _ => None,
-    })
+    Attr::among(attrs, Key::Acc)?.as_word()?.parse().ok()
 }
 
 /// Types of the tensors that statements declare, where these say them.

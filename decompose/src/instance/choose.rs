@@ -22,7 +22,7 @@ use crate::solve::ops;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, limits};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
-    AttrValue, Chosen, Def, Expr, ExprKind, Module, Spec, Stmt, StmtKind, TupleExpr,
+    AttrValue, Chosen, Def, Expr, ExprKind, Key, Module, Role, Spec, Stmt, StmtKind, TupleExpr,
 };
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
@@ -839,7 +839,7 @@ impl Choosing<'_> {
                 continue;
             }
             self.multiplies(p, spec)?;
-            let (Some(warps), Some(exec)) = (spec.ints("warps"), spec.exec) else { continue };
+            let (Some(warps), Some(exec)) = (spec.ints(Key::Warps), spec.exec) else { continue };
             let tensors: Vec<_> =
                 spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
             let [a, b, c] = tensors[..] else { continue };
@@ -895,12 +895,9 @@ impl Choosing<'_> {
     fn pins(&self, id: SpecId, written: &Spec) -> Pins {
         let spec = &self.program.specs[id];
         let mut pins = Pins { atom: spec.atom.clone(), ..Pins::default() };
-        for key in ["tile", "warps", "cluster", "consumers"] {
-            if let Some(numbers) = spec.ints(key) {
-                pins.attrs.push((key.to_owned(), numbers.to_vec()));
-            }
-        }
-        let by = written.attrs.iter().find(|a| a.key.text == "by");
+        let numbers = Key::with(Role::Pin).filter_map(|key| Some((key, spec.ints(key)?.to_vec())));
+        pins.attrs.extend(numbers);
+        let by = written.attr(Key::By);
         match by.map(|a| &a.value) {
             Some(AttrValue::Chosen(chosen)) => pins.by(chosen),
             Some(AttrValue::Tuple(TupleExpr::Leaf(Expr {

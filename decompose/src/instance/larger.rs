@@ -3,7 +3,7 @@
 use super::choose::{Candidate, Choosing, Match, Ranking, shown};
 use super::params::{self, Budget, Numbers, Pins};
 use super::write::Instance;
-use carbyne_ir::ast::{AttrValue, Def, Expr, ExprKind};
+use carbyne_ir::ast::{Attr, AttrValue, Def, Expr, ExprKind, Key};
 use std::collections::BTreeMap;
 
 /// Tiles that are spoken of.
@@ -22,9 +22,9 @@ pub(crate) struct Larger<'a> {
 }
 
 /// What an attribute of the head stands for, of each mode.
-fn exprs(def: &Def, key: &str) -> Vec<Expr> {
-    let attrs = def.strategy.iter().flat_map(|s| &s.attrs);
-    match attrs.into_iter().find(|a| a.key.text == key).map(|a| &a.value) {
+fn exprs(def: &Def, key: Key) -> Vec<Expr> {
+    let attrs = def.strategy.as_ref().map_or(&[][..], |s| &s.attrs);
+    match Attr::among(attrs, key).map(|a| &a.value) {
         Some(AttrValue::Tuple(t)) => params::leaves(t).into_iter().cloned().collect(),
         Some(AttrValue::Word(name)) => vec![Expr::name(name)],
         _ => vec![],
@@ -33,23 +33,23 @@ fn exprs(def: &Def, key: &str) -> Vec<Expr> {
 
 /// The tile of an instance; empty where the strategy does not say.
 pub(crate) fn tile(def: &Def, numbers: &Numbers) -> Vec<i64> {
-    values(def, "tile", numbers)
+    values(def, Key::Tile, numbers)
 }
 
 /// The numbers of an instance, of warps that share its tile how many there are in all.
 pub(crate) fn but_warps(def: &Def, numbers: &Numbers) -> Vec<i64> {
-    let along = exprs(def, "warps");
+    let along = exprs(def, Key::Warps);
     let name = |e: &Expr| match &e.kind {
         ExprKind::Name(name) => Some(name.clone()),
         _ => None,
     };
     let names: Vec<String> = along.iter().filter_map(name).collect();
-    let all = values(def, "warps", numbers).into_iter().fold(1, i64::saturating_mul);
+    let all = values(def, Key::Warps, numbers).into_iter().fold(1, i64::saturating_mul);
     let others = numbers.iter().filter(|(name, _)| !names.contains(name)).map(|(_, n)| *n);
     std::iter::once(all).chain(others).collect()
 }
 
-fn values(def: &Def, key: &str, numbers: &Numbers) -> Vec<i64> {
+fn values(def: &Def, key: Key, numbers: &Numbers) -> Vec<i64> {
     let all = exprs(def, key);
     all.iter().map(|e| params::eval(e, numbers)).collect::<Option<_>>().unwrap_or_default()
 }
@@ -60,7 +60,7 @@ impl Choosing<'_> {
         let (def, best) = (l.m.def, &l.candidates[l.best]);
         let own = tile(def, &best.numbers);
         let mut tiles: Vec<Vec<i64>> = vec![vec![]];
-        for (e, least) in exprs(def, "tile").iter().zip(&own) {
+        for (e, least) in exprs(def, Key::Tile).iter().zip(&own) {
             let tried = params::tried(def, e, &best.numbers);
             let mut more: Vec<i64> = tried.into_iter().filter(|v| v > least).collect();
             more.push(*least);
@@ -101,8 +101,8 @@ impl Choosing<'_> {
             return why.clone();
         }
         let mut pins = l.pins.clone();
-        pins.attrs.retain(|(key, _)| key != "tile");
-        pins.attrs.push(("tile".to_owned(), wanted.to_vec()));
+        pins.attrs.retain(|(key, _)| *key != Key::Tile);
+        pins.attrs.push((Key::Tile, wanted.to_vec()));
         params::against(m.def, &self.given(m), &pins, Budget::new(m.file.theirs(&m.def.name.text)))
     }
 }

@@ -3,8 +3,8 @@
 use super::library::Theirs;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::{
-    self, AttrValue, BinOp, Choices, Chosen, CmpOp, Compare, Def, Expr, ExprKind, ResultType,
-    SpecKind, Strategy, TupleExpr, TypeAttr,
+    self, Attr, AttrValue, BinOp, Choices, Chosen, CmpOp, Compare, Def, Expr, ExprKind, Key,
+    ResultType, SpecKind, Strategy, TupleExpr, TypeAttr,
 };
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
@@ -218,7 +218,7 @@ struct Condition {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pins {
     /// Attributes that the strategy must give, with these numbers.
-    pub attrs: Vec<(String, Vec<i64>)>,
+    pub attrs: Vec<(Key, Vec<i64>)>,
     /// Parameters.
     pub values: Vec<(String, i64)>,
     /// The strategy.
@@ -245,9 +245,9 @@ pub(crate) enum Unpinned {
     #[error("it has no parameter `{0}`, but {1}")]
     NoParameter(String, String),
     #[error("it says nothing of `{0}=`")]
-    NoAttribute(String),
+    NoAttribute(Key),
     #[error("`{0}=` has {1} numbers, not {2}")]
-    Count(String, usize, usize),
+    Count(Key, usize, usize),
     #[error("it is another one")]
     Another,
 }
@@ -384,19 +384,19 @@ fn enumerated(
     if pins.strategy.as_ref().is_some_and(|s| *s != def.name.text) {
         return Err(Unpinned::Another);
     }
-    for (key, numbers) in &pins.attrs {
-        let attr = strategy.attrs.iter().find(|a| a.key.text == *key);
+    for &(key, ref numbers) in &pins.attrs {
+        let attr = Attr::among(&strategy.attrs, key);
         let Some(AttrValue::Tuple(tuple)) = attr.map(|a| &a.value) else {
             match attr.map(|a| &a.value) {
                 Some(AttrValue::Word(word)) if numbers.len() == 1 => {
                     conditions.push(pinned(key, Expr::name(word), numbers[0]));
                     continue;
                 }
-                _ => return Err(Unpinned::NoAttribute(key.clone())),
+                _ => return Err(Unpinned::NoAttribute(key)),
             }
         };
         let own = leaves(tuple);
-        if key == "warps" && numbers.len() == 1 && own.len() > 1 {
+        if key == Key::Warps && numbers.len() == 1 && own.len() > 1 {
             let all = own.iter().map(|e| (*e).clone());
             let product =
                 all.reduce(|a, b| Expr::bin(BinOp::Mul, a, b)).unwrap_or_else(|| Expr::int(1));
@@ -404,7 +404,7 @@ fn enumerated(
             continue;
         }
         if own.len() != numbers.len() {
-            return Err(Unpinned::Count(key.clone(), numbers.len(), own.len()));
+            return Err(Unpinned::Count(key, numbers.len(), own.len()));
         }
         for (e, n) in own.into_iter().zip(numbers) {
             conditions.push(pinned(key, e.clone(), *n));
@@ -416,7 +416,7 @@ fn enumerated(
             let all: Vec<&str> = chosen.map(|p| p.name.text.as_str()).collect();
             return Err(Unpinned::NoParameter(name.clone(), or_none(&all)));
         }
-        conditions.push(pinned("by", Expr::name(name), *n));
+        conditions.push(pinned(Key::By, Expr::name(name), *n));
     }
     conditions.extend(strategy.conditions.iter().map(of));
     if habits {
@@ -519,7 +519,7 @@ fn enumerated(
     Ok(out)
 }
 
-fn pinned(key: &str, lhs: Expr, n: i64) -> Condition {
+fn pinned(key: Key, lhs: Expr, n: i64) -> Condition {
     let text = format!("`{key}=` asks for {} == {n}", text::print_number(&lhs));
     Condition { text, lhs, op: CmpOp::Eq, rhs: Expr::int(n), pin: true }
 }

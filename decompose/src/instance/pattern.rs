@@ -7,7 +7,7 @@
 
 use super::graph::{Graph, Input, Source, Step};
 use carbyne_ir::ast::{
-    Apply, AttrValue, Call, Def, Expr, ExprKind, Operand, ResultType, SpecKind, StmtKind,
+    Apply, AttrValue, Call, Def, Expr, ExprKind, Key, Operand, ResultType, SpecKind, StmtKind,
     TensorExpr, TupleExpr, TypeAttr,
 };
 use carbyne_ir::layout::Layout;
@@ -623,8 +623,8 @@ fn said(attrs: &[carbyne_ir::ast::Attr]) -> (Vec<usize>, Option<String>) {
     let mut axes = vec![];
     let mut scalar = None;
     for attr in attrs {
-        match (attr.key.text.as_str(), &attr.value) {
-            ("axis", AttrValue::Tuple(t)) => {
+        match (attr.key, &attr.value) {
+            (Some(Key::Axis), AttrValue::Tuple(t)) => {
                 let mut todo = vec![t];
                 while let Some(t) = todo.pop() {
                     match t {
@@ -636,7 +636,7 @@ fn said(attrs: &[carbyne_ir::ast::Attr]) -> (Vec<usize>, Option<String>) {
                     }
                 }
             }
-            ("acc" | "to", AttrValue::Word(word)) => scalar = Some(word.clone()),
+            (Some(Key::Acc | Key::To), AttrValue::Word(word)) => scalar = Some(word.clone()),
             _ => {}
         }
     }

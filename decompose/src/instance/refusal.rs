@@ -6,7 +6,7 @@ use super::params::{self, Budget, Numbers, Pins};
 use super::{between, chain, pattern};
 use crate::solve::copy::matmul_rows;
 use carbyne_atoms::{Atom, bind};
-use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, TupleExpr};
+use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, Key, TupleExpr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, nearest};
 use carbyne_ir::program::{MeansInput, MeansOp, MeansStep, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -48,7 +48,7 @@ impl Choosing<'_> {
         let [a, b, c] = tensors[..] else { return Ok(()) };
         let [sa, sb, sc] = [a, b, c].map(|t| p.scalar_of(t));
         let acc = spec.acc.unwrap_or(sc);
-        if spec.attr("acc").is_none() && acc.bits() < 32 && acc.is_float() {
+        if spec.attr(Key::Acc).is_none() && acc.bits() < 32 && acc.is_float() {
             let message =
                 format!("the MatMul does not say in which type it accumulates into {acc}");
             // One thread alone multiplies in any type, ten times slower; that is advised to nobody.
@@ -384,7 +384,7 @@ impl Choosing<'_> {
         };
         let ast::Group::New { modes, .. } = &launch.threads else { return false };
         let threads = modes.iter().map(|(_, e)| params::eval(e, numbers)).product::<Option<i64>>();
-        let warps = strategy.iter().flat_map(|s| &s.attrs).find(|a| a.key.text == "warps");
+        let warps = strategy.and_then(|s| ast::Attr::among(&s.attrs, Key::Warps));
         let Some(AttrValue::Tuple(warps)) = warps.map(|a| &a.value) else { return false };
         let groups = params::leaves(warps).into_iter().map(|e| params::eval(e, numbers));
         let (Some(threads), Some(groups)) = (threads, groups.product::<Option<i64>>()) else {

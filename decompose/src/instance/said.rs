@@ -2,7 +2,7 @@
 //! pins of the spec are the text's.
 
 use super::params::{Numbers, eval};
-use carbyne_ir::ast::{AttrValue, Module, StmtKind};
+use carbyne_ir::ast::{AttrValue, Key, Module, Role, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 
@@ -26,7 +26,7 @@ impl Said {
             if spec.body.is_some() {
                 return None;
             }
-            let by = spec.attrs.iter().find(|a| a.key.text == "by").map(|a| &a.value);
+            let by = spec.attr(Key::By).map(|a| &a.value);
             let values = match by {
                 Some(AttrValue::Chosen(chosen)) => chosen.values.iter(),
                 _ => [].iter(),
@@ -34,8 +34,7 @@ impl Said {
             let values = values
                 .filter_map(|(name, e)| Some((name.text.clone(), eval(e, &Numbers::new())?)))
                 .collect();
-            let pins = ["by", "tile", "warps", "cluster", "consumers", "atom"];
-            let attrs = spec.attrs.iter().any(|a| pins.contains(&a.key.text.as_str()));
+            let attrs = Key::with(Role::Pin).any(|key| spec.attr(key).is_some());
             Some(Spec { span: spec.span, values, pinned: attrs || spec.both().is_some() })
         });
         Said(specs.collect())

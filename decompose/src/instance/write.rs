@@ -12,9 +12,9 @@ use crate::names::Names;
 use crate::schedule::clusters;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
-    Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Launch,
-    Name, Operand, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp, Unfit, View,
-    ViewOp,
+    Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Key,
+    Launch, Name, Operand, Role, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp,
+    Unfit, View, ViewOp,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -95,7 +95,7 @@ impl Instance<'_> {
         });
         let name = Some(Name::new(self.def.name.text.clone()));
         let value = Chosen { name, values: values.collect(), span: Span::default() };
-        Attr { key: Name::new("by"), value: AttrValue::Chosen(value) }
+        Attr::new(Key::By, AttrValue::Chosen(value))
     }
 
     /// What takes the place of the kernel-level spec: the kernel with its body, and what stands before it.
@@ -160,13 +160,12 @@ impl Instance<'_> {
         let exec = inner.exec.take();
         // How many groups consume, and how many blocks form a cluster, is said of the kernel; what else strategies say there
         // answers pins.
-        let said = |a: &&Attr| match a.key.text.as_str() {
-            "consumers" => clusters::number(a) != Some(0),
-            "cluster" => clusters::number(a) != Some(1),
+        let said = |a: &&Attr| match a.key {
+            Some(Key::Consumers) => clusters::number(a) != Some(0),
+            Some(Key::Cluster) => clusters::number(a) != Some(1),
             _ => false,
         };
-        let recomputes = |a: &Attr| a.key.text == "recompute" && clusters::number(a) == Some(1);
-        let recomputes = inner.attrs.iter().any(recomputes);
+        let recomputes = inner.attr(Key::Recompute).and_then(clusters::number) == Some(1);
         let said: Vec<Attr> = inner.attrs.iter().filter(said).cloned().collect();
         let mut types = HashMap::new();
         for bound in self.found.operands.values() {
@@ -183,17 +182,20 @@ impl Instance<'_> {
         body.stmts =
             self.chains(std::mem::take(&mut body.stmts), &types, (&[], recomputes), names)?;
         let Some(exec) = exec else { return Err(Refused::Several) };
-        if !self.graph.outer.is_empty() && said.iter().any(|a| a.key.text == "cluster") {
+        if !self.graph.outer.is_empty() && Attr::among(&said, Key::Cluster).is_some() {
             return Err(Refused::Clusters);
         }
         let exec = self.launched(exec, executors, &mut body, names)?;
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(kernel) = &mut kernel.kind {
             kernel.exec = Some(exec);
-            let own = ["atom", "by", "cluster", "consumers"];
             // Tiles of a slice of a batch are not those of the operands; `by=` says them.
-            let of_slices = |a: &Attr| a.key.text == "tile" && !self.graph.outer.is_empty();
-            kernel.attrs.retain(|a| !own.contains(&a.key.text.as_str()) && !of_slices(a));
+            let whole = self.graph.outer.is_empty();
+            kernel.attrs.retain(|a| match a.key {
+                Some(Key::Tile) => whole,
+                Some(Key::Warps) | None => true,
+                Some(key) => !key.is(Role::Pin),
+            });
             kernel.attrs.extend(said);
             kernel.attrs.push(self.by());
             kernel.body = Some(body);
@@ -518,10 +520,7 @@ fn converted(stmts: &mut [Stmt], types: &HashMap<String, Scalar>) {
 
 /// The type that an operation converts to.
 fn target(apply: &Apply) -> Option<Scalar> {
-    apply.attrs.iter().find_map(|a| match &a.value {
-        AttrValue::Word(word) if a.key.text == "to" => word.parse().ok(),
-        _ => None,
-    })
+    Attr::among(&apply.attrs, Key::To)?.as_word()?.parse().ok()
 }
 
 /// The type of an expression over tensors of known types. Operands have one type, that of the result, but for casts.

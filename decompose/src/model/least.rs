@@ -10,7 +10,7 @@ use super::rates::{Product, Rates};
 use super::work::Work;
 use crate::solve::ops;
 use carbyne_atoms::{Unit, limits};
-use carbyne_ir::ast::{ReduceOp, SpecKind};
+use carbyne_ir::ast::{Key, ReduceOp, SpecKind};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{BufferId, Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -123,7 +123,7 @@ impl<'a> Least<'a> {
                 rows
             }
         };
-        let pin = match spec.ints("warps") {
+        let pin = match spec.ints(Key::Warps) {
             Some([m, n]) => Some((*m, *n, 1)),
             Some([m, n, k]) => Some((*m, *n, *k)),
             _ => None,

@@ -33,7 +33,7 @@ pub(crate) fn apply(module: &Module, p: &Program, names: &mut Names) -> Option<M
             continue;
         };
         // Groups that take tiles in turn stage them at one place, for which all threads of one wait.
-        let in_turn = spec.attrs.iter().any(|a| a.key.text == "consumers" && number(a) == Some(2));
+        let in_turn = spec.attr(Key::Consumers).and_then(number) == Some(2);
         let Some(body) = spec.body.as_mut().filter(|_| !in_turn) else { continue };
         let whole = threads.ops.is_empty() && blocks.ops.is_empty();
         let n = threads_of(p, &threads.base.text).filter(|n| whole && n % GROUP == 0);

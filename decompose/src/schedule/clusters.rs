@@ -10,11 +10,9 @@ use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 
-const KEY: &str = "cluster";
-
 /// How many blocks of a kernel form a cluster, as its blocks or its attribute say.
 pub(crate) fn of(p: &Program, kernel: SpecId) -> i64 {
-    let asked = p.specs[kernel].ints(KEY).and_then(|n| n.first().copied());
+    let asked = p.specs[kernel].ints(Key::Cluster).and_then(|n| n.first().copied());
     asked.or_else(|| p.cluster_size(kernel)).unwrap_or(1).max(1)
 }
 
@@ -24,7 +22,7 @@ pub(crate) fn of(p: &Program, kernel: SpecId) -> i64 {
 /// A number that does not divide the grid, or a grid of which it is not known.
 pub(crate) fn apply(module: &Module, names: &mut Names) -> Result<Option<Module>, Box<Diagnostic>> {
     let asks = |stmt: &Stmt| match &stmt.kind {
-        StmtKind::Spec(spec) => spec.attrs.iter().any(|a| a.key.text == KEY),
+        StmtKind::Spec(spec) => spec.attr(Key::Cluster).is_some(),
         _ => false,
     };
     if !module.items.iter().any(asks) {
@@ -34,7 +32,7 @@ pub(crate) fn apply(module: &Module, names: &mut Names) -> Result<Option<Module>
     for stmt in &module.items {
         let mut stmt = stmt.clone();
         if let StmtKind::Spec(spec) = &mut stmt.kind
-            && let Some(at) = spec.attrs.iter().position(|a| a.key.text == KEY)
+            && let Some(at) = spec.attrs.iter().position(|a| a.key == Some(Key::Cluster))
         {
             let attr = spec.attrs.remove(at);
             let exec = spec.both().map(|(b, t)| (b.clone(), t.clone()));
@@ -72,7 +70,7 @@ fn undivided(attr: &Attr, n: i64, all: Option<i64>) -> Diagnostic {
             "write a grid of one mode, `<<<#grid:[@b < 132], ..>>>`, or the clusters themselves, `#grid.tile([2])`",
         ),
     };
-    Diagnostic::new(Code::PinsConflict, attr.key.span, message).label("asked for here").help(help)
+    Diagnostic::new(Code::PinsConflict, attr.name.span, message).label("asked for here").help(help)
 }
 
 /// Specs that blocks of a grid execute are executed by those of clusters.

@@ -43,11 +43,10 @@ pub(crate) fn apply(
 ) -> (Module, Vec<Diagnostic>) {
     let (mut out, mut alone) = (module.clone(), vec![]);
     let names = &mut Names::of(module);
-    let asks = |a: &Attr| a.key.text == "consumers";
     for at in 0..out.items.len() {
         let StmtKind::Spec(spec) = &mut out.items[at].kind else { continue };
-        let Some(asked) = spec.attrs.iter().find(|a| asks(a)).map(|a| a.key.span) else { continue };
-        spec.attrs.retain(|a| !asks(a));
+        let Some(asked) = spec.attr(Key::Consumers).map(|a| a.name.span) else { continue };
+        spec.attrs.retain(|a| a.key != Some(Key::Consumers));
         alone.push(unfed(asked));
         let (Some((_, threads)), Some(body)) = (spec.both(), &spec.body) else { continue };
         let (cta, body) = (threads.base.text.clone(), body.clone());
@@ -92,7 +91,7 @@ fn unfed(asked: Span) -> Diagnostic {
 
 /// How many groups of threads a kernel asks to consume what a producer copies; 0 where it does not.
 pub(crate) fn of(kernel: &carbyne_ir::program::Spec) -> i64 {
-    kernel.ints("consumers").and_then(|n| n.first().copied()).unwrap_or(0)
+    kernel.ints(Key::Consumers).and_then(|n| n.first().copied()).unwrap_or(0)
 }
 
 /// The threads of a block in which so many groups of `threads` consume.
@@ -354,10 +353,7 @@ impl Kernel<'_> {
         let mut atoms: HashMap<&str, &str> = HashMap::new();
         for stmt in Walk::new(stmts).stmts() {
             let StmtKind::Spec(spec) = &stmt.kind else { continue };
-            let atom = spec.attrs.iter().find_map(|a| match &a.value {
-                AttrValue::Word(atom) if a.key.text == "atom" => Some(atom.as_str()),
-                _ => None,
-            });
+            let atom = spec.attr(Key::Atom).and_then(Attr::as_word);
             if let (Some(atom), [to]) = (atom, &spec.outputs[..]) {
                 atoms.insert(&to.base.text, atom);
             }
@@ -367,7 +363,7 @@ impl Kernel<'_> {
         visit::each_mut(&mut out, &mut |stmt| {
             let StmtKind::Spec(spec) = &mut stmt.kind else { return };
             match spec.outputs.first().and_then(|to| atoms.get(to.base.text.as_str())) {
-                Some(atom) => spec.attrs.push(word("atom", atom)),
+                Some(atom) => spec.attrs.push(word(Key::Atom, atom)),
                 None => missing = true,
             }
         });
@@ -487,7 +483,7 @@ fn early(loops: &mut [Stmt]) -> Option<Stmt> {
     let waits = |s: &Stmt| matches!(s.kind, StmtKind::Sync { op: SyncOp::MbarrierWait, .. });
     let alone = |s: &Stmt| match &s.kind {
         StmtKind::Sync { op: SyncOp::MbarrierExpect, .. } => true,
-        StmtKind::Spec(spec) => !spec.attrs.iter().any(|a| a.key.text == "multicast"),
+        StmtKind::Spec(spec) => spec.attr(Key::Multicast).is_none(),
         _ => false,
     };
     let first = body.stmts.iter().position(waits)?;

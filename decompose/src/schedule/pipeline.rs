@@ -582,7 +582,7 @@ impl Stages<'_> {
         for copy in &mut loads {
             if let StmtKind::Spec(spec) = &mut copy.kind {
                 // What is said of an instruction to shared memory is not said of one to registers.
-                spec.attrs.retain(|a| a.key.text != "atom");
+                spec.attrs.retain(|a| a.key != Some(Key::Atom));
             }
         }
         Some((allocations, loads, stores))

@@ -58,7 +58,7 @@ pub(crate) fn apply(
             continue;
         }
         let tile = from.base.text.clone();
-        let cache = attrs.iter().filter(|a| a.key.text == "cache").cloned().collect();
+        let cache = Attr::among(attrs, Key::Cache).cloned().into_iter().collect();
         stores.push((stmt.id.key(), of, Target { tile, tensor, sizes, at, cache }));
     }
     let ids: BTreeSet<SpecId> = stores.iter().map(|(_, of, _)| of.spec).collect();

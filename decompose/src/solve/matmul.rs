@@ -13,7 +13,7 @@ use super::{copy, exchange, ops};
 use crate::matching::{self, Mismatch};
 use crate::model::work::Work;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
-use carbyne_ir::ast::{BinaryOp, SpecKind, SyncOp};
+use carbyne_ir::ast::{BinaryOp, Key, SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, Spec, SpecId, Stmt, StmtKind, TensorId};
@@ -180,7 +180,7 @@ pub(super) fn options(
 
 /// The warps along M, N and K that a spec names.
 fn pinned(spec: &Spec) -> Option<(i64, i64, i64)> {
-    match spec.ints("warps") {
+    match spec.ints(Key::Warps) {
         Some([m, n]) => Some((*m, *n, 1)),
         Some([m, n, k]) => Some((*m, *n, *k)),
         _ => None,

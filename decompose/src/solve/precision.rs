@@ -12,7 +12,7 @@
 
 use super::ops;
 use carbyne_atoms::Atom;
-use carbyne_ir::ast::{AttrValue, BinaryOp, ReduceOp, SpecKind, UnaryOp};
+use carbyne_ir::ast::{BinaryOp, Key, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::{BufferId, Operand, Program, Spec, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -120,9 +120,9 @@ pub(crate) fn flow(p: &Program, kernel: SpecId) -> Flow<'_> {
 
 /// What the text says of a spec.
 fn said_of(spec: &Spec) -> Option<Math> {
-    match spec.attr("math") {
-        Some(AttrValue::Word(w)) if w == "exact" => Some(Math::Exact),
-        Some(AttrValue::Word(w)) if w == "fast" => Some(Math::Fast),
+    match spec.attr(Key::Math)?.as_word()? {
+        "exact" => Some(Math::Exact),
+        "fast" => Some(Math::Fast),
         _ => None,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::visit::{Of, PartMut, parts, parts_mut_where};
 use super::{
-    AttrValue, Block, Expr, ExprKind, Name, Operand, Pick, Stmt, StmtKind, TensorExpr, TupleExpr,
-    TypeAttr, View, ViewOp,
+    AttrValue, Block, Expr, ExprKind, Key, Name, Operand, Pick, Stmt, StmtKind, Takes, TensorExpr,
+    TupleExpr, TypeAttr, View, ViewOp,
 };
 use crate::scalar::Scalar;
 use crate::span::Span;
@@ -52,10 +52,6 @@ pub enum Unfit {
     /// More would be written than there is a budget for.
     TooMuch,
 }
-
-/// Attributes whose word may be the name of a number.
-const NUMBERS: &[&str] =
-    &["axis", "cluster", "consumers", "lane", "multicast", "recompute", "tile", "valid", "warps"];
 
 impl Substitution {
     /// Gives a tensor another name, wherever it stands.
@@ -185,13 +181,13 @@ impl Substitution {
                 }
                 PartMut::Attr(attr) => {
                     let AttrValue::Word(word) = &mut attr.value else { return true };
-                    let key = attr.key.text.as_str();
-                    if matches!(key, "acc" | "to")
+                    let takes = attr.key.map(Key::takes);
+                    if takes == Some(Takes::Type)
                         && let Some(scalar) = self.types.get(word)
                     {
                         *word = scalar.as_str().to_owned();
                     }
-                    if NUMBERS.contains(&key)
+                    if matches!(takes, Some(Takes::Constants(_) | Takes::Integer))
                         && let Some(given) = self.numbers.get(word)
                     {
                         attr.value = match &given.kind {

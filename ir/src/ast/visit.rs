@@ -513,7 +513,7 @@ impl PartMut<'_> {
             PartMut::TensorType(ty) => &mut ty.span,
             PartMut::ThreadType(ty) => &mut ty.span,
             PartMut::Number(number) => &mut number.span,
-            PartMut::Attr(attr) => &mut attr.key.span,
+            PartMut::Attr(attr) => &mut attr.name.span,
         })
     }
 }

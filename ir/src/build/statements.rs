@@ -72,23 +72,23 @@ pub fn zero() -> Operand {
 }
 
 /// `key=value`
-pub fn word(key: &str, value: &str) -> Attr {
-    Attr { key: Name::new(key), value: AttrValue::Word(value.to_owned()) }
+pub fn word(key: Key, value: &str) -> Attr {
+    Attr::new(key, AttrValue::Word(value.to_owned()))
 }
 
 /// `key=n`
-pub fn number(key: &str, n: i64) -> Attr {
+pub fn number(key: Key, n: i64) -> Attr {
     value(key, Expr::int(n))
 }
 
 /// `key=@t % 8`
-pub fn value(key: &str, e: Expr) -> Attr {
-    Attr { key: Name::new(key), value: AttrValue::Tuple(TupleExpr::Leaf(e)) }
+pub fn value(key: Key, e: Expr) -> Attr {
+    Attr::new(key, AttrValue::Tuple(TupleExpr::Leaf(e)))
 }
 
 /// `key=%tensor`
-pub fn view(key: &str, view: View) -> Attr {
-    Attr { key: Name::new(key), value: AttrValue::View(view) }
+pub fn view(key: Key, view: View) -> Attr {
+    Attr::new(key, AttrValue::View(view))
 }
 
 fn extents(list: &[i64]) -> Vec<TupleExpr> {

@@ -5,7 +5,7 @@
 //! halves, a tile that is stored. [`Program::casts`] tells them apart.
 
 use super::{BufferId, Means, MeansInput, MeansOp, Operand, Program, Spec, SpecId, TensorId, walk};
-use crate::ast::{AttrValue, BinaryOp, SpecKind, UnaryOp};
+use crate::ast::{Attr, BinaryOp, Key, SpecKind, UnaryOp};
 use crate::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -189,14 +189,14 @@ impl Program {
             let spec = &self.specs[id];
             if self.narrows(spec) {
                 let to = spec.outputs.first().map(|t| self.scalar_of(*t));
-                let said = match spec.attr("meant") {
-                    Some(AttrValue::Word(w)) if w == "yes" => Some(CastRole::Meant),
+                let said = match spec.attr(Key::Meant).map(Attr::as_word) {
+                    Some(Some("yes")) => Some(CastRole::Meant),
                     Some(_) => Some(CastRole::Staged),
                     None if to.is_some_and(|t| types.contains(&t)) => Some(CastRole::Meant),
                     None => None,
                 };
                 match outer {
-                    Some(cast) if spec.attr("meant").is_none() => drop(inside.insert(id, cast)),
+                    Some(cast) if spec.attr(Key::Meant).is_none() => drop(inside.insert(id, cast)),
                     _ => {
                         all.push((id, said));
                         outer = Some(id);

@@ -2,7 +2,7 @@
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, UnaryOp, View};
+use crate::ast::{self, Key, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, UnaryOp, View};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -300,12 +300,7 @@ impl Resolver {
         span: Span,
     ) -> Fallible<Option<Shaped>> {
         let tensors: Vec<&Shaped> = inputs.iter().flatten().collect();
-        let word = |key: &str| {
-            attrs.iter().find(|a| a.key.text == key).and_then(|a| match &a.value {
-                ast::AttrValue::Word(w) => w.parse::<Scalar>().ok(),
-                _ => None,
-            })
-        };
+        let word = |key| ast::Attr::among(attrs, key)?.as_word()?.parse::<Scalar>().ok();
         Ok(match kind {
             SpecKind::Init | SpecKind::Generic | SpecKind::Iota => None,
             SpecKind::MatMul | SpecKind::MatMulSet => {
@@ -327,7 +322,7 @@ impl Resolver {
                     Scalar::U4 | Scalar::U2 | Scalar::U1 => Scalar::I32,
                     Scalar::Bool | Scalar::Mbarrier => Scalar::I32,
                 };
-                Some(Shaped { extents, scalar: word("acc").or(wanted).unwrap_or(natural) })
+                Some(Shaped { extents, scalar: word(Key::Acc).or(wanted).unwrap_or(natural) })
             }
             SpecKind::Reduction(_) => {
                 let [a] = tensors[..] else { return Ok(None) };
@@ -346,7 +341,7 @@ impl Resolver {
             }
             SpecKind::Unary(UnaryOp::Cast) => {
                 let [a] = tensors[..] else { return Ok(None) };
-                let Some(scalar) = word("to").or(wanted) else {
+                let Some(scalar) = word(Key::To).or(wanted) else {
                     return fail(
                         Diagnostic::new(Code::Expression, span, "a cast to no type").help(
                             "write the type of the result: `-> (%y:f16)`, or `cast(%x, f16)`",
@@ -409,13 +404,13 @@ impl Resolver {
 
     /// The modes of `axis=`.
     pub(super) fn axes_of(&mut self, attrs: &[ast::Attr], span: Span) -> Fallible<Vec<usize>> {
-        let Some(attr) = attrs.iter().find(|a| a.key.text == "axis") else {
+        let Some(attr) = ast::Attr::among(attrs, Key::Axis) else {
             return fail(
                 Diagnostic::new(Code::Attribute, span, "a reduction without its modes")
                     .help("name them: `axis=1`"),
             );
         };
-        let list = self.attr_ints("axis", &attr.value, attr)?;
+        let list = self.attr_ints(Key::Axis, attr)?;
         Ok(list.into_iter().filter_map(|a| usize::try_from(a).ok()).collect())
     }
 

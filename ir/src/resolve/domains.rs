@@ -13,8 +13,8 @@ use super::exprs::overflow;
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{
-    self, AccumulateOp, Apply, BinOp, BinaryOp, Expr, ExprKind, Operand, Pick, ReduceOp, SpecKind,
-    TensorExpr, UnaryOp, View, ViewOp,
+    self, AccumulateOp, Apply, BinOp, BinaryOp, Expr, ExprKind, Key, Operand, Pick, ReduceOp,
+    SpecKind, TensorExpr, UnaryOp, View, ViewOp,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::expand::expression;
@@ -333,8 +333,7 @@ impl Resolver {
     /// The modes along which a Reduction combines elements: those of `axis=`. An instruction that combines the values of
     /// threads has no `axis=`, and combines along all.
     fn modes_that_meet(&mut self, spec: &ast::Spec) -> Fallible<Vec<usize>> {
-        let has = |key: &str| spec.attrs.iter().any(|attr| attr.key.text == key);
-        match has("atom") && !has("axis") {
+        match spec.attr(Key::Atom).is_some() && spec.attr(Key::Axis).is_none() {
             true => Ok((0..self.rank_of_input(spec, 0)?).collect()),
             false => self.axes_of(&spec.attrs, spec.span),
         }

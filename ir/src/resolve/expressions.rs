@@ -6,7 +6,9 @@
 use super::declare::Shaped;
 use super::scope::Sigil;
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Apply, BinaryOp, Operand, ResultType, SpecKind, TensorExpr, UnaryOp, View};
+use crate::ast::{
+    self, Apply, BinaryOp, Key, Operand, ResultType, SpecKind, TensorExpr, UnaryOp, View,
+};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -321,7 +323,7 @@ impl Resolver {
 
     /// Compares the type that a cast names with that of the tensor that it is stored to.
     fn agrees_with_cast(&mut self, apply: &Apply, to: &View) -> Fallible<()> {
-        let Some(ty) = apply.attrs.iter().find(|a| a.key.text == "to") else { return Ok(()) };
+        let Some(ty) = ast::Attr::among(&apply.attrs, Key::To) else { return Ok(()) };
         let ast::AttrValue::Word(word) = &ty.value else { return Ok(()) };
         let scalar = self.looked_at(to)?.scalar;
         if word.parse::<Scalar>().is_ok_and(|named| named == scalar) {

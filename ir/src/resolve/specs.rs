@@ -2,50 +2,13 @@
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, AttrValue, CacheHint, Operand as A, SpecKind, TupleExpr};
+use crate::ast::{
+    self, Attr, AttrValue, CacheHint, Key, Operand as A, Role, SpecKind, Takes, TupleExpr,
+};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::expr::Dim;
 use crate::program::{Exec, Operand, Spec, SpecId, TensorId};
 use crate::scalar::Scalar;
-
-/// The attributes that specs know: key, what it takes, what it says.
-pub(super) const SPEC_ATTRIBUTES: &[(&str, &str)] = &[
-    ("acc", "a scalar type: in which a MatMul accumulates"),
-    ("atom", "an atom's name: which instruction implements the spec"),
-    ("axis", "modes: which a Reduction removes, or along which an Iota counts"),
-    (
-        "by",
-        "a strategy and its parameters, `@name[P=1]`: how a kernel-level spec gets its dataflow",
-    ),
-    ("bar", "an mbarrier: which a copy into shared memory completes on"),
-    ("cache", "normal, evict_first or evict_last: how long caches keep what is copied"),
-    ("cluster", "a number: how many neighboring blocks form a cluster, for the solver"),
-    (
-        "consumers",
-        "0, 1 or 2: how many groups of threads, each as many as the block has, take tiles in turn while a producer copies, for the solver",
-    ),
-    ("lane", "an integer: lane, distance or mask of a Shfl"),
-    ("loc", "a text in quotes: where the spec comes from in a program that this one was made of"),
-    (
-        "math",
-        "exact or fast: whether instructions that approximate implement it, whatever its result is rounded to",
-    ),
-    (
-        "meant",
-        "yes or no: whether a cast of a body rounds where the meaning does, or is a step on the way",
-    ),
-    ("multicast", "an integer: which blocks of the cluster get the copy, one bit each"),
-    (
-        "tile",
-        "(m,n,k): block tile of a MatMul, of a Move or Reduction an extent a mode, for the solver",
-    ),
-    ("to", "a scalar type: what a cast in a `means` block gives"),
-    ("valid", "an integer: how many elements a Move reads, from the first on; the others become 0"),
-    (
-        "warps",
-        "(m,n), (m,n,k) or a count: warps of a block, or what else executes an instruction, for the solver",
-    ),
-];
 
 impl Resolver {
     pub(super) fn spec(&mut self, spec: &ast::Spec) -> Fallible<SpecId> {
@@ -114,14 +77,14 @@ impl Resolver {
                     .help("remove it: a cast in a body gives the type of its output"),
             );
         }
-        if let Some(attr) = spec.attrs.iter().find(|a| a.key.text == "meant")
+        if let Some(attr) = spec.attr(Key::Meant)
             && let (Some(Operand::Tensor(from)), Some(to)) = (inputs.first(), outputs.first())
         {
             let (from, to) = (self.p.scalar_of(*from), self.p.scalar_of(*to));
             if !to.is_float() || to.holds(from) {
                 let message = format!("`meant` of a cast from {from} to {to}");
                 return fail(
-                    Diagnostic::new(Code::Attribute, attr.key.span, message)
+                    Diagnostic::new(Code::Attribute, attr.name.span, message)
                         .label("it is said of casts that round to a float")
                         .help("remove it"),
                 );
@@ -148,17 +111,13 @@ impl Resolver {
             exec,
             inputs,
             outputs,
-            attrs: spec
-                .attrs
-                .iter()
-                .map(|a| (a.key.text.clone(), a.value.clone(), a.key.span))
-                .collect(),
+            attrs: spec.attrs.clone(),
             ints,
             acc,
             atom,
             bar,
             multicast,
-            cache,
+            cache: cache.unwrap_or(CacheHint::Normal),
             valid,
             means: None,
             body: None,
@@ -251,43 +210,27 @@ impl Resolver {
     pub(super) fn attributes(&mut self, spec: &ast::Spec) -> Fallible<Attributes> {
         let mut all = Attributes::default();
         for (i, attr) in spec.attrs.iter().enumerate() {
-            let key = attr.key.text.as_str();
             let wrong = |message: String, label: &str, help: String| {
-                let d = Diagnostic::new(Code::Attribute, attr.key.span, message);
+                let d = Diagnostic::new(Code::Attribute, attr.name.span, message);
                 fail(d.label(label).help(help))
             };
-            let Some((_, takes)) = SPEC_ATTRIBUTES.iter().find(|(k, _)| *k == key) else {
+            let Some(key) = attr.key.filter(|key| !key.is(Role::OfStrategy)) else {
                 return fail(unknown_attribute(attr));
             };
-            if spec.attrs[..i].iter().any(|a| a.key.text == key) {
+            if Attr::among(&spec.attrs[..i], key).is_some() {
                 let message = format!("`{key}` is given twice");
                 return wrong(message, "given before", "remove one of them".to_owned());
             }
-            let matmul = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
-            let fits = match key {
-                "acc" => matmul,
-                "tile" | "warps" => {
-                    let kind = matches!(spec.kind, SpecKind::Move | SpecKind::Reduction(_));
-                    matmul || kind || self.depth == 0
-                }
-                "cluster" | "consumers" => self.depth == 0,
-                "axis" => matches!(spec.kind, SpecKind::Reduction(_) | SpecKind::Iota),
-                "meant" | "to" => matches!(spec.kind, SpecKind::Unary(ast::UnaryOp::Cast)),
-                "lane" => matches!(spec.kind, SpecKind::Shfl(_)),
-                "bar" | "multicast" | "valid" => spec.kind == SpecKind::Move,
-                "cache" => matches!(spec.kind, SpecKind::Move | SpecKind::Accumulate(_)),
-                _ => true,
-            };
-            if !fits {
+            if !key.fits(spec.kind, self.depth == 0) {
                 return wrong(
                     format!("`{key}` does not belong to this spec"),
                     &format!("a {} has no `{key}`", spec.kind),
-                    format!("remove it: `{key}` is {takes}"),
+                    format!("remove it: `{key}` is {}", key.says()),
                 );
             }
-            match (key, &attr.value) {
-                ("acc" | "to", AttrValue::Word(w)) => match w.parse() {
-                    Ok(s) if key == "acc" => all.acc = Some(s),
+            match (key.takes(), &attr.value) {
+                (Takes::Type, AttrValue::Word(w)) => match w.parse() {
+                    Ok(s) if key == Key::Acc => all.acc = Some(s),
                     Ok(s) => all.to = Some(s),
                     Err(()) => {
                         return wrong(
@@ -297,43 +240,32 @@ impl Resolver {
                         );
                     }
                 },
-                ("loc", AttrValue::Text(_)) => {}
-                ("by", AttrValue::Chosen(_)) => {}
-                ("by", AttrValue::Tuple(TupleExpr::Leaf(e))) if matches!(&e.kind, ast::ExprKind::Name(name) if name.starts_with('@')) =>
+                (Takes::Text, AttrValue::Text(_)) | (Takes::Strategy, AttrValue::Chosen(_)) => {}
+                (Takes::Strategy, AttrValue::Tuple(TupleExpr::Leaf(e))) if matches!(&e.kind, ast::ExprKind::Name(name) if name.starts_with('@')) =>
                     {}
-                ("atom", AttrValue::Word(w)) => all.atom = Some(w.clone()),
-                ("bar", AttrValue::View(view)) => all.bar = Some(self.operand(view)?),
-                ("cache", AttrValue::Word(w)) if w.parse::<CacheHint>().is_ok() => {
-                    all.cache = w.parse().unwrap_or(CacheHint::Normal);
+                (Takes::Atom, AttrValue::Word(w)) => all.atom = Some(w.clone()),
+                (Takes::Tensor, AttrValue::View(view)) => all.bar = Some(self.operand(view)?),
+                (Takes::OneOf(words), AttrValue::Word(w)) if words.contains(&w.as_str()) => {
+                    // The words of other keys are no hints.
+                    all.cache = w.parse().ok().or(all.cache);
                 }
-                ("math", AttrValue::Word(w)) if matches!(w.as_str(), "exact" | "fast") => {}
-                ("meant", AttrValue::Word(w)) if matches!(w.as_str(), "yes" | "no") => {}
-                ("multicast", AttrValue::Word(w)) => {
-                    all.multicast = Some(self.expr(&named(w, attr))?);
+                (Takes::Constants(_), _) => all.ints.push((key, self.attr_ints(key, attr)?)),
+                (Takes::Integer, AttrValue::Tuple(t)) if key == Key::Lane => {
+                    if let [lane] = self.tuple(t)?.flatten()[..] {
+                        all.integer(key, lane);
+                    }
                 }
-                ("multicast", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
-                    all.multicast = Some(self.expr(e)?);
+                (Takes::Integer, AttrValue::Word(w)) => {
+                    all.integer(key, self.expr(&named(w, attr))?);
                 }
-                ("valid", AttrValue::Word(w)) => all.valid = Some(self.expr(&named(w, attr))?),
-                ("valid", AttrValue::Tuple(TupleExpr::Leaf(e))) => {
-                    all.valid = Some(self.expr(e)?);
-                }
-                ("axis" | "cluster" | "consumers" | "tile" | "warps", value) => {
-                    all.ints.push((key.to_owned(), self.attr_ints(key, value, attr)?));
-                }
-                ("lane", AttrValue::Tuple(t)) => {
-                    let leaves = self.tuple(t)?.flatten();
-                    all.ints.extend(lane(&leaves));
-                }
-                ("lane", AttrValue::Word(w)) => {
-                    let leaf = self.expr(&named(w, attr))?;
-                    all.ints.extend(lane(&[leaf]));
+                (Takes::Integer, AttrValue::Tuple(TupleExpr::Leaf(e))) => {
+                    all.integer(key, self.expr(e)?);
                 }
                 _ => {
                     return wrong(
                         format!("the value of `{key}` does not fit"),
                         "takes a value of another sort",
-                        format!("write for `{key}` {takes}"),
+                        format!("write for `{key}` {}", key.says()),
                     );
                 }
             }
@@ -342,42 +274,37 @@ impl Resolver {
     }
 
     /// The constants of an attribute; a lone name is the constant of that name.
-    pub(super) fn attr_ints(
-        &self,
-        key: &str,
-        value: &AttrValue,
-        attr: &ast::Attr,
-    ) -> Fallible<Vec<i64>> {
-        let leaves = match value {
+    pub(super) fn attr_ints(&self, key: Key, attr: &Attr) -> Fallible<Vec<i64>> {
+        let leaves = match &attr.value {
             AttrValue::Tuple(t) => self.tuple(t)?.flatten(),
             AttrValue::Word(w) => vec![self.expr(&named(w, attr))?],
             AttrValue::View(_) | AttrValue::Text(_) | AttrValue::Chosen(_) => vec![],
         };
-        let least = if matches!(key, "axis" | "consumers") { 0 } else { 1 };
+        let least = if let Takes::Constants(least) = key.takes() { least } else { i64::MIN };
         let constants: Option<Vec<i64>> =
             leaves.into_iter().map(|d| d.as_const().filter(|c| *c >= least)).collect();
-        let numbers = matches!(value, AttrValue::Tuple(_) | AttrValue::Word(_));
+        let numbers = matches!(attr.value, AttrValue::Tuple(_) | AttrValue::Word(_));
         let sound = constants.as_deref().is_none_or(|found| match key {
-            "cluster" => found.len() == 1,
-            "consumers" => matches!(found, [0..=2]),
+            Key::Cluster => found.len() == 1,
+            Key::Consumers => matches!(found, [0..=2]),
             _ => true,
         });
         if !sound {
-            let what = if key == "cluster" { "one number" } else { "0, 1 or 2" };
+            let what = if key == Key::Cluster { "one number" } else { "0, 1 or 2" };
             return fail(
-                Diagnostic::new(Code::Attribute, attr.key.span, format!("`{key}` takes {what}"))
+                Diagnostic::new(Code::Attribute, attr.name.span, format!("`{key}` takes {what}"))
                     .label("takes another value")
                     .help(format!("write `{key}=2`, or remove it")),
             );
         }
-        let twice = constants.as_deref().filter(|_| key == "axis");
+        let twice = constants.as_deref().filter(|_| key == Key::Axis);
         let twice = twice.and_then(|all| {
             all.iter().enumerate().find(|(i, axis)| all[..*i].contains(axis)).map(|(_, axis)| axis)
         });
         if let Some(axis) = twice {
             let message = format!("`axis` names mode {axis} twice");
             return fail(
-                Diagnostic::new(Code::Attribute, attr.key.span, message)
+                Diagnostic::new(Code::Attribute, attr.name.span, message)
                     .label("each mode is removed once")
                     .help("name each mode once, as in `axis=(0,1)`"),
             );
@@ -387,12 +314,12 @@ impl Resolver {
             None => fail(
                 Diagnostic::new(
                     Code::Attribute,
-                    attr.key.span,
+                    attr.name.span,
                     format!("`{key}` takes constants of at least {least}"),
                 )
                 .label("one of its values is less, or not constant")
                 .help(match key {
-                    "axis" => "count modes from 0: the last of a matrix is `axis=1`",
+                    Key::Axis => "count modes from 0: the last of a matrix is `axis=1`",
                     _ => "write numbers or `let` constants",
                 }),
             ),
@@ -401,81 +328,64 @@ impl Resolver {
 }
 
 /// The error for an attribute that no spec has: the nearest that one has, and others by the names that they have elsewhere.
-fn unknown_attribute(attr: &ast::Attr) -> Diagnostic {
-    const ELSEWHERE: [(&str, &str); 6] = [
-        ("dim", "axis"),
-        ("dims", "axis"),
-        ("axes", "axis"),
-        ("accum", "acc"),
-        ("accumulate", "acc"),
-        ("dtype", "to"),
-    ];
-    let key = attr.key.text.as_str();
-    let known = SPEC_ATTRIBUTES.iter().map(|(k, _)| *k);
+fn unknown_attribute(attr: &Attr) -> Diagnostic {
+    let key = attr.name.text.as_str();
+    let mut known: Vec<&str> =
+        Key::ALL.iter().filter(|key| !key.is(Role::OfStrategy)).map(|key| key.as_str()).collect();
+    known.sort_by_key(|name| name.chars().next());
     let d = Diagnostic::new(
         Code::Attribute,
-        attr.key.span,
+        attr.name.span,
         format!("no spec knows the attribute `{key}`"),
     )
     .label("unknown attribute");
-    let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == key).map(|(_, here)| *here);
-    match elsewhere.or_else(|| nearest(key, known.clone())) {
+    let elsewhere = match key {
+        "dim" | "dims" | "axes" => Some(Key::Axis),
+        "accum" | "accumulate" => Some(Key::Acc),
+        "dtype" => Some(Key::To),
+        _ => None,
+    };
+    match elsewhere.map(Key::as_str).or_else(|| nearest(key, known.iter().copied())) {
         Some(meant) => d.did_you_mean(meant),
         None if matches!(key, "keepdims" | "keepdim") => {
             d.help("remove it: a mode that is reduced stays, with extent 1")
         }
-        None => {
-            let known: Vec<&str> = known.collect();
-            d.help(format!("remove it, or write one of {}", known.join(", ")))
-        }
+        None => d.help(format!("remove it, or write one of {}", known.join(", "))),
     }
 }
 
 /// What the attributes of a spec say.
+#[derive(Default)]
 pub(super) struct Attributes {
     pub(super) acc: Option<Scalar>,
     /// What a cast of a `means` block gives.
     pub(super) to: Option<Scalar>,
     atom: Option<String>,
-    ints: Vec<(String, Vec<i64>)>,
+    ints: Vec<(Key, Vec<i64>)>,
     bar: Option<TensorId>,
     multicast: Option<Dim>,
-    cache: CacheHint,
+    cache: Option<CacheHint>,
     valid: Option<Dim>,
 }
 
 impl Attributes {
     /// The modes of `axis=`.
     pub(super) fn axes(&self) -> Vec<usize> {
-        let list = self.ints.iter().find(|(k, _)| k == "axis").map_or(&[][..], |(_, v)| &v[..]);
+        let list = self.ints.iter().find(|(k, _)| *k == Key::Axis).map_or(&[][..], |(_, v)| &v[..]);
         list.iter().filter_map(|a| usize::try_from(*a).ok()).collect()
     }
-}
 
-impl Default for Attributes {
-    fn default() -> Self {
-        Attributes {
-            acc: None,
-            to: None,
-            atom: None,
-            ints: vec![],
-            bar: None,
-            multicast: None,
-            cache: CacheHint::Normal,
-            valid: None,
+    /// Keeps the value of a key that takes an integer; of a lane only a constant of at least 0.
+    fn integer(&mut self, key: Key, n: Dim) {
+        match key {
+            Key::Lane => self.ints.extend(n.as_const().filter(|l| *l >= 0).map(|l| (key, vec![l]))),
+            Key::Multicast => self.multicast = Some(n),
+            _ => self.valid = Some(n),
         }
     }
 }
 
-/// The lane of a Shfl, where it is one constant of at least 0.
-fn lane(leaves: &[Dim]) -> Option<(String, Vec<i64>)> {
-    match leaves {
-        [lane] => lane.as_const().filter(|l| *l >= 0).map(|l| ("lane".to_owned(), vec![l])),
-        _ => None,
-    }
-}
-
 /// A lone name as an expression.
-fn named(name: &str, attr: &ast::Attr) -> ast::Expr {
-    ast::Expr { kind: ast::ExprKind::Name(name.to_owned()), span: attr.key.span }
+fn named(name: &str, attr: &Attr) -> ast::Expr {
+    ast::Expr { kind: ast::ExprKind::Name(name.to_owned()), span: attr.name.span }
 }

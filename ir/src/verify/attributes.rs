@@ -4,7 +4,7 @@
 //! what the spec means: they must agree with it. What only an instruction obeys stands at the leaf.
 
 use super::state::Verifier;
-use crate::ast::SpecKind;
+use crate::ast::{Key, Role, SpecKind};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -13,19 +13,11 @@ use crate::program::{Program, Spec, SpecId, Stmt, StmtKind, Tensor, TensorId, Th
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 
-/// The attributes by which a leaf speaks to its instruction, each with what to do with it where there is a body.
-pub const OF_LEAVES: [(&str, &str); 4] = [
-    ("atom", "remove the body, or name the atoms of its leaves"),
-    ("bar", "give it to the Moves of the body"),
-    ("multicast", "give it to the Moves of the body"),
-    ("cache", "give it to the Moves of the body"),
-];
-
 impl Verifier<'_> {
     pub(super) fn attributes(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let Some(body) = &spec.body else { return self.accumulates(spec) };
-        for (key, help) in OF_LEAVES {
+        for key in Key::with(Role::OfLeaf) {
             if let Some(span) = at(spec, key) {
                 self.errors.push(
                     Diagnostic::new(
@@ -34,13 +26,16 @@ impl Verifier<'_> {
                         format!("`{key}=` stands at a {} with a body", spec.kind),
                     )
                     .label("the body says what is done, and this would be ignored")
-                    .help(help),
+                    .help(match key {
+                        Key::Atom => "remove the body, or name the atoms of its leaves",
+                        _ => "give it to the Moves of the body",
+                    }),
                 );
             }
         }
         self.warps(spec, body);
         self.tiles(spec);
-        if let (Some(span), Some(acc)) = (at(spec, "acc"), spec.acc)
+        if let (Some(span), Some(acc)) = (at(spec, Key::Acc), spec.acc)
             && let Some((other, found)) = other_acc(self.p, spec, acc, body)
         {
             let d = Diagnostic::new(
@@ -51,7 +46,7 @@ impl Verifier<'_> {
             .label(format!("says {acc}"))
             .related(other, format!("accumulates in {found}"))
             .help(format!("write `acc={found}`, or accumulate in {acc} in the body"));
-            self.errors.push(match spec.word("acc") {
+            self.errors.push(match spec.word(Key::Acc) {
                 Some(word) => d.edit(word, found.as_str()),
                 None => d,
             });
@@ -61,7 +56,8 @@ impl Verifier<'_> {
     /// A leaf of single threads that adds to registers accumulates in their type. One of a block may sum in a wider
     /// type and round to that of its output, not the other way round.
     fn accumulates(&mut self, spec: &Spec) {
-        let (Some(span), Some(acc), Some(&out)) = (at(spec, "acc"), spec.acc, spec.outputs.first())
+        let (Some(span), Some(acc), Some(&out)) =
+            (at(spec, Key::Acc), spec.acc, spec.outputs.first())
         else {
             return;
         };
@@ -91,11 +87,12 @@ impl Verifier<'_> {
     /// Groups of threads, as many as execute an instruction together: warps, save where leaves of a MatMul
     /// say otherwise.
     fn warps(&mut self, spec: &Spec, body: &[Stmt]) {
-        let (Some(span), Some(warps)) = (at(spec, "warps"), spec.ints("warps")) else { return };
+        let (Some(span), Some(warps)) = (at(spec, Key::Warps), spec.ints(Key::Warps)) else {
+            return;
+        };
         let Some(n) = spec.exec.and_then(|e| n_threads(self.p, e.threads)) else { return };
         let said = warps.iter().fold(1i64, |n, w| n.saturating_mul(*w));
-        let matmul = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
-        let group = match matmul {
+        let group = match spec.kind.is_product() {
             true => leaf_group(self.p, body),
             false => Some(32),
         };
@@ -131,7 +128,7 @@ impl Verifier<'_> {
             // Its tile is that of the product or reduction within it.
             return;
         }
-        let (Some(span), Some(tile)) = (at(spec, "tile"), spec.ints("tile")) else { return };
+        let (Some(span), Some(tile)) = (at(spec, Key::Tile), spec.ints(Key::Tile)) else { return };
         let wrong = |label: String| {
             let message = format!("`tile={}` is not how the body tiles", tuple(tile));
             Diagnostic::new(Code::Attribute, span, message)
@@ -193,8 +190,8 @@ impl Verifier<'_> {
 }
 
 /// Where an attribute is written.
-fn at(spec: &Spec, key: &str) -> Option<Span> {
-    spec.attrs.iter().find(|(k, ..)| k == key).map(|(_, _, span)| *span)
+fn at(spec: &Spec, key: Key) -> Option<Span> {
+    spec.attr(key).map(|attr| attr.name.span)
 }
 
 /// What is looked for among the specs of a body.
@@ -220,16 +217,12 @@ fn look_for<T>(p: &Program, body: &[Stmt], look: impl Fn(&Spec) -> Look<T>) -> O
     None
 }
 
-fn is_matmul(spec: &Spec) -> bool {
-    matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet)
-}
-
 /// A MatMul of the same factors that implements a part of `spec` and accumulates in another type.
 fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Span, Scalar)> {
     let factors = |s: &Spec| s.input_tensors().map(|t| p.scalar_of(t)).collect::<Vec<_>>();
     let wanted = factors(spec);
     look_for(p, body, |inner| {
-        if !is_matmul(inner) {
+        if !inner.kind.is_product() {
             return Look::Inside;
         }
         // What a leaf says wrongly of its own output is reported there.
@@ -267,7 +260,7 @@ fn divides(groups: i64, threads: i64) -> bool {
 /// The threads that execute a MatMul of the body together, where one names its instruction.
 fn leaf_group(p: &Program, body: &[Stmt]) -> Option<i64> {
     let group = look_for(p, body, |spec| {
-        if spec.body.is_some() || !is_matmul(spec) {
+        if spec.body.is_some() || !spec.kind.is_product() {
             return Look::Inside;
         }
         let Some(exec) = spec.exec else { return Look::Found(None) };

@@ -30,8 +30,6 @@
 //! Not checked here: whether an atom exists (`decompose`), races between threads and whether a body
 //! computes what its spec means (`simulate`).
 
-pub use attributes::OF_LEAVES;
-
 mod attributes;
 mod cluster;
 mod diverged;

@@ -1,7 +1,7 @@
 //! Programs built in memory.
 
 use carbyne_ir::ast::{
-    BinaryOp, CmpOp, Expr, Module, Name, ReduceOp, Spec, SpecKind, Stmt, StmtKind, SyncOp,
+    BinaryOp, CmpOp, Expr, Key, Module, Name, ReduceOp, Spec, SpecKind, Stmt, StmtKind, SyncOp,
     ThreadScalar, TypeAttr, View, ViewOp,
 };
 use carbyne_ir::build::statements::*;
@@ -57,7 +57,7 @@ fn every_statement_can_be_written() {
     let alpha = m.scalar("alpha", Scalar::F32);
     let n = m.symbol("n", 64);
     let long = m.tensor("L", (n.clone(), 64), Scalar::F32);
-    m.spec(SpecKind::MatMulSet, "gemm", &[&a, &a], &b, vec![word("acc", "f32")]).unwrap();
+    m.spec(SpecKind::MatMulSet, "gemm", &[&a, &a], &b, vec![word(Key::Acc, "f32")]).unwrap();
     m.kernel("all", [("i", n / 64)], 128, &[&a, &b, &long], &[&b], |k, [i]| {
         let tiles = k.constant("tiles", Num::from(64) / 32 * 2 - 2);
         let tile = k.view("tile", &b.tile([64, 64]).at([0, 0]));
@@ -185,10 +185,10 @@ fn statements_of_version_1_say_all_that_they_mean() {
             vec![View::of("A")],
             own.into(),
             vec![
-                view("bar", full()),
-                value("valid", (t() % 3).into_expr()),
-                number("multicast", 3),
-                word("cache", "normal"),
+                view(Key::Bar, full()),
+                value(Key::Valid, (t() % 3).into_expr()),
+                number(Key::Multicast, 3),
+                word(Key::Cache, "normal"),
             ],
         ),
     ];

@@ -276,7 +276,7 @@ Move @copy <<<#g, #c>>> (%a.tile([8]) // comment
     assert!(word(spec.span).starts_with("Move @copy") && word(spec.span).ends_with("acc = f32"));
     assert_eq!(spec.name.as_ref().map(|n| word(n.span)), Some("@copy"));
     assert_eq!(word(spec.outputs[0].span), "%b");
-    assert_eq!(word(spec.attrs[0].key.span), "acc");
+    assert_eq!(word(spec.attrs[0].name.span), "acc");
     let body = spec.body.as_ref().expect("a body");
     let StmtKind::Let(bindings) = &body.stmts[0].kind else { panic!("a let") };
     assert_eq!(word(bindings[0].0.span), "x");

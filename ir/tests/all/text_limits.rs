@@ -229,7 +229,7 @@ fn data(levels: Vec<Dims>, attrs: Vec<TypeAttr>) -> TensorType {
 
 fn attr(key: &str, value: AttrValue) -> StmtKind {
     let mut spec = spec(SpecKind::Move, None);
-    spec.attrs = vec![Attr { key: Name::new(key), value }];
+    spec.attrs = vec![Attr::named(Name::new(key), value)];
     StmtKind::Spec(spec)
 }
 

@@ -112,5 +112,5 @@ pub(super) fn attr() -> impl Strategy<Value = Attr> {
             _ => AttrValue::Tuple(t),
         }),
     ];
-    (named(ident()), value).prop_map(|(key, value)| Attr { key, value }).boxed()
+    (named(ident()), value).prop_map(|(name, value)| Attr::named(name, value)).boxed()
 }

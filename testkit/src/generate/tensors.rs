@@ -3,9 +3,8 @@
 use super::expr::expr;
 use super::spec::attr;
 use super::tensor::data_view;
-use carbyne_ir::ast::{
-    Apply, Attr, AttrValue, BinaryOp, Name, ReduceOp, SpecKind, TensorExpr, UnaryOp,
-};
+use carbyne_ir::ast::{Apply, Attr, BinaryOp, Key, ReduceOp, SpecKind, TensorExpr, UnaryOp};
+use carbyne_ir::build::statements;
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use proptest::collection::vec;
@@ -27,7 +26,8 @@ pub fn tensors() -> impl Strategy<Value = TensorExpr> {
             let unary = prop_oneof![1 => Just(UnaryOp::Neg), 4 => unary].boxed();
             let reduce = (select(ReduceOp::ALL), inner.clone(), vec(attr(), 0..2));
             // `axis=` tells a reduction from what has the same name.
-            let plain = vec(attr().prop_filter("of a reduction", |a| a.key.text != "axis"), 1..3);
+            let plain =
+                vec(attr().prop_filter("of a reduction", |a| a.key != Some(Key::Axis)), 1..3);
             let attrs = prop_oneof![12 => Just(vec![]), 1 => plain].boxed();
             let cast = (select(Scalar::ALL), inner.clone());
             prop_oneof![
@@ -36,8 +36,7 @@ pub fn tensors() -> impl Strategy<Value = TensorExpr> {
                 2 => (unary, inner.clone(), attrs.clone())
                     .prop_map(|(op, a, attrs)| applied(SpecKind::Unary(op), vec![a], attrs)),
                 1 => cast.prop_map(|(to, a)| {
-                    let to = AttrValue::Word(to.as_str().to_owned());
-                    let to = Attr { key: Name::new("to"), value: to };
+                    let to = statements::word(Key::To, to.as_str());
                     applied(SpecKind::Unary(UnaryOp::Cast), vec![a], vec![to])
                 }),
                 2 => reduce.prop_map(|(op, a, attrs)| {

@@ -642,12 +642,12 @@ impl Write<'_> {
                 let mut copy = Spec::new(SpecKind::Move);
                 copy.inputs = vec![Operand::View(from)];
                 copy.outputs = vec![to];
-                copy.attrs = vec![view("bar", bar.clone())];
+                copy.attrs = vec![view(Key::Bar, bar.clone())];
                 if ring.multicast {
-                    copy.attrs.push(number("multicast", (1 << cluster) - 1));
+                    copy.attrs.push(number(Key::Multicast, (1 << cluster) - 1));
                 }
-                let cache = attrs.iter().find(|a| a.key.text == "cache").cloned();
-                let streamed = || word("cache", CacheHint::EvictFirst.as_str());
+                let cache = Attr::among(attrs, Key::Cache).cloned();
+                let streamed = || word(Key::Cache, CacheHint::EvictFirst.as_str());
                 copy.attrs.extend(cache.or_else(|| ring.streamed.then(streamed)));
                 Stmt::new(StmtKind::Spec(copy))
             });

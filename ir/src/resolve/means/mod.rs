@@ -15,7 +15,7 @@ use super::exprs::refused;
 use super::scope::Sigil;
 use super::tensors::in_mode;
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, SpecKind, ViewOp};
+use crate::ast::{self, Attr, Key, SpecKind, ViewOp};
 use crate::diag::{Code, Diagnostic, apart};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -699,13 +699,13 @@ impl Resolver {
 
     /// Attributes say how a spec is executed, save these.
     fn means_attributes(&self, spec: &ast::Spec) -> Fallible<()> {
-        let says_what = |key: &str| matches!(key, "axis" | "acc" | "to" | "loc");
-        match spec.attrs.iter().find(|a| !says_what(&a.key.text)) {
+        let says_what = |a: &Attr| matches!(a.key, Some(Key::Axis | Key::Acc | Key::To | Key::Loc));
+        match spec.attrs.iter().find(|a| !says_what(a)) {
             None => Ok(()),
             Some(attr) => {
-                let message = format!("`{}` in a `means` block", attr.key.text);
+                let message = format!("`{}` in a `means` block", attr.name.text);
                 fail(
-                    Diagnostic::new(Code::Attribute, attr.key.span, message)
+                    Diagnostic::new(Code::Attribute, attr.name.span, message)
                         .help("remove it: the block says what is computed, not how"),
                 )
             }

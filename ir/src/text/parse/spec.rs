@@ -113,7 +113,7 @@ fn outputs(node: Node<'_, '_>) -> Answer<(Vec<View>, Vec<Option<ResultType>>)> {
 /// `acc=f32`
 pub(super) fn attr(node: Node<'_, '_>) -> Answer<Attr> {
     let mut attr = node.parts();
-    let key = attr.next(Rule::ident)?.name();
+    let name = attr.next(Rule::ident)?.name();
     let value = attr.some()?;
     let value = match value.rule() {
         Rule::word => AttrValue::Word(value.text().to_owned()),
@@ -122,7 +122,7 @@ pub(super) fn attr(node: Node<'_, '_>) -> Answer<Attr> {
         Rule::chosen => AttrValue::Chosen(chosen(value)?),
         _ => AttrValue::Tuple(tuple(value)?),
     };
-    Ok(Attr { key, value })
+    Ok(Attr::named(name, value))
 }
 
 /// `def @scale[N, T:type] (%x) -> (%y) {`

@@ -12,8 +12,8 @@ use super::spec::attr;
 use super::tensor::view;
 use super::tree::{Answer, Node, internal, is_type};
 use crate::ast::{
-    Apply, Attr, AttrValue, BinOp, BinaryOp, Expr, ExprKind, Name, ReduceOp, SpecKind, TensorExpr,
-    UnaryOp,
+    Apply, Attr, AttrValue, BinOp, BinaryOp, Expr, ExprKind, Key, Name, ReduceOp, SpecKind,
+    TensorExpr, UnaryOp,
 };
 use crate::diag::{Code, Diagnostic};
 use crate::limits::MAX_EXPR_OPERATORS;
@@ -220,10 +220,10 @@ impl Operators {
             }
             attrs.insert(
                 0,
-                Attr {
-                    key: Name { text: "to".into(), span: *at },
-                    value: AttrValue::Word(to.clone()),
-                },
+                Attr::named(
+                    Name { text: Key::To.to_string(), span: *at },
+                    AttrValue::Word(to.clone()),
+                ),
             );
         }
         if args.len() != wanted {
@@ -294,7 +294,7 @@ fn constant(
 
 /// What a function computes, and of how many tensors.
 fn kind(word: &str, args: &[TensorExpr], attrs: &[Attr]) -> Option<(SpecKind, usize)> {
-    let reduces = args.len() == 1 || attrs.iter().any(|a| a.key.text == "axis");
+    let reduces = args.len() == 1 || Attr::among(attrs, Key::Axis).is_some();
     Some(match word {
         "move" => (SpecKind::Move, 1),
         "matmul" => (SpecKind::MatMulSet, 2),

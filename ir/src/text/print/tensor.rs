@@ -265,7 +265,7 @@ fn entries(out: &mut String, entries: &[Option<Expr>], between: &str) {
 
 /// `key=value`
 pub(super) fn attribute(out: &mut String, attr: &Attr) {
-    out.push_str(&attr.key.text);
+    out.push_str(&attr.name.text);
     out.push('=');
     match &attr.value {
         AttrValue::Word(word) => out.push_str(word),

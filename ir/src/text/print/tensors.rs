@@ -2,7 +2,7 @@
 
 use super::expr::expr_within;
 use super::tensor::{attribute, view};
-use crate::ast::{AttrValue, SpecKind, TensorExpr, UnaryOp, function, operator};
+use crate::ast::{Key, SpecKind, TensorExpr, UnaryOp, function, operator};
 use pretty::{Arena, DocAllocator, DocBuilder};
 
 type Doc<'a> = DocBuilder<'a, Arena<'a>>;
@@ -64,8 +64,8 @@ pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
                 let cast = apply.kind == SpecKind::Unary(UnaryOp::Cast);
                 for (i, attr) in apply.attrs.iter().enumerate().rev() {
                     let mut word = String::new();
-                    match (&attr.value, attr.key.text.as_str()) {
-                        (AttrValue::Word(w), "to") if cast && i == 0 => word.push_str(w),
+                    match attr.as_word() {
+                        Some(w) if cast && i == 0 && attr.key == Some(Key::To) => word.push_str(w),
                         _ => attribute(&mut word, attr),
                     }
                     todo.extend([Piece::Text(word), Piece::Break, Piece::Text(",".to_owned())]);
