@@ -19,7 +19,6 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId, VarKind};
-use carbyne_ir::scalar::Memory;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
@@ -503,7 +502,7 @@ impl<'p> Side<'p> {
         let (own, all) = (apart_by_bounds(p, leaf)?, apart_by_bounds(p, outer)?);
         let count = layout.size().min(MAX_TABLE);
         let values = (0..count).map(|v| own.at(v)).collect::<Option<_>>()?;
-        let found = if p.buffer_of(leaf).memory == Some(Memory::Rf) {
+        let found = if p.buffer_of(leaf).is_per_thread() {
             // Registers of a part have numbers of the whole.
             let dist = o.dist.as_ref().filter(|d| d.ops.is_empty())?;
             let threads = &p.threads[dist.threads?];

@@ -194,6 +194,97 @@ spelled! {
     }
 }
 
+/// Who has a tensor of its own in a memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The caller: all blocks see the same one, and it outlives the kernel.
+    Caller,
+    /// Each block: its threads share it.
+    Block,
+    /// Each thread.
+    Thread,
+    /// Nobody: its elements are computed.
+    Nobody,
+}
+
+/// What a memory is. Its questions are answered by this; nothing else need know which memories there are.
+struct Facts {
+    /// Who has a tensor of its own there.
+    holder: Holder,
+    /// Whether threads reach single elements by an address.
+    addressable: bool,
+    /// Whether statements write it.
+    writable: bool,
+    /// What it is called where memories are listed: `SH` is "shared".
+    words: &'static str,
+}
+
+impl Memory {
+    /// The table of memories.
+    fn facts(self) -> Facts {
+        use Holder::*;
+        let (holder, addressable, writable, words) = match self {
+            Memory::Gl => (Caller, true, true, "global"),
+            Memory::Sh => (Block, true, true, "shared"),
+            Memory::Rf => (Thread, false, true, "the registers of the threads"),
+            Memory::Ix => (Nobody, false, false, "coordinates"),
+            Memory::Pm => (Caller, false, false, "a number of the caller"),
+        };
+        Facts { holder, addressable, writable, words }
+    }
+
+    /// Whether each thread has its own, as registers are.
+    pub fn is_per_thread(self) -> bool {
+        self.facts().holder == Holder::Thread
+    }
+
+    /// Whether each block has its own, which its threads share.
+    pub fn is_of_block(self) -> bool {
+        self.facts().holder == Holder::Block
+    }
+
+    /// Whether the body of a kernel allocates it: it is a block's or a thread's, and ends with the kernel.
+    pub fn is_allocated(self) -> bool {
+        self.is_of_block() || self.is_per_thread()
+    }
+
+    /// Whether threads reach single elements by an address.
+    pub fn is_addressable(self) -> bool {
+        self.facts().addressable
+    }
+
+    /// Whether it is the caller's and addressable: all blocks access it, and it outlives the kernel.
+    pub fn is_global(self) -> bool {
+        self.facts().holder == Holder::Caller && self.is_addressable()
+    }
+
+    /// Whether it is a block's and addressable: banks serve it, layouts in it may be swizzled, and other blocks of a cluster
+    /// reach it (`.peer`).
+    pub fn is_shared(self) -> bool {
+        self.is_of_block() && self.is_addressable()
+    }
+
+    /// Whether it is the caller's and has no address: a number that the kernel is given.
+    pub fn is_number(self) -> bool {
+        self.facts().holder == Holder::Caller && !self.is_addressable()
+    }
+
+    /// Whether its elements are computed where they are read, and are nobody's.
+    pub fn is_computed(self) -> bool {
+        self.facts().holder == Holder::Nobody
+    }
+
+    /// Whether statements write it.
+    pub fn is_writable(self) -> bool {
+        self.facts().writable
+    }
+
+    /// What it is called where memories are listed: `SH` is "shared".
+    pub fn words(self) -> &'static str {
+        self.facts().words
+    }
+}
+
 #[cfg(all(test, feature = "text"))]
 mod tests {
     use super::Scalar;

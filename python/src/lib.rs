@@ -8,7 +8,7 @@ use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
 use carbyne_draw::{DrawError, Field, Unit, elide, grid, parse, svg, tv};
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic,
-    Diagnostics, Inputs, LoadError, Memory, Module, Options, Program, Report, Search,
+    Diagnostics, Inputs, LoadError, Module, Options, Program, Report, Search,
 };
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{ComposedLayout, Layout};
@@ -108,7 +108,7 @@ impl Source {
         let program = self.checked.program();
         let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
         let written: BTreeSet<BufferId> = outputs.map(|t| program.tensors[*t].buffer).collect();
-        let global = program.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Gl));
+        let global = program.buffers.iter().filter(|(_, b)| b.is_global());
         let of = global.map(|(id, b)| {
             let modes = program.tensors[b.tensor].levels.iter().flat_map(|l| l.modes());
             let extent =
@@ -301,7 +301,7 @@ fn options(
 ) -> PyResult<Options> {
     let mut read = BTreeMap::new();
     for (name, bytes) in arrays {
-        let mut global = program.buffers.iter().filter(|(_, b)| b.memory == Some(Memory::Gl));
+        let mut global = program.buffers.iter().filter(|(_, b)| b.is_global());
         let Some((_, buffer)) = global.find(|(_, b)| b.name == name) else {
             return Err(PyValueError::new_err(format!(
                 "the program has no tensor `%{name}` in global memory"

@@ -17,7 +17,6 @@ use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Fact, Program, SpecId};
-use carbyne_ir::scalar::Memory;
 use helpers::{ENCODE, LAUNCH, ROUNDING};
 use std::collections::{BTreeSet, HashMap};
 
@@ -117,7 +116,7 @@ impl Printer<'_> {
         let within = |b: &&BufferId| {
             let buffer = &p.buffers[**b];
             let handed_on = handed_on.contains(*b) || !host.declared.contains(&buffer.name);
-            whole && handed_on && buffer.memory == Some(Memory::Gl)
+            whole && handed_on && buffer.is_global()
         };
         let (inside, outside): (Vec<BufferId>, Vec<BufferId>) =
             p.params.iter().filter(used).partition(|b| within(b));
@@ -202,7 +201,7 @@ impl Printer<'_> {
 
     fn parameter(&mut self, b: BufferId, parts: &[Parts]) -> (Type, Word) {
         let (ty, name) = self.admit(b);
-        if self.p.buffers[b].memory == Some(Memory::Pm) {
+        if self.p.buffers[b].is_number() {
             return (Type::named(ty), name);
         }
         let written =

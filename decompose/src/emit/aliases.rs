@@ -31,7 +31,7 @@ fn of_block(stmts: &mut Vec<Stmt>, kept: &HashSet<NodeKey>, table: &AtomTable) {
     let mut at = 0;
     while at + 1 < stmts.len() {
         let (name, scalar) = match &stmts[at].kind {
-            StmtKind::Allocate { name, ty } if ty.memory == Some(Memory::Rf) => {
+            StmtKind::Allocate { name, ty } if ty.memory.is_some_and(Memory::is_per_thread) => {
                 (name.text.clone(), ty.scalar)
             }
             _ => {
@@ -69,7 +69,8 @@ fn alias(stmt: &Stmt, name: &str, table: &AtomTable) -> Option<Alias> {
     let StmtKind::Spec(Spec { attrs, .. }) = &one.kind else { return None };
     let copies = attrs.iter().any(|a| match &a.value {
         AttrValue::Word(atom) if a.key.text == "atom" => table.get(atom).is_some_and(|a| {
-            a.op == AtomOp::Move && a.operands.iter().all(|o| o.memory == [Memory::Rf])
+            a.op == AtomOp::Move
+                && a.operands.iter().all(|o| o.memory.iter().all(|m| m.is_per_thread()))
         }),
         _ => false,
     });

@@ -641,8 +641,8 @@ impl Builder<'_> {
 
     fn source(&self, t: TensorId, view: &View) -> Result<Source, Opaque> {
         let buffer = self.p.buffer_of(t);
-        let number = matches!(buffer.memory, None | Some(Memory::Pm));
-        if buffer.memory != Some(Memory::Gl) && !number {
+        let number = buffer.memory.is_none_or(Memory::is_number);
+        if !buffer.is_global() && !number {
             return Err(Opaque::NotGlobal(self.p.tensor_name(t)));
         }
         let flat = buffer.gather.is_none() && !number;

@@ -168,7 +168,7 @@ impl Resolver {
         let pinned = attrs.iter().any(|a| matches!(a, TypeAttr::Tv(..) | TypeAttr::Open));
         let strides = levels.iter().any(|l| l.strides.is_some());
         // Registers that a thread has for itself have no layout to be found.
-        let private = memory == Memory::Rf && self.is_single()?;
+        let private = memory.is_per_thread() && self.is_single()?;
         // A layout that nobody wrote is open, in shared memory as in registers.
         if !pinned && !strides && !private && scalar != Scalar::Mbarrier {
             attrs.insert(0, TypeAttr::Open);

@@ -114,7 +114,7 @@ impl Resolver {
             TensorExpr::Apply(apply) => {
                 // Nothing on the way goes through shared memory.
                 let memory = ty.and_then(|t| t.memory);
-                let own = is_new && memory.is_none_or(|m| m == Memory::Rf);
+                let own = is_new && memory.is_none_or(Memory::is_per_thread);
                 self.give_to(apply, target, shaped.filter(|_| own), stmt, out)?;
             }
         }
@@ -272,7 +272,7 @@ impl Resolver {
             let zero = ast::Expr::int(0);
             of(ast::Expr::bin(ast::BinOp::Sub, zero, number.clone()).kind.clone())
         };
-        let is_counted = self.p.buffers[tensor.buffer].memory == Some(Memory::Ix);
+        let is_counted = self.p.buffers[tensor.buffer].is_computed();
         if is_counted && (op.compares() || op == BinaryOp::Add || op == BinaryOp::Sub && at == 1) {
             let by = if op == BinaryOp::Add { number.clone() } else { negative() };
             let moved = Operand::View(beside.then(ast::ViewOp::Plus(by)));
