@@ -139,10 +139,10 @@ impl AtomOperand {
 
     /// How many consecutive scalars of this type, of the `n` that a thread has, each access covers in `memory`.
     pub fn side_by_side(&self, memory: Memory, scalar: Scalar, n: i64) -> i64 {
-        match memory {
-            Memory::Rf => (self.register_bits / scalar.bits()).clamp(1, n.max(1)),
+        match memory.is_per_thread() {
+            true => (self.register_bits / scalar.bits()).clamp(1, n.max(1)),
             // All that an address covers.
-            Memory::Gl | Memory::Sh | Memory::Pm | Memory::Ix => n,
+            false => n,
         }
     }
 
