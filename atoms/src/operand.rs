@@ -54,31 +54,8 @@ impl Divisor {
     #[must_use]
     pub fn allows(self, n: f64, scalar: Scalar) -> bool {
         // The exponents of normal numbers whose reciprocals are normal.
-        let most = match scalar {
-            Scalar::F64 => 1022,
-            Scalar::F32 | Scalar::Bf16 => 126,
-            Scalar::F16 => 14,
-            Scalar::Tf32
-            | Scalar::E4m3
-            | Scalar::E5m2
-            | Scalar::I64
-            | Scalar::I32
-            | Scalar::I16
-            | Scalar::I8
-            | Scalar::I4
-            | Scalar::I2
-            | Scalar::I1
-            | Scalar::U64
-            | Scalar::U32
-            | Scalar::U16
-            | Scalar::U8
-            | Scalar::U4
-            | Scalar::U2
-            | Scalar::U1
-            | Scalar::Bool
-            | Scalar::Mbarrier => return false,
-        };
-        let largest = f64::from_bits((1023 + most) << 52);
+        let Some(float) = scalar.float() else { return false };
+        let largest = 2f64.powi(float.end - 2);
         let normal = (1.0 / largest..=largest).contains(&n.abs());
         let significand = n.to_bits() & ((1 << 52) - 1);
         normal && (self == Divisor::Any || significand == 0)

@@ -129,31 +129,7 @@ fn said_of(spec: &Spec) -> Option<Math> {
 
 /// Half a unit in the last place of a type, relative to a result; none of what is no float.
 fn half_unit(scalar: Scalar) -> Option<f64> {
-    let bits = match scalar {
-        Scalar::F64 => 53,
-        Scalar::F32 => 24,
-        Scalar::Tf32 | Scalar::F16 => 11,
-        Scalar::Bf16 => 8,
-        Scalar::E4m3 => 4,
-        Scalar::E5m2 => 3,
-        Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => return None,
-    };
-    Some(0.5f64.powi(bits))
+    scalar.float().map(|f| 0.5f64.powi(f.digits))
 }
 
 /// Of each buffer the specs whose values it may hold at a place of the text.
