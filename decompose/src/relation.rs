@@ -13,7 +13,6 @@
 
 use crate::matching::Mismatch;
 use carbyne_atoms::{Atom, AtomOp, AtomOperand};
-use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -86,16 +85,9 @@ pub(crate) fn check(
     atom: &Atom,
 ) -> Result<(), Mismatch> {
     let found = match p.specs[leaf].kind {
-        SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => {
-            mapping(p, leaf, enclosing, atom)
-        }
-        SpecKind::MatMul | SpecKind::MatMulSet => product(p, leaf, enclosing, atom),
-        SpecKind::Accumulate(_)
-        | SpecKind::Reduction(_)
-        | SpecKind::Shfl(_)
-        | SpecKind::Init
-        | SpecKind::Iota
-        | SpecKind::Generic => None,
+        kind if kind.is_pointwise() => mapping(p, leaf, enclosing, atom),
+        kind if kind.is_product() => product(p, leaf, enclosing, atom),
+        _ => None,
     };
     match found {
         Some(Err(astray)) => Err(Mismatch::Relation { detail: astray.to_string() }),

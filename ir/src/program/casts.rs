@@ -101,12 +101,7 @@ fn keeps_values(kind: SpecKind) -> bool {
         SpecKind::Reduction(op) => {
             matches!(op, ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum)
         }
-        SpecKind::Accumulate(_)
-        | SpecKind::MatMul
-        | SpecKind::MatMulSet
-        | SpecKind::Init
-        | SpecKind::Iota
-        | SpecKind::Generic => false,
+        _ => false,
     }
 }
 

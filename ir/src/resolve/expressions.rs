@@ -188,15 +188,7 @@ impl Resolver {
             SpecKind::Unary(op) => op != UnaryOp::Cast,
             SpecKind::Binary(op) => !op.compares(),
             SpecKind::Select => true,
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => false,
+            _ => false,
         };
         let mut own = own.filter(|_| in_place);
         let mut inputs = vec![];
@@ -453,17 +445,7 @@ impl Resolver {
         // A product is summed exactly in a `means` block.
         let kind = match apply.kind {
             SpecKind::MatMulSet => SpecKind::MatMul,
-            kind @ (SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic) => kind,
+            kind => kind,
         };
         out.push(meant_leaf(kind, inputs, to, apply.attrs.clone(), stmt, apply.span));
         Ok(())
