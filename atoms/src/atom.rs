@@ -118,7 +118,7 @@ impl Atom {
     /// gives these registers to others behind a call, so that the next product reads what is no factor.
     pub fn keeps_factor(&self) -> bool {
         matches!(self.op, AtomOp::MatMul { .. })
-            && self.visibility != Visibility::Immediate
+            && !self.visibility.is_immediate()
             && self.operands.first().is_some_and(|a| a.allows(Memory::Rf))
     }
 
@@ -317,6 +317,81 @@ pub enum Visibility {
     /// accumulator; shared memory that threads wrote, by a `fence.async` of each and then a barrier (PTX
     /// ISA, Asynchronous Warpgroup Level Matrix Instructions).
     WgmmaGroup,
+}
+
+/// Who works on an instruction while its thread goes on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Worker {
+    /// Nobody: it is done when the thread goes on.
+    Nobody,
+    /// What copies between memories.
+    Copies,
+    /// The units that multiply.
+    Products,
+}
+
+/// By what its end is noticed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum End {
+    /// The next statement of the thread comes after it.
+    Order,
+    /// Who issued it commits a group of such instructions, and waits for the group.
+    Group,
+    /// It counts on an mbarrier, for whose phase anybody may wait.
+    Phase,
+}
+
+/// A row of the table of visibilities. Their questions are answered by this.
+struct Facts {
+    /// Who works on it while its thread goes on.
+    worker: Worker,
+    /// By what its end is noticed.
+    end: End,
+    /// Whether memory is accessed in the asynchronous proxy: a `fence.async` stands between it and accesses of threads.
+    is_async_proxy: bool,
+    /// Whether registers are operands of it until its end.
+    holds_registers: bool,
+}
+
+impl Visibility {
+    /// The table of visibilities.
+    fn facts(self) -> Facts {
+        let (worker, end, is_async_proxy, holds_registers) = match self {
+            Visibility::Immediate => (Worker::Nobody, End::Order, false, false),
+            Visibility::AsyncGroup => (Worker::Copies, End::Group, false, false),
+            Visibility::Mbarrier => (Worker::Copies, End::Phase, true, false),
+            Visibility::BulkGroup => (Worker::Copies, End::Group, true, false),
+            Visibility::WgmmaGroup => (Worker::Products, End::Group, true, true),
+        };
+        Facts { worker, end, is_async_proxy, holds_registers }
+    }
+
+    /// Whether the next statement sees the results.
+    pub fn is_immediate(self) -> bool {
+        self.facts().end == End::Order
+    }
+
+    /// Whether it is a copy that goes on in the proxy of its thread, which commits it and waits for it.
+    pub fn is_async_copy(self) -> bool {
+        let Facts { worker, is_async_proxy, .. } = self.facts();
+        worker == Worker::Copies && !is_async_proxy
+    }
+
+    /// Whether it is a copy in the asynchronous proxy.
+    pub fn is_bulk(self) -> bool {
+        let Facts { worker, is_async_proxy, .. } = self.facts();
+        worker == Worker::Copies && is_async_proxy
+    }
+
+    /// Whether it counts on an mbarrier, which the statement names (`bar=`).
+    pub fn names_barrier(self) -> bool {
+        self.facts().end == End::Phase
+    }
+
+    /// Whether registers are operands of it until its end: threads may neither read nor write them meanwhile.
+    pub fn holds_registers(self) -> bool {
+        self.facts().holds_registers
+    }
 }
 
 /// What a statement does with the registers of atoms of [`Visibility::WgmmaGroup`].

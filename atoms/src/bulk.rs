@@ -5,7 +5,7 @@
 //! atom is read from fields: [`Extent`], [`crate::Visibility`], the cache hint, whether `{mask}` is a
 //! number of the atom.
 
-use crate::atom::{Atom, Extent, OperandAccess, Visibility};
+use crate::atom::{Atom, Extent, OperandAccess};
 use crate::missing;
 use crate::tensor_map::{self, NoMap, describe};
 use carbyne_ir::ast::CacheHint;
@@ -202,11 +202,7 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
     let ([Operand::Tensor(source)], [target]) = (&spec.inputs[..], &spec.outputs[..]) else {
         return Err(BulkMismatch::Operands);
     };
-    let bar = match atom.visibility {
-        Visibility::Mbarrier => true,
-        Visibility::Immediate | Visibility::AsyncGroup => false,
-        Visibility::BulkGroup | Visibility::WgmmaGroup => false,
-    };
+    let bar = atom.visibility.names_barrier();
     if bar != spec.bar.is_some() {
         return Err(BulkMismatch::Bar(bar));
     }
@@ -230,7 +226,8 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
         }
         sides.push((operand, t, memory));
     }
-    let Some(&(_, global, _)) = sides.iter().find(|(.., m)| *m == Some(Memory::Gl)) else {
+    let Some(&(_, global, _)) = sides.iter().find(|(.., m)| m.is_some_and(Memory::is_global))
+    else {
         return Err(BulkMismatch::Operands);
     };
     let boxed = match (&p.tensors[global].map, atom.extent) {

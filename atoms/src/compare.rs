@@ -109,22 +109,7 @@ fn compared(
         I32 => (Elem::Scalar(I32), "int", t.int_lanes, SETP),
         I64 => (Elem::Scalar(I64), "long long", t.int_lanes / 2.0, SETP),
         U64 => (Elem::Scalar(U64), "unsigned long long", t.int_lanes / 2.0, SETP),
-        other @ (Scalar::Tf32
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier) => (Elem::Scalar(other), "unsigned", t.int_lanes, SETP),
+        other => (Elem::Scalar(other), "unsigned", t.int_lanes, SETP),
     };
     atom(name, ArchReq::Since(first), AtomOp::Binary(op), t.chain(lanes, 1, 2))
         .operands([

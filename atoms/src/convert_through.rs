@@ -11,7 +11,6 @@
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
-use crate::convert::not_floats;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::{Timing, limits};
 use crate::{convert, convert_int};
@@ -113,7 +112,7 @@ fn since(scalar: Scalar) -> Arch {
     match scalar {
         Tf32 => Arch::Sm80,
         E4m3 | E5m2 => Arch::Sm89,
-        Scalar::F64 | Scalar::F32 | Scalar::F16 | Scalar::Bf16 | not_floats!() => Arch::Sm70,
+        _ => Arch::Sm70,
     }
 }
 
@@ -129,7 +128,7 @@ fn cite(from: Scalar, to: Scalar) -> &'static str {
 }
 
 /// `s32` for `i32`.
-fn ptx_name(scalar: Scalar) -> String {
+pub(crate) fn ptx_name(scalar: Scalar) -> String {
     let name = scalar.to_string();
     match name.strip_prefix('i') {
         Some(bits) => format!("s{bits}"),
@@ -152,16 +151,7 @@ fn cxx(scalar: Scalar) -> &'static str {
         U32 => "unsigned",
         U16 => "unsigned short",
         Bool => "bool",
-        Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Mbarrier => "unsigned char",
+        _ => "unsigned char",
     }
 }
 
@@ -180,7 +170,7 @@ fn number(from: Scalar) -> String {
         E4m3 | E5m2 => {
             format!("__half2float(__half(__nv_cvt_fp8_to_halfraw({{S}}, {})))", fp8(from))
         }
-        Scalar::F64 | Scalar::F32 | not_floats!() => "{S}".to_owned(),
+        _ => "{S}".to_owned(),
     }
 }
 
@@ -192,13 +182,7 @@ fn not_zero(from: Scalar, value: &str) -> String {
     let zero = match from {
         F64 => "0.0",
         _ if from.is_float() => "0.0f",
-        Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | not_floats!() => "0",
+        _ => "0",
     };
     format!("{value} != {zero}")
 }
@@ -208,9 +192,7 @@ fn of_double(to: Scalar) -> String {
         Bf16 => "__double2bfloat16({S})".to_owned(),
         E4m3 | E5m2 => format!("__nv_cvt_double_to_fp8({{S}}, __NV_SATFINITE, {})", fp8(to)),
         F16 => "__double2half({S})".to_owned(),
-        Scalar::F64 | Scalar::F32 | Scalar::Tf32 | not_floats!() => {
-            "__double2float_rn({S})".to_owned()
-        }
+        _ => "__double2float_rn({S})".to_owned(),
     }
 }
 
@@ -221,7 +203,7 @@ fn of_float(to: Scalar, value: &str) -> String {
         F16 => format!("__float2half_rn({value})"),
         Bf16 => format!("__float2bfloat16_rn({value})"),
         E4m3 | E5m2 => format!("__nv_cvt_float_to_fp8({value}, __NV_SATFINITE, {})", fp8(to)),
-        Scalar::F32 | Scalar::Tf32 | not_floats!() => value.to_owned(),
+        _ => value.to_owned(),
     }
 }
 
@@ -241,23 +223,7 @@ fn to_integer(from: Scalar, to: Scalar, value: &str) -> String {
             let text = clamped(format!("max({lo}, min({hi}, __{f}2int_rn({value})))"));
             format!("static_cast<{cast}>({text})")
         }
-        Scalar::F64
-        | Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => {
+        _ => {
             let text = clamped(format!("min({}u, __{f}2uint_rn({value}))", bounds(to).1));
             format!("static_cast<{cast}>({text})")
         }
@@ -297,29 +263,7 @@ fn between(from: Scalar, to: Scalar) -> String {
 
 /// The least and the largest number of an integer type.
 fn bounds(scalar: Scalar) -> (i128, i128) {
-    let bits = scalar.bits();
-    match scalar {
-        Bool => (0, 1),
-        I64 | I32 | I16 | I8 => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
-        Scalar::F64
-        | Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Mbarrier => (0, (1 << bits) - 1),
-    }
+    scalar.int_range().unwrap_or_default()
 }
 
 /// PTX that rounds a number to nearest even. What has no more bits than f32 loses none on the way.
@@ -332,25 +276,7 @@ fn rounded_to_tf32(from: Scalar) -> String {
             "cvt.rz.f32.f64 z, {S};".to_owned(),
             "cvt.f64.f32 back, z;\nsetp.neu.f64 lost, back, {S};".to_owned(),
         ),
-        Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => (
+        _ => (
             format!("cvt.rz.f32.{ty} z, {{S}};"),
             format!("cvt.rzi.{ty}.f32 back, z;\nsetp.ne.{ty} lost, back, {{S}};"),
         ),
@@ -363,13 +289,7 @@ fn rounded_to_tf32(from: Scalar) -> String {
     };
     let last = match from {
         F64 => ".reg .pred nan;\nsetp.nan.f64 nan, {S}, {S};\nselp.b32 {D}, 0x7fffe000, bits, nan;",
-        Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | not_floats!() => "mov.b32 {D}, bits;",
+        _ => "mov.b32 {D}, bits;",
     };
     format!(
         "{{{{\n.reg .f32 z;\n.reg .b32 bits, s;\n{cut}\nmov.b32 bits, z;\n{sticky}\

@@ -9,6 +9,7 @@ use crate::arch::{Arch, ArchReq};
 use crate::atom::{
     AsmClass, Atom, AtomNumber, AtomOp, AtomOperand, Elem, Extent, NumberForm, Rounding, Visibility,
 };
+use crate::convert_through::ptx_name;
 use crate::dsl::{GL, ONE, SH, atom, computed, r, rw, w};
 use crate::limits::limits;
 use crate::red;
@@ -116,7 +117,7 @@ impl Variant {
             None => ("cp", String::new(), String::new()),
             Some((op, scalar)) => {
                 let flush = if matches!(scalar, F16 | Bf16) { ".noftz" } else { "" };
-                let ty = ptx_type(scalar);
+                let ty = ptx_name(scalar);
                 // `.add.noftz.f16`; a map has its type.
                 let operation = match self.extent {
                     Extent::Box(_) => format!(".{op}"),
@@ -156,34 +157,6 @@ impl Variant {
             numbers.push(AtomNumber { form, ..computed("mask", (1, 0xffff)) });
         }
         numbers
-    }
-}
-
-fn ptx_type(scalar: Scalar) -> &'static str {
-    match scalar {
-        I32 => "s32",
-        U32 => "u32",
-        U64 => "u64",
-        Bf16 => "bf16",
-        F16 => "f16",
-        F64 => "f64",
-        Scalar::F32
-        | Scalar::Tf32
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => "f32",
     }
 }
 

@@ -211,7 +211,7 @@ fn operand(access: OperandAccess, (name, elem, memory, tile, tv): OperandParts<'
         cxx: None,
         divisor: None,
     };
-    if memory.iter().any(|m| *m != Memory::Rf) {
+    if memory.iter().any(|m| !m.is_per_thread()) {
         operand.align = operand.bytes_per_thread();
     }
     operand

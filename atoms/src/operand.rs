@@ -54,31 +54,8 @@ impl Divisor {
     #[must_use]
     pub fn allows(self, n: f64, scalar: Scalar) -> bool {
         // The exponents of normal numbers whose reciprocals are normal.
-        let most = match scalar {
-            Scalar::F64 => 1022,
-            Scalar::F32 | Scalar::Bf16 => 126,
-            Scalar::F16 => 14,
-            Scalar::Tf32
-            | Scalar::E4m3
-            | Scalar::E5m2
-            | Scalar::I64
-            | Scalar::I32
-            | Scalar::I16
-            | Scalar::I8
-            | Scalar::I4
-            | Scalar::I2
-            | Scalar::I1
-            | Scalar::U64
-            | Scalar::U32
-            | Scalar::U16
-            | Scalar::U8
-            | Scalar::U4
-            | Scalar::U2
-            | Scalar::U1
-            | Scalar::Bool
-            | Scalar::Mbarrier => return false,
-        };
-        let largest = f64::from_bits((1023 + most) << 52);
+        let Some(float) = scalar.float() else { return false };
+        let largest = 2f64.powi(float.end - 2);
         let normal = (1.0 / largest..=largest).contains(&n.abs());
         let significand = n.to_bits() & ((1 << 52) - 1);
         normal && (self == Divisor::Any || significand == 0)
@@ -139,10 +116,10 @@ impl AtomOperand {
 
     /// How many consecutive scalars of this type, of the `n` that a thread has, each access covers in `memory`.
     pub fn side_by_side(&self, memory: Memory, scalar: Scalar, n: i64) -> i64 {
-        match memory {
-            Memory::Rf => (self.register_bits / scalar.bits()).clamp(1, n.max(1)),
+        match memory.is_per_thread() {
+            true => (self.register_bits / scalar.bits()).clamp(1, n.max(1)),
             // All that an address covers.
-            Memory::Gl | Memory::Sh | Memory::Pm | Memory::Ix => n,
+            false => n,
         }
     }
 

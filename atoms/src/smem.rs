@@ -15,7 +15,6 @@ use crate::table::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Buffer, BufferId, Program, SpecId, StmtKind};
-use carbyne_ir::scalar::Memory;
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
@@ -170,7 +169,7 @@ pub fn buffers(p: &Program, kernel: SpecId) -> Vec<BufferId> {
         StmtKind::Allocate(t) => Some(p.tensors[t].buffer),
         _ => None,
     });
-    allocated.filter(|id| p.buffers[*id].memory == Some(Memory::Sh)).collect()
+    allocated.filter(|id| p.buffers[*id].is_shared()).collect()
 }
 
 /// What a buffer and those that reuse it take.

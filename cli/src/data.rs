@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, input, output};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::Program;
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use carbyne_simulate::{Array, ArrayError, Inputs, Options, Outputs};
 use std::collections::BTreeMap;
@@ -118,23 +118,23 @@ fn load(
     };
     let misfit = |why: String| {
         let text = format!("`{path}` does not fit `%{name}`");
-        let help = match buffer.memory {
-            Some(Memory::Pm) => {
-                "give a number that its type has, `--in alpha=2.5`, or a `.npy` file of one"
+        let help = match buffer.is_number() {
+            true => "give a number that its type has, `--in alpha=2.5`, or a `.npy` file of one",
+            false => {
+                "give a `.npy` file of the tensor's extents, row-major, and of its scalar type"
             }
-            _ => "give a `.npy` file of the tensor's extents, row-major, and of its scalar type",
         };
         Failure::one(
             source,
             Diagnostic::new(Code::BadInput, buffer.span, text).label(why).help(help),
         )
     };
-    if buffer.memory == Some(Memory::Pm)
+    if buffer.is_number()
         && let Some(array) = number(buffer.scalar, path)
     {
         return array.map_err(|e| misfit(e.to_string()));
     }
-    if buffer.memory == Some(Memory::Pm) && !Path::new(path).exists() {
+    if buffer.is_number() && !Path::new(path).exists() {
         return Err(Failure::usage_help(
             format!("`{}` is neither a number nor a file", short(path)),
             format!("write a number that {} has: `--in {name}=2.5`", buffer.scalar),

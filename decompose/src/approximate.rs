@@ -187,7 +187,7 @@ impl Finder<'_> {
 
     /// Whether a tensor is all of one of f32 in registers.
     fn whole(&self, t: TensorId) -> bool {
-        self.p.buffer_of(t).memory == Some(Memory::Rf)
+        self.p.buffer_of(t).is_per_thread()
             && self.p.scalar_of(t) == Scalar::F32
             && ops::is_whole(self.p, t)
             && ops::extents(self.p, t).is_some()

@@ -202,7 +202,7 @@ impl Walk {
                 ty.attrs[i] = TypeAttr::Open;
             }
         }
-        if ty.memory != Some(Memory::Sh) || ty.scalar == Scalar::Mbarrier {
+        if !ty.memory.is_some_and(Memory::is_shared) || ty.scalar == Scalar::Mbarrier {
             return;
         }
         if let Some(i) = ty.attrs.iter().position(|a| matches!(a, TypeAttr::Swizzle(..)))

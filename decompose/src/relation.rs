@@ -13,13 +13,11 @@
 
 use crate::matching::Mismatch;
 use carbyne_atoms::{Atom, AtomOp, AtomOperand};
-use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, TensorId, ThreadsId, VarKind};
-use carbyne_ir::scalar::Memory;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
@@ -87,16 +85,9 @@ pub(crate) fn check(
     atom: &Atom,
 ) -> Result<(), Mismatch> {
     let found = match p.specs[leaf].kind {
-        SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => {
-            mapping(p, leaf, enclosing, atom)
-        }
-        SpecKind::MatMul | SpecKind::MatMulSet => product(p, leaf, enclosing, atom),
-        SpecKind::Accumulate(_)
-        | SpecKind::Reduction(_)
-        | SpecKind::Shfl(_)
-        | SpecKind::Init
-        | SpecKind::Iota
-        | SpecKind::Generic => None,
+        kind if kind.is_pointwise() => mapping(p, leaf, enclosing, atom),
+        kind if kind.is_product() => product(p, leaf, enclosing, atom),
+        _ => None,
     };
     match found {
         Some(Err(astray)) => Err(Mismatch::Relation { detail: astray.to_string() }),
@@ -503,7 +494,7 @@ impl<'p> Side<'p> {
         let (own, all) = (apart_by_bounds(p, leaf)?, apart_by_bounds(p, outer)?);
         let count = layout.size().min(MAX_TABLE);
         let values = (0..count).map(|v| own.at(v)).collect::<Option<_>>()?;
-        let found = if p.buffer_of(leaf).memory == Some(Memory::Rf) {
+        let found = if p.buffer_of(leaf).is_per_thread() {
             // Registers of a part have numbers of the whole.
             let dist = o.dist.as_ref().filter(|d| d.ops.is_empty())?;
             let threads = &p.threads[dist.threads?];

@@ -5,7 +5,6 @@ use crate::solve::{Placement, Solution, ops, tv};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
-use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lays out what is still open.
@@ -32,7 +31,7 @@ pub(crate) fn lay_out(p: &Program, solution: &mut Solution) -> Result<(), Box<Di
                 return Err(Box::new(d));
             }
             let Some(layout) = row_major(p, id) else { continue };
-            if buffer.memory == Some(Memory::Rf) {
+            if buffer.is_per_thread() {
                 let threads = ops::block_name(p, kernel);
                 let Some(tv) = tv::spread_evenly(&layout, ops::block_threads(p, kernel)) else {
                     continue;

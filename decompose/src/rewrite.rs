@@ -294,7 +294,7 @@ impl Rewrite<'_> {
         for operand in &mut inner.inputs {
             let Operand::View(view) = operand else { continue };
             let t = tensors.next()?;
-            if memory(t) == Some(Memory::Rf) {
+            if memory(t).is_some_and(Memory::is_per_thread) {
                 continue;
             }
             let name = self.names.fresh("r");
@@ -302,7 +302,7 @@ impl Rewrite<'_> {
             let from = std::mem::replace(view, View::of(&name));
             body.push(moved(spec, from, View::of(&name)));
         }
-        if memory(out) == Some(Memory::Rf) {
+        if memory(out).is_some_and(Memory::is_per_thread) {
             body.push(Stmt::new(StmtKind::Spec(inner)));
             return Some(body);
         }
@@ -348,7 +348,7 @@ impl Rewrite<'_> {
         let Some(Operand::View(from)) = spec.inputs.first() else { return None };
         let to = spec.outputs.first()?.clone();
         let scalar = self.p.scalar_of(t);
-        let in_registers = |t: TensorId| self.p.buffer_of(t).memory == Some(Memory::Rf);
+        let in_registers = |t: TensorId| self.p.buffer_of(t).is_per_thread();
         let mut body = vec![];
         let mut last = from.clone();
         for (t, already) in [(t, in_registers(t)), (out, in_registers(out))] {
@@ -389,7 +389,7 @@ impl Rewrite<'_> {
         let to = spec.outputs.first()?.clone();
         let scalar = self.p.scalar_of(out);
         let acc = s.acc.unwrap_or(scalar);
-        let in_registers = self.p.buffer_of(out).memory == Some(Memory::Rf);
+        let in_registers = self.p.buffer_of(out).is_per_thread();
         let mut body = vec![];
         let sum = if in_registers && acc == scalar {
             to.clone()

@@ -11,7 +11,6 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarInfo;
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::{Program, SpecId};
-use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
@@ -168,7 +167,7 @@ pub(crate) fn with_narrow(
         }
         for (id, _) in best.choices.iter().filter(|c| kind(c) == SpecKind::Move) {
             let Some(t) = p.specs[*id].input_tensors().next() else { continue };
-            if p.buffer_of(t).memory != Some(Memory::Gl) {
+            if !p.buffer_of(t).is_global() {
                 continue;
             }
             let Some(Width::With(wider)) = widening.of(*id) else { continue };

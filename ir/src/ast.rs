@@ -1111,6 +1111,32 @@ impl SpecKind {
     pub fn is_product(self) -> bool {
         matches!(self, SpecKind::MatMul | SpecKind::MatMulSet)
     }
+
+    /// Whether each element of the output follows from one element of each input.
+    #[must_use]
+    pub fn is_pointwise(self) -> bool {
+        matches!(self, SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select)
+    }
+
+    /// Whether `axis=` names modes of its input.
+    #[must_use]
+    pub fn has_axis(self) -> bool {
+        matches!(self, SpecKind::Reduction(_) | SpecKind::Iota)
+    }
+
+    /// The words that begin a spec.
+    pub(crate) const WORDS: [&'static str; 10] = [
+        "Move",
+        "MatMul",
+        "UnaryPointwise",
+        "BinaryPointwise",
+        "Reduction",
+        "Shfl",
+        "Init",
+        "Iota",
+        "Select",
+        "Spec",
+    ];
 }
 
 impl std::fmt::Display for SpecKind {

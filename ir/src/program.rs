@@ -254,6 +254,39 @@ pub struct Buffer {
     pub node: NodeId,
 }
 
+/// Questions about the memory of a buffer. Where none is written yet, the answer is no.
+impl Buffer {
+    /// [`Memory::is_per_thread`].
+    pub fn is_per_thread(&self) -> bool {
+        self.memory.is_some_and(Memory::is_per_thread)
+    }
+
+    /// [`Memory::is_of_block`].
+    pub fn is_of_block(&self) -> bool {
+        self.memory.is_some_and(Memory::is_of_block)
+    }
+
+    /// [`Memory::is_shared`].
+    pub fn is_shared(&self) -> bool {
+        self.memory.is_some_and(Memory::is_shared)
+    }
+
+    /// [`Memory::is_global`].
+    pub fn is_global(&self) -> bool {
+        self.memory.is_some_and(Memory::is_global)
+    }
+
+    /// [`Memory::is_number`].
+    pub fn is_number(&self) -> bool {
+        self.memory.is_some_and(Memory::is_number)
+    }
+
+    /// [`Memory::is_computed`].
+    pub fn is_computed(&self) -> bool {
+        self.memory.is_some_and(Memory::is_computed)
+    }
+}
+
 /// Elements of a buffer, one coordinate of which is read from a tensor of integers. Offset `p·unit + r` of the
 /// buffer that has this is offset `index[p]·stride + r` of `source`; what stands for one `p` is less than `unit`
 /// and no neighbor of what stands for another, so that layouts and vectors are those of any other buffer.
@@ -784,7 +817,7 @@ impl Program {
     }
     /// Whether the tensor is one thread's own registers.
     pub fn is_private(&self, t: TensorId) -> bool {
-        self.buffer_of(t).memory == Some(Memory::Rf) && self.tensors[t].dist.is_none()
+        self.buffer_of(t).is_per_thread() && self.tensors[t].dist.is_none()
     }
 }
 

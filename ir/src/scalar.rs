@@ -73,6 +73,24 @@ spelled! {
     }
 }
 
+/// Which numbers a floating-point type has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Float {
+    /// Bits of the significand, the leading one included.
+    pub digits: i32,
+    /// The exponent of the least number above zero.
+    pub least: i32,
+    /// One more than the exponent of the largest number.
+    pub end: i32,
+}
+
+impl Float {
+    /// The exponent of the least normal number.
+    pub fn least_normal(self) -> i32 {
+        self.least + self.digits - 1
+    }
+}
+
 impl Scalar {
     /// Bits of one element as stored.
     pub fn bits(self) -> i64 {
@@ -89,13 +107,9 @@ impl Scalar {
     }
 
     /// Whether the type is a floating-point type.
+    #[inline]
     pub fn is_float(self) -> bool {
-        use Scalar::*;
-        match self {
-            F64 | F32 | Tf32 | F16 | Bf16 | E4m3 | E5m2 => true,
-            I64 | I32 | I16 | I8 | I4 | I2 | I1 => false,
-            U64 | U32 | U16 | U8 | U4 | U2 | U1 | Bool | Mbarrier => false,
-        }
+        self.float().is_some()
     }
 
     /// The smallest and the largest value of an integer type, 0 and 1 of a `bool`; none of other types.
@@ -114,51 +128,52 @@ impl Scalar {
 
     /// Whether every value of another type is one of this type, a float: NaN and infinities of floats aside.
     pub fn holds(self, other: Scalar) -> bool {
-        let Some((bits, least, most)) = self.numbers() else { return false };
-        match (other.numbers(), other.int_range()) {
-            (Some((b, l, m)), _) => b <= bits && l >= least && m <= most,
+        let Some(own) = self.float() else { return false };
+        match (other.float(), other.int_range()) {
+            (Some(f), _) => f.digits <= own.digits && f.least >= own.least && f.end <= own.end,
             // All integers up to the largest; the least of signed ones is a power of two.
             (None, Some((_, largest))) => {
                 let digits = (128 - largest.leading_zeros()) as i32;
-                digits <= bits && digits <= most
+                digits <= own.digits && digits <= own.end
             }
             (None, None) => false,
         }
     }
 
-    /// Of a float, bits of the significand with the leading one, the exponent of the least number above zero, and one more
-    /// than that of the largest.
-    fn numbers(self) -> Option<(i32, i32, i32)> {
+    /// Which numbers a floating-point type has; none of other types.
+    #[inline]
+    pub fn float(self) -> Option<Float> {
         use Scalar::*;
-        match self {
-            F64 => Some((53, -1074, 1024)),
-            F32 => Some((24, -149, 128)),
-            Tf32 => Some((11, -136, 128)),
-            F16 => Some((11, -24, 16)),
-            Bf16 => Some((8, -133, 128)),
-            E4m3 => Some((4, -9, 9)),
-            E5m2 => Some((3, -16, 16)),
-            I64 | I32 | I16 | I8 | I4 | I2 | I1 => None,
-            U64 | U32 | U16 | U8 | U4 | U2 | U1 | Bool | Mbarrier => None,
-        }
+        let (digits, least, end) = match self {
+            F64 => (53, -1074, 1024),
+            F32 => (24, -149, 128),
+            Tf32 => (11, -136, 128),
+            F16 => (11, -24, 16),
+            Bf16 => (8, -133, 128),
+            E4m3 => (4, -9, 9),
+            E5m2 => (3, -16, 16),
+            I64 | I32 | I16 | I8 | I4 | I2 | I1 => return None,
+            U64 | U32 | U16 | U8 | U4 | U2 | U1 | Bool | Mbarrier => return None,
+        };
+        Some(Float { digits, least, end })
     }
 
     /// Why a float type of fewer bits than f64 cannot stand for a finite literal: the nearest number is beyond the largest one,
     /// is 0, or is subnormal and has a larger relative error than normal numbers have. None where it can.
     #[cfg(feature = "text")]
     pub(crate) fn misses(self, number: f64) -> Option<&'static str> {
-        let (bits, least, most) = self.numbers().filter(|_| self != Scalar::F64)?;
+        let Float { digits, least, end } = self.float().filter(|_| self != Scalar::F64)?;
         if number == 0.0 || !number.is_finite() {
             return None;
         }
         let two_to = |exponent: i32| f64::from_bits(((1023 + exponent) as u64) << 52);
         let exponent = (number.to_bits() >> 52 & 0x7ff) as i32 - 1023;
-        let unit = two_to((exponent + 1 - bits).max(least));
+        let unit = two_to((exponent + 1 - digits).max(least));
         let nearest = (number / unit).round_ties_even() * unit;
         let largest = match self {
             // All ones are NaN.
             Scalar::E4m3 => 448.0,
-            _ => two_to(most - bits) * (two_to(bits) - 1.0),
+            _ => two_to(end - digits) * (two_to(digits) - 1.0),
         };
         if nearest.abs() > largest {
             return Some("lies beyond its range");
@@ -167,7 +182,7 @@ impl Scalar {
             return Some("is 0 there");
         }
         let error = (nearest - number).abs();
-        (error > number.abs() * two_to(-bits)).then_some("is subnormal there, with fewer bits")
+        (error > number.abs() * two_to(-digits)).then_some("is subnormal there, with fewer bits")
     }
 
     /// Whether a literal may stand for an element: any number of a float, which rounds it; a whole number within
@@ -191,6 +206,97 @@ spelled! {
         Ix = "IX",
         /// A number that the caller passes to the kernel. Nobody writes it.
         Pm = "PM",
+    }
+}
+
+/// Who has a tensor of its own in a memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The caller: all blocks see the same one, and it outlives the kernel.
+    Caller,
+    /// Each block: its threads share it.
+    Block,
+    /// Each thread.
+    Thread,
+    /// Nobody: its elements are computed.
+    Nobody,
+}
+
+/// What a memory is. Its questions are answered by this; nothing else need know which memories there are.
+struct Facts {
+    /// Who has a tensor of its own there.
+    holder: Holder,
+    /// Whether threads reach single elements by an address.
+    addressable: bool,
+    /// Whether statements write it.
+    writable: bool,
+    /// What it is called where memories are listed: `SH` is "shared".
+    words: &'static str,
+}
+
+impl Memory {
+    /// The table of memories.
+    fn facts(self) -> Facts {
+        use Holder::*;
+        let (holder, addressable, writable, words) = match self {
+            Memory::Gl => (Caller, true, true, "global"),
+            Memory::Sh => (Block, true, true, "shared"),
+            Memory::Rf => (Thread, false, true, "the registers of the threads"),
+            Memory::Ix => (Nobody, false, false, "coordinates"),
+            Memory::Pm => (Caller, false, false, "a number of the caller"),
+        };
+        Facts { holder, addressable, writable, words }
+    }
+
+    /// Whether each thread has its own, as registers are.
+    pub fn is_per_thread(self) -> bool {
+        self.facts().holder == Holder::Thread
+    }
+
+    /// Whether each block has its own, which its threads share.
+    pub fn is_of_block(self) -> bool {
+        self.facts().holder == Holder::Block
+    }
+
+    /// Whether the body of a kernel allocates it: it is a block's or a thread's, and ends with the kernel.
+    pub fn is_allocated(self) -> bool {
+        self.is_of_block() || self.is_per_thread()
+    }
+
+    /// Whether threads reach single elements by an address.
+    pub fn is_addressable(self) -> bool {
+        self.facts().addressable
+    }
+
+    /// Whether it is the caller's and addressable: all blocks access it, and it outlives the kernel.
+    pub fn is_global(self) -> bool {
+        self.facts().holder == Holder::Caller && self.is_addressable()
+    }
+
+    /// Whether it is a block's and addressable: banks serve it, layouts in it may be swizzled, and other blocks of a cluster
+    /// reach it (`.peer`).
+    pub fn is_shared(self) -> bool {
+        self.is_of_block() && self.is_addressable()
+    }
+
+    /// Whether it is the caller's and has no address: a number that the kernel is given.
+    pub fn is_number(self) -> bool {
+        self.facts().holder == Holder::Caller && !self.is_addressable()
+    }
+
+    /// Whether its elements are computed where they are read, and are nobody's.
+    pub fn is_computed(self) -> bool {
+        self.facts().holder == Holder::Nobody
+    }
+
+    /// Whether statements write it.
+    pub fn is_writable(self) -> bool {
+        self.facts().writable
+    }
+
+    /// What it is called where memories are listed: `SH` is "shared".
+    pub fn words(self) -> &'static str {
+        self.facts().words
     }
 }
 

@@ -94,6 +94,8 @@ _KNOWN: dict[str, type[Library]] = {"cupy": _CuPy, "jaxlib": _Jax, "numpy": _Num
 
 def library(kind: type) -> Library:
     """The library of a type of tensors."""
+    if issubclass(kind, np.ma.MaskedArray):
+        raise TypeError("a masked array has elements without values")
     for base in kind.__mro__:
         if found := _KNOWN.get(base.__module__.partition(".")[0]):
             return found()

@@ -8,7 +8,7 @@ use carbyne_ir::expr::VarId;
 use carbyne_launch::Binary;
 use carbyne_launch::call::{Cache, Call, Given, Parameter, Place, Plan, Shape, Word};
 use carbyne_simulate::num;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
 use smallvec::SmallVec;
@@ -163,7 +163,7 @@ impl Function {
                         return Err(PyTypeError::new_err(text));
                     };
                     let read = dlpack::Given::read(object, library);
-                    let read = read.map_err(|e| about(parameter, &e))?;
+                    let read = read.map_err(|e| about(object.py(), parameter, e))?;
                     let word = read.view().address;
                     (Some(read), word)
                 }
@@ -398,6 +398,13 @@ fn word(parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyResult<Word> {
     Ok(num::encode(scalar, number))
 }
 
-fn about(parameter: &Parameter, error: &PyErr) -> PyErr {
-    PyValueError::new_err(format!("`{}` cannot be read by DLPack: {error}", parameter.name))
+/// An error of another library about an argument. What ends a program, such as Ctrl-C, stays what it is.
+fn about(py: Python<'_>, parameter: &Parameter, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyException>(py) {
+        return error;
+    }
+    let said = format!("`{}` cannot be read by DLPack: {error}", parameter.name);
+    let said = PyValueError::new_err(said);
+    said.set_cause(py, Some(error));
+    said
 }

@@ -44,6 +44,9 @@ struct Versioned {
     tensor: Tensor,
 }
 
+/// Modes that a tensor has at most.
+const MAX_RANK: i32 = 64;
+
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`
 const READ_ONLY: u64 = 1;
 
@@ -196,7 +199,7 @@ impl<'py> Given<'py> {
                 return Err(PyErr::take(object.py())
                     .unwrap_or_else(|| PyBufferError::new_err("a tensor cannot be read")));
             }
-            let is_read_only = library.is_read_only;
+            let (tensor, is_read_only) = (tensor.whole()?, library.is_read_only);
             return Ok(Given { tensor, is_read_only, stream: None, library, _kept: None });
         }
         let (capsule, stream) = capsule(object, library)?;
@@ -212,13 +215,14 @@ impl<'py> Given<'py> {
                 return Err(PyBufferError::new_err(text));
             }
             let is_read_only = library.is_read_only || managed.flags & READ_ONLY != 0;
-            let (tensor, stream, kept) = (managed.tensor.copied(), Some(stream), Some(capsule));
+            let (tensor, stream, kept) =
+                (managed.tensor.copied().whole()?, Some(stream), Some(capsule));
             return Ok(Given { tensor, is_read_only, stream, library, _kept: kept });
         }
         let pointer = capsule.pointer_checked(Some(name))?;
         let managed: *const Managed = pointer.as_ptr().cast_const().cast();
         // SAFETY: as above.
-        let tensor = unsafe { (*managed).tensor.copied() };
+        let tensor = unsafe { (*managed).tensor.copied() }.whole()?;
         let is_read_only = library.is_read_only;
         Ok(Given { tensor, is_read_only, stream: Some(stream), library, _kept: Some(capsule) })
     }
@@ -263,6 +267,24 @@ impl<'py> Given<'py> {
 }
 
 impl Tensor {
+    /// That it is a tensor: what is read of it afterwards is there.
+    fn whole(self) -> PyResult<Tensor> {
+        if !(0..=MAX_RANK).contains(&self.rank) {
+            let text = format!("a tensor of {} modes, and {MAX_RANK} are read", self.rank);
+            return Err(PyBufferError::new_err(text));
+        }
+        if self.rank > 0 && self.shape.is_null() {
+            return Err(PyBufferError::new_err("a tensor without extents"));
+        }
+        let rank = usize::try_from(self.rank).unwrap_or(0);
+        // SAFETY: there are as many extents as modes.
+        let has_elements = (0..rank).all(|i| unsafe { *self.shape.add(i) } != 0);
+        if has_elements && self.data.is_null() {
+            return Err(PyBufferError::new_err("a tensor without memory"));
+        }
+        Ok(self)
+    }
+
     fn copied(&self) -> Tensor {
         Tensor { ..*self }
     }

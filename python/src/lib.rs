@@ -13,7 +13,7 @@ use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
 use carbyne_draw::{DrawError, Field, Unit, elide, grid, parse, svg, tv};
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic,
-    Diagnostics, Inputs, LoadError, Memory, Module, Options, Program, Report, Search,
+    Diagnostics, Inputs, LoadError, Module, Options, Program, Report, Search,
 };
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{ComposedLayout, Layout};
@@ -341,8 +341,7 @@ fn kernels(program: &Program) -> Vec<String> {
 
 /// Tensors of the caller, and numbers, which are tensors without modes.
 fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
-    let is_of_caller = |b: &Buffer| matches!(b.memory, Some(Memory::Gl | Memory::Pm));
-    program.buffers.iter().filter(move |(_, b)| is_of_caller(b))
+    program.buffers.iter().filter(|(_, b)| b.is_global() || b.is_number())
 }
 
 /// A run's options: arrays as `.npy` files, of tensors by name.

@@ -2,7 +2,7 @@
 
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use carbyne_sync::{Access, AccessKind, AgentKind, Keeps, Kept, Ordering, Pair, Report, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -213,7 +213,7 @@ fn phrase(p: &Program, pair: &Pair) -> String {
 fn is_accumulator(p: &Program, a: &Access) -> bool {
     let Some(spec) = a.place.spec.map(|id| &p.specs[id]) else { return false };
     let written = spec.outputs.iter().any(|t| p.tensors[*t].buffer == a.buffer);
-    written && spec.kind == SpecKind::MatMul && p.buffers[a.buffer].memory == Some(Memory::Rf)
+    written && spec.kind == SpecKind::MatMul && p.buffers[a.buffer].is_per_thread()
 }
 
 fn of_kept(p: &Program, kept: &Kept) -> String {

@@ -7,7 +7,6 @@ use carbyne_ir::expr::VarId;
 use carbyne_ir::program::samples::samples;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
-use carbyne_ir::scalar::Memory;
 use carbyne_sync::{
     Access, AccessKind, AgentKind, Fault, Missing, Pair, Place, Report, UnderWay, Unfollowed,
     Verdict,
@@ -266,7 +265,7 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
         Missing::Order => {
             before(format!("put `{barrier}`, or one of fewer threads, between {between}"), &barrier)
         }
-        Missing::Fence if p.buffers[b.buffer].memory == Some(Memory::Gl) => format!(
+        Missing::Fence if p.buffers[b.buffer].is_global() => format!(
             "let threads copy `%{}` at line {to}, or write it in a kernel before: `fence.async` is for shared memory",
             p.buffers[b.buffer].name
         )

@@ -233,16 +233,7 @@ impl Decisions {
                     }
                 }
             }
-            SpecKind::Unary(_)
-            | SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Select
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => {}
+            _ => {}
         }
     }
 
@@ -267,23 +258,11 @@ impl Decisions {
 
 /// Whether the elements of a result are those of its operands in another form, rather than sums of many.
 fn passes(kind: SpecKind) -> bool {
-    match kind {
-        SpecKind::Move
-        | SpecKind::Unary(_)
-        | SpecKind::Binary(_)
-        | SpecKind::Select
-        | SpecKind::Reduction(
-            ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum,
-        ) => true,
-        SpecKind::Reduction(_)
-        | SpecKind::Accumulate(_)
-        | SpecKind::MatMul
-        | SpecKind::MatMulSet
-        | SpecKind::Shfl(_)
-        | SpecKind::Init
-        | SpecKind::Iota
-        | SpecKind::Generic => false,
-    }
+    let extreme = matches!(
+        kind,
+        SpecKind::Reduction(ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum)
+    );
+    extreme || kind.is_pointwise()
 }
 
 /// The tensor of the caller that an operand is of, and whether it is all of it.

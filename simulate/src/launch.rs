@@ -170,7 +170,7 @@ impl Memory {
                     Initial::Array(Arc::new(array.clone()), modes)
                 }
                 None if read.contains(id) => {
-                    let number = buffer.memory == Some(carbyne_ir::scalar::Memory::Pm);
+                    let number = buffer.is_number();
                     let initial = Initial::generated(options.inputs, &buffer.name, number);
                     match range {
                         Some((_, end)) if buffer.splits => {

@@ -10,7 +10,7 @@
 //! and the bounds of its view.
 
 use crate::gcd::gcd;
-use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_atoms::AtomTable;
 use carbyne_ir::expr::prove::{self, Assumptions};
 use carbyne_ir::expr::quotients::{at_most, factors, is_natural, quotients};
 use carbyne_ir::expr::{Dim, ExprArena, ExprId, Node, VarId, VarInfo};
@@ -18,7 +18,6 @@ use carbyne_ir::program::{
     BufferId, MapId, MapView, Program, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId,
     VarKind, differences,
 };
-use carbyne_ir::scalar::Memory;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -321,7 +320,7 @@ impl<'p> Finder<'p> {
         let tensor = &p.tensors[t];
         let gathered = p.buffers[tensor.buffer].gather.map(|g| g.source);
         let buffer = gathered.unwrap_or(tensor.buffer);
-        if p.buffers[buffer].memory != Some(Memory::Gl) {
+        if !p.buffers[buffer].is_global() {
             return;
         }
         if writes {
@@ -415,7 +414,7 @@ impl<'p> Finder<'p> {
         }
         self.divisions(place, &mut holds);
         let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
-        let at_once = atom.is_none_or(|a| a.visibility == Visibility::Immediate);
+        let at_once = atom.is_none_or(|a| a.visibility.is_immediate());
         let part = match (alone, &self.role) {
             (true, _) => Some((of, Dim::Const(0))),
             (false, Some(role)) if each && role.step > 1 && role.first.as_const().is_some() => {

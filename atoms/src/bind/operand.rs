@@ -60,7 +60,7 @@ pub(super) fn order(
     }
     // In registers a run also starts where a register of that width starts.
     let starts = runs().all(|r| r[0] % run == 0) && facts.divisor(t) % run == 0;
-    if memory == Memory::Rf && !starts {
+    if memory.is_per_thread() && !starts {
         return Err(wrong(format!("{}, not starting at a multiple of {run}", shown(p, &layout))));
     }
     Ok(())
@@ -105,7 +105,7 @@ pub(super) fn alignment(
 ) -> Result<(), Mismatch> {
     let buffer = p.buffer_of(t);
     around(p, t, operand)?;
-    if operand.align <= 1 || buffer.memory == Some(Memory::Rf) {
+    if operand.align <= 1 || buffer.is_per_thread() {
         return Ok(());
     }
     let offset = match facts.divisor(t) {

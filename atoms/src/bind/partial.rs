@@ -10,7 +10,6 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::{Bound, Operand, Program, Spec, TensorId};
-use carbyne_ir::scalar::Memory;
 
 /// Vectors have no more elements: larger divisors say nothing about them.
 const MAX_DIVISOR: i64 = 1024;
@@ -225,10 +224,10 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
         return Ok(all);
     }
     // The output becomes zero: it is a copy, to registers.
-    let to = spec.outputs.first().and_then(|t| p.buffer_of(*t).memory);
+    let to_registers = spec.outputs.first().is_some_and(|t| p.buffer_of(*t).is_per_thread());
     let from = spec.input_tensors().find(|t| !p.tensors[*t].bounds.is_empty());
-    match (spec.kind, to, from) {
-        (SpecKind::Move, Some(Memory::Rf), _) | (.., None) => Ok(all),
+    match (spec.kind, to_registers, from) {
+        (SpecKind::Move, true, _) | (.., None) => Ok(all),
         (SpecKind::Move, _, Some(t)) => refuse(t, Why::Registers),
         (_, _, Some(t)) => refuse(t, Why::Copy),
     }

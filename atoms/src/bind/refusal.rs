@@ -127,7 +127,7 @@ fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
     let own = |t: &TensorId| {
         let buffer = p.buffer_of(*t);
         // A view of one thread's part is meant so.
-        buffer.memory == Some(Memory::Rf) && p.tensors[buffer.tensor].dist.is_none()
+        buffer.is_per_thread() && p.tensors[buffer.tensor].dist.is_none()
     };
     let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
     tensors.find(own).filter(|_| several && !of_fragments)

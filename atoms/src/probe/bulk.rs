@@ -8,7 +8,7 @@ use super::choice::Choice;
 use super::operand::{Passing, ProbeOperand, scalars};
 use super::outcome::{NOT_A_SPEC, Probe, Unobservable};
 use super::writer::{Writer, cta, lanes, on, operands_of, spec, threads, views};
-use crate::atom::{Atom, AtomOp, Elem, Extent, OperandAccess, Visibility};
+use crate::atom::{Atom, AtomOp, Elem, Extent, OperandAccess};
 use crate::table::AtomTable;
 use carbyne_ir::ast::*;
 use carbyne_ir::build::statements::*;
@@ -79,7 +79,7 @@ pub(super) fn probe(
     ];
     // What one copy moves.
     let one = operand("P", OperandAccess::Read, None, None, &part)?;
-    let load = atom.visibility == Visibility::Mbarrier;
+    let load = atom.visibility.names_barrier();
     let boxed = matches!(atom.extent, Extent::Box(_));
     let swizzle = boxed.then(|| Expr::swizzle(1, 4, 3));
     let tiles =

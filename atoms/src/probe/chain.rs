@@ -5,7 +5,7 @@ use super::operand::ProbeOperand;
 use super::outcome::{Probe, Unobservable};
 use super::tile;
 use super::writer::{Writer, literal_of, mine, own_attributes, spec};
-use crate::atom::{Atom, AtomOp, AtomOperand, Extent, OperandAccess, Visibility};
+use crate::atom::{Atom, AtomOp, AtomOperand, Extent, OperandAccess};
 use crate::table::AtomTable;
 use carbyne_ir::ast::{Key, Operand, Spec, SpecKind, Stmt, StmtKind, Unroll, View, ViewOp};
 use carbyne_ir::build::Tensor;
@@ -24,7 +24,7 @@ pub fn chain(
     threads: i64,
     repeat: Repeat,
 ) -> Result<Probe, Unobservable> {
-    let immediate = atom.visibility == Visibility::Immediate;
+    let immediate = atom.visibility.is_immediate();
     let registers = |o: &AtomOperand| o.allows(Memory::Rf);
     let chained = atom
         .reads()

@@ -63,7 +63,7 @@ pub(super) fn litmus(
             }
             SyncOp::BulkWaitRead => l(64).bulk(op, &kernel),
             SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait => {
-                let waits = |r: &&Atom| r.visibility == Visibility::WgmmaGroup;
+                let waits = |r: &&Atom| r.visibility.holds_registers();
                 let found = table.atoms().iter().find(waits).ok_or(Unobservable::Statement(
                     "no atom of the architecture is waited for by it",
                 ))?;
@@ -209,7 +209,7 @@ impl<'a> Litmus<'a> {
             let one = r.operands.iter().all(|o| o.elem == Elem::Scalar(Scalar::U32));
             r.op == AtomOp::Accumulate(AccumulateOp::Add)
                 && one
-                && r.operands.iter().any(|o| o.memory == [Memory::Sh])
+                && r.operands.iter().any(|o| o.memory.iter().all(|m| m.is_shared()))
                 && r.extent == Extent::Tile
         };
         let add = self.w.table.atoms().iter().find(adds).map(|r| r.name);
@@ -296,7 +296,7 @@ impl<'a> Litmus<'a> {
 
     fn async_copy(&self) -> Result<&'static str, Unobservable> {
         let copies = |r: &&Atom| {
-            r.visibility == Visibility::AsyncGroup
+            r.visibility.is_async_copy()
                 && r.numbers.is_empty()
                 && r.operands.iter().all(|o| o.bits_per_thread() == 32)
         };

@@ -172,19 +172,19 @@ impl ProbeOperand {
             }
         };
         // One tensor for both, where the atom itself accesses the caller's memory.
-        let in_place = memory == Memory::Gl && o.access == OperandAccess::ReadWrite && !choice.set;
+        let in_place = memory.is_global() && o.access == OperandAccess::ReadWrite && !choice.set;
         let named_in = |prefix: &str| format!("{}{}", if in_place { "io" } else { prefix }, o.name);
         let reads = match o.access {
             OperandAccess::Read => true,
             OperandAccess::ReadWrite => !choice.set,
             OperandAccess::Write => false,
         };
-        let given_back = choice.give_back && memory == Memory::Rf;
+        let given_back = choice.give_back && memory.is_per_thread();
         Ok(ProbeOperand {
             name: o.name,
             access: o.access,
             scalar,
-            input: (reads && memory != Memory::Ix).then(|| named_in("in")),
+            input: (reads && !memory.is_computed()).then(|| named_in("in")),
             output: (o.access != OperandAccess::Read || given_back).then(|| named_in("out")),
             tv,
             tile,

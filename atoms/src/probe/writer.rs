@@ -4,7 +4,7 @@ use super::choice::{Choice, Repeat};
 use super::operand::{Passing, ProbeOperand};
 use super::outcome::{NOT_A_SPEC, Unobservable};
 use super::protocol::Protocol;
-use crate::atom::{Atom, AtomOp, AtomOperand, Divisor, OperandAccess, Visibility};
+use crate::atom::{Atom, AtomOp, AtomOperand, Divisor, OperandAccess};
 use crate::table::AtomTable;
 use carbyne_ir::ast::*;
 use carbyne_ir::build::statements::*;
@@ -147,7 +147,7 @@ impl Writer<'_> {
         let load = self.plain_move(source, Memory::Rf, bits)?;
         let store = self.plain_move(Memory::Rf, target, bits)?;
         let (rounds, rest) = (units / self.threads, units % self.threads);
-        let unit = format!("{}_{}", o.name, if source == Memory::Gl { "in" } else { "out" });
+        let unit = format!("{}_{}", o.name, if source.is_global() { "in" } else { "out" });
         let mut stmts = vec![plain(&unit, &[per], o.scalar, Memory::Rf)];
         let (unit, t) = (Tensor::of(unit), Num::of("@t"));
         let step = |at: Num| {
@@ -267,7 +267,7 @@ impl Writer<'_> {
             let [s, d] = &r.operands[..] else { return false };
             let plain = r.op == AtomOp::Move && r.group == 1;
             plain
-                && r.visibility == Visibility::Immediate
+                && r.visibility.is_immediate()
                 && (s.memory, d.memory) == (&[from][..], &[to][..])
                 && s.bits_per_thread() == bits
         };

@@ -5,7 +5,7 @@
 
 use carbyne_atoms::{
     Arch, Atom, AtomKind, AtomOp, AtomOperand, AtomTable, Elem, Extent, OperandAccess, Part,
-    Template, Visibility,
+    Template,
 };
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::layout::Layout;
@@ -80,7 +80,7 @@ fn atom_defects(table: &AtomTable, atom: &Atom, say: &mut dyn FnMut(&str)) {
             say("the error bound is not sane");
         }
     }
-    let waited = matches!(atom.visibility, Visibility::WgmmaGroup);
+    let waited = atom.visibility.holds_registers();
     if waited != atom.sets || (atom.sets && !matches!(atom.op, AtomOp::MatMul { .. })) {
         say("what it does to D and when D is there disagree");
     }
@@ -106,7 +106,7 @@ fn template_defects(atom: &Atom, say: &mut dyn FnMut(&str)) {
     }
     for name in atom.template.placeholders() {
         let lane = matches!(atom.op, AtomOp::Shfl(_)) && name == "lane";
-        let bar = atom.visibility == Visibility::Mbarrier && name == "bar";
+        let bar = atom.visibility.names_barrier() && name == "bar";
         let map = atom.op == AtomOp::Sync(SyncOp::Prefetch) && name == "map";
         let known = map || atom.operand(name).is_some() || atom.number(name).is_some();
         if !known && !lane && !bar {

@@ -7,7 +7,6 @@ use carbyne_atoms::AtomTable;
 use carbyne_codegen::{CudaKernel, MapDescription, Param, alignment, handed_on};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Program};
-use carbyne_ir::scalar::Memory;
 use serde_json::{Value, json};
 
 /// Bytes of a tensor map, at a multiple of 64.
@@ -67,7 +66,7 @@ pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
         json!({ "name": name, "min": lo, "max": hi, "div": div, "typical": typical })
     };
     let (numbers, tensors): (Vec<BufferId>, Vec<BufferId>) =
-        program.params.iter().partition(|b| program.buffers[**b].memory == Some(Memory::Pm));
+        program.params.iter().partition(|b| program.buffers[**b].is_number());
     let scalar = |b: &BufferId| {
         let buffer = &program.buffers[*b];
         json!({

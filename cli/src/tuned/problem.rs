@@ -6,7 +6,6 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{
     BufferId, Means, MeansInput, MeansOp, Operand, Program, SpecId, TensorId, show_levels,
 };
-use carbyne_ir::scalar::Memory;
 use std::fmt::Write;
 
 /// A line: what is computed of which tensors, by their types, strides and where they lie, and what is computed in between.
@@ -78,9 +77,8 @@ impl Writer<'_> {
         });
         let levels = show_levels(&self.p.arena, &tensor.levels);
         let _ = write!(self.out, "%{at}:{levels}.{}", buffer.scalar);
-        match buffer.memory {
-            Some(Memory::Gl) | None => {}
-            Some(other) => drop(write!(self.out, ".{other}")),
+        if let Some(memory) = buffer.memory.filter(|m| !m.is_global()) {
+            let _ = write!(self.out, ".{memory}");
         }
         if tensor.offset.as_const() != Some(0) {
             let _ = write!(self.out, "+{}", self.p.arena.display(tensor.offset));

@@ -100,7 +100,7 @@ fn a_cancelled_request_ends_alone() {
         request(
             0,
             &["decompose", "-", "--arch", "sm_90a", "--exhaustive", "--budget", "100000000"],
-            &large,
+            large,
         ),
         request("slow", &forever, whole),
     ];

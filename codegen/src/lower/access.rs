@@ -80,7 +80,7 @@ impl Lowering<'_> {
             Memory::Pm => return Ok(Expr::name(s.name.clone())),
             Memory::Gl | Memory::Sh | Memory::Rf => {}
         }
-        if s.memory == Memory::Gl
+        if s.memory.is_global()
             && s.gather.is_none()
             && s.swizzle.is_none()
             && s.storage.packed == 1
@@ -94,7 +94,7 @@ impl Lowering<'_> {
     /// The address of that element; of element zero, the array itself.
     pub(super) fn address(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         let name = Expr::name(s.name.clone());
-        if s.memory == Memory::Pm {
+        if s.memory.is_number() {
             return Ok(name.address());
         }
         match self.position(s, offset)? {

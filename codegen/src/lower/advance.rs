@@ -12,10 +12,8 @@ use super::state::{Advance, Bases, Lowering, Pointer};
 use crate::Fallible;
 use crate::cpp::ast::{Assign, Expr, Stmt, StmtKind, Type};
 use crate::errors;
-use carbyne_atoms::Visibility;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::program::{self, Operand};
-use carbyne_ir::scalar::Memory;
 use std::collections::HashSet;
 
 impl Lowering<'_> {
@@ -25,14 +23,14 @@ impl Lowering<'_> {
         for id in self.p.walk(body).specs() {
             let spec = &self.p.specs[id];
             let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
-            if !atom.is_some_and(|a| a.visibility == Visibility::AsyncGroup) {
+            if !atom.is_some_and(|a| a.visibility.is_async_copy()) {
                 continue;
             }
             for input in &spec.inputs {
                 let Operand::Tensor(t) = input else { continue };
                 let Some(array) = self.buffers.get(&self.p.tensors[*t].buffer) else { continue };
                 let new = pointers.iter().all(|p| p.array != array.name);
-                if array.memory == Memory::Gl && array.gather.is_none() && new {
+                if array.memory.is_global() && array.gather.is_none() && new {
                     let array = array.name.clone();
                     let name = self.namer.admit(&format!("{array}_next"), "p");
                     pointers.push(Pointer { array, name, used: None });
@@ -163,7 +161,7 @@ impl Lowering<'_> {
     pub(super) fn by_pointer(&mut self, v: &Values) -> Fallible<Option<Expr>> {
         let Some(&offset) = v.at.first() else { return Ok(None) };
         let s = &v.stored;
-        if s.memory != Memory::Gl || s.gather.is_some() || !s.swizzle.is_none() {
+        if !s.memory.is_global() || s.gather.is_some() || !s.swizzle.is_none() {
             return Ok(None);
         }
         let packed = Dim::Const(s.storage.packed);

@@ -9,14 +9,13 @@ use super::helper::Helper;
 use super::state::Lowering;
 use crate::cpp::ast::{Expr, Stmt, StmtKind};
 use crate::scalars::storage_bits;
-use carbyne_atoms::{AsmClass, Visibility};
+use carbyne_atoms::AsmClass;
 use carbyne_ir::program::{BufferId, SpecId};
-use carbyne_ir::scalar::Memory;
 
 impl Lowering<'_> {
     /// Notes registers that come into scope.
     pub(super) fn declare_in_flight(&mut self, id: BufferId) {
-        if self.p.buffers[id].memory == Some(Memory::Rf) && self.asynchronous.contains(&id) {
+        if self.p.buffers[id].is_per_thread() && self.asynchronous.contains(&id) {
             self.in_flight.push(id);
         }
     }
@@ -48,13 +47,8 @@ impl Lowering<'_> {
     pub(super) fn asynchronous_of(&self, id: SpecId) -> Vec<BufferId> {
         let spec = &self.p.specs[id];
         let atom = spec.atom.as_deref().and_then(|name| self.atoms.get(name));
-        match atom.map(|atom| atom.visibility) {
-            Some(Visibility::WgmmaGroup) => {}
-            // Copies hold no registers.
-            Some(Visibility::AsyncGroup | Visibility::Mbarrier | Visibility::BulkGroup) => {
-                return vec![];
-            }
-            Some(Visibility::Immediate) | None => return vec![],
+        if !atom.is_some_and(|a| a.visibility.holds_registers()) {
+            return vec![];
         }
         let operands = spec.input_tensors().chain(spec.outputs.iter().copied());
         operands.map(|t| self.p.tensors[t].buffer).collect()

@@ -18,7 +18,6 @@ use carbyne_ir::ast::CmpOp;
 use carbyne_ir::diag::Diagnostics;
 use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Fact, Program};
-use carbyne_ir::scalar::Memory;
 use helpers::{ENCODE, LAUNCH, ROUNDING};
 use std::collections::{BTreeSet, HashMap};
 
@@ -146,7 +145,7 @@ impl Printer<'_> {
 
     fn parameter(&mut self, b: BufferId, parts: &[Parts]) -> (Type, Word) {
         let (ty, name) = self.admit(b);
-        if self.p.buffers[b].memory == Some(Memory::Pm) {
+        if self.p.buffers[b].is_number() {
             return (Type::named(ty), name);
         }
         let written =

@@ -18,7 +18,6 @@ use carbyne_ir::diag::{Code, Diagnostics};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{self, BufferId, Exec, MapId, Program, SpecId};
-use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The parameters as C++ declares them and as a launcher passes them.
@@ -359,7 +358,7 @@ impl Lowering<'_> {
         for &buffer in self.p.params.iter().filter(|b| operands.contains(b)) {
             let written = content.written.contains(&buffer);
             let stored = self.parameter(buffer, written)?;
-            if stored.memory == Memory::Pm {
+            if stored.memory.is_number() {
                 signature.push((Type::constant(stored.storage.cxx), stored.name.clone().into()));
                 let (name, scalar) = (stored.name.clone(), stored.scalar);
                 params.push(Param::Scalar { name, buffer, scalar });

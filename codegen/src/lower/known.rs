@@ -65,13 +65,13 @@ impl Lowering<'_> {
         let ([Operand::Tensor(from)], [to]) = (&spec.inputs[..], &spec.outputs[..]) else { return };
         let (from, to) = (&self.p.tensors[*from], &self.p.tensors[*to]);
         let memory = |t: &Tensor| self.p.buffers[t.buffer].memory;
-        let copies = spec.kind == SpecKind::Move && memory(from) == Some(Memory::Ix);
+        let copies = spec.kind == SpecKind::Move && memory(from).is_some_and(Memory::is_computed);
         let one = |t: &Tensor| {
             let n = t.concat().size_in(&self.p.arena).ok().and_then(Dim::as_const);
             n == Some(1) && t.bounds.is_empty()
         };
         if !copies
-            || memory(to) != Some(Memory::Rf)
+            || !memory(to).is_some_and(Memory::is_per_thread)
             || !one(from)
             || !one(to)
             || !self.written_once.contains(&to.buffer)
@@ -132,7 +132,7 @@ impl Lowering<'_> {
     fn single(&mut self, t: TensorId) -> Fallible<Option<Expr>> {
         let values = self.values(t)?;
         match values.at[..] {
-            [at] if values.stored.memory == Memory::Rf => {
+            [at] if values.stored.memory.is_per_thread() => {
                 self.element(&values.stored, at).map(Some)
             }
             _ => Ok(None),

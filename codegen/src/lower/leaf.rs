@@ -10,12 +10,11 @@ use crate::cpp::ast::{Assign, Binary, Declare, Expr, Piece, Stmt, StmtKind, Type
 use crate::scalars::{BF16, FP16, literal, storage};
 use crate::{Fallible, errors};
 use carbyne_atoms::bind::{self, Accesses, Parts};
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Part, Template, Visibility};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, Elem, Part, Template};
 use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Spec, SpecId, TensorId};
-use carbyne_ir::scalar::Memory;
 
 /// What fills an operand of an atom.
 pub(super) enum Filled {
@@ -67,7 +66,7 @@ impl Lowering<'_> {
         let stmt = self.compared(spec, stmt).map_err(errors::at(spec.span))?;
         self.note_coordinates(spec);
         let stmt = self.where_inside(spec, atom, stmt, &accesses).map_err(errors::at(spec.span))?;
-        let alone = atom.group == 1 && atom.visibility == Visibility::Immediate;
+        let alone = atom.group == 1 && atom.visibility.is_immediate();
         Ok(Stmt { alone, ..stmt })
     }
 
@@ -132,7 +131,7 @@ impl Lowering<'_> {
         self.namer.close();
         let assign = |to, value| Stmt::new(StmtKind::Assign { to, op: Assign::Set, value });
         let mut stmts = vec![];
-        if from.stored.memory != Memory::Rf && to.stored.memory != Memory::Rf {
+        if !from.stored.memory.is_per_thread() && !to.stored.memory.is_per_thread() {
             stmts.push(Stmt::new(StmtKind::Declare(Declare {
                 align: None,
                 ty: Type::named(to.stored.storage.cxx),

@@ -10,9 +10,7 @@ use super::leaf::{Filled, named, number};
 use super::state::Lowering;
 use crate::cpp::ast::{Asm, Expr, Stmt, StmtKind, Type};
 use crate::{Fallible, errors};
-use carbyne_atoms::{
-    AsmClass, Atom, AtomOperand, NumberForm, OperandAccess, Part, Template, Visibility,
-};
+use carbyne_atoms::{AsmClass, Atom, AtomOperand, NumberForm, OperandAccess, Part, Template};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
@@ -70,18 +68,18 @@ impl Lowering<'_> {
             }
             let (operand, value) = named(atom, filled, name)?;
             let list = match value {
-                Filled::Values(v) if v.stored.memory == Memory::Rf => {
+                Filled::Values(v) if v.stored.memory.is_per_thread() => {
                     self.registers_of(v, operand)?
                 }
-                Filled::Values(v) if atom.visibility == Visibility::AsyncGroup => {
+                Filled::Values(v) if atom.visibility.is_async_copy() => {
                     match self.by_pointer(v)? {
                         Some(address) => vec![("l".to_owned(), address)],
                         None => vec![self.address_register(v, true)?],
                     }
                 }
                 Filled::Values(v) => {
-                    let loads = atom.visibility == Visibility::Immediate
-                        && operand.access == OperandAccess::Read;
+                    let loads =
+                        atom.visibility.is_immediate() && operand.access == OperandAccess::Read;
                     vec![self.address_register(v, loads)?]
                 }
                 Filled::Described(d) => {

@@ -25,10 +25,10 @@ impl Lowering<'_> {
     /// Storage that the caller provides.
     pub(super) fn parameter(&mut self, id: BufferId, written: bool) -> Fallible<Stored> {
         let b = &self.p.buffers[id];
-        if b.memory == Some(Memory::Pm) {
+        if b.is_number() {
             return self.stored(b, Memory::Pm, true);
         }
-        if b.memory != Some(Memory::Gl) {
+        if !b.is_global() {
             return Err(errors::new(
                 Code::Unprintable,
                 b.span,

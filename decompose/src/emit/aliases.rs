@@ -31,7 +31,7 @@ fn of_block(stmts: &mut Vec<Stmt>, kept: &HashSet<NodeKey>, table: &AtomTable) {
     let mut at = 0;
     while at + 1 < stmts.len() {
         let (name, scalar) = match &stmts[at].kind {
-            StmtKind::Allocate { name, ty } if ty.memory == Some(Memory::Rf) => {
+            StmtKind::Allocate { name, ty } if ty.memory.is_some_and(Memory::is_per_thread) => {
                 (name.text.clone(), ty.scalar)
             }
             _ => {
@@ -69,7 +69,8 @@ fn alias(stmt: &Stmt, name: &str, table: &AtomTable) -> Option<Alias> {
     let StmtKind::Spec(Spec { attrs, .. }) = &one.kind else { return None };
     let atom = Attr::among(attrs, Key::Atom).and_then(Attr::as_word);
     let copies = atom.and_then(|a| table.get(a)).is_some_and(|a| {
-        a.op == AtomOp::Move && a.operands.iter().all(|o| o.memory == [Memory::Rf])
+        a.op == AtomOp::Move
+            && a.operands.iter().all(|o| o.memory.iter().all(|m| m.is_per_thread()))
     });
     let same = read.base.text == s && written.base.text == d && read.ops == written.ops;
     let fits = target.1 == source.1 && target.0.base.text == name && target.0.ops == [ViewOp::Mine];

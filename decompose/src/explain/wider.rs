@@ -7,7 +7,6 @@ use carbyne_atoms::{Atom, AtomTable, Extent, bind};
 use carbyne_ir::ast::Module;
 use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::program::{Program, SpecId, TensorId};
-use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 
 /// A row that would move more bytes at once, with more facts about symbols.
@@ -140,7 +139,7 @@ impl<'a> Widening<'a> {
 fn sides(p: &Program, id: SpecId) -> Option<(TensorId, TensorId)> {
     let spec = &p.specs[id];
     let (from, to) = (spec.input_tensors().next()?, *spec.outputs.first()?);
-    let global = |t: &TensorId| p.buffer_of(*t).memory == Some(Memory::Gl);
+    let global = |t: &TensorId| p.buffer_of(*t).is_global();
     [from, to].iter().any(global).then_some((from, to))
 }
 
@@ -180,9 +179,9 @@ fn implements(
 pub(super) fn side(p: &Program, t: TensorId) -> copy::Side {
     let tensor = &p.tensors[t];
     let pinned = tensor.dist.as_ref().and_then(|d| d.tv.as_ref()?.to_fixed());
-    match (p.buffer_of(t).memory, pinned) {
-        (Some(Memory::Rf), Some(tv)) => copy::Side::Registers(tv),
-        (Some(Memory::Rf), None) => copy::Side::Open,
-        _ => copy::Side::Memory,
+    match (p.buffer_of(t).is_per_thread(), pinned) {
+        (true, Some(tv)) => copy::Side::Registers(tv),
+        (true, None) => copy::Side::Open,
+        (false, _) => copy::Side::Memory,
     }
 }

@@ -593,7 +593,6 @@ impl Writing<'_> {
                 return Ok(());
             }
             SpecKind::Unary(UnaryOp::Cast) => attrs.push(to(wanted)),
-            SpecKind::Move => {}
             SpecKind::Reduction(_) => {
                 let own = from.map(|v| self.graph.values[v].extents.clone()).unwrap_or_default();
                 let tile = self.place.held_of(&own);
@@ -618,15 +617,7 @@ impl Writing<'_> {
                 };
                 attrs.push(Attr::new(Key::Axis, AttrValue::Tuple(axes)));
             }
-            SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Shfl(_)
-            | SpecKind::Iota
-            | SpecKind::Generic => {}
+            _ => {}
         }
         // The type of a choice between numbers follows from nothing else.
         let numbers = matches!(step.inputs[..], [_, Input::Number(_), Input::Number(_)]);

@@ -641,8 +641,8 @@ impl Builder<'_> {
 
     fn source(&self, t: TensorId, view: &View) -> Result<Source, Opaque> {
         let buffer = self.p.buffer_of(t);
-        let number = matches!(buffer.memory, None | Some(Memory::Pm));
-        if buffer.memory != Some(Memory::Gl) && !number {
+        let number = buffer.memory.is_none_or(Memory::is_number);
+        if !buffer.is_global() && !number {
             return Err(Opaque::NotGlobal(self.p.tensor_name(t)));
         }
         let flat = buffer.gather.is_none() && !number;
@@ -1003,37 +1003,14 @@ fn composed(own: &Layout, seen: &Layout) -> Option<Layout> {
 impl Step {
     /// Whether an element of the result needs one element of each input alone, broadcast where that has extent 1.
     pub(crate) fn is_pointwise(&self) -> bool {
-        match self.kind {
-            SpecKind::Move
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Init => true,
-            SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Iota
-            | SpecKind::Generic => false,
-        }
+        self.kind.is_pointwise() || self.kind == SpecKind::Init
     }
 
     /// The operation of a Reduction.
     pub(crate) fn reduces(&self) -> Option<ReduceOp> {
         match self.kind {
             SpecKind::Reduction(op) => Some(op),
-            SpecKind::Move
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Init
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Shfl(_)
-            | SpecKind::Iota
-            | SpecKind::Generic => None,
+            _ => None,
         }
     }
 }

@@ -13,7 +13,7 @@ use carbyne_atoms::{Unit, limits};
 use carbyne_ir::ast::{Key, ReduceOp, SpecKind};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{BufferId, Operand, Program, Spec, SpecId, TensorId};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bits of the widest access of a thread.
@@ -68,7 +68,7 @@ impl<'a> Least<'a> {
             }
             for (t, along) in spec.input_tensors().zip(spread.row.along) {
                 let (id, buffer) = (p.tensors[t].buffer, p.buffer_of(t));
-                if spread.row.group > 32 && buffer.memory == Some(Memory::Sh) {
+                if spread.row.group > 32 && buffer.is_shared() {
                     out.products.boxed.insert(id);
                 }
                 if let Some(mode) = along.filter(|_| buffer.open && buffer.tensor == t) {
@@ -92,7 +92,7 @@ impl<'a> Least<'a> {
         let spec = &self.p.specs[id];
         let (m, n, _) = s.size;
         let (gm, gn, _) = s.groups;
-        let shared = |t: TensorId| self.p.buffer_of(t).memory == Some(Memory::Sh);
+        let shared = |t: TensorId| self.p.buffer_of(t).is_shared();
         let sizes = [(m / gm) * s.row.tile.2, (n / gn) * s.row.tile.2];
         let own = spec.input_tensors().zip(sizes).filter(|(t, _)| shared(*t) && s.row.group == 32);
         own.map(|(t, n)| n * self.p.scalar_of(t).bits() / 32 / s.row.group.max(1)).sum()
@@ -108,14 +108,14 @@ impl<'a> Least<'a> {
         // m·k, k·n and m·n.
         let k = num_integer::sqrt((ea as i128 * eb as i128 / ec as i128).max(1)) as i64;
         let (m, n) = (ea / k.max(1), eb / k.max(1));
-        let acc = spec.acc.filter(|_| p.buffer_of(c).memory != Some(Memory::Rf));
+        let acc = spec.acc.filter(|_| !p.buffer_of(c).is_per_thread());
         let scalars = [p.scalar_of(a), p.scalar_of(b), acc.unwrap_or(p.scalar_of(c))];
         let named = spec.atom.as_deref().map(|name| self.rates.product(name));
         let rows = match named {
             Some(row) => row.into_iter().collect(),
             None => {
-                let shared = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Sh);
-                let mut rows = match shared(b) && p.buffer_of(c).memory == Some(Memory::Rf) {
+                let shared = |t: TensorId| p.buffer_of(t).is_shared();
+                let mut rows = match shared(b) && p.buffer_of(c).is_per_thread() {
                     true => self.rates.described(scalars, shared(a)),
                     false => vec![],
                 };
@@ -177,11 +177,11 @@ impl<'a> Least<'a> {
             None => None,
         };
         let by = row.map_or(by, |row| Executors { group: self.group(id, by, row), ..by });
-        let memory = |t: TensorId| self.p.buffer_of(t).memory;
+        let buffer = |t: TensorId| self.p.buffer_of(t);
         let input = spec.input_tensors().next();
         let output = spec.outputs.first().copied();
         let repeats = match (spec.kind, output) {
-            (SpecKind::Move, Some(to)) if memory(to) == Some(Memory::Rf) => {
+            (SpecKind::Move, Some(to)) if buffer(to).is_per_thread() => {
                 self.repeats(self.p.tensors[to].buffer)
             }
             _ => 1,
@@ -194,22 +194,22 @@ impl<'a> Least<'a> {
                 (Some((_, b)), 1) => b,
                 _ => repeats,
             };
-            let own = match memory(t) {
-                Some(Memory::Gl) => self.global(t, by),
-                Some(Memory::Sh) => self.shared(t, by).times(again as f64),
+            let own = match buffer(t) {
+                b if b.is_global() => self.global(t, by),
+                b if b.is_shared() => self.shared(t, by).times(again as f64),
                 _ => continue,
             };
             all = Work { completion: all.completion.max(own.completion), ..all.and(own) };
         }
         for &t in &spec.outputs {
-            let own = match memory(t) {
-                Some(Memory::Gl) if matches!(spec.kind, SpecKind::Accumulate(_)) => {
+            let own = match buffer(t) {
+                b if b.is_global() && matches!(spec.kind, SpecKind::Accumulate(_)) => {
                     let own = self.global(t, by);
                     let times = limits(self.rates.table.arch).timing.red_times();
                     Work { sectors: own.sectors * times, ..own }
                 }
-                Some(Memory::Gl) => self.global(t, by),
-                Some(Memory::Sh) => self.shared(t, by),
+                b if b.is_global() => self.global(t, by),
+                b if b.is_shared() => self.shared(t, by),
                 _ => continue,
             };
             // Nobody waits for a store.
@@ -217,7 +217,8 @@ impl<'a> Least<'a> {
         }
         if spec.kind == SpecKind::Move
             && let (Some(from), Some(to)) = (input, output)
-            && (memory(from), memory(to)) == (Some(Memory::Gl), Some(Memory::Sh))
+            && buffer(from).is_global()
+            && buffer(to).is_shared()
         {
             all.asynchronous = match &spec.atom {
                 Some(name) => self.rates.is_asynchronous(name),
@@ -238,7 +239,7 @@ impl<'a> Least<'a> {
         let boxed = tensors().any(|t| self.p.tensors[t].map.is_some());
         if spec.kind == SpecKind::Move && (boxed || spec.bar.is_some()) {
             // One thread asks for all of it; lines go by once, and nobody waits where nobody says so.
-            let in_shared = |t: &TensorId| memory(*t) == Some(Memory::Sh);
+            let in_shared = |t: &TensorId| buffer(*t).is_shared();
             (all.instructions, all.issue, all.asynchronous) = (1.0, 1.0, true);
             if all.sectors > 0.0 {
                 let timing = &limits(self.rates.table.arch).timing;

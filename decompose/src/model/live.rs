@@ -39,17 +39,17 @@ pub(crate) fn most(
     let mut places: BTreeMap<usize, (i64, i64)> = BTreeMap::new();
     for (buffer, accesses) in &walk.accesses {
         let Some(&registers) = size.get(buffer) else { continue };
-        if memory == Memory::Rf && walk.passes(*buffer, accesses) {
+        if memory.is_per_thread() && walk.passes(*buffer, accesses) {
             continue;
         }
         let registers = match walk.fragments.get(buffer) {
-            Some(true) if memory == Memory::Rf => (registers + 1) / 2,
+            Some(true) if memory.is_per_thread() => (registers + 1) / 2,
             _ => registers,
         };
         let (first, last) = walk.range(accesses);
         *changes.entry(first).or_default() += registers;
         *changes.entry(last + 1).or_default() -= registers;
-        let pointwise = |at: usize| memory == Memory::Rf && walk.pointwise.get(at) == Some(&true);
+        let pointwise = |at: usize| memory.is_per_thread() && walk.pointwise.get(at) == Some(&true);
         if first < last && pointwise(last) {
             places.entry(last).or_default().0 += registers;
         }
@@ -121,9 +121,9 @@ impl Walk<'_> {
         let reads = spec.input_tensors().map(|t| (t, false));
         let writes = spec.outputs.iter().map(|t| (*t, !accumulates));
         let from = spec.input_tensors().next().and_then(|t| p.buffer_of(t).memory);
-        let loads = spec.kind == SpecKind::Move && from == Some(Memory::Sh);
-        let in_registers = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Rf);
-        let in_shared = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Sh);
+        let loads = spec.kind == SpecKind::Move && from.is_some_and(Memory::is_shared);
+        let in_registers = |t: TensorId| p.buffer_of(t).is_per_thread();
+        let in_shared = |t: TensorId| p.buffer_of(t).is_shared();
         let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
         let computes =
             matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select);

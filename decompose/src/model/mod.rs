@@ -368,31 +368,28 @@ fn held(least: &least::Least<'_>, kernel: SpecId, outline: &Outline) -> Result<H
             let buffer = &p.buffers[b];
             let all = elements(p, buffer.tensor).saturating_mul(buffer.scalar.bits());
             let times = outline.ahead[usize::from(b)].max(0) + 1;
-            match buffer.memory {
-                Some(Memory::Rf) if !registers.contains_key(&b) => {
-                    let own = match &p.tensors[buffer.tensor].dist {
-                        None => all,
-                        Some(Dist { tv: Some(tv), .. }) => {
-                            let values = tv.to_fixed().and_then(|tv| tv.mode(1).ok());
-                            let values = values.map_or(0, |v| v.size());
-                            values.saturating_mul(buffer.scalar.bits())
-                        }
-                        Some(_) => ceil(all.saturating_mul(least.repeats(b)), leaf.by.group),
-                    };
-                    let own = ceil(own, 32);
-                    if own > most {
-                        let name = buffer.name.clone();
-                        return Err(Refusal::Registers { name, registers: own, most });
+            if buffer.is_per_thread() && !registers.contains_key(&b) {
+                let own = match &p.tensors[buffer.tensor].dist {
+                    None => all,
+                    Some(Dist { tv: Some(tv), .. }) => {
+                        let values = tv.to_fixed().and_then(|tv| tv.mode(1).ok());
+                        let values = values.map_or(0, |v| v.size());
+                        values.saturating_mul(buffer.scalar.bits())
                     }
-                    registers.insert(b, own.saturating_mul(times));
+                    Some(_) => ceil(all.saturating_mul(least.repeats(b)), leaf.by.group),
+                };
+                let own = ceil(own, 32);
+                if own > most {
+                    let name = buffer.name.clone();
+                    return Err(Refusal::Registers { name, registers: own, most });
                 }
-                Some(Memory::Sh) if buffer.reuses.is_none() => {
-                    // Of a ring that is written out the stages are a mode.
-                    let written_out = p.tensors[buffer.tensor].levels.len() > 1;
-                    let times = if written_out { 1 } else { times };
-                    shared.insert(b, ceil(all, 8).saturating_mul(times));
-                }
-                _ => {}
+                registers.insert(b, own.saturating_mul(times));
+            }
+            if buffer.is_shared() && buffer.reuses.is_none() {
+                // Of a ring that is written out the stages are a mode.
+                let written_out = p.tensors[buffer.tensor].levels.len() > 1;
+                let times = if written_out { 1 } else { times };
+                shared.insert(b, ceil(all, 8).saturating_mul(times));
             }
         }
     }

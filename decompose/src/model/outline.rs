@@ -7,7 +7,6 @@ use carbyne_ir::ast::{CmpOp, SpecKind};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
-use carbyne_ir::scalar::Memory;
 use num_integer::gcd;
 use std::collections::{BTreeMap, HashMap};
 
@@ -281,13 +280,15 @@ impl Walk<'_> {
         for stmt in body {
             let StmtKind::Allocate(t) = stmt.kind else { continue };
             let buffer = self.p.tensors[t].buffer;
-            let memory = self.p.buffers[buffer].memory;
+            let shared = self.p.buffers[buffer].is_shared();
+            let comes = |t: TensorId| {
+                let from = self.p.buffer_of(t);
+                if shared { from.is_global() } else { from.is_shared() }
+            };
             let fills = |id: SpecId| {
                 let spec = &self.p.specs[id];
-                let from = spec.input_tensors().next().map(|t| self.p.buffer_of(t).memory);
                 let writes = spec.outputs.iter().any(|t| self.p.tensors[*t].buffer == buffer);
-                let source = if memory == Some(Memory::Sh) { Memory::Gl } else { Memory::Sh };
-                writes && from == Some(Some(source))
+                writes && spec.input_tensors().next().is_some_and(comes)
             };
             if self.p.walk(body).specs().any(fills) {
                 self.out.ahead[usize::from(buffer)] = stages - 1;
@@ -296,7 +297,7 @@ impl Walk<'_> {
     }
 
     fn is_shared(&self, t: TensorId) -> bool {
-        self.p.buffer_of(t).memory == Some(Memory::Sh)
+        self.p.buffer_of(t).is_shared()
     }
 
     fn leaf(&mut self, id: SpecId) -> Option<Node> {
@@ -309,19 +310,18 @@ impl Walk<'_> {
         let (mut shared, mut share) = (vec![], 1.0);
         let (inputs, outputs) = (spec.input_tensors(), spec.outputs.iter().copied());
         for (t, writes) in inputs.map(|t| (t, false)).chain(outputs.map(|t| (t, true))) {
-            match p.buffer_of(t).memory {
-                Some(Memory::Sh) => shared.push((of(t), writes)),
-                Some(Memory::Gl) => {
-                    let touched = self.touched(number, t, by);
-                    // What is written as boxes already says itself which part it is.
-                    let copies = spec.kind == SpecKind::Move && spec.bar.is_none() && !writes;
-                    if let (Some(touched), true) = (&touched, copies && self.cluster > 1) {
-                        let blocks = self.cluster as f64;
-                        share = touched.parts(blocks) / blocks;
-                    }
-                    self.out.touched.extend(touched);
+            if self.is_shared(t) {
+                shared.push((of(t), writes));
+            }
+            if p.buffer_of(t).is_global() {
+                let touched = self.touched(number, t, by);
+                // What is written as boxes already says itself which part it is.
+                let copies = spec.kind == SpecKind::Move && spec.bar.is_none() && !writes;
+                if let (Some(touched), true) = (&touched, copies && self.cluster > 1) {
+                    let blocks = self.cluster as f64;
+                    share = touched.parts(blocks) / blocks;
                 }
-                _ => {}
+                self.out.touched.extend(touched);
             }
         }
         let rings: Vec<TensorId> = spec.input_tensors().filter(|t| self.is_shared(*t)).collect();

@@ -3,7 +3,7 @@
 use crate::solve::copy::matmul_rows;
 use crate::solve::matmul;
 use carbyne_atoms::descriptor::Major;
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Unit, Visibility};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Unit};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::cell::RefCell;
@@ -63,7 +63,7 @@ pub(super) struct Rates<'t> {
 impl<'t> Rates<'t> {
     pub(super) fn new(table: &'t AtomTable) -> Self {
         let asynchronous = crate::schedule::pipeline::is_asynchronous(table);
-        let copies = |a: &&Atom| a.op == AtomOp::Move && a.visibility == Visibility::AsyncGroup;
+        let copies = |a: &&Atom| a.op == AtomOp::Move && a.visibility.is_async_copy();
         let written = |a: &Atom| a.writes().map(|o| o.bits_per_thread()).min();
         let narrowest = table.atoms().iter().filter(copies).filter_map(written).min();
         Rates {
@@ -134,7 +134,7 @@ impl<'t> Rates<'t> {
 
     /// Whether the row of that name goes on while others are issued.
     pub(super) fn is_asynchronous(&self, name: &str) -> bool {
-        self.table.get(name).is_some_and(|a| a.visibility != Visibility::Immediate)
+        self.table.get(name).is_some_and(|a| !a.visibility.is_immediate())
     }
 }
 
@@ -168,7 +168,7 @@ fn product(atom: &Atom) -> Option<Product> {
         issue: atom.cost.issue_cycles,
         unit: atom.unit(),
         completion: atom.cost.completion_cycles,
-        asynchronous: atom.visibility != Visibility::Immediate,
+        asynchronous: !atom.visibility.is_immediate(),
         along: [0, 1].map(|i| along(atom.operands.get(i)?)),
     })
 }

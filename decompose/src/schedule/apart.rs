@@ -17,7 +17,6 @@ use crate::solve::ops::WARP;
 use carbyne_ir::ast::visit::{self, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{Dist, Program};
-use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
 /// Threads of a warp group.
@@ -215,8 +214,7 @@ impl Kernel<'_> {
         let tv = tv.to_fixed()?;
         let extents = |t| crate::solve::ops::extents(self.p, t);
         let (rows, staged) = (*extents(from.tensor)?.first()?, *extents(to.tensor)?.first()?);
-        let fits =
-            from.memory == Some(Memory::Rf) && to.memory == Some(Memory::Sh) && rows == staged;
+        let fits = from.is_per_thread() && to.is_shared() && rows == staged;
         let (threads, values) = (tv.mode(0).ok()?, tv.mode(1).ok()?);
         if !fits || threads.size() != self.groups * GROUP || rows % self.groups != 0 {
             return None;

@@ -540,7 +540,7 @@ impl visit::Rewriter for Fills<'_> {
 fn shared(stmt: &Stmt) -> Vec<&str> {
     let of = |s| match s {
         &Stmt { kind: StmtKind::Allocate { ref name, ref ty }, .. } => {
-            (ty.memory == Some(Memory::Sh)).then_some(name.text.as_str())
+            (ty.memory.is_some_and(Memory::is_shared)).then_some(name.text.as_str())
         }
         _ => None,
     };

@@ -4,10 +4,10 @@
 use super::roles::{Handed, Roles};
 use crate::matching;
 use crate::solve::{Assignment, Solution, ops};
-use carbyne_atoms::{AtomTable, Visibility};
+use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Whether a leaf of the text copies asynchronously.
@@ -64,12 +64,11 @@ impl<'p> Facts<'p> {
         };
         let Some(body) = &p.specs[kernel].body else { return facts };
         let leaves = p.leaves(kernel);
-        let in_group =
-            |name: &str| table.get(name).is_some_and(|a| a.visibility == Visibility::AsyncGroup);
+        let in_group = |name: &str| table.get(name).is_some_and(|a| a.visibility.is_async_copy());
         for (id, around) in &leaves {
             let spec = &p.specs[*id];
             for t in spec.outputs.iter() {
-                if p.buffer_of(*t).memory == Some(Memory::Gl) {
+                if p.buffer_of(*t).is_global() {
                     facts.tracked.insert(p.tensors[*t].buffer);
                 }
             }
@@ -80,13 +79,12 @@ impl<'p> Facts<'p> {
                 let kind = match &spec.atom {
                     Some(atom) => in_group(atom).then_some(Asynchronous::Said),
                     None => {
-                        let memory = |t: Option<TensorId>| t.and_then(|t| p.buffer_of(t).memory);
-                        let (from, to) =
-                            (spec.input_tensors().next(), spec.outputs.first().copied());
-                        let copies =
-                            (memory(from), memory(to)) == (Some(Memory::Gl), Some(Memory::Sh));
+                        let from = spec.input_tensors().next().map(|t| p.buffer_of(t));
+                        let to = spec.outputs.first().map(|t| p.buffer_of(*t));
+                        let copies = from.is_some_and(|b| b.is_global())
+                            && to.is_some_and(|b| b.is_shared());
                         // Into a tensor whose layout is open any row may be the one.
-                        let open = to.is_some_and(|t| p.buffer_of(t).open);
+                        let open = to.is_some_and(|b| b.open);
                         let rows = || table.atoms().iter().any(|a| in_group(a.name));
                         let row = || matching::match_any(p, *id, around, table, true).ok();
                         let unsaid = copies
@@ -105,7 +103,7 @@ impl<'p> Facts<'p> {
                     if roles.is_ring(stmt.node.key()) {
                         facts.handed.insert(p.tensors[*t].buffer);
                     }
-                    if buffer.memory == Some(Memory::Sh) && buffer.scalar != Scalar::Mbarrier {
+                    if buffer.is_of_block() && buffer.scalar != Scalar::Mbarrier {
                         facts.tracked.insert(p.tensors[*t].buffer);
                     }
                 }
@@ -130,7 +128,7 @@ impl<'p> Facts<'p> {
         };
         let mut root: BTreeMap<BufferId, BufferId> = BTreeMap::new();
         for (id, buffer) in p.buffers.iter() {
-            if buffer.memory != Some(Memory::Sh) {
+            if !buffer.is_shared() {
                 continue;
             }
             if buffer.at.is_some() {
@@ -158,7 +156,7 @@ impl<'p> Facts<'p> {
 
     /// Whether two different buffers may share addresses.
     pub(super) fn share(&self, a: BufferId, b: BufferId) -> bool {
-        let shared = |b: BufferId| self.p.buffers[b].memory == Some(Memory::Sh);
+        let shared = |b: BufferId| self.p.buffers[b].is_shared();
         shared(a)
             && shared(b)
             && (self.anywhere.contains(&a)
@@ -169,7 +167,7 @@ impl<'p> Facts<'p> {
     /// Whether a buffer may share addresses with any other.
     pub(super) fn shares(&self, b: BufferId) -> bool {
         let listed = || self.aliases.iter().any(|(x, y)| *x == b || *y == b);
-        self.p.buffers[b].memory == Some(Memory::Sh) && (!self.anywhere.is_empty() || listed())
+        self.p.buffers[b].is_shared() && (!self.anywhere.is_empty() || listed())
     }
 
     /// Whether a statement has an operation of the block in it.

@@ -10,7 +10,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::{Module, Name, NodeKey, Stmt, StmtKind, TypeAttr};
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 
 /// A shared tensor.
@@ -90,7 +90,7 @@ fn lives(p: &Program, kernel: SpecId) -> Option<Vec<Life>> {
                 program::StmtKind::Allocate(t) => {
                     let buffer = p.tensors[*t].buffer;
                     let b = &p.buffers[buffer];
-                    if b.memory != Some(Memory::Sh) {
+                    if !b.is_shared() {
                         continue;
                     }
                     if b.reuses.is_some() || b.at.is_some() || b.scalar == Scalar::Mbarrier {

@@ -19,7 +19,7 @@ use crate::instance::said::Said;
 use crate::names::Names;
 use crate::places::inherit;
 use crate::solve::ops;
-use carbyne_atoms::{Atom, AtomTable, Visibility};
+use carbyne_atoms::{Atom, AtomTable};
 use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::Diagnostic;
@@ -71,7 +71,7 @@ pub(crate) fn apply(
 
 /// Whether threads can copy to shared memory without waiting; without, what is on its way is in registers.
 pub(crate) fn is_asynchronous(table: &AtomTable) -> bool {
-    let copies = |a: &Atom| a.visibility == Visibility::AsyncGroup;
+    let copies = |a: &Atom| a.visibility.is_async_copy();
     table.atoms().iter().any(|a| copies(a) && a.writes().any(|o| o.allows(Memory::Sh)))
 }
 
@@ -132,7 +132,7 @@ impl Loop {
 
     /// Finds the tensors that can be rings.
     fn find(&mut self, p: &Program, body: &[program::Stmt], ops: (&BTreeSet<SpecId>, bool)) {
-        let from = if self.memory == Memory::Sh { Memory::Gl } else { Memory::Sh };
+        let from = if self.memory.is_shared() { Memory::Gl } else { Memory::Sh };
         for own in body {
             let program::StmtKind::Allocate(t) = own.kind else { continue };
             let buffer = p.tensors[t].buffer;
@@ -154,12 +154,12 @@ impl Loop {
 
     /// Whether there are copies that cannot run ahead, or rings elsewhere.
     pub(super) fn has_others(&self) -> bool {
-        !self.kept.is_empty() || !self.elsewhere.is_empty() || self.memory != Memory::Sh
+        !self.kept.is_empty() || !self.elsewhere.is_empty() || !self.memory.is_shared()
     }
 
     /// Whether its rings are registers, which each slice of an unrolled loop loads from shared memory.
     pub(super) fn is_of_slices(&self) -> bool {
-        self.memory == Memory::Rf && !self.rings.is_empty()
+        self.memory.is_per_thread() && !self.rings.is_empty()
     }
 }
 
@@ -217,7 +217,7 @@ fn fills(
                 }
                 // On its way by registers it is in those of one group.
                 let who = |id: SpecId| p.specs[id].exec.map(|e| &p.threads[e.threads]);
-                if memory == Memory::Gl
+                if memory.is_global()
                     && !asynchronous
                     && who(id).map(|t| t.offset) != who(*first).map(|t| t.offset)
                 {

@@ -13,12 +13,11 @@ use crate::names::Names;
 use crate::places::inherit;
 use crate::solve::canonical;
 use crate::solve::ops::{self, WARP};
-use carbyne_atoms::{AtomTable, Visibility, tensor_map};
+use carbyne_atoms::{AtomTable, tensor_map};
 use carbyne_ir::ast::visit::{self, Rewriter, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
-use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeSet, HashMap};
 
 /// The module with such stores; none where there are none. `p` is what the module resolves to, `handed` are the rings that
@@ -30,7 +29,7 @@ pub(crate) fn apply(
     names: &mut Names,
     handed: &[Handed],
 ) -> Option<Module> {
-    if !table.atoms().iter().any(|a| a.visibility == Visibility::BulkGroup) {
+    if !table.atoms().iter().any(|a| a.visibility.is_bulk() && !a.visibility.names_barrier()) {
         return None;
     }
     let rings: BTreeSet<NodeKey> = handed.iter().flat_map(|h| &h.rings).copied().collect();
@@ -198,7 +197,7 @@ impl Staged {
         let moves = spec.kind == SpecKind::Move && spec.body.is_none() && spec.atom.is_none();
         let t = spec.input_tensors().next()?;
         let buffer = p.tensors[t].buffer;
-        let open = p.buffers[buffer].open && p.buffer_of(t).memory == Some(Memory::Sh);
+        let open = p.buffers[buffer].open && p.buffer_of(t).is_shared();
         let extents: [i64; 2] = ops::extents(p, p.buffers[buffer].tensor)?.try_into().ok()?;
         if !moves || !open || ops::extents(p, t)? != extents {
             return None;
@@ -214,7 +213,7 @@ impl Staged {
             .iter()
             .position(|s| matches!(s.kind, program::StmtKind::Spec(own) if own == by))?;
         let of = &p.specs[by];
-        let in_registers = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Rf);
+        let in_registers = |t: TensorId| p.buffer_of(t).is_per_thread();
         let writes = of.outputs.len() == 1 && !of.input_tensors().any(is) && of.body.is_none();
         let tile = body.iter().find(|s| match s.kind {
             program::StmtKind::Allocate(t) => is(t),
@@ -300,7 +299,7 @@ fn taken(p: &Program, kernel: SpecId) -> (i64, bool) {
     for stmt in p.walk_body(kernel).stmts() {
         let program::StmtKind::Allocate(t) = stmt.kind else { continue };
         let buffer = p.buffer_of(t);
-        if buffer.memory == Some(Memory::Sh) {
+        if buffer.is_shared() {
             all = all.saturating_add(bytes(p, t));
             stated |= buffer.at.is_some() || buffer.reuses.is_some();
         }

@@ -130,7 +130,7 @@ pub(super) fn elsewhere(p: &Program, body: &[program::Stmt]) -> Vec<Waiting> {
     let copies = |to: Memory| {
         body.iter().filter_map(move |s| {
             let program::StmtKind::Spec(id) = s.kind else { return None };
-            from_to(p, id, to).filter(|b| to == Memory::Rf || !own.contains(b)).map(|_| id)
+            from_to(p, id, to).filter(|b| to.is_per_thread() || !own.contains(b)).map(|_| id)
         })
     };
     let waiting = |id: SpecId, why| Waiting { copy: p.specs[id].span, why, at: None };
@@ -149,7 +149,7 @@ pub(super) fn elsewhere(p: &Program, body: &[program::Stmt]) -> Vec<Waiting> {
 fn from_to(p: &Program, id: SpecId, to: Memory) -> Option<program::BufferId> {
     let spec = &p.specs[id];
     let from = spec.input_tensors().next().map(|t| p.buffer_of(t))?;
-    if spec.kind != carbyne_ir::ast::SpecKind::Move || from.memory != Some(Memory::Gl) {
+    if spec.kind != carbyne_ir::ast::SpecKind::Move || !from.is_global() {
         return None;
     }
     let of = spec.outputs.iter().map(|t| p.tensors[*t].buffer);

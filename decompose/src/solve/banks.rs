@@ -36,7 +36,7 @@ pub(super) fn conflicts(
         for t in [src, dst] {
             let buffer = p.tensors[t].buffer;
             let (memory, bits) = (p.buffers[buffer].memory, p.buffers[buffer].scalar.bits());
-            let access = (memory == Some(Memory::Sh))
+            let access = (memory.is_some_and(Memory::is_shared))
                 .then(|| shared::access(p, op, c, buffer, bits))
                 .flatten()
                 .filter(|a| a.bytes <= LANE_BYTES);

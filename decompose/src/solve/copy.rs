@@ -213,7 +213,7 @@ fn alike(table: &AtomTable, a: &Candidate, b: &Candidate) -> bool {
 fn is_copied_to_shared(p: &Program, id: SpecId) -> bool {
     let to = p.specs[id].outputs.first().map(|t| p.tensors[*t].buffer);
     let reads = |t: TensorId| Some(p.tensors[t].buffer) == to;
-    let shared = |t: &TensorId| p.buffer_of(*t).memory == Some(Memory::Sh);
+    let shared = |t: &TensorId| p.buffer_of(*t).is_shared();
     let copies = p.specs.iter().filter(|(_, s)| s.kind == SpecKind::Move);
     copies.filter(|(_, s)| s.outputs.iter().any(shared)).any(|(_, s)| s.input_tensors().any(reads))
 }
@@ -376,7 +376,7 @@ fn candidate(
         }
         is_split |= is_apart;
         // Zeros are written to registers, or by what counts.
-        if !counts && p.buffer_of(to).memory != Some(Memory::Rf) {
+        if !counts && !p.buffer_of(to).is_per_thread() {
             let (tensor, why) = (p.tensor_name(from), bind::Why::Registers);
             return Err(Mismatch::Partial { tensor, why });
         }
@@ -402,8 +402,8 @@ fn candidate(
         q: row_q.clone(),
         src_run,
         dst_run,
-        src_rf: p.buffer_of(from).memory == Some(Memory::Rf),
-        dst_rf: p.buffer_of(to).memory == Some(Memory::Rf),
+        src_rf: p.buffer_of(from).is_per_thread(),
+        dst_rf: p.buffer_of(to).is_per_thread(),
         instructions,
         cost: instructions * (atom.cost.issue_cycles + if is_split { SPLIT_CYCLES } else { 0.0 }),
         crosses,
@@ -460,7 +460,7 @@ fn memory_run(
     let align = operand.align;
     let buffer = p.buffer_of(t);
     bind::around(p, t, operand)?;
-    if buffer.memory == Some(Memory::Rf) {
+    if buffer.is_per_thread() {
         return Ok(None);
     }
     let n = inst.size();
@@ -573,7 +573,7 @@ fn sectors(p: &Program, sides: &[(TensorId, &Layout, bool)]) -> f64 {
     let mut total = 0.0;
     for &(t, tv, writes) in sides {
         let buffer = p.buffer_of(t);
-        if buffer.memory != Some(Memory::Gl) {
+        if !buffer.is_global() {
             continue;
         }
         let (Some(inside), Ok(tm), Ok(vm)) = (ops::whole(p, t), tv.mode(0), tv.mode(1)) else {

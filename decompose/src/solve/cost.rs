@@ -5,14 +5,14 @@ use super::copy::Candidate;
 use super::ops::Op;
 use super::{exchange, matmul, pointwise, reduce};
 use crate::model::work::Work;
-use carbyne_atoms::{Atom, AtomOp, AtomTable, Unit, Visibility, limits};
+use carbyne_atoms::{Atom, AtomOp, AtomTable, Unit, limits};
 use carbyne_ir::ast::{BinaryOp, SpecKind};
 
 /// A copy.
 pub(super) fn copy(table: &AtomTable, op: &Op, c: &Candidate, wavefronts: f64) -> Work {
     let Some(atom) = table.get(c.atom) else { return Work::default() };
     let n = c.instructions;
-    let asynchronous = atom.visibility == Visibility::AsyncGroup;
+    let asynchronous = atom.visibility.is_async_copy();
     // What goes to registers or comes from them passes the cache beside shared memory, a line at a time.
     let widest = atom.operands.iter().map(|o| o.bytes_per_thread()).max().unwrap_or(0) * c.group;
     let widest = if c.group == 1 { widest * 32 } else { widest };
@@ -58,7 +58,7 @@ pub(super) fn matmul(table: &AtomTable, c: &matmul::Choice) -> Option<Work> {
     let completion = atom.cost.completion_cycles;
     let executed = (rm * rn * rk * groups) as f64;
     let wavefronts = executed * c.read as f64 / limits(table.arch).smem_bytes_per_cycle() as f64;
-    let asynchronous = atom.visibility != Visibility::Immediate;
+    let asynchronous = !atom.visibility.is_immediate();
     let own = Work { completion, barriers, space, wavefronts, asynchronous, ..own };
     Some(partial.and(Work { instructions, ..own }))
 }

@@ -40,16 +40,8 @@ impl Solver<'_> {
                     self.copy(op, &mut copies, &mut found)?;
                 }
                 SpecKind::Reduction(kind) => self.reduction(op, kind, to, &mut found)?,
-                SpecKind::Move
-                | SpecKind::Accumulate(_)
-                | SpecKind::MatMulSet
-                | SpecKind::Unary(_)
-                | SpecKind::Binary(_)
-                | SpecKind::Select
-                | SpecKind::Shfl(_)
-                | SpecKind::Init
-                | SpecKind::Iota
-                | SpecKind::Generic => self.pointwise(op, to, &mut found)?,
+                // `shapes` refuses those that are not solved so.
+                _ => self.pointwise(op, to, &mut found)?,
             }
         }
         found.detours = self.factors(&found);
@@ -227,18 +219,7 @@ impl Solver<'_> {
     fn brought(&self, id: SpecId, input: usize, to: TensorId, by_lanes: Option<Layout>) -> Want {
         match self.p.specs[id].kind {
             SpecKind::Move if !views::is_part(self.p, to) => Want::ThroughShared(id),
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => Want::Rearranged { spec: id, input, by_lanes },
+            _ => Want::Rearranged { spec: id, input, by_lanes },
         }
     }
 

@@ -188,7 +188,7 @@ fn pinned(spec: &Spec) -> Option<(i64, i64, i64)> {
 }
 
 fn in_shared(p: &Program, t: TensorId) -> bool {
-    p.buffer_of(t).memory == Some(Memory::Sh)
+    p.buffer_of(t).is_shared()
 }
 
 /// Whether a row multiplies these types and is told by descriptors where the second factor lies, or both.
@@ -208,7 +208,7 @@ pub(crate) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) 
     let memory = |t: TensorId| p.buffer_of(t).memory;
     let (ea, ec) = (ops::extents(p, a), ops::extents(p, c));
     let (Some(&[_, k]), Some(&[m, n])) = (ea.as_deref(), ec.as_deref()) else { return vec![] };
-    if !in_shared(p, b) || memory(c) != Some(Memory::Rf) {
+    if !in_shared(p, b) || !memory(c).is_some_and(Memory::is_per_thread) {
         return vec![];
     }
     let scalars = [p.scalar_of(a), p.scalar_of(b), spec.acc.unwrap_or(p.scalar_of(c))];

@@ -10,7 +10,6 @@ use super::work::rearranging;
 use super::{canonical, cost, shared};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{BufferId, SpecId};
-use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -82,7 +81,7 @@ impl Solver<'_> {
     /// Takes the cheapest candidate of a copy that accesses no open shared tensor.
     fn cheapest(&self, op: &Op, list: &[Candidate], out: &mut Solution) {
         let Some((src, dst)) = shared::ends(self.p, op) else { return };
-        let in_shared = |t| self.p.buffer_of(t).memory == Some(Memory::Sh);
+        let in_shared = |t| self.p.buffer_of(t).is_shared();
         let sh = [src, dst].into_iter().find(|t| in_shared(*t)).map(|t| self.buffer(t));
         let mut best: Option<(f64, &Candidate, f64)> = None;
         for c in list {

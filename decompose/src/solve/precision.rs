@@ -129,31 +129,7 @@ fn said_of(spec: &Spec) -> Option<Math> {
 
 /// Half a unit in the last place of a type, relative to a result; none of what is no float.
 fn half_unit(scalar: Scalar) -> Option<f64> {
-    let bits = match scalar {
-        Scalar::F64 => 53,
-        Scalar::F32 => 24,
-        Scalar::Tf32 | Scalar::F16 => 11,
-        Scalar::Bf16 => 8,
-        Scalar::E4m3 => 4,
-        Scalar::E5m2 => 3,
-        Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => return None,
-    };
-    Some(0.5f64.powi(bits))
+    scalar.float().map(|f| 0.5f64.powi(f.digits))
 }
 
 /// Of each buffer the specs whose values it may hold at a place of the text.
@@ -263,7 +239,7 @@ impl Flow<'_> {
             self.p.specs[*id].outputs.iter().all(|t| {
                 let buffer = self.p.buffer_of(*t);
                 let alone = buffer.at.is_none() && buffer.reuses.is_none();
-                buffer.memory == Some(Memory::Rf) || buffer.memory == Some(Memory::Sh) && alone
+                buffer.is_per_thread() || buffer.is_shared() && alone
             })
         };
         let start = |id: &SpecId| if inside(id) { f64::INFINITY } else { 0.0 };
@@ -405,7 +381,7 @@ impl Flow<'_> {
                 (SpecKind::Binary(BinaryOp::Mul), SpecKind::Binary(BinaryOp::Add | BinaryOp::Sub))
             );
             let (&from, &to) = (spec.outputs.first()?, sum.outputs.first()?);
-            let inside = |t| self.p.buffer_of(t).memory == Some(Memory::Rf);
+            let inside = |t| self.p.buffer_of(t).is_per_thread();
             let same = inside(from) && ops::extents(self.p, from) == ops::extents(self.p, to);
             let once = self.reads.get(&reader)?.iter().filter(|d| d.contains(&id)).count() == 1;
             let alone = self.reads.get(&reader)?.iter().any(|d| d.len() == 1 && d.contains(&id));
@@ -431,7 +407,7 @@ impl Flow<'_> {
         match spec.inputs.get(i) {
             Some(Operand::Number(n)) => *n >= 0.0,
             Some(Operand::Tensor(t)) => {
-                let inside = matches!(self.p.buffer_of(*t).memory, Some(Memory::Rf | Memory::Sh));
+                let inside = self.p.buffer_of(*t).memory.is_some_and(Memory::is_allocated);
                 let from = self.reads.get(&id).and_then(|r| r.get(i));
                 inside && from.is_some_and(|d| !d.is_empty() && d.is_subset(unsigned))
             }

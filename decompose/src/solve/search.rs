@@ -11,7 +11,6 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::TensorId;
-use carbyne_ir::scalar::Memory;
 
 /// Complete choices that are compared by costs of which those of detours are rough. MatMuls are tried in the order of theirs, so that
 /// the first are the likely ones. An exhaustive search looks at no more of them.
@@ -199,7 +198,7 @@ impl<'a> Solver<'a> {
             }
             let size = ops::whole(self.p, t).map_or(0, |l| l.size());
             let bits = size.saturating_mul(self.p.scalar_of(t).bits());
-            let global = self.p.buffer_of(memory).memory == Some(Memory::Gl);
+            let global = self.p.buffer_of(memory).is_global();
             if best.as_ref().is_none_or(|(rank, ..)| (global, bits) > *rank) {
                 best = Some(((global, bits), op, t));
             }

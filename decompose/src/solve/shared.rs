@@ -9,7 +9,6 @@ use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{BufferId, Program, Range, TensorId};
-use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, HashMap};
 
 /// A layout, and the candidate of each access.
@@ -459,5 +458,5 @@ pub(super) fn open_shared(p: &Program, op: &Op) -> Option<BufferId> {
     [src, dst]
         .into_iter()
         .map(|t| p.tensors[t].buffer)
-        .find(|b| p.buffers[*b].open && p.buffers[*b].memory == Some(Memory::Sh))
+        .find(|b| p.buffers[*b].open && p.buffers[*b].is_shared())
 }

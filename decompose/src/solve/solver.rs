@@ -16,7 +16,6 @@ use carbyne_atoms::{Atom, AtomTable, missing};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
-use carbyne_ir::scalar::Memory;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -143,7 +142,7 @@ impl<'a> Solver<'a> {
     }
 
     pub(super) fn rf(&self, t: TensorId) -> bool {
-        self.p.buffer_of(t).memory == Some(Memory::Rf)
+        self.p.buffer_of(t).is_per_thread()
     }
 
     pub(super) fn tensors(&self, id: SpecId) -> Vec<TensorId> {

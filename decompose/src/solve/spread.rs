@@ -73,7 +73,7 @@ impl Solver<'_> {
             return false;
         }
         match spec.kind {
-            SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select => {
+            kind if kind.is_pointwise() => {
                 let forward = self.spread_forward(op.spec, out, known);
                 let stated = !self.p.buffer_of(out).open;
                 if open && stated && spec.kind == SpecKind::Move {
@@ -88,13 +88,7 @@ impl Solver<'_> {
                 known.insert(self.buffer(out), p.tv);
                 true
             }
-            SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => false,
+            _ => false,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::{BufferId, Means, MeansInput, MeansOp, Operand, Program, Spec, SpecId, TensorId, walk};
 use crate::ast::{Attr, BinaryOp, Key, SpecKind, UnaryOp};
-use crate::scalar::{Memory, Scalar};
+use crate::scalar::Scalar;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a cast of a body, to a float that does not hold every value of its operand, is to the meaning.
@@ -101,12 +101,7 @@ fn keeps_values(kind: SpecKind) -> bool {
         SpecKind::Reduction(op) => {
             matches!(op, ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum)
         }
-        SpecKind::Accumulate(_)
-        | SpecKind::MatMul
-        | SpecKind::MatMulSet
-        | SpecKind::Init
-        | SpecKind::Iota
-        | SpecKind::Generic => false,
+        _ => false,
     }
 }
 
@@ -267,7 +262,7 @@ impl Program {
                     alike.entry(from).or_default().insert((to, true));
                 }
                 // What several tensors are stored to makes them no copies of one another.
-                (SpecKind::Move, Some((_, to))) if self.buffers[to].memory == Some(Memory::Gl) => {}
+                (SpecKind::Move, Some((_, to))) if self.buffers[to].is_global() => {}
                 (SpecKind::Move, Some((from, to))) => {
                     onward.entry(from).or_default().insert((to, false));
                     alike.entry(from).or_default().insert((to, false));

@@ -2,7 +2,6 @@
 
 use super::{Program, SpecId, Stmt, StmtKind, VarKind};
 use crate::expr::{Dim, Node, VarId};
-use crate::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Assignments that are looked at until all facts are kept.
@@ -157,7 +156,7 @@ fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     let stages = p.walk_body(kernel).stmts().filter_map(|stmt| match stmt.kind {
         StmtKind::Allocate(t) => {
             let tensor = &p.tensors[t];
-            let shared = p.buffers[tensor.buffer].memory == Some(Memory::Sh);
+            let shared = p.buffers[tensor.buffer].is_shared();
             let stages = tensor.levels.first()?.size_in(&p.arena).ok()?.as_const()?;
             (shared && tensor.levels.len() > 1).then_some(stages)
         }

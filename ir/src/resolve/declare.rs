@@ -168,7 +168,7 @@ impl Resolver {
         let pinned = attrs.iter().any(|a| matches!(a, TypeAttr::Tv(..) | TypeAttr::Open));
         let strides = levels.iter().any(|l| l.strides.is_some());
         // Registers that a thread has for itself have no layout to be found.
-        let private = memory == Memory::Rf && self.is_single()?;
+        let private = memory.is_per_thread() && self.is_single()?;
         // A layout that nobody wrote is open, in shared memory as in registers.
         if !pinned && !strides && !private && scalar != Scalar::Mbarrier {
             attrs.insert(0, TypeAttr::Open);
@@ -311,16 +311,11 @@ impl Resolver {
                 }
                 let mut extents = a.extents[..n - 1].to_vec();
                 extents.push(b.extents[n - 1]);
+                // Of types that are no numbers there is no product.
                 let natural = match a.scalar {
                     Scalar::F64 => Scalar::F64,
-                    Scalar::F32 | Scalar::Tf32 | Scalar::F16 | Scalar::Bf16 => Scalar::F32,
-                    Scalar::E4m3 | Scalar::E5m2 => Scalar::F32,
-                    // Integers; of other types there is no product.
-                    Scalar::I64 | Scalar::I32 | Scalar::I16 | Scalar::I8 => Scalar::I32,
-                    Scalar::I4 | Scalar::I2 | Scalar::I1 => Scalar::I32,
-                    Scalar::U64 | Scalar::U32 | Scalar::U16 | Scalar::U8 => Scalar::I32,
-                    Scalar::U4 | Scalar::U2 | Scalar::U1 => Scalar::I32,
-                    Scalar::Bool | Scalar::Mbarrier => Scalar::I32,
+                    float if float.is_float() => Scalar::F32,
+                    _ => Scalar::I32,
                 };
                 Some(Shaped { extents, scalar: word(Key::Acc).or(wanted).unwrap_or(natural) })
             }

@@ -21,7 +21,7 @@ use crate::expand::expression;
 use crate::expr::{Dim, VarId};
 use crate::layout::Layout;
 use crate::program::{Bound, BufferId, Stmt, Tensor};
-use crate::scalar::{Memory, Scalar};
+use crate::scalar::Scalar;
 use crate::span::Span;
 use crate::tuple::IntTuple;
 use std::collections::BTreeMap;
@@ -280,7 +280,7 @@ impl Resolver {
         let own = self.buffer_of_whole(Some(&Operand::View(view.clone())));
         let in_place = own.is_some_and(|b| {
             let whole = &self.p.tensors[self.p.buffers[b].tensor];
-            self.p.buffers[b].memory == Some(Memory::Rf)
+            self.p.buffers[b].is_per_thread()
                 && whole.name.as_deref() == Some(view.base.text.as_str())
         });
         let target = match in_place {
@@ -349,7 +349,7 @@ impl Resolver {
             return Ok(());
         };
         let buffer = self.p.tensors[t].buffer;
-        if matches!(self.p.buffers[buffer].memory, Some(Memory::Gl | Memory::Ix | Memory::Pm)) {
+        if self.p.buffers[buffer].memory.is_some_and(|m| !m.is_allocated()) {
             return Ok(());
         }
         let accumulates = match spec.kind {
@@ -742,7 +742,7 @@ impl Resolver {
             },
             false => self.data_view(coordinate)?,
         };
-        if self.p.buffers[t.buffer].memory != Some(Memory::Ix) {
+        if !self.p.buffers[t.buffer].is_computed() {
             return Ok(None);
         }
         let modes: Vec<Layout<Dim>> = t.levels.iter().flat_map(Layout::modes).collect();
@@ -845,7 +845,7 @@ impl Resolver {
     fn edges_of_view(&mut self, view: &View) -> Fallible<Vec<Edge>> {
         let id = self.tensor_named(&view.base.text, view.base.span)?;
         let buffer = self.p.tensors[id].buffer;
-        if self.p.buffers[buffer].memory == Some(Memory::Gl) {
+        if self.p.buffers[buffer].is_global() {
             let t = self.viewed(view)?;
             // Zeros that count like others are no edge.
             let bounds = t.bounds.iter().filter(|b| !b.filled);

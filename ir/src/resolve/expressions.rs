@@ -116,7 +116,7 @@ impl Resolver {
             TensorExpr::Apply(apply) => {
                 // Nothing on the way goes through shared memory.
                 let memory = ty.and_then(|t| t.memory);
-                let own = is_new && memory.is_none_or(|m| m == Memory::Rf);
+                let own = is_new && memory.is_none_or(Memory::is_per_thread);
                 self.give_to(apply, target, shaped.filter(|_| own), stmt, out)?;
             }
         }
@@ -190,15 +190,7 @@ impl Resolver {
             SpecKind::Unary(op) => op != UnaryOp::Cast,
             SpecKind::Binary(op) => !op.compares(),
             SpecKind::Select => true,
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => false,
+            _ => false,
         };
         let mut own = own.filter(|_| in_place);
         let mut inputs = vec![];
@@ -274,7 +266,7 @@ impl Resolver {
             let zero = ast::Expr::int(0);
             of(ast::Expr::bin(ast::BinOp::Sub, zero, number.clone()).kind.clone())
         };
-        let is_counted = self.p.buffers[tensor.buffer].memory == Some(Memory::Ix);
+        let is_counted = self.p.buffers[tensor.buffer].is_computed();
         if is_counted && (op.compares() || op == BinaryOp::Add || op == BinaryOp::Sub && at == 1) {
             let by = if op == BinaryOp::Add { number.clone() } else { negative() };
             let moved = Operand::View(beside.then(ast::ViewOp::Plus(by)));
@@ -455,17 +447,7 @@ impl Resolver {
         // A product is summed exactly in a `means` block.
         let kind = match apply.kind {
             SpecKind::MatMulSet => SpecKind::MatMul,
-            kind @ (SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic) => kind,
+            kind => kind,
         };
         out.push(meant_leaf(kind, inputs, to, apply.attrs.clone(), stmt, apply.span));
         Ok(())

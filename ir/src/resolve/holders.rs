@@ -3,7 +3,6 @@
 
 use crate::layout::Layout;
 use crate::program::{BufferId, Program, SpecId, TensorId, ThreadsId};
-use crate::scalar::Memory;
 use std::collections::BTreeMap;
 
 /// Gives open register tensors to the group of threads that alone uses them.
@@ -14,7 +13,7 @@ pub(super) fn narrow(p: &mut Program) {
         let of = group(p, id);
         for t in spec.input_tensors().chain(spec.outputs.iter().copied()) {
             let buffer = p.tensors[t].buffer;
-            let open = p.buffers[buffer].open && p.buffers[buffer].memory == Some(Memory::Rf);
+            let open = p.buffers[buffer].open && p.buffers[buffer].is_per_thread();
             if !open {
                 continue;
             }

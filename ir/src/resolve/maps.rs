@@ -8,7 +8,6 @@ use crate::expr::Dim;
 use crate::layout::{Layout, Swizzle};
 use crate::leaf::Leaf;
 use crate::program::{MapId, MapView, Tensor, TensorMap, VarKind};
-use crate::scalar::Memory;
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
@@ -42,7 +41,7 @@ impl Resolver {
             fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
         };
         let buffer = &self.p.buffers[t.buffer];
-        if buffer.memory != Some(Memory::Gl) {
+        if !buffer.is_global() {
             return wrong(
                 format!("`%{}` does not lie in GL, and has no tensor map", buffer.name),
                 "make maps of the caller's tensors",

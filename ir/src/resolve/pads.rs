@@ -96,7 +96,7 @@ impl Resolver {
 
     fn is_padded_memory(&self, t: &Tensor, view: &View) -> Fallible<()> {
         let buffer = &self.p.buffers[t.buffer];
-        if buffer.memory == Some(Memory::Gl) && buffer.gather.is_none() {
+        if buffer.is_global() && buffer.gather.is_none() {
             return Ok(());
         }
         let place = buffer.memory.map_or("no memory", Memory::as_str);

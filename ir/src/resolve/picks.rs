@@ -336,7 +336,7 @@ impl Resolver {
         let of = self.p.buffers[index.buffer].clone();
         let from = self.p.buffers[t.buffer].clone();
         self.read.insert(index.buffer);
-        if from.memory != Some(Memory::Gl) || from.gather.is_some() || t.map.is_some() {
+        if !from.is_global() || from.gather.is_some() || t.map.is_some() {
             return refuse(
                 format!("`%{}` cannot be indexed by a tensor", from.name),
                 match from.gather {
@@ -513,5 +513,5 @@ fn others_of(t: &Tensor, modes: &[Layout<Dim>], i: usize) -> Vec<Dim> {
 /// Whether a buffer holds integers of the caller that may be coordinates, or numbers.
 pub(super) fn is_of_integers(of: &Buffer) -> bool {
     let integer = of.scalar.int_range().is_some() && of.scalar != Scalar::Bool;
-    of.memory == Some(Memory::Gl) && of.gather.is_none() && integer
+    of.is_global() && of.gather.is_none() && integer
 }

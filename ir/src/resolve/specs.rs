@@ -90,20 +90,9 @@ impl Resolver {
                 );
             }
         }
-        let acc = match spec.kind {
-            SpecKind::MatMul | SpecKind::MatMulSet => {
-                acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t)))
-            }
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => acc,
+        let acc = match spec.kind.is_product() {
+            true => acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t))),
+            false => acc,
         };
         let id = self.p.specs.push(Spec {
             kind: spec.kind,
@@ -142,9 +131,9 @@ impl Resolver {
                         format!("the body of this {} is empty", spec.kind),
                     )
                     .label("nothing stands between its braces")
-                    .help(match spec.kind {
-                        SpecKind::Generic => "write what it does: a generic `Spec` means its body",
-                        SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select | SpecKind::Reduction(_) | SpecKind::Shfl(_) | SpecKind::Init | SpecKind::Iota => "write what implements it, or remove the braces: the solver writes the body then",
+                    .help(match spec.kind == SpecKind::Generic {
+                        true => "write what it does: a generic `Spec` means its body",
+                        false => "write what implements it, or remove the braces: the solver writes the body then",
                     }),
                 );
             }

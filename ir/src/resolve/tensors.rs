@@ -36,7 +36,7 @@ impl Resolver {
             placed.memory = Some(Memory::Pm);
         }
         let ty = &placed;
-        if ty.memory != Some(Memory::Gl) && !number {
+        if !ty.memory.is_some_and(Memory::is_global) && !number {
             return fail(
                 Diagnostic::new(
                     Code::MemoryMismatch,
@@ -119,11 +119,11 @@ impl Resolver {
             Some(Memory::Gl) => "global memory cannot be allocated",
             Some(Memory::Pm) => "a number of the caller cannot be allocated",
             Some(Memory::Ix) => "coordinates are not allocated",
-            _ => return self.storage(name, ty),
+            Some(Memory::Sh | Memory::Rf) | None => return self.storage(name, ty),
         };
-        let help = match ty.memory {
-            Some(Memory::Ix) => "take them of a tensor: `%A.iota(0)`",
-            _ => "declare it at the top: the caller provides it",
+        let help = match ty.memory.is_some_and(Memory::is_computed) {
+            true => "take them of a tensor: `%A.iota(0)`",
+            false => "declare it at the top: the caller provides it",
         };
         fail(Diagnostic::new(Code::MemoryMismatch, ty.span, what).help(help))
     }
@@ -151,7 +151,7 @@ impl Resolver {
             span: ty.span,
             node: self.node,
         };
-        if matches!(ty.memory, Some(Memory::Gl | Memory::Sh)) {
+        if ty.memory.is_some_and(Memory::is_addressable) {
             // The widest access of a thread. Callers' pointers come from an allocator that aligns to
             // more; the printer places shared tensors.
             buffer.align = buffer.align.max(16);
@@ -161,11 +161,11 @@ impl Resolver {
         for attr in &ty.attrs {
             self.attribute(attr, ty, &mut buffer, &mut dist)?;
         }
-        if buffer.open && ty.memory == Some(Memory::Rf) {
+        if buffer.open && buffer.is_per_thread() {
             let threads = self.one_group(name)?;
             dist = Some(Dist { tv: None, threads, ops: vec![] });
         }
-        if buffer.open && ty.memory == Some(Memory::Sh) {
+        if buffer.open && buffer.is_of_block() {
             // Positions in the logical shape, until the solver finds strides.
             levels = self.logical(&levels, ty.span)?;
             buffer.cosize = self.cosize(&levels, ty.span)?;
@@ -179,7 +179,7 @@ impl Resolver {
             buffer.align = buffer.align.max(sw.period());
         }
         // Registers of each thread for itself.
-        let private = ty.memory == Some(Memory::Rf) && dist.is_none();
+        let private = buffer.is_per_thread() && dist.is_none();
         self.check_size(&buffer, ty.span, private)?;
         let tensor = Tensor {
             name: Some(name.text.clone()),
@@ -218,7 +218,7 @@ impl Resolver {
             )
         };
         match attr {
-            TypeAttr::Open if ty.memory == Some(Memory::Gl) => {
+            TypeAttr::Open if ty.memory.is_some_and(Memory::is_global) => {
                 return fail(
                     Diagnostic::new(
                         Code::Attribute,
@@ -482,7 +482,7 @@ impl Resolver {
                 let misplaced = |message: String, help: &str| {
                     fail(Diagnostic::new(Code::Placement, span, message).help(help))
                 };
-                if self.p.buffers[t.buffer].memory != Some(Memory::Sh) {
+                if !self.p.buffers[t.buffer].is_shared() {
                     let message = format!("{what} does not lie in SH, and no other block has it");
                     return misplaced(message, "remove `.peer`");
                 }
@@ -537,7 +537,7 @@ impl Resolver {
             ViewOp::Pick(picks) => self.picked(t, picks, span)?,
             ViewOp::Pad(pad) => self.padded(t, pad, view)?,
             ViewOp::Plus(number) => {
-                if self.p.buffers[t.buffer].memory != Some(Memory::Ix) {
+                if !self.p.buffers[t.buffer].is_computed() {
                     return fail(
                         Diagnostic::new(
                             Code::Placement,
@@ -934,11 +934,7 @@ impl Resolver {
     fn may_be_partial(&self, t: &Tensor) -> bool {
         let buffer = &self.p.buffers[t.buffer];
         // Coordinates have no bounds, they count on: the tiles of a mode, but not tiles of such tiles.
-        let is_given = match buffer.memory {
-            Some(Memory::Gl) => true,
-            Some(Memory::Ix) => t.levels.len() == 1,
-            _ => false,
-        };
+        let is_given = buffer.is_global() || buffer.is_computed() && t.levels.len() == 1;
         is_given && t.dist.is_none() && t.map.is_none()
     }
 
@@ -955,7 +951,7 @@ impl Resolver {
             if Dim::divides(cx, self.tile_size(by)?, extent).is_true() {
                 continue;
             }
-            if self.p.buffers[t.buffer].memory == Some(Memory::Ix) {
+            if self.p.buffers[t.buffer].is_computed() {
                 self.count_on(t);
                 return Ok(());
             }

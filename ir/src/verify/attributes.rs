@@ -10,7 +10,7 @@ use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::program::walk::Step;
 use crate::program::{Program, Spec, SpecId, Stmt, StmtKind, Tensor, TensorId, ThreadsId};
-use crate::scalar::{Memory, Scalar};
+use crate::scalar::Scalar;
 use crate::span::Span;
 
 impl Verifier<'_> {
@@ -62,7 +62,7 @@ impl Verifier<'_> {
             return;
         };
         let found = self.p.scalar_of(out);
-        let registers = self.p.buffer_of(out).memory == Some(Memory::Rf);
+        let registers = self.p.buffer_of(out).is_per_thread();
         let one = self.p.is_private(out) && spec.atom.is_some();
         let adds = registers && (spec.kind == SpecKind::MatMul || one);
         let by_threads = spec.atom.is_some() || self.p.is_private(out);

@@ -181,62 +181,18 @@ impl Verifier<'_> {
             {
                 Some((
                     format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
-                    match out {
-                        Scalar::Bool => "give all inputs one scalar type, by `cast`",
-                        Scalar::F64
-                        | Scalar::F32
-                        | Scalar::Tf32
-                        | Scalar::F16
-                        | Scalar::Bf16
-                        | Scalar::E4m3
-                        | Scalar::E5m2
-                        | Scalar::I64
-                        | Scalar::I32
-                        | Scalar::I16
-                        | Scalar::I8
-                        | Scalar::I4
-                        | Scalar::I2
-                        | Scalar::I1
-                        | Scalar::U64
-                        | Scalar::U32
-                        | Scalar::U16
-                        | Scalar::U8
-                        | Scalar::U4
-                        | Scalar::U2
-                        | Scalar::U1
-                        | Scalar::Mbarrier => {
-                            "make the output `bool`, and the inputs of one scalar type"
-                        }
+                    match out == Scalar::Bool {
+                        true => "give all inputs one scalar type, by `cast`",
+                        false => "make the output `bool`, and the inputs of one scalar type",
                     },
                 ))
             }
             SpecKind::Select if ins[0] != Scalar::Bool || ins[1] != ins[2] || ins[1] != out => {
                 Some((
                     format!("a Select of {}, {} and {} to {out}", ins[0], ins[1], ins[2]),
-                    match ins[0] {
-                        Scalar::Bool => "give the other operands and the output one scalar type",
-                        Scalar::F64
-                        | Scalar::F32
-                        | Scalar::Tf32
-                        | Scalar::F16
-                        | Scalar::Bf16
-                        | Scalar::E4m3
-                        | Scalar::E5m2
-                        | Scalar::I64
-                        | Scalar::I32
-                        | Scalar::I16
-                        | Scalar::I8
-                        | Scalar::I4
-                        | Scalar::I2
-                        | Scalar::I1
-                        | Scalar::U64
-                        | Scalar::U32
-                        | Scalar::U16
-                        | Scalar::U8
-                        | Scalar::U4
-                        | Scalar::U2
-                        | Scalar::U1
-                        | Scalar::Mbarrier => {
+                    match ins[0] == Scalar::Bool {
+                        true => "give the other operands and the output one scalar type",
+                        false => {
                             "make the first operand `bool`, and the others of the output's type"
                         }
                     },

@@ -5,7 +5,6 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::program::{BufferId, SpecId, TensorId};
-use crate::scalar::Memory;
 use crate::span::Span;
 
 impl Verifier<'_> {
@@ -14,7 +13,7 @@ impl Verifier<'_> {
         for t in spec.input_tensors() {
             // Coordinates are everybody's, and numbers of the caller everybody's in a kernel that names them.
             let buffer = self.p.buffer_of(t);
-            if buffer.memory == Some(Memory::Pm) {
+            if buffer.is_number() {
                 let number = self.p.tensors[t].buffer;
                 let mut named = self.p.specs[around.kernel].input_tensors();
                 if !named.any(|t| self.p.tensors[t].buffer == number) {
@@ -23,7 +22,7 @@ impl Verifier<'_> {
                 }
                 continue;
             }
-            if buffer.memory == Some(Memory::Ix) {
+            if buffer.is_computed() {
                 continue;
             }
             if let Some(gather) = buffer.gather {
@@ -45,7 +44,7 @@ impl Verifier<'_> {
         for &t in &spec.outputs {
             let buffer = self.p.tensors[t].buffer;
             let of = &self.p.buffers[buffer];
-            if matches!(of.memory, Some(Memory::Ix | Memory::Pm)) || of.gather.is_some() {
+            if of.memory.is_some_and(|m| !m.is_writable()) || of.gather.is_some() {
                 // Nobody writes these, which is said elsewhere.
                 continue;
             }
@@ -182,10 +181,10 @@ impl Verifier<'_> {
             );
             return;
         }
-        if matches!(buffer.memory, Some(Memory::Ix | Memory::Pm)) {
-            let what = match buffer.memory {
-                Some(Memory::Ix) => "coordinates are written",
-                _ => "a number of the caller is written",
+        if buffer.memory.is_some_and(|m| !m.is_writable()) {
+            let what = match buffer.is_computed() {
+                true => "coordinates are written",
+                false => "a number of the caller is written",
             };
             self.errors.push(
                 Diagnostic::new(Code::MemoryMismatch, span, what)
@@ -194,7 +193,7 @@ impl Verifier<'_> {
             );
             return;
         }
-        if buffer.open || tensor.dist.is_some() || buffer.memory == Some(Memory::Rf) {
+        if buffer.open || tensor.dist.is_some() || buffer.is_per_thread() {
             return;
         }
         let Some(layout) = tensor.concat().to_fixed() else {

@@ -4,7 +4,6 @@ use super::state::Verifier;
 use crate::diag::{Code, Diagnostic};
 use crate::layout::{Layout, Swizzle};
 use crate::program::{Buffer, BufferId, Dist, Tensor, concat_levels};
-use crate::scalar::Memory;
 
 /// The largest thread-value layout that is checked by counting.
 const MAX_COUNTED: i64 = 1 << 20;
@@ -14,7 +13,7 @@ impl Verifier<'_> {
         let mut pinned: Vec<(BufferId, i64, i64)> = vec![];
         for (id, buffer) in self.p.buffers.iter() {
             let tensor = &self.p.tensors[buffer.tensor];
-            if buffer.memory == Some(Memory::Rf) && !buffer.open {
+            if buffer.is_per_thread() && !buffer.open {
                 match &tensor.dist {
                     Some(dist) => self.distribution(buffer, tensor, dist),
                     None => self.compact(buffer, tensor),
@@ -127,7 +126,7 @@ impl Verifier<'_> {
         let Some(layout) = tensor.concat().to_fixed() else { return };
         // A parameter may be a broadcast view of the caller's memory, as long as nobody writes it;
         // written operands are checked where they are written.
-        if matches!(buffer.memory, Some(Memory::Gl | Memory::Ix)) {
+        if buffer.memory.is_some_and(|m| !m.is_allocated()) {
             return;
         }
         if let Ok(false) = layout.is_injective() {

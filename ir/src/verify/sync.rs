@@ -5,7 +5,7 @@ use crate::ast::{SpecKind, SyncTensor};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::{Buffer, SpecId, Sync};
-use crate::scalar::{Memory, Scalar};
+use crate::scalar::Scalar;
 use crate::span::Span;
 
 impl Verifier<'_> {
@@ -82,7 +82,7 @@ impl Verifier<'_> {
         if buffer.scalar != Scalar::Mbarrier {
             return;
         }
-        if buffer.memory != Some(Memory::Sh) || buffer.open || buffer.swizzle.is_some() {
+        if !buffer.is_shared() || buffer.open || buffer.swizzle.is_some() {
             self.error(
                 Code::MbarrierAsData,
                 buffer.span,

@@ -184,29 +184,7 @@ fn bits(atom: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> J
     // Of a tf32 only the upper bits count; what an instruction leaves in the others is not said.
     let counted = |raw: u64| match scalar {
         Scalar::Tf32 if !keeps_bits(atom) => raw & !0x1fff,
-        Scalar::F64
-        | Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => raw,
+        _ => raw,
     };
     let same = |raw: u64| counted(raw) == counted(wanted);
     let alike = |raw: u64| same(raw) || (!keeps_bits(atom) && nans(raw) && nans(wanted));

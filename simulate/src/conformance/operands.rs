@@ -105,37 +105,13 @@ fn spread(scalar: Scalar, order: Option<usize>, (stream, e): (u64, u64), random:
 fn ends(scalar: Scalar) -> Vec<u64> {
     let bits = scalar.bits();
     let sign = 1u64 << (bits - 1);
-    if !scalar.is_float() {
+    let Some(float) = scalar.float() else {
         let all = u64::MAX >> (64 - bits);
         return vec![0, 1, 2, all, all - 1, sign, sign - 1, sign + 1, sign - 2];
-    }
+    };
     let (one, infinity) = (encode(scalar, 1.0), encode(scalar, f64::INFINITY));
     let unit = if scalar == Scalar::Tf32 { 1 << 13 } else { 1 };
-    let exponent = match scalar {
-        Scalar::F64 => -1022,
-        Scalar::F16 | Scalar::E5m2 => -14,
-        Scalar::E4m3 => -6,
-        Scalar::F32
-        | Scalar::Tf32
-        | Scalar::Bf16
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => -126,
-    };
-    let smallest_normal = encode(scalar, 2f64.powi(exponent));
+    let smallest_normal = encode(scalar, 2f64.powi(float.least_normal()));
     let positive = [
         0,
         unit,

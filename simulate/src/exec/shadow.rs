@@ -15,30 +15,9 @@ use carbyne_ir::scalar::Scalar;
 #[inline]
 pub(super) fn settled(to: Scalar, shadow: f64) -> f64 {
     match to {
-        _ if to.is_float() => shadow,
         Scalar::Bool => f64::from(shadow != 0.0),
-        Scalar::F64
-        | Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Mbarrier => decode(to, encode(to, shadow)),
+        _ if to.is_float() => shadow,
+        _ => decode(to, encode(to, shadow)),
     }
 }
 

@@ -22,28 +22,7 @@ pub fn fma(from: Scalar, to: Scalar, a: u64, b: u64, c: u64) -> u64 {
         Scalar::F32 if from != Scalar::F64 => {
             u64::from((x as f32).mul_add(y as f32, z as f32).to_bits())
         }
-        Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => encode(to, add_to_odd(x * y, z)),
+        _ => encode(to, add_to_odd(x * y, z)),
     }
 }
 

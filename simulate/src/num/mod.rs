@@ -138,64 +138,20 @@ pub fn unit_roundoff(scalar: Scalar) -> f64 {
 }
 
 /// Bits of the significand, the leading one included; none for integers.
+#[inline]
 fn significand_bits(scalar: Scalar) -> Option<u32> {
-    use Scalar as S;
-    Some(match scalar {
-        S::F64 => 53,
-        S::F32 => 24,
-        S::Tf32 | S::F16 => 11,
-        S::Bf16 => 8,
-        S::E4m3 => 4,
-        S::E5m2 => 3,
-        S::I64
-        | S::I32
-        | S::I16
-        | S::I8
-        | S::I4
-        | S::I2
-        | S::I1
-        | S::U64
-        | S::U32
-        | S::U16
-        | S::U8
-        | S::U4
-        | S::U2
-        | S::U1
-        | S::Bool
-        | S::Mbarrier => return None,
-    })
+    scalar.float().map(|f| f.digits as u32)
 }
 
 /// The smallest positive number of a floating-point type; zero for integers.
 #[must_use]
 pub fn smallest(scalar: Scalar) -> f64 {
-    use Scalar as S;
-    let exponent: u64 = match scalar {
-        S::F64 => return f64::from_bits(1),
-        S::F32 => 149,
-        S::Tf32 => 136,
-        S::F16 => 24,
-        S::Bf16 => 133,
-        S::E4m3 => 9,
-        S::E5m2 => 16,
-        S::I64
-        | S::I32
-        | S::I16
-        | S::I8
-        | S::I4
-        | S::I2
-        | S::I1
-        | S::U64
-        | S::U32
-        | S::U16
-        | S::U8
-        | S::U4
-        | S::U2
-        | S::U1
-        | S::Bool
-        | S::Mbarrier => return 0.0,
-    };
-    f64::from_bits((1023 - exponent) << 52)
+    match scalar.float() {
+        // Subnormal in binary64.
+        Some(f) if f.least < -1022 => f64::from_bits(1 << (f.least + 1074)),
+        Some(f) => f64::from_bits(((1023 + f.least) as u64) << 52),
+        None => 0.0,
+    }
 }
 
 /// One unit in the last place of a number of this size: the distance of the type's numbers there, were its

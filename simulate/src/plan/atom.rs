@@ -11,7 +11,7 @@
 use super::{Checked, Source, Space, View};
 use crate::index::{Index, Variables};
 use carbyne_atoms::bind::Facts;
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, ErrorBound, OperandAccess, Rounding, Visibility};
+use carbyne_atoms::{Atom, AtomOp, AtomOperand, ErrorBound, OperandAccess, Rounding};
 use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, ShflOp, SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
@@ -231,12 +231,9 @@ impl BoundAtom {
             writes.iter_mut().for_each(|w| w.reads.clear());
         }
         let op = bound_op(atom, &reads, &writes, operands)?;
-        let (asynchronous, in_flight) = match atom.visibility {
-            // Bulk atoms have a plan of their own.
-            Visibility::Immediate | Visibility::Mbarrier | Visibility::BulkGroup => (false, false),
-            Visibility::AsyncGroup => (true, false),
-            Visibility::WgmmaGroup => (false, true),
-        };
+        // Bulk atoms have a plan of their own.
+        let asynchronous = atom.visibility.is_async_copy();
+        let in_flight = atom.visibility.holds_registers();
         let into_shared = |w: &BoundOperand| match w.source {
             Source::View(v) => matches!(operands.views[v].space, Space::Shared(_)),
             Source::Number(_) => false,

@@ -175,7 +175,7 @@ impl Lowering<'_, '_> {
                 let (_, names) = self.measured(id, span)?;
                 self.kernel.globals.push(GlobalBuffer { buffer: id, written: false, names });
                 let i = self.kernel.globals.len() - 1;
-                if memory == Memory::Pm { Space::Param(i) } else { Space::Global(i) }
+                if memory.is_number() { Space::Param(i) } else { Space::Global(i) }
             }
             Some(Memory::Rf) => {
                 let (len, names) = self.measured(id, span)?;
@@ -215,7 +215,7 @@ impl Lowering<'_, '_> {
         };
         let len = len.map_err(|e| unknown(span, &format!("the size of %{}", buffer.name), &e))?;
         let holders = declared.dist.as_ref().and_then(|d| d.threads);
-        let spread = buffer.open && buffer.memory == Some(Memory::Rf);
+        let spread = buffer.open && buffer.is_per_thread();
         let len = match spread {
             true => shares(sizes.size, self.holders(holders, span)?.len()).1,
             false => len,

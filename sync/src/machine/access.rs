@@ -56,7 +56,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             How::Atom { .. } => false,
             How::Meaning => groups.groups.first().is_some_and(|g| g.len() > 1),
         };
-        if leaf.visibility != Visibility::Immediate {
+        if !leaf.visibility.is_immediate() {
             let threads = self.threads_of(act.strand.rank, &act.mask);
             self.separate(&threads)?;
         }
@@ -78,7 +78,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let engine = match leaf.visibility {
             Visibility::AsyncGroup => Engine::Copies,
             Visibility::WgmmaGroup => Engine::MatMuls,
-            _ => return Ok(()),
+            Visibility::Immediate | Visibility::Mbarrier | Visibility::BulkGroup => return Ok(()),
         };
         for thread in self.threads_of(act.strand.rank, &act.mask) {
             let class = self.clocks.class_of[thread as usize];
@@ -117,14 +117,14 @@ impl<'p, 'a> Machine<'p, 'a> {
                 return self.lost(act.site, "a place is not known");
             }
             let thread = self.global_thread(rank, t);
-            let new = match leaf.visibility {
-                Visibility::AsyncGroup => {
+            let new = match leaf.visibility.is_async_copy() {
+                true => {
                     let (lanes, engine) = (1 << (thread % 32), Engine::Copies);
                     let batch = self.clocks.class(thread).queue(engine).open();
                     let by = By::Batch { lanes, engine, batch, reading: false };
                     self.access(thread, (does, by), Proxy::Generic, place)
                 }
-                _ => self.access_at_once(thread, does, place),
+                false => self.access_at_once(thread, does, place),
             };
             let rank = match view.peer {
                 None => rank,

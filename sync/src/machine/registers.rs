@@ -15,7 +15,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let (site, shape) = (act.site, leaf.shape);
         let n = self.plan.registers[r].1 as usize;
         let bases = self.place(view.offset, &act.strand.env, view.space);
-        let is_async = leaf.visibility == Visibility::WgmmaGroup;
+        let is_async = leaf.visibility.holds_registers();
         for (first, lanes) in act.mask.by_warp() {
             let thread = self.global_thread(act.strand.rank, first);
             let warp = (thread / 32) as usize;

@@ -19,7 +19,7 @@ impl Plan {
         let spec = &exprs.program.specs[id];
         let Some(name) = spec.atom.as_deref() else { return self.meaning(exprs, spec) };
         let atom = atoms.get(name).ok_or_else(|| format!("{} has no atom `{name}`", atoms.arch))?;
-        if matches!(atom.visibility, Visibility::Mbarrier | Visibility::BulkGroup) {
+        if atom.visibility.is_bulk() {
             return self.bulk(exprs, id, atom);
         }
         self.atom(exprs, spec, atom)

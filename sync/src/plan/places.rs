@@ -5,9 +5,8 @@ use super::{
 };
 use crate::expr::Exprs;
 use crate::limits::Limit;
-use carbyne_atoms::{AtomTable, Visibility, smem};
+use carbyne_atoms::{AtomTable, smem};
 use carbyne_ir::program::{BufferId, SpecId, TensorId};
-use carbyne_ir::scalar::Memory;
 use std::collections::BTreeSet;
 
 /// Elements of one view that are followed.
@@ -74,17 +73,16 @@ impl Plan {
                 continue;
             }
             let atom = spec.atom.as_deref().and_then(|name| atoms.get(name));
-            if atom.is_some_and(|a| a.visibility == Visibility::WgmmaGroup) {
+            if atom.is_some_and(|a| a.visibility.holds_registers()) {
                 let all = spec.input_tensors().chain(spec.outputs.iter().copied());
                 shared_registers.extend(
-                    all.map(|t| p.tensors[t].buffer)
-                        .filter(|b| p.buffers[*b].memory == Some(Memory::Rf)),
+                    all.map(|t| p.tensors[t].buffer).filter(|b| p.buffers[*b].is_per_thread()),
                 );
             }
             for t in &spec.outputs {
                 let buffer = p.tensors[*t].buffer;
                 let buffer = p.buffers[buffer].gather.map_or(buffer, |g| g.source);
-                if p.buffers[buffer].memory == Some(Memory::Gl) && !owned.contains(&buffer) {
+                if p.buffers[buffer].is_global() && !owned.contains(&buffer) {
                     written.insert(buffer);
                 }
             }

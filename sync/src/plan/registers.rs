@@ -6,7 +6,6 @@
 
 use super::{How, LeafPlan, Plan, Space, View};
 use crate::expr::Exprs;
-use carbyne_atoms::Visibility;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,6 +113,6 @@ fn is_at_once(leaf: &LeafPlan) -> bool {
         How::Meaning => true,
         How::Bulk(_) => false,
     };
-    let immediate = alone && leaf.visibility == Visibility::Immediate;
+    let immediate = alone && leaf.visibility.is_immediate();
     immediate && leaf.accumulates.is_none() && leaf.valid.is_none()
 }

@@ -367,22 +367,6 @@ fn product(scalar: Scalar) -> Option<(Scalar, Scalar)> {
         Scalar::F16 | Scalar::Bf16 | Scalar::F32 => Some((Scalar::F32, Scalar::F32)),
         Scalar::F64 => Some((Scalar::F64, Scalar::F64)),
         Scalar::I8 | Scalar::U8 => Some((Scalar::I32, Scalar::I32)),
-        Scalar::Tf32
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I16
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U16
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => None,
+        _ => None,
     }
 }

@@ -11,7 +11,7 @@ use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::program::{Program, TensorId};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use std::collections::HashMap;
 
 /// What names of a module stand for.
@@ -433,7 +433,7 @@ pub(in crate::schedule) fn mapped(view: &View) -> (View, Vec<ViewOp>) {
 
 /// The mode of a tile in global memory whose elements are neighbors, where the others are whole units of 16 bytes apart.
 fn contiguous(p: &Program, t: TensorId, extents: [i64; 2], scalar: Scalar) -> Option<usize> {
-    if p.buffer_of(t).memory != Some(Memory::Gl) || ops::extents(p, t)? != extents {
+    if !p.buffer_of(t).is_global() || ops::extents(p, t)? != extents {
         return None;
     }
     let modes: Vec<_> = p.tensors[t].levels.iter().flat_map(Layout::modes).collect();

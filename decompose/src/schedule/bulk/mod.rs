@@ -38,7 +38,6 @@ use carbyne_ir::ast::*;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::leaf::Leaf;
 use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
-use carbyne_ir::scalar::Memory;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use write::Write;
@@ -53,8 +52,8 @@ pub(crate) fn apply(
     (names, clamped): (&mut Names, bool),
 ) -> Option<(Module, Vec<Handed>, Vec<Producer>)> {
     let table = by.table;
-    let has = |v: Visibility| table.atoms().iter().any(|a| a.visibility == v);
-    if !has(Visibility::Mbarrier) || !has(Visibility::WgmmaGroup) {
+    let has = |is: fn(Visibility) -> bool| table.atoms().iter().any(|a| is(a.visibility));
+    if !has(Visibility::names_barrier) || !has(Visibility::holds_registers) {
         return None;
     }
     let known = Known::of(module);
@@ -267,8 +266,7 @@ impl Bulk {
     ) -> Self {
         let loops = (stmt, self.start, self.trips);
         let Some(shares) = Shares::of(p, kernel, loops, outer) else { return self };
-        let multicasts =
-            |a: &Atom| a.visibility == Visibility::Mbarrier && a.number("mask").is_some();
+        let multicasts = |a: &Atom| a.visibility.names_barrier() && a.number("mask").is_some();
         let blocks = p.specs[kernel].exec.map(|exec| p.threads[exec.blocks].root);
         let name = blocks.and_then(|root| p.threads[root].name.clone());
         let (true, Some(blocks)) = (table.atoms().iter().any(multicasts), name) else {
@@ -309,7 +307,7 @@ fn last(p: &Program, body: &[program::Stmt], rings: &BTreeSet<BufferId>) -> Opti
     let program::StmtKind::Spec(id) = end.kind else { return None };
     let spec = &p.specs[id];
     let sums = of(*spec.outputs.first()?);
-    let in_registers = |t: TensorId| p.buffer_of(t).memory == Some(Memory::Rf);
+    let in_registers = |t: TensorId| p.buffer_of(t).is_per_thread();
     let touches = |id: SpecId| {
         let spec = &p.specs[id];
         let reads = spec.input_tensors().any(|t| rings.contains(&of(t)) || of(t) == sums);

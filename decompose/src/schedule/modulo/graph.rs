@@ -16,10 +16,9 @@ use crate::leaves;
 use crate::schedule::pipeline::{self, Loop};
 use crate::solve::ops::{self, Op};
 use crate::solve::{matmul, tv::Known};
-use carbyne_atoms::{AtomTable, Machine, Visibility};
+use carbyne_atoms::{AtomTable, Machine};
 use carbyne_ir::ast::{NodeKey, SpecKind, Unroll};
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
-use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop as a problem, and what its parts are in the program.
@@ -319,11 +318,11 @@ impl<'p> Build<'p> {
         let p = self.p;
         let StmtKind::Spec(id) = s.stmt.kind else { return None };
         let spec = &p.specs[id];
-        let memory = |t: TensorId| p.buffer_of(t).memory;
         let (from, to) = (spec.input_tensors().next()?, *spec.outputs.first()?);
         let copies = spec.kind == SpecKind::Move
             && spec.body.is_none()
-            && (memory(from), memory(to)) == (Some(Memory::Gl), Some(Memory::Sh));
+            && p.buffer_of(from).is_global()
+            && p.buffer_of(to).is_shared();
         if !copies {
             return None;
         }
@@ -332,9 +331,9 @@ impl<'p> Build<'p> {
             let mut inputs = s.leaves.iter().flat_map(|(id, _)| p.specs[*id].input_tensors());
             inputs.any(|t| p.tensors[t].buffer == buffer)
         };
-        let has = |v: Visibility| self.table.atoms().iter().any(|a| a.visibility == v);
+        let bulk = self.table.atoms().iter().any(|a| a.visibility.names_barrier());
         let mut readers = self.statements.iter().zip(products).filter(|(s, _)| reads(s));
-        if has(Visibility::Mbarrier) && readers.all(|(_, product)| *product) {
+        if bulk && readers.all(|(_, product)| *product) {
             return Some(Engine::Bulk);
         }
         pipeline::is_asynchronous(self.table).then_some(Engine::Copies)

@@ -113,12 +113,13 @@ impl Taking<'_> {
     /// Cycles from the last instruction of a leaf, which threads execute, until its result is there.
     fn completion(&self, id: SpecId) -> f64 {
         let (spec, t) = (&self.p.specs[id], self.timing);
-        let in_memory = |t: TensorId, memory| self.p.buffer_of(t).memory == Some(memory);
-        let reads = |memory| spec.input_tensors().any(|t| in_memory(t, memory));
-        let writes = |memory| spec.outputs.iter().any(|t| in_memory(*t, memory));
-        let far = if reads(Memory::Gl) { self.far(false) } else { 0.0 };
-        let near = if reads(Memory::Sh) { t.shared_load_cycles } else { 0.0 };
-        let stored = if writes(Memory::Sh) { t.shared_store_cycles } else { 0.0 };
+        let in_memory =
+            |t: TensorId, is: fn(Memory) -> bool| self.p.buffer_of(t).memory.is_some_and(is);
+        let reads = |is: fn(Memory) -> bool| spec.input_tensors().any(|t| in_memory(t, is));
+        let writes = |is: fn(Memory) -> bool| spec.outputs.iter().any(|t| in_memory(*t, is));
+        let far = if reads(Memory::is_global) { self.far(false) } else { 0.0 };
+        let near = if reads(Memory::is_shared) { t.shared_load_cycles } else { 0.0 };
+        let stored = if writes(Memory::is_shared) { t.shared_store_cycles } else { 0.0 };
         let computed = match spec.kind {
             SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Generic => 0.0,
             SpecKind::MatMul | SpecKind::MatMulSet => t.mma_k16_cycles,

@@ -8,7 +8,7 @@ use carbyne_ir::ast::{BinOp, Expr, ExprKind, NodeKey, SpecKind, Stmt, StmtKind, 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
-use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -338,7 +338,7 @@ impl<'a> Found<'a> {
             let who = self.threads(id);
             for t in &p.specs[id].outputs {
                 let buffer = p.tensors[*t].buffer;
-                if p.buffers[buffer].memory != Some(Memory::Gl) {
+                if !p.buffers[buffer].is_global() {
                     continue;
                 }
                 let own = |u: &&Use| {
@@ -371,7 +371,7 @@ impl<'a> Found<'a> {
                 let adds = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
                 let read = spec.input_tensors().map(|t| (t, false, true));
                 let write = spec.outputs.iter().map(|t| (*t, true, adds));
-                let shared = |t: &TensorId| p.buffer_of(*t).memory == Some(Memory::Sh);
+                let shared = |t: &TensorId| p.buffer_of(*t).is_shared();
                 let copy = spec.kind == SpecKind::Move && spec.outputs.iter().any(shared);
                 for (t, write, read) in read.chain(write) {
                     let (top, span) = (unit.top, spec.span);
@@ -453,7 +453,7 @@ fn rings(
             private.insert(key, None);
             continue;
         };
-        let shared = buffer.memory == Some(Memory::Sh);
+        let shared = buffer.is_of_block();
         let wrong = |span: Span, message: String, label: &str, help: &str| {
             Refused::Wrong(Box::new(
                 Diagnostic::new(Code::Role, span, message)
@@ -537,7 +537,7 @@ fn shared(p: &Program, rings: &[Ring], uses: &BTreeMap<BufferId, Vec<Use>>) -> R
     let of_ring: BTreeSet<NodeKey> = rings.iter().map(|r| r.allocation).collect();
     for (id, all) in uses {
         let buffer = &p.buffers[*id];
-        let touched = matches!(buffer.memory, Some(Memory::Sh | Memory::Gl));
+        let touched = buffer.is_global() || buffer.is_of_block();
         if !touched || of_ring.contains(&buffer.node.key()) {
             continue;
         }
@@ -547,7 +547,7 @@ fn shared(p: &Program, rings: &[Ring], uses: &BTreeMap<BufferId, Vec<Use>>) -> R
         });
         let own = all.iter().filter(|u| u.write).find_map(|w| {
             let copy = all.iter().find(|u| u.role == w.role && u.read && u.copy);
-            copy.filter(|_| buffer.memory == Some(Memory::Gl)).map(|u| (w, u))
+            copy.filter(|_| buffer.is_global()).map(|u| (w, u))
         });
         if let Some((write, copy)) = own {
             let why = "a role writes what its copies read while others use them";

@@ -29,7 +29,6 @@ use crate::places::inherit;
 use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
-use carbyne_ir::scalar::Memory;
 use order::{Asked, Order};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -141,10 +140,11 @@ impl<'p> Parts<'p> {
         for stmt in body {
             let program::StmtKind::Allocate(t) = stmt.kind else { continue };
             let buffer = p.tensors[t].buffer;
-            match p.buffers[buffer].memory {
-                Some(Memory::Rf) => drop(out.own.insert(buffer, stmt.node.key())),
-                Some(Memory::Sh) => drop(out.shared.insert(stmt.node.key(), buffer)),
-                _ => {}
+            if p.buffers[buffer].is_per_thread() {
+                out.own.insert(buffer, stmt.node.key());
+            }
+            if p.buffers[buffer].is_shared() {
+                out.shared.insert(stmt.node.key(), buffer);
             }
         }
         let kept = |o: usize| !out.writes(o).iter().all(|b| out.own.contains_key(b));
@@ -195,7 +195,7 @@ impl<'p> Parts<'p> {
             return None;
         }
         // Sums are added to in the order of issue; what a product reads of registers is there before.
-        let in_registers = |b: &BufferId| self.p.buffers[*b].memory == Some(Memory::Rf);
+        let in_registers = |b: &BufferId| self.p.buffers[*b].is_per_thread();
         let meet =
             |a: BTreeSet<BufferId>, b: BTreeSet<BufferId>| a.intersection(&b).any(in_registers);
         let waits = |q: usize, x: usize| {

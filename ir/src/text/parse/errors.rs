@@ -3,7 +3,7 @@
 use super::Rule;
 use super::elsewhere::mended;
 use super::habits::habit;
-use crate::ast::SyncOp;
+use crate::ast::{SpecKind, SyncOp};
 use crate::diag::{Code, Diagnostic, Edit, nearest};
 use crate::span::Span;
 use pest::error::{Error, ErrorVariant, InputLocation};
@@ -115,25 +115,11 @@ fn or(items: &[String]) -> String {
 }
 
 /// Words that begin a statement.
-const STARTS: [&str; 17] = [
-    "let",
-    "sym",
-    "for",
-    "if",
-    "barrier",
-    "Allocate",
-    "Move",
-    "MatMul",
-    "UnaryPointwise",
-    "BinaryPointwise",
-    "Reduction",
-    "Shfl",
-    "Init",
-    "Iota",
-    "Select",
-    "Spec",
-    "else",
-];
+fn starts() -> impl Iterator<Item = &'static str> {
+    let words = ["let", "sym", "for", "if", "barrier", "Allocate"].into_iter();
+    let syncs = SyncOp::ALL.iter().map(|op| op.as_str());
+    words.chain(SpecKind::WORDS).chain(["else"]).chain(syncs)
+}
 
 /// Pest's error, for the step that begins at `base`.
 pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool) -> Diagnostic {
@@ -341,8 +327,7 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
         if before.ends_with(')') {
             return say("an attribute is written `key=value`");
         }
-        let starts: Vec<&str> =
-            STARTS.into_iter().chain(SyncOp::ALL.iter().map(|op| op.as_str())).collect();
+        let starts: Vec<&str> = starts().collect();
         return meant(&starts);
     }
     if first == Some('-') && !rest.starts_with("->") {

@@ -6,7 +6,7 @@
 
 use super::super::scan::{is_blank, literal_end};
 use super::{Part, Reader};
-use crate::ast::SyncOp;
+use crate::ast::{SpecKind, SyncOp};
 use crate::diag::Diagnostic;
 use crate::limits::MAX_NESTING;
 
@@ -90,25 +90,11 @@ fn starts_statement(rest: &str, in_brackets: bool) -> bool {
         let behind = bytes.iter().skip(1 + len).find(|b| !is_blank(**b));
         return len > 0 && (!in_brackets || matches!(behind, Some(b'=' | b':')));
     }
-    const STARTS: [&str; 16] = [
-        "let",
-        "sym",
-        "for",
-        "if",
-        "barrier",
-        "Allocate",
-        "Move",
-        "MatMul",
-        "Init",
-        "Iota",
-        "Select",
-        "Spec",
-        "UnaryPointwise",
-        "BinaryPointwise",
-        "Reduction",
-        "Shfl",
-    ];
+    const STARTS: [&str; 6] = ["let", "sym", "for", "if", "barrier", "Allocate"];
     let word = &rest[..len];
     let sync = || SyncOp::ALL.iter().any(|op| op.as_str().split('.').next() == Some(word));
-    bytes.first() == Some(&b'}') || STARTS.contains(&word) || sync()
+    bytes.first() == Some(&b'}')
+        || STARTS.contains(&word)
+        || SpecKind::WORDS.contains(&word)
+        || sync()
 }

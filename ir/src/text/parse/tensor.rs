@@ -19,10 +19,10 @@ pub(super) fn data_type(node: Node<'_, '_>) -> Answer<TensorType> {
     let param = word.type_param();
     let scalar = match param {
         Some(_) => Scalar::F32,
-        None => spelled(&word, "scalar type", Scalar::ALL, Scalar::as_str)?,
+        None => spelled(&word, "scalar type", Scalar::ALL.iter().copied(), Scalar::as_str)?,
     };
     let memory = match parts.take(Rule::memory) {
-        Some(node) => Some(spelled(&node, "memory", PROPOSED, Memory::as_str)?),
+        Some(node) => Some(spelled(&node, "memory", proposed(), Memory::as_str)?),
         None => None,
     };
     let mut attrs = type_attrs(&mut parts)?;
@@ -74,28 +74,39 @@ pub(super) fn thread_type(node: Node<'_, '_>) -> Answer<ThreadType> {
     let span = parts.whole();
     let levels = levels(&mut parts)?;
     let scalar = parts.next(Rule::thread_scalar)?;
-    let scalar = spelled(&scalar, "kind of thread", ThreadScalar::ALL, ThreadScalar::as_str)?;
+    let scalar = spelled(
+        &scalar,
+        "kind of thread",
+        ThreadScalar::ALL.iter().copied(),
+        ThreadScalar::as_str,
+    )?;
     Ok(ThreadType { levels, scalar, span })
 }
 
-/// The memories that are proposed. Those of coordinates and of the caller's numbers stand where types are spelled out.
-const PROPOSED: &[Memory] = &[Memory::Gl, Memory::Sh, Memory::Rf];
+/// The memories that are proposed. Those that nobody writes stand where types are spelled out.
+fn proposed() -> impl Iterator<Item = Memory> + Clone {
+    Memory::ALL.iter().copied().filter(|m| m.is_writable())
+}
 
 /// The error for a word that is no memory.
 fn unknown_memory(node: &Node<'_, '_>, what: &str) -> Box<Diagnostic> {
     let word = node.text().trim_end();
     let message = format!("unknown {what} `{}`", short(word));
     let d = Diagnostic::new(Code::Syntax, node.span(), message).label(format!("expected a {what}"));
-    let same = |m: &&Memory| m.as_str().eq_ignore_ascii_case(word);
-    let memory = PROPOSED.iter().find(same).map(|m| m.as_str());
-    Box::new(match memory.or_else(|| called_here(word, PROPOSED.iter().map(|m| m.as_str()))) {
+    let names = || proposed().map(Memory::as_str);
+    let memory = names().find(|m| m.eq_ignore_ascii_case(word));
+    Box::new(match memory.or_else(|| called_here(word, names())) {
         Some(memory) => d.did_you_mean(memory),
-        None => d.help(format!("name a memory: {MEMORIES}")),
+        None => d.help(format!("name a memory: {}", memories())),
     })
 }
 
-/// Lists the memories.
-const MEMORIES: &str = "`GL` is global, `SH` shared, `RF` the registers of the threads";
+/// Lists the memories: `` `GL` is global, `SH` shared ``.
+fn memories() -> String {
+    let said =
+        |(i, m): (usize, Memory)| format!("`{m}` {}{}", if i == 0 { "is " } else { "" }, m.words());
+    proposed().enumerate().map(said).collect::<Vec<_>>().join(", ")
+}
 
 /// The error for a word that is neither a scalar type nor a memory.
 fn neither(node: &Node<'_, '_>) -> Box<Diagnostic> {
@@ -108,7 +119,7 @@ fn neither(node: &Node<'_, '_>) -> Box<Diagnostic> {
     let all: Vec<_> = types.clone().map(|s| format!("`{s}`")).collect();
     Box::new(match called_here(word, types.clone()).or_else(|| nearest(word, types)) {
         Some(near) => d.did_you_mean(near),
-        None => d.help(format!("name a memory: {MEMORIES}; or a type: {}", all.join(", "))),
+        None => d.help(format!("name a memory: {}; or a type: {}", memories(), all.join(", "))),
     })
 }
 
@@ -116,14 +127,14 @@ fn neither(node: &Node<'_, '_>) -> Box<Diagnostic> {
 fn spelled<T: FromStr + Copy>(
     node: &Node<'_, '_>,
     what: &str,
-    all: &[T],
+    all: impl Iterator<Item = T> + Clone,
     text: fn(T) -> &'static str,
 ) -> Answer<T> {
     let word = node.text().trim_end();
     T::from_str(word).map_err(|_| {
         let message = format!("unknown {what} `{}`", short(word));
         let d = Diagnostic::new(Code::Syntax, node.span(), message);
-        Box::new(one_of(d.label(format!("expected a {what}")), word, all.iter().map(|v| text(*v))))
+        Box::new(one_of(d.label(format!("expected a {what}")), word, all.map(text)))
     })
 }
 

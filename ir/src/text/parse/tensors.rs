@@ -235,16 +235,7 @@ impl Operators {
                 SpecKind::Reduction(_) => format!("write `{word}(%x, axis=1)`"),
                 SpecKind::Select => "write `select(%p, %a, %b)`".to_owned(),
                 _ if wanted == 2 => format!("write `{word}(%a, %b)`"),
-                SpecKind::Move
-                | SpecKind::Accumulate(_)
-                | SpecKind::MatMul
-                | SpecKind::MatMulSet
-                | SpecKind::Unary(_)
-                | SpecKind::Binary(_)
-                | SpecKind::Shfl(_)
-                | SpecKind::Init
-                | SpecKind::Iota
-                | SpecKind::Generic => format!("write `{word}(%x)`"),
+                _ => format!("write `{word}(%x)`"),
             };
             return wrong(span, message, "in this call", help);
         }

@@ -372,24 +372,7 @@ impl Body {
             Scalar::F16 | Scalar::F32 => true,
             Scalar::Bf16 | Scalar::F64 => !smooth,
             Scalar::I32 => !smooth && op != UnaryOp::Relu,
-            Scalar::Tf32
-            | Scalar::E4m3
-            | Scalar::E5m2
-            | Scalar::I64
-            | Scalar::I16
-            | Scalar::I8
-            | Scalar::I4
-            | Scalar::I2
-            | Scalar::I1
-            | Scalar::U64
-            | Scalar::U32
-            | Scalar::U16
-            | Scalar::U8
-            | Scalar::U4
-            | Scalar::U2
-            | Scalar::U1
-            | Scalar::Bool
-            | Scalar::Mbarrier => casts,
+            _ => casts,
         };
         let Some(from) = self.operand(w, picks.0, &fits) else { return };
         let scalar = match casts {
