@@ -34,10 +34,17 @@ class Library:
         """The memory of a tensor on the CPU as an array of NumPy, types that NumPy lacks by their bits."""
         return np.from_dlpack(tensor)
 
+    def written(self, tensor: Any, array: NDArray[Any]) -> Any:
+        """A tensor on the CPU with the elements of an array."""
+        np.copyto(self.host(tensor), array)
+        return tensor
+
 
 class _NumPy(Library):
     def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-        return _strided(np, _numpy_type(kind), shape, strides)
+        # NumPy has no DLPack of types that are not its own.
+        bits = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+        return _strided(_Aligned, np.dtype(bits.get(kind, kind)), shape, strides)
 
 
 class _Torch(Library):
@@ -88,6 +95,12 @@ class _Jax(Library):
         made = jax.numpy.empty(shape, dtype=kind, device=like.device)
         return made.block_until_ready()
 
+    def written(self, tensor: Any, array: NDArray[Any]) -> Any:
+        import jax
+
+        # What was made for the result is still of the size and the type.
+        return jax.numpy.asarray(array.view(tensor.dtype))
+
 
 _KNOWN: dict[str, type[Library]] = {"cupy": _CuPy, "jaxlib": _Jax, "numpy": _NumPy, "torch": _Torch}
 
@@ -114,6 +127,20 @@ def _numpy_type(kind: str) -> np.dtype[Any]:
     except ImportError:
         # By its bits.
         return np.dtype(np.uint16 if kind == "bfloat16" else np.uint8)
+
+
+class _Aligned:
+    """Arrays of NumPy that begin where any program's tensors may."""
+
+    lib = np.lib
+
+    @staticmethod
+    def empty(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        unit = 256
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        memory = np.empty(size + unit, np.uint8)
+        begin = -memory.ctypes.data % unit
+        return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 def _row_major(shape: Sequence[int]) -> tuple[int, ...]:

@@ -204,3 +204,59 @@ def test_a_device_is_named_as_it_is() -> None:
             program.jit(wrong)
     with pytest.raises(carbyne.Error):
         program.jit("cuda:999999999")
+
+
+def test_numbers_of_any_library_are_taken() -> None:
+    f = carbyne.Program(SCALED).jit("simulate")
+    a = np.ones((64, 64), np.float32)
+    for number in (np.float64(2.5), np.array(2.5), np.float16(2.5)):
+        assert (f(a, number) == 2.5).all()
+
+
+def test_types_that_numpy_lacks_are_given_by_their_bits() -> None:
+    text = "carbyne 2\n%A:[64,64].bf16.GL\n%B:[64,64].bf16.GL\nBinaryPointwise.add @f (%A, %A) -> (%B)\n"
+    f = carbyne.Program(text).jit("simulate")
+    ones = np.full((64, 64), 0x3F80, np.uint16)
+    assert (f(ones) == 0x4000).all()
+
+
+def test_a_result_begins_where_the_program_says() -> None:
+    text = "carbyne 2\n%A:[64].f32.GL{align=128}\n%B:[64].f32.GL{align=128}\nBinaryPointwise.add @f (%A, %A) -> (%B)\n"
+    f = carbyne.Program(text).jit("simulate")
+    memory = np.ones(128, np.float32)
+    begin = -memory.ctypes.data % 128 // 4
+    for _ in range(8):
+        assert (f(memory[begin : begin + 64]) == 2).all()
+
+
+def test_packed_and_nested_tensors_are_refused_in_words() -> None:
+    packed = "carbyne 2\n%A:[64].u4.GL\n%B:[64].u4.GL\nMove @f (%A) -> (%B)\n"
+    nested = "carbyne 2\n%A:[((2,2),8):((1,16),2)].f32.GL\n%B:[4,8].f32.GL\nMove @f (%A) -> (%B)\n"
+    for text, array in ((packed, np.zeros(32, np.uint8)), (nested, np.zeros(32, np.float32))):
+        with pytest.raises(ValueError, match="the simulator takes no tensor that is packed"):
+            carbyne.Program(text).jit("simulate")(array)
+
+
+def test_a_masked_array_is_no_tensor(twice: carbyne.Function) -> None:
+    with pytest.raises(TypeError, match="masked"):
+        twice(np.ma.masked_array(np.ones(8, np.float32), [True] * 8))
+
+
+class Wrong:
+    """An object whose `__dlpack__` raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **_: object) -> object:
+        raise self.error
+
+
+def test_what_ends_a_program_is_not_swallowed(twice: carbyne.Function) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        twice(Wrong(KeyboardInterrupt()))
+    with pytest.raises(ValueError, match="cannot be read by DLPack: OSError: gone"):
+        twice(Wrong(OSError("gone")))
