@@ -21,11 +21,11 @@ mod substitute;
 mod sync;
 pub mod visit;
 
-pub use attr::{Attr, AttrValue, Key, Role, Takes};
+pub use attr::{Attr, AttrValue, Chosen, Key, Role, Takes};
 pub use node::{NodeId, NodeKey};
 pub use short::{
-    Apply, BLOCK_SHARED, Call, Choices, Chosen, Def, Exec, Group, Launch, MULTIPROCESSORS, Param,
-    Pick, ResultType, Strategy, Symbols, TensorExpr, WIDEST_GROUP,
+    Apply, BLOCK_SHARED, Call, Choices, Def, Exec, Group, Launch, MULTIPROCESSORS, Param, Pick,
+    ResultType, Strategy, Symbols, TensorExpr, WIDEST_GROUP,
 };
 pub(crate) use short::{function, operator};
 pub use substitute::{Given, Substitution, Unfit};

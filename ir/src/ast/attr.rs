@@ -1,7 +1,8 @@
 //! Attributes, `key=value` on a spec, and one table of all keys.
 
-use super::{Chosen, Name, SpecKind, TupleExpr, UnaryOp, View};
+use super::{Expr, Name, SpecKind, TupleExpr, UnaryOp, View};
 use crate::scalar::spelled;
+use crate::span::Span;
 
 /// What a key takes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -178,4 +179,15 @@ impl Attr {
             _ => None,
         }
     }
+}
+
+/// `by=@ring[BM=128]`: a strategy and values of its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    /// Without `@`; none where any strategy may be taken that has the parameters.
+    pub name: Option<Name>,
+    /// Parameters and values.
+    pub values: Vec<(Name, Expr)>,
+    /// Its place in the text.
+    pub span: Span,
 }

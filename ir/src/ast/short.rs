@@ -299,17 +299,6 @@ pub struct Symbols {
     pub typical: Vec<(Name, i64)>,
 }
 
-/// `by=@ring[BM=128]`: a strategy and values of its parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
-    /// Without `@`; none where any strategy may be taken that has the parameters.
-    pub name: Option<Name>,
-    /// Parameters and values.
-    pub values: Vec<(Name, Expr)>,
-    /// Its place in the text.
-    pub span: Span,
-}
-
 /// The use of a sub-spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {

@@ -10,11 +10,19 @@ use carbyne_ir::expr::{Dim, ExprArena, Node, VarId};
 use carbyne_ir::program::BufferId;
 use std::collections::BTreeMap;
 
-pub(super) fn bind(
-    call: &Call,
-    given: &[Given<'_>],
-    symbols: &BTreeMap<VarId, i64>,
-) -> Fallible<Plan> {
+impl Call {
+    /// What is launched for tensors of these types, shapes and strides, one for each parameter. `symbols` are sizes that the
+    /// caller states; the others are taken from shapes.
+    ///
+    /// # Errors
+    /// [`Code::BadInput`] with the parameter for one that does not fit, [`Code::SymbolValue`] for sizes that break a fact of the
+    /// program, [`Code::Symbolic`] for a size that neither a shape nor the caller states.
+    pub fn plan(&self, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fallible<Plan> {
+        bind(self, given, symbols)
+    }
+}
+
+fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fallible<Plan> {
     let arena = &call.program.arena;
     let mut sizes = Sizes { arena, known: BTreeMap::new() };
     for (var, value) in symbols {

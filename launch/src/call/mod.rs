@@ -24,7 +24,7 @@ use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program};
 use carbyne_ir::scalar::{Memory, Scalar};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What a call is given for a parameter.
 #[derive(Copy, Clone, Debug)]
@@ -138,16 +138,6 @@ impl Call {
     #[must_use]
     pub fn name(&self, symbol: VarId) -> String {
         self.program.arena.var_info(symbol).name
-    }
-
-    /// What is launched for tensors of these types, shapes and strides, one for each parameter. `symbols` are sizes that the
-    /// caller states; the others are taken from shapes.
-    ///
-    /// # Errors
-    /// [`Code::BadInput`] with the parameter for one that does not fit, [`Code::SymbolValue`] for sizes that break a fact of the
-    /// program, [`Code::Symbolic`] for a size that neither a shape nor the caller states.
-    pub fn plan(&self, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fallible<Plan> {
-        bind::bind(self, given, symbols)
     }
 }
 
