@@ -44,7 +44,7 @@ pub use carbyne_codegen::CudaKernel;
 pub use carbyne_decompose::Decomposed;
 pub use carbyne_decompose::certificate::{Certificate, Relation};
 pub use carbyne_decompose::{Options as Decomposition, Search, Strategies};
-pub use carbyne_ir::ast::{BinaryOp, CmpOp, Module, ReduceOp, SpecKind};
+pub use carbyne_ir::ast::{BinaryOp, CmpOp, Key, Module, ReduceOp, SpecKind};
 pub use carbyne_ir::build;
 pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 pub use carbyne_ir::link::{File, LoadError, Loader};

@@ -12,7 +12,7 @@
 //!
 //! Invariant: nothing panics; every refusal is one coded diagnostic.
 //! Invariant: a function that waits for the GPU waits for each piece of work for a time that the caller states, and no longer; only
-//! [`Context::wait`] waits without an end.
+//! `Context::wait` waits without an end.
 
 #![warn(missing_docs)]
 

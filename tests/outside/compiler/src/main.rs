@@ -5,7 +5,7 @@
 
 use carbyne_embed::build::{Builder, statements::word};
 use carbyne_embed::{
-    Arch, Array, AtomTable, Checked, CudaKernel, Module, Options, Scalar, SpecKind, cuda,
+    Arch, Array, AtomTable, Checked, CudaKernel, Key, Module, Options, Scalar, SpecKind, cuda,
 };
 use std::error::Error;
 
@@ -29,7 +29,7 @@ fn tree((m, n, k): Extents) -> Result<Module, Box<dyn Error>> {
     let a = module.tensor("A", [m, k], Scalar::F16);
     let b = module.tensor("B", [k, n], Scalar::F16);
     let c = module.tensor("C", [m, n], Scalar::F32);
-    module.spec(SpecKind::MatMulSet, "gemm", &[&a, &b], &c, vec![word("acc", "f32")])?;
+    module.spec(SpecKind::MatMulSet, "gemm", &[&a, &b], &c, vec![word(Key::Acc, "f32")])?;
     Ok(module.finish()?)
 }
 
