@@ -259,7 +259,8 @@ def test_examples_of_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 def interrupted(work: str, after: float) -> float:
     """Seconds from Ctrl-C to the end of a process that does the work."""
-    script = f"import carbyne, sys, numpy as np\nprint('on', flush=True)\ntry:\n    while True:\n        {work}\nexcept KeyboardInterrupt:\n    sys.exit(7)\n"
+    # A process that was started in the background ignores Ctrl-C, and so do those that it starts.
+    script = f"import carbyne, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nprint('on', flush=True)\ntry:\n    while True:\n        {work}\nexcept KeyboardInterrupt:\n    sys.exit(7)\n"
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT)
     assert process.stdout is not None and process.stdout.readline() == b"on\n"
     time.sleep(after)
