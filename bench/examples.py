@@ -1,7 +1,7 @@
 """The examples on a GPU: all of them run and compared under compute-sanitizer, or two builds of carbyne beside each other.
 
     cargo build --release --features gpu
-    python3 bench/examples.py target/release/carbyne --card > docs/examples_h100.md
+    python3 bench/examples.py target/release/carbyne --card > docs/examples_card.md
     python3 bench/examples.py BEFORE target/release/carbyne [--arch sm_90a] [--rounds 3]
 
 With `--card` every example and every problem of `bench/problems.txt` is decomposed for the card, run and compared;
@@ -10,7 +10,7 @@ where anything is wrong. Several calls make one page:
 
     python3 bench/examples.py target/release/carbyne --card --results all.jsonl --budget 480    # again, until nothing is left
     python3 bench/examples.py target/release/carbyne --card --results two.jsonl --part 2/3      # or in parts
-    python3 bench/examples.py --card --merge one.jsonl two.jsonl three.jsonl > docs/examples_h100.md
+    python3 bench/examples.py --card --merge one.jsonl two.jsonl three.jsonl > docs/examples_card.md
 
 Without it, BEFORE is the program of an earlier commit, built alike. Instructions, wavefronts of shared memory and barriers
 are those that one block executes, summed over its warps, as `carbyne simulate --report` counts them. Times are medians of 30

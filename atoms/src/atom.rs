@@ -324,7 +324,7 @@ pub enum Visibility {
 enum Worker {
     /// Nobody: it is done when the thread goes on.
     Nobody,
-    /// What copies between memories.
+    /// The engines that copy between memories.
     Copies,
     /// The units that multiply.
     Products,

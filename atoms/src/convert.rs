@@ -11,6 +11,30 @@ use crate::unary::unary_atom;
 use carbyne_ir::ast::UnaryOp;
 use carbyne_ir::scalar::Scalar::{self, Bf16, E4m3, E5m2, F16, F32, F64, Tf32};
 
+/// Every scalar that is no float, as a pattern: where conversions are told apart by floats, a new one is named by the
+/// compiler.
+macro_rules! not_floats {
+    () => {
+        Scalar::I64
+            | Scalar::I32
+            | Scalar::I16
+            | Scalar::I8
+            | Scalar::I4
+            | Scalar::I2
+            | Scalar::I1
+            | Scalar::U64
+            | Scalar::U32
+            | Scalar::U16
+            | Scalar::U8
+            | Scalar::U4
+            | Scalar::U2
+            | Scalar::U1
+            | Scalar::Bool
+            | Scalar::Mbarrier
+    };
+}
+pub(crate) use not_floats;
+
 const HALF: &str = "CUDA Math API, Half Precision Conversion and Data Movement";
 const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Movement";
 const FP8: &str = "CUDA Math API, FP8 Conversion and Data Movement";
@@ -108,7 +132,7 @@ pub(crate) fn widens(from: Scalar, to: Scalar) -> bool {
         F64 => true,
         F32 => from != F64,
         F16 | Bf16 => matches!(from, E4m3 | E5m2),
-        _ => false,
+        Scalar::Tf32 | Scalar::E4m3 | Scalar::E5m2 | not_floats!() => false,
     }
 }
 

@@ -11,6 +11,7 @@
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
+use crate::convert::not_floats;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::{Timing, limits};
 use crate::{convert, convert_int};
@@ -112,7 +113,7 @@ fn since(scalar: Scalar) -> Arch {
     match scalar {
         Tf32 => Arch::Sm80,
         E4m3 | E5m2 => Arch::Sm89,
-        _ => Arch::Sm70,
+        Scalar::F64 | Scalar::F32 | Scalar::F16 | Scalar::Bf16 | not_floats!() => Arch::Sm70,
     }
 }
 
@@ -151,7 +152,16 @@ fn cxx(scalar: Scalar) -> &'static str {
         U32 => "unsigned",
         U16 => "unsigned short",
         Bool => "bool",
-        _ => "unsigned char",
+        Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Mbarrier => "unsigned char",
     }
 }
 
@@ -170,7 +180,7 @@ fn number(from: Scalar) -> String {
         E4m3 | E5m2 => {
             format!("__half2float(__half(__nv_cvt_fp8_to_halfraw({{S}}, {})))", fp8(from))
         }
-        _ => "{S}".to_owned(),
+        Scalar::F64 | Scalar::F32 | not_floats!() => "{S}".to_owned(),
     }
 }
 
@@ -182,7 +192,13 @@ fn not_zero(from: Scalar, value: &str) -> String {
     let zero = match from {
         F64 => "0.0",
         _ if from.is_float() => "0.0f",
-        _ => "0",
+        Scalar::F32
+        | Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | not_floats!() => "0",
     };
     format!("{value} != {zero}")
 }
@@ -192,7 +208,9 @@ fn of_double(to: Scalar) -> String {
         Bf16 => "__double2bfloat16({S})".to_owned(),
         E4m3 | E5m2 => format!("__nv_cvt_double_to_fp8({{S}}, __NV_SATFINITE, {})", fp8(to)),
         F16 => "__double2half({S})".to_owned(),
-        _ => "__double2float_rn({S})".to_owned(),
+        Scalar::F64 | Scalar::F32 | Scalar::Tf32 | not_floats!() => {
+            "__double2float_rn({S})".to_owned()
+        }
     }
 }
 
@@ -203,7 +221,7 @@ fn of_float(to: Scalar, value: &str) -> String {
         F16 => format!("__float2half_rn({value})"),
         Bf16 => format!("__float2bfloat16_rn({value})"),
         E4m3 | E5m2 => format!("__nv_cvt_float_to_fp8({value}, __NV_SATFINITE, {})", fp8(to)),
-        _ => value.to_owned(),
+        Scalar::F32 | Scalar::Tf32 | not_floats!() => value.to_owned(),
     }
 }
 
@@ -223,7 +241,23 @@ fn to_integer(from: Scalar, to: Scalar, value: &str) -> String {
             let text = clamped(format!("max({lo}, min({hi}, __{f}2int_rn({value})))"));
             format!("static_cast<{cast}>({text})")
         }
-        _ => {
+        Scalar::F64
+        | Scalar::F32
+        | Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U16
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => {
             let text = clamped(format!("min({}u, __{f}2uint_rn({value}))", bounds(to).1));
             format!("static_cast<{cast}>({text})")
         }
@@ -276,7 +310,25 @@ fn rounded_to_tf32(from: Scalar) -> String {
             "cvt.rz.f32.f64 z, {S};".to_owned(),
             "cvt.f64.f32 back, z;\nsetp.neu.f64 lost, back, {S};".to_owned(),
         ),
-        _ => (
+        Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | Scalar::I64
+        | Scalar::I32
+        | Scalar::I8
+        | Scalar::I4
+        | Scalar::I2
+        | Scalar::I1
+        | Scalar::U64
+        | Scalar::U32
+        | Scalar::U8
+        | Scalar::U4
+        | Scalar::U2
+        | Scalar::U1
+        | Scalar::Bool
+        | Scalar::Mbarrier => (
             format!("cvt.rz.f32.{ty} z, {{S}};"),
             format!("cvt.rzi.{ty}.f32 back, z;\nsetp.ne.{ty} lost, back, {{S}};"),
         ),
@@ -289,7 +341,13 @@ fn rounded_to_tf32(from: Scalar) -> String {
     };
     let last = match from {
         F64 => ".reg .pred nan;\nsetp.nan.f64 nan, {S}, {S};\nselp.b32 {D}, 0x7fffe000, bits, nan;",
-        _ => "mov.b32 {D}, bits;",
+        Scalar::F32
+        | Scalar::Tf32
+        | Scalar::F16
+        | Scalar::Bf16
+        | Scalar::E4m3
+        | Scalar::E5m2
+        | not_floats!() => "mov.b32 {D}, bits;",
     };
     format!(
         "{{{{\n.reg .f32 z;\n.reg .b32 bits, s;\n{cut}\nmov.b32 bits, z;\n{sticky}\

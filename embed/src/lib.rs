@@ -71,7 +71,7 @@ impl Checked {
     /// Reads a text.
     ///
     /// # Errors
-    /// What is wrong with it, in text order.
+    /// Its errors, in text order.
     pub fn new(source: &str) -> Result<Self, Diagnostics> {
         Checked::of_linked(text::parse(source)?, source)
     }
@@ -80,7 +80,7 @@ impl Checked {
     /// [`mod@carbyne_ir::link`].
     ///
     /// # Errors
-    /// What is wrong with it, in text order; V0238 for a file that cannot be imported.
+    /// Its errors, in text order; V0238 for a file that cannot be imported.
     pub fn linked(source: &str, id: &str, loader: &mut Loader<'_>) -> Result<Self, Diagnostics> {
         Checked::of_linked(link(&text::parse(source)?, id, loader)?, source)
     }
@@ -88,7 +88,7 @@ impl Checked {
     /// Takes the module of a text, in which its imports stand already: see [`mod@carbyne_ir::link`].
     ///
     /// # Errors
-    /// What is wrong with it, in text order.
+    /// Its errors, in text order.
     pub fn of_linked(module: Module, source: &str) -> Result<Self, Diagnostics> {
         let program = carbyne_decompose::checked(&module, source)?;
         Ok(Checked { text: source.to_owned(), module, program })
@@ -98,7 +98,7 @@ impl Checked {
     /// their ids.
     ///
     /// # Errors
-    /// What is wrong with it, in text order.
+    /// Its errors, in text order.
     pub fn of_module(module: &Module) -> Result<Self, Diagnostics> {
         let text = text::print(module);
         let mut read = text::parse(&text)?;

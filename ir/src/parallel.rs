@@ -1,12 +1,12 @@
-//! The same function of many items, on several threads.
+//! Work on several threads.
 
 use crate::cancel;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Bytes of the stack of a thread, as of a process's first one.
-const STACK: usize = 8 << 20;
+/// Bytes of the stack of a thread that works as a process's first one does.
+pub const STACK: usize = 8 << 20;
 
 /// How many threads the machine has cores for.
 #[must_use]

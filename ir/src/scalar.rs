@@ -222,7 +222,7 @@ enum Holder {
     Nobody,
 }
 
-/// What a memory is. Its questions are answered by this; nothing else need know which memories there are.
+/// A row of the table of memories. The questions of [`Memory`] are answered by it; other code need not know which memories there are.
 struct Facts {
     /// Who has a tensor of its own there.
     holder: Holder,
@@ -230,7 +230,7 @@ struct Facts {
     addressable: bool,
     /// Whether statements write it.
     writable: bool,
-    /// What it is called where memories are listed: `SH` is "shared".
+    /// Its name where memories are listed: `SH` is "shared".
     words: &'static str,
 }
 
@@ -294,7 +294,7 @@ impl Memory {
         self.facts().writable
     }
 
-    /// What it is called where memories are listed: `SH` is "shared".
+    /// Its name where memories are listed: `SH` is "shared".
     pub fn words(self) -> &'static str {
         self.facts().words
     }

@@ -1,12 +1,11 @@
 //! Functions of Python that launch the kernels of a program on tensors of other libraries.
 
 use crate::dlpack;
-use carbyne::documents;
 use carbyne_codegen::CudaKernel;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_launch::Binary;
-use carbyne_launch::call::{Cache, Call, Given, Parameter, Place, Plan, Shape, Word};
+use carbyne_launch::call::{Cache, Call, Given, Parameter, Place, Plan, Word};
 use carbyne_simulate::num;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -98,9 +97,7 @@ impl Function {
         let list = std::slice::from_ref(error);
         // A fact stands in the text; an argument does not.
         let text = if error.span.end == 0 { "" } else { &self.text };
-        let shown = documents::rendered("<program>", text, list, false);
-        let list = documents::diagnostics("<program>", text, list);
-        let given = (shown, serde_json::Value::from(list).to_string());
+        let given = crate::shown("<program>", text, list);
         match error.code {
             Code::BadInput | Code::SymbolValue | Code::Symbolic => ArgumentError::new_err(given),
             _ => Error::new_err(given),
@@ -175,21 +172,35 @@ impl Function {
         Ok(arguments)
     }
 
-    /// Makes the results that are left out, by the library of the first tensor that is given.
-    fn fill(&self, arguments: &mut Arguments<'_>, results: &[(usize, Shape)]) -> PyResult<()> {
+    /// Makes the results that are left out, by the library of the first tensor that is given. Returns the numbers of their parameters.
+    fn fill(&self, arguments: &mut Arguments<'_>) -> PyResult<Vec<usize>> {
+        if arguments.objects.iter().all(Option::is_some) {
+            return Ok(vec![]);
+        }
+        let results = self.with_plan(arguments, |plan| Ok(plan.results().to_vec()))?;
         let like = arguments.objects.iter().zip(&arguments.tensors);
         let mut like = like.filter_map(|(object, t)| Some((object.clone()?, t.as_ref()?.library)));
         let Some((like, library)) = like.next() else {
             return Err(self.misfit("no tensor is given, so that a result would lie nowhere"));
         };
-        for (i, shape) in results {
+        for (i, shape) in &results {
             let made = library.empty(&like, shape)?;
             let read = dlpack::Given::read(&made, library)?.writable();
             arguments.words[*i] = read.view().address;
             arguments.tensors[*i] = Some(read);
             arguments.objects[*i] = Some(made);
         }
-        Ok(())
+        Ok(results.into_iter().map(|(i, _)| i).collect())
+    }
+
+    /// Uses the plan for these arguments.
+    fn with_plan<T>(
+        &self,
+        arguments: &Arguments<'_>,
+        then: impl FnOnce(&mut Plan) -> Result<T, Box<Diagnostic>>,
+    ) -> PyResult<T> {
+        let given = arguments.given(self.parameters());
+        self.calls.with(&given, &arguments.symbols, then).map_err(|e| self.wrong(&e))
     }
 }
 
@@ -232,23 +243,14 @@ impl Function {
     ) -> PyResult<(BTreeMap<String, Bound<'py, PyAny>>, BTreeMap<String, i64>, Vec<String>)> {
         let parameters = self.parameters();
         let mut arguments = self.arguments(given, named)?;
-        let planned = {
-            let asked = arguments.given(parameters);
-            self.calls.with(&asked, &arguments.symbols, |plan| {
-                Ok((plan.results().to_vec(), plan.sizes().to_vec()))
-            })
-        };
-        let (results, sizes) = planned.map_err(|e| self.wrong(&e))?;
-        self.fill(&mut arguments, &results)?;
-        let checked = {
-            let all = arguments.given(parameters);
-            self.calls.with(&all, &arguments.symbols, |plan| plan.check(&arguments.words))
-        };
-        checked.map_err(|e| self.wrong(&e))?;
+        let results = self.fill(&mut arguments)?;
+        let sizes = self.with_plan(&arguments, |plan| {
+            plan.check(&arguments.words).map(|()| plan.sizes().to_vec())
+        })?;
         let names = parameters.iter().map(|p| p.name.clone());
         let given = names.zip(arguments.objects).filter_map(|(name, o)| Some((name, o?)));
         let sizes = sizes.into_iter().map(|(var, n)| (self.calls.call().name(var), n));
-        let results = results.iter().map(|(i, _)| parameters[*i].name.clone());
+        let results = results.iter().map(|i| parameters[*i].name.clone());
         Ok((given.collect(), sizes.collect(), results.collect()))
     }
 
@@ -280,16 +282,10 @@ impl Function {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut arguments = self.arguments(given, named)?;
-        let mut left_out = vec![];
-        if arguments.objects.iter().any(Option::is_none) {
-            let asked = arguments.given(self.parameters());
-            let results = self.calls.with(&asked, &arguments.symbols, |p| Ok(p.results().to_vec()));
-            let results = results.map_err(|e| self.wrong(&e))?;
-            drop(asked);
-            self.fill(&mut arguments, &results)?;
-            left_out = results.iter().filter_map(|(i, _)| arguments.objects[*i].clone()).collect();
-        }
+        let results = self.fill(&mut arguments)?;
         self.launch(given.py(), &arguments)?;
+        let left_out = results.iter().filter_map(|i| arguments.objects[*i].clone());
+        let mut left_out: Vec<_> = left_out.collect();
         Ok(match left_out.len() {
             0 => None,
             1 => left_out.pop(),
@@ -301,17 +297,15 @@ impl Function {
         let Some(devices) = &self.devices else {
             return Err(PyValueError::new_err("the function is for the simulator"));
         };
-        let given = arguments.given(self.parameters());
         let Some(first) = arguments.tensors.iter().flatten().next() else {
             return Err(self.misfit("no tensor is given"));
         };
         let device = first.view().device;
         let place = Place { device, stream: if device.is_cuda() { first.stream() } else { 0 } };
         let kernels = self.calls.call().kernels();
-        let launched = self.calls.with(&given, &arguments.symbols, |plan| {
+        self.with_plan(arguments, |plan| {
             launched(devices, plan, kernels, &arguments.words, place)
-        });
-        launched.map_err(|e| self.wrong(&e))?;
+        })?;
         if arguments.tensors.iter().flatten().any(|t| t.library.waits) {
             let waited = py.detach(|| devices.wait(place));
             waited.map_err(|e| self.wrong(&e))?;

@@ -35,14 +35,15 @@ pyo3::import_exception!(carbyne, Error);
 /// Outputs by name as `.npy` files, and a report as JSON.
 type Ran<'py> = (BTreeMap<String, Bound<'py, PyBytes>>, String);
 
-/// Errors of a program as an exception of Python: their text for people, and all of them as JSON.
+/// Diagnostics as the text for people and all of them as JSON: the arguments of `carbyne.Error`.
+fn shown(name: &str, text: &str, list: &[Diagnostic]) -> (String, String) {
+    let documents = documents::diagnostics(name, text, list);
+    (documents::rendered(name, text, list, false), serde_json::Value::from(documents).to_string())
+}
+
+/// Errors of a program as an exception of Python.
 fn refused(name: &str, text: &str, errors: Diagnostics) -> PyErr {
-    let list = errors.into_vec();
-    let documents = documents::diagnostics(name, text, &list);
-    Error::new_err((
-        documents::rendered(name, text, &list, false),
-        serde_json::Value::from(documents).to_string(),
-    ))
+    Error::new_err(shown(name, text, &errors.into_vec()))
 }
 
 /// The atoms of an architecture, without those that match one of the patterns.

@@ -1,6 +1,7 @@
 //! Long work that a person may interrupt.
 
 use carbyne_ir::cancel::{self, Token};
+use carbyne_ir::parallel::STACK;
 use pyo3::prelude::*;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -9,8 +10,6 @@ use std::time::Duration;
 
 /// How often signals are looked at.
 const EVERY: Duration = Duration::from_millis(50);
-/// Bytes of the stack of the thread that works, as of a process's first one.
-const STACK: usize = 8 << 20;
 
 /// Does work without the interpreter's lock. A signal whose handler raises an exception, such as Ctrl-C, ends the work.
 pub(crate) fn interruptible<T: Send>(

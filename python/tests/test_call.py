@@ -1,5 +1,6 @@
 """Programs as functions of tensors, on the simulator: what needs no GPU."""
 
+import ctypes
 import pickle
 import threading
 
@@ -260,3 +261,56 @@ def test_what_ends_a_program_is_not_swallowed(twice: carbyne.Function) -> None:
         twice(Wrong(KeyboardInterrupt()))
     with pytest.raises(ValueError, match="cannot be read by DLPack: OSError: gone"):
         twice(Wrong(OSError("gone")))
+
+
+class Tensor(ctypes.Structure):
+    """`DLTensor`, at the beginning of `DLManagedTensor`."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+class Given:
+    """A tensor as whoever made it says."""
+
+    def __init__(self, rank: int, extents: list[int] | None, has_memory: bool = True) -> None:
+        self.memory = (ctypes.c_float * 32)()
+        self.extents = (ctypes.c_int64 * len(extents))(*extents) if extents is not None else None
+        begin = -ctypes.addressof(self.memory) % 16
+        data = ctypes.addressof(self.memory) + begin if has_memory else None
+        self.tensor = Tensor(data, (1, 0), rank, 2, 32, 1, self.extents, None, 0, None, None)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **_: object) -> object:
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (Given(1, None), "without extents"),
+        (Given(-1, [8]), "of -1 modes"),
+        (Given(1_000_000, [8]), "of 1000000 modes"),
+        (Given(2**31 - 1, [8]), "of 2147483647 modes"),
+        (Given(1, [8], has_memory=False), "without memory"),
+    ],
+)
+def test_a_tensor_that_is_none_is_refused(twice: carbyne.Function, given: Given, said: str) -> None:
+    assert "A" in twice.bind(Given(1, [8]))[0]
+    with pytest.raises(ValueError, match=said):
+        twice.bind(given)

@@ -262,12 +262,15 @@ def interrupted(work: str, after: float) -> float:
     # A process that was started in the background ignores Ctrl-C, and so do those that it starts.
     script = f"import carbyne, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nprint('on', flush=True)\ntry:\n    while True:\n        {work}\nexcept KeyboardInterrupt:\n    sys.exit(7)\n"
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT)
-    assert process.stdout is not None and process.stdout.readline() == b"on\n"
-    time.sleep(after)
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 7
-    return time.monotonic() - began
+    try:
+        assert process.stdout is not None and process.stdout.readline() == b"on\n"
+        time.sleep(after)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 7
+        return time.monotonic() - began
+    finally:
+        process.kill()  # One that does not end is not left behind.
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")

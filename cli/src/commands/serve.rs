@@ -16,7 +16,7 @@ use crate::args::Serve;
 use crate::failure::{Failure, Outcome};
 use crate::{Io, run};
 use carbyne_ir::cancel::{self, Cancelled, Token};
-use carbyne_ir::parallel;
+use carbyne_ir::parallel::{self, STACK};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -28,8 +28,6 @@ use std::thread::{Builder, Scope, scope};
 const WAITING: usize = 256;
 /// Bytes of a line.
 const MAX_LINE: u64 = 16 << 20;
-/// Bytes of a thread's stack, as of a process's first one.
-const STACK: usize = 8 << 20;
 
 /// A command that is to be run.
 struct Task {

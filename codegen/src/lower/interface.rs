@@ -1,4 +1,4 @@
-//! What a program's kernels take from their caller, what they hand on to each other, and where that lies in the workspace.
+//! The tensors of a program's kernels: those of the caller, and those in the workspace, with their places there.
 
 use super::parts::CudaKernel;
 use crate::scalars::{storage, storage_bits};

@@ -4,7 +4,7 @@ use super::{Expr, Name, SpecKind, TupleExpr, UnaryOp, View};
 use crate::scalar::spelled;
 use crate::span::Span;
 
-/// What a key takes.
+/// The type of a key's value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// A scalar type.
@@ -25,14 +25,14 @@ pub enum Takes {
     Strategy,
 }
 
-/// What else is to know of a key.
+/// A property of a key.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The solver chooses the value where it is left out.
     Pin,
-    /// By it a leaf speaks to its instruction.
+    /// A leaf gives it to its instruction.
     OfLeaf,
-    /// Strategies alone say it of their kernel.
+    /// Only strategies give it, to their kernel.
     OfStrategy,
 }
 
@@ -44,11 +44,11 @@ macro_rules! keys {
         }
 
         impl Key {
-            /// What it takes.
+            /// The type of its value.
             pub fn takes(self) -> Takes {
                 match self { $(Key::$key => $takes),* }
             }
-            /// What it takes and says, in words.
+            /// Its value and meaning, in words.
             pub fn says(self) -> &'static str {
                 match self { $(Key::$key => $says),* }
             }

@@ -3,7 +3,6 @@
 
 use super::Gpu;
 use super::driver::{Kept, failed, of_status};
-use super::loaded::SHARED_UNASKED;
 use crate::{Arguments, Binary, Fallible, Launch, refused};
 use carbyne_codegen::CudaKernel;
 use carbyne_codegen::nvrtc::Usage;
@@ -26,12 +25,25 @@ pub struct Function<'m> {
     usage: Usage,
 }
 
+/// From here on shared memory of a block must be asked for.
+const SHARED_UNASKED: u32 = 48 << 10;
+
 impl Gpu {
     /// Loads a compiled kernel; PTX is compiled by the driver.
     ///
     /// # Errors
     /// [`Code::WrongGpu`], [`Code::OldDriver`], [`Code::BadBinary`].
     pub fn load(&self, binary: &Binary) -> Fallible<Module> {
+        Module::load(binary, self.info().driver)
+    }
+}
+
+impl Module {
+    /// Loads a compiled kernel in the current context. `driver` is the version of CUDA that the driver speaks.
+    ///
+    /// # Errors
+    /// Those of [`Gpu::load`].
+    pub(super) fn load(binary: &Binary, driver: (i32, i32)) -> Fallible<Module> {
         let loaded = match binary {
             Binary::Cubin(bytes) => Loaded::from_cubin(bytes, &[]),
             Binary::Ptx(text) => {
@@ -49,14 +61,12 @@ impl Gpu {
                     "compile the kernel again, with a toolkit no newer than the driver".into(),
                 );
             }
-            let (major, minor) = self.info().driver;
+            let (major, minor) = driver;
             d.note(format!("the driver is of CUDA {major}.{minor}"))
         });
         Ok(Module { loaded: Kept::new(loaded.map_err(Box::new)?) })
     }
-}
 
-impl Module {
     /// The kernel that was printed, ready for a launch with its shared memory.
     ///
     /// # Errors

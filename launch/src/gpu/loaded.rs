@@ -3,11 +3,13 @@
 //! Kernels and memory are put into a stream of the caller.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
+use super::Module;
 use super::driver::of_status;
 use crate::{Binary, Fallible, Launch, refused};
 use carbyne_codegen::CudaKernel;
 use carbyne_ir::diag::{Code, Diagnostic};
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 
 type Handle = *mut c_void;
@@ -18,7 +20,6 @@ unsafe extern "C" {
     fn cuCtxPushCurrent_v2(context: Handle) -> u32;
     fn cuCtxPopCurrent_v2(context: *mut Handle) -> u32;
     fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: i32) -> u32;
-    fn cuFuncSetAttribute(function: Handle, which: u32, value: i32) -> u32;
     fn cuLaunchKernel(
         function: Handle,
         grid_x: u32,
@@ -41,9 +42,7 @@ unsafe extern "C" {
     fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
     fn cuMemPoolCreate(pool: *mut Handle, properties: *const PoolProperties) -> u32;
     fn cuMemPoolSetAttribute(pool: Handle, which: u32, value: *const u64) -> u32;
-    fn cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const i8) -> u32;
     fn cuStreamSynchronize(stream: Handle) -> u32;
-    fn cuModuleLoadData(module: *mut Handle, image: *const c_void) -> u32;
 }
 
 /// `CUmemPoolProps`: memory that lies on a device and is shared with no other process.
@@ -63,10 +62,6 @@ const PINNED: u32 = 1;
 const ON_DEVICE: u32 = 1;
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`
 const RELEASE_THRESHOLD: u32 = 4;
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`
-const MOST_SHARED: u32 = 8;
-/// From here on shared memory of a block must be asked for.
-pub(super) const SHARED_UNASKED: u32 = 48 << 10;
 
 /// The kernels of a program on a device, in its primary context.
 ///
@@ -136,7 +131,7 @@ impl Loaded {
     /// # Errors
     /// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::WrongGpu`], [`Code::OldDriver`], [`Code::BadBinary`].
     pub fn new(device: u32, binary: &Binary, kernels: &[CudaKernel]) -> Fallible<Loaded> {
-        let info = super::info(device)?;
+        let driver = super::info(device)?.driver;
         let device = device.cast_signed();
         let mut context = null_mut();
         // SAFETY: the device exists.
@@ -145,34 +140,11 @@ impl Loaded {
         let mut loaded =
             Loaded { device, context, functions: vec![], names: vec![], pool: null_mut() };
         let _entered = context.enter()?;
-        let image = match binary {
-            Binary::Cubin(bytes) => bytes.clone(),
-            Binary::Ptx(text) => text.clone().into_bytes(),
-        };
-        // The driver takes PTX as text that ends in NUL, and machine code by its own length.
-        let image: Vec<u8> = image.into_iter().chain([0]).collect();
-        let mut module = null_mut();
-        // SAFETY: the image ends in NUL and is alive.
-        let status = unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) };
-        done(status, &format!("the {} cannot be loaded", binary.kind())).map_err(|d| {
-            let (major, minor) = info.driver;
-            Box::new(d.note(format!("the driver is of CUDA {major}.{minor}")))
-        })?;
+        // It is never unloaded: kernels may still run when this is dropped.
+        let module = ManuallyDrop::new(Module::load(binary, driver)?);
         for kernel in kernels {
-            let name = CString::new(kernel.name.as_str()).map_err(|_| {
-                refused(Code::BadBinary, "a kernel's name holds a NUL byte", "rename it")
-            })?;
-            let mut function = null_mut();
-            // SAFETY: the module is loaded, the name ends in NUL.
-            let status = unsafe { cuModuleGetFunction(&mut function, module, name.as_ptr()) };
-            done(status, &format!("the kernel `{}` is not in the module", kernel.name))?;
-            let shared = i32::try_from(kernel.smem_bytes).unwrap_or(i32::MAX);
-            if shared.cast_unsigned() > SHARED_UNASKED {
-                // SAFETY: the function is of a loaded module.
-                let status = unsafe { cuFuncSetAttribute(function, MOST_SHARED, shared) };
-                done(status, &format!("a block cannot have {shared} bytes of shared memory"))?;
-            }
-            loaded.functions.push(function);
+            let function = module.function(kernel, Launch::of(kernel, 0)?)?;
+            loaded.functions.push(function.inner().to_raw().cast());
             loaded.names.push(kernel.name.clone());
         }
         Ok(loaded)

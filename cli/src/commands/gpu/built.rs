@@ -9,6 +9,7 @@ use carbyne_codegen::nvrtc::{self, Nvrtc, Usage};
 use carbyne_codegen::{CudaKernel, print_kernel};
 use carbyne_decompose::Search;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::parallel::STACK;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_launch::{Binary, Gpu};
 use rayon::prelude::*;
@@ -122,9 +123,6 @@ impl<'a> Builder<'a> {
         })
     }
 }
-
-/// Bytes of the stack of a thread that decomposes, as of a process's first thread.
-const STACK: usize = 8 << 20;
 
 /// The threads on which things are done side by side.
 fn pool() -> &'static Result<ThreadPool, ThreadPoolBuildError> {
