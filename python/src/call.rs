@@ -97,7 +97,7 @@ impl Function {
         let list = std::slice::from_ref(error);
         // A fact stands in the text; an argument does not.
         let text = if error.span.end == 0 { "" } else { &self.text };
-        let given = crate::shown("<program>", text, list);
+        let given = crate::error::shown("<program>", text, list);
         match error.code {
             Code::BadInput | Code::SymbolValue | Code::Symbolic => ArgumentError::new_err(given),
             _ => Error::new_err(given),

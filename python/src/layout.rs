@@ -1,0 +1,35 @@
+//! Layout algebra and pictures of layouts.
+
+use carbyne::documents;
+use carbyne_draw::{DrawError, Field, Unit, elide, grid, parse, svg, tv};
+use carbyne_ir::layout::ComposedLayout;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// The answer to a request of layout algebra, both as JSON.
+#[pyfunction]
+pub(crate) fn calculate(request: &str) -> String {
+    documents::calculated(request).to_string()
+}
+
+/// A layout as an SVG; with a tile's shape, a thread-value layout of that tile.
+#[pyfunction]
+#[pyo3(signature = (layout, tile=None))]
+pub(crate) fn draw(layout: &str, tile: Option<&str>) -> PyResult<String> {
+    let refused = |e: DrawError| {
+        let help = e.help().map(|help| format!("; {help}")).unwrap_or_default();
+        PyValueError::new_err(format!("{e}{help}"))
+    };
+    let layout = layout.parse::<ComposedLayout>();
+    let layout = layout.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let picture = match tile {
+        Some(tile) => {
+            let plain = layout.plain();
+            let plain = plain
+                .ok_or_else(|| PyValueError::new_err("a thread-value layout has no swizzle"))?;
+            tv::tv(plain, &parse::shape(tile).map_err(refused)?)
+        }
+        None => grid::layout(&Field::of(&layout, 8), Unit::Element),
+    };
+    Ok(svg::svg(&elide::elide(picture.map_err(refused)?, "`carbyne draw --whole`")))
+}

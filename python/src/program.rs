@@ -1,0 +1,339 @@
+//! Programs, and what they are decomposed to.
+
+use crate::call::Function;
+use crate::error::refused;
+use crate::work::interruptible;
+use carbyne::documents;
+use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
+use carbyne_embed::{
+    Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic, Inputs,
+    LoadError, Module, Options, Program, Report, Search,
+};
+use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::Layout;
+use carbyne_ir::program::{Buffer, BufferId};
+use carbyne_ir::text;
+use carbyne_launch::Binary;
+use carbyne_launch::call::Call;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// Outputs by name as `.npy` files, and a report as JSON.
+type Ran<'py> = (BTreeMap<String, Bound<'py, PyBytes>>, String);
+
+/// The atoms of an architecture, without those that match one of the patterns.
+fn table(arch: &str, forbidden: &[String]) -> PyResult<AtomTable> {
+    let arch = arch.parse::<Arch>();
+    let arch = arch.map_err(|e| PyValueError::new_err(format!("{e}; {}", e.help())))?;
+    documents::without(AtomTable::new(arch), forbidden)
+        .map_err(|e| PyValueError::new_err(format!("forbid: {e}; {}", e.help())))
+}
+
+/// A program that is well formed.
+#[pyclass(frozen, name = "Program", module = "carbyne._native")]
+pub(crate) struct Source {
+    name: String,
+    /// The module as it is written, without what it imports.
+    written: Module,
+    checked: Checked,
+}
+
+impl Source {
+    /// A table that has all that the program names: of an architecture, or of the oldest one that does.
+    fn table(&self, arch: Option<&str>) -> PyResult<Option<AtomTable>> {
+        let given = arch.map(|arch| table(arch, &[])).transpose()?;
+        let found = documents::fitting(self.checked.program(), given);
+        found.map_err(|e| refused(&self.name, self.checked.text(), e))
+    }
+}
+
+#[pymethods]
+impl Source {
+    /// Reads a text; `path` is that of the file that it comes from, if there is one.
+    #[new]
+    #[pyo3(signature = (text, path=None))]
+    fn new(py: Python<'_>, text: &str, path: Option<PathBuf>) -> PyResult<Self> {
+        let name = path.as_ref().map_or("<text>".to_owned(), |p| p.display().to_string());
+        let read = interruptible(py, || {
+            let written = text::parse(text)?;
+            let linked = documents::imports(&written, path.as_deref())?;
+            Ok((written, Checked::of_linked(linked, text)?))
+        })?;
+        let (written, checked) = read.map_err(|e| refused(&name, text, e))?;
+        Ok(Source { name, written, checked })
+    }
+
+    #[getter]
+    fn text(&self) -> &str {
+        self.checked.text()
+    }
+
+    /// The text as `carbyne fmt` prints it.
+    fn formatted(&self) -> String {
+        text::print(&self.written)
+    }
+
+    /// Names of kernels; empty where one has none.
+    #[getter]
+    fn kernels(&self) -> Vec<String> {
+        kernels(self.checked.program())
+    }
+
+    /// Names of symbols.
+    #[getter]
+    fn symbols(&self) -> Vec<String> {
+        let program = self.checked.program();
+        program.symbols.iter().map(|v| program.arena.var_info(*v).name).collect()
+    }
+
+    /// Tensors and numbers of the caller as JSON: name, scalar type, extents, whether a kernel writes it.
+    #[getter]
+    fn tensors(&self) -> String {
+        let program = self.checked.program();
+        let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
+        let written: BTreeSet<BufferId> = outputs.map(|t| program.tensors[*t].buffer).collect();
+        let of = of_caller(program).map(|(id, b)| {
+            let modes = program.tensors[b.tensor].levels.iter().flat_map(|l| l.modes());
+            let extent =
+                |m: Layout<Dim>| m.size_in(&program.arena).map(|n| program.arena.display(n));
+            json!({
+                "name": b.name,
+                "scalar": b.scalar.as_str(),
+                "extents": modes.map(|m| extent(m).unwrap_or_default()).collect::<Vec<_>>(),
+                "is_output": written.contains(&id),
+            })
+        });
+        serde_json::Value::from_iter(of).to_string()
+    }
+
+    /// Pairs of accesses of each kernel that names its instructions, as JSON, and warnings, as JSON.
+    #[pyo3(signature = (arch=None))]
+    fn check(&self, py: Python<'_>, arch: Option<&str>) -> PyResult<(Vec<String>, String)> {
+        let (program, text) = (self.checked.program(), self.checked.text());
+        let table = self.table(arch)?;
+        let order = || table.map_or(vec![], |table| self.checked.order(&table));
+        let reports = interruptible(py, order)?;
+        let said = reports.iter().flat_map(|(k, r)| carbyne_embed::diagnostics(r, program, *k));
+        let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
+            said.partition(|d| d.severity == carbyne_ir::diag::Severity::Error);
+        if !errors.is_empty() {
+            return Err(refused(&self.name, text, errors.into_iter().collect()));
+        }
+        let pairs = reports.iter().map(|(k, r)| documents::pairs(program, *k, r, text).to_string());
+        let warnings = documents::diagnostics(&self.name, text, &warnings);
+        Ok((pairs.collect(), serde_json::Value::from(warnings).to_string()))
+    }
+
+    #[pyo3(signature = (arch, forbid, strategies, top=None, budget=None, sms=None, exhaustive=false))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn decompose(
+        &self,
+        py: Python<'_>,
+        arch: &str,
+        forbid: Vec<String>,
+        strategies: Vec<(String, String)>,
+        top: Option<usize>,
+        budget: Option<u64>,
+        sms: Option<u32>,
+        exhaustive: bool,
+    ) -> PyResult<Found> {
+        let table = table(arch, &forbid)?;
+        let usual = Search::default();
+        let search = Search {
+            budget: budget.unwrap_or(usual.budget),
+            top: top.unwrap_or(usual.top),
+            exhaustive,
+            sms,
+        };
+        let mut how = Decomposition { search, ..Decomposition::default() };
+        for (name, text) in &strategies {
+            let alone = &mut |_: &str, _: &str| Err(LoadError::Outside);
+            how.strategies.add(text, name, alone).map_err(|e| refused(name, text, e))?;
+        }
+        let text = self.checked.text();
+        let found = interruptible(py, || {
+            let found = self.checked.decompose_by(&table, &how)?;
+            let (reports, warnings) = documents::order(text, &found, &table)?;
+            Ok((found, reports, warnings))
+        })?;
+        let (mut found, reports, unknown) = found.map_err(|e| refused(&self.name, text, e))?;
+        found.warnings.extend(unknown);
+        let (name, text) = (self.name.clone(), text.to_owned());
+        let declared = documents::declared(self.checked.module());
+        Ok(Found { name, text, found, reports, table, how, declared })
+    }
+
+    /// Executes the program as it stands.
+    #[pyo3(signature = (arch, arrays, symbols, blocks=None, schedule=None, seed=0, budget=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn simulate<'py>(
+        &self,
+        py: Python<'py>,
+        arch: Option<&str>,
+        arrays: BTreeMap<String, Vec<u8>>,
+        symbols: BTreeMap<String, i64>,
+        blocks: Option<u64>,
+        schedule: Option<u64>,
+        seed: u64,
+        budget: Option<u64>,
+    ) -> PyResult<Ran<'py>> {
+        let options = options(self.checked.program(), arrays, symbols, seed)?;
+        let budget = budget.unwrap_or(options.budget);
+        let options = Options { blocks, schedule, budget, ..options };
+        let table = self.table(arch)?.ok_or_else(|| {
+            PyValueError::new_err(
+                "no architecture has all instructions of the program; give `arch`",
+            )
+        })?;
+        let report = interruptible(py, || self.checked.simulate(&table, &options))?;
+        ran(py, report.map_err(|e| refused(&self.name, self.checked.text(), e))?)
+    }
+}
+
+/// A program in which every statement names its instruction.
+#[pyclass(frozen, name = "Decomposed", module = "carbyne._native")]
+pub(crate) struct Found {
+    name: String,
+    /// The text that was decomposed.
+    text: String,
+    found: Decomposed,
+    reports: documents::Reports,
+    table: AtomTable,
+    how: Decomposition,
+    /// Tensors that the text declares; strategies may add others.
+    declared: BTreeSet<String>,
+}
+
+impl Found {
+    /// The kernels as CUDA C++ without functions of the host.
+    fn kernels_printed(&self) -> PyResult<(String, Vec<CudaKernel>)> {
+        let program = &self.found.program;
+        let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
+        print_kernels(&all, &self.table).map_err(|e| refused(&self.name, &self.found.text, e))
+    }
+}
+
+#[pymethods]
+impl Found {
+    #[getter]
+    fn text(&self) -> &str {
+        &self.found.text
+    }
+
+    #[getter]
+    fn arch(&self) -> &str {
+        self.table.arch.as_str()
+    }
+
+    #[getter]
+    fn kernels(&self) -> Vec<String> {
+        kernels(&self.found.program)
+    }
+
+    /// The choices and why they are right, as JSON.
+    fn document(&self, py: Python<'_>) -> PyResult<String> {
+        let how = (&self.table, &self.how);
+        interruptible(py, || documents::decomposition(&self.found, &self.reports, &self.text, how))
+    }
+
+    /// Warnings in the text that was decomposed, as JSON.
+    #[getter]
+    fn warnings(&self) -> String {
+        let list = documents::diagnostics(&self.name, &self.text, &self.found.warnings);
+        serde_json::Value::from(list).to_string()
+    }
+
+    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one.
+    fn cuda(&self, name: &str) -> PyResult<String> {
+        let program = &self.found.program;
+        let host = Host { name, declared: &self.declared };
+        let printed = print_program(program, &program.kernels, &self.table, host);
+        Ok(printed.map_err(|e| refused(&self.name, &self.found.text, e))?.0)
+    }
+
+    /// All that a launcher must know, as JSON.
+    fn abi(&self) -> PyResult<String> {
+        let (_, kernels) = self.kernels_printed()?;
+        Ok(documents::abi(&kernels, &self.found.program, &self.table))
+    }
+
+    /// The kernels as CUDA C++, as NVRTC compiles them.
+    fn source(&self) -> PyResult<String> {
+        Ok(self.kernels_printed()?.0)
+    }
+
+    /// The kernels as a function of tensors: of machine code on the GPU of that number, or on the simulator.
+    fn function(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        on: Option<(Vec<u8>, u32)>,
+    ) -> PyResult<Function> {
+        let about = |d: Box<Diagnostic>| refused(&self.name, "", [*d].into_iter().collect());
+        let (_, kernels) = self.kernels_printed()?;
+        let call = Call::new(self.found.program.clone(), kernels, &self.declared).map_err(about)?;
+        let owner = (owner, self.found.text.clone());
+        let Some((code, gpu)) = on else { return Ok(Function::new(call, owner, None)) };
+        let function = Function::new(call, owner, Some((Binary::Cubin(code), gpu)));
+        py.detach(|| function.load(gpu)).map_err(about)?;
+        Ok(function)
+    }
+
+    /// PTX or machine code of all kernels, by NVRTC.
+    fn compile<'py>(&self, py: Python<'py>, emit: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let (source, _) = self.kernels_printed()?;
+        let arch = self.table.arch.nvrtc_name();
+        let how = nvrtc::Options::default();
+        let made = interruptible(py, || nvrtc::compile(&source, arch, nvrtc::Emit::Cubin, &how))?;
+        let made = made.map_err(|d| refused(&self.name, "", [*d].into_iter().collect()))?;
+        Ok(match emit {
+            "ptx" => PyBytes::new(py, made.ptx.as_bytes()),
+            _ => PyBytes::new(py, &made.cubin),
+        })
+    }
+}
+
+fn kernels(program: &Program) -> Vec<String> {
+    let name = |k: &carbyne_ir::program::SpecId| program.specs[*k].name.clone().unwrap_or_default();
+    program.kernels.iter().map(name).collect()
+}
+
+/// Tensors of the caller, and numbers, which are tensors without modes.
+fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
+    program.buffers.iter().filter(|(_, b)| b.is_global() || b.is_number())
+}
+
+/// A run's options: arrays as `.npy` files, of tensors by name.
+fn options(
+    program: &Program,
+    arrays: BTreeMap<String, Vec<u8>>,
+    symbols: BTreeMap<String, i64>,
+    seed: u64,
+) -> PyResult<Options> {
+    let mut read = BTreeMap::new();
+    for (name, bytes) in arrays {
+        let Some((_, buffer)) = of_caller(program).find(|(_, b)| b.name == name) else {
+            return Err(PyValueError::new_err(format!("the caller has no tensor `%{name}`")));
+        };
+        let array = Array::from_npy(&bytes, buffer.scalar)
+            .map_err(|e| PyValueError::new_err(format!("`%{name}`: {e}")))?;
+        read.insert(name, array);
+    }
+    Ok(Options { arrays: read, symbols, inputs: Inputs::Seed(seed), ..Options::default() })
+}
+
+fn ran(py: Python<'_>, report: Report) -> PyResult<Ran<'_>> {
+    let mut outputs = BTreeMap::new();
+    let names: Vec<String> = report.outputs.names().map(str::to_owned).collect();
+    for name in names {
+        let Some(array) = report.outputs.get(&name) else { continue };
+        let bytes = array.to_npy().map_err(|e| PyValueError::new_err(format!("`%{name}`: {e}")))?;
+        outputs.insert(name, PyBytes::new(py, &bytes));
+    }
+    let kernels: Vec<String> = report.kernels.iter().map(documents::simulated).collect();
+    Ok((outputs, format!("[{}]", kernels.join(","))))
+}
