@@ -1,7 +1,8 @@
 //! Messages for programs: one JSON object a line on standard error.
 //!
 //! Every object has `kind`: `error` for a diagnostic (its `code` is null for mistakes outside of the
-//! program), `warning` for one that comes with a result, `report` for what a command says about its result. Lines and columns count from 1,
+//! program), `warning` for one that comes with a result, `report` for what a command says about its result. Errors and warnings
+//! have a `schema_version` and are described by `docs/schemas/diagnostic.schema.json`. Lines and columns count from 1,
 //! columns in characters; `byte_start` and `byte_end` are offsets into the file. `edits` is the help as changes of the text
 //! where it is that: each replaces a place by its `text`, and all are to be made at once.
 
@@ -12,6 +13,24 @@ use carbyne_ir::diag::{Diagnostic, Severity};
 use carbyne_ir::span::Span;
 use serde_json::{Value, json};
 use std::io;
+
+/// Versions of the JSON documents that other programs read: each document has its own as `schema_version`, and
+/// `docs/schemas` describes its fields.
+///
+/// A version is raised when a field is removed or renamed, or when its type or meaning changes. New fields come within a
+/// version.
+pub(crate) mod schema {
+    /// `compile --emit abi`, of a file and of one kernel.
+    pub(crate) const ABI: u32 = 1;
+    /// `decompose --emit json`, which contains the certificates.
+    pub(crate) const DECOMPOSITION: u32 = 1;
+    /// Errors and warnings under `--message-format json`.
+    pub(crate) const DIAGNOSTIC: u32 = 1;
+    /// `check --pairs --message-format json`: the order of accesses.
+    pub(crate) const PAIRS: u32 = 1;
+    /// Answers of `carbyne serve`.
+    pub(crate) const ANSWER: u32 = 1;
+}
 
 /// Says why the command failed.
 pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
@@ -37,7 +56,16 @@ pub(crate) fn diagnostics(source: &Source, list: &[Diagnostic], io: &mut Io<'_>)
 
 /// An error that is not about a program.
 pub(crate) fn plain(message: &str, help: Option<&str>) -> Value {
-    json!({ "kind": "error", "code": null, "message": message, "spans": [], "help": help, "edits": [], "notes": [] })
+    json!({
+        "schema_version": schema::DIAGNOSTIC,
+        "kind": "error",
+        "code": null,
+        "message": message,
+        "spans": [],
+        "help": help,
+        "edits": [],
+        "notes": [],
+    })
 }
 
 /// One diagnostic. The first span is the primary one.
@@ -45,6 +73,7 @@ pub(crate) fn diagnostic(source: &Source, d: &Diagnostic) -> Value {
     let mut spans = vec![place(source, d.span, &d.label, true)];
     spans.extend(d.related.iter().map(|(span, why)| place(source, *span, why, false)));
     json!({
+        "schema_version": schema::DIAGNOSTIC,
         "kind": match d.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",

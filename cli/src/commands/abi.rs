@@ -3,6 +3,7 @@
 //!
 //! Sizes that are known at launch only are texts, expressions of the program's symbols.
 
+use crate::json::schema;
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::{CudaKernel, MapDescription, Param, alignment, handed_on};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
@@ -76,6 +77,7 @@ pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
         })
     };
     let object = json!({
+        "schema_version": schema::ABI,
         "arch": table.arch.as_str(),
         "scalars": numbers.iter().map(scalar).collect::<Vec<_>>(),
         "symbols": program.symbols.iter().map(symbol).collect::<Vec<_>>(),
@@ -95,7 +97,9 @@ fn number(program: &Program, d: Dim) -> Value {
 
 /// One kernel.
 pub(super) fn json(kernel: &CudaKernel, program: &Program, table: &AtomTable) -> String {
-    format!("{:#}\n", object(kernel, program, table))
+    let mut object = object(kernel, program, table);
+    object["schema_version"] = json!(schema::ABI);
+    format!("{object:#}\n")
 }
 
 fn object(kernel: &CudaKernel, program: &Program, table: &AtomTable) -> Value {

@@ -3,6 +3,7 @@
 //! Layouts are texts, `shape:stride`. The names of a relation's parts are those of its variant in the library, where their
 //! meaning stands.
 
+use crate::json::schema;
 use crate::order::Reports;
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::certificate::{Certificate, Relation};
@@ -22,6 +23,7 @@ pub(crate) fn document(
 ) -> String {
     let lines = Lines::new(found, source);
     let object = json!({
+        "schema_version": schema::DECOMPOSITION,
         "arch": arch,
         "text": found.text,
         "tile_level": found.tile_level,

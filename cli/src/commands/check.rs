@@ -2,6 +2,7 @@
 
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};
+use crate::json::schema;
 use crate::{Io, annotate, input, output, pipeline};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
@@ -231,5 +232,10 @@ pub(crate) fn object(p: &Program, kernel: SpecId, report: &Report, text: &str) -
         })
     };
     let pairs: Vec<Value> = report.pairs.iter().map(one).collect();
-    json!({ "kind": "pairs", "kernel": name(p, kernel), "pairs": pairs })
+    json!({
+        "schema_version": schema::PAIRS,
+        "kind": "pairs",
+        "kernel": name(p, kernel),
+        "pairs": pairs,
+    })
 }

@@ -3,9 +3,9 @@
 //!
 //! ```json
 //! {"id": 1, "arguments": ["decompose", "-", "--arch", "sm_80"], "stdin": "carbyne 2\n.."}
-//! {"id": 1, "exit": 0, "stdout": "carbyne 2\n..", "stderr": ""}
+//! {"id": 1, "schema_version": 1, "exit": 0, "stdout": "carbyne 2\n..", "stderr": ""}
 //! {"cancel": 1}
-//! {"id": 1, "cancelled": true}
+//! {"id": 1, "schema_version": 1, "cancelled": true}
 //! ```
 //!
 //! Invariant: an answer is given to each request, whatever other requests do. A request that fails, panics or is cancelled ends
@@ -14,6 +14,7 @@
 
 use crate::args::Serve;
 use crate::failure::{Failure, Outcome};
+use crate::json::schema;
 use crate::{Io, run};
 use carbyne_ir::cancel::{self, Cancelled, Token};
 use carbyne_ir::parallel::{self, STACK};
@@ -97,11 +98,11 @@ fn done(task: Task) -> Value {
     let ended = cancel::run(&token, || run(all, &mut stdin.as_bytes(), &mut out, &mut err));
     let exit = match ended {
         Ok(exit) => exit,
-        Err(Cancelled) => return json!({ "id": id, "cancelled": true }),
+        Err(Cancelled) => return answered(id, json!({ "cancelled": true })),
     };
     match (String::from_utf8(out), String::from_utf8(err)) {
         (Ok(stdout), Ok(stderr)) => {
-            json!({ "id": id, "exit": exit, "stdout": stdout, "stderr": stderr })
+            answered(id, json!({ "exit": exit, "stdout": stdout, "stderr": stderr }))
         }
         _ => error(id, "the output is no text: write it to a file with `-o`"),
     }
@@ -183,5 +184,12 @@ fn take(line: &[u8], give: &SyncSender<Task>, running: &Running) -> Result<(), V
 }
 
 fn error(id: Value, text: &str) -> Value {
-    json!({ "id": id, "error": text })
+    answered(id, json!({ "error": text }))
+}
+
+/// The answer to the request of that id.
+fn answered(id: Value, mut answer: Value) -> Value {
+    answer["schema_version"] = json!(schema::ANSWER);
+    answer["id"] = id;
+    answer
 }
