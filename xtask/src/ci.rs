@@ -88,7 +88,10 @@ impl Build {
         let _ = std::fs::remove_dir_all(&wheels);
         let target = setup::target()?;
         let build = ["-m", "maturin", "build", "--profile", "dev", "--quiet"];
+        // Those of pyproject.toml, and one with which dependencies are those that tests have compiled.
+        let features = ["--features", "pyo3/extension-module,gpu,as-tested"];
         program(&python, &build)
+            .args(&features)
             .args(&["--manifest-path", "python/Cargo.toml", "--compatibility", "linux"])
             .args(&["--out", &wheels.to_string_lossy()])
             .env("CARGO_TARGET_DIR", &target.to_string_lossy())
