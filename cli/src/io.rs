@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub struct Io<'a> {
     /// Where `-` reads from.
     pub stdin: &'a mut (dyn Read + Send),
+    /// The file that stands there, which may import files of its folder and below. None if it is no file.
+    pub stdin_file: Option<PathBuf>,
     /// Where results go.
     pub stdout: &'a mut dyn Write,
     /// Where diagnostics, reports and figures go.
@@ -21,4 +23,25 @@ pub struct Io<'a> {
     pub allow_import: Vec<PathBuf>,
     /// Files of strategies; those of the command line are added.
     pub strategies: Vec<PathBuf>,
+}
+
+impl<'a> Io<'a> {
+    /// Streams that are no terminals.
+    pub fn plain(
+        stdin: &'a mut (dyn Read + Send),
+        stdout: &'a mut dyn Write,
+        stderr: &'a mut dyn Write,
+    ) -> Self {
+        Io {
+            stdin,
+            stdin_file: None,
+            stdout,
+            stderr,
+            color: false,
+            stdout_color: false,
+            progress: false,
+            allow_import: vec![],
+            strategies: vec![],
+        }
+    }
 }

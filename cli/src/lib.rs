@@ -26,7 +26,6 @@ mod order;
 mod output;
 mod panics;
 mod pipeline;
-#[cfg(feature = "gpu")]
 mod progress;
 mod sanitize;
 mod tuned;
@@ -34,10 +33,11 @@ pub mod unified;
 
 pub use io::Io;
 pub use panics::catch_panics_quietly;
+pub use progress::Bar;
 
 use args::{Args, MessageFormat};
 use clap::Parser;
-use failure::Failure;
+use failure::{Failure, Outcome};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read, Write};
 
@@ -58,11 +58,7 @@ where
     I: IntoIterator<Item = A>,
     A: Into<OsString>,
 {
-    let (color, allow_import, strategies) = (false, vec![], vec![]);
-    let (stdout_color, progress) = (false, false);
-    let mut io =
-        Io { stdin, stdout, stderr, color, stdout_color, progress, allow_import, strategies };
-    run_on(args, &mut io)
+    run_on(args, &mut Io::plain(stdin, stdout, stderr))
 }
 
 /// Runs the command line. The first argument is the program's own name.
@@ -76,13 +72,7 @@ where
         Ok(args) => args,
         Err(e) => return usage(&e, wants_json(&args), io),
     };
-    io.allow_import.extend(args.allow_import.iter().cloned());
-    io.strategies.extend(args.strategy.iter().cloned());
-    let (outcome, place) = panics::caught(|| commands::run(&args, io));
-    let outcome = outcome.unwrap_or_else(|what| Err(Failure::Panic { what, place }));
-    // A reader who went away wants no more of it.
-    let outcome = outcome.and_then(|()| io.stdout.flush().map_err(Failure::written));
-    let Err(failure) = outcome else { return 0 };
+    let Err(failure) = outcome(&args, io) else { return 0 };
     // Where standard error is closed, the exit code is what is left to say.
     let _ = match args.message_format {
         MessageFormat::Human => human::failure(&failure, io),
@@ -90,6 +80,16 @@ where
     };
     let _ = io.stderr.flush();
     failure.exit_code()
+}
+
+/// Runs a command.
+fn outcome(args: &Args, io: &mut Io<'_>) -> Outcome {
+    io.allow_import.extend(args.allow_import.iter().cloned());
+    io.strategies.extend(args.strategy.iter().cloned());
+    let (outcome, place) = panics::caught(|| commands::run(args, io));
+    outcome.unwrap_or_else(|what| Err(Failure::Panic { what, place }))?;
+    // A reader who went away wants no more of it.
+    io.stdout.flush().map_err(Failure::written)
 }
 
 /// Whether a command line that cannot be read asks for JSON.

@@ -11,14 +11,14 @@ fn main() {
     let code = carbyne::run_on(
         std::env::args_os(),
         &mut carbyne::Io {
-            stdin: &mut io::stdin(),
-            stdout: &mut io::BufWriter::new(io::stdout().lock()),
-            stderr: &mut io::stderr(),
             color: carbyne::wants_color(&io::stderr()),
-            allow_import: vec![],
-            strategies: vec![],
             progress: io::stderr().is_terminal(),
             stdout_color: carbyne::wants_color(&io::stdout()),
+            ..carbyne::Io::plain(
+                &mut io::stdin(),
+                &mut io::BufWriter::new(io::stdout().lock()),
+                &mut io::stderr(),
+            )
         },
     );
     std::process::exit(code);

@@ -5,6 +5,7 @@ use carbyne_decompose::Decomposed;
 use carbyne_ir::ast::{Module, Stmt, StmtKind, visit::Walk};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::progress::Stage;
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::LineIndex;
 use carbyne_sync::{Limits, Missing, Report, Verdict};
@@ -29,7 +30,10 @@ pub fn checked(
     let given = carbyne_ir::text::parse(text).ok();
     let by_hand = given.as_ref().map(synchronizes_by_hand);
     let lines = LineIndex::new(&found.text);
+    let stage = Stage::new("proving", Some(program.kernels.len() as u64));
     for kernel in &program.kernels {
+        stage.kernel(program.specs[*kernel].name.as_deref());
+        stage.step();
         if !carbyne_sync::is_atomic(program, *kernel) || is_given(found, *kernel) {
             continue;
         }

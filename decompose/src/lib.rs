@@ -58,6 +58,7 @@ use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Key, Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::progress::Stage;
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
 use certificate::{Certificate, Relation};
@@ -1051,7 +1052,9 @@ fn planned_once(
     let machine = options.machine(table);
     let model = model::Model::new(table, &machine);
     let search = options.choosing.unwrap_or(options.search);
+    let stage = Stage::new("choosing", None);
     let solve = |module: &Module, ordered: bool| {
+        stage.step();
         let tried = |budget| {
             let search = Search { budget, ..search };
             trial(module, generated.src, table, (options, search), ordered)
@@ -1109,6 +1112,7 @@ fn planned_once(
             out.items.push(stmt.clone());
             continue;
         };
+        stage.kernel(program.specs[id].name.as_deref());
         let (own, own_sized) = (needed.of(stmt), needed_sized.of(stmt));
         let symbols = symbols.as_ref().map(|symbols| (&own, symbols));
         let choosing = instance::choose::Choosing { module: &own_sized, symbols, ..choosing };

@@ -23,17 +23,53 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether work is still wanted. Clones are the same token.
+/// Whether work is still wanted, and how far it is. Clones are the same token.
 #[derive(Clone, Debug, Default)]
-pub struct Token(Arc<AtomicBool>);
+pub struct Token(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_cancelled: AtomicBool,
+    reported: Mutex<Reported>,
+}
+
+/// How far work is. [`crate::progress`] reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The part that is being worked on, such as `solving`.
+    pub stage: &'static str,
+    /// Steps of it that are done.
+    pub done: u64,
+    /// Steps of it in all, if that is known.
+    pub total: Option<u64>,
+    /// What the next step is about; may be empty.
+    pub subject: String,
+}
+
+/// What was reported last.
+#[derive(Debug, Default)]
+pub(crate) struct Reported {
+    pub(crate) last: Option<Progress>,
+    pub(crate) is_in_stage: bool,
+}
 
 impl Token {
     /// Says that the work is not wanted anymore. It ends soon, not at once.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// How far the work is; after its end, how far it came. None if it has not said anything yet.
+    #[must_use]
+    pub fn progress(&self) -> Option<Progress> {
+        self.report(|reported| reported.last.clone())
+    }
+
+    pub(crate) fn report<T>(&self, f: impl FnOnce(&mut Reported) -> T) -> T {
+        f(&mut self.0.reported.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -93,8 +129,9 @@ pub fn run<T>(token: &Token, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
 /// A point at which work may end.
 #[inline]
 pub fn point() {
-    let cancelled =
-        |token: &Option<Token>| token.as_ref().is_some_and(|t| t.0.load(Ordering::Relaxed));
+    let cancelled = |token: &Option<Token>| {
+        token.as_ref().is_some_and(|t| t.0.is_cancelled.load(Ordering::Relaxed))
+    };
     if CURRENT.with_borrow(cancelled) {
         resume_unwind(Box::new(Cancelled))
     }

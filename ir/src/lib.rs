@@ -148,6 +148,7 @@ pub mod layout;
 pub mod leaf;
 pub mod limits;
 pub mod parallel;
+pub mod progress;
 pub mod scalar;
 pub mod testing;
 pub mod tuple;

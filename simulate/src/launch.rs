@@ -31,6 +31,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::layout::LayoutError;
 use carbyne_ir::program::{Buffer, BufferId, CastRole, MeansInput, Program, SpecId, TensorId};
+use carbyne_ir::progress::Stage;
 use indexmap::IndexMap;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -573,6 +574,8 @@ impl Ran {
         };
         // Few blocks at a time: each may hold much, and the first error ends it all.
         let workers = Workers::get()?;
+        let stage = Stage::new("simulating", Some(blocks.len() as u64));
+        stage.kernel(kernel.program.specs[kernel.spec].name.as_deref());
         for chunk in blocks.chunks(2 * workers.count() * kernel.cluster) {
             let clusters: Vec<&[i64]> = chunk.chunks(kernel.cluster).collect();
             let results: Vec<Checked<Vec<Ended>>> = workers.map(&clusters, |c| cluster(c));
@@ -605,6 +608,7 @@ impl Ran {
             if let Some(wrong) = wrong {
                 return Err(wrong);
             }
+            stage.steps(chunk.len() as u64);
         }
         Ok(())
     }

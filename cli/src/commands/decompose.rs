@@ -8,6 +8,7 @@ use super::loops;
 use super::ranking;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
+use crate::progress::shown;
 use crate::tuned::{self, Tuning};
 use crate::{Io, annotate, input, order, output, pipeline};
 use carbyne_atoms::{Arch, machine};
@@ -27,11 +28,14 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let module = pipeline::parsed(&source)?;
     let options = pipeline::options(&source, search(&args.search))?;
     let tuning = Tuning::of(args.tuned.as_deref(), None)?;
-    let (found, notes) = tuned::decomposed(&source, &module, &table, &options, tuning.as_ref())
-        .map_err(|e| pipeline::refused(&source, forbidden(e, &args.forbid, fewer)))?;
+    let (found, notes) = shown(io.progress, |_| {
+        tuned::decomposed(&source, &module, &table, &options, tuning.as_ref())
+            .map_err(|e| pipeline::refused(&source, forbidden(e, &args.forbid, fewer)))
+    })?;
     pipeline::has_kernel(&source, &found.program)?;
     let (mut reports, unknown) =
-        order::checked(&source.text, &found, &table).map_err(|e| Failure::program(&source, e))?;
+        shown(io.progress, |_| order::checked(&source.text, &found, &table))
+            .map_err(|e| Failure::program(&source, e))?;
     let wanted = args.search.stats || args.emit == Decomposition::Json;
     let loops = if wanted { found.schedules(&source.text, &table, &options) } else { vec![] };
     let printed = match args.emit {

@@ -176,16 +176,7 @@ fn colors_are_for_terminals() {
         let (mut out, mut err) = (vec![], vec![]);
         let mut stdin: &[u8] = b"";
         let all = ["carbyne", "draw"].iter().chain(args);
-        let mut io = Io {
-            stdin: &mut stdin,
-            stdout: &mut out,
-            stderr: &mut err,
-            color: false,
-            stdout_color,
-            progress: false,
-            allow_import: vec![],
-            strategies: vec![],
-        };
+        let mut io = Io { stdout_color, ..Io::plain(&mut stdin, &mut out, &mut err) };
         assert_eq!(carbyne::run_on(all, &mut io), 0);
         String::from_utf8(out).unwrap()
     };

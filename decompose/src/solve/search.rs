@@ -11,6 +11,7 @@ use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::TensorId;
+use carbyne_ir::progress::Stage;
 
 /// Complete choices that are compared by costs of which those of detours are rough. MatMuls are tried in the order of theirs, so that
 /// the first are the likely ones. An exhaustive search looks at no more of them.
@@ -24,6 +25,7 @@ impl<'a> Solver<'a> {
     pub(super) fn search(&mut self, parts: &'a [Vec<Op>]) -> Fallible<Vec<Vec<Finished>>> {
         let mut left = self.search.budget;
         let mut found = vec![];
+        let stage = Stage::new("solving", Some(parts.len() as u64));
         for (i, ops) in parts.iter().enumerate() {
             self.ops = ops;
             // What one part leaves of its share goes to the next.
@@ -35,6 +37,7 @@ impl<'a> Solver<'a> {
             let Some(best) = self.best.first() else { return Err(self.nothing()) };
             self.settled.merge(best.clone());
             found.push(std::mem::take(&mut self.best));
+            stage.step();
         }
         Ok(found)
     }

@@ -10,10 +10,11 @@ use super::report::Report;
 use crate::args::{BenchGemm, MessageFormat};
 use crate::commands::gpu::{self, Builder, Clock, side_by_side};
 use crate::failure::{Failure, Outcome, Source};
-use crate::progress::Progress;
+use crate::progress::shown;
 use crate::tuned::Tuning;
 use crate::{Io, human, input, json, output};
 use carbyne_ir::diag::Diagnostic;
+use carbyne_ir::progress::Stage;
 use carbyne_launch::{Cublas, CublasLibrary, Gpu};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -45,9 +46,10 @@ pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> O
             texts.push((i, pin.to_owned(), source));
         }
     }
-    let progress = Progress::new("compiling", texts.len(), io);
-    let built = side_by_side(COMMAND, &texts, &progress, |(_, _, source)| builder.built(source))?;
-    drop(progress);
+    let built = shown(io.progress, |_| {
+        let stage = Stage::new("compiling", Some(texts.len() as u64));
+        side_by_side(COMMAND, &texts, &stage, |(_, _, source)| builder.built(source))
+    })?;
     let mut failures = vec![];
     let mut of_problems: Vec<Vec<Ours>> = problems.iter().map(|_| vec![]).collect();
     for ((i, asked, source), built) in texts.into_iter().zip(built) {
@@ -63,32 +65,34 @@ pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> O
     let mut report = Report::new(args, (&gpu, &table), (library, builder.nvrtc), seed);
     output::write(None, report.head().as_bytes(), io)?;
     let mut session = Session { args, gpu: &gpu, cublas: &cublas, table: &table, clock, seed };
-    let progress = Progress::new("measuring", problems.len(), io);
-    for (problem, ours) in problems.iter().zip(of_problems) {
-        progress.says(&problem.to_string());
-        if !ours.is_empty() {
-            match session.measured(*problem, ours, &mut failures) {
-                Ok(Some(measured)) => {
-                    let rows = report.rows(&measured);
-                    report.add(measured);
-                    progress.hidden(|| {
-                        output::write(None, rows.as_bytes(), io)?;
-                        io.stdout.flush().map_err(Failure::written)
-                    })?;
+    shown(io.progress, |bar| {
+        let stage = Stage::new("measuring", Some(problems.len() as u64));
+        for (problem, ours) in problems.iter().zip(of_problems) {
+            stage.says(&problem.to_string());
+            if !ours.is_empty() {
+                match session.measured(*problem, ours, &mut failures) {
+                    Ok(Some(measured)) => {
+                        let rows = report.rows(&measured);
+                        report.add(measured);
+                        bar.hidden(|| {
+                            output::write(None, rows.as_bytes(), io)?;
+                            io.stdout.flush().map_err(Failure::written)
+                        })?;
+                    }
+                    Ok(None) => {}
+                    Err(failure) => failures.push(failure),
                 }
-                Ok(None) => {}
-                Err(failure) => failures.push(failure),
+                if let Some(path) = &args.json {
+                    output::write(Some(path), report.json().as_bytes(), io)?;
+                }
             }
-            if let Some(path) = &args.json {
-                output::write(Some(path), report.json().as_bytes(), io)?;
+            stage.step();
+            if !failures.is_empty() && !gpu.is_usable() {
+                break;
             }
         }
-        progress.step();
-        if !failures.is_empty() && !gpu.is_usable() {
-            break;
-        }
-    }
-    drop(progress);
+        Ok(())
+    })?;
     output::write(None, report.foot().as_bytes(), io)?;
     if let Some(path) = &args.markdown {
         output::write(Some(path), report.markdown().as_bytes(), io)?;

@@ -1,16 +1,17 @@
 //! Texts decomposed and compiled, many side by side.
 
 use crate::failure::{Failure, Source};
-use crate::progress::Progress;
 use crate::tuned::{self, Notes, Tuning};
 use crate::{order, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Nvrtc, Usage};
 use carbyne_codegen::{CudaKernel, print_kernel};
 use carbyne_decompose::Search;
+use carbyne_ir::cancel;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::parallel::STACK;
 use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::progress::Stage;
 use carbyne_launch::{Binary, Gpu};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -145,7 +146,7 @@ pub(in crate::commands) fn in_parallel<T: Send>(f: impl FnOnce() -> T + Send) ->
 pub(in crate::commands) fn side_by_side<T: Sync, R: Send>(
     command: &str,
     all: &[T],
-    progress: &Progress,
+    stage: &Stage,
     f: impl Fn(&T) -> R + Sync,
 ) -> Result<Vec<R>, Failure> {
     let pool = pool().as_ref().map_err(|why| {
@@ -155,9 +156,10 @@ pub(in crate::commands) fn side_by_side<T: Sync, R: Send>(
             d.label(why.to_string()).help("allow more threads or memory: `ulimit -u`, `ulimit -v`");
         super::outside(command, d)
     })?;
+    let token = cancel::current();
     let one = |of: &T| {
-        let done = f(of);
-        progress.step();
+        let done = cancel::under(token.as_ref(), || f(of));
+        stage.step();
         done
     };
     Ok(pool.install(|| all.par_iter().map(one).collect()))

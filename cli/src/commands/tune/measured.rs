@@ -3,11 +3,11 @@
 use crate::args::Tune;
 use crate::commands::gpu::{Built, Clock, Loaded, Memory, Times, guarded, refill, unguarded};
 use crate::failure::{Failure, Outcome, Source};
-use crate::progress::Progress;
 use crate::tuned::Entry;
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::Param;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::progress::Stage;
 use carbyne_launch::{Buffer, Function, Gpu, Sequence, Work};
 use carbyne_simulate::Options;
 use carbyne_simulate::device::{Images, Trial};
@@ -80,7 +80,7 @@ impl Session<'_> {
     pub(super) fn measured(
         &mut self,
         candidates: &mut [Candidate],
-        progress: &Progress,
+        stage: &Stage,
         keep: &mut dyn FnMut(Entry) -> Outcome,
     ) -> Outcome {
         let mut shared = Shared::new();
@@ -103,8 +103,8 @@ impl Session<'_> {
             .collect();
         let mut right: Vec<(usize, Sequence<'_>)> = vec![];
         for (i, candidate) in candidates.iter_mut().enumerate() {
-            progress.says(&candidate.by);
-            progress.step();
+            stage.says(&candidate.by);
+            stage.step();
             let (Some(built), Some((kernels, memory)), Some(functions)) =
                 (&candidate.built, &loaded[i], &functions[i])
             else {
@@ -128,7 +128,7 @@ impl Session<'_> {
         while left > 0 {
             let round = left.min(ROUND);
             left -= round;
-            progress.says(&format!("{left} turns left"));
+            stage.says(&format!("{left} turns left"));
             let timed = self.clock.burst(&works, round, &mut times);
             timed.map_err(|d| Failure::one(&candidates[right[0].0].source, *d))?;
             for ((i, _), times) in right.iter().zip(&times) {

@@ -30,11 +30,12 @@ mod device {
     use super::{Io, MessageFormat, Outcome, Tune, report};
     use crate::commands::gpu::{self, Builder, Clock, side_by_side};
     use crate::failure::{Failure, Source};
-    use crate::progress::Progress;
+    use crate::progress::shown;
     use crate::tuned::{Database, Key, card_name, is_open, pin, pinned, problem};
     use crate::{data, human, input, json, output, pipeline};
     use carbyne_decompose::ranked;
     use carbyne_ir::ast::{Module, Stmt, StmtKind};
+    use carbyne_ir::progress::Stage;
     use carbyne_ir::text;
     use carbyne_launch::Gpu;
     use serde_json::json;
@@ -91,14 +92,16 @@ mod device {
         let mut session = Session { args, gpu: &gpu, table: &table, options, clock };
         let (mut failures, mut all) = (vec![], vec![]);
         for spec in open {
-            let mut candidates = candidates(args, &builder, &source, &spec, io)?;
-            let progress = Progress::new("measuring", candidates.len(), io);
+            let mut candidates =
+                shown(io.progress, |_| candidates(args, &builder, &source, &spec))?;
             let mut keep = |entry| {
                 database.entries.insert(spec.key.clone(), entry);
                 output::write(Some(&args.tuned), database.print().as_bytes(), io)
             };
-            let done = session.measured(&mut candidates, &progress, &mut keep);
-            drop(progress);
+            let done = shown(io.progress, |_| {
+                let stage = Stage::new("measuring", Some(candidates.len() as u64));
+                session.measured(&mut candidates, &stage, &mut keep)
+            });
             failures.extend(candidates.iter_mut().filter_map(|c| c.wrong.take()));
             let said = report::text(&spec.name, &spec.key, &candidates);
             output::write(None, said.as_bytes(), io)?;
@@ -153,7 +156,6 @@ mod device {
         builder: &Builder<'_>,
         source: &Source,
         spec: &Open,
-        io: &Io<'_>,
     ) -> Result<Vec<Candidate>, Failure> {
         let text = text::print(&spec.module);
         let name = format!("{}: @{}", source.name, spec.name);
@@ -165,9 +167,9 @@ mod device {
         let instances = rankings.into_iter().next().map(|r| r.instances).unwrap_or_default();
         let there = instances.into_iter().filter(|i| i.refused.is_none());
         let pins: Vec<String> = there.take(args.top.into()).map(|i| i.by).collect();
-        let progress = Progress::new("compiling", pins.len(), io);
-        progress.says(&format!("@{}", spec.name));
-        side_by_side(COMMAND, &pins, &progress, |by| {
+        let stage = Stage::new("compiling", Some(pins.len() as u64));
+        stage.says(&format!("@{}", spec.name));
+        side_by_side(COMMAND, &pins, &stage, |by| {
             let mut module = module.clone();
             for stmt in &mut module.items {
                 if let (StmtKind::Spec(spec), Some(chosen)) = (&mut stmt.kind, pin(by)) {
