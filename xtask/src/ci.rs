@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// A step and its name.
-type Named<'a> = (&'static str, Box<dyn Fn() -> Step + 'a>);
+type Named<'a> = (&'static str, Box<dyn Fn() -> Step + Sync + 'a>);
 
 /// What all steps that build have in common, so that none builds again what another has built: all packages are
 /// chosen, so that features of dependencies are the same.
@@ -222,6 +222,21 @@ fn is_worked_in() -> bool {
     entries.into_iter().flatten().any(ours)
 }
 
+/// The step that has a target directory of its own and prints nothing before it ends: it runs beside the others.
+const ALONE: &str = "publish";
+
+/// Runs a step; whether it passed, and its closing line.
+fn timed((name, step): &Named<'_>) -> (bool, String) {
+    let began = Instant::now();
+    let ended = step();
+    let seconds = began.elapsed().as_secs_f64();
+    let (mark, said) = match &ended {
+        Ok(said) => ("ok", said),
+        Err(said) => ("FAILED", said),
+    };
+    (ended.is_ok(), format!("{mark:6} {name:8} {seconds:6.1} s  {said}"))
+}
+
 /// Runs the steps of these names, or all of them where none is named.
 pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     let build = Build { all, incremental: is_worked_in() };
@@ -247,22 +262,26 @@ pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     }
     let chosen = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
     let start = Instant::now();
+    let (alone, in_order): (Vec<_>, Vec<_>) =
+        steps.iter().filter(|(name, _)| chosen(name)).partition(|(name, _)| *name == ALONE);
     let mut closing = vec![];
-    let mut n_failed = 0;
-    for (name, step) in steps.iter().filter(|(name, _)| chosen(name)) {
-        say(&format!("== {name}"));
-        let began = Instant::now();
-        let ended = step();
-        let seconds = began.elapsed().as_secs_f64();
-        n_failed += usize::from(ended.is_err());
-        let (mark, line) = match ended {
-            Ok(line) => ("ok", line),
-            Err(line) => ("FAILED", line),
+    let n_failed = std::thread::scope(|scope| {
+        let alone: Vec<_> = alone.into_iter().map(|step| scope.spawn(|| timed(step))).collect();
+        let mut n_failed = 0;
+        let mut end = |(ended, line): (bool, String)| {
+            say(&line);
+            closing.push(line);
+            n_failed += usize::from(!ended);
         };
-        let line = format!("{mark:6} {name:8} {seconds:6.1} s  {line}");
-        say(&line);
-        closing.push(line);
-    }
+        for step in in_order {
+            say(&format!("== {}", step.0));
+            end(timed(step));
+        }
+        for step in alone {
+            end(step.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        n_failed
+    });
     say("");
     closing.iter().for_each(|line| say(line));
     let seconds = start.elapsed().as_secs_f64();

@@ -252,11 +252,7 @@ fn they_run_as_written() {
 
 #[test]
 fn they_compute_what_they_mean() {
-    // What runs a part of its blocks takes long.
-    fn archs(e: &Example) -> &[String] {
-        if e.simulate.iter().any(|s| s == "--blocks") { drawn_arch(e) } else { every_arch(e) }
-    }
-    each_on(archs, |e, arch| {
+    each_on(drawn_arch, |e, arch| {
         let name = format!("{} for {arch}", shown(&e.file));
         for inputs in testing::one_of(&name, &["--seed=1", "--ints=1", "--schedule=5"]) {
             let mut args = vec!["simulate", "--arch", arch, inputs];

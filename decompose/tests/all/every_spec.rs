@@ -47,11 +47,11 @@ impl Programs {
         self.push(format!("{} {means}", operands.join(" ")), since, text);
     }
 
-    /// What does not decompose, or computes something else, for a drawn architecture and drawn inputs, or all of them.
+    /// Failures of half of the programs, each for one architecture and one kind of inputs, all of which are drawn.
     fn wrong(&self) -> Vec<String> {
         let mut wrong = vec![];
         let mut tables: Vec<Option<AtomTable>> = ARCHS.iter().map(|_| None).collect();
-        for (name, since, text) in &self.0 {
+        for (name, since, text) in self.0.iter().filter(|(name, ..)| testing::one_in(2, name)) {
             let first = ARCHS.iter().position(|a| a == since).expect("an architecture");
             let archs: Vec<usize> = (first..ARCHS.len()).collect();
             for &number in testing::one_of(name, &archs) {
@@ -118,10 +118,6 @@ fn products_of_every_type_and_major() {
         ("sm_90a", "e5m2", "f32", "f32"),
     ] {
         for majors in 0..8 {
-            let name = format!("{since} {factor} {out} {acc} {majors}");
-            if !testing::one_in(2, &name) {
-                continue;
-            }
             let of = |bit: i32, m, n, ty| match majors >> bit & 1 {
                 0 => row(m, n, ty),
                 _ => column(m, n, ty),
