@@ -1,7 +1,7 @@
 //! Calls of a program's kernels on tensors that the caller has already: of PyTorch, CuPy, JAX, or of anything else that DLPack
 //! describes.
 //!
-//! Reading order: [`View`] (a tensor), [`Call`] (the parameters of a program's kernels), `bind` (sizes from shapes, and whether
+//! Reading order: [`DlTensor`] and [`View`] (a tensor), [`Call`] (the parameters of a program's kernels), `bind` (sizes from shapes, and whether
 //! all that the program says of its tensors holds), [`Plan`] (what is launched for tensors of such shapes).
 //!
 //! A [`Plan`] is made once, and kept by [`Cache`], for tensors of the same types, shapes and strides. A further call only fills in addresses and numbers.
@@ -10,10 +10,12 @@
 
 mod bind;
 mod cache;
+mod dlpack;
 mod plan;
 mod view;
 
 pub use cache::Cache;
+pub use dlpack::{DlDataType, DlDevice, DlTensor, NoTensor};
 pub use plan::{Plan, Shape, Word};
 pub use view::{Device, Element, View};
 
