@@ -1,7 +1,7 @@
 //! Parts of the commands for other front ends: reading, checking, and the JSON and the messages that commands print.
 
 pub use crate::commands::check::fitting;
-pub use crate::input::imports;
+pub use crate::input::{imports, utf8};
 pub use crate::order::{Reports, checked as order};
 pub use crate::pipeline::{declared, without};
 
@@ -26,6 +26,12 @@ fn source(name: &str, text: &str) -> Source {
 pub fn diagnostics(name: &str, text: &str, list: &[Diagnostic]) -> Vec<Value> {
     let source = source(name, text);
     list.iter().map(|d| json::diagnostic(&source, d)).collect()
+}
+
+/// An error that is not about a program, as `--message-format json` prints it.
+#[must_use]
+pub fn mistake(message: &str, help: Option<&str>) -> Value {
+    json::plain(message, help)
 }
 
 /// Diagnostics for people, with their places in the text; in color for terminals.
