@@ -3,6 +3,7 @@
 //! Both stand where NVRTC, which compiles no host code, does not read them.
 
 mod helpers;
+mod tvm_ffi;
 
 pub(super) use helpers::headers;
 
@@ -43,10 +44,13 @@ pub(super) fn items(
     program: &Program,
     parts: &[Parts],
     host: Host<'_>,
+    for_tvm_ffi: bool,
 ) -> Result<Vec<Item>, Diagnostics> {
     let mut namer = Namer::default();
     // Names inside of a function must not hide those that it uses.
-    for taken in ["cudaErrorInvalidValue", "cudaSuccess", "error", "stream", "workspace"] {
+    let taken = ["cudaErrorInvalidValue", "cudaSuccess", "error", "stream", "workspace"];
+    let taken_too: &[&str] = if for_tvm_ffi { &tvm_ffi::NAMES } else { &[] };
+    for taken in taken.iter().chain(taken_too) {
         namer.admit(taken, "t");
     }
     for parts in parts {
@@ -54,11 +58,11 @@ pub(super) fn items(
     }
     let (indices, passed) = (Indices::of_host(&program.arena), HashMap::new());
     let mut printer = Printer { p: program, namer, indices, passed };
-    printer.items(parts, host).map_err(|d| Diagnostics::from_iter([*d]))
+    printer.items(parts, host, for_tvm_ffi).map_err(|d| Diagnostics::from_iter([*d]))
 }
 
 impl Printer<'_> {
-    fn items(&mut self, parts: &[Parts], host: Host<'_>) -> Fallible<Vec<Item>> {
+    fn items(&mut self, parts: &[Parts], host: Host<'_>, for_tvm_ffi: bool) -> Fallible<Vec<Item>> {
         let p = self.p;
         let [launch, bytes] = ["launch", "workspace_bytes"]
             .map(|of| self.namer.admit(&format!("{}_{of}", host.name), "host"));
@@ -76,10 +80,11 @@ impl Printer<'_> {
         params.push((Type::pointer("void", false), "workspace".into()));
         params.push((Type::named("cudaStream_t"), "stream".into()));
 
-        let bad = Expr::call(
-            "bad_sizes",
+        let checks = if for_tvm_ffi { &Checks::NAMED } else { &Checks::UNNAMED };
+        let bad = (checks.is_broken)(Expr::call(
+            checks.name,
             sizes.iter().map(|(_, n)| Expr::name(n.clone())).collect::<Vec<_>>(),
-        );
+        ));
         let refuse = |value| (!sizes.is_empty()).then(|| when(bad.clone(), value));
         let invalid = || Expr::name("cudaErrorInvalidValue");
         let mut body: Vec<Stmt> = refuse(invalid()).into_iter().collect();
@@ -91,7 +96,7 @@ impl Printer<'_> {
 
         let mut size = refuse(Expr::Int(-1)).into_iter().collect::<Vec<_>>();
         size.push(returned(self.indices.print(total)?.expr));
-        let facts = self.facts()?;
+        let facts = self.facts(checks)?;
         let mut items = vec![Item::Helper("#ifndef __CUDACC_RTC__")];
         if self.indices.floors {
             items.push(Item::Helper(ROUNDING));
@@ -102,9 +107,9 @@ impl Printer<'_> {
         items.push(Item::Helper(LAUNCH));
         if !sizes.is_empty() {
             items.push(function(
-                &["Whether sizes are not as the kernels take them."],
-                "static bool",
-                "bad_sizes".into(),
+                &[checks.comment],
+                checks.head,
+                checks.name.into(),
                 sizes.clone(),
                 facts,
             ));
@@ -127,10 +132,14 @@ impl Printer<'_> {
                 of_sizes("For sizes that the kernels do not take it launches nothing, and returns cudaErrorInvalidValue."),
             ],
             "extern \"C\" cudaError_t",
-            launch.into(),
+            launch.clone().into(),
             params,
             body,
         ));
+        if for_tvm_ffi {
+            let names = tvm_ffi::Names { launch: &launch, bytes: &bytes, facts: checks.name };
+            items.extend(self.tvm_ffi(&names, &taken)?);
+        }
         items.push(Item::Helper("#endif  // __CUDACC_RTC__"));
         Ok(items)
     }
@@ -286,13 +295,13 @@ impl Printer<'_> {
         self.indices.variable(var).ok_or_else(|| errors::undeclared("a symbol"))
     }
 
-    /// Returns true if a range or a fact of the symbols does not hold. Ranges come first, since facts are printed for
+    /// Returns that a range or a fact of the symbols does not hold. Ranges come first, since facts are printed for
     /// values within these.
-    fn facts(&mut self) -> Fallible<Vec<Stmt>> {
+    fn facts(&mut self, checks: &Checks) -> Fallible<Vec<Stmt>> {
         let mut body = vec![];
-        let bad = || Expr::name("true");
+        let bad = checks.broken;
         for var in &self.p.symbols {
-            let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(*var);
+            let VarInfo { lo, hi, div, name, .. } = self.p.arena.var_info(*var);
             let symbol = self.symbol(*var)?;
             let outside = symbol.clone().binary(Binary::Lt, Expr::Int(lo));
             let outside = hi.into_iter().fold(outside, |e, hi| {
@@ -300,7 +309,9 @@ impl Printer<'_> {
             });
             let rest = symbol.binary(Binary::Rem, Expr::Int(div)).binary(Binary::Ne, Expr::Int(0));
             let cond = if div > 1 { outside.binary(Binary::Or, rest) } else { outside };
-            body.push(when(cond, bad()));
+            let most = hi.map_or(String::new(), |hi| format!(", {name} <= {hi}"));
+            let multiple = if div > 1 { format!(", {name} % {div} == 0") } else { String::new() };
+            body.push(when(cond, bad(&format!("{name} >= {lo}{most}{multiple}"))));
         }
         for fact in self.p.facts.iter().filter(|f| !follows(self.p, f)) {
             let Fact { lhs, op, rhs, text, span } = fact;
@@ -315,11 +326,49 @@ impl Printer<'_> {
                 CmpOp::Ge => Binary::Lt,
                 CmpOp::Gt => Binary::Le,
             };
-            body.push(when(lhs.binary(not, rhs), bad()).comment(text.clone()));
+            body.push(when(lhs.binary(not, rhs), bad(text)).comment(text.clone()));
         }
-        body.push(returned(Expr::name("false")));
+        body.push(returned(Expr::name(checks.kept)));
         Ok(body)
     }
+}
+
+/// How the function that checks sizes is printed.
+struct Checks {
+    comment: &'static str,
+    head: &'static str,
+    name: &'static str,
+    /// Its result for a fact that does not hold.
+    broken: fn(&str) -> Expr,
+    /// Its result where all hold.
+    kept: &'static str,
+    /// Whether a result says that a fact does not hold.
+    is_broken: fn(Expr) -> Expr,
+}
+
+impl Checks {
+    const UNNAMED: Checks = Checks {
+        comment: "Whether sizes are not as the kernels take them.",
+        head: "static bool",
+        name: "bad_sizes",
+        broken: |_| Expr::name("true"),
+        kept: "false",
+        is_broken: |result| result,
+    };
+
+    const NAMED: Checks = Checks {
+        comment: "The fact that sizes break; null if they keep all.",
+        head: "static const char*",
+        name: "broken_fact",
+        broken: quoted,
+        kept: "nullptr",
+        is_broken: |result| result.binary(Binary::Ne, Expr::name("nullptr")),
+    };
+}
+
+/// A string of C++.
+fn quoted(text: &str) -> Expr {
+    Expr::Literal(format!("\"{}\"", text.escape_default()))
 }
 
 /// Whether ranges and divisors of symbols say all that a fact says.

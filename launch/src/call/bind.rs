@@ -1,8 +1,8 @@
 //! What a call is given, against what the program says of its tensors.
 
 use super::plan::{Map, Place, Plan, Planned, Shape, Slot, Tensor};
-use super::view::{Element, View};
-use super::{Call, Form, Given, Parameter};
+use super::view::View;
+use super::{Call, Element, Form, Given, Parameter};
 use crate::{Arguments, Fallible, Launch, MapValues, refused};
 use carbyne_codegen::{CudaKernel, Param};
 use carbyne_ir::diag::{Code, Diagnostic};

@@ -1,6 +1,6 @@
 //! The launches of a call for tensors of certain types, shapes and strides.
 
-use super::view::Element;
+use super::Element;
 use crate::{Fallible, Launch, MapValues, refused};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::VarId;
