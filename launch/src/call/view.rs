@@ -37,7 +37,8 @@ impl Device {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Device::CPU => f.write_str("the CPU"),
+            Device::CPU if self.number == 0 => f.write_str("the CPU"),
+            Device::CPU => write!(f, "cpu:{}", self.number),
             Device::CUDA | Device::CUDA_MANAGED => write!(f, "cuda:{}", self.number),
             kind => write!(f, "a device of DLPack's type {kind}"),
         }
