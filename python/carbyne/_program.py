@@ -307,12 +307,14 @@ class Decomposed:
         """The decomposed text as a program."""
         return Program(self.text)
 
-    def cuda(self, name: str = "carbyne") -> str:
+    def cuda(self, name: str = "carbyne", *, tvm_ffi: bool = False) -> str:
         """A file of CUDA C++ for nvcc or NVRTC: all kernels, and functions of the host.
 
         `{name}_launch` launches the kernels in their order, `{name}_workspace_bytes` says how large its workspace is.
+
+        :param tvm_ffi: adds a function of tvm-ffi, `__tvm_ffi_{name}`, which checks tensors and launches the kernels on them.
         """
-        return self._native.cuda(name)
+        return self._native.cuda(name, tvm_ffi)
 
     def abi(self) -> dict[str, Any]:
         """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it."""

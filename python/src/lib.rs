@@ -6,8 +6,11 @@
 mod call;
 mod dlpack;
 mod error;
+mod kernels;
 mod layout;
 mod program;
+mod simulator;
+mod tvm_ffi;
 mod work;
 
 use call::Function;

@@ -2,9 +2,11 @@
 
 use crate::call::Function;
 use crate::error::refused;
+use crate::kernels::Kernels;
+use crate::simulator::Simulator;
 use crate::work::interruptible;
 use carbyne::documents;
-use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
+use carbyne_codegen::{Host, nvrtc, print_kernels, print_program, print_tvm_ffi};
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic, Inputs,
     LoadError, Module, Options, Program, Report, Search,
@@ -247,11 +249,13 @@ impl Found {
         serde_json::Value::from(list).to_string()
     }
 
-    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one.
-    fn cuda(&self, name: &str) -> PyResult<String> {
+    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one; if asked, one of tvm-ffi, too.
+    #[pyo3(signature = (name, tvm_ffi=false))]
+    fn cuda(&self, name: &str, tvm_ffi: bool) -> PyResult<String> {
         let program = &self.found.program;
         let host = Host { name, declared: &self.declared };
-        let printed = print_program(program, &program.kernels, &self.table, host);
+        let print = if tvm_ffi { print_tvm_ffi } else { print_program };
+        let printed = print(program, &program.kernels, &self.table, host);
         Ok(printed.map_err(|e| refused(&self.name, &self.found.text, e))?.0)
     }
 
@@ -276,11 +280,15 @@ impl Found {
         let about = |d: Box<Diagnostic>| refused(&self.name, "", [*d].into_iter().collect());
         let (_, kernels) = self.kernels_printed()?;
         let call = Call::new(self.found.program.clone(), kernels, &self.declared).map_err(about)?;
-        let owner = (owner, self.found.text.clone());
-        let Some((code, gpu)) = on else { return Ok(Function::new(call, owner, None)) };
-        let function = Function::new(call, owner, Some((Binary::Cubin(code), gpu)));
-        py.detach(|| function.load(gpu)).map_err(about)?;
-        Ok(function)
+        let text = self.found.text.clone();
+        let Some((code, gpu)) = on else {
+            let (program, table) = (self.found.program.clone(), self.table.clone());
+            let kernels = Kernels::on_simulator(call, text, Simulator { program, table });
+            return Ok(Function::new(kernels, owner));
+        };
+        let kernels = Kernels::on_gpu(call, text, Binary::Cubin(code), gpu);
+        py.detach(|| kernels.load(gpu)).map_err(about)?;
+        Ok(Function::new(kernels, owner))
     }
 
     /// PTX or machine code of all kernels, by NVRTC.

@@ -312,6 +312,6 @@ class Given:
 )
 def test_a_tensor_that_is_none_is_refused(twice: carbyne.Function, given: Given, said: str) -> None:
     out = np.empty(8, np.float32)
-    assert "A" in twice.bind(Given(1, [8]), out)[0]
+    twice(Given(1, [8]), out)
     with pytest.raises(ValueError, match=said):
-        twice.bind(given, out)
+        twice(given, out)

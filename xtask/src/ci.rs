@@ -80,8 +80,13 @@ impl Build {
 
     /// The wheel, installed into an environment of its own, with the tests and examples of the Python package.
     fn python(&self) -> Step {
-        const PACKAGES: &[&str] =
-            &["maturin>=1.9,<2", "numpy>=1.26,<3", "pytest>=8,<9", "jsonschema-rs>=0.30,<1"];
+        const PACKAGES: &[&str] = &[
+            "maturin>=1.9,<2",
+            "numpy>=1.26,<3",
+            "pytest>=8,<9",
+            "jsonschema-rs>=0.30,<1",
+            "apache-tvm-ffi==0.1.15.post2",
+        ];
         let environment = setup::environment("python", PACKAGES)?;
         let python = setup::python(&environment);
         let wheels = environment.join("wheels");
