@@ -20,6 +20,13 @@
 #include <stdint.h>
 
 /**
+ * The version of this interface. It is raised when a function, a field or a meaning changes or goes; it is not raised when functions, or
+ * fields at the end of a structure that has a `size`, are added. Compare it with `carbyne_abi_version()` after opening the library at
+ * run time.
+ */
+#define CARBYNE_ABI_VERSION 1
+
+/**
  * For `carbyne_decomposed_compile`: PTX, a text.
  */
 #define CARBYNE_PTX 0
@@ -33,13 +40,6 @@
  * For `carbyne_function_new`: the simulator, in place of a GPU's number.
  */
 #define CARBYNE_SIMULATOR -1
-
-/**
- * The version of this interface. It is raised when a function, a field or a meaning changes or goes; it is not raised when functions, or
- * fields at the end of a structure that has a `size`, are added. Compare it with `carbyne_abi_version()` after opening the library at
- * run time.
- */
-#define CARBYNE_ABI_VERSION 1
 
 /**
  * How a call ended.
@@ -361,6 +361,16 @@ extern "C" {
 #endif // __cplusplus
 
 /**
+ * `CARBYNE_ABI_VERSION` of the library.
+ */
+uint32_t carbyne_abi_version(void);
+
+/**
+ * The version of carbyne, such as "0.1.0".
+ */
+const char *carbyne_version(void);
+
+/**
  * The bytes. A NUL byte follows the last one, so that a text is one of C. They are there until `bytes` is freed. Null for null.
  */
 const char *carbyne_bytes_data(const struct CarbyneBytes *bytes);
@@ -526,16 +536,6 @@ CarbyneStatus carbyne_function_call(const struct CarbyneFunction *function,
  * Frees a function that no call uses anymore, and whose kernels are done. Null is nothing.
  */
 void carbyne_function_free(struct CarbyneFunction *function);
-
-/**
- * `CARBYNE_ABI_VERSION` of the library.
- */
-uint32_t carbyne_abi_version(void);
-
-/**
- * The version of carbyne, such as "0.1.0".
- */
-const char *carbyne_version(void);
 
 /**
  * Reads and checks a program. `text` has `size` bytes of UTF-8. `path` is that of the file it comes from, which messages name and

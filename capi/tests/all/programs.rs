@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Cycles in which memory is not to grow. `CARBYNE_ALL` runs many.
-const CYCLES: &str = "200";
+const CYCLES: &str = "100";
 
 /// The compiler that a variable names, or the usual one. None if it does not run, which is said.
 fn compiler(variable: &str, usual: &str) -> Option<Command> {

@@ -415,7 +415,7 @@ static void memory_stays(int cycles) {
     }
     long after = resident();
     printf("%d cycles: %ld KB before, %ld KB after\n", cycles, before, after);
-    CHECK(after - before < 16 * 1024);
+    CHECK(after - before < 4 * 1024);
 }
 
 int main(int argc, char **argv) {
