@@ -224,6 +224,33 @@ impl Function {
         })
     }
 
+    /// Names of the parameters that a call may leave out.
+    #[getter]
+    fn results(&self) -> Vec<String> {
+        let results = self.parameters().iter().filter(|p| p.is_result);
+        results.map(|p| p.name.clone()).collect()
+    }
+
+    /// The signature for `inspect`.
+    #[getter]
+    fn __signature__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("carbyne._signature")?.call_method1("of", (slf,))
+    }
+
+    /// A function does not change.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: Py<PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Where it is unpickled, the kernels are compiled again, or machine code is taken from the cache.
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String,))> {
+        Ok((self.decomposed.getattr(py, "jit")?, (self.kernels.device.clone(),)))
+    }
+
     /// The function as one of tvm-ffi, a `tvm_ffi.Function`: any library that calls such functions launches the kernels, without the
     /// interpreter.
     ///
