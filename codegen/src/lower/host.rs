@@ -3,23 +3,24 @@
 //! Both stand where NVRTC, which compiles no host code, does not read them.
 
 mod helpers;
+mod printer;
 mod tvm_ffi;
 
 pub(super) use helpers::headers;
 
 use super::interface::Interface;
 use super::parts::{Param, Parts};
-use crate::cpp::ast::{Binary, Expr, Function, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
+use crate::cpp::ast::{Binary, Expr, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;
 use crate::namer::Namer;
-use crate::scalars::storage;
 use crate::{Fallible, errors};
 use carbyne_atoms::tensor_map::MapDescription;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::diag::Diagnostics;
-use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
+use carbyne_ir::expr::{Dim, Node, VarInfo};
 use carbyne_ir::program::{BufferId, Fact, Program};
 use helpers::{ENCODE, LAUNCH, ROUNDING};
+use printer::{Printer, function, quoted, returned, when};
 use std::collections::{BTreeSet, HashMap};
 
 /// How the host's part of a file is printed.
@@ -29,14 +30,6 @@ pub struct Host<'a> {
     pub name: &'a str,
     /// The tensors that the given text declares. All others were added, and lie in the workspace.
     pub declared: &'a BTreeSet<String>,
-}
-
-struct Printer<'a> {
-    p: &'a Program,
-    namer: Namer,
-    indices: Indices<'a>,
-    /// Names of tensors and numbers.
-    passed: HashMap<BufferId, Word>,
 }
 
 /// The host's functions, which stand below the kernels.
@@ -142,14 +135,6 @@ impl Printer<'_> {
         }
         items.push(Item::Helper("#endif  // __CUDACC_RTC__"));
         Ok(items)
-    }
-
-    /// Gives a buffer its name, which is returned with the type of an element.
-    fn admit(&mut self, b: BufferId) -> (&'static str, Word) {
-        let buffer = &self.p.buffers[b];
-        let name = Word::from(self.namer.admit(&buffer.name, "t"));
-        self.passed.insert(b, name.clone());
-        (storage(buffer.scalar).cxx, name)
     }
 
     fn parameter(&mut self, b: BufferId, parts: &[Parts]) -> (Type, Word) {
@@ -291,10 +276,6 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn symbol(&mut self, var: VarId) -> Fallible<Expr> {
-        self.indices.variable(var).ok_or_else(|| errors::undeclared("a symbol"))
-    }
-
     /// Returns that a range or a fact of the symbols does not hold. Ranges come first, since facts are printed for
     /// values within these.
     fn facts(&mut self, checks: &Checks) -> Fallible<Vec<Stmt>> {
@@ -366,11 +347,6 @@ impl Checks {
     };
 }
 
-/// A string of C++.
-fn quoted(text: &str) -> Expr {
-    Expr::Literal(format!("\"{}\"", text.escape_default()))
-}
-
 /// Whether ranges and divisors of symbols say all that a fact says.
 fn follows(p: &Program, Fact { lhs, op, rhs, .. }: &Fact) -> bool {
     let below = |a: Dim, b: Dim, by: i64| match (p.arena.range(a).1, p.arena.range(b).0) {
@@ -390,30 +366,9 @@ fn follows(p: &Program, Fact { lhs, op, rhs, .. }: &Fact) -> bool {
     }
 }
 
-fn returned(value: Expr) -> Stmt {
-    let pieces = vec![Piece::Text("return "), Piece::Operand(value), Piece::Text(";")];
-    Stmt::new(StmtKind::Filled(pieces))
-}
-
-/// Returns a value under a condition.
-fn when(cond: Expr, value: Expr) -> Stmt {
-    Stmt::new(StmtKind::If { cond, then: vec![returned(value)], otherwise: vec![] })
-}
-
 /// A statement that sets `error`, and a return where it is one.
 fn checked(body: &mut Vec<Stmt>, pieces: Vec<Piece>) {
     let error = || Expr::name("error");
     body.push(Stmt::new(StmtKind::Filled(pieces)));
     body.push(when(error().binary(Binary::Ne, Expr::name("cudaSuccess")), error()));
-}
-
-fn function(
-    comment: &[&str],
-    head: &'static str,
-    name: Word,
-    params: Vec<(Type, Word)>,
-    body: Vec<Stmt>,
-) -> Item {
-    let comment = comment.iter().filter(|l| !l.is_empty()).map(|l| (*l).to_owned()).collect();
-    Item::Function(Function { comment, head, name, params, body })
 }

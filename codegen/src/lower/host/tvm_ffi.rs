@@ -1,7 +1,7 @@
 //! The kernels as a function of tvm-ffi, `__tvm_ffi_NAME`: it takes tensors, checks all that the function that launches the kernels takes
 //! for granted, and calls that function. The C interface is that of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi.
 
-use super::{Printer, function, quoted, when};
+use super::printer::{Printer, function, quoted, when};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Stmt, StmtKind, Type};
 use crate::element::Element;
 use crate::lower::interface::{Form, Interface, alignment, written};
