@@ -20,7 +20,7 @@ CuTe's names. What is wrong with a text is an :class:`Error`, with the place and
 from . import cache
 from ._diagnostics import ArgumentError, Diagnostic, Edit, Error, Span
 from ._explained import Explanation
-from ._layout import Layout, LayoutError, calculate
+from ._layout import Layout, LayoutError, calculate, solve, unify
 from ._native import Function, __version__, architectures
 from ._picture import Picture
 from ._program import Decomposed, Program, Progress, Run, Tensor, Tuned
@@ -46,4 +46,6 @@ __all__ = [
     "architectures",
     "cache",
     "calculate",
+    "solve",
+    "unify",
 ]
