@@ -5,6 +5,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Callable
@@ -256,6 +257,15 @@ def test_an_error_of_the_simulator_is_one_of_tvm_ffi() -> None:
         take(a, i, b)
 
 
+def test_ctrl_c_ends_a_call_on_the_simulator(gemm) -> None:
+    a, b, c = operands(2048, 2048, 2048)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        gemm(a, b, c)
+    timer.join()
+
+
 def host_of(text: str) -> str:
     """A printed file as the host's compiler reads it, with kernels whose bodies are empty."""
     host, in_host, in_head = [], False, False
@@ -362,7 +372,7 @@ def test_a_printed_function_encodes_tensor_maps(tmp_path: Path) -> None:
     text = (ROOT / "examples/gemm_any.cby").read_text()
     library = compiled(text, "gemm", "sm_90a", tmp_path)
     gemm = tvm_ffi.load_module(str(library))["gemm"]
+    recorded = launches_of(library)
     a, b, c = operands(64, 128, 64)
     gemm(Elsewhere(a), Elsewhere(b), Elsewhere(c))
-    recorded = launches_of(library)
     assert recorded(-1, 0) == 1
