@@ -4,10 +4,11 @@ Nothing is filtered: all values are constructed, so that every value met while s
 at a layout of a leaf or two. Operands are *admissible* for an operation if it has an exact result in every library with CuTe's
 semantics: inner layouts made of whole digits of the outer one, tiles that divide, layouts whose strides nest.
 
->>> from hypothesis import given
+>>> from hypothesis import given, settings
 >>> from carbyne import Layout
 >>> from carbyne.testing import strategies
->>> @given(strategies.compositions())
+>>> @settings(deadline=None, max_examples=20)
+... @given(strategies.compositions())
 ... def test(pair):
 ...     outer, inner = (Layout(a.shape, a.stride) for a in pair)
 ...     assert outer.compose(inner).size() == inner.size()
