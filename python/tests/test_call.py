@@ -80,7 +80,7 @@ def test_tensors_without_elements_are_taken(gemm: carbyne.Function) -> None:
     ("change", "said"),
     [
         (lambda a, b: (a.astype(np.float32), b), "`%A` has elements of float32"),
-        (lambda a, b: (a[0], b), "`%A` has 2 modes, [M,K], and the tensor has 1, [40]"),
+        (lambda a, b: (a[0], b), "`%A` has the shape [M,K], and the tensor has [40]"),
         (lambda a, b: (a[:, :16].copy(), b), "extent 0 of `%B` is 40, and 16 is wanted: `K` is 16 by extent 1 of `%A`"),
         (lambda a, b: (a[:, ::2], b[::2]), "is wanted"),
         (lambda a, b: (a, np.ascontiguousarray(b)), "stride 0 of `%B` is 17, and 1 is wanted"),

@@ -283,8 +283,7 @@ fn sides(parameter: &Parameter, view: &View<'_>, arena: &ExprArena) -> Fallible<
             let list = |all: Vec<String>| format!("[{}]", all.join(","));
             let wanted = list(modes.iter().map(|(n, _)| arena.display(*n).to_string()).collect());
             let given = list(view.shape.iter().map(i64::to_string).collect());
-            let what =
-                format!("has {} modes, {wanted}, and the tensor has {rank}, {given}", modes.len());
+            let what = format!("has the shape {wanted}, and the tensor has {given}");
             Err(misfit(parameter, &what, &format!("give a tensor of the shape {wanted}")))
         }
         Form::Modes(modes) => {
