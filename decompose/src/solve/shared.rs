@@ -263,7 +263,7 @@ impl Combinations<'_> {
         let runs: Vec<smem::Run> = all.iter().map(|run| self.seen.runs[*run].clone()).collect();
         let found = match smem::unify(&self.shape, self.outer, &runs) {
             Ok(layout) => Ok(number(&mut self.seen.layouts, layout)),
-            Err(why) => Err(self.seen.conflict(why)),
+            Err(why) => Err(self.seen.conflict(why.into())),
         };
         self.seen.unified.insert(all, found);
         found

@@ -3,15 +3,14 @@
 //! Every access wants the values of one instruction side by side: a *run*, digits of the tensor's index
 //! space that take the strides 1, n₀, n₀·n₁, ... Unifying runs splits the modes where runs begin and
 //! end and gives each digit one stride; a digit with two strides, or two digits with one, is a
-//! conflict. Digits that no run names follow compactly. Then the swizzle S is chosen that gives the
+//! conflict. Digits that no run names follow compactly ([`unify`], of the layout algebra). Then the swizzle S is chosen that gives the
 //! fewest wavefronts over all accesses, weighted by how often they run.
 
-use super::tv::mode;
-use super::unfit::Unfit;
 use carbyne_ir::layout::{Layout, Swizzle};
 use std::collections::{BTreeMap, HashMap};
 
 pub use carbyne_atoms::Banks;
+pub use carbyne_ir::layout::unify;
 
 /// Digits (extent, step in the column-major index) that must be consecutive in memory.
 pub type Run = Vec<(i64, i64)>;
@@ -25,134 +24,6 @@ pub struct Access {
     pub bytes: i64,
     /// Executions of the whole list in one block; not whole where the lists are a sample.
     pub weight: f64,
-}
-
-/// A digit of a mode: (extent, step within the column-major index, stride in memory).
-type Digit = (i64, i64, Option<i64>);
-
-/// A compact layout of `shape` in which every run is consecutive. The first `outer` modes, those of stages,
-/// lie outside of the others where no run says otherwise.
-///
-/// # Errors
-/// The runs that clash.
-pub fn unify(shape: &[i64], outer: usize, runs: &[Run]) -> Result<Layout, Unfit> {
-    let mut modes: Vec<Vec<Digit>> = vec![];
-    let mut step = 1i64;
-    for &extent in shape {
-        modes.push(vec![(extent, step, None)]);
-        step *= extent;
-    }
-    // Split digits at the ends of runs, run digits at the ends of modes.
-    let mut pieces: Vec<Run> = vec![];
-    for run in runs {
-        let mut run_pieces = vec![];
-        for &(n, s) in run {
-            cut(&mut modes, n, s, &mut run_pieces)?;
-        }
-        pieces.push(run_pieces);
-    }
-    for run in &pieces {
-        let mut stride = 1;
-        for &(n, s) in run {
-            assign(&mut modes, n, s, &mut stride)?;
-        }
-    }
-    let mut taken: Vec<(i64, i64)> =
-        modes.iter().flatten().filter_map(|&(n, _, s)| s.map(|s| (s, n))).collect();
-    taken.sort_unstable();
-    let mut next = 1;
-    for (s, n) in taken {
-        if s != next {
-            return Err(Unfit::TwoDirections(s));
-        }
-        next = s * n;
-    }
-    // The mode of the first run goes on, then the others in order.
-    let outer = outer.min(shape.len());
-    let first = runs.iter().flatten().next().map_or(outer, |r| mode_of(shape, r.1));
-    let order: Vec<usize> = std::iter::once(first)
-        .chain((outer..shape.len()).chain(0..outer).filter(|m| *m != first))
-        .collect();
-    for m in order {
-        for digit in modes.get_mut(m).into_iter().flatten() {
-            if digit.2.is_none() {
-                digit.2 = Some(next);
-                next *= digit.0;
-            }
-        }
-    }
-    let parts: Result<Vec<Layout>, _> = modes
-        .iter()
-        .map(|digits| {
-            let list: Vec<Layout> =
-                digits.iter().map(|&(n, _, s)| mode(n, s.unwrap_or(0))).collect();
-            Layout::concat(&list).map(|l| l.coalesce())
-        })
-        .collect();
-    Ok(Layout::concat(&parts?)?)
-}
-
-fn mode_of(shape: &[i64], step: i64) -> usize {
-    let mut s = 1;
-    for (i, extent) in shape.iter().enumerate() {
-        if step < s * extent {
-            return i;
-        }
-        s *= extent;
-    }
-    shape.len().saturating_sub(1)
-}
-
-/// Splits the digits so that (n, s) is a sequence of whole digits, which are appended to `out`.
-fn cut(modes: &mut [Vec<Digit>], n: i64, s: i64, out: &mut Run) -> Result<(), Unfit> {
-    let (mut n, mut s) = (n, s);
-    while n > 1 {
-        let Some((m, i)) = modes.iter().enumerate().find_map(|(m, ds)| {
-            ds.iter().position(|&(e, step, _)| step <= s && s < step * e).map(|i| (m, i))
-        }) else {
-            return Err(Unfit::RunLeaves(s));
-        };
-        let (extent, step, _) = modes[m][i];
-        if s % step != 0 || extent % (s / step) != 0 {
-            return Err(Unfit::RunBegins { run: s, digit: (extent, step) });
-        }
-        let before = s / step;
-        let here = extent / before; // From s to the end of the digit.
-        let take = if n <= here { n } else { here };
-        if here % take != 0 || n % take != 0 {
-            return Err(Unfit::RunEnds { run: n, digit: (extent, step) });
-        }
-        let after = here / take;
-        let parts = [(before, step), (take, s), (after, s * take)];
-        let digits = parts.into_iter().filter(|(e, _)| *e > 1).map(|(e, st)| (e, st, None));
-        modes[m].splice(i..=i, digits);
-        out.push((take, s));
-        n /= take;
-        s *= take;
-    }
-    Ok(())
-}
-
-fn assign(modes: &mut [Vec<Digit>], n: i64, s: i64, stride: &mut i64) -> Result<(), Unfit> {
-    let (mut n, mut s) = (n, s);
-    while n > 1 {
-        let Some(digit) = modes.iter_mut().flatten().find(|d| d.0 > 1 && d.1 == s) else {
-            return Err(Unfit::RunSplit(s));
-        };
-        if n % digit.0 != 0 {
-            return Err(Unfit::RunInside { run: n, digit: digit.0 });
-        }
-        match digit.2 {
-            Some(other) if other != *stride => {
-                return Err(Unfit::TwoStrides { apart: s, strides: (other, *stride) });
-            }
-            _ => digit.2 = Some(*stride),
-        }
-        *stride *= digit.0;
-        n /= digit.0;
-        s *= digit.0;
-    }
-    Ok(())
 }
 
 /// What the bank model counts of an access: the words of each phase, each once, and how many phases are like it.

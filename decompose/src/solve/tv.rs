@@ -4,7 +4,7 @@
 //! (t,v) to the column-major index of an element.
 //!
 //! - copy, Fig. 19(a): f∘p⁻¹ = g∘q⁻¹, so with the side k known and the other side u wanted,
-//!   u = k∘r_k⁻¹∘r_u, where r_k and r_u are the row's layouts of the two sides ([`other_side`]).
+//!   u = k∘r_k⁻¹∘r_u, where r_k and r_u are the row's layouts of the two sides ([`other_side`], by [`solve`]).
 //! - gemm, Fig. 19(b): along M, the maps from instruction tile to tensor of C and A agree; along N those
 //!   of C and B; along K those of A and B ([`Gemm`]).
 //!
@@ -12,7 +12,7 @@
 //! certificates evaluate it once more.
 
 use super::unfit::Unfit;
-use carbyne_ir::layout::{Layout, LayoutError};
+use carbyne_ir::layout::{Layout, LayoutError, solve};
 use carbyne_ir::program::BufferId;
 use carbyne_ir::tuple::IntTuple;
 use std::collections::BTreeMap;
@@ -102,16 +102,7 @@ pub fn other_side(
     row_known: &Layout,
     row_unknown: &Layout,
 ) -> Result<Layout, LayoutError> {
-    let k = tv(lanes, inst)?;
-    if row_known == row_unknown {
-        return Ok(k);
-    }
-    let n = row_known.size();
-    if !row_known.is_bijective_onto(n) {
-        let fix = "choose an instruction whose threads hold each element once";
-        return Err(LayoutError::clash(row_known.to_string(), "no inverse", fix));
-    }
-    k.compose(&row_known.right_inverse().compose(row_unknown)?)
+    solve(&tv(lanes, inst)?, row_known, row_unknown)
 }
 
 /// How a MatMul atom tiles a block.

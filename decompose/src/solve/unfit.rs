@@ -79,47 +79,6 @@ pub enum Unfit {
     Few(i64),
 
     // Layouts of shared tensors.
-    /// A run of this step leaves the tensor.
-    #[error("a run of step {0} leaves the tensor")]
-    RunLeaves(i64),
-    /// A run of this step begins within a digit (extent, step).
-    #[error("a run of step {run} does not fit the mode {}:{}", digit.0, digit.1)]
-    RunBegins {
-        /// The step of the run.
-        run: i64,
-        /// The digit.
-        digit: (i64, i64),
-    },
-    /// A run of so many elements ends within a digit (extent, step).
-    #[error("runs of {run} do not divide the mode {}:{}", digit.0, digit.1)]
-    RunEnds {
-        /// Elements of the run.
-        run: i64,
-        /// The digit.
-        digit: (i64, i64),
-    },
-    /// Another run took the digits of that of this step apart.
-    #[error("a run of step {0} was split by another")]
-    RunSplit(i64),
-    /// A run of so many elements ends within a digit of another.
-    #[error("a run of {run} ends inside a digit of {digit}")]
-    RunInside {
-        /// Elements of the run.
-        run: i64,
-        /// Elements of the digit.
-        digit: i64,
-    },
-    /// Two runs want one element in two places.
-    #[error("elements {apart} apart would need the strides {} and {} at once", strides.0, strides.1)]
-    TwoStrides {
-        /// Elements so far apart.
-        apart: i64,
-        /// What each wants.
-        strides: (i64, i64),
-    },
-    /// Two runs want two elements in one place.
-    #[error("two directions of the tensor would both be consecutive (stride {0})")]
-    TwoDirections(i64),
     /// An access to the tensor that no instruction makes.
     #[error("its accesses have no candidates")]
     NoCandidates,
