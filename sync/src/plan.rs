@@ -2,6 +2,7 @@
 
 mod granules;
 mod leaf;
+mod obstacle;
 mod places;
 mod registers;
 
@@ -15,6 +16,7 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Scalar;
+use obstacle::Obstacle;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -190,7 +192,7 @@ pub(crate) struct Plan {
     pub(crate) registers: Vec<(BufferId, i64)>,
     spaces: HashMap<BufferId, Space>,
     pub(crate) views: Vec<View>,
-    view_of: HashMap<TensorId, Result<usize, String>>,
+    view_of: HashMap<TensorId, Result<usize, Obstacle>>,
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
     /// Accesses that are not followed.
     pub(crate) lost: Vec<Unfollowed>,
@@ -220,10 +222,10 @@ impl Plan {
         self.sites.get(site as usize).is_some_and(|s| s.synchronizes)
     }
 
-    pub(crate) fn view(&self, tensor: TensorId) -> Result<usize, String> {
+    pub(crate) fn view(&self, tensor: TensorId) -> Result<usize, Obstacle> {
         match self.view_of.get(&tensor) {
             Some(found) => found.clone(),
-            None => Err("its place is not known".to_owned()),
+            None => Err(Obstacle::Place),
         }
     }
 
@@ -243,7 +245,8 @@ impl Plan {
         let mut plan = Plan::default();
         let buffers = smem::buffers(p, kernel);
         plan.sites.push(Site { place: kernel_place(p, kernel), synchronizes: false });
-        plan.place_shared(exprs, &buffers, atoms).map_err(|why| Refusal { why })?;
+        plan.place_shared(exprs, &buffers, atoms)
+            .map_err(|why| Refusal { why: why.to_string() })?;
         plan.find_written(exprs, kernel, atoms, owned);
         for stmt in p.walk_body(kernel).stmts() {
             let site = plan.sites.len() as u32;
@@ -298,7 +301,7 @@ impl Plan {
     }
 
     /// A leaf whose operands cannot be followed: what it accesses of memory that may conflict is lost.
-    fn lose_leaf(&mut self, p: &Program, id: SpecId, site: u32, why: &str) {
+    fn lose_leaf(&mut self, p: &Program, id: SpecId, site: u32, why: &Obstacle) {
         let spec = &p.specs[id];
         let reads = spec.input_tensors().map(|t| (t, false));
         let writes = spec.outputs.iter().map(|t| (*t, true));
@@ -308,7 +311,7 @@ impl Plan {
             if !matches!(space, Space::Free) {
                 let place = self.place(site);
                 let kind = if does_write { AccessKind::Write } else { AccessKind::Read };
-                let why = why.to_owned();
+                let why = why.to_string();
                 self.lost.push(Unfollowed { place, buffer: Some(buffer), kind, why });
             }
         }
