@@ -14,7 +14,7 @@ use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
-use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtId, StmtKind, TensorId};
 use carbyne_ir::scalar::Scalar;
 use obstacle::Obstacle;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -180,11 +180,16 @@ pub(crate) struct Site {
     synchronizes: bool,
 }
 
+/// The first statement of a list, which is in no other list.
+pub(crate) fn first_of(stmts: &[Stmt]) -> Option<StmtId> {
+    stmts.first().map(|s| s.id)
+}
+
 /// What a kernel accesses.
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) sites: Vec<Site>,
-    site_of: FxHashMap<usize, u32>,
+    site_of: FxHashMap<StmtId, u32>,
     pub(crate) shared: Vec<SharedBuffer>,
     pub(crate) components: Vec<Component>,
     pub(crate) n_cells: usize,
@@ -196,8 +201,8 @@ pub(crate) struct Plan {
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
     /// Accesses that are not followed.
     pub(crate) lost: Vec<Unfollowed>,
-    /// Bodies of loops whose first turn stands for all of them, by their addresses.
-    once: FxHashSet<usize>,
+    /// Bodies of loops whose first turn stands for all of them, by their first statements.
+    once: FxHashSet<Option<StmtId>>,
     /// Elements of all views.
     n_places: i64,
 }
@@ -209,12 +214,12 @@ pub(crate) struct Refusal {
 
 impl Plan {
     pub(crate) fn site(&self, stmt: &Stmt) -> u32 {
-        self.site_of.get(&std::ptr::from_ref(stmt).addr()).copied().unwrap_or(0)
+        self.site_of.get(&stmt.id).copied().unwrap_or(0)
     }
 
     /// Whether the first turn of a loop with this body stands for all of them.
     pub(crate) fn is_once(&self, body: &[Stmt]) -> bool {
-        self.once.contains(&body.as_ptr().addr())
+        self.once.contains(&first_of(body))
     }
 
     /// Whether a place is a statement of synchronization.
@@ -250,7 +255,7 @@ impl Plan {
         plan.find_written(exprs, kernel, atoms, owned);
         for stmt in p.walk_body(kernel).stmts() {
             let site = plan.sites.len() as u32;
-            plan.site_of.insert(std::ptr::from_ref(stmt).addr(), site);
+            plan.site_of.insert(stmt.id, site);
             let (spec, what) = match &stmt.kind {
                 StmtKind::Spec(id) => (Some(*id), p.specs[*id].kind.to_string()),
                 StmtKind::Barrier(None) => (None, "barrier".to_owned()),
