@@ -441,7 +441,7 @@ fn run_kernel(
     Ok(report)
 }
 
-/// What was counted, as the report shows it.
+/// Adds the counts to the report.
 fn count(kernel: &Kernel<'_>, counts: Counts, report: &mut KernelReport) {
     report.unchecked.extend(counts.skipped.iter().map(|site| {
         let why = "each thread of a group has its own view of an operand";

@@ -250,7 +250,7 @@ fn idle(k: &KernelReport, options: &Options) -> String {
     }
 }
 
-/// What was compared with what the kernel means.
+/// The results that were compared with the meaning of the kernel.
 fn compared(k: &KernelReport, options: &Options) -> String {
     match (options.check, k.elements) {
         (false, _) => "  nothing compared: `--no-check`\n".to_owned(),

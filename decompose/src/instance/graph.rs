@@ -532,7 +532,7 @@ impl Graph {
         groups
     }
 
-    /// The same with each group of modes as one.
+    /// The graph with each group of modes as one mode.
     fn grouped(&self, groups: &[Vec<usize>]) -> Option<Self> {
         let together = |own: &[i64]| -> Vec<i64> {
             groups.iter().map(|g| g.iter().map(|m| own[*m]).product()).collect()

@@ -301,7 +301,7 @@ impl Pattern {
     }
 }
 
-/// What is known of a match while it is put together.
+/// A match while it is put together.
 struct Assembly<'a> {
     pattern: &'a Pattern,
     def: &'a Def,
@@ -309,7 +309,7 @@ struct Assembly<'a> {
     found: Found,
     /// Values that names of the pattern stand for.
     values: BTreeMap<&'a str, usize>,
-    /// Of each step whether something stands for it.
+    /// Whether each step belongs to the match.
     used: Vec<bool>,
 }
 
@@ -357,7 +357,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// What stands for a sub-spec that the pattern uses.
+    /// Finds the steps that a sub-spec of the pattern stands for.
     fn hole(
         &mut self,
         name: &str,
@@ -501,7 +501,7 @@ impl<'a> Assembly<'a> {
         alike.or_else(|| operands.clone().find(is_reduced))
     }
 
-    /// What stands for the operands that are read.
+    /// Finds the operands that are read.
     fn operands(&mut self) -> Result<(), Unlike> {
         for (name, _) in &self.def.inputs {
             let Some(v) = self.values.get(name.text.as_str()) else {

@@ -167,7 +167,7 @@ impl Instance<'_> {
         Ok(vec![self.kernel(stmt, exec, said, body)])
     }
 
-    /// What stands for the numbers, types and operands of the strategy, and definitions of views that it names.
+    /// The substitution for the numbers, types and operands of the strategy, and definitions of views that it names.
     fn given(&self, strategy: &Strategy, names: &mut Names) -> (Substitution, Vec<Stmt>) {
         let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
         for (name, n) in self.numbers {
