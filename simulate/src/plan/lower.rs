@@ -49,49 +49,7 @@ pub(crate) fn lower<'p>(
     elected: usize,
 ) -> Checked<Kernel<'p>> {
     let spec = &program.specs[id];
-    let site = Site { line: spec.line, span: spec.span };
-    let value = |v: VarId| symbols.get(&v).copied();
-    let size = |threads: ThreadsId| -> Checked<i64> {
-        let layout = program.threads[threads].concat().eval(&program.arena, &value);
-        Ok(layout.map_err(|e| unknown(site.span, "a thread tensor", e))?.size())
-    };
-    // A grid may have no blocks.
-    let blocks = |threads: ThreadsId| -> Checked<i64> {
-        let sizes = Sizes::eval(&program.threads[threads].concat(), &program.arena, &value);
-        Ok(sizes.map_err(|e| unknown(site.span, "a grid", e))?.size)
-    };
-    let (n_blocks, n_threads) = match (spec.exec, &spec.body) {
-        (_, None) => (0, 0),
-        (Some(exec), Some(_)) => (blocks(exec.blocks)?, size(exec.threads)?),
-        (None, Some(_)) => return Err(not_decomposed(site.span)),
-    };
-    if n_threads > MAX_BLOCK_THREADS {
-        let text =
-            format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
-        return Err(Box::new(
-            Diagnostic::new(Code::TooManyThreads, site.span, text)
-                .help("take fewer threads, and give each more elements"),
-        ));
-    }
-    let n_threads = n_threads as usize;
-    let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
-        (Some([_, .., cluster]), Some(_)) => {
-            let layout = cluster.eval(&program.arena, &value);
-            layout.map_err(|e| unknown(site.span, "a cluster", e))?.size()
-        }
-        _ => 1,
-    };
-    if !(1..=MAX_CLUSTER).contains(&cluster) || n_blocks % cluster != 0 {
-        let text = format!("the {n_blocks} blocks are not clusters of {cluster}");
-        return Err(Box::new(
-            Diagnostic::new(Code::ExecConfig, site.span, text)
-                .label(format!(
-                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and divides the grid"
-                ))
-                .help("make the number of blocks a multiple of the cluster's"),
-        ));
-    }
-    let cluster = cluster as usize;
+    let Executors { n_blocks, n_threads, cluster } = executors(program, id, symbols)?;
     let limits = carbyne_atoms::limits(atoms.arch);
     let mut lowering = Lowering {
         kernel: Kernel {
@@ -149,6 +107,60 @@ pub(crate) fn lower<'p>(
     let stated: Vec<ErrorBound> = stated.into_iter().map(|(_, bound)| bound).collect();
     kernel.roundings = super::rounding::largest_part(&kernel, &stated);
     Ok(kernel)
+}
+
+/// The blocks and threads of a kernel; none of one without a body.
+struct Executors {
+    n_blocks: i64,
+    n_threads: usize,
+    /// Blocks of a cluster.
+    cluster: usize,
+}
+
+fn executors(program: &Program, id: SpecId, symbols: &HashMap<VarId, i64>) -> Checked<Executors> {
+    let spec = &program.specs[id];
+    let site = Site { line: spec.line, span: spec.span };
+    let value = |v: VarId| symbols.get(&v).copied();
+    let size = |threads: ThreadsId| -> Checked<i64> {
+        let layout = program.threads[threads].concat().eval(&program.arena, &value);
+        Ok(layout.map_err(|e| unknown(site.span, "a thread tensor", e))?.size())
+    };
+    // A grid may have no blocks.
+    let blocks = |threads: ThreadsId| -> Checked<i64> {
+        let sizes = Sizes::eval(&program.threads[threads].concat(), &program.arena, &value);
+        Ok(sizes.map_err(|e| unknown(site.span, "a grid", e))?.size)
+    };
+    let (n_blocks, n_threads) = match (spec.exec, &spec.body) {
+        (_, None) => (0, 0),
+        (Some(exec), Some(_)) => (blocks(exec.blocks)?, size(exec.threads)?),
+        (None, Some(_)) => return Err(not_decomposed(site.span)),
+    };
+    if n_threads > MAX_BLOCK_THREADS {
+        let text =
+            format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
+        return Err(Box::new(
+            Diagnostic::new(Code::TooManyThreads, site.span, text)
+                .help("take fewer threads, and give each more elements"),
+        ));
+    }
+    let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
+        (Some([_, .., cluster]), Some(_)) => {
+            let layout = cluster.eval(&program.arena, &value);
+            layout.map_err(|e| unknown(site.span, "a cluster", e))?.size()
+        }
+        _ => 1,
+    };
+    if !(1..=MAX_CLUSTER).contains(&cluster) || n_blocks % cluster != 0 {
+        let text = format!("the {n_blocks} blocks are not clusters of {cluster}");
+        return Err(Box::new(
+            Diagnostic::new(Code::ExecConfig, site.span, text)
+                .label(format!(
+                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and divides the grid"
+                ))
+                .help("make the number of blocks a multiple of the cluster's"),
+        ));
+    }
+    Ok(Executors { n_blocks, n_threads: n_threads as usize, cluster: cluster as usize })
 }
 
 /// The kernel has no body.
