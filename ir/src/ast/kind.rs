@@ -1,7 +1,7 @@
-//! The kinds of specs, and what is asked of a kind: its text, its operands, the rule of their extents.
+//! The kinds of specs with the answers to questions about a kind: its text, its operands, the rule of their extents.
 //!
-//! Other files ask these questions instead of listing kinds, so that a new kind is its variant and its answers here,
-//! and what it computes in the simulator.
+//! Other files ask these questions instead of listing kinds, so that a new kind is a variant and answers here, and
+//! its meaning in the simulator.
 
 use crate::scalar::{Scalar, spelled};
 
@@ -229,7 +229,7 @@ pub enum Numbers {
     Alone,
     /// One may stand beside a tensor.
     Beside,
-    /// Any but the first may be one, in `means` blocks and expressions.
+    /// All but the first may be numbers, in `means` blocks and in expressions.
     Chosen,
 }
 
@@ -252,6 +252,14 @@ pub enum ExtentRule {
 
 impl SpecKind {
     /// Every kind; those that begin with one word stand side by side.
+    ///
+    /// ```
+    /// use carbyne_ir::ast::SpecKind;
+    ///
+    /// let moves = SpecKind::all().filter(|kind| kind.word() == "Move");
+    /// let texts: Vec<String> = moves.map(|kind| kind.to_string()).collect();
+    /// assert_eq!(texts, ["Move", "Move.add", "Move.min", "Move.max"]);
+    /// ```
     pub fn all() -> impl Iterator<Item = SpecKind> {
         use SpecKind::*;
         let moves = AccumulateOp::ALL.iter().map(|op| Accumulate(*op));
