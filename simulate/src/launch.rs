@@ -277,7 +277,7 @@ fn read(program: &Program, kernels: &[SpecId]) -> HashSet<BufferId> {
 pub(crate) fn reads(program: &Program, kernel: SpecId) -> Vec<BufferId> {
     let spec = &program.specs[kernel];
     let adds = match (&spec.kind, &spec.means) {
-        (SpecKind::MatMul | SpecKind::Accumulate(_), _) => spec.outputs.clone(),
+        (kind, _) if kind.reads_output() => spec.outputs.clone(),
         (SpecKind::Generic, Some(means)) => {
             let used =
                 |v: usize| means.steps.iter().any(|s| s.inputs.contains(&MeansInput::Value(v)));

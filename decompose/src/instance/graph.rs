@@ -124,11 +124,19 @@ pub(crate) enum Opaque {
     Kind(SpecKind),
 }
 
+/// The kind of the step that a spec becomes: a product begins at zero.
+fn step_kind(kind: SpecKind) -> Result<SpecKind, Opaque> {
+    match kind {
+        SpecKind::MatMul => Ok(SpecKind::MatMulSet),
+        SpecKind::MatMulSet | SpecKind::Reduction(_) => Ok(kind),
+        _ if kind.is_elementwise() => Ok(kind),
+        _ => Err(Opaque::Kind(kind)),
+    }
+}
+
 /// How many products a `means` block has.
 pub(crate) fn products(p: &Program, id: SpecId) -> usize {
-    let is = |op: &MeansOp| {
-        matches!(op, MeansOp::Spec { kind: SpecKind::MatMul | SpecKind::MatMulSet, .. })
-    };
+    let is = |op: &MeansOp| matches!(op, MeansOp::Spec { kind, .. } if kind.is_product());
     p.specs[id].means.iter().flat_map(|m| &m.steps).filter(|s| is(&s.op)).count()
 }
 
@@ -771,11 +779,9 @@ impl Builder<'_> {
         // Onto what is there.
         let mut onto: Option<BinaryOp> = None;
         let (kind, typed) = match spec.kind {
-            SpecKind::MatMul | SpecKind::MatMulSet => {
-                if spec.kind == SpecKind::MatMul {
-                    onto = Some(BinaryOp::Add);
-                }
-                (SpecKind::MatMulSet, spec.acc)
+            kind if kind.is_product() => {
+                onto = kind.reads_output().then_some(BinaryOp::Add);
+                (step_kind(kind)?, spec.acc)
             }
             SpecKind::Reduction(_) => {
                 // The result has removed modes as 1; the output may lack them.
@@ -787,21 +793,14 @@ impl Builder<'_> {
                         }
                     }
                 }
-                (spec.kind, None)
+                (step_kind(spec.kind)?, None)
             }
             SpecKind::Accumulate(op) => {
                 onto = Some(op.binary());
                 (SpecKind::Move, None)
             }
             SpecKind::Unary(UnaryOp::Cast) => (spec.kind, Some(output.scalar)),
-            SpecKind::Move
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Init => (spec.kind, None),
-            SpecKind::Shfl(_) | SpecKind::Iota | SpecKind::Generic => {
-                return Err(Opaque::Kind(spec.kind));
-            }
+            kind => (step_kind(kind)?, None),
         };
         let mut value = self.push(extents.clone(), scalar);
         let rounds = None;
@@ -905,10 +904,7 @@ impl Builder<'_> {
                     extents.clone_from(&self.graph.values[v].extents);
                     axes.iter().for_each(|a| extents[*a] = 1);
                 }
-                let kind = match kind {
-                    SpecKind::MatMul => SpecKind::MatMulSet,
-                    kind => *kind,
-                };
+                let kind = step_kind(*kind)?;
                 let output = self.push(extents, scalar);
                 let (axes, scalar) = (axes.clone(), *typed);
                 self.graph.steps.push(Step { kind, axes, scalar, rounds, inputs, output });
@@ -1050,7 +1046,7 @@ fn composed(own: &Layout, seen: &Layout) -> Option<Layout> {
 impl Step {
     /// Whether an element of the result needs one element of each input alone, broadcast where that has extent 1.
     pub(crate) fn is_pointwise(&self) -> bool {
-        self.kind.is_pointwise() || self.kind == SpecKind::Init
+        self.kind.is_elementwise()
     }
 
     /// The operation of a Reduction.

@@ -2,7 +2,9 @@
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Key, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, UnaryOp, View};
+use crate::ast::{
+    self, ExtentRule, Key, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, UnaryOp, View,
+};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -70,7 +72,7 @@ impl Resolver {
                     .help("leave the type out, or write a name"),
                 );
             }
-            let accumulates = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
+            let accumulates = spec.kind.reads_output();
             if accumulates {
                 let name = &view.base.text;
                 let mut d = *self.unknown(Sigil::Data, name, view.base.span);
@@ -301,17 +303,17 @@ impl Resolver {
     ) -> Fallible<Option<Shaped>> {
         let tensors: Vec<&Shaped> = inputs.iter().flatten().collect();
         let word = |key| ast::Attr::among(attrs, key)?.as_word()?.parse::<Scalar>().ok();
-        Ok(match kind {
-            SpecKind::Init | SpecKind::Generic | SpecKind::Iota => None,
-            SpecKind::MatMul | SpecKind::MatMulSet => {
+        Ok(match kind.extents() {
+            ExtentRule::Any | ExtentRule::Counted => None,
+            ExtentRule::Product => {
                 let [a, b] = tensors[..] else { return Ok(None) };
                 product(a, b, word(Key::Acc).or(wanted))
             }
-            SpecKind::Reduction(_) => {
+            ExtentRule::Reduced => {
                 let [a] = tensors[..] else { return Ok(None) };
                 Some(self.reduced(kind, a, attrs, span)?)
             }
-            SpecKind::Unary(UnaryOp::Cast) => {
+            ExtentRule::Same if kind == SpecKind::Unary(UnaryOp::Cast) => {
                 let [a] = tensors[..] else { return Ok(None) };
                 let Some(scalar) = word(Key::To).or(wanted) else {
                     return fail(
@@ -322,27 +324,12 @@ impl Resolver {
                 };
                 Some(Shaped { extents: a.extents.clone(), scalar })
             }
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Shfl(_) => {
+            ExtentRule::Same | ExtentRule::Broadcast => {
                 let Some(first) = tensors.first() else { return Ok(None) };
                 let scalar = match kind {
                     SpecKind::Binary(op) if op.compares() => Scalar::Bool,
                     SpecKind::Select => chosen_type(inputs, wanted, span)?,
-                    SpecKind::Move
-                    | SpecKind::Accumulate(_)
-                    | SpecKind::MatMul
-                    | SpecKind::MatMulSet
-                    | SpecKind::Unary(_)
-                    | SpecKind::Binary(_)
-                    | SpecKind::Reduction(_)
-                    | SpecKind::Shfl(_)
-                    | SpecKind::Init
-                    | SpecKind::Iota
-                    | SpecKind::Generic => first.scalar,
+                    _ => first.scalar,
                 };
                 Some(Shaped { extents: broadcast(&tensors), scalar })
             }

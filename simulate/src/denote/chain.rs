@@ -8,10 +8,10 @@
 //! order a body adds. Of a result in doubt, a comparison of numbers that are equal but for such errors,
 //! either answer lies within its scale.
 
-use super::Meaning;
+use super::NoMeaning;
 use super::exact::{Exact, binary, collect, matmul, narrow, reduce, select, unary};
 use super::region::{Axis, Region};
-use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, UnaryOp};
+use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
@@ -94,11 +94,42 @@ pub enum StepOp {
     View(Box<Layout<i64>>, i64),
 }
 
+impl StepOp {
+    /// The step that a spec along `axes` is, whose first input has so many modes.
+    ///
+    /// # Errors
+    /// The spec has no meaning of its own.
+    pub fn of(kind: SpecKind, axes: &[usize], modes: usize) -> Result<Self, NoMeaning> {
+        Ok(match kind {
+            SpecKind::Move => StepOp::Move,
+            SpecKind::Accumulate(op) => StepOp::Binary(op.binary()),
+            SpecKind::Select => StepOp::Select,
+            SpecKind::Unary(op) => StepOp::Unary(op),
+            SpecKind::Binary(op) => StepOp::Binary(op),
+            SpecKind::Reduction(op) => {
+                StepOp::Reduction(op, (0..modes).map(|i| axes.contains(&i)).collect())
+            }
+            SpecKind::MatMul | SpecKind::MatMulSet => StepOp::MatMul,
+            SpecKind::Init => StepOp::Init,
+            SpecKind::Iota => StepOp::Iota(axes.first().copied().unwrap_or(0)),
+            SpecKind::Shfl(_) => return Err(NoMeaning::Lanes),
+            SpecKind::Generic => return Err(NoMeaning::Generic),
+        })
+    }
+}
+
 impl Chain {
-    /// A single spec of operands with these modes and types, inputs then outputs; `inputs` says which of
-    /// its inputs are literals. None for what has no values: see [`Meaning`].
-    #[must_use]
-    pub fn of(meaning: &Meaning, inputs: &[Result<Shape, f64>], output: Shape) -> Self {
+    /// A single spec along `axes` of operands with these modes and types; `inputs` says which of its inputs are
+    /// literals.
+    ///
+    /// # Errors
+    /// The spec has no meaning of its own.
+    pub fn of(
+        kind: SpecKind,
+        axes: &[usize],
+        inputs: &[Result<Shape, f64>],
+        output: Shape,
+    ) -> Result<Self, NoMeaning> {
         let mut chain = Chain::default();
         let mut read = Vec::new();
         for input in inputs {
@@ -111,36 +142,22 @@ impl Chain {
             });
         }
         let before = chain.values.len();
-        if meaning.reads_output() {
+        if kind.reads_output() {
             chain.values.push(output.clone());
         }
-        let op = match meaning {
-            Meaning::Move => StepOp::Move,
-            Meaning::Select => StepOp::Select,
-            Meaning::Init => StepOp::Init,
-            Meaning::Unary(op) => StepOp::Unary(*op),
-            Meaning::Binary(op) | Meaning::Integers(op, _) => StepOp::Binary(*op),
-            Meaning::Accumulate(op, _) => {
-                read.insert(0, Input::Value(before));
-                StepOp::Binary(match op {
-                    AccumulateOp::Add => BinaryOp::Add,
-                    AccumulateOp::Min => BinaryOp::Min,
-                    AccumulateOp::Max => BinaryOp::Max,
-                })
-            }
-            Meaning::Reduction { op, removed, .. } => StepOp::Reduction(*op, removed.clone()),
-            Meaning::MatMul { set, .. } => {
-                if !set {
-                    read.push(Input::Value(before));
-                }
-                StepOp::MatMul
-            }
-        };
+        let modes =
+            |input: &Result<Shape, f64>| input.as_ref().map_or(0, |shape| shape.modes.len());
+        let op = StepOp::of(kind, axes, inputs.first().map_or(0, modes))?;
+        match kind {
+            _ if !kind.reads_output() => {}
+            SpecKind::Accumulate(_) => read.insert(0, Input::Value(before)),
+            _ => read.push(Input::Value(before)),
+        }
         chain.values.push(Shape { operand: None, ..output });
         let output = chain.values.len() - 1;
         chain.steps.push(Step { op, inputs: read, output });
         chain.outputs.push(output);
-        chain
+        Ok(chain)
     }
 
     /// Whether the value before of a tensor among the operands matters.

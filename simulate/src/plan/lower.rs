@@ -13,7 +13,7 @@ use crate::state::RegisterPool;
 use carbyne_atoms::bind::{self, Mismatch};
 use carbyne_atoms::smem::{self, Arena};
 use carbyne_atoms::{AtomTable, ErrorBound};
-use carbyne_ir::ast::SpecKind;
+use carbyne_ir::ast::{ExtentRule, Numbers, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::{Layout, LayoutError};
@@ -532,8 +532,8 @@ impl Lowering<'_, '_> {
         let out = outputs.first().map_or(Scalar::F32, |v| views[*v].scalar);
         let meaning = Meaning::new(spec.kind, &axes, spec.acc.unwrap_or(out), &ins, &outs)?;
         let literals = inputs.iter().any(|s| matches!(s, Source::Number(_)));
-        let constant = matches!(meaning, Meaning::Binary(_) | Meaning::Integers(..));
-        if literals != (meaning == Meaning::Init) && !(literals && constant) {
+        let numbers = spec.kind.numbers();
+        if literals != (numbers == Numbers::Alone) && !(literals && numbers == Numbers::Beside) {
             return Err(NoMeaning::Literal);
         }
         match views_of(inputs).next() {
@@ -624,7 +624,9 @@ impl Lowering<'_, '_> {
                 Source::Number(literal) => Err(literal.exact),
             })
             .collect();
-        let mut chain = Chain::of(&meaning, &read, shape(outputs[0]));
+        let spec = &self.kernel.program.specs[id];
+        let axes = spec.axes().unwrap_or_default();
+        let mut chain = Chain::of(spec.kind, &axes, &read, shape(outputs[0]))?;
         if let (Some(role), Some(step)) = (self.casts.get(&id), chain.steps.first_mut()) {
             step.op = StepOp::Cast(*role, self.kernel.views[outputs[0]].scalar);
         }
@@ -685,23 +687,12 @@ impl Lowering<'_, '_> {
                     let offset = self.vars.constant(*offset).map_err(broken)?;
                     StepOp::View(Box::new(layout), offset)
                 }
-                MeansOp::Spec { kind, axes, .. } => match kind {
-                    SpecKind::Move => StepOp::Move,
-                    SpecKind::Select => StepOp::Select,
-                    SpecKind::Unary(op) => match rounds {
-                        Some(to) => StepOp::Cast(CastRole::Meant, to),
-                        None => StepOp::Unary(*op),
-                    },
-                    SpecKind::Binary(op) => StepOp::Binary(*op),
-                    SpecKind::Reduction(op) => {
-                        StepOp::Reduction(*op, (0..modes(0)).map(|i| axes.contains(&i)).collect())
-                    }
-                    SpecKind::MatMul | SpecKind::MatMulSet => StepOp::MatMul,
-                    SpecKind::Init => StepOp::Init,
-                    SpecKind::Iota => StepOp::Iota(axes.first().copied().unwrap_or(0)),
-                    SpecKind::Accumulate(_) | SpecKind::Shfl(_) | SpecKind::Generic => {
-                        return Err(Unchecked::Because(format!("a {kind} in a `means` block")));
-                    }
+                MeansOp::Spec { kind, .. } if !kind.may_be_meant() => {
+                    return Err(Unchecked::Because(format!("a {kind} in a `means` block")));
+                }
+                MeansOp::Spec { kind, axes, .. } => match rounds {
+                    Some(to) => StepOp::Cast(CastRole::Meant, to),
+                    None => StepOp::of(*kind, axes, modes(0))?,
                 },
             };
             let input = |i: &MeansInput| match i {
@@ -731,12 +722,8 @@ impl Lowering<'_, '_> {
         let spec = &self.kernel.program.specs[id];
         let outputs: Vec<usize> =
             spec.outputs.iter().map(|t| self.view(*t, spec.span)).collect::<Checked<_>>()?;
-        let binary = matches!(spec.kind, SpecKind::Binary(_));
         let spread = match outputs.first() {
-            Some(out)
-                if spec.atom.is_none()
-                    && (binary || matches!(spec.kind, SpecKind::Move | SpecKind::Select)) =>
-            {
+            Some(out) if spec.atom.is_none() && spec.kind.extents() == ExtentRule::Broadcast => {
                 Some(self.kernel.views[*out].modes.clone())
             }
             _ => None,
@@ -752,7 +739,7 @@ impl Lowering<'_, '_> {
                 // A factor of the type that the tensors have.
                 (Operand::Number(v), _) => {
                     let program = self.kernel.program;
-                    let beside = match binary {
+                    let beside = match spec.kind.numbers() == Numbers::Beside {
                         true => spec.input_tensors().next(),
                         false => spec.outputs.first().copied(),
                     };

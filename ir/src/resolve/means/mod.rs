@@ -15,7 +15,7 @@ use super::exprs::refused;
 use super::scope::Sigil;
 use super::tensors::in_mode;
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Attr, Expr, Key, SpecKind, ViewOp};
+use crate::ast::{self, Attr, Expr, Key, Numbers, SpecKind, ViewOp};
 use crate::diag::{Code, Diagnostic, apart};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -616,20 +616,10 @@ impl Resolver {
         found: &Found,
         scalar: Scalar,
     ) -> Fallible<()> {
-        let beside = found.values.first().map_or(scalar, |v| match spec.kind {
-            SpecKind::Select => scalar,
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => c.means.values[*v].scalar,
-        });
+        let beside = match (spec.kind, found.values.first()) {
+            (SpecKind::Select, _) | (_, None) => scalar,
+            (_, Some(v)) => c.means.values[*v].scalar,
+        };
         let wrong = |input: &MeansInput| match input {
             MeansInput::Number(n) if !beside.takes(*n) => Some(*n),
             _ => None,
@@ -692,19 +682,11 @@ impl Resolver {
             }
         }
         let tensors = found.values.len();
-        let literals = match spec.kind {
-            SpecKind::Init => tensors == 0,
-            SpecKind::Binary(_) => tensors >= 1,
-            SpecKind::Select => matches!(found.inputs.first(), Some(MeansInput::Value(_))),
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Unary(_)
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Iota
-            | SpecKind::Generic => tensors == found.inputs.len(),
+        let literals = match spec.kind.numbers() {
+            Numbers::Alone => tensors == 0,
+            Numbers::Beside => tensors >= 1,
+            Numbers::Chosen => matches!(found.inputs.first(), Some(MeansInput::Value(_))),
+            Numbers::Nowhere => tensors == found.inputs.len(),
         };
         if literals {
             return Ok(found);
@@ -729,36 +711,13 @@ fn shape_of(extents: &[Dim]) -> IntTuple<Dim> {
 
 /// How many operands a spec of a block reads.
 fn n_inputs(kind: SpecKind, span: Span) -> Fallible<usize> {
-    Ok(match kind {
-        SpecKind::Move
-        | SpecKind::Unary(_)
-        | SpecKind::Reduction(_)
-        | SpecKind::Init
-        | SpecKind::Iota => 1,
-        SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => 2,
-        SpecKind::Select => 3,
-        SpecKind::Accumulate(_) | SpecKind::Shfl(_) | SpecKind::Generic => {
-            return fail(
-                Diagnostic::new(Code::Meaning, span, format!("a {kind} in a `means` block")).help(
-                    match kind {
-                        SpecKind::Accumulate(_) => {
-                            "state the sum: `BinaryPointwise.add (%C, %t) -> (%C)`"
-                        }
-                        SpecKind::Move
-                        | SpecKind::MatMul
-                        | SpecKind::MatMulSet
-                        | SpecKind::Unary(_)
-                        | SpecKind::Binary(_)
-                        | SpecKind::Select
-                        | SpecKind::Reduction(_)
-                        | SpecKind::Shfl(_)
-                        | SpecKind::Init
-                        | SpecKind::Iota
-                        | SpecKind::Generic => "state what it gives by specs on whole tensors",
-                    },
-                ),
-            );
-        }
+    kind.n_inputs().filter(|_| kind.may_be_meant()).ok_or_else(|| {
+        let help = match kind {
+            SpecKind::Accumulate(_) => "state the sum: `BinaryPointwise.add (%C, %t) -> (%C)`",
+            _ => "state what it gives by specs on whole tensors",
+        };
+        let message = format!("a {kind} in a `means` block");
+        Box::new(Diagnostic::new(Code::Meaning, span, message).help(help))
     })
 }
 

@@ -3,7 +3,7 @@
 use super::super::specs::Attributes;
 use super::super::{Fallible, Resolver, fail};
 use super::{Chain, Found};
-use crate::ast::{self, BinaryOp, ReduceOp, SpecKind, UnaryOp};
+use crate::ast::{self, BinaryOp, ExtentRule, ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::scalar::Scalar;
@@ -89,12 +89,7 @@ impl Resolver {
                     "bits are reduced of integers",
                 );
             }
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Generic => first.unwrap_or(Scalar::F64),
+            _ => first.unwrap_or(Scalar::F64),
         };
         match target {
             Some((to, _)) if real(*to) != result => mismatch(
@@ -122,22 +117,16 @@ impl Resolver {
             given: values.collect(),
             wanted: target.map(|(_, extents)| &extents[..]),
         };
-        match spec.kind {
-            SpecKind::Init => match operands.wanted {
+        match spec.kind.extents() {
+            ExtentRule::Any => match operands.wanted {
                 Some(extents) => Ok(extents.to_vec()),
                 None => operands.refuse(
                     "an Init gives an output of the spec; write the literal where it is used",
                 ),
             },
-            SpecKind::Iota | SpecKind::Reduction(_) => operands.along_axes(axes),
-            SpecKind::MatMul | SpecKind::MatMulSet => operands.product(),
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Shfl(_)
-            | SpecKind::Generic => operands.pointwise(),
+            ExtentRule::Counted | ExtentRule::Reduced => operands.along_axes(axes),
+            ExtentRule::Product => operands.product(),
+            ExtentRule::Same | ExtentRule::Broadcast => operands.pointwise(),
         }
     }
 }
