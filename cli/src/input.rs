@@ -25,8 +25,9 @@ pub(crate) fn read(path: &Path, io: &mut Io<'_>) -> Result<Source, Failure> {
     if is_stdin(path) {
         let bytes = bounded(&mut io.stdin)
             .map_err(|e| Failure::usage(format!("standard input cannot be read: {e}")))?;
-        let source = text("<stdin>".to_owned(), bytes)?;
-        return Ok(with_imports(source, Path::new("<stdin>"), io));
+        let file = io.stdin_file.clone().unwrap_or_else(|| "<stdin>".into());
+        let source = text(file.display().to_string(), bytes)?;
+        return Ok(with_imports(source, &file, io));
     }
     Ok(with_imports(file(path)?, path, io))
 }
@@ -156,9 +157,17 @@ fn bounded(from: &mut dyn Read) -> io::Result<Vec<u8>> {
 }
 
 fn text(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
-    let refused = |name: String, d: Diagnostic| {
-        Failure::one(&Source { name, text: String::new(), ..Source::default() }, d)
-    };
+    match utf8(bytes) {
+        Ok(text) => Ok(Source { name, text, ..Source::default() }),
+        Err(d) => Err(Failure::one(&Source { name, ..Source::default() }, *d)),
+    }
+}
+
+/// The text that a file holds, or the first bytes of it.
+///
+/// # Errors
+/// X0001 beyond [`MAX_TEXT_BYTES`], P0005 for what is not UTF-8.
+pub fn utf8(bytes: Vec<u8>) -> Result<String, Box<Diagnostic>> {
     if bytes.len() > MAX_TEXT_BYTES {
         let d = Diagnostic::new(
             Code::TextTooLong,
@@ -167,18 +176,15 @@ fn text(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
         )
         .label("too much from here on")
         .help("split the text into several modules");
-        return Err(refused(name, d));
+        return Err(Box::new(d));
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source { name, text, ..Source::default() }),
-        Err(e) => {
-            let at = e.utf8_error().valid_up_to();
-            let d = Diagnostic::new(Code::NotUtf8, Span::new(at, at + 1), "the text is not UTF-8")
-                .label(format!("byte {at} is no part of a character"))
-                .help("save the file as UTF-8");
-            Err(refused(name, d))
-        }
-    }
+    String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let d = Diagnostic::new(Code::NotUtf8, Span::new(at, at + 1), "the text is not UTF-8")
+            .label(format!("byte {at} is no part of a character"))
+            .help("save the file as UTF-8");
+        Box::new(d)
+    })
 }
 
 /// The reason in words, without the operating system's number.

@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 pub mod cpp;
+mod element;
 mod errors;
 mod index;
 #[cfg(test)]
@@ -23,9 +24,10 @@ mod scalars;
 pub mod testing;
 
 pub use carbyne_atoms::tensor_map::MapDescription;
+pub use element::Element;
 pub use lower::{
-    CudaKernel, Host, Interface, Param, alignment, bytes, handed_on, print_clocked, print_kernel,
-    print_kernels, print_program, results,
+    CudaKernel, Form, Host, Interface, Param, alignment, bytes, handed_on, open_sizes,
+    print_clocked, print_kernel, print_kernels, print_program, print_tvm_ffi, results, written,
 };
 
 /// A result whose error is one diagnostic.

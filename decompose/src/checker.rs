@@ -286,8 +286,8 @@ fn check_gemm(
                         }
                     }
                     // Groups along k hold the same elements of C, register by register.
-                    let first = tensors[2].at(t + pt * (group % (gm * gn)) + ft * register);
-                    if o == 2 && element != first {
+                    let first = || tensors[2].at(t + pt * (group % (gm * gn)) + ft * register);
+                    if o == 2 && element != first() {
                         return Err(Wrong::At(
                             "partial sums of different elements meet".to_owned(),
                         ));

@@ -34,6 +34,8 @@ pub use substitute::{Given, Substitution, Unfit};
 pub(crate) use substitute::{literal, nodes};
 pub use sync::{SyncNumber, SyncOp, SyncSignature, SyncTensor};
 
+use crate::layout::LayoutError;
+use crate::leaf::Leaf;
 use crate::scalar::{Memory, Scalar, spelled};
 use crate::span::Span;
 use crate::tuple::IntTuple;
@@ -468,6 +470,21 @@ impl Expr {
     pub fn int(v: i64) -> Self {
         Expr { kind: ExprKind::Int(v), span: Span::default() }
     }
+    /// The names in it, in the order of the text; a name that occurs twice is given twice.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let (mut names, mut todo) = (vec![], vec![self]);
+        while let Some(e) = todo.pop() {
+            match &e.kind {
+                ExprKind::Name(name) => names.push(name.as_str()),
+                ExprKind::Neg(a) | ExprKind::Sqrt(a) => todo.push(a),
+                ExprKind::Bin(_, a, b) => todo.extend([&**b, &**a]),
+                ExprKind::Int(_) | ExprKind::Real(_) => {}
+            }
+        }
+        names
+    }
+
     /// The three numbers of a swizzle, for [`TypeAttr::Swizzle`] and [`ViewOp::TensorMap`].
     pub fn swizzle(b: u32, m: u32, s: u32) -> Box<[Expr; 3]> {
         Box::new([b, m, s].map(|n| Expr::int(n.into())))
@@ -519,6 +536,61 @@ spelled! {
         Max = "max",
         /// Quotient, rounded up.
         CeilDiv = "ceil_div",
+    }
+}
+
+impl BinOp {
+    /// How tightly it binds, from 1; functions bind tightest.
+    #[must_use]
+    pub fn rank(self) -> u8 {
+        match self {
+            BinOp::Add | BinOp::Sub => 1,
+            BinOp::Mul | BinOp::Div | BinOp::Mod => 2,
+            BinOp::Min | BinOp::Max | BinOp::CeilDiv => 3,
+        }
+    }
+
+    /// The value for these operands.
+    ///
+    /// # Errors
+    /// Overflow, divisors that are not positive, the arena's limits.
+    pub fn apply<L: Leaf>(self, cx: &L::Cx, a: L, b: L) -> Result<L, LayoutError> {
+        match self {
+            BinOp::Add => L::add(cx, a, b),
+            BinOp::Sub => L::sub(cx, a, b),
+            BinOp::Mul => L::mul(cx, a, b),
+            BinOp::Div => L::div(cx, a, b),
+            BinOp::Mod => L::rem(cx, a, b),
+            BinOp::Min => <L as Leaf>::min(cx, a, b),
+            BinOp::Max => <L as Leaf>::max(cx, a, b),
+            BinOp::CeilDiv => L::ceil_div(cx, a, b),
+        }
+    }
+
+    /// Joins operands by the ranks of the operators between them; operators of one rank group from the left. `next`
+    /// gives the next operator with the operand behind it, while there is one.
+    ///
+    /// # Errors
+    /// Those of `next`.
+    pub fn grouped<T, E>(
+        first: T,
+        mut next: impl FnMut() -> Result<Option<(BinOp, T)>, E>,
+        join: impl Fn(BinOp, T, T) -> T,
+    ) -> Result<T, E> {
+        // At most two ranks wait on the stack.
+        let mut stack: Vec<(BinOp, T)> = vec![];
+        let mut last = first;
+        while let Some((op, operand)) = next()? {
+            while let Some((above, a)) = stack.pop_if(|(above, _)| above.rank() >= op.rank()) {
+                last = join(above, a, last);
+            }
+            stack.push((op, last));
+            last = operand;
+        }
+        while let Some((above, a)) = stack.pop() {
+            last = join(above, a, last);
+        }
+        Ok(last)
     }
 }
 

@@ -254,6 +254,8 @@ codes! {
     LayoutRecast = "L0116" "Elements of one width are not whole elements of another.",
     LayoutSwizzled = "L0117" "An operation on a swizzled layout has no result that is one.",
     LayoutArgument = "L0118" "A number is outside of what a layout operation takes.",
+    LayoutNoInverse = "L0119" "A layout has no inverse.",
+    LayoutNotUnified = "L0120" "No compact layout makes all runs of elements consecutive.",
     CalcSyntax = "K0601" "An expression of the layout calculator does not follow its grammar.",
     CalcName = "K0602" "A name stands in an expression that is neither an operation nor bound.",
     CalcArguments = "K0603" "An operation of the layout calculator does not take these arguments.",

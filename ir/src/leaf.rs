@@ -69,6 +69,15 @@ impl Decision {
         matches!(self, Decision::Known(false))
     }
 
+    /// The answer to the opposite question. The fact that is missing stays the one that was asked for.
+    #[must_use]
+    pub(crate) fn not(self) -> Self {
+        match self {
+            Decision::Known(answer) => Decision::Known(!answer),
+            needs @ Decision::Needs(_) => needs,
+        }
+    }
+
     /// The answer, or an error that names the missing fact.
     ///
     /// # Errors

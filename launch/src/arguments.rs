@@ -227,7 +227,7 @@ fn low(bytes: [u8; 4]) -> u64 {
 fn missing(code: Code, name: &str, what: &str) -> Box<Diagnostic> {
     let text = format!("the parameter `{name}` {what}");
     Box::new(Diagnostic::new(code, Default::default(), text).help(match code {
-        Code::Symbolic => "give every symbol a value with `--sym NAME=VALUE`",
+        Code::Symbolic => "give every symbol a value: `--sym NAME=VALUE`",
         _ => "give every tensor memory on the GPU, and every number its bytes",
     }))
 }

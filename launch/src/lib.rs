@@ -23,11 +23,15 @@ pub mod call;
 mod gpu;
 mod launch;
 mod timing;
+#[cfg(not(feature = "gpu"))]
+mod without_gpu;
 
 pub use arguments::{Arguments, LaidOut, MapValues};
 pub use binary::Binary;
 pub use launch::Launch;
 pub use timing::{Sustained, Timing};
+#[cfg(not(feature = "gpu"))]
+pub use without_gpu::Devices;
 
 #[cfg(feature = "gpu")]
 pub use gpu::{

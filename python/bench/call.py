@@ -91,6 +91,10 @@ def main() -> None:
     for n in (3, 8):
         tensors = [torch.rand(EXTENT, device="cuda") for _ in range(n)]
         calls = {"carbyne": carbyne.Program(program(n)).jit()}
+        try:
+            calls["carbyne by tvm-ffi"] = calls["carbyne"].tvm_ffi()
+        except ImportError as error:
+            print(f"carbyne by tvm-ffi is left out: {error}", file=sys.stderr)
         for name, make in (("tvm-ffi", tvm_ffi_call), ("PyTorch", torch_call), ("Triton", triton_call)):
             try:
                 if (call := make(n)) is not None:

@@ -19,9 +19,11 @@ CuTe's names. What is wrong with a text is an :class:`Error`, with the place and
 
 from . import cache
 from ._diagnostics import ArgumentError, Diagnostic, Edit, Error, Span
-from ._layout import Layout, LayoutError, calculate
+from ._explained import Explanation
+from ._layout import Layout, LayoutError, calculate, solve, unify
 from ._native import Function, __version__, architectures
-from ._program import Decomposed, Program, Run, Tensor
+from ._picture import Picture
+from ._program import Decomposed, Program, Progress, Run, Tensor, Tuned
 
 __all__ = [
     "ArgumentError",
@@ -29,15 +31,21 @@ __all__ = [
     "Diagnostic",
     "Edit",
     "Error",
+    "Explanation",
     "Function",
     "Layout",
     "LayoutError",
+    "Picture",
     "Program",
+    "Progress",
     "Run",
     "Span",
     "Tensor",
+    "Tuned",
     "__version__",
     "architectures",
     "cache",
     "calculate",
+    "solve",
+    "unify",
 ]

@@ -30,15 +30,6 @@ class Library:
         name = f"{type(like).__module__}.{type(like).__qualname__}"
         raise TypeError(f"results cannot be made as {name}: give tensors for them")
 
-    def host(self, tensor: Any) -> NDArray[Any]:
-        """The memory of a tensor on the CPU as an array of NumPy, types that NumPy lacks by their bits."""
-        return np.from_dlpack(tensor)
-
-    def written(self, tensor: Any, array: NDArray[Any]) -> Any:
-        """A tensor on the CPU with the elements of an array."""
-        np.copyto(self.host(tensor), array)
-        return tensor
-
 
 class _NumPy(Library):
     def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
@@ -57,16 +48,6 @@ class _Torch(Library):
         import torch
 
         return torch.empty_strided(shape, strides, dtype=getattr(torch, kind), device=like.device)
-
-    def host(self, tensor: Any) -> NDArray[Any]:
-        import torch
-
-        data = tensor.detach()
-        if data.dtype == torch.bfloat16:
-            data = data.view(torch.uint16)
-        elif data.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
-            data = data.view(torch.uint8)
-        return data.numpy()
 
 
 class _CuPy(Library):
@@ -94,12 +75,6 @@ class _Jax(Library):
         # Nobody else has seen it.
         made = jax.numpy.empty(shape, dtype=kind, device=like.device)
         return made.block_until_ready()
-
-    def written(self, tensor: Any, array: NDArray[Any]) -> Any:
-        import jax
-
-        # What was made for the result is still of the size and the type.
-        return jax.numpy.asarray(array.view(tensor.dtype))
 
 
 _KNOWN: dict[str, type[Library]] = {"cupy": _CuPy, "jaxlib": _Jax, "numpy": _NumPy, "torch": _Torch}

@@ -10,8 +10,9 @@ from typing import Any, Union
 
 from . import _native
 
-#: A number or a tuple of such: a shape, a stride, a coordinate, a profile. `None` is CuTe's `_`.
-IntTuple = Union[int, None, tuple["IntTuple", ...]]
+#: A number or a tuple of such: a shape, a stride, a coordinate, a profile. `None` is CuTe's `_`. A number over symbols, such as
+#: `"M*4"`, is text, and so is a step along a coordinate, `"1@0"`.
+IntTuple = Union[int, str, None, tuple["IntTuple", ...]]
 #: A layout, a shape, or one of them for each mode; `None` leaves a mode alone.
 Tiler = Union["Layout", IntTuple, list["Layout | IntTuple"]]
 
@@ -62,15 +63,35 @@ class Layout:
     Layout('(2,8,2):(1,4,2)')
 
     A stride that is left out is compact, the first mode fastest. A swizzled layout is `Sw<3,4,3> o 0 o (8,64):(64,1)`.
+
+    Extents and strides may hold symbols: names that facts are about. What is answered then holds for all values that the facts
+    allow; what depends on more is a :class:`LayoutError` that names the fact that is missing.
+
+    >>> m = Layout("(M,K):(K,1)", facts="M >= 1, K % 64 == 0")
+    >>> m.size(), m(2, 3), m.shape
+    ('K*M', 'K*2 + 3', ('M', 'K'))
+    >>> m.zipped_divide([None, 64])
+    Layout('((64),(M,K/64)):((1),(K,64)) where K % 64 == 0, M >= 1')
+    >>> m.where(M=16, K=128)
+    Layout('(16,128):(128,1)')
+
+    A symbol is 1 or more, unless a fact says what it is at least. `==` compares layouts as they are written; :meth:`equivalent` asks
+    whether they are the same function.
     """
 
     __slots__ = ("_text",)
 
-    def __init__(self, shape: str | IntTuple | Layout, stride: IntTuple = None) -> None:
-        if stride is not None:
-            shape = f"{_text(shape)}:{_text(stride)}"
-        compact = ":" not in shape if isinstance(shape, str) else not isinstance(shape, Layout)
-        whole = calculate("col_major", shape) if compact else calculate("get", shape, [])
+    def __init__(
+        self,
+        shape: str | IntTuple | Layout,
+        stride: IntTuple = None,
+        *,
+        facts: str | Sequence[str] = (),
+    ) -> None:
+        given = shape if stride is None else f"{_text(shape)}:{_text(stride)}"
+        layout = _given(given, facts)
+        compact = not (isinstance(layout, str) and ":" in layout)
+        whole = calculate("col_major", layout) if compact else calculate("get", layout, [])
         self._text: str = whole._text
 
     @classmethod
@@ -79,14 +100,50 @@ class Layout:
         out._text = text
         return out
 
+    # Making layouts
+
+    @staticmethod
+    def make_layout(*modes: Layout) -> Layout:
+        """The layout whose modes are these."""
+        return calculate("make_layout", *modes)
+
+    @staticmethod
+    def col_major(shape: IntTuple, *, facts: str | Sequence[str] = ()) -> Layout:
+        """The compact layout, the first mode fastest."""
+        return Layout(shape, facts=facts)
+
+    @staticmethod
+    def row_major(shape: IntTuple, *, facts: str | Sequence[str] = ()) -> Layout:
+        """The compact layout, the last mode fastest.
+
+        >>> from carbyne import Layout
+        >>> Layout.row_major((4, 8))
+        Layout('(4,8):(8,1)')
+        """
+        return calculate("row_major", _given(shape, facts))
+
+    @staticmethod
+    def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
+        """The compact layout whose modes go from fast to slow as the order says."""
+        return calculate("make_ordered_layout", shape, order)
+
+    @staticmethod
+    def make_layout_tv(threads: Layout, values: Layout) -> Layout:
+        """(thread, value) to the coordinate in the tile that both make together."""
+        return calculate("make_layout_tv", threads, values)
+
+    def make_layout_like(self) -> Layout:
+        """The compact layout of the same shape, with the strides in the same order."""
+        return calculate("make_layout_like", self)
+
     # Measures
 
-    def size(self) -> int:
-        """The number of coordinates."""
+    def size(self) -> Any:
+        """The number of coordinates: an integer, or the text of an expression over symbols."""
         return calculate("size", self)
 
-    def cosize(self) -> int:
-        """One more than the distance between the lowest and the highest index."""
+    def cosize(self) -> Any:
+        """One more than the distance between the lowest and the highest index, as :meth:`size`."""
         return calculate("cosize", self)
 
     def rank(self) -> int:
@@ -111,6 +168,42 @@ class Layout:
     def stride(self) -> IntTuple:
         """The strides, nested as the shape is."""
         return calculate("stride", self)
+
+    @property
+    def facts(self) -> str:
+        """The facts about its symbols, as they stand behind `where`; empty where it has none.
+
+        >>> from carbyne import Layout
+        >>> Layout("(M,4):(4,1)", facts="M % 8 == 0").facts
+        'M % 8 == 0'
+        """
+        return self._text.partition(" where ")[2]
+
+    def where(self, **values: int) -> Layout:
+        """The layout with numbers in the place of symbols, for which the facts must hold.
+
+        >>> from carbyne import Layout, LayoutError
+        >>> m = Layout("(M,4):(4,1)", facts="M % 8 == 0")
+        >>> m.where(M=16)
+        Layout('(16,4):(4,1)')
+        >>> try:
+        ...     m.where(M=12)
+        ... except LayoutError as error:
+        ...     print(error)
+        `12 % 8 == 0` never holds; remove it, or a fact that contradicts it
+        """
+        symbols = "; ".join(f"{name} = {operator.index(value)}" for name, value in values.items())
+        return calculate("get", f"{symbols}; {self._text}" if values else self, [])
+
+    def equivalent(self, other: Layout) -> bool:
+        """Whether both are the same function of one-dimensional indices, for all values of their symbols.
+
+        >>> from carbyne import Layout
+        >>> a, b = Layout("(M,4):(4,1)", facts="M >= 1"), Layout("((M,2),2):((4,1),2)", facts="M >= 1")
+        >>> a.equivalent(b), a == b
+        (True, False)
+        """
+        return calculate("equivalent", self, other)
 
     def is_injective(self) -> bool:
         """Whether no two coordinates share an index."""
@@ -155,11 +248,16 @@ class Layout:
         return reversed(self.indices())
 
     def __len__(self) -> int:
-        return self.size()
+        size = self.size()
+        if not isinstance(size, int):
+            raise LayoutError(f"the size is `{size}`, no number", "L0113", "give symbols their values: `layout.where(M=16)`")
+        return size
 
-    def coordinate(self, index: int) -> IntTuple:
+    def coordinate(self, index: int | str) -> IntTuple:
         """The coordinate of a one-dimensional index, the first mode fastest: CuTe's `idx2crd`."""
-        return calculate("idx2crd", index, self.shape)
+        return calculate("idx2crd", self._with_facts(index), self.shape)
+
+    crd2idx, idx2crd = __call__, coordinate
 
     def slice_offset(self, coordinate: IntTuple) -> int:
         """The index of the coordinate with 0 for every `None`."""
@@ -209,6 +307,10 @@ class Layout:
         """The layout with another mode in front."""
         return calculate("prepend", self, mode)
 
+    def replace(self, mode: int, by: Layout) -> Layout:
+        """The layout with a mode exchanged for another."""
+        return calculate("replace", self, range(self.rank())[mode], by)
+
     def flatten(self) -> Layout:
         """The same leaves without nesting."""
         return calculate("flatten", self)
@@ -246,6 +348,8 @@ class Layout:
         Layout('((2,2),3):((24,2),8)')
         """
         return calculate("composition", self, inner)
+
+    composition = compose
 
     def __matmul__(self, inner: Tiler) -> Layout:
         return self.compose(inner)
@@ -358,6 +462,9 @@ class Layout:
 
     # Values of Python
 
+    def _with_facts(self, number: Any) -> Any:
+        return f"{_text(number)} where {self.facts}" if self.facts else number
+
     def __reduce__(self) -> tuple[object, ...]:
         return Layout, (self._text,)
 
@@ -388,7 +495,8 @@ def calculate(operation: str, *operands: Any) -> Any:
         raise LayoutError("an operand is nested too deeply", "K0601", None) from None
     answer = json.loads(_native.calculate(request))
     if isinstance(answer, str):
-        return Layout._of(answer)
+        # Numbers over symbols, steps along coordinates and swizzles have no stride.
+        return Layout._of(answer) if ":" in answer else answer
     if isinstance(answer, dict):
         if "skip" in answer:
             raise LayoutError(f"there is no operation `{operation}`", "K0602", None)
@@ -396,6 +504,41 @@ def calculate(operation: str, *operands: Any) -> Any:
         help = None if '{"id":' in (answer["help"] or "") else answer["help"]
         raise LayoutError(answer["message"], answer["code"], help)
     return _tuple(answer)
+
+
+def solve(f: Layout, p: Layout, q: Layout) -> Layout:
+    """The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: wherever `p(i) == q(j)`, `f(i) == g(j)`.
+
+    An instruction holds the elements of its tile as `p` at its source and as `q` at its destination; `f` is the tensor at
+    the source, by the same threads and values, and `g` that at the destination (Hexcute, Fig. 19a). `p` must be one-to-one onto
+    the numbers below its size; `f` is as large as `p` at least, and `q` has no element that `p` has not.
+
+    >>> import carbyne
+    >>> from carbyne import Layout
+    >>> rows, fragment = Layout("(32,8):(1,32)"), Layout("((4,8),(2,4)):((64,1),(32,8))")
+    >>> carbyne.solve(Layout("(32,8):(8,1)"), rows, fragment)
+    Layout('((4,8),(2,4)):((2,8),(1,64))')
+    """
+    return calculate("solve", f, p, q)
+
+
+def unify(shape: IntTuple, runs: Sequence[Layout], outer: int = 0) -> Layout:
+    """The compact layout `m` of the shape under which every run is consecutive: `m(run(j)) == j`.
+
+    A run is a layout whose indices are column-major indices of the shape (Hexcute, section V). Where no run says otherwise the
+    first `outer` modes lie outside of the others. Where runs do not go together, the :class:`LayoutError` says what is in the way.
+
+    >>> import carbyne
+    >>> from carbyne import Layout, LayoutError
+    >>> carbyne.unify((64, 64), [Layout("8:1"), Layout("(8,4):(1,16)")])
+    Layout('((8,2,4),64):((1,32,8),64)')
+    >>> try:
+    ...     carbyne.unify((64, 64), [Layout("8:64"), Layout("8:1")])
+    ... except LayoutError as error:
+    ...     print(error)
+    two directions of the tensor would both be consecutive (stride 1); leave out a run, or let runs begin and end where modes do
+    """
+    return calculate("unify", shape, list(runs), outer)
 
 
 def _operand(value: Any) -> Any:
@@ -406,6 +549,17 @@ def _operand(value: Any) -> Any:
     if value is None or isinstance(value, str):
         return value
     return operator.index(value)
+
+
+def _given(value: Any, facts: str | Sequence[str]) -> Any:
+    """A layout or a shape with facts as it is written."""
+    if isinstance(value, Layout):
+        value = value._text
+    if not facts:
+        return value
+    stated = facts if isinstance(facts, str) else ", ".join(facts)
+    text = _text(value)
+    return f"{text}{', ' if ' where ' in text else ' where '}{stated}"
 
 
 def _text(value: IntTuple) -> str:

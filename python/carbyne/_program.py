@@ -9,7 +9,8 @@ import json
 import operator
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -21,6 +22,8 @@ import numpy as np
 from . import _native, cache
 from ._native import Function
 from ._diagnostics import Diagnostic, diagnostics
+from ._explained import Explanation
+from ._picture import Picture
 
 
 #: Types of NumPy by those of carbyne, as far as NumPy has them.
@@ -31,6 +34,24 @@ _TYPES = {
 
 #: Bytes of a text that is not refused for its length.
 _MAX_BYTES = 1 << 21
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far work is."""
+
+    #: What is done, such as `choosing`, `solving`, `proving`, `compiling` or `measuring`.
+    stage: str
+    #: Steps of the stage that are done.
+    done: int
+    #: Steps in all, if that is known.
+    total: int | None
+    #: What the next step is about, such as a kernel; may be empty.
+    subject: str
+
+
+#: A function that is told how far work is, at most twenty times a second and once at the end. True draws a bar on terminals.
+Listener = Callable[[Progress], object] | bool | None
 
 
 @dataclass(frozen=True)
@@ -149,8 +170,17 @@ class Program:
         budget: int | None = None,
         sms: int | None = None,
         exhaustive: bool = False,
+        tuned: str | PathLike[str] | None = None,
+        progress: Listener = None,
     ) -> Decomposed:
         """Finds layouts, instructions and synchronization for an architecture, and proves the order of accesses.
+
+        >>> import carbyne
+        >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
+        >>> told = []
+        >>> kernel = program.decompose("sm_80", progress=told.append)
+        >>> told[-1].stage, told[-1].done, told[-1].total
+        ('proving', 1, 1)
 
         :param arch: such as `sm_80`, `sm_90a`; :func:`architectures` lists all.
         :param forbid: names of instructions that may not be used; `*` stands for any characters.
@@ -159,20 +189,146 @@ class Program:
         :param budget: how many nodes of a search are looked at.
         :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
         :param exhaustive: looks at every solution.
+        :param tuned: a database of :meth:`tune`, whose pins are taken.
+        :param progress: a function that is told how far the work is: a :class:`Progress`, at most twenty times a second. If it raises an exception,
+            the work ends with that. True draws a bar on terminals.
         """
-        files = [strategies] if isinstance(strategies, (str, bytes, PathLike)) else strategies
-        texts = [(str(path), _read(path)) for path in files]
-        names = [forbid] if isinstance(forbid, str) else list(forbid)
-        numbers = (_count("top", top, 1), _count("budget", budget, 0), _count("sms", sms, 1))
-        found = self._native.decompose(arch, names, texts, *numbers, exhaustive)
-        return Decomposed(found)
+        how = _how(arch, forbid, strategies, top, budget, sms, exhaustive, tuned)
+        return Decomposed(self, how, self._native.decompose(how, _listener(progress)))
+
+    def explain(
+        self,
+        arch: str,
+        *,
+        at: int | None = None,
+        why: str | None = None,
+        all: bool = False,
+        sms: int | None = None,
+        strategies: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        progress: Listener = None,
+    ) -> Explanation:
+        """Which instructions were considered for the program, and why they were taken or not, as `carbyne explain` says it.
+
+        >>> import carbyne
+        >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
+        >>> found = program.explain("sm_80", at=4)
+        >>> found["choices"][0]["chosen"]
+        'ld.global.b64 x1'
+
+        :param at: only what is written on this line, or generated for it.
+        :param why: only instructions whose names hold this, `*` for anything: why not these?
+        :param all: says all that was compared, also to people.
+        :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
+        :param strategies: files of strategies that are tried beside carbyne's own.
+        :param progress: as for :meth:`decompose`.
+        """
+        arguments = ["explain", "-", "--format", "json", "--arch", arch]
+        arguments += _options(at=at, why=why, all=all, sms=sms, strategy=_files(strategies))
+        return Explanation(self._native.command(arguments, _listener(progress)))
+
+    def draw(
+        self,
+        tensor: str,
+        *,
+        line: int | None = None,
+        tile: str | Sequence[str] = (),
+        banks: bool = False,
+        access: int | None = None,
+        lanes: str | None = None,
+        unit: str | None = None,
+        whole: bool = False,
+    ) -> Picture:
+        """A tensor (`%A`) or a thread tensor (`#warps`) of the program as a picture, as `carbyne draw` draws it. Notebooks show it.
+
+        >>> import carbyne
+        >>> picture = carbyne.Program("carbyne 2\\n%A:[4,8].f16.GL").draw("%A", tile="(2,4)")
+        >>> picture.startswith("<svg")
+        True
+
+        :param line: the line that defines it, if several have the name.
+        :param tile: outlines tiles: `(4,8)`, or a tiler for each mode, `2:1,4:2`; several for tiles in tiles.
+        :param banks: draws which banks of shared memory the access of a warp touches.
+        :param access: bytes that each lane accesses for `banks`.
+        :param lanes: where lanes begin for `banks`: a layout from lanes to column-major indices of the tile.
+        :param unit: `element` or `byte`: the unit of offsets.
+        :param whole: draws all of a large picture, also what repeats.
+        """
+        tiles = [tile] if isinstance(tile, str) else list(tile)
+        name = tensor if tensor[:1] in ("%", "#") else f"%{tensor}"
+        arguments = ["draw", "-", "--format", "svg", f"--tensor={name}"]
+        arguments += _options(line=line, tile=tiles, banks=banks, access=access, lanes=lanes, unit=unit, whole=whole)
+        return Picture(self._native.command(arguments))
+
+    def abi(self, arch: str | None = None) -> dict[str, Any]:
+        """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it, of a program that names its
+        instructions. Without `arch` the oldest architecture is taken that has all of them.
+
+        >>> import carbyne
+        >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
+        >>> [k["kernel"] for k in program.decompose("sm_80").program.abi()["kernels"]]
+        ['copy']
+        """
+        return json.loads(self._native.abi(arch))
+
+    def tune(
+        self,
+        *,
+        arch: str | None = None,
+        gpu: int = 0,
+        top: int | None = None,
+        launches: int | None = None,
+        symbols: Mapping[str, int] | None = None,
+        seed: int | None = None,
+        ints: int | None = None,
+        compare: int | None = None,
+        timeout: int | None = None,
+        tuned: str | PathLike[str] | None = None,
+        strategies: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        progress: Listener = None,
+    ) -> Tuned:
+        """Measures on a GPU by which strategies the kernels are fastest, as `carbyne tune` does.
+
+        >>> import carbyne
+        >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
+        >>> try:
+        ...     best = program.tune(progress=True).decomposed
+        ... except carbyne.Error as error:
+        ...     best = program.decompose("sm_80")  # There is no GPU.
+
+        :param arch: the GPU's own architecture if none is given.
+        :param gpu: which GPU, as the driver counts.
+        :param top: how many instances of strategies are tried for each kernel.
+        :param launches: how many launches of each are measured.
+        :param symbols: values of sizes that are known at launch.
+        :param seed: draws inputs.
+        :param ints: draws integers from -2 to 2 as inputs, by this seed.
+        :param compare: how many elements of each output are compared, if not all.
+        :param timeout: seconds after which a kernel is given up.
+        :param tuned: a database to which the pins of the best are written; :meth:`decompose` takes it.
+        :param strategies: files of strategies that are tried beside carbyne's own.
+        :param progress: as for :meth:`decompose`.
+        """
+        with tempfile.TemporaryDirectory(prefix="carbyne") as folder:
+            figures, database = Path(folder, "figures.json"), Path(tuned or Path(folder, "carbyne.tuned"))
+            arguments = ["tune", "-", "--device", "--json", str(figures), "--tuned", str(database)]
+            sizes = [f"{name}={_number(name, n)}" for name, n in (symbols or {}).items()]
+            arguments += _options(
+                arch=arch, gpu=gpu, top=top, launches=launches, sym=sizes, seed=seed, compare=compare, timeout=timeout,
+                strategy=_files(strategies),
+            )  # fmt: skip
+            arguments += [] if ints is None else [f"--ints={_number('ints', ints)}"]
+            text = self._native.command(arguments, _listener(progress))
+            document = json.loads(figures.read_text(encoding="utf-8"))
+            sms = _native.gpu(gpu)[2]
+            best = self.decompose(document["arch"], tuned=database, sms=sms, strategies=strategies)
+        return Tuned(text, document, best)
 
     def jit(
         self, device: str = "cuda", *, arch: str | None = None, sms: int | None = None, **options: Any
     ) -> Function:
         """The kernels as a function of tensors. They are decomposed, compiled by NVRTC and loaded here, not at the first call.
 
-        Machine code is kept on disk: see :mod:`carbyne.cache`.
+        Decomposed programs and machine code are kept on disk: see :mod:`carbyne.cache`.
 
         >>> import carbyne, numpy as np
         >>> twice = carbyne.Program('''
@@ -190,14 +346,16 @@ class Program:
         :param device: `cuda`, or `cuda:1` and so on; `simulate` for the simulator, which takes tensors of the CPU and finds races.
         :param arch: the GPU's own architecture if none is given, for the simulator `sm_80`.
         :param sms: the GPU's own number of multiprocessors if none is given.
-        :param options: those of :meth:`decompose`.
+        :param options: those of :meth:`decompose`. A program that was decomposed so before comes from the cache.
         """
         if (number := _gpu(device)) is not None:
             name, own, multiprocessors = _native.gpu(number)
             if (arch := arch or own) is None:
                 raise ValueError(f"no architecture is known whose code {name} runs")
             sms = sms or multiprocessors
-        return self.decompose(arch or "sm_80", sms=sms, **options).jit(device)
+        progress = _listener(options.pop("progress", None))
+        how = _how(arch or "sm_80", **{**_HOW, "sms": sms, **options})
+        return Decomposed._cached(self, how, progress).jit(device)
 
     def simulate(
         self,
@@ -242,6 +400,17 @@ class Program:
         )
         return Run(*self._native.simulate(arch, data, sizes, *numbers))
 
+    def __eq__(self, other: object) -> bool:
+        """Programs are equal if their texts and all that they import are."""
+        return isinstance(other, Program) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> tuple[str, str]:
+        return self.text, self._native.linked
+
     def __reduce__(self) -> tuple[object, ...]:
         return Program, (self.text, self._path)
 
@@ -266,11 +435,72 @@ class Pairs(list):  # type: ignore[type-arg]
         self.warnings = warnings
 
 
-class Decomposed:
-    """A program in which every statement names its instruction. The order of its accesses is proved."""
+@dataclass(frozen=True)
+class Tuned:
+    """What :meth:`Program.tune` has measured."""
 
-    def __init__(self, found: _native.Decomposed) -> None:
+    #: The figures for people.
+    text: str
+    #: The figures, as `carbyne tune --json` writes them: the card, and the candidates of each kernel, best first.
+    figures: dict[str, Any]
+    #: The program, its kernels decomposed by the fastest of the candidates.
+    decomposed: Decomposed
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Decomposed:
+    """A program in which every statement names its instruction. The order of its accesses is proved.
+
+    It is pickled as a text, and read and checked again.
+
+    >>> import carbyne, pickle
+    >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
+    >>> kernel = program.decompose("sm_80")
+    >>> pickle.loads(pickle.dumps(kernel)) == kernel
+    True
+    """
+
+    def __init__(self, source: Program, how: _How, found: _native.Decomposed) -> None:
+        self._source = source
+        self._how = how
         self._native = found
+
+    @classmethod
+    def _cached(cls, source: Program, how: _How, progress: Any) -> Decomposed:
+        """From the cache, or found and kept there."""
+        parts = ("decomposed", _native.fingerprint(how[0]), how, *source._identity)
+        entry = cache.Entry(parts, ".json")
+        if (data := entry.read()) is not None:
+            try:
+                text, warnings = json.loads(data)
+                found = source._native.restored(how, text, warnings)
+            except (ValueError, TypeError):
+                found = None
+            if found is not None:
+                return cls(source, how, found)
+        found = source._native.decompose(how, progress)
+        entry.write(json.dumps([found.text, found.warnings]).encode())
+        return cls(source, how, found)
+
+    @classmethod
+    def _restored(cls, source: Program, how: _How, text: str, warnings: str) -> Decomposed:
+        """From a pickle."""
+        found = source._native.restored(how, text, warnings)
+        if found is None:
+            raise ValueError("the pickled text is not a decomposition of the program by this version of carbyne")
+        return cls(source, how, found)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Decomposed._restored, (self._source, self._how, self.text, self._native.warnings)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal texts for one architecture are equal."""
+        return isinstance(other, Decomposed) and (self.arch, self.text) == (other.arch, other.text)
+
+    def __hash__(self) -> int:
+        return hash((self.arch, self.text))
 
     @property
     def text(self) -> str:
@@ -289,8 +519,14 @@ class Decomposed:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The choices and why they are right, as `carbyne decompose --emit json` prints them."""
-        return json.loads(self._native.document())
+        """The choices and why they are right, as `carbyne decompose --emit json` prints them.
+
+        One that comes from the cache or from a pickle is decomposed once more for this.
+        """
+        found = self._native
+        if found.is_restored:
+            found = self._source._native.decompose(self._how)
+        return json.loads(found.document())
 
     @property
     def certificates(self) -> list[dict[str, Any]]:
@@ -298,21 +534,72 @@ class Decomposed:
         return self.document["certificates"]
 
     @property
+    def choices(self) -> list[dict[str, Any]]:
+        """What was chosen for each operation, with its line in the program.
+
+        >>> import carbyne
+        >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
+        >>> kernel = program.decompose("sm_80")
+        >>> kernel.choices[0]["line"], kernel.estimates["cycles"] > 0, kernel.order[0]["kernel"]
+        (4, True, 'copy')
+        """
+        return self._best.get("choices", [])
+
+    @property
+    def estimates(self) -> dict[str, Any]:
+        """Cycles of all kernels together as the model has them, registers of a thread, bytes of shared memory of a block, blocks of a
+        multiprocessor."""
+        return {key: value for key, value in self._best.items() if key != "choices"}
+
+    @property
+    def _best(self) -> dict[str, Any]:
+        solutions = self.document["solutions"]
+        return solutions[0] if solutions else {}
+
+    @property
+    def order(self) -> list[dict[str, Any]]:
+        """For each kernel the pairs of accesses that meet, and what orders them: see :meth:`Program.check`."""
+        return self.document["synchronization"]
+
+    @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What may not be as wanted. Places are those of the text that was decomposed."""
         return diagnostics(self._native.warnings)
 
-    @property
+    @cached_property
     def program(self) -> Program:
         """The decomposed text as a program."""
         return Program(self.text)
 
-    def cuda(self, name: str = "carbyne") -> str:
+    def explain(self, **options: Any) -> Explanation:
+        """Which instructions were considered for the decomposed text, and why they match or not: see :meth:`Program.explain`.
+
+        >>> import carbyne
+        >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
+        >>> found = program.decompose("sm_80").explain()
+        >>> all(leaf["atom"] in str(found) for leaf in found["leaves"])
+        True
+        """
+        return self.program.explain(self.arch, **options)
+
+    def draw(self, tensor: str, **options: Any) -> Picture:
+        """A tensor or a thread tensor of the decomposed text as a picture: see :meth:`Program.draw`.
+
+        >>> import carbyne
+        >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
+        >>> program.decompose("sm_80").draw("%A").startswith("<svg")
+        True
+        """
+        return self.program.draw(tensor, **options)
+
+    def cuda(self, name: str = "carbyne", *, tvm_ffi: bool = False) -> str:
         """A file of CUDA C++ for nvcc or NVRTC: all kernels, and functions of the host.
 
         `{name}_launch` launches the kernels in their order, `{name}_workspace_bytes` says how large its workspace is.
+
+        :param tvm_ffi: adds a function of tvm-ffi, `__tvm_ffi_{name}`, which checks tensors and launches the kernels on them.
         """
-        return self._native.cuda(name)
+        return self._native.cuda(name, tvm_ffi)
 
     def abi(self) -> dict[str, Any]:
         """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it."""
@@ -335,8 +622,8 @@ class Decomposed:
             return self._native.function(self, None)
         _find_nvrtc()
         version = _native.nvrtc_version()
-        parts = (_native.__version__, self.arch, repr(version), self._native.source())
-        code = cache.fetch(parts, lambda: self._native.compile("cubin"))
+        entry = cache.Entry((self.arch, version, self._native.source()), ".cubin")
+        code = entry.fetch(lambda: self._native.compile("cubin"))
         return self._native.function(self, (code, number))
 
     def simulate(self, arrays: Mapping[str, Any] | None = None, /, **options: Any) -> Run:
@@ -351,6 +638,46 @@ class Decomposed:
 
     def _repr_html_(self) -> str:
         return _pre(self.text)
+
+
+#: How a program is decomposed: the arguments of :meth:`Program.decompose`, read.
+_How = tuple[str, list[str], list[tuple[str, str]], int | None, int | None, int | None, bool, str | None]
+
+#: Arguments of :meth:`Program.decompose` that are left out.
+_HOW: dict[str, Any] = {
+    "forbid": (), "strategies": (), "top": None, "budget": None, "sms": None, "exhaustive": False, "tuned": None,
+}  # fmt: skip
+
+
+def _how(
+    arch: str, forbid: Any, strategies: Any, top: Any, budget: Any, sms: Any, exhaustive: bool, tuned: Any
+) -> _How:
+    names = [forbid] if isinstance(forbid, str) else list(forbid)
+    texts = [(path, _read(path)) for path in _files(strategies)]
+    numbers = (_count("top", top, 1), _count("budget", budget, 0), _count("sms", sms, 1))
+    return arch, names, texts, *numbers, exhaustive, None if tuned is None else _read(tuned)
+
+
+def _files(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[str]:
+    return list(map(os.fsdecode, [given] if isinstance(given, (str, bytes, PathLike)) else given))
+
+
+def _options(**given: Any) -> list[str]:
+    """Keywords as options of the command line."""
+    out = []
+    for name, value in given.items():
+        if value is True:
+            out.append(f"--{name}")
+        elif value is not None and value is not False:
+            out += [f"--{name}={one}" for one in (value if isinstance(value, list) else [value])]
+    return out
+
+
+def _listener(progress: Listener) -> Callable[..., object] | bool | None:
+    """As the part that is Rust calls it."""
+    if not callable(progress):
+        return progress
+    return lambda *fields: progress(Progress(*fields))
 
 
 def _gpu(device: str) -> int | None:

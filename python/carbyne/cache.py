@@ -1,8 +1,11 @@
-"""Compiled kernels on disk, so that a program is compiled once.
+"""Decomposed programs and compiled kernels on disk, so that :meth:`Program.jit` decomposes and compiles a program once.
 
-An entry is machine code by what it was made from: the CUDA C++ of the kernels, the architecture, and the versions of NVRTC and of this package. The
-environment variable `CARBYNE_CACHE` names the folder, which is `~/.cache/carbyne` otherwise; if it is empty, nothing is kept. Processes may share
-the folder. An entry that was cut short or changed is thrown away, and a folder that cannot be written to is none.
+An entry is found by all that it was made from: the text with what it imports, the architecture and its instructions, options, strategies and this build
+of the package; for machine code the CUDA C++ of the kernels and the version of NVRTC. A decomposed program that comes from the cache is read and checked
+as any text is, and the order of its accesses is proved again.
+
+The environment variable `CARBYNE_CACHE` names the folder, which is `~/.cache/carbyne` otherwise; if it is empty, nothing is kept. Processes may share
+the folder. An entry that was cut short or changed is thrown away. If the folder cannot be written to, a warning says so once, and nothing is kept.
 
 >>> import carbyne
 >>> carbyne.cache.clear()
@@ -14,14 +17,17 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+
+from . import _native
 
 __all__ = ["clear", "folder"]
 
 #: Bytes of all entries; those that were not used for the longest time make room.
 _MOST = 1 << 30
-_SUFFIX = ".cubin"
+_SUFFIXES = (".cubin", ".json")
 
 
 def folder() -> Path | None:
@@ -43,18 +49,35 @@ def clear() -> None:
             entry.unlink()
 
 
-def fetch(parts: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
-    """The entry of these parts. It is made and kept if there is none."""
-    place = folder()
-    if place is None:
-        return make()
-    key = hashlib.sha256(repr(parts).encode()).hexdigest()
-    path = place / (key + _SUFFIX)
-    if (found := _read(path)) is not None:
+class Entry:
+    """A place in the cache, by what its contents are made from. `suffix` is `.cubin` or `.json`."""
+
+    def __init__(self, parts: tuple[object, ...], suffix: str) -> None:
+        place = folder()
+        key = hashlib.sha256(repr((_build(), *parts)).encode()).hexdigest()
+        self._path = place and place / (key + suffix)
+
+    def read(self) -> bytes | None:
+        """What it holds; None if it holds nothing."""
+        return self._path and _read(self._path)
+
+    def write(self, data: bytes) -> None:
+        """Keeps the data, if there is a folder."""
+        if self._path is not None:
+            _write(self._path, data)
+
+    def fetch(self, make: Callable[[], bytes]) -> bytes:
+        """What it holds. It is made and kept if it holds nothing."""
+        if (found := self.read()) is None:
+            found = make()
+            self.write(found)
         return found
-    made = make()
-    _write(path, made)
-    return made
+
+
+def _build() -> tuple[object, ...]:
+    """Changes with the package: a build of the same version may choose other instructions."""
+    said = os.stat(_native.__file__)
+    return _native.__version__, said.st_size, said.st_mtime_ns
 
 
 def _read(path: Path) -> bytes | None:
@@ -82,12 +105,25 @@ def _write(path: Path, data: bytes) -> None:
             written = file.name
             file.write(hashlib.sha256(data).digest() + data)
         os.replace(written, path)
-    except OSError:  # The disk is full, or the folder is not ours.
+    except OSError as error:  # The disk is full, or the folder is not ours.
         if written is not None:
             with contextlib.suppress(OSError):
                 os.unlink(written)
+        _warn(path.parent, error)
         return
     _make_room(path)
+
+
+_warned = False
+
+
+def _warn(place: Path, error: OSError) -> None:
+    """Says once that nothing is kept."""
+    global _warned
+    if not _warned:
+        _warned = True
+        text = f"`{place}` cannot be written, and nothing is kept: {error}; `CARBYNE_CACHE` names another folder, or none"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _make_room(kept: Path) -> None:
@@ -110,6 +146,6 @@ def _make_room(kept: Path) -> None:
 def _entries() -> list[Path]:
     place = folder()
     try:
-        return [] if place is None else sorted(place.glob("*" + _SUFFIX))
+        return [] if place is None else sorted(p for p in place.iterdir() if p.suffix in _SUFFIXES)
     except OSError:
         return []

@@ -1,23 +1,22 @@
 //! Functions of Python that launch the kernels of a program on tensors of other libraries.
 
 use crate::dlpack;
-use carbyne_codegen::CudaKernel;
-use carbyne_ir::diag::{Code, Diagnostic};
+use crate::kernels::{
+    Kernels, List, RunsOn, is_about_arguments, launched, word_of_integer, word_of_number,
+};
+use crate::tvm_ffi;
+use crate::work::interruptible;
+use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::expr::VarId;
-use carbyne_launch::Binary;
-use carbyne_launch::call::{Cache, Call, Given, Parameter, Place, Plan, Word};
-use carbyne_simulate::num;
+use carbyne_launch::call::{Given, Parameter, Place, Plan, Word};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pyo3::import_exception!(carbyne, ArgumentError);
 pyo3::import_exception!(carbyne, Error);
-
-/// The device of a function that the simulator executes.
-const SIMULATE: &str = "simulate";
 
 /// The kernels of a program as a function of tensors: `Program.jit` makes it.
 ///
@@ -30,21 +29,11 @@ const SIMULATE: &str = "simulate";
 /// arrays, the call waits for the kernels.
 #[pyclass(frozen, name = "Function", module = "carbyne")]
 pub(crate) struct Function {
-    calls: Cache,
-    /// Its text, in which facts stand.
-    text: String,
+    pub(crate) kernels: Arc<Kernels>,
     /// The program that runs.
     #[pyo3(get)]
     decomposed: Py<PyAny>,
-    /// `cuda:0` and so on, or `simulate`.
-    #[pyo3(get)]
-    device: String,
-    /// None for the simulator.
-    devices: Option<Devices>,
 }
-
-/// One thing for each of a few parameters.
-type List<T> = SmallVec<[T; 8]>;
 
 /// Arguments in the order of parameters.
 struct Arguments<'py> {
@@ -55,52 +44,25 @@ struct Arguments<'py> {
 }
 
 impl Function {
-    /// Of kernels that run on a GPU, or that the simulator executes.
-    pub(crate) fn new(
-        call: Call,
-        (decomposed, text): (Py<PyAny>, String),
-        on: Option<(Binary, u32)>,
-    ) -> Function {
-        let device = on.as_ref().map_or(SIMULATE.to_owned(), |(_, gpu)| format!("cuda:{gpu}"));
-        Function {
-            calls: Cache::new(call),
-            text,
-            decomposed,
-            device,
-            devices: on.map(|(binary, _)| Devices::new(binary)),
-        }
-    }
-
-    /// Loads the kernels on a device.
-    pub(crate) fn load(&self, device: u32) -> Result<(), Box<Diagnostic>> {
-        let kernels = self.calls.call().kernels();
-        self.devices.as_ref().map_or(Ok(()), |devices| devices.load(device, kernels))
+    pub(crate) fn new(kernels: Kernels, decomposed: Py<PyAny>) -> Function {
+        Function { kernels: Arc::new(kernels), decomposed }
     }
 
     fn parameters(&self) -> &[Parameter] {
-        self.calls.call().parameters()
-    }
-
-    /// The call as a person writes it, such as `f(A, B[, C])`.
-    fn signature(&self) -> String {
-        let shown =
-            |p: &Parameter| if p.is_result { format!("[{}]", p.name) } else { p.name.clone() };
-        format!("f({})", self.parameters().iter().map(shown).collect::<Vec<_>>().join(", "))
+        self.kernels.parameters()
     }
 
     fn misfit(&self, what: &str) -> PyErr {
-        PyTypeError::new_err(format!("{what}; call it as `{}`", self.signature()))
+        PyTypeError::new_err(format!("{what}; call it as `{}`", self.kernels.signature()))
     }
 
-    /// An error about arguments or the GPU as an exception.
-    fn wrong(&self, error: &Diagnostic) -> PyErr {
-        let list = std::slice::from_ref(error);
-        // A fact stands in the text; an argument does not.
-        let text = if error.span.end == 0 { "" } else { &self.text };
-        let given = crate::error::shown("<program>", text, list);
-        match error.code {
-            Code::BadInput | Code::SymbolValue | Code::Symbolic => ArgumentError::new_err(given),
-            _ => Error::new_err(given),
+    /// Errors of a call as an exception.
+    fn wrong(&self, errors: &[Diagnostic]) -> PyErr {
+        let given = self.kernels.shown(errors);
+        if is_about_arguments(errors) {
+            ArgumentError::new_err(given)
+        } else {
+            Error::new_err(given)
         }
     }
 
@@ -117,8 +79,12 @@ impl Function {
             let name: String = key.extract()?;
             if let Some(i) = by_name(&name) {
                 objects[i] = Some(value);
-            } else if let Some(var) = self.calls.call().symbol(&name) {
-                symbols.insert(var, value.extract()?);
+            } else if let Some(var) = self.kernels.calls.call().symbol(&name) {
+                let size = integer(&name, &value)?.and_then(|n| i64::try_from(n).ok());
+                let size = size.ok_or_else(|| {
+                    PyValueError::new_err(format!("`{name}` does not fit 64 bits: {value}"))
+                })?;
+                symbols.insert(var, size);
             } else {
                 return Err(self.misfit(&format!("there is no argument `{name}`")));
             }
@@ -200,7 +166,8 @@ impl Function {
         then: impl FnOnce(&mut Plan) -> Result<T, Box<Diagnostic>>,
     ) -> PyResult<T> {
         let given = arguments.given(self.parameters());
-        self.calls.with(&given, &arguments.symbols, then).map_err(|e| self.wrong(&e))
+        let with = self.kernels.calls.with(&given, &arguments.symbols, then);
+        with.map_err(|e| self.wrong(&[*e]))
     }
 }
 
@@ -226,57 +193,21 @@ impl Function {
         self.parameters().iter().map(|p| p.name.clone()).collect()
     }
 
+    /// `cuda:0` and so on, or `simulate`.
+    #[getter]
+    fn device(&self) -> &str {
+        &self.kernels.device
+    }
+
     /// The call as a person writes it: results that may be left out stand in brackets.
     #[getter(signature)]
     fn shown(&self) -> String {
-        self.signature()
-    }
-
-    /// Checks arguments as a call does, and makes results that are left out. Returns all arguments by name, sizes by name, and names
-    /// of results that were left out.
-    #[pyo3(signature = (*given, **named))]
-    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
-    fn bind<'py>(
-        &self,
-        given: &Bound<'py, PyTuple>,
-        named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<(BTreeMap<String, Bound<'py, PyAny>>, BTreeMap<String, i64>, Vec<String>)> {
-        let parameters = self.parameters();
-        let mut arguments = self.arguments(given, named)?;
-        let results = self.fill(&mut arguments)?;
-        let sizes = self.with_plan(&arguments, |plan| {
-            plan.check(&arguments.words).map(|()| plan.sizes().to_vec())
-        })?;
-        let names = parameters.iter().map(|p| p.name.clone());
-        let given = names.zip(arguments.objects).filter_map(|(name, o)| Some((name, o?)));
-        let sizes = sizes.into_iter().map(|(var, n)| (self.calls.call().name(var), n));
-        let results = results.iter().map(|i| parameters[*i].name.clone());
-        Ok((given.collect(), sizes.collect(), results.collect()))
+        self.kernels.signature()
     }
 
     /// Launches the kernels on the current stream, and does not wait for them. Returns the results that were left out.
     #[pyo3(signature = (*given, **named))]
     fn __call__<'py>(
-        slf: &Bound<'py, Self>,
-        given: &Bound<'py, PyTuple>,
-        named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let (this, py) = (slf.get(), given.py());
-        if this.device == SIMULATE {
-            let named = named.cloned().unwrap_or_else(|| PyDict::new(py));
-            let simulate = py.import("carbyne._call")?.getattr("simulate")?;
-            return Ok(Some(simulate.call1((slf, given, named))?));
-        }
-        this.called(given, named)
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<Function {} on {}>", self.signature(), self.device)
-    }
-}
-
-impl Function {
-    fn called<'py>(
         &self,
         given: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
@@ -293,94 +224,98 @@ impl Function {
         })
     }
 
+    /// Names of the parameters that a call may leave out.
+    #[getter]
+    fn results(&self) -> Vec<String> {
+        let results = self.parameters().iter().filter(|p| p.is_result);
+        results.map(|p| p.name.clone()).collect()
+    }
+
+    /// The signature for `inspect`.
+    #[getter]
+    fn __signature__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("carbyne._signature")?.call_method1("of", (slf,))
+    }
+
+    /// A function does not change.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: Py<PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Where it is unpickled, the kernels are compiled again, or machine code is taken from the cache.
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String,))> {
+        Ok((self.decomposed.getattr(py, "jit")?, (self.kernels.device.clone(),)))
+    }
+
+    /// The function as one of tvm-ffi, a `tvm_ffi.Function`: any library that calls such functions launches the kernels, without the
+    /// interpreter.
+    ///
+    /// It takes all tensors and numbers in the order of the text, results too, and behind them sizes that no tensor states. Kernels
+    /// are launched on the stream of tvm-ffi's environment. What does not fit is a `ValueError` or a `TypeError`. It needs the package
+    /// `apache-tvm-ffi`: `pip install carbyne[tvm-ffi]`.
+    fn tvm_ffi<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        tvm_ffi::function(py, &self.kernels)
+    }
+
+    /// As which tvm-ffi takes the function where it is an argument.
+    fn __tvm_ffi_object__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.tvm_ffi(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Function {} on {}>", self.kernels.signature(), self.kernels.device)
+    }
+}
+
+impl Function {
     fn launch(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<()> {
-        let Some(devices) = &self.devices else {
-            return Err(PyValueError::new_err("the function is for the simulator"));
+        let devices = match &self.kernels.runs_on {
+            RunsOn::Gpus(devices) => devices,
+            RunsOn::Simulator(simulator) => {
+                let given = arguments.given(self.parameters());
+                let (words, symbols) = (&arguments.words, &arguments.symbols);
+                let run = || self.kernels.simulate(simulator, &given, words, symbols);
+                return interruptible(py, run)?.map_err(|errors| self.wrong(&errors));
+            }
         };
         let Some(first) = arguments.tensors.iter().flatten().next() else {
             return Err(self.misfit("no tensor is given"));
         };
         let device = first.view().device;
         let place = Place { device, stream: if device.is_cuda() { first.stream() } else { 0 } };
-        let kernels = self.calls.call().kernels();
+        let kernels = self.kernels.calls.call().kernels();
         self.with_plan(arguments, |plan| {
             launched(devices, plan, kernels, &arguments.words, place)
         })?;
         if arguments.tensors.iter().flatten().any(|t| t.library.waits) {
             let waited = py.detach(|| devices.wait(place));
-            waited.map_err(|e| self.wrong(&e))?;
+            waited.map_err(|e| self.wrong(&[*e]))?;
         }
         Ok(())
     }
 }
 
-#[cfg(feature = "gpu")]
-use carbyne_launch::Devices;
-
-/// Stands for kernels on GPUs in a package that was built without GPU support.
-#[cfg(not(feature = "gpu"))]
-struct Devices;
-
-#[cfg(not(feature = "gpu"))]
-impl Devices {
-    fn new(_: Binary) -> Devices {
-        Devices
+/// An integer of Python; none if it has more than 128 bits.
+fn integer(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<i128>> {
+    if !value.is_instance_of::<PyInt>() && !value.hasattr("__index__")? {
+        let kind = value.get_type().name()?;
+        let text = format!("`{name}` is {kind}, and an integer is wanted");
+        return Err(PyTypeError::new_err(text));
     }
-
-    fn load(&self, _: u32, _: &[CudaKernel]) -> Result<(), Box<Diagnostic>> {
-        Err(carbyne_launch::without_gpu())
-    }
-
-    fn wait(&self, _: Place) -> Result<(), Box<Diagnostic>> {
-        Err(carbyne_launch::without_gpu())
-    }
-}
-
-#[cfg(not(feature = "gpu"))]
-fn launched(
-    _: &Devices,
-    _: &mut Plan,
-    _: &[CudaKernel],
-    _: &[Word],
-    _: Place,
-) -> Result<(), Box<Diagnostic>> {
-    Err(carbyne_launch::without_gpu())
-}
-
-#[cfg(feature = "gpu")]
-#[expect(unsafe_code, reason = "launches kernels on memory of others")]
-fn launched(
-    devices: &Devices,
-    plan: &mut Plan,
-    kernels: &[CudaKernel],
-    words: &[Word],
-    place: Place,
-) -> Result<(), Box<Diagnostic>> {
-    // SAFETY: the plan is that of the tensors, which their libraries keep until work on the stream is done: they free memory in
-    // the order of the stream.
-    unsafe { devices.launch(plan, kernels, words, place) }
+    Ok(value.call_method0("__index__")?.extract().ok())
 }
 
 /// The bytes of a number.
 fn word(parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyResult<Word> {
     let (name, scalar) = (&parameter.name, parameter.scalar);
-    if let Some((least, most)) = scalar.int_range() {
-        let is_integer = value.is_instance_of::<PyInt>() || value.hasattr("__index__")?;
-        if !is_integer {
-            let kind = value.get_type().name()?;
-            return Err(PyTypeError::new_err(format!(
-                "`{name}` is {kind}, and an integer is wanted"
-            )));
-        }
-        let number: i128 = value
-            .call_method0("__index__")?
-            .extract()
-            .ok()
-            .filter(|n| (least..=most).contains(n))
-            .ok_or_else(|| {
-                PyValueError::new_err(format!("`{name}` does not fit {scalar}: {value}"))
-            })?;
-        return Ok(number as u64 & (u64::MAX >> (64 - scalar.bits().max(8))));
+    if scalar.int_range().is_some() {
+        return integer(name, value)?.and_then(|n| word_of_integer(scalar, n)).ok_or_else(|| {
+            PyValueError::new_err(format!("`{name}` does not fit {scalar}: {value}"))
+        });
     }
     if value.is_instance_of::<PyBool>()
         || !(value.is_instance_of::<PyFloat>() || value.hasattr("__float__")?)
@@ -389,7 +324,7 @@ fn word(parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyResult<Word> {
         return Err(PyTypeError::new_err(format!("`{name}` is {kind}, and a number is wanted")));
     }
     let number: f64 = value.call_method0("__float__")?.extract()?;
-    Ok(num::encode(scalar, number))
+    Ok(word_of_number(scalar, number))
 }
 
 /// An error of another library about an argument. What ends a program, such as Ctrl-C, stays what it is.

@@ -4,34 +4,20 @@
 //! method `__dlpack__`.
 #![allow(unsafe_code, reason = "structures that DLPack defines for C")]
 
-use carbyne_launch::call::{Device, Element, Shape, View};
+use carbyne_launch::call::{Device, DlDataType, DlDevice, DlTensor, NoTensor, Shape, View};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::{Mutex, PoisonError};
-
-/// `DLTensor`
-#[repr(C)]
-struct Tensor {
-    data: *mut c_void,
-    device: [i32; 2],
-    rank: i32,
-    code: u8,
-    bits: u8,
-    lanes: u16,
-    shape: *const i64,
-    strides: *const i64,
-    byte_offset: u64,
-}
 
 /// `DLManagedTensor`, as far as it is read.
 #[repr(C)]
 struct Managed {
-    tensor: Tensor,
+    tensor: DlTensor,
 }
 
 /// `DLManagedTensorVersioned`
@@ -41,11 +27,8 @@ struct Versioned {
     manager: *mut c_void,
     deleter: *const c_void,
     flags: u64,
-    tensor: Tensor,
+    tensor: DlTensor,
 }
-
-/// Modes that a tensor has at most.
-const MAX_RANK: i32 = 64;
 
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`
 const READ_ONLY: u64 = 1;
@@ -58,7 +41,7 @@ pub(crate) struct Exchange {
     allocate: *const c_void,
     managed_from_object: *const c_void,
     object_from_managed: *const c_void,
-    tensor_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut Tensor) -> c_int>,
+    tensor_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int>,
     current_stream: Option<unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int>,
 }
 
@@ -164,7 +147,7 @@ fn exchange(kind: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
 
 /// A tensor of another library, for as long as a call lasts.
 pub(crate) struct Given<'py> {
-    tensor: Tensor,
+    tensor: DlTensor,
     is_read_only: bool,
     /// The stream that waits for its library's work on it, if that was to be told.
     stream: Option<u64>,
@@ -182,15 +165,13 @@ impl<'py> Given<'py> {
     ) -> PyResult<Given<'py>> {
         let exchange = library.exchange;
         if let Some(read) = exchange.and_then(|t| t.tensor_from_object) {
-            let mut tensor = Tensor {
+            let mut tensor = DlTensor {
                 data: null_mut(),
-                device: [0; 2],
-                rank: 0,
-                code: 0,
-                bits: 0,
-                lanes: 0,
-                shape: null_mut(),
-                strides: null_mut(),
+                device: DlDevice { device_type: 0, device_id: 0 },
+                ndim: 0,
+                dtype: DlDataType { code: 0, bits: 0, lanes: 0 },
+                shape: null(),
+                strides: null(),
                 byte_offset: 0,
             };
             // SAFETY: the object is of the type whose table this is, and the result is of DLPack's layout.
@@ -199,7 +180,7 @@ impl<'py> Given<'py> {
                 return Err(PyErr::take(object.py())
                     .unwrap_or_else(|| PyBufferError::new_err("a tensor cannot be read")));
             }
-            let (tensor, is_read_only) = (tensor.whole()?, library.is_read_only);
+            let (tensor, is_read_only) = (whole(tensor)?, library.is_read_only);
             return Ok(Given { tensor, is_read_only, stream: None, library, _kept: None });
         }
         let (capsule, stream) = capsule(object, library)?;
@@ -215,47 +196,32 @@ impl<'py> Given<'py> {
                 return Err(PyBufferError::new_err(text));
             }
             let is_read_only = library.is_read_only || managed.flags & READ_ONLY != 0;
-            let (tensor, stream, kept) =
-                (managed.tensor.copied().whole()?, Some(stream), Some(capsule));
+            let (tensor, stream, kept) = (whole(managed.tensor)?, Some(stream), Some(capsule));
             return Ok(Given { tensor, is_read_only, stream, library, _kept: kept });
         }
         let pointer = capsule.pointer_checked(Some(name))?;
         let managed: *const Managed = pointer.as_ptr().cast_const().cast();
         // SAFETY: as above.
-        let tensor = unsafe { (*managed).tensor.copied() }.whole()?;
+        let tensor = whole(unsafe { (*managed).tensor })?;
         let is_read_only = library.is_read_only;
         Ok(Given { tensor, is_read_only, stream: Some(stream), library, _kept: Some(capsule) })
     }
 
     /// The tensor as the launcher takes it.
     pub(crate) fn view(&self) -> View<'_> {
-        let Tensor { data, device: [kind, number], code, bits, lanes, .. } = self.tensor;
-        let rank = usize::try_from(self.tensor.rank).unwrap_or(0);
-        let list = |from: *const i64| match rank {
-            0 => &[][..],
-            // SAFETY: DLPack states that there are as many extents and strides as modes; `_kept` keeps them.
-            rank => unsafe { std::slice::from_raw_parts(from, rank) },
-        };
-        let strides = self.tensor.strides;
-        View {
-            address: (data.addr() as u64).wrapping_add(self.tensor.byte_offset),
-            device: Device { kind, number },
-            element: Element { code, bits, lanes },
-            shape: list(self.tensor.shape),
-            strides: (!strides.is_null()).then(|| list(strides)),
-            is_read_only: self.is_read_only,
-        }
+        // SAFETY: DLPack states that there are as many extents and strides as modes; `_kept` keeps them.
+        unsafe { self.tensor.view(self.is_read_only) }
     }
 
     /// The current stream of its library on its device, a CUDA device.
     pub(crate) fn stream(&self) -> u64 {
-        let (mut stream, [kind, number]) = (null_mut(), self.tensor.device);
+        let (mut stream, device) = (null_mut(), self.tensor.device);
         let current = self.library.exchange.and_then(|t| t.current_stream);
         if self.stream.is_none()
             && let Some(current) = current
         {
             // SAFETY: the function writes a handle.
-            unsafe { current(kind, number, &mut stream) };
+            unsafe { current(device.device_type, device.device_id, &mut stream) };
         }
         self.stream.unwrap_or(stream.addr() as u64)
     }
@@ -266,28 +232,11 @@ impl<'py> Given<'py> {
     }
 }
 
-impl Tensor {
-    /// That it is a tensor: what is read of it afterwards is there.
-    fn whole(self) -> PyResult<Tensor> {
-        if !(0..=MAX_RANK).contains(&self.rank) {
-            let text = format!("a tensor of {} modes, and {MAX_RANK} are read", self.rank);
-            return Err(PyBufferError::new_err(text));
-        }
-        if self.rank > 0 && self.shape.is_null() {
-            return Err(PyBufferError::new_err("a tensor without extents"));
-        }
-        let rank = usize::try_from(self.rank).unwrap_or(0);
-        // SAFETY: there are as many extents as modes.
-        let has_elements = (0..rank).all(|i| unsafe { *self.shape.add(i) } != 0);
-        if has_elements && self.data.is_null() {
-            return Err(PyBufferError::new_err("a tensor without memory"));
-        }
-        Ok(self)
-    }
-
-    fn copied(&self) -> Tensor {
-        Tensor { ..*self }
-    }
+/// The tensor, if it is one.
+fn whole(tensor: DlTensor) -> PyResult<DlTensor> {
+    // SAFETY: DLPack states that there are as many extents as modes.
+    let whole = unsafe { tensor.whole() };
+    whole.map_err(|e: NoTensor| PyBufferError::new_err(e.to_string()))
 }
 
 /// A tensor as a capsule, of the newest version that its library knows, and the library's current stream. The stream waits for the

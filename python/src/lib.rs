@@ -6,8 +6,11 @@
 mod call;
 mod dlpack;
 mod error;
+mod kernels;
 mod layout;
 mod program;
+mod simulator;
+mod tvm_ffi;
 mod work;
 
 use call::Function;
@@ -54,6 +57,12 @@ fn nvrtc_version() -> PyResult<(i32, i32)> {
     Ok(found.version())
 }
 
+/// A number that changes with the instructions of an architecture.
+#[pyfunction]
+fn fingerprint(arch: &str) -> PyResult<u64> {
+    Ok(program::table(arch, &[])?.fingerprint())
+}
+
 /// Names of architectures, the oldest first.
 #[pyfunction]
 fn architectures() -> Vec<&'static str> {
@@ -71,5 +80,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(calculate, m)?)?;
     m.add_function(wrap_pyfunction!(draw, m)?)?;
     m.add_function(wrap_pyfunction!(main, m)?)?;
+    m.add_function(wrap_pyfunction!(fingerprint, m)?)?;
     m.add_function(wrap_pyfunction!(architectures, m)?)
 }

@@ -1,10 +1,12 @@
 //! Programs, and what they are decomposed to.
 
 use crate::call::Function;
-use crate::error::refused;
-use crate::work::interruptible;
+use crate::error::{of_command, refused};
+use crate::kernels::Kernels;
+use crate::simulator::Simulator;
+use crate::work::{Listener, interruptible, reported};
 use carbyne::documents;
-use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
+use carbyne_codegen::{Host, nvrtc, print_kernels, print_program, print_tvm_ffi};
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic, Inputs,
     LoadError, Module, Options, Program, Report, Search,
@@ -18,7 +20,7 @@ use carbyne_launch::call::Call;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -26,17 +28,56 @@ use std::path::PathBuf;
 type Ran<'py> = (BTreeMap<String, Bound<'py, PyBytes>>, String);
 
 /// The atoms of an architecture, without those that match one of the patterns.
-fn table(arch: &str, forbidden: &[String]) -> PyResult<AtomTable> {
+pub(crate) fn table(arch: &str, forbidden: &[String]) -> PyResult<AtomTable> {
     let arch = arch.parse::<Arch>();
     let arch = arch.map_err(|e| PyValueError::new_err(format!("{e}; {}", e.help())))?;
     documents::without(AtomTable::new(arch), forbidden)
         .map_err(|e| PyValueError::new_err(format!("forbid: {e}; {}", e.help())))
 }
 
+/// How a program is decomposed: architecture, atoms that may not be used, strategies by name and text, the keywords of Python, and the text of a
+/// database of tuned pins.
+#[derive(FromPyObject)]
+pub(crate) struct How(
+    String,
+    Vec<String>,
+    Vec<(String, String)>,
+    Option<usize>,
+    Option<u64>,
+    Option<u32>,
+    bool,
+    Option<String>,
+);
+
+impl How {
+    fn read(&self) -> PyResult<(AtomTable, Decomposition, Option<documents::Tuned>)> {
+        let How(arch, forbid, strategies, top, budget, sms, exhaustive, tuned) = self;
+        let usual = Search::default();
+        let search = Search {
+            budget: budget.unwrap_or(usual.budget),
+            top: top.unwrap_or(usual.top),
+            exhaustive: *exhaustive,
+            sms: *sms,
+        };
+        let mut how = Decomposition { search, ..Decomposition::default() };
+        for (name, text) in strategies {
+            let alone = &mut |_: &str, _: &str| Err(LoadError::Outside);
+            how.strategies.add(text, name, alone).map_err(|e| refused(name, text, e))?;
+        }
+        let database = |text: &String| {
+            documents::Tuned::read(text, None)
+                .map_err(|d| refused("<tuned>", text, [*d].into_iter().collect()))
+        };
+        Ok((table(arch, forbid)?, how, tuned.as_ref().map(database).transpose()?))
+    }
+}
+
 /// A program that is well formed.
 #[pyclass(frozen, name = "Program", module = "carbyne._native")]
 pub(crate) struct Source {
     name: String,
+    /// The file that the text comes from.
+    file: Option<PathBuf>,
     /// The module as it is written, without what it imports.
     written: Module,
     checked: Checked,
@@ -64,7 +105,7 @@ impl Source {
             Ok((written, Checked::of_linked(linked, text)?))
         })?;
         let (written, checked) = read.map_err(|e| refused(&name, text, e))?;
-        Ok(Source { name, written, checked })
+        Ok(Source { name, file: path, written, checked })
     }
 
     #[getter]
@@ -75,6 +116,37 @@ impl Source {
     /// The text as `carbyne fmt` prints it.
     fn formatted(&self) -> String {
         text::print(&self.written)
+    }
+
+    /// The program with what it imports, as `carbyne fmt` would print it. Programs whose texts are the same up to imports are the same.
+    #[getter]
+    fn linked(&self) -> String {
+        text::print(self.checked.module())
+    }
+
+    /// Runs a command of the command line, in whose arguments `-` stands for the text, and returns what it writes.
+    #[pyo3(signature = (arguments, progress=None))]
+    fn command(
+        &self,
+        py: Python<'_>,
+        arguments: Vec<String>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let (text, file) = (self.checked.text(), self.file.as_deref());
+        let listener = Listener::of(progress)?;
+        let done = reported(py, &listener, || documents::command(&arguments, text, file))?;
+        done.map_err(|said| of_command(&said))
+    }
+
+    /// All that a launcher must know of a program that names its instructions, as JSON.
+    #[pyo3(signature = (arch=None))]
+    fn abi(&self, arch: Option<&str>) -> PyResult<String> {
+        let table = self.table(arch)?.ok_or_else(no_architecture)?;
+        let program = self.checked.program();
+        let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
+        let printed = print_kernels(&all, &table);
+        let (_, kernels) = printed.map_err(|e| refused(&self.name, self.checked.text(), e))?;
+        Ok(documents::abi(&kernels, program, &table))
     }
 
     /// Names of kernels; empty where one has none.
@@ -93,21 +165,7 @@ impl Source {
     /// Tensors and numbers of the caller as JSON: name, scalar type, extents, whether a kernel writes it.
     #[getter]
     fn tensors(&self) -> String {
-        let program = self.checked.program();
-        let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
-        let written: BTreeSet<BufferId> = outputs.map(|t| program.tensors[*t].buffer).collect();
-        let of = of_caller(program).map(|(id, b)| {
-            let modes = program.tensors[b.tensor].levels.iter().flat_map(|l| l.modes());
-            let extent =
-                |m: Layout<Dim>| m.size_in(&program.arena).map(|n| program.arena.display(n));
-            json!({
-                "name": b.name,
-                "scalar": b.scalar.as_str(),
-                "extents": modes.map(|m| extent(m).unwrap_or_default()).collect::<Vec<_>>(),
-                "is_output": written.contains(&id),
-            })
-        });
-        serde_json::Value::from_iter(of).to_string()
+        Value::from(tensors(self.checked.program())).to_string()
     }
 
     /// Pairs of accesses of each kernel that names its instructions, as JSON, and warnings, as JSON.
@@ -125,38 +183,22 @@ impl Source {
         }
         let pairs = reports.iter().map(|(k, r)| documents::pairs(program, *k, r, text).to_string());
         let warnings = documents::diagnostics(&self.name, text, &warnings);
-        Ok((pairs.collect(), serde_json::Value::from(warnings).to_string()))
+        Ok((pairs.collect(), Value::from(warnings).to_string()))
     }
 
-    #[pyo3(signature = (arch, forbid, strategies, top=None, budget=None, sms=None, exhaustive=false))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    #[pyo3(signature = (how, progress=None))]
     fn decompose(
         &self,
         py: Python<'_>,
-        arch: &str,
-        forbid: Vec<String>,
-        strategies: Vec<(String, String)>,
-        top: Option<usize>,
-        budget: Option<u64>,
-        sms: Option<u32>,
-        exhaustive: bool,
+        how: How,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Found> {
-        let table = table(arch, &forbid)?;
-        let usual = Search::default();
-        let search = Search {
-            budget: budget.unwrap_or(usual.budget),
-            top: top.unwrap_or(usual.top),
-            exhaustive,
-            sms,
-        };
-        let mut how = Decomposition { search, ..Decomposition::default() };
-        for (name, text) in &strategies {
-            let alone = &mut |_: &str, _: &str| Err(LoadError::Outside);
-            how.strategies.add(text, name, alone).map_err(|e| refused(name, text, e))?;
-        }
+        let (table, how, tuned) = how.read()?;
+        let listener = Listener::of(progress)?;
         let text = self.checked.text();
-        let found = interruptible(py, || {
-            let found = self.checked.decompose_by(&table, &how)?;
+        let found = reported(py, &listener, || {
+            let by = (&table, &how);
+            let found = documents::tuned(self.checked.module(), text, by, tuned.as_ref())?;
             let (reports, warnings) = documents::order(text, &found, &table)?;
             Ok((found, reports, warnings))
         })?;
@@ -164,7 +206,37 @@ impl Source {
         found.warnings.extend(unknown);
         let (name, text) = (self.name.clone(), text.to_owned());
         let declared = documents::declared(self.checked.module());
-        Ok(Found { name, text, found, reports, table, how, declared })
+        let known = None;
+        Ok(Found { name, text, found, reports, table, how, declared, known })
+    }
+
+    /// What the program was decomposed to before, with the warnings of then: the text is read and checked again, and the order of its accesses is
+    /// proved. None if it is not complete, or wrong.
+    fn restored(
+        &self,
+        py: Python<'_>,
+        how: How,
+        decomposed: &str,
+        warnings: String,
+    ) -> PyResult<Option<Found>> {
+        let (table, how, _) = how.read()?;
+        let again = interruptible(py, || -> Option<Decomposed> {
+            let checked = Checked::new(decomposed).ok()?;
+            let found = checked.decompose_by(&table, &how).ok()?;
+            let mut order = checked.order(&table).into_iter();
+            let is_wrong = order.any(|(id, report)| {
+                let all = carbyne_embed::diagnostics(&report, checked.program(), id);
+                all.iter().any(|d| d.severity == carbyne_ir::diag::Severity::Error)
+            });
+            let theirs = tensors(checked.program());
+            let is_same = tensors(self.checked.program()).iter().all(|t| theirs.contains(t));
+            (found.text == decomposed && !is_wrong && is_same).then_some(found)
+        })?;
+        let (name, text) = (self.name.clone(), self.checked.text().to_owned());
+        let declared = documents::declared(self.checked.module());
+        let (reports, known) = (vec![], Some(warnings));
+        let found = |found| Found { name, text, found, reports, table, how, declared, known };
+        Ok(again.map(found))
     }
 
     /// Executes the program as it stands.
@@ -184,11 +256,7 @@ impl Source {
         let options = options(self.checked.program(), arrays, symbols, seed)?;
         let budget = budget.unwrap_or(options.budget);
         let options = Options { blocks, schedule, budget, ..options };
-        let table = self.table(arch)?.ok_or_else(|| {
-            PyValueError::new_err(
-                "no architecture has all instructions of the program; give `arch`",
-            )
-        })?;
+        let table = self.table(arch)?.ok_or_else(no_architecture)?;
         let report = interruptible(py, || self.checked.simulate(&table, &options))?;
         ran(py, report.map_err(|e| refused(&self.name, self.checked.text(), e))?)
     }
@@ -206,6 +274,8 @@ pub(crate) struct Found {
     how: Decomposition,
     /// Tensors that the text declares; strategies may add others.
     declared: BTreeSet<String>,
+    /// Of one that was restored, its warnings as JSON. How it was found is not known.
+    known: Option<String>,
 }
 
 impl Found {
@@ -240,18 +310,29 @@ impl Found {
         interruptible(py, || documents::decomposition(&self.found, &self.reports, &self.text, how))
     }
 
+    /// Whether it was restored: then nothing is known of how it was found.
+    #[getter]
+    fn is_restored(&self) -> bool {
+        self.known.is_some()
+    }
+
     /// Warnings in the text that was decomposed, as JSON.
     #[getter]
     fn warnings(&self) -> String {
+        if let Some(known) = &self.known {
+            return known.clone();
+        }
         let list = documents::diagnostics(&self.name, &self.text, &self.found.warnings);
-        serde_json::Value::from(list).to_string()
+        Value::from(list).to_string()
     }
 
-    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one.
-    fn cuda(&self, name: &str) -> PyResult<String> {
+    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one; if asked, one of tvm-ffi, too.
+    #[pyo3(signature = (name, tvm_ffi=false))]
+    fn cuda(&self, name: &str, tvm_ffi: bool) -> PyResult<String> {
         let program = &self.found.program;
         let host = Host { name, declared: &self.declared };
-        let printed = print_program(program, &program.kernels, &self.table, host);
+        let print = if tvm_ffi { print_tvm_ffi } else { print_program };
+        let printed = print(program, &program.kernels, &self.table, host);
         Ok(printed.map_err(|e| refused(&self.name, &self.found.text, e))?.0)
     }
 
@@ -276,11 +357,15 @@ impl Found {
         let about = |d: Box<Diagnostic>| refused(&self.name, "", [*d].into_iter().collect());
         let (_, kernels) = self.kernels_printed()?;
         let call = Call::new(self.found.program.clone(), kernels, &self.declared).map_err(about)?;
-        let owner = (owner, self.found.text.clone());
-        let Some((code, gpu)) = on else { return Ok(Function::new(call, owner, None)) };
-        let function = Function::new(call, owner, Some((Binary::Cubin(code), gpu)));
-        py.detach(|| function.load(gpu)).map_err(about)?;
-        Ok(function)
+        let text = self.found.text.clone();
+        let Some((code, gpu)) = on else {
+            let (program, table) = (self.found.program.clone(), self.table.clone());
+            let kernels = Kernels::on_simulator(call, text, Simulator { program, table });
+            return Ok(Function::new(kernels, owner));
+        };
+        let kernels = Kernels::on_gpu(call, text, Binary::Cubin(code), gpu);
+        py.detach(|| kernels.load(gpu)).map_err(about)?;
+        Ok(Function::new(kernels, owner))
     }
 
     /// PTX or machine code of all kernels, by NVRTC.
@@ -297,6 +382,10 @@ impl Found {
     }
 }
 
+fn no_architecture() -> PyErr {
+    PyValueError::new_err("no architecture has all instructions of the program; give `arch`")
+}
+
 fn kernels(program: &Program) -> Vec<String> {
     let name = |k: &carbyne_ir::program::SpecId| program.specs[*k].name.clone().unwrap_or_default();
     program.kernels.iter().map(name).collect()
@@ -305,6 +394,23 @@ fn kernels(program: &Program) -> Vec<String> {
 /// Tensors of the caller, and numbers, which are tensors without modes.
 fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
     program.buffers.iter().filter(|(_, b)| b.is_global() || b.is_number())
+}
+
+/// The caller's tensors and numbers: name, scalar type, extents, whether a kernel writes it.
+fn tensors(program: &Program) -> Vec<Value> {
+    let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
+    let written: BTreeSet<BufferId> = outputs.map(|t| program.tensors[*t].buffer).collect();
+    let of = |(id, b): (BufferId, &Buffer)| {
+        let modes = program.tensors[b.tensor].levels.iter().flat_map(|l| l.modes());
+        let extent = |m: Layout<Dim>| m.size_in(&program.arena).map(|n| program.arena.display(n));
+        json!({
+            "name": b.name,
+            "scalar": b.scalar.as_str(),
+            "extents": modes.map(|m| extent(m).unwrap_or_default()).collect::<Vec<_>>(),
+            "is_output": written.contains(&id),
+        })
+    };
+    of_caller(program).map(of).collect()
 }
 
 /// A run's options: arrays as `.npy` files, of tensors by name.

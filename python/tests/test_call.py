@@ -1,6 +1,8 @@
 """Programs as functions of tensors, on the simulator: what needs no GPU."""
 
+import copy
 import ctypes
+import inspect
 import pickle
 import threading
 
@@ -78,13 +80,14 @@ def test_tensors_without_elements_are_taken(gemm: carbyne.Function) -> None:
     ("change", "said"),
     [
         (lambda a, b: (a.astype(np.float32), b), "`%A` has elements of float32"),
-        (lambda a, b: (a[0], b), "`%A` has 2 modes, and the tensor has 1"),
+        (lambda a, b: (a[0], b), "`%A` has the shape [M,K], and the tensor has [40]"),
         (lambda a, b: (a[:, :16].copy(), b), "extent 0 of `%B` is 40, and 16 is wanted: `K` is 16 by extent 1 of `%A`"),
         (lambda a, b: (a[:, ::2], b[::2]), "is wanted"),
         (lambda a, b: (a, np.ascontiguousarray(b)), "stride 0 of `%B` is 17, and 1 is wanted"),
         (lambda a, b: (a[:, ::-1], b), "negative stride"),
         (lambda a, b: (np.ones((33, 39), np.float16), np.ones((17, 39), np.float16).T), "`K % 8 == 0` does not hold where K = 39"),
         (lambda a, b: (np.ones((4097, 40), np.float16), b), "`M <= 4096` does not hold where M = 4097"),
+        (lambda a, b: (np.ones((4097, 40), np.float16), b), "`M` is 4097 by extent 0 of `%A`"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_named(gemm, change, said) -> None:
@@ -96,6 +99,65 @@ def test_an_argument_that_does_not_fit_is_named(gemm, change, said) -> None:
     assert isinstance(raised.value, ValueError)
     copied = pickle.loads(pickle.dumps(raised.value))
     assert type(copied) is carbyne.ArgumentError and str(copied) == str(raised.value)
+
+
+def test_a_tensor_that_is_missing_is_said_how_to_give(twice: carbyne.Function) -> None:
+    with pytest.raises(carbyne.ArgumentError) as raised:
+        twice(None)
+    assert raised.value.diagnostics[0].help == "give a tensor for it, by position or by its name"
+
+
+def test_an_extent_that_no_size_gives_is_named() -> None:
+    text = "carbyne 2\nsym N where N >= 1, N <= 64\n%A:[2*N+1].f32.GL\n%B:[2*N+1].f32.GL\nBinaryPointwise.add @f (%A, %A) -> (%B)\n"
+    f = carbyne.Program(text).jit("simulate")
+    assert f(np.ones(7, np.float32)).shape == (7,)
+    with pytest.raises(carbyne.ArgumentError, match="extent 0 of `%A` is 8, and `.*` is that for no `N`"):
+        f(np.ones(8, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "said"),
+    [
+        ("x", TypeError, "`N` is str, and an integer is wanted"),
+        (1.5, TypeError, "`N` is float, and an integer is wanted"),
+        (2**70, ValueError, "`N` does not fit 64 bits"),
+    ],
+)
+def test_a_size_of_another_type_is_refused_in_words(twice, size, error, said) -> None:
+    with pytest.raises(error, match=said):
+        twice(np.ones(8, np.float32), N=size)
+
+
+class Elsewhere:
+    """An array of NumPy that says that it lies on another device."""
+
+    def __init__(self, kind: int, number: int) -> None:
+        self.array, self.place = np.ones(8, np.float32), (kind, number)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.place
+
+    def __dlpack__(self, **_: object) -> object:
+        tensor = Given(1, [8])
+        tensor.tensor.device = self.place
+        self.kept = tensor
+        return tensor.__dlpack__()
+
+
+def test_devices_are_named_with_their_numbers(twice: carbyne.Function) -> None:
+    with pytest.raises(carbyne.ArgumentError, match="lies on cpu:1, and `%A` on the CPU"):
+        twice(Elsewhere(1, 0), Elsewhere(1, 1))
+    with pytest.raises(carbyne.ArgumentError, match="`%A` lies on cuda:3, and the simulator"):
+        twice(Elsewhere(2, 3), Elsewhere(2, 3))
+
+
+def test_a_function_has_a_signature_and_is_copied_and_pickled(gemm: carbyne.Function) -> None:
+    assert str(inspect.signature(gemm)) == "(A, B, C=None, *, M=None, N=None, K=None)"
+    inspect.signature(gemm).bind(1, 2, M=3)
+    assert copy.copy(gemm) is gemm and copy.deepcopy(gemm) is gemm
+    again = pickle.loads(pickle.dumps(gemm))
+    a, b = arrays(33, 17, 40)
+    assert again.device == "simulate" and (again(a, b) == gemm(a, b)).all()
 
 
 @pytest.mark.parametrize(
@@ -312,6 +374,6 @@ class Given:
 )
 def test_a_tensor_that_is_none_is_refused(twice: carbyne.Function, given: Given, said: str) -> None:
     out = np.empty(8, np.float32)
-    assert "A" in twice.bind(Given(1, [8]), out)[0]
+    twice(Given(1, [8]), out)
     with pytest.raises(ValueError, match=said):
-        twice.bind(given, out)
+        twice(given, out)

@@ -1,6 +1,8 @@
 """Programs as functions of tensors of PyTorch, CuPy and JAX, on a GPU. `card.sh` runs these."""
 
 import os
+import shutil
+import subprocess
 import threading
 from pathlib import Path
 
@@ -65,6 +67,69 @@ def test_a_call_is_on_the_current_stream(gemm: carbyne.Function) -> None:
     assert not stream.query()
     stream.synchronize()
     assert torch.equal(c, wanted)
+
+
+def test_a_function_of_tvm_ffi_is_on_the_current_stream(gemm: carbyne.Function) -> None:
+    pytest.importorskip("tvm_ffi", reason="apache-tvm-ffi is not installed: calls by it were not tested")
+    exported = gemm.tvm_ffi()
+    a, b = operands(512, 512, 512)
+    wanted = gemm(a, b)
+    c = torch.empty_like(wanted)
+    stream = torch.cuda.Stream()
+    busy = torch.randn(4096, 4096, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        late = torch.zeros_like(a)
+        for _ in range(20):
+            busy @ busy
+        late.copy_(a)
+        exported(late, b, c)
+    # The call did not wait.
+    assert not stream.query()
+    stream.synchronize()
+    assert torch.equal(c, wanted)
+    with pytest.raises(ValueError, match="extent 0 of `%C` is 511, and 512 is wanted"):
+        exported(a, b, c[:511])
+    with pytest.raises(ValueError, match="lie on the CPU"):
+        exported(a.cpu(), b.cpu(), c.cpu())
+    # Several kernels with a workspace.
+    two = carbyne.Program(TWO).jit().tvm_ffi()
+    x = torch.rand(40, 50, device="cuda")
+    y = torch.empty_like(x)
+    two(x, y)
+    torch.testing.assert_close(y, 2 * x * x)
+
+
+def test_a_printed_function_of_tvm_ffi_launches(gemm: carbyne.Function, tmp_path: Path) -> None:
+    tvm_ffi = pytest.importorskip("tvm_ffi", reason="apache-tvm-ffi is not installed: printed functions were not tested")
+    if not (nvcc := shutil.which("nvcc")):
+        pytest.skip("there is no nvcc: printed functions of tvm-ffi were not compiled")
+    from tvm_ffi import libinfo
+
+    link = Path(libinfo.find_libtvm_ffi()).parent
+    decomposed = gemm.decomposed
+    programs = {"gemm": decomposed, "two": carbyne.Program(TWO).decompose(decomposed.arch)}
+    for name, one in programs.items():
+        source = tmp_path / f"{name}.cu"
+        source.write_text(one.cuda(name, tvm_ffi=True))
+        command = [nvcc, "-std=c++17", f"-arch={decomposed.arch}", "-shared", "-Xcompiler", "-fPIC", str(source)]
+        command += [f"-I{libinfo.find_include_path()}", f"-I{libinfo.find_dlpack_include_path()}"]
+        command += ["-o", str(tmp_path / f"{name}.so"), f"-L{link}", "-ltvm_ffi", "-lcuda"]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr[-4000:]
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        a, b = operands(131, 77, 72)
+        c = torch.empty(131, 77, device="cuda", dtype=torch.float16)
+        tvm_ffi.load_module(str(tmp_path / "gemm.so"))["gemm"](a, b, c)
+        assert torch.equal(c, gemm(a, b))
+        x = torch.rand(40, 50, device="cuda")
+        y = torch.empty_like(x)
+        two = tvm_ffi.load_module(str(tmp_path / "two.so"))["two"]
+        two(x, y)
+        torch.testing.assert_close(y, 2 * x * x)
+        with pytest.raises(ValueError, match="extent 0 of `C` is 39, and 40 is wanted"):
+            two(x, y[:39])
 
 
 def test_a_graph_captures_a_call(gemm: carbyne.Function) -> None:

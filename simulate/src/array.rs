@@ -28,6 +28,8 @@ pub struct Array {
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";
+/// What is said of data that is too long or too short.
+const UNFIT: ArrayError = ArrayError::Format("it does not hold as many elements as its shape says");
 /// Longest accepted header, in bytes.
 const MAX_HEADER: usize = 1 << 14;
 
@@ -45,10 +47,37 @@ impl Array {
             let found = found.chars().take(32).collect();
             return Err(ArrayError::Type { found, wanted });
         }
+        if shape.len() > MAX_MODES {
+            return Err(UNFIT);
+        }
+        let mut array = Array::from_bytes(scalar, &shape, data)?;
+        if fortran_order {
+            array.values = transposed(&array.shape, &array.values);
+        }
+        Ok(array)
+    }
+
+    /// An array of elements as they lie in memory, row-major: the lowest byte first, and integers of fewer than 8 bits in a byte
+    /// each.
+    ///
+    /// ```
+    /// use carbyne_ir::scalar::Scalar;
+    /// use carbyne_simulate::Array;
+    ///
+    /// let a = Array::from_bytes(Scalar::I4, &[2], &[7, 0xf8]).unwrap();
+    /// assert_eq!(a.numbers().collect::<Vec<_>>(), [7.0, -8.0]);
+    /// assert_eq!(a.to_bytes(), [7, 0xf8]);
+    /// assert!(Array::from_bytes(Scalar::I4, &[2], &[7, 8]).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`ArrayError::Format`] where there are not as many bytes as the shape says, [`ArrayError::Range`] for an integer of fewer than
+    /// 8 bits or a `bool` that there is not.
+    pub fn from_bytes(scalar: Scalar, shape: &[u64], data: &[u8]) -> Result<Self, ArrayError> {
         let width = (scalar.bits() as usize / 8).max(1);
         let size = shape.iter().try_fold(width as u64, |p, n| p.checked_mul(*n));
-        if size != Some(data.len() as u64) || shape.len() > MAX_MODES {
-            return Err(ArrayError::Format("it does not hold as many elements as its shape says"));
+        if size != Some(data.len() as u64) {
+            return Err(UNFIT);
         }
         let element = |c: &[u8]| {
             let mut le = [0u8; 8];
@@ -56,11 +85,20 @@ impl Array {
             u64::from_le_bytes(le)
         };
         let mut values: Vec<u64> = data.chunks_exact(width).map(element).collect();
-        if fortran_order {
-            values = transposed(&shape, &values);
-        }
         check_range(scalar, &mut values)?;
-        Ok(Array { scalar, shape, values })
+        Ok(Array { scalar, shape: shape.to_vec(), values })
+    }
+
+    /// The elements as they lie in memory: see [`Array::from_bytes`].
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let width = (self.scalar.bits() as usize / 8).max(1);
+        let is_signed = int_range_of(self.scalar).0 < 0;
+        let wide = |v: &u64| match is_signed {
+            true => crate::num::decode_int(self.scalar, *v) as u64,
+            false => *v,
+        };
+        self.values.iter().flat_map(|v| wide(v).to_le_bytes().into_iter().take(width)).collect()
     }
 
     /// The bytes of a file, version 1, C order.
@@ -88,12 +126,7 @@ impl Array {
         bytes.extend([1, 0]);
         bytes.extend((header.len() as u16).to_le_bytes());
         bytes.extend(header.as_bytes());
-        let width = (self.scalar.bits() as usize / 8).max(1);
-        for v in &self.values {
-            let (lo, _) = int_range_of(self.scalar);
-            let wide = if lo < 0 { crate::num::decode_int(self.scalar, *v) as u64 } else { *v };
-            bytes.extend(&wide.to_le_bytes()[..width]);
-        }
+        bytes.extend(self.to_bytes());
         Ok(bytes)
     }
 

@@ -162,7 +162,7 @@ impl Declared<'_> {
                     format!("the shape of %{} is not known", buffer.name),
                 )
                 .label(why.to_string())
-                .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
+                .help("give every symbol a value: `--sym NAME=VALUE`"),
             )
         };
         let value = |v: VarId| symbols.get(&v).copied();

@@ -80,10 +80,21 @@ impl Build {
 
     /// The wheel, installed into an environment of its own, with the tests and examples of the Python package.
     fn python(&self) -> Step {
-        const PACKAGES: &[&str] =
-            &["maturin>=1.9,<2", "numpy>=1.26,<3", "pytest>=8,<9", "jsonschema-rs>=0.30,<1"];
+        const PACKAGES: &[&str] = &[
+            "maturin>=1.9,<2",
+            "numpy>=1.26,<3",
+            "pytest>=8,<9",
+            "hypothesis>=6,<7",
+            "jsonschema-rs>=0.30,<1",
+            "apache-tvm-ffi==0.1.15.post2",
+        ];
         let environment = setup::environment("python", PACKAGES)?;
         let python = setup::python(&environment);
+        // NVIDIA's pycute is in it, which needs none of the packages that it depends on.
+        const PYCUTE: &str = "nvidia-cutlass>=4.2,<5";
+        program(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(&["--no-deps", PYCUTE])
+            .done("")?;
         let wheels = environment.join("wheels");
         // Wheels of other versions would be installed, too.
         let _ = std::fs::remove_dir_all(&wheels);

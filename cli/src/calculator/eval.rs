@@ -1,5 +1,7 @@
 //! The worth of expressions.
 //!
+//! Arithmetic is that of program texts: [`BinOp`] over an [`ExprArena`].
+//!
 //! Invariant: a line makes at most [`MAX_OPERATIONS`] calls and handles values of at most [`MAX_COST`]
 //! numbers in all, and what is bound costs no more, so memory and time are bounded.
 //! Invariant: a line that fails binds nothing.
@@ -9,9 +11,12 @@ use super::operation::{Args, Operation};
 use super::ops;
 use super::parse::{self, Expr, Kind, Step};
 use super::refusal::{Call, quoted, refused, short};
-use super::value::{Misfit, Value, composed, swizzle};
+use super::scope::{self, Scope};
+use super::value::{self, Basis, ComposedLayout, CoordLayout, Layout, Misfit, Value};
+use carbyne_ir::ast::BinOp;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::layout::{Basis, ComposedLayout, CoordLayout, Layout, LayoutError};
+use carbyne_ir::expr::{Dim, ExprArena};
+use carbyne_ir::layout::{LayoutError, Swizzle};
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
@@ -22,9 +27,10 @@ const MAX_COST: usize = 1 << 18;
 
 type Worth<T = Value> = Result<T, Box<Diagnostic>>;
 
-/// The names bound so far.
+/// The symbols and the names bound so far.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
+    scope: Scope,
     names: BTreeMap<String, Value>,
     /// What the names hold, in numbers.
     kept: usize,
@@ -33,21 +39,114 @@ pub(crate) struct Session {
 impl Session {
     /// The worth of a line's last expression; `None` for a blank line or a comment.
     pub(crate) fn line(&mut self, text: &str) -> Worth<Option<Value>> {
-        let steps = parse::line(text)?;
-        let (names, kept) = (&self.names, self.kept);
-        let mut line = Line { names, bound: BTreeMap::new(), kept, calls: 0, cost: 0 };
+        let parsed = parse::line(text)?;
+        let known = self.known(&parsed)?;
+        let (scope, names) = known.as_ref().map_or((&self.scope, &self.names), |(s, n)| (s, n));
+        let (bound, kept) = (BTreeMap::new(), self.kept);
+        let mut line = Line { scope, names, bound, kept, calls: 0, cost: 0 };
         let mut last = None;
-        for step in &steps {
+        for step in &parsed.steps {
             last = Some(line.step(step)?);
         }
         let Line { bound, kept, .. } = line;
         self.kept = kept;
+        if let Some((scope, names)) = known {
+            (self.scope, self.names) = (scope, names);
+        }
         self.names.extend(bound);
         Ok(last)
+    }
+
+    /// Assumes the facts of lines that are yet to be read, so that their symbols are the same.
+    pub(super) fn assume<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Worth<()> {
+        for text in lines {
+            // What is wrong with a line is said when it is read.
+            let Ok(line) = parse::line(text) else { continue };
+            if let Some((scope, names)) = self.known(&line)? {
+                (self.scope, self.names) = (scope, names);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the names that are no symbols.
+    pub(super) fn forget(&mut self) {
+        (self.names, self.kept) = (BTreeMap::new(), 0);
+    }
+
+    /// The value as an expression that is read as the same value.
+    pub(crate) fn text(&self, value: &Value) -> String {
+        self.scope.text(value)
+    }
+
+    /// Where symbols live.
+    pub(crate) fn arena(&self) -> &ExprArena {
+        &self.scope.arena
+    }
+
+    /// The symbols and names from this line on, if they are others: it states facts, or gives a symbol its value.
+    fn known(&self, line: &parse::Line<'_>) -> Worth<Option<(Scope, BTreeMap<String, Value>)>> {
+        let (facts, span) = line.facts;
+        let stated = self.scope.with(facts, &BTreeMap::new(), span)?;
+        let symbols = stated.as_ref().unwrap_or(&self.scope);
+        let mut values = BTreeMap::new();
+        let mut place = span;
+        for step in &line.steps {
+            let Some((name, at)) = &step.name else { continue };
+            if symbols.symbol(name).is_none() {
+                continue;
+            }
+            let value = match step.expr.kind {
+                Kind::Int(value) if value >= 0 => Some(value),
+                _ => None,
+            };
+            let Some(value) = value else {
+                let message =
+                    format!("the symbol `{name}` is given what is no number of 0 or more");
+                let d = Diagnostic::new(Code::CalcArguments, step.expr.span, message);
+                let help = format!("write its value, as in `{name} = 16`, or choose another name");
+                return Err(Box::new(d.label("no value of a symbol").help(help)));
+            };
+            values.insert(name.clone(), value);
+            place = at.to(step.expr.span);
+        }
+        let scope = match values.is_empty() {
+            true => stated,
+            false => self.scope.with(facts, &values, place)?,
+        };
+        let Some(scope) = scope else { return Ok(None) };
+        if let Some(name) = self.names.keys().find(|name| scope.symbol(name).is_some()) {
+            return Err(scope::not_bindable(name, span));
+        }
+        // Values over symbols are read again, for they live in the arena of before.
+        let none = BTreeMap::new();
+        let mut names = BTreeMap::new();
+        for (name, value) in &self.names {
+            let text = value.text(&self.scope.arena);
+            let mut symbolic = false;
+            value.for_each(&mut |number| symbolic |= number.as_const().is_none());
+            let again = if symbolic {
+                let kept = parse::line(&text)?;
+                let mut line = Line {
+                    scope: &scope,
+                    names: &none,
+                    bound: BTreeMap::new(),
+                    kept: 0,
+                    calls: 0,
+                    cost: 0,
+                };
+                kept.steps.iter().map(|step| line.step(step)).last().transpose()?
+            } else {
+                None
+            };
+            names.insert(name.clone(), again.unwrap_or_else(|| value.clone()));
+        }
+        Ok(Some((scope, names)))
     }
 }
 
 struct Line<'a> {
+    scope: &'a Scope,
     names: &'a BTreeMap<String, Value>,
     bound: BTreeMap<String, Value>,
     kept: usize,
@@ -59,11 +158,11 @@ impl Line<'_> {
     fn step(&mut self, step: &Step) -> Worth {
         let value = self.value(&step.expr)?;
         let Some((name, span)) = &step.name else { return Ok(value) };
-        if ops::find(name).is_some() || ["o", "Sw", "true", "false"].contains(&name.as_str()) {
-            let d = Diagnostic::new(Code::CalcName, *span, format!("`{name}` cannot be bound"))
-                .label("has a meaning already")
-                .help("choose another name, such as `A`");
-            return Err(Box::new(d));
+        if !scope::may_be_bound(name) {
+            return Err(scope::not_bindable(name, *span));
+        }
+        if self.scope.symbol(name).is_some() {
+            return Ok(value);
         }
         let before = self.bound.get(name).or_else(|| self.names.get(name)).map_or(0, Value::cost);
         self.kept = self.kept.saturating_sub(before).saturating_add(value.cost());
@@ -91,13 +190,14 @@ impl Line<'_> {
     fn value_within(&mut self, expr: &Expr) -> Worth {
         let refuse = |e: &LayoutError| Box::new(refused(e, expr.span).label("refused"));
         match &expr.kind {
-            Kind::Int(v) => Ok(Value::Int(*v)),
+            Kind::Int(v) => Ok(Value::from(*v)),
+            Kind::Bin(op, a, b) => self.binary(expr.span, *op, a, b),
             Kind::Bool(v) => Ok(Value::Bool(*v)),
             Kind::Hole => Ok(Value::Hole),
             Kind::Basis(scale, path) => {
                 // In the text the innermost mode stands first.
                 let path: Vec<usize> = path.iter().rev().map(|n| *n as usize).collect();
-                Basis::along(*scale, &path).map(Value::Basis).map_err(|e| refuse(&e))
+                Basis::along(Dim::Const(*scale), &path).map(Value::Basis).map_err(|e| refuse(&e))
             }
             Kind::Tuple(items) => {
                 // Parentheses around a layout only group; around a number they are a tuple of one.
@@ -110,7 +210,7 @@ impl Line<'_> {
                 if let Some(k) = values.iter().position(is_whole) {
                     let message = format!("a tuple holds no {}", kind_of(&values[k]));
                     let d = Diagnostic::new(Code::CalcArguments, items[k].span, message)
-                        .label(format!("this is {}", quoted(&values[k])))
+                        .label(format!("this is {}", quoted(&self.scope.arena, &values[k])))
                         .help(
                             "write `make_layout(4:1, 8:2)` to concatenate, `[4:1, 8:2]` for a tiler by mode",
                         );
@@ -121,7 +221,9 @@ impl Line<'_> {
             Kind::List(items) => Value::nested(self.all(items)?, true).map_err(|e| refuse(&e)),
             Kind::Pair(shape, stride) => self.pair(expr.span, shape, stride),
             Kind::Chain(all) => self.chain(all),
-            Kind::Swizzle(fields) => swizzle(*fields).map(Value::Swizzle).map_err(|e| refuse(&e)),
+            Kind::Swizzle([bits, base, shift]) => {
+                Swizzle::of_fields(*bits, *base, *shift).map(Value::Swizzle).map_err(|e| refuse(&e))
+            }
             Kind::Name(name) => match self.lookup(name) {
                 Some(value) => Ok(value),
                 None => Err(unknown(name, expr.span, self.names.keys().chain(self.bound.keys()))),
@@ -131,7 +233,34 @@ impl Line<'_> {
     }
 
     fn lookup(&self, name: &str) -> Option<Value> {
+        if let Some(symbol) = self.scope.symbol(name) {
+            return Some(Value::Int(symbol));
+        }
         self.bound.get(name).or_else(|| self.names.get(name)).cloned()
+    }
+
+    fn binary(&mut self, span: Span, op: BinOp, a: &Expr, b: &Expr) -> Worth {
+        let mut number = |expr: &Expr| {
+            let mut value = self.value(expr)?;
+            // Where a number is due, `(x)` is x.
+            while let Value::Tuple(mut items) = value {
+                if items.len() != 1 {
+                    value = Value::Tuple(items);
+                    break;
+                }
+                value = items.remove(0);
+            }
+            value.number().map_err(|_| {
+                let message = format!("`{}` takes numbers, found {}", op.as_str(), value.words());
+                let d = Diagnostic::new(Code::CalcArguments, expr.span, message)
+                    .label(format!("this is {}", quoted(&self.scope.arena, &value)))
+                    .help("write numbers on both sides: `M*4 + 1`");
+                Box::new(d)
+            })
+        };
+        let (a, b) = (number(a)?, number(b)?);
+        let result = op.apply(&self.scope.arena, a, b);
+        result.map(Value::Int).map_err(|e| Box::new(refused(&e, span).label("refused")))
     }
 
     fn all(&mut self, exprs: &[Expr]) -> Worth<Vec<Value>> {
@@ -140,13 +269,14 @@ impl Line<'_> {
 
     fn pair(&mut self, span: Span, shape: &Expr, stride: &Expr) -> Worth {
         let (d, s) = (self.value(shape)?, self.value(stride)?);
+        let cx = &self.scope.arena;
         let tuple = |value: &Value, expr: &Expr, what: &str| match value.shape() {
             Ok(tuple) => Ok(tuple),
             Err(Misfit::Refused(e)) => Err(Box::new(refused(&e, expr.span).label("refused"))),
             Err(_) => {
                 let message = format!("{what} is made of integers, found {}", value.words());
                 let d = Diagnostic::new(Code::CalcArguments, expr.span, message)
-                    .label(format!("this is {}", quoted(value)))
+                    .label(format!("this is {}", quoted(cx, value)))
                     .help("write a shape, `:` and a stride: `(4,8):(8,1)`");
                 Err(Box::new(d))
             }
@@ -154,15 +284,15 @@ impl Line<'_> {
         let extents = tuple(&d, shape, "a shape")?;
         if has_basis(&s) {
             let refuse = |e| Box::new(refused(&e, span).label("refused"));
-            let other = short(s.to_string());
-            let wrong = LayoutError::Incongruent { shape: short(d.to_string()), other };
+            let other = short(s.text(cx));
+            let wrong = LayoutError::Incongruent { shape: short(d.text(cx)), other };
             let strides = s.basis().ok_or(wrong).map_err(refuse)?;
             return CoordLayout::with_strides(&extents, &strides)
                 .map(Value::Coords)
                 .map_err(refuse);
         }
         let strides = tuple(&s, stride, "a stride")?;
-        Layout::new(extents, strides).map(Value::Layout).map_err(|e| {
+        Layout::new_in(cx, extents, strides).map(Value::Layout).map_err(|e| {
             let (at, label) = match &e {
                 LayoutError::Extent { extent } => {
                     (leaf(shape, *extent).unwrap_or(shape.span), "below 1")
@@ -189,9 +319,9 @@ impl Line<'_> {
             let (value, span) = if let Some(offset) = offset {
                 let swizzle = values.pop();
                 let span = spans.pop().unwrap_or(left_at).to(right_at);
-                (swizzled(swizzle.as_ref(), offset, &right, right_at)?, span)
+                (self.swizzled(swizzle.as_ref(), offset, &right, right_at)?, span)
             } else if matches!(left, Value::Swizzle(_)) {
-                (swizzled(Some(&left), 0, &right, right_at)?, left_at.to(right_at))
+                (self.swizzled(Some(&left), Dim::Const(0), &right, right_at)?, left_at.to(right_at))
             } else {
                 let span = left_at.to(right_at);
                 let args = vec![left, right];
@@ -243,51 +373,46 @@ impl Line<'_> {
                 .help("split the calculation into several lines");
             return Err(Box::new(d));
         }
-        let call = Call { op, span, args: &args, spans };
-        apply(op, &args).map_err(|fault| fault.diagnostic(&call))
+        let cx = &self.scope.arena;
+        let call = Call { cx, op, span, args: &args, spans };
+        apply(cx, op, &args).map_err(|fault| fault.diagnostic(&call))
+    }
+
+    fn swizzled(&self, swizzle: Option<&Value>, offset: Dim, layout: &Value, at: Span) -> Worth {
+        let cx = &self.scope.arena;
+        let inner = match layout {
+            Value::Layout(layout) => Some(ComposedLayout::from(layout.clone())),
+            Value::Composed(inner) => Some((**inner).clone()),
+            _ => None,
+        };
+        let (Some(Value::Swizzle(swizzle)), Some(inner)) = (swizzle, inner) else {
+            let found = layout.words();
+            let message = format!("a swizzle is applied to a layout of integers, found {found}");
+            let d = Diagnostic::new(Code::CalcArguments, at, message)
+                .label(format!("this is {}", quoted(cx, layout)))
+                .help("write `Sw<3,4,3> o 0 o (8,64):(64,1)`: swizzle, offset, layout");
+            return Err(Box::new(d));
+        };
+        value::swizzled(cx, *swizzle, offset, &inner)
+            .map(|c| Value::Composed(Box::new(c)))
+            .map_err(|e| Box::new(refused(&e, at).label("refused")))
     }
 }
 
 /// The answer of an operation to these operands.
-pub(super) fn apply(op: &'static Operation, args: &[Value]) -> Result<Value, Fault> {
+pub(super) fn apply(
+    cx: &ExprArena,
+    op: &'static Operation,
+    args: &[Value],
+) -> Result<Value, Fault> {
     if args.len() < op.required() || op.most().is_some_and(|most| args.len() > most) {
         return Err(Fault::Count);
     }
     for (k, arg) in args.iter().enumerate() {
         let wanted = op.kind(k);
-        arg.fits(wanted).map_err(|misfit| misfit.of(k, wanted))?;
+        arg.fits(cx, wanted).map_err(|misfit| misfit.of(k, wanted))?;
     }
-    (op.run)(&Args::new(args))
-}
-
-fn swizzled(swizzle: Option<&Value>, offset: i64, layout: &Value, at: Span) -> Worth {
-    match (swizzle, layout) {
-        (Some(Value::Swizzle(swizzle)), Value::Layout(layout)) => {
-            let composed = composed(*swizzle, offset, layout.clone());
-            composed
-                .map(|c| Value::Composed(Box::new(c)))
-                .map_err(|e| Box::new(refused(&e, at).label("refused")))
-        }
-        (Some(Value::Swizzle(swizzle)), Value::Composed(inner)) => {
-            // Every index must fit, also behind the offset.
-            let refuse = |e| Box::new(refused(&e, at).label("refused"));
-            let reach = inner.reach().map_err(refuse)?;
-            if offset.checked_add(reach).is_none() || offset.checked_sub(reach).is_none() {
-                let what = "an index after the offset";
-                return Err(refuse(LayoutError::Overflow { what }));
-            }
-            let twisted = ComposedLayout::twisted(*swizzle, offset, inner);
-            twisted.map(|c| Value::Composed(Box::new(c))).map_err(refuse)
-        }
-        (_, other) => {
-            let message =
-                format!("a swizzle is applied to a layout of integers, found {}", other.words());
-            let d = Diagnostic::new(Code::CalcArguments, at, message)
-                .label(format!("this is {}", quoted(other)))
-                .help("write `Sw<3,4,3> o 0 o (8,64):(64,1)`: swizzle, offset, layout");
-            Err(Box::new(d))
-        }
-    }
+    (op.run)(&Args::new(cx, args))
 }
 
 fn composition(span: Span) -> Worth<&'static Operation> {
@@ -300,7 +425,10 @@ fn unknown<'a>(name: &str, span: Span, bound: impl Iterator<Item = &'a String>) 
             .label("neither an operation nor bound");
     let help = match ops::nearest(name, bound) {
         Some(near) => format!("did you mean `{near}`? `carbyne layout --list` names all"),
-        None => "choose one that `carbyne layout --list` names".to_owned(),
+        None => {
+            let symbol = "or, for a symbol, state a fact of it";
+            format!("choose one that `carbyne layout --list` names, {symbol}: `where {name} >= 1`")
+        }
     };
     Box::new(d.help(help))
 }

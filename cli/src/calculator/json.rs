@@ -3,7 +3,8 @@
 //! A request is `{"id":1,"op":"composition","args":["(6,2):(8,2)","(4,3):(3,1)"]}`. Strings are expressions,
 //! arrays tuples or tilers by mode, `null` is `_`. The answer is a string (layouts), a number, a boolean, an
 //! array, `{"skip":true}` for an operation that there is not, or
-//! `{"error":true,"code":..,"message":..,"help":..}`.
+//! `{"error":true,"code":..,"message":..,"help":..}`. Facts of one string (`(M,4):(4,1) where M % 8 == 0`) hold for the whole
+//! request. A layout over symbols is answered with its facts, other values over symbols without: `"M*4"`.
 //!
 //! Invariant: every line has exactly one answer, whatever stands in it.
 
@@ -13,6 +14,7 @@ use super::refusal::{Call, refused};
 use super::value::Value;
 use crate::panics;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::Dim;
 use carbyne_ir::limits::MAX_NESTING;
 use carbyne_ir::span::Span;
 use serde_json::{Map, Value as Json, json};
@@ -24,7 +26,7 @@ const MAX_ITEMS: usize = 1 << 16;
 pub(crate) fn answer(line: &str) -> Json {
     let (answered, _) = panics::caught(|| respond(line));
     match answered {
-        Ok(Ok(value)) => to_json(&value),
+        Ok(Ok(answer)) => answer,
         Ok(Err(Refusal::Skip)) => json!({ "skip": true }),
         Ok(Err(Refusal::Error(d))) => error(&d),
         Err(what) => error(&Diagnostic::new(Code::Internal, Span::default(), what)),
@@ -50,7 +52,7 @@ enum Refusal {
     Error(Box<Diagnostic>),
 }
 
-fn respond(line: &str) -> Result<Value, Refusal> {
+fn respond(line: &str) -> Result<Json, Refusal> {
     let request = parse(line).map_err(Refusal::Error)?;
     let wrong = |message: &str| Refusal::Error(bad(Code::CalcSyntax, message.to_owned()));
     let Some(name) = request.get("op").and_then(Json::as_str) else {
@@ -62,17 +64,20 @@ fn respond(line: &str) -> Result<Value, Refusal> {
     let Some(op) = ops::find(name) else {
         return Err(Refusal::Skip);
     };
-    let mut items = 0;
+    let (mut items, mut session) = (0, Session::default());
+    session.assume(strings(args).into_iter()).map_err(Refusal::Error)?;
     let values = args.iter().enumerate().map(|(k, v)| {
         let within =
             |d: Box<Diagnostic>| Refusal::Error(Box::new(d.note(format!("in argument {}", k + 1))));
-        value(v, &mut items).map_err(within)
+        value(v, &mut session, &mut items).map_err(within)
     });
     let values: Vec<Value> = values.collect::<Result<_, _>>()?;
-    apply(op, &values).map_err(|fault| {
-        let call = Call { op, span: Span::default(), args: &values, spans: &[] };
+    let cx = session.arena();
+    let answer = apply(cx, op, &values).map_err(|fault| {
+        let call = Call { cx, op, span: Span::default(), args: &values, spans: &[] };
         Refusal::Error(fault.diagnostic(&call))
-    })
+    })?;
+    to_json(&session, &answer).map_err(Refusal::Error)
 }
 
 fn bad(code: Code, message: String) -> Box<Diagnostic> {
@@ -114,7 +119,7 @@ fn depth(line: &str) -> usize {
     deepest
 }
 
-fn value(v: &Json, items: &mut usize) -> Result<Value, Box<Diagnostic>> {
+fn value(v: &Json, session: &mut Session, items: &mut usize) -> Result<Value, Box<Diagnostic>> {
     *items += 1;
     if *items > MAX_ITEMS {
         let message = format!("the arguments have more than {MAX_ITEMS} items");
@@ -123,12 +128,13 @@ fn value(v: &Json, items: &mut usize) -> Result<Value, Box<Diagnostic>> {
     match v {
         Json::Null => Ok(Value::Hole),
         Json::Bool(b) => Ok(Value::Bool(*b)),
-        Json::Number(n) => n.as_i64().map(Value::Int).ok_or_else(|| {
+        Json::Number(n) => n.as_i64().map(Value::from).ok_or_else(|| {
             // Numbers are written as they came, at most some twenty digits.
             bad(Code::Number, format!("{n} is no integer of 64 bits"))
         }),
         Json::String(text) => {
-            let worth = Session::default().line(text)?;
+            let worth = session.line(text)?;
+            session.forget();
             let worth = worth.ok_or_else(|| {
                 bad(Code::CalcSyntax, "a string without an expression".to_owned())
             })?;
@@ -136,7 +142,7 @@ fn value(v: &Json, items: &mut usize) -> Result<Value, Box<Diagnostic>> {
             Ok(worth)
         }
         Json::Array(all) => {
-            let all: Result<Vec<Value>, _> = all.iter().map(|v| value(v, items)).collect();
+            let all: Result<Vec<Value>, _> = all.iter().map(|v| value(v, session, items)).collect();
             Value::nested(all?, true).map_err(|e| Box::new(refused(&e, Span::default())))
         }
         Json::Object(_) => Err(bad(
@@ -146,16 +152,36 @@ fn value(v: &Json, items: &mut usize) -> Result<Value, Box<Diagnostic>> {
     }
 }
 
-fn to_json(v: &Value) -> Json {
-    match v {
-        Value::Int(v) => json!(v),
+/// The strings of the arguments, from left to right.
+fn strings(args: &[Json]) -> Vec<&str> {
+    let (mut all, mut todo) = (vec![], args.iter().rev().collect::<Vec<_>>());
+    while let Some(one) = todo.pop() {
+        match one {
+            Json::String(text) => all.push(&**text),
+            Json::Array(items) => todo.extend(items.iter().rev()),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::Object(_) => {}
+        }
+    }
+    all
+}
+
+fn to_json(session: &Session, v: &Value) -> Result<Json, Box<Diagnostic>> {
+    Ok(match v {
+        Value::Int(Dim::Const(v)) => json!(v),
         Value::Bool(v) => json!(v),
         Value::Hole => Json::Null,
-        Value::Tuple(items) | Value::List(items) => items.iter().map(to_json).collect(),
-        Value::Layout(_)
-        | Value::Coords(_)
-        | Value::Composed(_)
-        | Value::Swizzle(_)
-        | Value::Basis(_) => json!(v.to_string()),
-    }
+        Value::Tuple(items) | Value::List(items) => {
+            items.iter().map(|item| to_json(session, item)).collect::<Result<_, _>>()?
+        }
+        Value::Layout(_) | Value::Coords(_) | Value::Composed(_) => {
+            // How sums are ordered depends on what was computed before; read again, a layout has one text.
+            let text = session.text(v);
+            let mut fresh = Session::default();
+            match fresh.line(&text)? {
+                Some(again) => json!(fresh.text(&again)),
+                None => json!(text),
+            }
+        }
+        Value::Int(_) | Value::Swizzle(_) | Value::Basis(_) => json!(v.text(session.arena())),
+    })
 }

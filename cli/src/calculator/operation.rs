@@ -1,9 +1,9 @@
 //! An operation: a row of the table, and how it takes its operands.
 
 use super::fault::Fault;
-use super::value::{Kind, Value};
-use carbyne_ir::layout::slice::Holes;
-use carbyne_ir::layout::{ComposedLayout, Layout, Tiler};
+use super::value::{ComposedLayout, Holes, Kind, Layout, Shape, Tiler, Value};
+use carbyne_ir::expr::{Dim, ExprArena};
+use carbyne_ir::layout;
 use carbyne_ir::tuple::IntTuple;
 
 /// An operand's name and what it is taken for.
@@ -41,12 +41,14 @@ pub(super) const fn op(
 
 /// The operands of a call, checked against the row.
 pub(crate) struct Args<'a> {
+    /// Where their symbols live.
+    pub(super) cx: &'a ExprArena,
     pub(super) values: &'a [Value],
 }
 
 impl<'a> Args<'a> {
-    pub(super) fn new(values: &'a [Value]) -> Self {
-        Args { values }
+    pub(super) fn new(cx: &'a ExprArena, values: &'a [Value]) -> Self {
+        Args { cx, values }
     }
 
     /// Operand `k` as it was given, if it was.
@@ -70,7 +72,7 @@ impl<'a> Args<'a> {
         self.value(k)?.tiler().map_err(|m| m.of(k, Kind::Tiler))
     }
 
-    pub(super) fn shape(&self, k: usize) -> Result<IntTuple, Fault> {
+    pub(super) fn shape(&self, k: usize) -> Result<Shape, Fault> {
         self.value(k)?.shape().map_err(|m| m.of(k, Kind::Shape))
     }
 
@@ -78,12 +80,31 @@ impl<'a> Args<'a> {
         self.value(k)?.coord().map_err(|m| m.of(k, Kind::Coord))
     }
 
+    pub(super) fn number(&self, k: usize) -> Result<Dim, Fault> {
+        self.value(k)?.number().map_err(|m| m.of(k, Kind::Number))
+    }
+
+    /// A shape of numbers.
+    pub(super) fn fixed_shape(&self, k: usize) -> Result<IntTuple, Fault> {
+        Ok(self.shape(k)?.try_map(&mut |extent| self.cx.eval(*extent, &|_| None))?)
+    }
+
+    /// A layout of numbers, which may be under a swizzle.
+    pub(super) fn fixed(&self, k: usize) -> Result<layout::ComposedLayout, Fault> {
+        self.value(k)?.fixed(self.cx).map_err(|m| m.of(k, Kind::Function))
+    }
+
+    /// A layout of numbers.
+    pub(super) fn fixed_layout(&self, k: usize) -> Result<layout::Layout, Fault> {
+        Ok(self.layout(k)?.eval(self.cx, &|_| None)?)
+    }
+
     pub(super) fn int(&self, k: usize) -> Result<i64, Fault> {
-        self.value(k)?.int().map_err(|m| m.of(k, Kind::Int))
+        self.value(k)?.int(self.cx).map_err(|m| m.of(k, Kind::Int))
     }
 
     pub(super) fn modes(&self, k: usize) -> Result<Vec<usize>, Fault> {
-        self.value(k)?.modes().map_err(|m| m.of(k, Kind::Modes))
+        self.value(k)?.modes(self.cx).map_err(|m| m.of(k, Kind::Modes))
     }
 
     /// A mode's number.

@@ -1,20 +1,22 @@
 //! Expressions of the calculator as trees.
 //!
 //! ```text
-//! line  = [step {";" step}] [";"]          step = [NAME "="] chain
-//! chain = pair {"o" pair}                  pair = item [":" item]
-//! item  = INT {"@" INT} | "_" | "Sw" "<" INT "," INT "," INT ">" | "true" | "false"
+//! line  = [step {";" step}] [";"] ["where" FACTS]
+//! step  = [NAME "="] chain                 chain = pair {"o" pair}
+//! pair  = sum [":" sum]                    sum  = item {OPERATOR item}
+//! item  = "-" item | INT {"@" INT} | "_" | "Sw" "<" INT "," INT "," INT ">" | "true" | "false"
 //!       | "(" [chain {"," chain}] ")" | "[" [chain {"," chain}] "]"
 //!       | NAME | NAME "(" [chain {"," chain}] ")"
 //! ```
-//! `_4` is `4`, `∘` is `o`; what follows `//` or `#` is a comment.
+//! `_4` is `4`, `∘` is `o`; operators, how they bind and FACTS are those of program texts. What follows `//` or `#` is a comment.
 //!
 //! Invariant: nesting is bounded by [`MAX_NESTING`] and the number of items by [`MAX_ITEMS`] before
 //! anything is built, so no text exhausts the stack or memory.
 
 use super::scan::{Scanner, Sign};
+use carbyne_ir::ast::BinOp;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::limits::MAX_NESTING;
+use carbyne_ir::limits::{MAX_EXPR_OPERATORS, MAX_NESTING};
 use carbyne_ir::span::Span;
 
 /// Most items in one line.
@@ -40,6 +42,8 @@ pub(super) enum Kind {
     Pair(Box<Expr>, Box<Expr>),
     /// What stands between `o`, at least two.
     Chain(Vec<Expr>),
+    /// What an operator makes of two numbers.
+    Bin(BinOp, Box<Expr>, Box<Expr>),
     /// The three fields of a swizzle.
     Swizzle([i64; 3]),
     Name(String),
@@ -54,13 +58,22 @@ pub(super) struct Step {
     pub(super) expr: Expr,
 }
 
+/// A line.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    /// None if it is blank or a comment.
+    pub(super) steps: Vec<Step>,
+    /// The facts behind `where`, and the place of the clause.
+    pub(super) facts: (&'a str, Span),
+}
+
 type Parsed<T> = Result<T, Box<Diagnostic>>;
 
-/// The steps of a line, none if it is blank or a comment.
-pub(super) fn line(text: &str) -> Parsed<Vec<Step>> {
+/// Reads a line.
+pub(super) fn line(text: &str) -> Parsed<Line<'_>> {
     let mut parser = Parser { scan: Scanner::new(text)?, items: 0 };
     let mut steps = vec![];
-    while !parser.at(&Sign::End) {
+    while !parser.at(&Sign::End) && !parser.at_where() {
         let name = match (parser.scan.sign.clone(), parser.scan.peek()?) {
             (Sign::Word(name), Sign::Is) => {
                 let span = parser.scan.span;
@@ -71,11 +84,19 @@ pub(super) fn line(text: &str) -> Parsed<Vec<Step>> {
             _ => None,
         };
         steps.push(Step { name, expr: parser.chain(0)? });
-        if !parser.eat(&Sign::Semicolon)? && !parser.at(&Sign::End) {
-            return Err(parser.unexpected("`;`, `o`, `:` or the end"));
+        if !parser.eat(&Sign::Semicolon)? && !parser.at(&Sign::End) && !parser.at_where() {
+            return Err(parser.unexpected("`;`, `o`, `:`, `where` or the end"));
         }
     }
-    Ok(steps)
+    let mut facts = ("", Span::default());
+    if parser.at_where() {
+        facts = parser.scan.rest();
+        if facts.0.trim().is_empty() {
+            parser.advance()?;
+            return Err(parser.unexpected("a fact such as `M >= 1`"));
+        }
+    }
+    Ok(Line { steps, facts })
 }
 
 struct Parser<'a> {
@@ -104,17 +125,55 @@ impl Parser<'_> {
         matches!(&self.scan.sign, Sign::Word(w) if w == "o") || self.at(&Sign::Ring)
     }
 
+    fn at_where(&self) -> bool {
+        matches!(&self.scan.sign, Sign::Word(w) if w == "where")
+    }
+
     fn pair(&mut self, depth: usize) -> Parsed<Expr> {
-        let shape = self.item(depth)?;
+        let shape = self.sum(depth)?;
         if !self.eat(&Sign::Colon)? {
             return Ok(shape);
         }
-        let stride = self.item(depth)?;
+        let stride = self.sum(depth)?;
         let span = shape.span.to(stride.span);
         Ok(Expr { span, kind: Kind::Pair(Box::new(shape), Box::new(stride)) })
     }
 
+    fn sum(&mut self, depth: usize) -> Parsed<Expr> {
+        let first = self.item(depth)?;
+        let mut left = MAX_EXPR_OPERATORS;
+        let next = || {
+            let Sign::Op(op) = self.scan.sign else { return Ok(None) };
+            left = left.checked_sub(1).ok_or_else(|| {
+                let message = format!("more than {MAX_EXPR_OPERATORS} operators in one expression");
+                let d = Diagnostic::new(Code::ExprTooLong, self.scan.span, message);
+                Box::new(d.label("one too many").help("bind parts of it to names first"))
+            })?;
+            self.advance()?;
+            Ok(Some((op, self.item(depth)?)))
+        };
+        BinOp::grouped(first, next, |op, a, b| {
+            let span = a.span.to(b.span);
+            Expr { span, kind: Kind::Bin(op, Box::new(a), Box::new(b)) }
+        })
+    }
+
     fn item(&mut self, depth: usize) -> Parsed<Expr> {
+        let (first, mut negative) = (self.scan.span, false);
+        while self.eat(&Sign::Op(BinOp::Sub))? {
+            self.count()?;
+            negative = !negative;
+        }
+        let mut item = self.unsigned(depth)?;
+        if negative {
+            let zero = Expr { span: first, kind: Kind::Int(0) };
+            let span = first.to(item.span);
+            item = Expr { span, kind: Kind::Bin(BinOp::Sub, Box::new(zero), Box::new(item)) };
+        }
+        Ok(item)
+    }
+
+    fn unsigned(&mut self, depth: usize) -> Parsed<Expr> {
         self.count()?;
         let start = self.scan.span;
         let kind = match self.scan.sign.clone() {

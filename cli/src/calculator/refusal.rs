@@ -4,8 +4,9 @@
 
 use super::fault::Fault;
 use super::operation::Operation;
-use super::value::{Kind, Value};
+use super::value::{Kind, Layout, Value};
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::ExprArena;
 use carbyne_ir::layout::LayoutError;
 use carbyne_ir::span::Span;
 
@@ -14,6 +15,7 @@ const MAX_QUOTED: usize = 400;
 
 /// A call: the operation, its place, its operands and theirs.
 pub(crate) struct Call<'a> {
+    pub(crate) cx: &'a ExprArena,
     pub(crate) op: &'static Operation,
     pub(crate) span: Span,
     pub(crate) args: &'a [Value],
@@ -29,13 +31,13 @@ impl Fault {
         let usage = format!("write {form}");
         let place = |arg: usize| call.spans.get(arg).copied().unwrap_or(call.span);
         let found = |arg: usize| match call.args.get(arg) {
-            Some(v) => format!("this is {}", quoted(v)),
+            Some(v) => format!("this is {}", quoted(call.cx, v)),
             None => "this is missing".to_owned(),
         };
         Box::new(match self {
             Fault::Refused(e) => refused(e, call.span)
                 .label(format!("refused by `{name}`"))
-                .note(operands(call.args)),
+                .note(operands(call.cx, call.args)),
             Fault::Count => {
                 let n = call.args.len();
                 let plural = |n: usize| if n == 1 { "argument" } else { "arguments" };
@@ -61,9 +63,9 @@ impl Fault {
                 let mut help = format!("write {} here: {form}", wanted.example());
                 if let (Kind::Layout | Kind::Function | Kind::Any, Some(Ok(shape))) =
                     (wanted, call.args.get(*arg).map(Value::shape))
-                    && let Ok(compact) = carbyne_ir::layout::Layout::col_major(shape.clone())
+                    && let Ok(compact) = Layout::col_major_in(call.cx, shape.clone())
                 {
-                    let compact = quoted(&Value::Layout(compact));
+                    let compact = quoted(call.cx, &Value::Layout(compact));
                     help =
                         format!("write {compact}, the column-major layout of this shape: {form}");
                 }
@@ -88,8 +90,8 @@ impl Fault {
 }
 
 /// The operands of an operation, quoted.
-fn operands(args: &[Value]) -> String {
-    let quoted: Vec<String> = args.iter().map(quoted).collect();
+fn operands(cx: &ExprArena, args: &[Value]) -> String {
+    let quoted: Vec<String> = args.iter().map(|v| quoted(cx, v)).collect();
     let verb = if quoted.len() == 1 { "operand is" } else { "operands are" };
     short(format!("the {verb} {}", quoted.join(" and ")))
 }
@@ -103,13 +105,13 @@ pub(super) fn refused(e: &LayoutError, span: Span) -> Diagnostic {
 }
 
 /// The value as it is quoted in messages.
-pub(super) fn quoted(v: &Value) -> String {
+pub(super) fn quoted(cx: &ExprArena, v: &Value) -> String {
     // A list of values is as long as the limit allows; print no more of it than is quoted.
     let text = match v {
         Value::List(items) if items.len() > MAX_QUOTED => {
-            Value::List(items[..MAX_QUOTED].to_vec()).to_string()
+            Value::List(items[..MAX_QUOTED].to_vec()).text(cx)
         }
-        other => other.to_string(),
+        other => other.text(cx),
     };
     format!("`{}`", short(text))
 }

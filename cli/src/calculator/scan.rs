@@ -2,6 +2,7 @@
 //!
 //! Invariant: spans are byte ranges of whole characters; no character is taken for another.
 
+use carbyne_ir::ast::BinOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use std::fmt;
@@ -29,6 +30,8 @@ pub(super) enum Sign {
     Is,
     /// `∘`
     Ring,
+    /// `+`, `-`, `*`, `/` or `%`
+    Op(BinOp),
     End,
 }
 
@@ -45,6 +48,7 @@ impl fmt::Display for Sign {
             Sign::At => f.write_str("`@`"),
             Sign::Is => f.write_str("`=`"),
             Sign::Ring => f.write_str("`∘`"),
+            Sign::Op(op) => write!(f, "`{}`", op.as_str()),
             Sign::End => f.write_str("the end"),
         }
     }
@@ -69,9 +73,17 @@ impl<'a> Scanner<'a> {
         Ok(scanner)
     }
 
+    /// The text behind the current sign, to the end or a comment, and its place.
+    pub(super) fn rest(&self) -> (&'a str, Span) {
+        let rest = &self.text[self.at..];
+        let end = [rest.find('#'), rest.find("//")].into_iter().flatten().min();
+        let rest = rest[..end.unwrap_or(rest.len())].trim_end();
+        (rest, Span::new(self.span.start as usize, self.at + rest.len()))
+    }
+
     /// The sign after the current one.
     pub(super) fn peek(&self) -> Result<Sign, Box<Diagnostic>> {
-        let mut ahead = Scanner { text: self.text, at: self.at, sign: Sign::End, ..*self };
+        let mut ahead = self.clone();
         // What is wrong there is said when it is the current one.
         Ok(ahead.advance().map_or(Sign::End, |()| ahead.sign))
     }
@@ -86,6 +98,11 @@ impl<'a> Scanner<'a> {
         let mut chars = rest.chars();
         let first = chars.next();
         let second = chars.next();
+        // Behind an operand `-` is the operator, elsewhere the sign of a number.
+        let behind = match &self.sign {
+            Sign::Word(word) => word != "o",
+            sign => matches!(sign, Sign::Int(_) | Sign::Hole | Sign::Close(_)),
+        };
         let digits =
             |from: usize| from + rest[from..].bytes().take_while(u8::is_ascii_digit).count();
         let (sign, length) = match (first, second) {
@@ -94,7 +111,7 @@ impl<'a> Scanner<'a> {
             (Some('_'), Some('-')) if digits(2) > 2 => number(&rest[1..digits(2)], 1, start)?,
             (Some('_'), _) => (Sign::Hole, 1),
             (Some('0'..='9'), _) => number(&rest[..digits(0)], 0, start)?,
-            (Some('-'), Some('0'..='9')) => number(&rest[..digits(1)], 0, start)?,
+            (Some('-'), Some('0'..='9')) if !behind => number(&rest[..digits(1)], 0, start)?,
             (Some(c @ ('(' | '[' | '<')), _) => (Sign::Open(c), 1),
             (Some(c @ (')' | ']' | '>')), _) => (Sign::Close(c), 1),
             (Some(','), _) => (Sign::Comma, 1),
@@ -102,13 +119,18 @@ impl<'a> Scanner<'a> {
             (Some(';'), _) => (Sign::Semicolon, 1),
             (Some('@'), _) => (Sign::At, 1),
             (Some('='), _) => (Sign::Is, 1),
+            (Some('+'), _) => (Sign::Op(BinOp::Add), 1),
+            (Some('-'), _) => (Sign::Op(BinOp::Sub), 1),
+            (Some('*'), _) => (Sign::Op(BinOp::Mul), 1),
+            (Some('/'), _) => (Sign::Op(BinOp::Div), 1),
+            (Some('%'), _) => (Sign::Op(BinOp::Mod), 1),
             (Some('∘'), _) => (Sign::Ring, '∘'.len_utf8()),
             (Some('a'..='z' | 'A'..='Z'), _) => word(rest, start)?,
             (Some(c), _) => {
                 let span = Span::new(start, start + c.len_utf8());
                 let d = Diagnostic::new(Code::CalcSyntax, span, "a character without a meaning")
                     .label("no sign of a layout expression")
-                    .help("write names, numbers and `( ) [ ] < > , : ; = @ _`");
+                    .help("write names, numbers and `( ) [ ] < > , : ; = @ _ + - * / %`");
                 return Err(Box::new(d));
             }
         };

@@ -6,20 +6,23 @@ use super::fault::Fault;
 use super::ops::values;
 use super::value::Value;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::expr::ExprArena;
 use carbyne_ir::span::Span;
 
 /// Most values that are printed as a grid.
 const MAX_GRID: i64 = 1 << 14;
 
 /// All values of a layout as a list.
-pub(crate) fn eval(value: &Value, text: &str) -> Result<String, Box<Diagnostic>> {
-    of(value, text, i64::MAX).map(|(values, _)| format!("{}\n", Value::List(values)))
+pub(crate) fn eval(cx: &ExprArena, value: &Value, text: &str) -> Result<String, Box<Diagnostic>> {
+    let (values, _) = of(cx, value, text, i64::MAX)?;
+    let values: Vec<String> = values.iter().map(i64::to_string).collect();
+    Ok(format!("[{}]\n", values.join(",")))
 }
 
 /// All values of a layout, mode 0 downward and the others to the right.
-pub(crate) fn grid(value: &Value, text: &str) -> Result<String, Box<Diagnostic>> {
-    let (values, rows) = of(value, text, MAX_GRID)?;
-    let cells: Vec<String> = values.iter().map(Value::to_string).collect();
+pub(crate) fn grid(cx: &ExprArena, value: &Value, text: &str) -> Result<String, Box<Diagnostic>> {
+    let (values, rows) = of(cx, value, text, MAX_GRID)?;
+    let cells: Vec<String> = values.iter().map(i64::to_string).collect();
     let columns = cells.len() / rows.max(1);
     let width = cells.iter().map(String::len).max().unwrap_or(0);
     let width = width.max(columns.saturating_sub(1).to_string().len());
@@ -38,9 +41,14 @@ pub(crate) fn grid(value: &Value, text: &str) -> Result<String, Box<Diagnostic>>
 }
 
 /// The values and how many rows they make.
-fn of(value: &Value, text: &str, limit: i64) -> Result<(Vec<Value>, usize), Box<Diagnostic>> {
+fn of(
+    cx: &ExprArena,
+    value: &Value,
+    text: &str,
+    limit: i64,
+) -> Result<(Vec<i64>, usize), Box<Diagnostic>> {
     let span = Span::new(0, text.trim_end().len());
-    let Ok(f) = value.function() else {
+    let Ok(f) = value.fixed(cx) else {
         let message = format!("only a layout has values to list, found {}", value.words());
         let d = Diagnostic::new(Code::CalcArguments, span, message)
             .label("not a layout of integers")
@@ -51,7 +59,7 @@ fn of(value: &Value, text: &str, limit: i64) -> Result<(Vec<Value>, usize), Box<
     let listed =
         if size > limit { Err(Fault::TooLarge { values: size, limit }) } else { values(&f) };
     match listed {
-        Ok(Value::List(values)) => {
+        Ok(values) => {
             let mode = f.layout().mode(0).map_or(1, |mode| mode.size());
             let rows = if f.layout().rank() == 1 { 1 } else { mode };
             Ok((values, usize::try_from(rows).unwrap_or(1)))

@@ -1,18 +1,28 @@
 //! What an expression of the calculator can be worth, and what an operand can be taken for.
 //!
+//! Numbers are those of the program texts: constants, or expressions over symbols in an arena.
+//!
 //! Invariant: tuples nest at most [`MAX_DEPTH`] levels, so every function here may recurse.
 //! Invariant: a value prints as text that the calculator reads back as the same value.
 
-use carbyne_ir::layout::slice::Holes;
-use carbyne_ir::layout::{Basis, ComposedLayout, CoordLayout, Layout, LayoutError, Swizzle, Tiler};
+use carbyne_ir::expr::{Dim, ExprArena};
+use carbyne_ir::layout::{self, LayoutError, Swizzle};
+use carbyne_ir::leaf::Leaf;
 use carbyne_ir::tuple::{IntTuple, MAX_DEPTH};
-use std::fmt;
+
+pub(crate) type Layout = layout::Layout<Dim>;
+pub(crate) type CoordLayout = layout::CoordLayout<Dim>;
+pub(crate) type ComposedLayout = layout::ComposedLayout<Dim>;
+pub(crate) type Tiler = layout::Tiler<Dim>;
+pub(crate) type Basis = layout::Basis<Dim>;
+pub(crate) type Holes = layout::slice::Holes<Dim>;
+pub(crate) type Shape = IntTuple<Dim>;
 
 /// The worth of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
-    /// `4`, and `_4`
-    Int(i64),
+    /// `4`, `_4`, `M*4`
+    Int(Dim),
     /// `true`
     Bool(bool),
     /// `_`, in coordinates and tilers.
@@ -50,8 +60,12 @@ pub(crate) enum Kind {
     Shape,
     /// As a shape, with `_` for modes that are not fixed.
     Coord,
+    /// An integer, or an expression over symbols.
+    Number,
     /// An integer.
     Int,
+    /// A list of layouts.
+    Layouts,
     /// A list of mode numbers.
     Modes,
 }
@@ -67,7 +81,9 @@ impl Kind {
             Kind::Composable => "a layout or a tiler",
             Kind::Shape => "an integer or a tuple of integers",
             Kind::Coord => "a coordinate",
+            Kind::Number => "a number",
             Kind::Int => "an integer",
+            Kind::Layouts => "a list of layouts",
             Kind::Modes => "a list of mode numbers",
         }
     }
@@ -80,7 +96,8 @@ impl Kind {
             Kind::Tiler | Kind::Composable => "`4:2`, or `[8, 4:2, _]` for one tiler a mode",
             Kind::Shape => "`8` or `(4,(2,2))`",
             Kind::Coord => "`3` or `(1,(_,0))`",
-            Kind::Int => "`4`",
+            Kind::Number | Kind::Int => "`4`",
+            Kind::Layouts => "`[8:1, (8,4):(1,16)]`",
             Kind::Modes => "`[0, 2]`",
         }
     }
@@ -114,7 +131,7 @@ impl Value {
 
     /// How many numbers and tuples it holds: what it costs to keep.
     pub(crate) fn cost(&self) -> usize {
-        fn nodes(t: &IntTuple) -> usize {
+        fn nodes(t: &Shape) -> usize {
             match t {
                 IntTuple::Leaf(_) => 1,
                 IntTuple::Tuple(modes) => 1 + modes.iter().map(nodes).sum::<usize>(),
@@ -150,22 +167,27 @@ impl Value {
         Ok(if brackets { Value::List(items) } else { Value::Tuple(items) })
     }
 
-    /// As an integer.
-    pub(crate) fn int(&self) -> Result<i64, Misfit> {
+    /// As a number, which may hold symbols.
+    pub(crate) fn number(&self) -> Result<Dim, Misfit> {
         match self {
             Value::Int(v) => Ok(*v),
             _ => Err(Misfit::Other),
         }
     }
 
+    /// As an integer.
+    pub(crate) fn int(&self, cx: &ExprArena) -> Result<i64, Misfit> {
+        cx.eval(self.number()?, &|_| None).map_err(Misfit::Refused)
+    }
+
     /// As a shape, an order, a profile, or a coordinate without `_`.
-    pub(crate) fn shape(&self) -> Result<IntTuple, Misfit> {
+    pub(crate) fn shape(&self) -> Result<Shape, Misfit> {
         let shape = self.shape_within()?;
         shape.check_limits().map_err(Misfit::Refused)?;
         Ok(shape)
     }
 
-    fn shape_within(&self) -> Result<IntTuple, Misfit> {
+    fn shape_within(&self) -> Result<Shape, Misfit> {
         match self {
             Value::Int(v) => Ok(IntTuple::Leaf(*v)),
             Value::Tuple(items) | Value::List(items) => {
@@ -177,8 +199,8 @@ impl Value {
     }
 
     /// As a list of mode numbers; one number is a list of one.
-    pub(crate) fn modes(&self) -> Result<Vec<usize>, Misfit> {
-        let number = |v: &Value| usize::try_from(v.int()?).map_err(|_| Misfit::Other);
+    pub(crate) fn modes(&self, cx: &ExprArena) -> Result<Vec<usize>, Misfit> {
+        let number = |v: &Value| usize::try_from(v.int(cx)?).map_err(|_| Misfit::Other);
         match self {
             Value::Tuple(items) | Value::List(items) => items.iter().map(number).collect(),
             one => Ok(vec![number(one)?]),
@@ -189,7 +211,7 @@ impl Value {
     pub(crate) fn layout(&self) -> Result<Layout, Misfit> {
         match self {
             Value::Layout(l) => Ok(l.clone()),
-            Value::Int(extent) => Layout::new(*extent, 1).map_err(Misfit::Refused),
+            Value::Int(extent) => Layout::of_mode(*extent, Dim::Const(1)).map_err(Misfit::Refused),
             _ => Err(Misfit::Other),
         }
     }
@@ -199,6 +221,19 @@ impl Value {
         match self {
             Value::Composed(c) => Ok((**c).clone()),
             other => other.layout().map(ComposedLayout::from),
+        }
+    }
+
+    /// As a layout of numbers, which may be under a swizzle.
+    pub(crate) fn fixed(&self, cx: &ExprArena) -> Result<layout::ComposedLayout, Misfit> {
+        self.function()?.eval(cx, &|_| None).map_err(Misfit::Refused)
+    }
+
+    /// As layouts, one after the other; one layout is a list of one.
+    pub(crate) fn layouts(&self) -> Result<Vec<Layout>, Misfit> {
+        match self {
+            Value::Tuple(items) | Value::List(items) => items.iter().map(Value::layout).collect(),
+            one => Ok(vec![one.layout()?]),
         }
     }
 
@@ -246,9 +281,10 @@ impl Value {
     }
 
     /// Whether it can be taken for this.
-    pub(crate) fn fits(&self, kind: Kind) -> Result<(), Misfit> {
+    pub(crate) fn fits(&self, cx: &ExprArena, kind: Kind) -> Result<(), Misfit> {
         match kind {
             Kind::Layout => self.layout().map(drop),
+            Kind::Layouts => self.layouts().map(drop),
             Kind::Function => self.function().map(drop),
             Kind::Any if matches!(self, Value::Coords(_)) => Ok(()),
             Kind::Any => self.function().map(drop),
@@ -256,14 +292,69 @@ impl Value {
             Kind::Tiler | Kind::Composable => self.tiler().map(drop),
             Kind::Shape => self.shape().map(drop),
             Kind::Coord => self.coord().map(drop),
-            Kind::Int => self.int().map(drop),
-            Kind::Modes => self.modes().map(drop),
+            Kind::Number => self.number().map(drop),
+            Kind::Int => self.int(cx).map(drop),
+            Kind::Modes => self.modes(cx).map(drop),
         }
     }
 }
 
-impl From<&IntTuple> for Value {
-    fn from(tuple: &IntTuple) -> Self {
+impl Value {
+    /// Calls `f` on every number in it.
+    pub(crate) fn for_each(&self, f: &mut dyn FnMut(Dim)) {
+        match self {
+            Value::Int(v) => f(*v),
+            Value::Basis(b) => f(b.value()),
+            Value::Tuple(items) | Value::List(items) => items.iter().for_each(|v| v.for_each(f)),
+            Value::Layout(l) => {
+                l.leaves().iter().for_each(|(n, d)| [*n, *d].into_iter().for_each(&mut *f))
+            }
+            Value::Coords(l) => {
+                l.leaves().iter().for_each(|(n, d)| [*n, d.value()].into_iter().for_each(&mut *f))
+            }
+            Value::Composed(c) => {
+                c.twists().iter().for_each(|(_, at)| f(*at));
+                Value::Layout(c.layout().clone()).for_each(f);
+            }
+            Value::Bool(_) | Value::Hole | Value::Swizzle(_) => {}
+        }
+    }
+
+    /// The text of the value, its symbols named by the arena.
+    pub(crate) fn text(&self, cx: &ExprArena) -> String {
+        let items = |items: &[Value], open: char, close: char| {
+            let items: Vec<String> = items.iter().map(|item| item.text(cx)).collect();
+            format!("{open}{}{close}", items.join(","))
+        };
+        match self {
+            Value::Int(v) => v.show(cx),
+            Value::Bool(v) => v.to_string(),
+            Value::Hole => "_".to_owned(),
+            Value::Basis(b) => layout::Stride::<Dim>::text_in(*b, cx),
+            Value::Tuple(modes) => items(modes, '(', ')'),
+            Value::List(modes) => items(modes, '[', ']'),
+            Value::Layout(l) => l.display_in(cx),
+            Value::Coords(l) => l.display_in(cx),
+            Value::Composed(c) => c.display_in(cx),
+            Value::Swizzle(s) => s.to_string(),
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Value::Int(Dim::Const(number))
+    }
+}
+
+impl From<Dim> for Value {
+    fn from(number: Dim) -> Self {
+        Value::Int(number)
+    }
+}
+
+impl From<&Shape> for Value {
+    fn from(tuple: &Shape) -> Self {
         match tuple {
             IntTuple::Leaf(v) => Value::Int(*v),
             IntTuple::Tuple(modes) => Value::Tuple(modes.iter().map(Value::from).collect()),
@@ -287,53 +378,37 @@ impl From<ComposedLayout> for Value {
     }
 }
 
+impl From<layout::ComposedLayout> for Value {
+    fn from(composed: layout::ComposedLayout) -> Self {
+        ComposedLayout::from_fixed(&composed).into()
+    }
+}
+
 impl From<Layout> for Value {
     fn from(layout: Layout) -> Self {
         Value::Layout(layout)
     }
 }
 
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut items = |items: &[Value], open: &str, close: &str| {
-            f.write_str(open)?;
-            for (i, item) in items.iter().enumerate() {
-                let comma = if i > 0 { "," } else { "" };
-                write!(f, "{comma}{item}")?;
-            }
-            f.write_str(close)
-        };
-        match self {
-            Value::Int(v) => write!(f, "{v}"),
-            Value::Bool(v) => write!(f, "{v}"),
-            Value::Hole => f.write_str("_"),
-            Value::Basis(b) => write!(f, "{b}"),
-            Value::Tuple(modes) => items(modes, "(", ")"),
-            Value::List(modes) => items(modes, "[", "]"),
-            Value::Layout(l) => write!(f, "{l}"),
-            Value::Coords(l) => write!(f, "{l}"),
-            Value::Composed(c) => write!(f, "{c}"),
-            Value::Swizzle(s) => write!(f, "{s}"),
-        }
+impl From<layout::Layout> for Value {
+    fn from(layout: layout::Layout) -> Self {
+        Value::Layout(Layout::from_fixed(&layout))
     }
 }
 
-/// The swizzle of these fields.
-pub(super) fn swizzle(fields: [i64; 3]) -> Result<Swizzle, LayoutError> {
-    let [bits, base, shift] = fields;
-    Swizzle::of_fields(bits, base, shift)
-}
-
-/// The layout shifted by the offset and swizzled.
-pub(super) fn composed(
+/// The function shifted by the offset and swizzled.
+pub(super) fn swizzled(
+    cx: &ExprArena,
     swizzle: Swizzle,
-    offset: i64,
-    layout: Layout,
+    offset: Dim,
+    inner: &ComposedLayout,
 ) -> Result<ComposedLayout, LayoutError> {
-    // Every index must fit; they lie between 0 and the cosize on either side.
-    let reach = layout.cosize();
-    if offset.checked_add(reach).is_none() || offset.checked_sub(reach).is_none() {
-        return Err(LayoutError::Overflow { what: "an index after the offset" });
-    }
-    Ok(ComposedLayout::new(swizzle, offset, layout))
+    // Every index must fit; they lie between 0 and the reach on either side.
+    let reach = match inner.plain() {
+        Some(layout) => layout.cosize_in(cx)?,
+        None => Dim::Const(inner.eval(cx, &|_| None)?.reach()?),
+    };
+    Dim::add(cx, offset, reach)?;
+    Dim::sub(cx, offset, reach)?;
+    ComposedLayout::twisted(swizzle, offset, inner)
 }

@@ -11,7 +11,7 @@ use crate::tuned::Tuning;
 use crate::{Io, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Compiled, Usage};
-use carbyne_codegen::{CudaKernel, Host, print_kernels, print_program};
+use carbyne_codegen::{CudaKernel, Host, print_kernels, print_program, print_tvm_ffi};
 use serde_json::json;
 use std::path::Path;
 
@@ -43,18 +43,18 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
         None => program.kernels.clone(),
         Some(name) => vec![pipeline::kernel(&source, program, name)?],
     };
-    let whole = args.emit == Emit::Cuda;
-    let printed = if whole {
+    let printed = if matches!(args.emit, Emit::Cuda | Emit::TvmFfi) {
         let declared = pipeline::declared(&pipeline::parsed(&source)?);
         let name = args.kernel.as_deref().unwrap_or_else(|| stem(&args.file));
-        print_program(program, &ids, &table, Host { name, declared: &declared })
+        let print = if args.emit == Emit::Cuda { print_program } else { print_tvm_ffi };
+        print(program, &ids, &table, Host { name, declared: &declared })
     } else {
         let all: Vec<_> = ids.iter().map(|id| (program, *id)).collect();
         print_kernels(&all, &table)
     };
     let (text, kernels) = printed.map_err(|e| Failure::program(&decomposed.source, e))?;
     let compiled = match args.emit {
-        Emit::Ir | Emit::Cuda | Emit::Abi if !verbose => None,
+        Emit::Ir | Emit::Cuda | Emit::TvmFfi | Emit::Abi if !verbose => None,
         _ => Some(compiled(&text, &table, &source)?),
     };
     let abi = || match (args.kernel.as_deref(), &kernels[..]) {

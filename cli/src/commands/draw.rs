@@ -123,8 +123,9 @@ fn evaluated(name: &str, text: &str) -> Result<ComposedLayout, Failure> {
     if text.len() > MAX_TEXT {
         return Err(Failure::usage_help("the layout is too long", "give 64 KiB at most"));
     }
-    let value = Session::default().line(text).map_err(|d| Failure::one(&source(), *d))?;
-    match value.map(|v| v.function()) {
+    let mut session = Session::default();
+    let value = session.line(text).map_err(|d| Failure::one(&source(), *d))?;
+    match value.map(|v| v.fixed(session.arena())) {
         Some(Ok(layout)) => Ok(layout),
         _ => {
             let d = Diagnostic::new(

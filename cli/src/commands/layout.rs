@@ -102,9 +102,9 @@ fn requests(io: &mut Io<'_>) -> Outcome {
 fn answer(args: &Layout, session: &mut Session, text: &str) -> Result<String, Box<Diagnostic>> {
     match session.line(text)? {
         None => Ok(String::new()),
-        Some(value) if args.table => table::grid(&value, text),
-        Some(value) if args.eval => table::eval(&value, text),
-        Some(value) => Ok(format!("{value}\n")),
+        Some(value) if args.table => table::grid(session.arena(), &value, text),
+        Some(value) if args.eval => table::eval(session.arena(), &value, text),
+        Some(value) => Ok(format!("{}\n", session.text(&value))),
     }
 }
 

@@ -52,10 +52,13 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
         return Err(nothing(&question, &found, &source, (&specs, &near)));
     }
     let focused = line.is_some() || args.why.is_some();
+    let text = match args.all || focused {
+        false => brief::text(&found, &source, &table),
+        true => text(&found, &source, &table, args.why.is_some()),
+    };
     let text = match args.format {
-        ReportFormat::Text if !args.all && !focused => brief::text(&found, &source, &table),
-        ReportFormat::Text => text(&found, &source, &table, args.why.is_some()),
-        ReportFormat::Json => format!("{}\n", object(&found, &source)),
+        ReportFormat::Text => text,
+        ReportFormat::Json => format!("{}\n", object(&found, &source, &text)),
     };
     output::write(None, text.as_bytes(), io)
 }
@@ -260,13 +263,15 @@ fn names(atoms: &[&Considered], table: &AtomTable) -> Vec<String> {
     out
 }
 
-fn object(found: &Explanation, source: &Source) -> Value {
+/// The answer as data; `rendered` is the one for people.
+fn object(found: &Explanation, source: &Source, rendered: &str) -> Value {
     let lines = LineIndex::new(&source.text);
     let line = |span: Span| lines.line(span.start);
     json!({
         "kind": "explanation",
         "arch": found.arch.as_str(),
         "file": source.name,
+        "rendered": rendered,
         "refused": found.refused.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "warnings": found.warnings.iter().map(|d| json::diagnostic(source, d)).collect::<Vec<_>>(),
         "decomposed": found.decomposed,

@@ -26,6 +26,7 @@ pub(crate) use read::pin;
 use crate::failure::Failure;
 use crate::input;
 use carbyne_atoms::AtomTable;
+use carbyne_ir::diag::Diagnostic;
 use std::path::Path;
 
 /// A database, and the card that is decomposed for where it is known.
@@ -48,6 +49,11 @@ impl Tuning {
     pub(crate) fn of(path: Option<&Path>, card: Option<&str>) -> Result<Option<Tuning>, Failure> {
         let database = path.map(Database::of).transpose()?;
         Ok(database.map(|database| Tuning { database, card: card.map(card_name) }))
+    }
+
+    /// That of a text.
+    pub(crate) fn read(text: &str, card: Option<&str>) -> Result<Tuning, Box<Diagnostic>> {
+        read::read(text).map(|database| Tuning { database, card: card.map(card_name) })
     }
 
     /// The entry of a problem. Where the card is not known, that of the first one by name that has one.

@@ -57,6 +57,21 @@ fn expressions_nest_and_names_are_bound() {
         ("weakly_congruent((4,6), (1,(2,3)))", "true"),
         ("composition((8,8):(8,1), [2:1, _])", "(2,8):(8,1)"),
         ("-1", "-1"),
+        ("8 - 2*3 - 1", "1"),
+        ("(7/2, -7/2, -7 % 4, 2-1, -(3))", "(3,-4,1,1,-3)"),
+        ("size((4,8):(8,1)) / 4 + 1", "9"),
+        ("(size(4:1)*2,2):(2,1)", "(8,2):(2,1)"),
+        ("size((M,K):(K,1)) where K % 64 == 0, M >= 1", "K*M where K % 64 == 0, M >= 1"),
+        ("A = (M,4):(4,1); A(1,2) where M >= 1, N >= 1", "6"),
+        (
+            "A = (M,4):(4,1); A(i,2) where M >= 1, i >= 0, i < M",
+            "i*4 + 2 where M >= 1, i < M, i >= 0",
+        ),
+        ("M = 16; (M,4):(4,1) where M % 8 == 0", "(16,4):(4,1)"),
+        ("M = 16; (M,K):(K,1) where M % 8 == 0, K >= M", "(16,K):(K,1) where K >= 16"),
+        ("((M + 127)/128,4):(4,1) where M >= 1", "((M + 127)/128,4):(4,1) where M >= 1"),
+        ("min(M, 64) where M >= 1, M < 8", "M where M < 8, M >= 1"),
+        ("equivalent((M,4):(4,1), ((M,2),2):((4,1),2)) where M >= 1", "true"),
     ];
     none(
         cases
@@ -75,7 +90,27 @@ fn errors_have_codes_and_places() {
         ("size(compositon(8:1, 2))", "K0602", "compositon"),
         ("size(A)", "K0602", "A"),
         ("size = 3", "K0602", "size"),
-        ("1 + composition(8:1)", "K0601", "+"),
+        ("1 + composition(8:1)", "K0603", "composition(8:1)"),
+        ("1 + (4,8):(8,1)", "K0603", "(4,8)"),
+        ("1 + 8:1 o", "K0601", "o"),
+        ("1 + (4,8)", "K0603", "(4,8)"),
+        ("1 + * 2", "K0601", "*"),
+        ("4/0", "L0111", "4/0"),
+        ("9223372036854775807 + 1", "L0102", "9223372036854775807 + 1"),
+        ("(M,4):(4,1)", "K0602", "M"),
+        ("(M,4):(4,1) where", "K0601", "where"),
+        ("4:1 where M >= 1, 3", "P0001", "where M >= 1, 3"),
+        ("4:1 where M > 8, M < 4", "V0240", "where M > 8, M < 4"),
+        ("M = 3; M:1 where M % 8 == 0", "V0240", "M = 3"),
+        ("M = -3; M:1 where M >= 0", "K0603", "-3"),
+        ("size:1 where size >= 1", "K0602", "where size >= 1"),
+        ("M:1 where M >= 1 typical M=4", "K0601", "where M >= 1 typical M=4"),
+        ("(M,8):(1,64) o 4:1 where M >= 1", "L0108", "(M,8):(1,64) o 4:1"),
+        ("is_injective(M:1) where M >= 1", "L0113", "is_injective(M:1)"),
+        ("shape_div(6, 0)", "L0111", "shape_div(6, 0)"),
+        ("solve(4:1, 8:1, 4:1)", "L0118", "solve(4:1, 8:1, 4:1)"),
+        ("solve(8:1, (4,2):(1,0), 8:1)", "L0119", "solve(8:1, (4,2):(1,0), 8:1)"),
+        ("unify((4,4), [4:1, 4:4])", "L0120", "unify((4,4), [4:1, 4:4])"),
         ("rank(composition(8:1))", "K0603", "composition(8:1)"),
         ("composition((8,8), 4:3)", "K0603", "(8,8)"),
         ("group((4,8):(8,1), 0, 2:1)", "K0603", "2:1"),
@@ -203,6 +238,16 @@ fn lines_are_answered_one_by_one() {
 }
 
 #[test]
+fn symbols_last_for_the_lines_that_follow() {
+    let lines = "A = (M,K):(K,1) where M >= 1, K % 8 == 0\nsize(A)\nN:1 where N >= M\nA(0,8)\nM = 4\nA\nsize(A)\nM = 3:1\nK\n";
+    let ran = carbyne(&["layout", "-"], lines);
+    let want = "(M,K):(K,1) where K % 8 == 0, M >= 1\nM*K where K % 8 == 0, M >= 1\n\
+                N:1 where M >= 1, N >= M\n8\n4\n(4,K):(K,1) where K % 8 == 0\nK*4 where K % 8 == 0\n\
+                error K0603\nK where K % 8 == 0\n";
+    assert_eq!(ran.text(), want, "{}", ran.stderr);
+}
+
+#[test]
 fn values_as_a_grid() {
     expect_test::expect![[r"
           |  0  1  2  3
@@ -313,4 +358,137 @@ fn bad_requests_have_coded_answers() {
         assert_eq!((&got["error"], &got["code"]), (&json!(true), &json!(code)), "{line}: {got}");
         assert!(got["message"].is_string() && got["help"].is_string(), "{line}: {got}");
     }
+}
+
+/// Facts of the symbols that the next test draws, and values within them.
+const FACTS: &str = "M >= 1, K % 8 == 0, K >= 8, N % 4 == 0, N >= 4";
+const VALUES: [[i64; 3]; 3] = [[1, 8, 4], [2, 16, 12], [5, 24, 8]];
+
+/// Numbers from a fixed start.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+
+    fn layout(&mut self) -> String {
+        let n = 1 + self.below(3);
+        let extents: Vec<&str> =
+            (0..n).map(|_| self.of(&["2", "4", "8", "1", "M", "K", "N", "M*2", "K/8"])).collect();
+        let strides: Vec<&str> = (0..n)
+            .map(|_| self.of(&["1", "2", "4", "8", "0", "M", "K", "N", "K*M", "N*2"]))
+            .collect();
+        format!("({}):({})", extents.join(","), strides.join(","))
+    }
+
+    fn request(&mut self) -> (&'static str, Vec<Value>) {
+        let small = ["4:1", "2:1", "(2,4):(1,2)", "(2,2):(4,1)", "N:1", "4:2"];
+        let one = json!(self.layout());
+        let op = self.below(22);
+        let tiler = json!(self.of(&small));
+        match op {
+            0 => ("size", vec![one]),
+            1 => ("cosize", vec![one]),
+            2 => ("coalesce", vec![one]),
+            3 => ("flatten", vec![one]),
+            4 => ("filter", vec![one]),
+            5 => ("complement", vec![tiler, json!(self.of(&["K", "N*8", "64"]))]),
+            6 => ("right_inverse", vec![one]),
+            7 => ("left_inverse", vec![one]),
+            8 => ("composition", vec![one, json!(self.layout())]),
+            9 => ("composition", vec![one, tiler]),
+            10 => ("logical_divide", vec![one, tiler]),
+            11 => ("zipped_divide", vec![one, tiler]),
+            12 => ("logical_product", vec![one, tiler]),
+            13 => ("raked_product", vec![one, tiler]),
+            14 => ("crd2idx", vec![json!(self.of(&["3", "M", "K - 1", "N*2"])), one]),
+            15 => ("shape", vec![one]),
+            16 => ("stride", vec![one]),
+            17 => ("nullspace", vec![one]),
+            18 => ("solve", vec![one, json!(self.layout()), tiler]),
+            19 => ("max_common_vector", vec![one, json!(self.layout())]),
+            20 => ("make_layout_tv", vec![one, tiler]),
+            _ => ("equivalent", vec![one, json!(self.layout())]),
+        }
+    }
+}
+
+fn line(op: &str, args: &[Value]) -> String {
+    format!("{}\n", json!({ "op": op, "args": args }))
+}
+
+/// The operand with facts, and with numbers in the place of symbols.
+fn at(value: &Value, symbols: &str, facts: &str) -> Value {
+    match value {
+        Value::String(text) => {
+            let (text, _) = text.split_once(" where ").unwrap_or((text, ""));
+            json!(format!("{symbols}{text} where {facts}"))
+        }
+        Value::Array(items) => items.iter().map(|item| at(item, symbols, facts)).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn answers_over_symbols_are_those_over_their_values() {
+    let mut draws = Draws(carbyne_ir::testing::seed());
+    let requests: Vec<_> = (0..carbyne_ir::testing::cases(1500)).map(|_| draws.request()).collect();
+    let with = |symbols: &str, args: &[Value]| -> Vec<Value> {
+        args.iter().map(|arg| at(arg, symbols, FACTS)).collect()
+    };
+    let lines: String = requests.iter().map(|(op, args)| line(op, &with("", args))).collect();
+    let symbolic = answers(&lines);
+    let (mut wrong, mut checked) = (vec![], 0);
+    for [m, k, n] in VALUES {
+        let symbols = format!("M = {m}; K = {k}; N = {n}; ");
+        let numbers: String =
+            requests.iter().map(|(op, args)| line(op, &with(&symbols, args))).collect();
+        let numbers = answers(&numbers);
+        // Both as lists of numbers: layouts as their indices, numbers and tuples divided by 1.
+        let as_list = |value: &Value| match value {
+            Value::String(text) if text.contains(':') => {
+                line("layout_eval", &[at(value, &symbols, FACTS)])
+            }
+            other => line("shape_div", &[at(other, &symbols, FACTS), json!(1)]),
+        };
+        let left = answers(&symbolic.iter().map(as_list).collect::<String>());
+        let right = answers(&numbers.iter().map(as_list).collect::<String>());
+        for (i, (op, args)) in requests.iter().enumerate() {
+            let refused = |answer: &Value| answer.get("error").is_some();
+            if refused(&symbolic[i]) {
+                let code = symbolic[i]["code"].as_str().unwrap();
+                let known = ["L0101", "L0102", "L0108", "L0109", "L0112", "L0118", "L0119"];
+                if !known.contains(&code) {
+                    wrong.push(format!("{op} {args:?}: {}", symbolic[i]));
+                }
+                continue;
+            }
+            // A list that is too long for an answer.
+            if left[i]["code"] == json!("K0604") || right[i]["code"] == json!("K0604") {
+                continue;
+            }
+            checked += 1;
+            let same = match &symbolic[i] {
+                Value::Bool(_) => symbolic[i] == numbers[i],
+                // Beyond the image a left inverse may go on or end.
+                _ if *op == "left_inverse" => {
+                    let (a, b) = (left[i].as_array().unwrap(), right[i].as_array().unwrap());
+                    a.iter().zip(b).all(|(a, b)| a == b)
+                }
+                _ => left[i] == right[i] && !refused(&left[i]),
+            };
+            if !same {
+                let (got, want) = (&symbolic[i], &numbers[i]);
+                wrong.push(format!("{op} {args:?} with {symbols}: {got}, but {want}"));
+            }
+        }
+    }
+    none(wrong);
+    assert!(checked > 1500, "{checked}");
 }

@@ -113,6 +113,8 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::LayoutRecast, "calculator"),
     (Code::LayoutSwizzled, "calculator"),
     (Code::LayoutArgument, "calculator"),
+    (Code::LayoutNoInverse, "calculator"),
+    (Code::LayoutNotUnified, "calculator"),
     (Code::CalcSyntax, "calculator"),
     (Code::CalcName, "calculator"),
     (Code::CalcArguments, "calculator"),

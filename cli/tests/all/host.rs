@@ -89,6 +89,19 @@ fn kernels_are_launched_in_order_and_hand_on_their_workspace() {
     golden(&folder().join("two.sm_80.cu"), &text).unwrap_or_else(|e| panic!("{e}"));
 }
 
+/// `python/tests/test_tvm_ffi.py` compiles such files with the headers of tvm-ffi, and calls them.
+#[test]
+fn a_function_of_tvm_ffi_checks_what_the_host_function_takes_for_granted() {
+    let file = folder().join("two.cby").display().to_string();
+    let ran = carbyne(&["compile", &file, "--arch", "sm_80", "--emit", "tvm-ffi"], "").ok();
+    let cuda = carbyne(&["compile", &file, "--arch", "sm_80"], "").ok();
+    assert_eq!(Parts::of(ran.text()).device, Parts::of(cuda.text()).device);
+    assert!(ran.text().contains("return \"M + N <= 65600\";"), "{}", ran.text());
+    let begin = ran.text().find("// two(X, Y) as a function").expect("it is there");
+    golden(&folder().join("two.tvm_ffi.cu"), &ran.text()[begin..])
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
 #[test]
 fn what_a_strategy_adds_lies_in_the_workspace() {
     checked("split", &folder().join("split.cby"), "sm_80");

@@ -3,22 +3,24 @@
 //! Both stand where NVRTC, which compiles no host code, does not read them.
 
 mod helpers;
+mod printer;
+mod tvm_ffi;
 
 pub(super) use helpers::headers;
 
 use super::interface::Interface;
 use super::parts::{Param, Parts};
-use crate::cpp::ast::{Binary, Expr, Function, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
+use crate::cpp::ast::{Binary, Expr, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;
 use crate::namer::Namer;
-use crate::scalars::storage;
 use crate::{Fallible, errors};
 use carbyne_atoms::tensor_map::MapDescription;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::diag::Diagnostics;
-use carbyne_ir::expr::{Dim, Node, VarId, VarInfo};
+use carbyne_ir::expr::{Dim, Node, VarInfo};
 use carbyne_ir::program::{BufferId, Fact, Program};
 use helpers::{ENCODE, LAUNCH, ROUNDING};
+use printer::{Printer, function, quoted, returned, when};
 use std::collections::{BTreeSet, HashMap};
 
 /// How the host's part of a file is printed.
@@ -30,23 +32,18 @@ pub struct Host<'a> {
     pub declared: &'a BTreeSet<String>,
 }
 
-struct Printer<'a> {
-    p: &'a Program,
-    namer: Namer,
-    indices: Indices<'a>,
-    /// Names of tensors and numbers.
-    passed: HashMap<BufferId, Word>,
-}
-
 /// The host's functions, which stand below the kernels.
 pub(super) fn items(
     program: &Program,
     parts: &[Parts],
     host: Host<'_>,
+    for_tvm_ffi: bool,
 ) -> Result<Vec<Item>, Diagnostics> {
     let mut namer = Namer::default();
     // Names inside of a function must not hide those that it uses.
-    for taken in ["cudaErrorInvalidValue", "cudaSuccess", "error", "stream", "workspace"] {
+    let taken = ["cudaErrorInvalidValue", "cudaSuccess", "error", "stream", "workspace"];
+    let taken_too: &[&str] = if for_tvm_ffi { &tvm_ffi::NAMES } else { &[] };
+    for taken in taken.iter().chain(taken_too) {
         namer.admit(taken, "t");
     }
     for parts in parts {
@@ -54,11 +51,11 @@ pub(super) fn items(
     }
     let (indices, passed) = (Indices::of_host(&program.arena), HashMap::new());
     let mut printer = Printer { p: program, namer, indices, passed };
-    printer.items(parts, host).map_err(|d| Diagnostics::from_iter([*d]))
+    printer.items(parts, host, for_tvm_ffi).map_err(|d| Diagnostics::from_iter([*d]))
 }
 
 impl Printer<'_> {
-    fn items(&mut self, parts: &[Parts], host: Host<'_>) -> Fallible<Vec<Item>> {
+    fn items(&mut self, parts: &[Parts], host: Host<'_>, for_tvm_ffi: bool) -> Fallible<Vec<Item>> {
         let p = self.p;
         let [launch, bytes] = ["launch", "workspace_bytes"]
             .map(|of| self.namer.admit(&format!("{}_{of}", host.name), "host"));
@@ -76,10 +73,11 @@ impl Printer<'_> {
         params.push((Type::pointer("void", false), "workspace".into()));
         params.push((Type::named("cudaStream_t"), "stream".into()));
 
-        let bad = Expr::call(
-            "bad_sizes",
+        let checks = if for_tvm_ffi { &Checks::NAMED } else { &Checks::UNNAMED };
+        let bad = (checks.is_broken)(Expr::call(
+            checks.name,
             sizes.iter().map(|(_, n)| Expr::name(n.clone())).collect::<Vec<_>>(),
-        );
+        ));
         let refuse = |value| (!sizes.is_empty()).then(|| when(bad.clone(), value));
         let invalid = || Expr::name("cudaErrorInvalidValue");
         let mut body: Vec<Stmt> = refuse(invalid()).into_iter().collect();
@@ -91,7 +89,7 @@ impl Printer<'_> {
 
         let mut size = refuse(Expr::Int(-1)).into_iter().collect::<Vec<_>>();
         size.push(returned(self.indices.print(total)?.expr));
-        let facts = self.facts()?;
+        let facts = self.facts(checks)?;
         let mut items = vec![Item::Helper("#ifndef __CUDACC_RTC__")];
         if self.indices.floors {
             items.push(Item::Helper(ROUNDING));
@@ -102,9 +100,9 @@ impl Printer<'_> {
         items.push(Item::Helper(LAUNCH));
         if !sizes.is_empty() {
             items.push(function(
-                &["Whether sizes are not as the kernels take them."],
-                "static bool",
-                "bad_sizes".into(),
+                &[checks.comment],
+                checks.head,
+                checks.name.into(),
                 sizes.clone(),
                 facts,
             ));
@@ -127,20 +125,16 @@ impl Printer<'_> {
                 of_sizes("For sizes that the kernels do not take it launches nothing, and returns cudaErrorInvalidValue."),
             ],
             "extern \"C\" cudaError_t",
-            launch.into(),
+            launch.clone().into(),
             params,
             body,
         ));
+        if for_tvm_ffi {
+            let names = tvm_ffi::Names { launch: &launch, bytes: &bytes, facts: checks.name };
+            items.extend(self.tvm_ffi(&names, &taken)?);
+        }
         items.push(Item::Helper("#endif  // __CUDACC_RTC__"));
         Ok(items)
-    }
-
-    /// Gives a buffer its name, which is returned with the type of an element.
-    fn admit(&mut self, b: BufferId) -> (&'static str, Word) {
-        let buffer = &self.p.buffers[b];
-        let name = Word::from(self.namer.admit(&buffer.name, "t"));
-        self.passed.insert(b, name.clone());
-        (storage(buffer.scalar).cxx, name)
     }
 
     fn parameter(&mut self, b: BufferId, parts: &[Parts]) -> (Type, Word) {
@@ -282,17 +276,13 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn symbol(&mut self, var: VarId) -> Fallible<Expr> {
-        self.indices.variable(var).ok_or_else(|| errors::undeclared("a symbol"))
-    }
-
-    /// Returns true if a range or a fact of the symbols does not hold. Ranges come first, since facts are printed for
+    /// Returns that a range or a fact of the symbols does not hold. Ranges come first, since facts are printed for
     /// values within these.
-    fn facts(&mut self) -> Fallible<Vec<Stmt>> {
+    fn facts(&mut self, checks: &Checks) -> Fallible<Vec<Stmt>> {
         let mut body = vec![];
-        let bad = || Expr::name("true");
+        let bad = checks.broken;
         for var in &self.p.symbols {
-            let VarInfo { lo, hi, div, .. } = self.p.arena.var_info(*var);
+            let VarInfo { lo, hi, div, name, .. } = self.p.arena.var_info(*var);
             let symbol = self.symbol(*var)?;
             let outside = symbol.clone().binary(Binary::Lt, Expr::Int(lo));
             let outside = hi.into_iter().fold(outside, |e, hi| {
@@ -300,7 +290,9 @@ impl Printer<'_> {
             });
             let rest = symbol.binary(Binary::Rem, Expr::Int(div)).binary(Binary::Ne, Expr::Int(0));
             let cond = if div > 1 { outside.binary(Binary::Or, rest) } else { outside };
-            body.push(when(cond, bad()));
+            let most = hi.map_or(String::new(), |hi| format!(", {name} <= {hi}"));
+            let multiple = if div > 1 { format!(", {name} % {div} == 0") } else { String::new() };
+            body.push(when(cond, bad(&format!("{name} >= {lo}{most}{multiple}"))));
         }
         for fact in self.p.facts.iter().filter(|f| !follows(self.p, f)) {
             let Fact { lhs, op, rhs, text, span } = fact;
@@ -315,11 +307,44 @@ impl Printer<'_> {
                 CmpOp::Ge => Binary::Lt,
                 CmpOp::Gt => Binary::Le,
             };
-            body.push(when(lhs.binary(not, rhs), bad()).comment(text.clone()));
+            body.push(when(lhs.binary(not, rhs), bad(text)).comment(text.clone()));
         }
-        body.push(returned(Expr::name("false")));
+        body.push(returned(Expr::name(checks.kept)));
         Ok(body)
     }
+}
+
+/// How the function that checks sizes is printed.
+struct Checks {
+    comment: &'static str,
+    head: &'static str,
+    name: &'static str,
+    /// Its result for a fact that does not hold.
+    broken: fn(&str) -> Expr,
+    /// Its result where all hold.
+    kept: &'static str,
+    /// Whether a result says that a fact does not hold.
+    is_broken: fn(Expr) -> Expr,
+}
+
+impl Checks {
+    const UNNAMED: Checks = Checks {
+        comment: "Whether sizes are not as the kernels take them.",
+        head: "static bool",
+        name: "bad_sizes",
+        broken: |_| Expr::name("true"),
+        kept: "false",
+        is_broken: |result| result,
+    };
+
+    const NAMED: Checks = Checks {
+        comment: "The fact that sizes break; null if they keep all.",
+        head: "static const char*",
+        name: "broken_fact",
+        broken: quoted,
+        kept: "nullptr",
+        is_broken: |result| result.binary(Binary::Ne, Expr::name("nullptr")),
+    };
 }
 
 /// Whether ranges and divisors of symbols say all that a fact says.
@@ -341,30 +366,9 @@ fn follows(p: &Program, Fact { lhs, op, rhs, .. }: &Fact) -> bool {
     }
 }
 
-fn returned(value: Expr) -> Stmt {
-    let pieces = vec![Piece::Text("return "), Piece::Operand(value), Piece::Text(";")];
-    Stmt::new(StmtKind::Filled(pieces))
-}
-
-/// Returns a value under a condition.
-fn when(cond: Expr, value: Expr) -> Stmt {
-    Stmt::new(StmtKind::If { cond, then: vec![returned(value)], otherwise: vec![] })
-}
-
 /// A statement that sets `error`, and a return where it is one.
 fn checked(body: &mut Vec<Stmt>, pieces: Vec<Piece>) {
     let error = || Expr::name("error");
     body.push(Stmt::new(StmtKind::Filled(pieces)));
     body.push(when(error().binary(Binary::Ne, Expr::name("cudaSuccess")), error()));
-}
-
-fn function(
-    comment: &[&str],
-    head: &'static str,
-    name: Word,
-    params: Vec<(Type, Word)>,
-    body: Vec<Stmt>,
-) -> Item {
-    let comment = comment.iter().filter(|l| !l.is_empty()).map(|l| (*l).to_owned()).collect();
-    Item::Function(Function { comment, head, name, params, body })
 }

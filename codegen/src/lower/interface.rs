@@ -5,6 +5,7 @@ use crate::scalars::{storage, storage_bits};
 use crate::{Fallible, errors};
 use carbyne_atoms::smem::MIN_ALIGN;
 use carbyne_ir::expr::Dim;
+use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
 use std::collections::{BTreeSet, HashMap};
@@ -81,6 +82,36 @@ pub fn bytes(program: &Program, buffer: BufferId) -> Fallible<Dim> {
         .map_err(errors::layout)
 }
 
+/// How the elements of a caller's tensor lie in memory.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// Extent and stride of each mode, in scalars.
+    Modes(Vec<(Dim, Dim)>),
+    /// As many scalars side by side: one of the tensor's modes has several strides.
+    Flat(Dim),
+}
+
+impl Form {
+    /// Of a tensor of the program.
+    ///
+    /// # Errors
+    /// Sizes beyond 64 bits.
+    pub fn of(program: &Program, buffer: BufferId) -> Fallible<Form> {
+        let (buffer, cx) = (&program.buffers[buffer], &program.arena);
+        let levels = &program.tensors[buffer.tensor].levels;
+        let one = |mode: Layout<Dim>| match mode.coalesce_in(cx).ok()?.leaves() {
+            [] => Some((Dim::Const(1), Dim::Const(0))),
+            [(extent, stride)] => Some((*extent, *stride)),
+            _ => None,
+        };
+        let modes: Option<Vec<_>> = levels.iter().flat_map(Layout::modes).map(one).collect();
+        match modes {
+            Some(modes) => Ok(Form::Modes(modes)),
+            None => cx.max(buffer.cosize, Dim::Const(0)).map(Form::Flat).map_err(errors::layout),
+        }
+    }
+}
+
 /// Bytes that the address of a tensor of the caller is a multiple of: the widest access of any kernel may begin there.
 #[must_use]
 pub fn alignment(program: &Program, buffer: BufferId) -> i64 {
@@ -103,6 +134,13 @@ pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
         first_uses(program, *kernel, &mut first);
     }
     handed_on
+}
+
+/// The tensors that kernels write.
+#[must_use]
+pub fn written(program: &Program) -> BTreeSet<BufferId> {
+    let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
+    outputs.map(|t| program.tensors[*t].buffer).collect()
 }
 
 /// The tensors that kernels write as a whole before they read them: their contents before the first launch mean nothing.

@@ -67,9 +67,32 @@ pub fn print_program(
     atoms: &AtomTable,
     host: Host<'_>,
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
+    with_host(program, kernels, atoms, |parts| host::items(program, parts, host, false))
+}
+
+/// As [`print_program`], and a function of [tvm-ffi](https://tvm.apache.org/ffi/) that checks tensors and launches the kernels on
+/// them: `__tvm_ffi_NAME`. Compilers of the file find the headers of the package `apache-tvm-ffi`.
+///
+/// # Errors
+/// As [`print_kernel`].
+pub fn print_tvm_ffi(
+    program: &Program,
+    kernels: &[SpecId],
+    atoms: &AtomTable,
+    host: Host<'_>,
+) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
+    with_host(program, kernels, atoms, |parts| host::items(program, parts, host, true))
+}
+
+fn with_host(
+    program: &Program,
+    kernels: &[SpecId],
+    atoms: &AtomTable,
+    host: impl FnOnce(&[Parts]) -> Result<Vec<Item>, Diagnostics>,
+) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
     let kernels: Vec<(&Program, SpecId)> = kernels.iter().map(|id| (program, *id)).collect();
     let parts = all_lowered(&kernels, atoms, false)?;
-    let host = host::items(program, &parts, host)?;
+    let host = host(&parts)?;
     Ok((file(&parts, Some(host)), parts.into_iter().map(|p| p.kernel).collect()))
 }
 

@@ -24,6 +24,7 @@ mod known;
 mod leaf;
 mod parts;
 mod ptx;
+mod sizes;
 mod state;
 mod stmts;
 mod storage;
@@ -31,6 +32,7 @@ mod sync;
 mod who;
 
 pub use host::Host;
-pub use interface::{Interface, alignment, bytes, handed_on, results};
-pub use kernel::{print_clocked, print_kernel, print_kernels, print_program};
+pub use interface::{Form, Interface, alignment, bytes, handed_on, results, written};
+pub use kernel::{print_clocked, print_kernel, print_kernels, print_program, print_tvm_ffi};
 pub use parts::{CudaKernel, Param};
+pub use sizes::open_sizes;

@@ -45,28 +45,44 @@ const SPARSE: usize = 32;
 /// Elements that are compared at a time.
 const CHUNK: usize = 256;
 
+/// Who accesses an element that both access: it is nobody's own where these are several threads.
+fn together(a: u32, b: u32) -> u32 {
+    if a == b { a } else { MANY }
+}
+
 impl Elements {
     fn new(id: usize, block: Vec<(Dim, i64)>, mut list: Vec<(i64, u32)>) -> Self {
+        if let Some(dense) = Self::dense(&list) {
+            let first = list.iter().map(|(at, _)| *at).min().unwrap_or(0);
+            let there = dense.iter().zip(first..).filter(|(who, _)| **who != NOBODY);
+            let list = there.map(|(who, at)| (at, *who)).collect();
+            return Elements { id, block, list, dense: Some(dense) };
+        }
         list.sort_unstable();
-        // An element that several threads touch is nobody's own.
         list.dedup_by(|next, first| {
             let same = next.0 == first.0;
-            if same && next.1 != first.1 {
-                first.1 = MANY;
+            if same {
+                first.1 = together(first.1, next.1);
             }
             same
         });
-        let mut out = Elements { id, block, list, dense: None };
-        let Some((first, last)) = out.ends() else { return out };
-        let length = last.saturating_sub(first).saturating_add(1);
-        if let Ok(length) = usize::try_from(length)
-            && length <= out.list.len().saturating_mul(SPARSE)
-        {
-            let mut all = vec![NOBODY; length];
-            out.list.iter().for_each(|(at, who)| all[(at - first) as usize] = *who);
-            out.dense = Some(all);
+        Elements { id, block, list, dense: None }
+    }
+
+    /// Who accesses each element from the first one on, if a list without gaps is not much longer than this one.
+    fn dense(list: &[(i64, u32)]) -> Option<Vec<u32>> {
+        let elements = || list.iter().map(|(at, _)| *at);
+        let (first, last) = (elements().min()?, elements().max()?);
+        let length = usize::try_from(last.checked_sub(first)?.checked_add(1)?).ok()?;
+        if length > list.len().saturating_mul(SPARSE) {
+            return None;
         }
-        out
+        let mut all = vec![NOBODY; length];
+        for (at, who) in list {
+            let known = &mut all[(at - first) as usize];
+            *known = if *known == NOBODY { *who } else { together(*known, *who) };
+        }
+        Some(all)
     }
 
     /// The first element and the last.

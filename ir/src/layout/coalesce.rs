@@ -5,7 +5,7 @@
 
 use super::profile::Builder;
 use super::{Layout, LayoutError, Leaves, Stride};
-use crate::leaf::Leaf;
+use crate::leaf::{Decision, Fact, Leaf};
 use crate::tuple::IntTuple;
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
@@ -63,6 +63,51 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
             merged.push((L::constant(1), D::zero()));
         }
         Ok(())
+    }
+}
+
+impl<L: Leaf> Layout<L> {
+    /// Whether both are the same function of one-dimensional indices below the same size.
+    ///
+    /// Of numbers it is known. Of symbols a yes holds for all their values, a no for none of them, and what is
+    /// missing is the first equation that would be true if they were the same.
+    ///
+    /// # Errors
+    /// As [`Layout::coalesce_in`].
+    pub fn equivalent_in(&self, cx: &L::Cx, other: &Self) -> Result<Decision, LayoutError> {
+        let size = <L as Leaf>::eq(cx, self.size_in(cx)?, other.size_in(cx)?);
+        if size.is_false() {
+            return Ok(size);
+        }
+        let (a, b) = (self.coalesce_in(cx)?, other.coalesce_in(cx)?);
+        for ((n, d), (m, e)) in a.leaves.iter().zip(&b.leaves) {
+            let (extents, strides) = (<L as Leaf>::eq(cx, *n, *m), <L as Leaf>::eq(cx, *d, *e));
+            // Behind equal modes the next index has the stride of the next mode, if both have a second element.
+            let both = |least| [n, m].iter().all(|n| L::lt(cx, L::constant(least), **n).is_true());
+            if strides.is_false() && both(1) {
+                return Ok(strides);
+            }
+            for part in [strides, extents] {
+                match part {
+                    Decision::Known(true) => {}
+                    // A stride of a mode that may have one element, or an extent that the next mode may make up for.
+                    Decision::Known(false) if self.is_fixed() && other.is_fixed() => {
+                        return Ok(part);
+                    }
+                    Decision::Known(false) => {
+                        let (left, right) = (a.display_in(cx), b.display_in(cx));
+                        return Ok(Decision::Needs(Fact::Equal { left, right }));
+                    }
+                    Decision::Needs(_) => return Ok(part),
+                }
+            }
+        }
+        // Of equal sizes and equal modes up to there, the rest has one element.
+        Ok(size)
+    }
+
+    fn is_fixed(&self) -> bool {
+        self.leaves.iter().all(|(n, d)| n.known().is_some() && d.known().is_some())
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::slice::Holes;
 use super::{Layout, LayoutError, Swizzle, Tiler};
+use crate::expr::{Dim, ExprArena, VarId};
 use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
 use std::fmt;
@@ -165,6 +166,29 @@ impl<L: Leaf> ComposedLayout<L> {
             out += &format!("{swizzle} o {} o ", offset.show(cx));
         }
         out + &self.layout.display_in(cx)
+    }
+}
+
+impl ComposedLayout<Dim> {
+    /// The same layout over symbolic leaves, all constant.
+    #[must_use]
+    pub fn from_fixed(composed: &ComposedLayout) -> Self {
+        let twists = composed.twists.iter().map(|(swizzle, at)| (*swizzle, Dim::Const(*at)));
+        ComposedLayout { twists: twists.collect(), layout: Layout::from_fixed(&composed.layout) }
+    }
+
+    /// The layout with every symbol replaced by its value.
+    ///
+    /// # Errors
+    /// Those of [`Layout::eval`].
+    pub fn eval(
+        &self,
+        arena: &ExprArena,
+        value: &dyn Fn(VarId) -> Option<i64>,
+    ) -> Result<ComposedLayout, LayoutError> {
+        let layout = self.layout.eval(arena, value)?;
+        let twists = self.twists.iter().map(|(sw, at)| Ok((*sw, arena.eval(*at, value)?)));
+        Ok(ComposedLayout { twists: twists.collect::<Result<_, LayoutError>>()?, layout })
     }
 }
 

@@ -25,6 +25,52 @@ impl fmt::Display for Clash {
     }
 }
 
+/// Why runs of elements do not unify: see [`unify`](super::unify()).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Obstacle {
+    /// A run of this step leaves the tensor.
+    #[error("a run of step {0} leaves the tensor")]
+    RunLeaves(i64),
+    /// A run of this step begins within a digit (extent, step).
+    #[error("a run of step {run} does not fit the mode {}:{}", digit.0, digit.1)]
+    RunBegins {
+        /// The step of the run.
+        run: i64,
+        /// The digit.
+        digit: (i64, i64),
+    },
+    /// A run of so many elements ends within a digit (extent, step).
+    #[error("runs of {run} do not divide the mode {}:{}", digit.0, digit.1)]
+    RunEnds {
+        /// Elements of the run.
+        run: i64,
+        /// The digit.
+        digit: (i64, i64),
+    },
+    /// Another run took the digits of that of this step apart.
+    #[error("a run of step {0} was split by another")]
+    RunSplit(i64),
+    /// A run of so many elements ends within a digit of another.
+    #[error("a run of {run} ends inside a digit of {digit}")]
+    RunInside {
+        /// Elements of the run.
+        run: i64,
+        /// Elements of the digit.
+        digit: i64,
+    },
+    /// Two runs want one element in two places.
+    #[error("elements {apart} apart would need the strides {} and {} at once", strides.0, strides.1)]
+    TwoStrides {
+        /// Elements so far apart.
+        apart: i64,
+        /// The stride that each run wants.
+        strides: (i64, i64),
+    },
+    /// Two runs want two elements in one place, or a run goes on where nothing precedes it.
+    #[error("two directions of the tensor would both be consecutive (stride {0})")]
+    TwoDirections(i64),
+}
+
 /// A refusal of the layout algebra or of the symbolic arithmetic under it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -158,10 +204,21 @@ pub enum LayoutError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A layout that would have to be one-to-one onto the numbers below its size.
+    #[error(
+        "layout `{layout}` is not one-to-one onto the numbers below its size: it has no inverse"
+    )]
+    NoInverse {
+        /// The layout.
+        layout: String,
+    },
+    /// Runs of elements that no compact layout makes consecutive.
+    #[error("{0}")]
+    NotUnified(Obstacle),
 }
 
 impl LayoutError {
-    /// The stable code, `L0101` to `L0118`.
+    /// The stable code, `L0101` to `L0120`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -183,6 +240,8 @@ impl LayoutError {
             LayoutError::Recast { .. } => "L0116",
             LayoutError::Swizzled { .. } => "L0117",
             LayoutError::Argument { .. } => "L0118",
+            LayoutError::NoInverse { .. } => "L0119",
+            LayoutError::NotUnified(_) => "L0120",
         }
     }
 
@@ -212,6 +271,12 @@ impl LayoutError {
             }
             LayoutError::Swizzled { .. } => {
                 Some("apply the operation to the layout under the swizzle".to_owned())
+            }
+            LayoutError::NoInverse { .. } => {
+                Some("choose a layout that takes every number below its size once".to_owned())
+            }
+            LayoutError::NotUnified(_) => {
+                Some("leave out a run, or let runs begin and end where modes do".to_owned())
             }
             LayoutError::Argument { what, wanted, .. } => Some(format!("make {what} {wanted}")),
             LayoutError::Overflow { .. } => Some("choose smaller extents or strides".to_owned()),

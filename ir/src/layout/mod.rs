@@ -32,18 +32,22 @@ mod profile;
 pub mod recast;
 pub mod shapes;
 pub mod slice;
+pub mod solve;
 pub mod stride;
 pub mod swizzle;
 pub(crate) mod text;
 pub mod tiler;
 pub mod tv;
+pub mod unify;
 
 pub use composed::ComposedLayout;
-pub use error::LayoutError;
+pub use error::{LayoutError, Obstacle};
 pub use profile::Profile;
+pub use solve::{solve, solve_in};
 pub use stride::{Basis, Stride};
 pub use swizzle::Swizzle;
 pub use tiler::Tiler;
+pub use unify::unify;
 
 use crate::expr::{Dim, ExprArena};
 use crate::leaf::Leaf;
@@ -69,6 +73,12 @@ impl<L: Leaf, D: Stride<L>> Clone for Layout<L, D> {
     fn clone(&self) -> Self {
         // Copies bytes, where the derived one would clone leaf by leaf.
         Layout { profile: self.profile.clone(), leaves: SmallVec::from_slice(&self.leaves) }
+    }
+}
+
+impl<L: Leaf, D: Stride<L>> AsRef<[(L, D)]> for Layout<L, D> {
+    fn as_ref(&self) -> &[(L, D)] {
+        &self.leaves
     }
 }
 

@@ -34,6 +34,9 @@ pub fn shape_div_in<L: Leaf>(
     shape: &IntTuple<L>,
     divisor: L,
 ) -> Result<IntTuple<L>, LayoutError> {
+    if L::lt(cx, L::constant(0), divisor).is_false() {
+        return Err(LayoutError::Divisor { divisor: divisor.show(cx) });
+    }
     let mut rest = divisor;
     shape.try_map(&mut |extent| {
         let (quotient, next) = quotients(cx, *extent, rest)?;

@@ -69,8 +69,8 @@ impl Program {
         self.broken_fact(value).map_or(Ok(()), |(_, broken)| Err(broken))
     }
 
-    /// The first thing said of symbols that values break, with these symbols.
-    pub(crate) fn broken_fact(
+    /// The first thing said of symbols that values break, with these symbols and the error of [`Program::check_facts`].
+    pub fn broken_fact(
         &self,
         value: &dyn Fn(VarId) -> Option<i64>,
     ) -> Option<(Vec<VarId>, Box<Diagnostic>)> {

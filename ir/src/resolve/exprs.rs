@@ -2,7 +2,7 @@
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, BinOp, Expr, ExprKind, LayoutExpr, TupleExpr};
+use crate::ast::{self, Expr, ExprKind, LayoutExpr, TupleExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::{Layout, LayoutError};
@@ -63,17 +63,7 @@ impl Resolver {
             }
             ExprKind::Bin(op, a, b) => {
                 let (a, b) = (self.expr(a)?, self.expr(b)?);
-                let cx = &self.p.arena;
-                let r = match op {
-                    BinOp::Add => Dim::add(cx, a, b),
-                    BinOp::Sub => Dim::sub(cx, a, b),
-                    BinOp::Mul => Dim::mul(cx, a, b),
-                    BinOp::Div => Dim::div(cx, a, b),
-                    BinOp::Mod => Dim::rem(cx, a, b),
-                    BinOp::Min => Dim::min(cx, a, b),
-                    BinOp::Max => Dim::max(cx, a, b),
-                    BinOp::CeilDiv => Dim::ceil_div(cx, a, b),
-                };
+                let r = op.apply(&self.p.arena, a, b);
                 r.map_err(|err| overflow(e.span, &err))
             }
         }

@@ -18,6 +18,7 @@ mod layout_known;
 mod layout_laws;
 mod layout_referee;
 mod layout_semantics;
+mod layout_solve;
 mod layout_symbolic;
 #[cfg(feature = "text")]
 mod link;

@@ -1,8 +1,8 @@
 //! What a call is given, against what the program says of its tensors.
 
 use super::plan::{Map, Place, Plan, Planned, Shape, Slot, Tensor};
-use super::view::{Element, View};
-use super::{Call, Form, Given, Parameter};
+use super::view::View;
+use super::{Call, Element, Form, Given, Parameter};
 use crate::{Arguments, Fallible, Launch, MapValues, refused};
 use carbyne_codegen::{CudaKernel, Param};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -36,9 +36,19 @@ fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fal
             Given::Number if parameter.is_number => continue,
             Given::Tensor(view) if !parameter.is_number => view,
             Given::Nothing if parameter.is_result => continue,
-            Given::Nothing => return Err(misfit(parameter, "is not given", "give it")),
-            Given::Number => return Err(misfit(parameter, "is a number", "give a tensor")),
-            Given::Tensor(_) => return Err(misfit(parameter, "is a tensor", "give a number")),
+            Given::Nothing => {
+                let kind = if parameter.is_number { "number" } else { "tensor" };
+                let help = format!("give a {kind} for it, by position or by its name");
+                return Err(misfit(parameter, "is not given", &help));
+            }
+            Given::Number => {
+                let help = "give a tensor in the place of the number";
+                return Err(misfit(parameter, "is a tensor, and a number is given", help));
+            }
+            Given::Tensor(_) => {
+                let help = "give a number in the place of the tensor";
+                return Err(misfit(parameter, "is a number, and a tensor is given", help));
+            }
         };
         fits(parameter, view)?;
         match device {
@@ -50,20 +60,23 @@ fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fal
             Some(_) => {}
         }
         tensors.push((i, view));
-        equations.extend(sides(parameter, view)?);
+        equations.extend(sides(parameter, view, arena)?);
     }
     sizes.solve(&equations);
     sizes.hold(&equations)?;
     let value = |v: VarId| sizes.known.get(&v).map(|(n, _)| *n);
     for var in &call.program.symbols {
         if value(*var).is_none() {
+            sizes.reach(*var, &equations)?;
             let name = arena.var_info(*var).name;
             let text = format!("no shape states the size `{name}`");
             let help = format!("give it by name: `{name}=...`");
             return Err(refused(Code::Symbolic, text, &help));
         }
     }
-    call.program.check_facts(&value)?;
+    if let Some((vars, broken)) = call.program.broken_fact(&value) {
+        return Err(Box::new(sizes.said_by(&vars).fold(*broken, Diagnostic::note)));
+    }
     let number = |d: Dim| {
         arena
             .eval(d, &value)
@@ -143,8 +156,14 @@ impl Sizes<'_> {
     }
 
     fn solved(&self, equation: &Equation) -> Option<(VarId, i64)> {
+        let (var, factor, rest) = self.unknown(equation)?;
+        (rest.checked_rem(factor)? == 0).then_some((var, rest / factor))
+    }
+
+    /// The one symbol of an equation without a value, its factor, and what their product is to be.
+    fn unknown(&self, equation: &Equation) -> Option<(VarId, i64, i64)> {
         if let Some(var) = self.arena.var_id(equation.wanted) {
-            return (!self.known.contains_key(&var)).then_some((var, equation.is));
+            return (!self.known.contains_key(&var)).then_some((var, 1, equation.is));
         }
         let Dim::Expr(id) = equation.wanted else { return None };
         let Node::Linear { terms, constant } = self.arena.node(id) else { return None };
@@ -158,7 +177,27 @@ impl Sizes<'_> {
             }
         }
         let (var, factor) = unknown?;
-        (rest.checked_rem(factor)? == 0).then_some((var, rest / factor))
+        Some((var, factor, rest))
+    }
+
+    /// The values of symbols, and who states them.
+    fn said_by(&self, vars: &[VarId]) -> impl Iterator<Item = String> {
+        vars.iter().filter_map(|v| {
+            let (n, by) = self.known.get(v)?;
+            Some(format!("`{}` is {n} by {by}", self.arena.var_info(*v).name))
+        })
+    }
+
+    /// That no extent or stride excludes all values of a symbol that stands alone in it: `2*N + 1` is 8 for no `N`.
+    fn reach(&self, var: VarId, equations: &[Equation]) -> Fallible<()> {
+        let excludes = |e: &&Equation| {
+            let Some((of, factor, rest)) = self.unknown(e) else { return false };
+            of == var && rest.checked_rem(factor).is_some_and(|left| left != 0)
+        };
+        let Some(e) = equations.iter().find(excludes) else { return Ok(()) };
+        let (name, wanted) = (self.arena.var_info(var).name, self.arena.display(e.wanted));
+        let text = format!("{} is {}, and `{wanted}` is that for no `{name}`", e.what, e.is);
+        Err(refused(Code::BadInput, text, "give a tensor of another shape"))
     }
 
     /// That all equations hold whose symbols are known.
@@ -173,11 +212,7 @@ impl Sizes<'_> {
             if wanted == e.is {
                 continue;
             }
-            let said = vars.iter().filter_map(|v| {
-                let (n, by) = self.known.get(v)?;
-                Some(format!("`{}` is {n} by {by}", self.arena.var_info(*v).name))
-            });
-            let said: Vec<String> = said.collect();
+            let said: Vec<String> = self.said_by(&vars).collect();
             let reason =
                 if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
             let text = format!("{} is {}, and {wanted} is wanted{reason}", e.what, e.is);
@@ -222,7 +257,7 @@ fn fits(parameter: &Parameter, view: &View<'_>) -> Fallible<()> {
 }
 
 /// Extents and strides of a tensor, and what the program says of them.
-fn sides(parameter: &Parameter, view: &View<'_>) -> Fallible<Vec<Equation>> {
+fn sides(parameter: &Parameter, view: &View<'_>, arena: &ExprArena) -> Fallible<Vec<Equation>> {
     let name = &parameter.name;
     let packed = 8 / parameter.scalar.bits().min(8);
     let rank = view.shape.len();
@@ -245,8 +280,11 @@ fn sides(parameter: &Parameter, view: &View<'_>) -> Fallible<Vec<Equation>> {
             }])
         }
         Form::Modes(modes) if modes.len() != rank => {
-            let what = format!("has {} modes, and the tensor has {rank}", modes.len());
-            Err(misfit(parameter, &what, "give a tensor of the program's shape"))
+            let list = |all: Vec<String>| format!("[{}]", all.join(","));
+            let wanted = list(modes.iter().map(|(n, _)| arena.display(*n).to_string()).collect());
+            let given = list(view.shape.iter().map(i64::to_string).collect());
+            let what = format!("has the shape {wanted}, and the tensor has {given}");
+            Err(misfit(parameter, &what, &format!("give a tensor of the shape {wanted}")))
         }
         Form::Modes(modes) => {
             let strides = view.strides();

@@ -1,7 +1,7 @@
 //! Calls of a program's kernels on tensors that the caller has already: of PyTorch, CuPy, JAX, or of anything else that DLPack
 //! describes.
 //!
-//! Reading order: [`View`] (a tensor), [`Call`] (the parameters of a program's kernels), `bind` (sizes from shapes, and whether
+//! Reading order: [`DlTensor`] and [`View`] (a tensor), [`Call`] (the parameters of a program's kernels), `bind` (sizes from shapes, and whether
 //! all that the program says of its tensors holds), [`Plan`] (what is launched for tensors of such shapes).
 //!
 //! A [`Plan`] is made once, and kept by [`Cache`], for tensors of the same types, shapes and strides. A further call only fills in addresses and numbers.
@@ -10,18 +10,19 @@
 
 mod bind;
 mod cache;
+mod dlpack;
 mod plan;
 mod view;
 
 pub use cache::Cache;
+pub use carbyne_codegen::Element;
+pub use dlpack::{DlDataType, DlDevice, DlTensor, NoTensor};
 pub use plan::{Plan, Shape, Word};
-pub use view::{Device, Element, View};
+pub use view::{Device, View};
 
-use crate::{Fallible, refused};
-use carbyne_codegen::{CudaKernel, Interface, results};
-use carbyne_ir::diag::Code;
+use crate::Fallible;
+use carbyne_codegen::{CudaKernel, Form, Interface, open_sizes, results, written};
 use carbyne_ir::expr::{Dim, VarId};
-use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::BTreeSet;
@@ -67,13 +68,12 @@ pub struct Parameter {
     bytes: Dim,
 }
 
-/// How elements of a parameter lie in memory.
-#[derive(Clone, Debug)]
-enum Form {
-    /// Extent and stride of each mode, in scalars.
-    Modes(Vec<(Dim, Dim)>),
-    /// As many scalars side by side: a mode has no one stride.
-    Flat(Dim),
+impl Parameter {
+    /// Whether it is given as its elements side by side, in one mode: one of the tensor's own modes has several strides.
+    #[must_use]
+    pub fn is_flat(&self) -> bool {
+        matches!(self.form, Form::Flat(_))
+    }
 }
 
 /// The kernels of a program as one function of the caller's tensors.
@@ -89,7 +89,7 @@ impl Call {
     /// decomposed.
     ///
     /// # Errors
-    /// [`Code::Symbolic`] for sizes beyond 64 bits.
+    /// Sizes beyond 64 bits.
     pub fn new(
         program: Program,
         kernels: Vec<CudaKernel>,
@@ -106,7 +106,7 @@ impl Call {
                 is_written: written.contains(buffer),
                 is_result: results.contains(buffer),
                 buffer: *buffer,
-                form: form(&program, *buffer)?,
+                form: Form::of(&program, *buffer)?,
                 align: carbyne_codegen::alignment(&program, *buffer).cast_unsigned(),
                 bytes: carbyne_codegen::bytes(&program, *buffer)?,
             })
@@ -134,33 +134,17 @@ impl Call {
         self.program.symbols.iter().find(named).copied()
     }
 
+    /// The sizes that no tensor states by its shape or its strides, in the order of the text.
+    ///
+    /// # Errors
+    /// Sizes beyond 64 bits.
+    pub fn open_sizes(&self) -> Fallible<Vec<VarId>> {
+        open_sizes(&self.program, &self.interface.caller)
+    }
+
     /// The name of a symbol.
     #[must_use]
     pub fn name(&self, symbol: VarId) -> String {
         self.program.arena.var_info(symbol).name
-    }
-}
-
-/// The tensors that a kernel writes.
-fn written(program: &Program) -> BTreeSet<BufferId> {
-    let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
-    outputs.map(|t| program.tensors[*t].buffer).collect()
-}
-
-fn form(program: &Program, buffer: BufferId) -> Fallible<Form> {
-    let (buffer, cx) = (&program.buffers[buffer], &program.arena);
-    let levels = &program.tensors[buffer.tensor].levels;
-    let one = |mode: Layout<Dim>| match mode.coalesce_in(cx).ok()?.leaves() {
-        [] => Some((Dim::Const(1), Dim::Const(0))),
-        [(extent, stride)] => Some((*extent, *stride)),
-        _ => None,
-    };
-    let modes: Option<Vec<_>> = levels.iter().flat_map(Layout::modes).map(one).collect();
-    match modes {
-        Some(modes) => Ok(Form::Modes(modes)),
-        None => match cx.max(buffer.cosize, Dim::Const(0)) {
-            Ok(n) => Ok(Form::Flat(n)),
-            Err(e) => Err(refused(Code::Symbolic, e.to_string(), "choose smaller sizes")),
-        },
     }
 }

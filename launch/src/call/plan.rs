@@ -1,7 +1,7 @@
 //! The launches of a call for tensors of certain types, shapes and strides.
 
-use super::view::Element;
 use crate::{Fallible, Launch, MapValues, refused};
+use carbyne_codegen::Element;
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::VarId;
 use smallvec::SmallVec;

@@ -1,6 +1,6 @@
 //! Tensors of the caller, as DLPack describes them.
 
-use carbyne_ir::scalar::Scalar;
+use carbyne_codegen::Element;
 use std::fmt;
 
 /// Where a tensor lies (`DLDevice`).
@@ -37,92 +37,10 @@ impl Device {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Device::CPU => f.write_str("the CPU"),
+            Device::CPU if self.number == 0 => f.write_str("the CPU"),
+            Device::CPU => write!(f, "cpu:{}", self.number),
             Device::CUDA | Device::CUDA_MANAGED => write!(f, "cuda:{}", self.number),
             kind => write!(f, "a device of DLPack's type {kind}"),
-        }
-    }
-}
-
-/// The type of a tensor's elements (`DLDataType`).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Element {
-    /// `DLDataTypeCode`.
-    pub code: u8,
-    /// Bits of a number.
-    pub bits: u8,
-    /// Numbers of an element.
-    pub lanes: u16,
-}
-
-/// `DLDataTypeCode` of DLPack 1.3.
-mod code {
-    pub(super) const INT: u8 = 0;
-    pub(super) const UINT: u8 = 1;
-    pub(super) const FLOAT: u8 = 2;
-    pub(super) const BFLOAT: u8 = 4;
-    pub(super) const BOOL: u8 = 6;
-    pub(super) const E4M3: u8 = 8;
-    pub(super) const E4M3FN: u8 = 10;
-    pub(super) const E5M2: u8 = 12;
-}
-
-impl Element {
-    /// The element in which a scalar is stored; several of them if it has fewer than 8 bits.
-    #[must_use]
-    pub fn of(scalar: Scalar) -> Element {
-        let code = match scalar {
-            Scalar::F64 | Scalar::F32 | Scalar::Tf32 | Scalar::F16 => code::FLOAT,
-            Scalar::Bf16 => code::BFLOAT,
-            Scalar::E4m3 => code::E4M3FN,
-            Scalar::E5m2 => code::E5M2,
-            Scalar::I64 | Scalar::I32 | Scalar::I16 | Scalar::I8 => code::INT,
-            Scalar::Bool => code::BOOL,
-            Scalar::U64 | Scalar::U32 | Scalar::U16 | Scalar::U8 | Scalar::Mbarrier => code::UINT,
-            Scalar::I4 | Scalar::I2 | Scalar::I1 | Scalar::U4 | Scalar::U2 | Scalar::U1 => {
-                code::UINT
-            }
-        };
-        Element { code, bits: scalar.bits().max(8) as u8, lanes: 1 }
-    }
-
-    /// Whether elements of this type are those of a tensor of the scalar. Types that libraries of arrays lack are also given as
-    /// unsigned integers of as many bits.
-    #[must_use]
-    pub fn holds(self, scalar: Scalar) -> bool {
-        let own = Element::of(scalar);
-        let by_bits = match scalar {
-            Scalar::Bf16 | Scalar::E4m3 | Scalar::E5m2 | Scalar::Bool => self.code == code::UINT,
-            Scalar::I4 | Scalar::I2 | Scalar::I1 => self.code == code::INT,
-            _ => false,
-        };
-        let other_name = scalar == Scalar::E4m3 && self.code == code::E4M3;
-        (self == own) || (Element { code: own.code, ..self } == own && (by_bits || other_name))
-    }
-
-    /// Bytes of an element.
-    #[must_use]
-    pub fn bytes(self) -> u64 {
-        (u64::from(self.bits) * u64::from(self.lanes)).div_ceil(8)
-    }
-}
-
-impl fmt::Display for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Element { code, bits, lanes } = self;
-        match *code {
-            code::INT => write!(f, "int{bits}")?,
-            code::UINT => write!(f, "uint{bits}")?,
-            code::FLOAT => write!(f, "float{bits}")?,
-            code::BFLOAT => write!(f, "bfloat{bits}")?,
-            code::BOOL => f.write_str("bool")?,
-            code::E4M3 | code::E4M3FN => f.write_str("float8_e4m3fn")?,
-            code::E5M2 => f.write_str("float8_e5m2")?,
-            code => write!(f, "DLPack's type {code} of {bits} bits")?,
-        }
-        match lanes {
-            1 => Ok(()),
-            n => write!(f, "x{n}"),
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn unknown(span: Span, what: &str, why: impl fmt::Display) -> Box<Dia
     Box::new(
         Diagnostic::new(Code::Symbolic, span, format!("{what} is not known"))
             .label(why.to_string())
-            .help("give every symbol a value, `--sym NAME=VALUE` on the command line"),
+            .help("give every symbol a value: `--sym NAME=VALUE`"),
     )
 }
 

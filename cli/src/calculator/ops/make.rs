@@ -4,8 +4,8 @@
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, op};
-use crate::calculator::value::{Kind, Value, swizzle};
-use carbyne_ir::layout::Layout;
+use crate::calculator::value::{Kind, Layout, Value};
+use carbyne_ir::layout::Swizzle;
 
 const L: &[Param] = &[("L", Kind::Layout)];
 const S: &[Param] = &[("shape", Kind::Shape)];
@@ -30,21 +30,21 @@ pub(super) const ALL: &[Operation] = &[
         S,
         "the compact layout, first mode fastest",
         ("col_major((4,8))", "(4,8):(1,4)"),
-        |a| Ok(Layout::col_major(a.shape(0)?)?.into()),
+        |a| Ok(Layout::col_major_in(a.cx, a.shape(0)?)?.into()),
     ),
     op(
         "row_major",
         S,
         "the compact layout, last mode fastest",
         ("row_major((4,8))", "(4,8):(8,1)"),
-        |a| Ok(Layout::row_major(a.shape(0)?)?.into()),
+        |a| Ok(Layout::row_major_in(a.cx, a.shape(0)?)?.into()),
     ),
     op(
         "make_ordered_layout",
         &[("shape", Kind::Shape), ("order", Kind::Shape)],
         "the compact layout whose modes go from fast to slow as the order says",
         ("make_ordered_layout((2,2,2,2), (0,2,3,1))", "(2,2,2,2):(1,4,8,2)"),
-        |a| Ok(Layout::ordered(a.shape(0)?, &a.shape(1)?)?.into()),
+        |a| Ok(Layout::ordered_in(a.cx, a.shape(0)?, &a.fixed_shape(1)?)?.into()),
     )
     .alias(&["ordered"]),
     op(
@@ -52,7 +52,7 @@ pub(super) const ALL: &[Operation] = &[
         L,
         "the compact layout of the same shape, with the strides in the same order",
         ("make_layout_like((2,3,4,5):(0,42,1,0))", "(2,3,4,5):(0,4,1,0)"),
-        |a| Ok(a.layout(0)?.make_like()?.into()),
+        |a| Ok(a.fixed_layout(0)?.make_like()?.into()),
     )
     .alias(&["make_like"]),
     op(
@@ -69,14 +69,14 @@ pub(super) const ALL: &[Operation] = &[
         "the index to which the swizzle moves the offset",
         ("swizzle(3,0,3,9)", "8"),
         |a| {
-            let fields = [a.int(0)?, a.int(1)?, a.int(2)?];
-            Ok(Value::Int(swizzle(fields)?.apply(a.int(3)?)))
+            let swizzle = Swizzle::of_fields(a.int(0)?, a.int(1)?, a.int(2)?)?;
+            Ok(Value::from(swizzle.apply(a.int(3)?)))
         },
     ),
 ];
 
 fn tile_to_shape(a: &Args<'_>) -> Result<Value, Fault> {
     let (block, shape) = (a.function(0)?, a.shape(1)?);
-    let order = if a.get(2).is_some() { Some(a.shape(2)?) } else { None };
-    Ok(block.map(|l| l.tile_to_shape(&shape, order.as_ref()))?.into())
+    let order = if a.get(2).is_some() { Some(a.fixed_shape(2)?) } else { None };
+    Ok(block.map(|l| l.tile_to_shape_in(a.cx, &shape, order.as_ref()))?.into())
 }

@@ -4,8 +4,8 @@
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};
-use crate::calculator::value::{Kind, Value};
-use carbyne_ir::layout::{CoordLayout, Layout, LayoutError};
+use crate::calculator::value::{CoordLayout, Kind, Layout, Value};
+use carbyne_ir::layout::LayoutError;
 
 const L: &[Param] = &[("L", Kind::Any)];
 const L_L: &[Param] = &[("L", Kind::Any), ("M", Kind::Any)];
@@ -87,28 +87,28 @@ pub(super) const ALL: &[Operation] = &[
         L,
         "the same function of one-dimensional indices, with as few modes as possible",
         ("coalesce((2,(1,6)):(1,(6,2)))", "12:1"),
-        |a| Ok(on_domain!(a, 0, |l| l.coalesce())),
+        |a| Ok(on_domain!(a, 0, |l| l.coalesce_in(a.cx)?)),
     ),
     op(
         "coalesce_by",
         L_PROFILE,
         "every leaf of the profile coalesced on its own",
         ("coalesce_by((2,(1,6)):(1,(6,2)), (1,1))", "(2,6):(1,2)"),
-        |a| Ok(on_domain!(a, 0, |l| l.coalesce_by(&a.shape(1)?)?)),
+        |a| Ok(on_domain!(a, 0, |l| l.coalesce_by_in(a.cx, &a.shape(1)?)?)),
     ),
     op(
         "filter",
         L,
         "without modes of stride 0 and of extent 1, coalesced",
         ("filter((2,4,3):(1,0,2))", "6:1"),
-        |a| Ok(on_domain!(a, 0, |l| l.filter_zeros())),
+        |a| Ok(on_domain!(a, 0, |l| l.filter_zeros_in(a.cx)?)),
     ),
     op(
         "filter_by",
         L_PROFILE,
         "every leaf of the profile filtered on its own",
         ("filter_by((2,(4,3)):(1,(0,2)), (1,1))", "(2,3):(1,2)"),
-        |a| Ok(on_domain!(a, 0, |l| l.filter_by(&a.shape(1)?)?)),
+        |a| Ok(on_domain!(a, 0, |l| l.filter_by_in(a.cx, &a.shape(1)?)?)),
     ),
     op(
         "filter_zeros",

@@ -3,8 +3,7 @@
 //! Invariant: a tiler in brackets acts by mode, a layout on the whole as a one-dimensional function.
 
 use crate::calculator::operation::{Operation, Param, on_domain, op};
-use crate::calculator::value::{Kind, Value};
-use carbyne_ir::layout::Layout;
+use crate::calculator::value::{Kind, Layout, Value};
 
 const TILED: &[Param] = &[("L", Kind::Any), ("tiler", Kind::Tiler)];
 const REPEATED: &[Param] = &[("L", Kind::Function), ("tiler", Kind::Tiler)];
@@ -17,7 +16,7 @@ pub(super) const ALL: &[Operation] = &[
         TILED,
         "every tiled mode becomes (tile, rest)",
         ("logical_divide((8,24):(1,8), [4, 8])", "((4,2),(8,3)):((1,4),(8,64))"),
-        |a| Ok(on_domain!(a, 0, |l| l.logical_divide(a.tiler(1)?)?)),
+        |a| Ok(on_domain!(a, 0, |l| l.logical_divide_in(a.cx, a.tiler(1)?)?)),
     )
     .alias(&["divide"]),
     op(
@@ -25,21 +24,21 @@ pub(super) const ALL: &[Operation] = &[
         TILED,
         "as `logical_divide`, gathered as (tiles, rests)",
         ("zipped_divide((8,24):(1,8), [4, 8])", "((4,8),(2,3)):((1,8),(4,64))"),
-        |a| Ok(on_domain!(a, 0, |l| l.zipped_divide(a.tiler(1)?)?)),
+        |a| Ok(on_domain!(a, 0, |l| l.zipped_divide_in(a.cx, a.tiler(1)?)?)),
     ),
     op(
         "tiled_divide",
         TILED,
         "as `zipped_divide`, the rests side by side: (tiles, rest, rest, ...)",
         ("tiled_divide((8,24):(1,8), [4, 8])", "((4,8),2,3):((1,8),4,64)"),
-        |a| Ok(on_domain!(a, 0, |l| l.tiled_divide(a.tiler(1)?)?)),
+        |a| Ok(on_domain!(a, 0, |l| l.tiled_divide_in(a.cx, a.tiler(1)?)?)),
     ),
     op(
         "flat_divide",
         TILED,
         "as `zipped_divide`, all side by side: (tile, tile, ..., rest, rest, ...)",
         ("flat_divide((8,24):(1,8), [4, 8])", "(4,8,2,3):(1,8,4,64)"),
-        |a| Ok(on_domain!(a, 0, |l| l.flat_divide(a.tiler(1)?)?)),
+        |a| Ok(on_domain!(a, 0, |l| l.flat_divide_in(a.cx, a.tiler(1)?)?)),
     ),
     op(
         "logical_product",
@@ -48,7 +47,7 @@ pub(super) const ALL: &[Operation] = &[
         ("logical_product((2,5):(5,1), 3:1)", "((2,5),3):((5,1),10)"),
         |a| {
             let tiler = a.tiler(1)?;
-            Ok(a.function(0)?.map(|l| l.logical_product(tiler))?.into())
+            Ok(a.function(0)?.map(|l| l.logical_product_in(a.cx, tiler))?.into())
         },
     ),
     op(
@@ -58,7 +57,7 @@ pub(super) const ALL: &[Operation] = &[
         ("zipped_product((2,5):(5,1), (3,4):(1,3))", "((2,5),(3,4)):((5,1),(10,30))"),
         |a| {
             let tiler = a.tiler(1)?;
-            Ok(a.function(0)?.map(|l| l.zipped_product(tiler))?.into())
+            Ok(a.function(0)?.map(|l| l.zipped_product_in(a.cx, tiler))?.into())
         },
     ),
     op(
@@ -68,7 +67,7 @@ pub(super) const ALL: &[Operation] = &[
         ("tiled_product((2,5):(5,1), (3,4):(1,3))", "((2,5),3,4):((5,1),10,30)"),
         |a| {
             let tiler = a.tiler(1)?;
-            Ok(a.function(0)?.map(|l| l.tiled_product(tiler))?.into())
+            Ok(a.function(0)?.map(|l| l.tiled_product_in(a.cx, tiler))?.into())
         },
     ),
     op(
@@ -78,7 +77,7 @@ pub(super) const ALL: &[Operation] = &[
         ("flat_product((2,5):(5,1), (3,4):(1,3))", "(2,5,3,4):(5,1,10,30)"),
         |a| {
             let tiler = a.tiler(1)?;
-            Ok(a.function(0)?.map(|l| l.flat_product(tiler))?.into())
+            Ok(a.function(0)?.map(|l| l.flat_product_in(a.cx, tiler))?.into())
         },
     ),
     op(
@@ -88,7 +87,7 @@ pub(super) const ALL: &[Operation] = &[
         ("blocked_product((2,5):(5,1), (3,4):(1,3))", "((2,3),(5,4)):((5,10),(1,30))"),
         |a| {
             let tiler = a.layout(1)?;
-            Ok(a.function(0)?.map(|l| l.blocked_product(&tiler))?.into())
+            Ok(a.function(0)?.map(|l| l.blocked_product_in(a.cx, &tiler))?.into())
         },
     ),
     op(
@@ -98,7 +97,7 @@ pub(super) const ALL: &[Operation] = &[
         ("raked_product((2,5):(5,1), (3,4):(1,3))", "((3,2),(4,5)):((10,5),(30,1))"),
         |a| {
             let tiler = a.layout(1)?;
-            Ok(a.function(0)?.map(|l| l.raked_product(&tiler))?.into())
+            Ok(a.function(0)?.map(|l| l.raked_product_in(a.cx, &tiler))?.into())
         },
     ),
     op(
@@ -106,7 +105,7 @@ pub(super) const ALL: &[Operation] = &[
         TV,
         "(thread, value) to the coordinate in the tile that both make together",
         ("make_layout_tv((32,8):(1,32), (4,1):(1,4))", "(256,4):(4,1)"),
-        |a| Ok(Layout::tv(&a.layout(0)?, &a.layout(1)?)?.into()),
+        |a| Ok(Layout::tv_in(a.cx, &a.layout(0)?, &a.layout(1)?)?.into()),
     )
     .alias(&["tv"]),
     op(
@@ -114,7 +113,7 @@ pub(super) const ALL: &[Operation] = &[
         TV,
         "the tile that threads and values make together",
         ("make_layout_tv_tiler((32,8):(1,32), (4,1):(1,4))", "(128,8)"),
-        |a| Ok(Value::from(&Layout::tv_tiler(&a.layout(0)?, &a.layout(1)?)?)),
+        |a| Ok(Value::from(&Layout::tv_tiler_in(a.cx, &a.layout(0)?, &a.layout(1)?)?)),
     )
     .alias(&["tv_tiler"]),
 ];

@@ -92,13 +92,13 @@ mod device {
         let mut session = Session { args, gpu: &gpu, table: &table, options, clock };
         let (mut failures, mut all) = (vec![], vec![]);
         for spec in open {
-            let mut candidates =
-                shown(io.progress, |_| candidates(args, &builder, &source, &spec))?;
+            let is_shown = io.progress;
+            let mut candidates = shown(is_shown, |_| candidates(args, &builder, &source, &spec))?;
             let mut keep = |entry| {
                 database.entries.insert(spec.key.clone(), entry);
                 output::write(Some(&args.tuned), database.print().as_bytes(), io)
             };
-            let done = shown(io.progress, |_| {
+            let done = shown(is_shown, |_| {
                 let stage = Stage::new("measuring", Some(candidates.len() as u64));
                 session.measured(&mut candidates, &stage, &mut keep)
             });

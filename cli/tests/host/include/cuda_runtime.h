@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -47,6 +48,16 @@ inline std::vector<Launch> launches;
 inline std::vector<std::pair<const void*, int>> asked;
 // What launches answer from the one of this number on.
 inline size_t first_failure = ~size_t(0);
+
+// There is one device after the other, and memory of any of them is the host's.
+inline int current_device = 0;
+inline cudaError_t cudaGetDevice(int* device) { return *device = current_device, cudaSuccess; }
+inline cudaError_t cudaSetDevice(int device) { return current_device = device, cudaSuccess; }
+inline cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t) {
+  return *memory = std::malloc(bytes), cudaSuccess;
+}
+inline cudaError_t cudaFreeAsync(void* memory, cudaStream_t) { return std::free(memory), cudaSuccess; }
+inline const char* cudaGetErrorString(cudaError_t) { return "an error of CUDA"; }
 
 template <typename T>
 unsigned long long word(const T& value) {

@@ -117,25 +117,15 @@ impl Operators {
         Ok(signs)
     }
 
-    /// Operators of the same rank group from the left; at most two ranks wait on the stack.
     fn value(&mut self, first: Node<'_, '_>, rest: &mut Parts<'_, '_>) -> Answer<Expr> {
-        let mut stack = vec![];
-        let mut last = self.part(first)?;
-        while let Some(sign) = rest.take(Rule::op) {
+        let first = self.part(first)?;
+        let next = || {
+            let Some(sign) = rest.take(Rule::op) else { return Ok(None) };
             self.one_more()?;
-            let op: BinOp =
-                sign.text().parse().map_err(|()| internal(sign.span(), "an operator"))?;
-            while let Some((above, a)) = stack.pop_if(|(above, _)| rank(*above) >= rank(op)) {
-                last = join(above, a, last);
-            }
-            stack.push((op, last));
-            let next = rest.some()?;
-            last = self.part(next)?;
-        }
-        while let Some((above, a)) = stack.pop() {
-            last = join(above, a, last);
-        }
-        Ok(last)
+            let op = sign.text().parse().map_err(|()| internal(sign.span(), "an operator"))?;
+            Ok(Some((op, self.part(rest.some()?)?)))
+        };
+        BinOp::grouped(first, next, join)
     }
 
     fn inner(&mut self, node: Node<'_, '_>) -> Answer<Expr> {
@@ -199,14 +189,6 @@ impl Operators {
 fn join(op: BinOp, a: Expr, b: Expr) -> Expr {
     let span = a.span.to(b.span);
     Expr { kind: ExprKind::Bin(op, Box::new(a), Box::new(b)), span }
-}
-
-fn rank(op: BinOp) -> u8 {
-    match op {
-        BinOp::Add | BinOp::Sub => 1,
-        BinOp::Mul | BinOp::Div | BinOp::Mod => 2,
-        BinOp::Min | BinOp::Max | BinOp::CeilDiv => 3,
-    }
 }
 
 pub(super) fn compare(node: Node<'_, '_>) -> Answer<Compare> {

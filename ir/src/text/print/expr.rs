@@ -69,14 +69,14 @@ fn pieces(out: &mut String, first: Piece<'_>) {
                     out.push_str("sqrt(");
                     todo.extend([Piece::Text(")"), Piece::Expr(a, 0)]);
                 }
-                ExprKind::Bin(op, a, b) => match rank(*op) {
-                    None => {
+                ExprKind::Bin(op, a, b) => match op.rank() {
+                    TIGHTEST => {
                         out.push_str(op.as_str());
                         out.push('(');
                         todo.extend([Piece::Text(")"), Piece::Expr(b, 0)]);
                         todo.extend([Piece::Text(", "), Piece::Expr(a, 0)]);
                     }
-                    Some(rank) => {
+                    rank => {
                         if rank < above {
                             out.push('(');
                             todo.push(Piece::Text(")"));
@@ -99,15 +99,6 @@ fn int(out: &mut String, v: i64, above: u8) {
         i64::MIN => format!("0 - {} - 1", i64::MAX),
         _ => format!("0 - {}", v.unsigned_abs()),
     };
-    let parentheses = rank(BinOp::Sub).is_some_and(|rank| rank < above);
+    let parentheses = BinOp::Sub.rank() < above;
     out.push_str(&if parentheses { format!("({text})") } else { text });
-}
-
-/// How tight an operator binds; none for functions.
-pub(super) fn rank(op: BinOp) -> Option<u8> {
-    match op {
-        BinOp::Add | BinOp::Sub => Some(1),
-        BinOp::Mul | BinOp::Div | BinOp::Mod => Some(2),
-        BinOp::Min | BinOp::Max | BinOp::CeilDiv => None,
-    }
 }

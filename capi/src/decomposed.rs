@@ -1,0 +1,309 @@
+//! Programs for an architecture: layouts, instructions and synchronization chosen; as CUDA C++ and machine code.
+
+use crate::border::{
+    Outcome, Status, answer, given, list, misuse, optional_word, options, place, silent, word,
+};
+use crate::bytes::{Bytes, bytes};
+use crate::diagnostics::{Diagnostics, Text};
+use crate::objects::{free, new};
+use crate::program::{Program, refused, table};
+use crate::token::{Token, under};
+use carbyne::documents;
+use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
+use carbyne_embed::{AtomTable, CudaKernel, Decomposition, LoadError, Search};
+use carbyne_ir::limits::MAX_TEXT_BYTES;
+use std::collections::BTreeSet;
+use std::ffi::c_char;
+use std::ptr::null;
+
+/// A strategy of the caller's own: a text as in `docs/strategies.md`.
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct Strategy {
+    /// What messages call it by.
+    pub name: *const c_char,
+    /// `text_size` bytes of UTF-8.
+    pub text: *const c_char,
+    /// Bytes of `text`.
+    pub text_size: usize,
+}
+
+/// How a program is decomposed. A field of 0 is the usual.
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct DecomposeOptions {
+    /// `sizeof(CarbyneDecomposeOptions)`.
+    pub size: usize,
+    /// `forbid_count` names of instructions that are not taken; `*` stands for anything.
+    pub forbid: *const *const c_char,
+    /// Elements of `forbid`.
+    pub forbid_count: usize,
+    /// `strategy_count` strategies beside the built-in ones.
+    pub strategies: *const Strategy,
+    /// Elements of `strategies`.
+    pub strategy_count: usize,
+    /// Choices that are looked at, each a fraction of a millisecond. 0 for 20000.
+    pub budget: u64,
+    /// How many of the best choices the document lists. 0 for 1.
+    pub top: usize,
+    /// Multiprocessors of the GPU that choices are made for. 0 for those of the usual card of the architecture.
+    pub sms: u32,
+    /// Not 0: choices that cannot be better are looked at, too.
+    pub exhaustive: u32,
+}
+
+/// A program in which every statement names its instruction.
+pub struct Decomposed {
+    pub(crate) text: Text,
+    pub(crate) found: carbyne_embed::Decomposed,
+    reports: documents::Reports,
+    pub(crate) table: AtomTable,
+    how: Decomposition,
+    /// Tensors that the text declares; strategies may add others.
+    pub(crate) declared: BTreeSet<String>,
+}
+
+impl Decomposed {
+    fn new(
+        program: &Program,
+        table: AtomTable,
+        how: Decomposition,
+    ) -> Outcome<(Self, Diagnostics)> {
+        let text = program.text.clone();
+        let find = || {
+            let found = program.checked.decompose_by(&table, &how)?;
+            let (reports, warnings) = documents::order(&text.text, &found, &table)?;
+            Ok((found, reports, warnings))
+        };
+        let (mut found, reports, unknown) = find().map_err(|errors| refused(&text, errors))?;
+        found.warnings.extend(unknown);
+        let warnings = Diagnostics::of(&text, &found.warnings);
+        let declared = documents::declared(program.checked.module());
+        Ok((Decomposed { text, found, reports, table, how, declared }, warnings))
+    }
+
+    /// The kernels as CUDA C++ without functions of the host.
+    pub(crate) fn kernels(&self) -> Outcome<(String, Vec<CudaKernel>)> {
+        let program = &self.found.program;
+        let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
+        print_kernels(&all, &self.table).map_err(|errors| refused(&self.text, errors))
+    }
+
+    /// PTX and machine code of all kernels, by NVRTC.
+    pub(crate) fn compiled(&self) -> Outcome<nvrtc::Compiled> {
+        let (source, _) = self.kernels()?;
+        let (arch, how) = (self.table.arch.nvrtc_name(), nvrtc::Options::default());
+        Ok(nvrtc::compile(&source, arch, nvrtc::Emit::Cubin, &how)?)
+    }
+}
+
+/// Options of a decomposition that owe nothing to the caller.
+struct Asked {
+    forbidden: Vec<String>,
+    /// Names and texts.
+    strategies: Vec<(String, Vec<u8>)>,
+    search: Search,
+}
+
+impl Asked {
+    /// # Safety
+    /// Pointers are null or point to what their types say.
+    unsafe fn new(of: &DecomposeOptions) -> Outcome<Asked> {
+        let usual = Search::default();
+        let search = Search {
+            budget: if of.budget == 0 { usual.budget } else { of.budget },
+            top: if of.top == 0 { usual.top } else { of.top },
+            exhaustive: of.exhaustive != 0,
+            sms: (of.sms != 0).then_some(of.sms),
+        };
+        // SAFETY: the caller states it.
+        let strategy = |s: &Strategy| unsafe {
+            let text = list(s.text.cast::<u8>(), s.text_size, "strategies.text")?;
+            let text = text[..text.len().min(MAX_TEXT_BYTES + 1)].to_vec();
+            Ok((word(s.name, "strategies.name")?.to_owned(), text))
+        };
+        // SAFETY: as above.
+        let pattern = |p: &*const c_char| unsafe { word(*p, "forbid") }.map(str::to_owned);
+        // SAFETY: as above.
+        let (forbidden, strategies) = unsafe {
+            let strategies = list(of.strategies, of.strategy_count, "strategies")?;
+            (list(of.forbid, of.forbid_count, "forbid")?, strategies)
+        };
+        Ok(Asked {
+            forbidden: forbidden.iter().map(pattern).collect::<Outcome<_>>()?,
+            strategies: strategies.iter().map(strategy).collect::<Outcome<_>>()?,
+            search,
+        })
+    }
+
+    fn decomposition(self) -> Outcome<Decomposition> {
+        let mut how = Decomposition { search: self.search, ..Decomposition::default() };
+        for (name, text) in self.strategies {
+            let text = documents::utf8(text)?;
+            let alone = &mut |_: &str, _: &str| Err(LoadError::Outside);
+            let added = how.strategies.add(&text, &name, alone);
+            let own = Text { name: name.into(), text: text.as_str().into() };
+            added.map_err(|errors| refused(&own, errors))?;
+        }
+        Ok(how)
+    }
+}
+
+/// Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and proves that accesses are ordered.
+/// `options` may be null, as may `token`. Diagnostics of a result are its warnings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_decompose(
+    program: *const Program,
+    arch: *const c_char,
+    options: *const DecomposeOptions,
+    token: *const Token,
+    decomposed: *mut *mut Decomposed,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let work = || {
+        // SAFETY: the head of `lib.rs`.
+        let (decomposed, program, arch, asked) = unsafe {
+            let decomposed = place(decomposed, "decomposed")?;
+            let (program, arch) = (given(program, "program")?, word(arch, "arch")?);
+            (decomposed, program, arch, Asked::new(&self::options(options, "options")?)?)
+        };
+        let find = || {
+            let table = table(arch, &asked.forbidden)?;
+            Decomposed::new(program, table, asked.decomposition()?)
+        };
+        // SAFETY: the head of `lib.rs`.
+        let (found, warnings) = unsafe { under(token, find) }?;
+        *decomposed = new(found);
+        Ok(warnings)
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { answer(diagnostics, work) }
+}
+
+/// The decomposed text as a program: to be printed, checked, simulated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_decomposed_program(
+    decomposed: *const Decomposed,
+    program: *mut *mut Program,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let work = || {
+        // SAFETY: the head of `lib.rs`.
+        let (program, of) =
+            unsafe { (place(program, "program")?, given(decomposed, "decomposed")?) };
+        // SAFETY: there is no token.
+        let read = unsafe { under(null(), || Program::new(of.found.text.clone(), None)) }?;
+        *program = new(read);
+        Ok(())
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { answer(diagnostics, || silent(work())) }
+}
+
+/// What a decomposed program is as a text or as code.
+///
+/// # Safety
+/// Pointers are null or point to what their types say.
+unsafe fn shown(
+    decomposed: *const Decomposed,
+    token: *const Token,
+    (to, name): (*mut *mut Bytes, &str),
+    diagnostics: *mut *mut Diagnostics,
+    show: impl FnOnce(&Decomposed) -> Outcome<Vec<u8>> + Send,
+) -> Status {
+    let work = || {
+        // SAFETY: the caller states it.
+        let (to, of) = unsafe { (place(to, name)?, given(decomposed, "decomposed")?) };
+        // SAFETY: as above.
+        *to = bytes(unsafe { under(token, || show(of)) }?);
+        Ok(())
+    };
+    // SAFETY: the caller states it.
+    unsafe { answer(diagnostics, || silent(work())) }
+}
+
+/// A file of CUDA C++ with all kernels. `name` begins the names of the functions of the host in it, such as `gemm_launch`; null for the
+/// kernels alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_decomposed_cuda(
+    decomposed: *const Decomposed,
+    name: *const c_char,
+    cuda: *mut *mut Bytes,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    // SAFETY: the head of `lib.rs`.
+    let name = unsafe { optional_word(name, "name") };
+    let show = |of: &Decomposed| {
+        let Some(name) = name? else { return Ok(of.kernels()?.0.into_bytes()) };
+        let (program, host) = (&of.found.program, Host { name, declared: &of.declared });
+        let printed = print_program(program, &program.kernels, &of.table, host);
+        Ok(printed.map_err(|errors| refused(&of.text, errors))?.0.into_bytes())
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { shown(decomposed, null(), (cuda, "cuda"), diagnostics, show) }
+}
+
+/// All that a launcher must know, in JSON, as `carbyne compile --emit abi` prints it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_decomposed_abi(
+    decomposed: *const Decomposed,
+    abi: *mut *mut Bytes,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let show = |of: &Decomposed| {
+        let (_, kernels) = of.kernels()?;
+        Ok(documents::abi(&kernels, &of.found.program, &of.table).into_bytes())
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { shown(decomposed, null(), (abi, "abi"), diagnostics, show) }
+}
+
+/// The choices and certificates of why they are right, in JSON, as `carbyne decompose --emit json` prints them. `token` may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_decomposed_document(
+    decomposed: *const Decomposed,
+    token: *const Token,
+    document: *mut *mut Bytes,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let show = |of: &Decomposed| {
+        let how = (&of.table, &of.how);
+        let document = documents::decomposition(&of.found, &of.reports, &of.text.text, how);
+        Ok(document.into_bytes())
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { shown(decomposed, token, (document, "document"), diagnostics, show) }
+}
+
+/// For `carbyne_decomposed_compile`: PTX, a text.
+pub const PTX: u32 = 0;
+
+/// For `carbyne_decomposed_compile`: machine code of the architecture.
+pub const CUBIN: u32 = 1;
+
+/// The kernels compiled by NVRTC, which is looked for when it is first used. `form` is `CARBYNE_PTX` or `CARBYNE_CUBIN`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_decomposed_compile(
+    decomposed: *const Decomposed,
+    form: u32,
+    code: *mut *mut Bytes,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let show = |of: &Decomposed| match form {
+        PTX => Ok(of.compiled()?.ptx.into_bytes()),
+        CUBIN => Ok(of.compiled()?.cubin),
+        other => {
+            let what = format!("`form` is {other}, which is none");
+            Err(misuse(what, "give `CARBYNE_PTX` or `CARBYNE_CUBIN`"))
+        }
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { shown(decomposed, null(), (code, "code"), diagnostics, show) }
+}
+
+/// Frees a decomposed program that no call uses anymore. What was made of it stays. Null is nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_decomposed_free(decomposed: *mut Decomposed) {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { free(decomposed) }
+}

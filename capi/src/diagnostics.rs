@@ -1,0 +1,245 @@
+//! Errors and warnings.
+
+use crate::objects::free;
+use carbyne::documents;
+use carbyne_embed::Diagnostic;
+use serde_json::{Value, json};
+use std::any::Any;
+use std::ffi::{CString, c_char};
+use std::ptr::null;
+use std::sync::Arc;
+
+/// Errors, or warnings. All texts are there until the list is freed.
+#[derive(Default)]
+pub struct Diagnostics {
+    list: Vec<Entry>,
+    rendered: CString,
+    json: CString,
+}
+
+/// A text with the name that messages call it by.
+#[derive(Clone, Default)]
+pub(crate) struct Text {
+    pub(crate) name: Arc<str>,
+    pub(crate) text: Arc<str>,
+}
+
+struct Entry {
+    code: CString,
+    severity: Severity,
+    message: CString,
+    help: Option<CString>,
+    places: Vec<Place>,
+}
+
+/// A place as in [`Span`]: its bytes, its lines and columns.
+struct Place {
+    bytes: [usize; 2],
+    start: [usize; 2],
+    end: [usize; 2],
+    label: CString,
+}
+
+/// Whether a diagnostic stops what was asked for.
+#[repr(i32)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// There is no result.
+    Error = 0,
+    /// There is a result, which may not be what is wanted.
+    Warning = 1,
+}
+
+/// A place in a text.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct Span {
+    /// The first byte, counted from 0.
+    pub byte_start: usize,
+    /// One past the last byte.
+    pub byte_end: usize,
+    /// The line of the first byte, counted from 1; 0 if the error has no place in a text.
+    pub line: usize,
+    /// Its column, counted from 1 in characters; 0 if there is no place.
+    pub column: usize,
+    /// The line of `byte_end`.
+    pub end_line: usize,
+    /// Its column.
+    pub end_column: usize,
+    /// What stands there; may be empty.
+    pub label: *const c_char,
+}
+
+impl Diagnostics {
+    pub(crate) fn of(text: &Text, list: &[Diagnostic]) -> Diagnostics {
+        if list.is_empty() {
+            return Diagnostics::default();
+        }
+        let (name, text) = (&*text.name, &*text.text);
+        let rendered = documents::rendered(name, text, list, false);
+        Diagnostics::of_documents(documents::diagnostics(name, text, list), rendered)
+    }
+
+    /// One error outside of programs.
+    pub(crate) fn without_code(message: &str, help: Option<&str>) -> Diagnostics {
+        let rendered = match help {
+            None => format!("error: {message}"),
+            Some(help) => format!("error: {message}\n  help: {help}"),
+        };
+        Diagnostics::of_documents(vec![documents::mistake(message, help)], rendered)
+    }
+
+    /// A defect of ours.
+    pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Diagnostics {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        let help = "report this defect of carbyne with the program that led to it";
+        Diagnostics::without_code(&format!("internal error: {text}"), Some(help))
+    }
+
+    /// Takes documents apart, so that all forms say the same.
+    fn of_documents(documents: Vec<Value>, rendered: String) -> Diagnostics {
+        let list = documents.iter().map(Entry::of).collect();
+        let json = Value::from(documents).to_string();
+        Diagnostics { list, rendered: c_string(&rendered), json: c_string(&json) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+impl Entry {
+    fn of(document: &Value) -> Entry {
+        let text = |key: &str| document[key].as_str().map(c_string);
+        let is_warning = document["kind"] == json!("warning");
+        let places = document["spans"].as_array().into_iter().flatten();
+        Entry {
+            code: text("code").unwrap_or_default(),
+            severity: if is_warning { Severity::Warning } else { Severity::Error },
+            message: text("message").unwrap_or_default(),
+            help: text("help"),
+            places: places.map(place).collect(),
+        }
+    }
+}
+
+fn place(span: &Value) -> Place {
+    let number = |v: &Value| v.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let at = |v: &Value| [number(&v["line"]), number(&v["column"])];
+    Place {
+        bytes: [number(&span["byte_start"]), number(&span["byte_end"])],
+        start: at(&span["start"]),
+        end: at(&span["end"]),
+        label: c_string(span["label"].as_str().unwrap_or_default()),
+    }
+}
+
+/// A text for C, in which a NUL byte would be the end.
+fn c_string(text: &str) -> CString {
+    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
+}
+
+/// The diagnostic of that number, counted from 0.
+///
+/// # Safety
+/// The pointer is null or alive.
+unsafe fn entry<'a>(list: *const Diagnostics, i: usize) -> Option<&'a Entry> {
+    // SAFETY: the caller states it.
+    unsafe { list.as_ref() }?.list.get(i)
+}
+
+/// The number of diagnostics. 0 for null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_count(list: *const Diagnostics) -> usize {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { list.as_ref() }.map_or(0, |l| l.list.len())
+}
+
+/// The code of diagnostic `i`, such as "V0208"; "" if the call itself was wrong or cancelled. Null if there is no diagnostic `i`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_code(
+    list: *const Diagnostics,
+    i: usize,
+) -> *const c_char {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { entry(list, i) }.map_or(null(), |e| e.code.as_ptr())
+}
+
+/// Whether diagnostic `i` is an error or a warning; an error if there is no diagnostic `i`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_severity(
+    list: *const Diagnostics,
+    i: usize,
+) -> Severity {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { entry(list, i) }.map_or(Severity::Error, |e| e.severity)
+}
+
+/// One sentence about diagnostic `i`. Null if there is no diagnostic `i`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_message(
+    list: *const Diagnostics,
+    i: usize,
+) -> *const c_char {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { entry(list, i) }.map_or(null(), |e| e.message.as_ptr())
+}
+
+/// What mends diagnostic `i`. Null if nothing is known to, or there is no diagnostic `i`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_help(
+    list: *const Diagnostics,
+    i: usize,
+) -> *const c_char {
+    // SAFETY: the head of `lib.rs`.
+    let help = unsafe { entry(list, i) }.and_then(|e| e.help.as_ref());
+    help.map_or(null(), |h| h.as_ptr())
+}
+
+/// The number of places of diagnostic `i`. 0 if there is no diagnostic `i`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_span_count(
+    list: *const Diagnostics,
+    i: usize,
+) -> usize {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { entry(list, i) }.map_or(0, |e| e.places.len())
+}
+
+/// Place `k` of diagnostic `i`. The first one is where the error is; others say why. All of it is 0 if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_span(
+    list: *const Diagnostics,
+    i: usize,
+    k: usize,
+) -> Span {
+    // SAFETY: the head of `lib.rs`.
+    let place = unsafe { entry(list, i) }.and_then(|e| e.places.get(k));
+    let ([byte_start, byte_end], [line, column], [end_line, end_column], label) = match place {
+        None => ([0, 0], [0, 0], [0, 0], null()),
+        Some(p) => (p.bytes, p.start, p.end, p.label.as_ptr()),
+    };
+    Span { byte_start, byte_end, line, column, end_line, end_column, label }
+}
+
+/// All diagnostics for people, with the lines of the text under which they stand, without color. Null for null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_rendered(list: *const Diagnostics) -> *const c_char {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { list.as_ref() }.map_or(null(), |l| l.rendered.as_ptr())
+}
+
+/// All diagnostics as a list in JSON; each is what the command line prints by `--message-format json`. Null for null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_json(list: *const Diagnostics) -> *const c_char {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { list.as_ref() }.map_or(null(), |l| l.json.as_ptr())
+}
+
+/// Frees diagnostics. Null is nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_diagnostics_free(list: *mut Diagnostics) {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { free(list) }
+}

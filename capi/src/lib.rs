@@ -1,0 +1,85 @@
+//! carbyne for C: `include/carbyne.h` and the shared library that it describes.
+//!
+//! Reading order: `border` (how every function begins and ends), `diagnostics` (errors), then a file for each object. The header
+//! is made of these files by a test; their comments are those that readers of C see. `docs/c.md` walks through it.
+//!
+//! Invariant: nothing is kept between calls but in objects that the caller holds, and objects do not change: any number of threads
+//! may use one of them at once, and whoever holds the last use frees it.
+//! Invariant: no panic crosses the border; a pointer that is null, a text that is not UTF-8 and a number that is none of those that are
+//! wanted are an error.
+//!
+//! # Safety
+//! All functions ask the same of their callers, which stands at the top of the header: pointers are null or point to what their types
+//! say, objects are those that a function of this library has made and that have not been freed, and texts end with a NUL byte or are
+//! as long as is said.
+
+#![expect(unsafe_code, reason = "an interface for C")]
+#![expect(clippy::missing_safety_doc, reason = "the head of this file says it for all functions")]
+
+mod border;
+mod bytes;
+mod decomposed;
+mod diagnostics;
+mod function;
+mod objects;
+mod program;
+mod simulate;
+mod tensors;
+mod token;
+
+pub use border::Status;
+pub use bytes::{Bytes, carbyne_bytes_data, carbyne_bytes_free, carbyne_bytes_size};
+pub use carbyne_launch::call::{DlDataType, DlDevice, DlTensor};
+pub use decomposed::{
+    CUBIN, DecomposeOptions, Decomposed, PTX, Strategy, carbyne_decompose, carbyne_decomposed_abi,
+    carbyne_decomposed_compile, carbyne_decomposed_cuda, carbyne_decomposed_document,
+    carbyne_decomposed_free, carbyne_decomposed_program,
+};
+pub use diagnostics::{
+    Diagnostics, Severity, Span, carbyne_diagnostics_code, carbyne_diagnostics_count,
+    carbyne_diagnostics_free, carbyne_diagnostics_help, carbyne_diagnostics_json,
+    carbyne_diagnostics_message, carbyne_diagnostics_rendered, carbyne_diagnostics_severity,
+    carbyne_diagnostics_span, carbyne_diagnostics_span_count,
+};
+pub use function::{
+    Function, SIMULATOR, carbyne_function_call, carbyne_function_free, carbyne_function_new,
+    carbyne_function_parameter, carbyne_function_parameter_count,
+};
+pub use program::{
+    Program, carbyne_program_check, carbyne_program_format, carbyne_program_free,
+    carbyne_program_new, carbyne_program_text,
+};
+pub use simulate::{SimulateOptions, carbyne_program_simulate};
+pub use tensors::{NamedTensor, Symbol};
+pub use token::{Token, carbyne_token_cancel, carbyne_token_free, carbyne_token_new};
+
+use std::ffi::c_char;
+
+/// The version of this interface. It is raised when a function, a field or a meaning changes or goes; it is not raised when functions, or
+/// fields at the end of a structure that has a `size`, are added. Compare it with `carbyne_abi_version()` after opening the library at
+/// run time.
+pub const ABI_VERSION: u32 = 1;
+
+/// `CARBYNE_ABI_VERSION` of the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn carbyne_abi_version() -> u32 {
+    ABI_VERSION
+}
+
+/// The version of carbyne, such as "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn carbyne_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+// Threads of C may share all objects.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Bytes>();
+    is_shared::<Decomposed>();
+    is_shared::<Diagnostics>();
+    is_shared::<Function>();
+    is_shared::<Program>();
+    is_shared::<Token>();
+};

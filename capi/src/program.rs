@@ -1,0 +1,179 @@
+//! Programs: read, printed, checked.
+
+use crate::border::{Failure, Outcome, Status, answer, given, list, optional_word, place, silent};
+use crate::bytes::{Bytes, bytes};
+use crate::diagnostics::{Diagnostics, Text};
+use crate::objects::{free, new};
+use crate::token::{Token, under};
+use carbyne::documents;
+use carbyne_embed::{Arch, AtomTable, Checked, Diagnostic, Module};
+use carbyne_ir::diag::Severity;
+use carbyne_ir::limits::MAX_TEXT_BYTES;
+use carbyne_ir::text;
+use serde_json::Value;
+use std::ffi::c_char;
+use std::path::PathBuf;
+use std::ptr::null;
+
+/// A program that is well formed.
+pub struct Program {
+    pub(crate) text: Text,
+    /// The module as it is written, without what it imports.
+    written: Module,
+    pub(crate) checked: Checked,
+}
+
+impl Program {
+    pub(crate) fn new(source: String, path: Option<PathBuf>) -> Outcome<Program> {
+        let name = path.as_ref().map_or("<text>".to_owned(), |p| p.display().to_string());
+        let text = Text { name: name.into(), text: source.as_str().into() };
+        let read = || {
+            let written = text::parse(&source)?;
+            let linked = documents::imports(&written, path.as_deref())?;
+            Ok((written, Checked::of_linked(linked, &source)?))
+        };
+        match read() {
+            Ok((written, checked)) => Ok(Program { text, written, checked }),
+            Err(errors) => Err(refused(&text, errors)),
+        }
+    }
+
+    /// A table that has all that the program names: of an architecture, or of the oldest one that does.
+    pub(crate) fn table(&self, arch: Option<&str>) -> Outcome<Option<AtomTable>> {
+        let given = arch.map(|arch| table(arch, &[])).transpose()?;
+        let found = documents::fitting(self.checked.program(), given);
+        found.map_err(|errors| refused(&self.text, errors))
+    }
+}
+
+/// Errors in a text.
+pub(crate) fn refused(text: &Text, errors: carbyne_embed::Diagnostics) -> Failure {
+    Failure::Refused(text.clone(), errors.into_vec())
+}
+
+/// The atoms of an architecture, without those that match one of the patterns.
+pub(crate) fn table(arch: &str, forbidden: &[String]) -> Outcome<AtomTable> {
+    let arch = arch.parse::<Arch>();
+    let arch = arch.map_err(|e| Failure::Misuse(format!("`arch`: {e}"), e.help()))?;
+    documents::without(AtomTable::new(arch), forbidden)
+        .map_err(|e| Failure::Misuse(format!("`forbid`: {e}"), e.help()))
+}
+
+/// Reads and checks a program. `text` has `size` bytes of UTF-8. `path` is that of the file it comes from, which messages name and
+/// below whose folder imported files lie; null for a text of no file. `*program` is null afterwards if the text was refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_program_new(
+    text: *const c_char,
+    size: usize,
+    path: *const c_char,
+    program: *mut *mut Program,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let work = || {
+        // SAFETY: the head of `lib.rs`.
+        let (program, text, path) = unsafe {
+            let program = place(program, "program")?;
+            let text = list(text.cast::<u8>(), size, "text")?;
+            (program, text, optional_word(path, "path")?)
+        };
+        // One byte too many is enough to be refused.
+        let text = text[..size.min(MAX_TEXT_BYTES + 1)].to_vec();
+        let read = move || {
+            let name = path.unwrap_or("<text>").into();
+            let source = documents::utf8(text);
+            let source =
+                source.map_err(|e| Failure::Refused(Text { name, ..Text::default() }, vec![*e]))?;
+            Program::new(source, path.map(PathBuf::from))
+        };
+        // SAFETY: there is no token.
+        *program = new(unsafe { under(null(), read) }?);
+        Ok(())
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { answer(diagnostics, || silent(work())) }
+}
+
+/// The text of a program.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_program_text(
+    program: *const Program,
+    text: *mut *mut Bytes,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let work = || {
+        // SAFETY: the head of `lib.rs`.
+        let (text, program) = unsafe { (place(text, "text")?, given(program, "program")?) };
+        *text = bytes(program.checked.text());
+        Ok(())
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { answer(diagnostics, || silent(work())) }
+}
+
+/// The text of a program as `carbyne fmt` prints it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_program_format(
+    program: *const Program,
+    text: *mut *mut Bytes,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let work = || {
+        // SAFETY: the head of `lib.rs`.
+        let (text, program) = unsafe { (place(text, "text")?, given(program, "program")?) };
+        // SAFETY: there is no token.
+        let printed = unsafe { under(null(), || Ok(text::print(&program.written))) }?;
+        *text = bytes(printed);
+        Ok(())
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { answer(diagnostics, || silent(work())) }
+}
+
+/// Proves that accesses are ordered, of kernels that name their instructions; others are left out. `arch` is an architecture such as "sm_80",
+/// or null for the oldest one that has all instructions. `*pairs` is a list in JSON, one object for each kernel, as
+/// `carbyne check --pairs` prints it; `pairs` may be null. `token` may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_program_check(
+    program: *const Program,
+    arch: *const c_char,
+    token: *const Token,
+    pairs: *mut *mut Bytes,
+    diagnostics: *mut *mut Diagnostics,
+) -> Status {
+    let work = || {
+        // SAFETY: the head of `lib.rs`.
+        let (program, arch) = unsafe { (given(program, "program")?, optional_word(arch, "arch")?) };
+        // SAFETY: the head of `lib.rs`; the list of pairs may be left out.
+        let pairs = unsafe { place(pairs, "pairs") }.ok();
+        // SAFETY: the head of `lib.rs`.
+        let (documents, warnings) = unsafe { under(token, || checked(program, arch)) }?;
+        if let Some(pairs) = pairs {
+            *pairs = bytes(documents.to_string());
+        }
+        Ok(Diagnostics::of(&program.text, &warnings))
+    };
+    // SAFETY: the head of `lib.rs`.
+    unsafe { answer(diagnostics, work) }
+}
+
+/// Pairs of accesses of each kernel, and warnings.
+fn checked(of: &Program, arch: Option<&str>) -> Outcome<(Value, Vec<Diagnostic>)> {
+    let program = of.checked.program();
+    let reports = of.table(arch)?.map_or(vec![], |table| of.checked.order(&table));
+    let said = reports.iter().flat_map(|(k, r)| carbyne_embed::diagnostics(r, program, *k));
+    let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
+        said.partition(|d| d.severity == Severity::Error);
+    if !errors.is_empty() {
+        return Err(Failure::Refused(of.text.clone(), errors));
+    }
+    let text = of.checked.text();
+    let pairs = reports.iter().map(|(k, report)| documents::pairs(program, *k, report, text));
+    Ok((pairs.collect(), warnings))
+}
+
+/// Frees a program that no call uses anymore. What was made of it stays. Null is nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn carbyne_program_free(program: *mut Program) {
+    // SAFETY: the head of `lib.rs`.
+    unsafe { free(program) }
+}

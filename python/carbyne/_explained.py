@@ -1,0 +1,47 @@
+"""Which instructions were considered for a program, and why they were taken or not."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Explanation(Mapping[str, Any]):
+    """The answer of :meth:`Program.explain`: a mapping of plain data, whose text is for people.
+
+    `leaves` are the statements that an instruction implements, each with the instructions that were `considered`: whether one matches, or its
+    `mismatch` with a `help`. `choices` are what the search has chosen, and at what cost; `rankings` the strategies of kernels; `refused` are errors
+    if the program is not decomposed. `docs/explain.md` says more.
+
+    >>> import carbyne
+    >>> program = carbyne.Program("carbyne 2\\n%A:[32,8].f16.GL\\n%B:[32,8].f16.GL\\nMove @copy (%A) -> (%B)")
+    >>> found = program.explain("sm_80", why="ld.global.b128")
+    >>> found["leaves"][0]["considered"][0]["atom"]
+    'ld.global.b128'
+    >>> str(found).startswith("line 4: ld.global.b128 is what")
+    True
+    """
+
+    def __init__(self, document: str) -> None:
+        self._data: dict[str, Any] = json.loads(document)
+        self._text: str = self._data.pop("rendered").rstrip()
+
+    def __getitem__(self, key: str) -> Any:
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self['file']} for {self['arch']}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self._text)}</pre>"

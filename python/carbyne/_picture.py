@@ -1,0 +1,23 @@
+"""Pictures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class Picture(str):
+    """A picture as the text of an SVG, which notebooks show.
+
+    >>> import carbyne
+    >>> picture = carbyne.Program("carbyne 2\\n%A:[4,8].f16.GL").draw("%A")
+    >>> picture[:4]
+    '<svg'
+    """
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it to a file."""
+        Path(path).write_text(self, encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        return str(self)

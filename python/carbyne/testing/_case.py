@@ -1,0 +1,210 @@
+"""A law being judged for operands: how the library is asked, and how a law ends."""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._adapter import Adapter
+from ._plain import MAX_POINTS, IntTuple, Plain, PlainTiler, is_congruent, text
+
+#: Deeper answers, and answers of more parts, are no layouts of the operands that are asked about.
+_MOST_DEPTH, _MOST_PARTS = 50, 1000
+#: Sizes of results stay below it.
+_MOST_SIZE = 1 << 63
+
+
+class LawError(AssertionError):
+    """A law that a library breaks, with what shows it."""
+
+    #: The law's name.
+    law: str
+    #: The smallest operands that were found, as :func:`judge` takes them.
+    operands: tuple[Any, ...]
+    #: The answer that is wrong, where there is one.
+    result: str | None
+    #: Where the answer is compared, and at which coordinate.
+    what: str
+    #: The library's side.
+    found: str
+    #: The side of the law.
+    wanted: str
+
+    def __init__(
+        self, law: str, library: str, operands: dict[str, Any], result: str | None, what: str, found: object, wanted: object
+    ) -> None:
+        self.law, self.operands, self.result, self.what = law, tuple(operands.values()), result, what
+        self.found, self.wanted = shown(found), shown(wanted)
+        lines = [f"law `{law}` is broken by {library}", *(f"  {name} = {text(value)}" for name, value in operands.items())]
+        if result is not None:
+            lines.append(f"  result = {result}")
+        lines.append(f"  {what}: found {self.found}, wanted {self.wanted}")
+        again = ", ".join([repr(law), *(repr(value) for value in self.operands)])
+        lines.append(f"  again by: judge(adapter, {again})")
+        super().__init__("\n".join(lines))
+
+
+class Unsupported(Exception):
+    """The library does not have this operation."""
+
+
+class Refused(Exception):
+    """The library refused the operands, which it may."""
+
+
+class Case:
+    """A law, its operands, and the library under test."""
+
+    def __init__(self, law: str, adapter: Adapter[Any], operands: dict[str, Any], may_refuse: bool) -> None:
+        self.law, self.adapter, self.operands = law, adapter, operands
+        #: Whether a refusal of the operation leaves the law unbroken.
+        self.may_refuse = may_refuse
+        self._result: str | None = None
+
+    # Asking
+
+    def ask(self, operation: str, *operands: Any) -> Any:
+        """The library's answer, whatever it is."""
+        try:
+            return getattr(self.adapter, operation)(*operands)
+        except NotImplementedError:
+            raise Unsupported(operation) from None
+        except (Exception, SystemExit) as error:
+            refuses = isinstance(error, self.adapter.refusals)
+            if refuses and self.may_refuse and operation not in ("build", "shape", "stride"):
+                raise Refused from None
+            raised = f"{type(error).__name__}: {shown_text(error)}"
+            raise self.broken(f"`{operation}` raised", Verbatim(raised), Verbatim("an answer")) from error
+
+    def build(self, a: Plain) -> Any:
+        """The library's layout of plain data."""
+        return self.ask("build", a.shape, a.stride)
+
+    def tiler(self, tiler: PlainTiler) -> Any:
+        """The library's tiler of plain data."""
+        if isinstance(tiler, list):
+            return [self.tiler(mode) for mode in tiler]
+        return None if tiler is None else self.build(tiler)
+
+    def number(self, operation: str, *operands: Any) -> int:
+        """An answer that is an integer."""
+        return self._integer(operation, self.ask(operation, *operands))
+
+    def truth(self, operation: str, *operands: Any) -> bool:
+        """An answer that is a truth value."""
+        answer = self.ask(operation, *operands)
+        if type(answer).__name__ not in ("bool", "bool_"):
+            raise self.broken(f"the answer of `{operation}`", answer, Verbatim("True or False"))
+        return bool(answer)
+
+    def read(self, operation: str, answer: Any, most: int = MAX_POINTS) -> Plain:
+        """The answer as plain data; errors show it as the result from now on."""
+        shape = self._tuple(f"the shape of the result of `{operation}`", self.ask("shape", answer))
+        stride = self._tuple(f"the stride of the result of `{operation}`", self.ask("stride", answer))
+        result = Plain(shape, stride)
+        self._result = shown(result)
+        if not is_congruent(shape, stride):
+            raise self.broken("shape and stride", Verbatim("nested differently"), Verbatim("nested alike"))
+        if min((e for e, _ in result.leaves()), default=1) < 1 or result.size() > most:
+            wanted = "extents of 1 and more, and no more coordinates than all operands together"
+            raise self.broken("the size", result.size(), Verbatim(wanted))
+        return result
+
+    def get(self, operation: str, *operands: Any) -> Plain:
+        """The answer of an operation as plain data."""
+        return self.read(operation, self.ask(operation, *operands))
+
+    def large(self, operation: str, *operands: Any) -> Plain:
+        """As :meth:`get`, of any size."""
+        return self.read(operation, self.ask(operation, *operands), _MOST_SIZE)
+
+    def _integer(self, what: str, value: Any) -> int:
+        if isinstance(value, bool):
+            raise self.broken(f"the answer of `{what}`", value, Verbatim("an integer"))
+        try:
+            return int(operator.index(value))
+        except Exception as error:
+            raise self.broken(f"the answer of `{what}`", value, Verbatim("an integer")) from error
+
+    def _tuple(self, what: str, value: Any) -> IntTuple:
+        parts = 0
+
+        def walk(part: Any, depth: int) -> IntTuple:
+            nonlocal parts
+            parts += 1
+            if depth > _MOST_DEPTH or parts > _MOST_PARTS or isinstance(part, bool):
+                raise ValueError
+            if isinstance(part, (tuple, list)):
+                return tuple(walk(p, depth + 1) for p in part)
+            return int(operator.index(part))
+
+        try:
+            return walk(value, 0)
+        except Exception as error:
+            raise self.broken(what, value, Verbatim("an integer or a nested tuple of integers")) from error
+
+    # Comparing
+
+    def broken(self, what: str, found: object, wanted: object) -> LawError:
+        """The error of the law, broken here."""
+        return LawError(self.law, self.adapter.name, self.operands, self._result, what, found, wanted)
+
+    def same(self, what: str, found: object, wanted: object) -> None:
+        """Both are the same."""
+        if found != wanted:
+            raise self.broken(what, found, wanted)
+
+    def holds(self, what: str, is_so: bool) -> None:
+        """It is so."""
+        self.same(what, is_so, True)
+
+    def agree(self, what: str, found: Sequence[int], wanted: Sequence[int]) -> None:
+        """Both tables are the same; the error names the first place where they differ."""
+        self.same(f"{what}: number of coordinates", len(found), len(wanted))
+        for i, (one, other) in enumerate(zip(found, wanted)):
+            if one != other:
+                raise self.broken(f"{what} at {i}", one, other)
+
+    def points(self, what: str, at: Sequence[int], table: Sequence[int], wanted: Callable[[int], int]) -> None:
+        """The place `at[i]` of a table holds `wanted(i)`."""
+        for i, place in enumerate(at):
+            if not 0 <= place < len(table):
+                raise self.broken(f"{what} at {i}", place, Verbatim(f"a coordinate below {len(table)}"))
+            self.same(f"{what} at {i}", table[place], wanted(i))
+
+
+#: Shows the first parts of long and deep tuples.
+_SHORT = reprlib.Repr()
+_SHORT.maxtuple = _SHORT.maxlist = 12
+_SHORT.maxlevel = 4
+
+
+class Verbatim(str):
+    """Words of a message that are not an answer."""
+
+
+def shown(value: object) -> str:
+    """The value as text of bounded length, whatever its methods do."""
+    if isinstance(value, Verbatim):
+        return str(value)
+    try:
+        if isinstance(value, (tuple, list)):
+            return _short(_SHORT.repr(value))
+        told = text(value) if isinstance(value, (int, Plain)) else f"{value!r} of type {type(value).__name__}"
+    except Exception:
+        told = f"a value of type {type(value).__name__}"
+    return _short(told)
+
+
+def shown_text(error: BaseException) -> str:
+    """The text of an exception, of bounded length."""
+    try:
+        return _short(str(error))
+    except Exception:
+        return "(its text cannot be made)"
+
+
+def _short(told: str) -> str:
+    return told if len(told) <= 300 else f"{told[:297]}..."

@@ -1,0 +1,348 @@
+"""Running laws over operands that Hypothesis draws."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import signal
+import threading
+import time
+import unittest
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import hypothesis
+from hypothesis import errors
+
+from ._adapter import Adapter
+from ._case import Case, LawError, Refused, Unsupported, Verbatim
+from ._laws import RULES, Rule
+from ._plain import Swizzle
+from .strategies import DEFAULT, Bounds
+
+#: Seconds for a library to answer about one set of operands.
+TIME_LIMIT = 5.0
+
+Outcome = Literal["holds", "refused", "not implemented"]
+
+
+class LawsBroken(AssertionError):
+    """Laws that a library breaks."""
+
+    #: What breaks each law.
+    errors: list[LawError]
+
+    def __init__(self, text: str, errors: list[LawError]) -> None:
+        super().__init__(text)
+        self.errors = errors
+
+
+def _everything(*_operands: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A law that a library is known to break.
+
+    The example must break the law: a deviation that is gone fails the law, until it is taken from the list. Of other operands
+    the law is asked where `covers` is not true.
+    """
+
+    law: str
+    #: Why the library breaks it, in a line.
+    reason: str
+    #: Operands that show it.
+    example: tuple[Any, ...]
+    #: Whether operands are those that the deviation is about; all of them where nothing is said.
+    covers: Callable[..., bool] = _everything
+
+
+@dataclass
+class Result:
+    """How a law fared that is not broken."""
+
+    law: str
+    #: For how many operands it held.
+    held: int = 0
+    #: How often the library refused operands that it may refuse.
+    refused: int = 0
+    #: How many operands a known deviation is about.
+    known: int = 0
+    #: What the library does not have, and for how many operands that mattered.
+    missing: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the law could be asked of any operands."""
+        return bool(self.held or self.refused or self.known)
+
+    def __str__(self) -> str:
+        parts = [f"held for {self.held}" if self.is_asked else "not implemented"]
+        parts += [f"refused {self.refused}"] if self.refused else []
+        parts += [f"{self.known} of a known deviation"] if self.known else []
+        parts += [f"`{operation}` is not implemented for {times}" for operation, times in self.missing.items()]
+        return f"law {self.law}: {', '.join(parts)}"
+
+
+@dataclass
+class Report:
+    """How the laws fared of a library that breaks none."""
+
+    library: str
+    results: list[Result]
+
+    @property
+    def held(self) -> list[str]:
+        """The laws that were asked."""
+        return [r.law for r in self.results if r.is_asked]
+
+    @property
+    def not_implemented(self) -> list[str]:
+        """The laws that were not asked, as the library does not have the operation."""
+        return [r.law for r in self.results if not r.is_asked]
+
+    def __str__(self) -> str:
+        text = f"{self.library}: {len(self.held)} laws hold"
+        if self.not_implemented:
+            text += f"\n  not implemented, so not asked: {', '.join(self.not_implemented)}"
+        return text
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law to be asked of a library: call it in a test.
+
+    Calling it raises :class:`LawError` where the law is broken, and `unittest.SkipTest`, which pytest takes for a skipped test,
+    where the library does not have the operation.
+    """
+
+    name: str
+    adapter: Adapter[Any]
+    settings: hypothesis.settings | None
+    bounds: Bounds
+    deviations: tuple[Deviation, ...]
+    time_limit: float | None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self) -> None:
+        result = self.run()
+        if not result.is_asked:
+            raise unittest.SkipTest(f"not implemented by {self.adapter.name}: {', '.join(result.missing)}")
+
+    def run(self) -> Result:
+        """As a call, but says how the law fared."""
+        rule, result = RULES[self.name], Result(self.name)
+        if rule.needs and not getattr(self.adapter, rule.needs):
+            result.missing[rule.needs] += 1
+            return result
+        self._deviates()
+        broken: list[LawError] = []
+        hung: list[tuple[tuple[Any, ...], LawError]] = []
+        causes: dict[int, BaseException | None] = {}
+
+        def case(drawn: Any) -> None:
+            operands = drawn if isinstance(drawn, tuple) and not isinstance(drawn, Swizzle) else (drawn,)
+            if hung:  # No smaller operands are sought: each would take as long.
+                if operands == hung[0][0]:
+                    raise hung[0][1]
+                return
+            if any(d.covers(*operands) for d in self.deviations):
+                result.known += 1
+                return
+            try:
+                outcome, missing = _judged(rule, self.adapter, operands, self.time_limit)
+            except LawError as error:
+                broken.append(error)
+                if isinstance(error, _Hung):
+                    hung.append((operands, error))
+                # Hypothesis tells failures apart by tracebacks, and those of a recursion without end are not the same twice.
+                causes[id(error)], error.__cause__, error.__context__ = error.__cause__, None, None
+                failure = error.with_traceback(None)
+                raise failure from None
+            result.held += outcome == "holds"
+            result.refused += outcome == "refused"
+            if missing:
+                result.missing[missing] += 1
+
+        # Hypothesis keeps examples by the name of the test.
+        case.__name__ = f"{type(self.adapter).__name__}_{self.name}"
+        given = hypothesis.given(rule.operands(self.bounds))(case)
+        chosen = self.settings or hypothesis.settings()
+        settings = hypothesis.settings(
+            chosen,
+            deadline=None,
+            phases=[phase for phase in chosen.phases if phase is not hypothesis.Phase.explain],
+            report_multiple_bugs=False,
+            verbosity=hypothesis.Verbosity.quiet,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+        try:
+            settings(given)()
+        except LawError as error:
+            # Only the library's own part of the traceback tells something: the cause.
+            raise error.with_traceback(None) from causes.get(id(error))
+        except errors.Flaky as error:
+            of = dict(zip(rule.names(), broken[-1].operands)) if broken else {}
+            what = "the same operands once more"
+            raise LawError(
+                self.name, self.adapter.name, of, None, what, Verbatim("another answer"), Verbatim("the same")
+            ) from error
+        return result
+
+    def _deviates(self) -> None:
+        for deviation in self.deviations:
+            try:
+                judge(self.adapter, self.name, *deviation.example, time_limit=self.time_limit)
+            except LawError:
+                continue
+            of = dict(zip(RULES[self.name].names(), deviation.example))
+            what = f"the deviation `{deviation.reason}` (take it from the list)"
+            raise LawError(self.name, self.adapter.name, of, None, what, Verbatim("gone"), Verbatim("a broken law"))
+
+
+def law_names() -> list[str]:
+    """The names of all laws.
+
+    >>> from carbyne.testing import law_names
+    >>> law_names()[:4]
+    ['build', 'build_negative', 'at', 'at_negative']
+    """
+    return list(RULES)
+
+
+def laws(
+    adapter: Adapter[Any],
+    *,
+    settings: hypothesis.settings | None = None,
+    bounds: Bounds = DEFAULT,
+    only: Collection[str] | None = None,
+    skip: Collection[str] = (),
+    deviations: Sequence[Deviation] = (),
+    time_limit: float | None = TIME_LIMIT,
+) -> list[Law]:
+    """The laws to be asked of a library, each for a test of its own.
+
+    `settings` are Hypothesis's, those of the loaded profile where none are given; their deadline is not used. `only` and `skip`
+    name laws. A set of operands about which the library does not answer within `time_limit` seconds breaks the law; the limit is
+    kept in the main thread on POSIX.
+
+    >>> import pytest
+    >>> from carbyne.testing import Carbyne, laws
+    >>> @pytest.mark.parametrize("law", laws(Carbyne()), ids=str)
+    ... def test_law(law):
+    ...     law()
+    """
+    if not isinstance(adapter, Adapter):
+        hint = f"`{adapter.__name__}()`" if isinstance(adapter, type) else "a class derived from it"
+        raise TypeError(f"{adapter!r} is no instance of carbyne.testing.Adapter; give {hint}")
+    for name in [*(only or ()), *skip, *(d.law for d in deviations)]:
+        _rule(name)
+    chosen = [name for name in RULES if (only is None or name in only) and name not in skip]
+    return [
+        Law(name, adapter, settings, bounds, tuple(d for d in deviations if d.law == name), time_limit) for name in chosen
+    ]
+
+
+def check(adapter: Adapter[Any], **options: Any) -> Report:
+    """Asks a library all laws, with the options of :func:`laws`; raises :class:`LawsBroken` with all that are broken.
+
+    >>> from carbyne.testing import Carbyne, check
+    >>> print(check(Carbyne(), only=["coalesce", "composition"]))
+    carbyne: 2 laws hold
+    """
+    results: list[Result] = []
+    broken: list[LawError] = []
+    for law in laws(adapter, **options):
+        try:
+            results.append(law.run())
+        except LawError as error:
+            broken.append(error)
+    report = Report(adapter.name, results)
+    if broken:
+        texts = "\n".join(map(str, broken))
+        raise LawsBroken(f"{texts}\n{len(broken)} laws are broken; {report}", broken)
+    if not report.held:
+        raise LawsBroken(f"no law was asked; {report}", [])
+    return report
+
+
+def judge(adapter: Adapter[Any], law: str, *operands: Any, time_limit: float | None = TIME_LIMIT) -> Outcome:
+    """Judges a law for given operands: what a broken law prints, to keep it as a test.
+
+    >>> from carbyne.testing import Carbyne, Plain, judge
+    >>> judge(Carbyne(), "complement", Plain(2, 2), 2)
+    'holds'
+    """
+    rule = _rule(law)
+    if len(operands) != len(rule.names()):
+        raise TypeError(f"law `{law}` is about ({', '.join(rule.names())}), given were {len(operands)} operands")
+    return _judged(rule, adapter, operands, time_limit)[0]
+
+
+def _rule(name: str) -> Rule:
+    if name in RULES:
+        return RULES[name]
+    near = difflib.get_close_matches(name, RULES, 1)
+    hint = f"did you mean `{near[0]}`?" if near else "carbyne.testing.law_names() lists them"
+    raise ValueError(f"there is no law `{name}`; {hint}")
+
+
+class _Hung(LawError):
+    """The library did not answer in time."""
+
+
+class _TimeIsUp(BaseException):
+    """Not an `Exception`, so that a library does not catch it by accident."""
+
+
+def _judged(rule: Rule, adapter: Adapter[Any], operands: tuple[Any, ...], limit: float | None) -> tuple[Outcome, str | None]:
+    """How a law ends for operands, and which operation is missing."""
+    named = dict(zip(rule.names(), operands))
+    case = Case(rule.name, adapter, named, rule.may_refuse)
+    try:
+        with _ends_after(limit):
+            rule.body(case, *operands)
+    except Unsupported as missing:
+        return "not implemented", str(missing)
+    except Refused:
+        return "refused", None
+    except _TimeIsUp:
+        raise _Hung(
+            rule.name, adapter.name, named, None, "the answer", Verbatim(f"none within {limit} s"), Verbatim("one")
+        ) from None
+    return "holds", None
+
+
+@contextlib.contextmanager
+def _ends_after(seconds: float | None) -> Iterator[None]:
+    """Raises :class:`_TimeIsUp` in the body after so many seconds, where signals allow it."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if seconds is None or not hasattr(signal, "setitimer") or not in_main:
+        yield
+        return
+    is_on = True
+
+    def ring(*_: object) -> None:
+        if is_on:
+            raise _TimeIsUp
+
+    handler = signal.signal(signal.SIGALRM, ring)
+    # It rings again, for a library that catches what it does not know.
+    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    began = time.monotonic()
+    try:
+        try:
+            yield
+        finally:
+            is_on = False  # It may ring before this: hence the outer `finally`.
+    finally:
+        is_on = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
+        if left:  # Somebody else's timer goes on.
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 1e-3), interval)

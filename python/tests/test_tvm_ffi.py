@@ -1,0 +1,378 @@
+"""Programs as functions of tvm-ffi: on the simulator, and as printed files whose launches are recorded. Neither needs a GPU."""
+
+import ctypes
+import gc
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import carbyne
+
+tvm_ffi = pytest.importorskip("tvm_ffi", reason="apache-tvm-ffi is not installed: its functions were not tested")
+
+ROOT = Path(__file__).resolve().parents[2]
+STUBS = ROOT / "cli/tests/host/include"
+PRODUCT = """\
+carbyne 2
+sym M, N, K where M >= 0, M <= 4096, N >= 0, N <= 4096, K >= 0, K <= 4096, K % 8 == 0
+%A:[M,K].f16.GL
+%B:[(K,N):(1,K)].f16.GL
+%C:[M,N].f16.GL
+MatMul.set @gemm (%A, %B) -> (%C) acc=f32
+"""
+SCALED = """\
+carbyne 2
+%A:[64,64].f32.GL
+%alpha:[].f32
+%B:[64,64].f32.GL
+Spec @scaled (%A, %alpha) -> (%B) means {
+  %B = %A * %alpha
+}
+"""
+TWO = """\
+carbyne 2
+sym M where M >= 0, M <= 65536
+sym N where N >= 8, N <= 1024, N % 8 == 0, M + N <= 65600
+%X:[M,N].f32.GL
+%H:[M,N].f32.GL
+%Y:[M,1].f32.GL
+UnaryPointwise.exp @powers (%X) -> (%H)
+Reduction.sum @rows (%H) -> (%Y) axis=1
+"""
+
+
+@pytest.fixture(scope="module")
+def gemm() -> object:
+    return carbyne.Program(PRODUCT).jit("simulate").tvm_ffi()
+
+
+@pytest.fixture(scope="module")
+def scaled() -> object:
+    return carbyne.Program(SCALED).jit("simulate").tvm_ffi()
+
+
+def aligned(*shape: int, dtype: type = np.float16) -> np.ndarray:
+    """An array that begins at a multiple of 64 bytes."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    begin = -memory.ctypes.data % 64
+    return memory[begin : begin + size].view(dtype).reshape(shape)
+
+
+def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    a, b = aligned(m, k), aligned(n, k)
+    a[:], b[:] = rng.standard_normal((m, k)), rng.standard_normal((n, k))
+    return a, b.T, aligned(m, n)
+
+
+def test_a_call_takes_all_tensors_and_writes_results(gemm) -> None:
+    assert isinstance(gemm, tvm_ffi.Function)
+    for m, n, k in ((33, 17, 40), (1, 1, 8)):
+        a, b, c = operands(m, n, k)
+        assert gemm(a, b, c) is None
+        assert np.allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=0.05)
+    a, b, c = (tvm_ffi.from_dlpack(t) for t in operands(4, 5, 8))
+    gemm(a, b, c)
+    assert np.from_dlpack(c).any()
+
+
+def test_numbers_are_taken(scaled) -> None:
+    a, b = aligned(64, 64, dtype=np.float32), aligned(64, 64, dtype=np.float32)
+    a[:] = 3
+    for alpha in (0.5, 2):
+        scaled(a, alpha, b)
+        assert (b == 3 * alpha).all()
+    for wrong in ("2", None, True, a):
+        with pytest.raises(TypeError, match="`alpha` is .*, and a number is wanted"):
+            scaled(a, wrong, b)
+
+
+def test_sizes_that_no_tensor_states_come_last() -> None:
+    text = "carbyne 2\nsym L where L >= 1, L <= 64\n%A:[64].f32.GL\n%B:[64].f32.GL\n"
+    text += "Spec @rest (%A) -> (%B) means {\n  %B = %A + L\n}\n"
+    rest = carbyne.Program(text).jit("simulate").tvm_ffi()
+    a, b = aligned(64, dtype=np.float32), aligned(64, dtype=np.float32)
+    rest(a, b, 7)
+    assert (b == 7).all()
+    with pytest.raises(TypeError, match=re.escape("2 arguments do not fit; call it as `f(A, B, L)`")):
+        rest(a, b)
+    with pytest.raises(TypeError, match="`L` is a float, and an integer is wanted"):
+        rest(a, b, 7.0)
+    with pytest.raises(ValueError, match="does not hold"):
+        rest(a, b, 65)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        (lambda a, b, c: (a, b), TypeError, "2 arguments do not fit; call it as `f(A, B, C)`"),
+        (lambda a, b, c: (a, b, c, c), TypeError, "4 arguments do not fit"),
+        (lambda a, b, c: (), TypeError, "0 arguments do not fit"),
+        (lambda a, b, c: (a, b, None), TypeError, "`C` is None, and a tensor is wanted"),
+        (lambda a, b, c: (a, "B", c), TypeError, "`B` is a string, and a tensor is wanted"),
+        (lambda a, b, c: (a, "a longer string than eight", c), TypeError, "`B` is a string"),
+        (lambda a, b, c: (1, b, c), TypeError, "`A` is an integer, and a tensor is wanted"),
+        (lambda a, b, c: (1.5, b, c), TypeError, "`A` is a float, and a tensor is wanted"),
+        (lambda a, b, c: ([a], b, c), TypeError, "`A` is a value of tvm-ffi's type"),
+        (lambda a, b, c: (a.astype(np.float32), b, c), ValueError, "`%A` has elements of float32"),
+        (lambda a, b, c: (a[0], b, c), ValueError, "`%A` has 2 modes"),
+        (lambda a, b, c: (a, b, aligned(33, 18)), ValueError, "of `%C` is 18, and 17 is wanted"),
+        (lambda a, b, c: (a, np.ascontiguousarray(b), c), ValueError, "stride 0 of `%B` is 17, and 1 is wanted"),
+        (lambda a, b, c: (aligned(33, 39), aligned(17, 39).T, c), ValueError, "`K % 8 == 0` does not hold"),
+        (lambda a, b, c: (a, b, aligned(33 * 17 + 1)[1:].reshape(33, 17)), ValueError, "multiple of 16"),
+    ],
+)
+def test_what_does_not_fit_is_named(gemm, change, kind, said) -> None:
+    given = change(*operands(33, 17, 40))
+    with pytest.raises(kind) as raised:
+        gemm(*given)
+    assert said in str(raised.value), raised.value
+
+
+def test_a_result_shares_no_memory(scaled) -> None:
+    a = aligned(64, 64, dtype=np.float32)
+    with pytest.raises(ValueError, match="`%B` is written, and shares memory with `%A`"):
+        scaled(a, 1.0, a)
+
+
+class Elsewhere:
+    """A tensor of a device that is not there: its memory is not accessed."""
+
+    def __init__(self, like: np.ndarray, device: tuple[int, int] = (2, 0)) -> None:
+        self.like, self.device = like, device
+        self.extents = (ctypes.c_int64 * like.ndim)(*like.shape)
+        self.strides = (ctypes.c_int64 * like.ndim)(*(s // like.itemsize for s in like.strides))
+        self.tensor = Managed(
+            like.ctypes.data, device, like.ndim, 2, like.itemsize * 8, 1, self.extents, self.strides, 0, None, None
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+    def __dlpack__(self, **_: object) -> object:
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+class Managed(ctypes.Structure):
+    """`DLManagedTensor`"""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+def test_tensors_of_another_device_are_refused(scaled) -> None:
+    a, b = (aligned(64, 64, dtype=np.float32) for _ in range(2))
+    there = Elsewhere(a), Elsewhere(b)
+    with pytest.raises(ValueError, match="`%B` lies on the CPU, and `%A` on cuda:0"):
+        scaled(there[0], 1.0, b)
+    with pytest.raises(ValueError, match="`%A` lies on cuda:0, and the simulator runs on the CPU"):
+        scaled(there[0], 1.0, there[1])
+
+
+def test_a_function_lives_as_long_as_tvm_ffi_keeps_it() -> None:
+    a, b = (aligned(64, 64, dtype=np.float32) for _ in range(2))
+    a[:] = 1
+    f = carbyne.Program(SCALED).jit("simulate")
+    first, second = f.tvm_ffi(), f.tvm_ffi()
+    del f
+    gc.collect()
+    first(a, 2.0, b)
+    del first
+    gc.collect()
+    second(a, 3.0, b)
+    assert (b == 3).all()
+    tvm_ffi.register_global_func("carbyne.test.scaled", second, override=True)
+    del second
+    gc.collect()
+    tvm_ffi.get_global_func("carbyne.test.scaled")(a, 4.0, b)
+    assert (b == 4).all()
+    for _ in range(1000):
+        carbyne_function = tvm_ffi.get_global_func("carbyne.test.scaled")
+        del carbyne_function
+
+
+def test_a_function_is_an_argument() -> None:
+    f = carbyne.Program(SCALED).jit("simulate")
+    apply = tvm_ffi.convert(lambda g, *rest: g(*rest))
+    a, b = (aligned(64, 64, dtype=np.float32) for _ in range(2))
+    a[:] = 1
+    apply(f, a, 5.0, b)
+    assert (b == 5).all()
+
+
+def test_many_threads_call_at_once(gemm) -> None:
+    wrong = []
+
+    def work(seed: int) -> None:
+        for i in range(4):
+            a, b, c = operands(8 + seed, 9, 8)
+            try:
+                gemm(a, b, c)
+                if not np.allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=0.05):
+                    wrong.append((seed, i))
+                with pytest.raises(ValueError, match="extent"):
+                    gemm(a, b, aligned(8 + seed, 10))
+            except BaseException as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_an_error_of_the_simulator_is_one_of_tvm_ffi() -> None:
+    text = "carbyne 2\n%A:[64].f32.GL\n%I:[64].i32.GL in 0..64\n%B:[64].f32.GL\n"
+    text += "Spec @take (%A, %I) -> (%B) means {\n  %B = move(%A[%I])\n}\n"
+    take = carbyne.Program(text).jit("simulate").tvm_ffi()
+    a, b = (aligned(64, dtype=np.float32) for _ in range(2))
+    i = aligned(64, dtype=np.int32)
+    take(a, i, b)
+    i[:] = 100
+    with pytest.raises((RuntimeError, ValueError), match="100"):
+        take(a, i, b)
+
+
+def test_ctrl_c_ends_a_call_on_the_simulator(gemm) -> None:
+    a, b, c = operands(2048, 2048, 2048)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        gemm(a, b, c)
+    timer.join()
+
+
+def host_of(text: str) -> str:
+    """A printed file as the host's compiler reads it, with kernels whose bodies are empty."""
+    host, in_host, in_head = [], False, False
+    for line in text.splitlines():
+        if line == "#ifndef __CUDACC_RTC__":
+            in_host = True
+        elif line.startswith("#endif") and in_host:
+            in_host = False
+        elif in_host:
+            host.append(line)
+        else:
+            in_head = in_head or line.startswith('extern "C" __global__')
+            if in_head:
+                host.append(line + ("}" if line.endswith("{") else ""))
+                in_head = not line.endswith("{")
+    return "\n".join(host) + "\n"
+
+
+#: What the test asks of recorded launches.
+RECORDED = """
+extern "C" unsigned long long recorded(int launch, int what) {
+  if (launch < 0) return launches.size();
+  const Launch& one = launches.at(launch);
+  if (what == -1) return one.grid;
+  if (what == -2) return reinterpret_cast<unsigned long long>(one.stream);
+  return one.args.at(what);
+}
+"""
+
+
+def compiled(text: str, name: str, arch: str, folder: Path) -> Path:
+    """The printed file of a program as a library, for CUDA's runtime that records launches."""
+    if not (compiler := shutil.which(os.environ.get("CXX", "c++"))):
+        pytest.skip("there is no C++ compiler: printed functions of tvm-ffi were not compiled")
+    printed = carbyne.Program(text).decompose(arch).cuda(name, tvm_ffi=True)
+    source, library = folder / f"{name}.cpp", folder / f"{name}.so"
+    source.write_text(host_of(printed) + RECORDED)
+    from tvm_ffi import libinfo
+
+    link = Path(libinfo.find_libtvm_ffi()).parent
+    command = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-shared", "-fPIC"]
+    command += ["-I", str(STUBS), "-isystem", libinfo.find_include_path(), "-isystem", libinfo.find_dlpack_include_path()]
+    command += [str(source), "-o", str(library), f"-L{link}", "-ltvm_ffi", f"-Wl,-rpath,{link}"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[:4000]
+    return library
+
+
+def launches_of(library: Path) -> Callable[[int, int], int]:
+    """What is recorded of launches from here on; libraries share the list."""
+    recorded = ctypes.CDLL(str(library)).recorded
+    recorded.restype = ctypes.c_uint64
+    before = recorded(-1, 0)
+    return lambda launch, what: recorded(-1, 0) - before if launch < 0 else recorded(before + launch, what)
+
+
+def test_a_printed_function_checks_and_launches(tmp_path: Path) -> None:
+    library = compiled(TWO, "two", "sm_80", tmp_path)
+    two = tvm_ffi.load_module(str(library))["two"]
+    recorded = launches_of(library)
+    x, y = aligned(10, 16, dtype=np.float32), aligned(10, 1, dtype=np.float32)
+    with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:0"), 0x1234):
+        two(Elsewhere(x), Elsewhere(y))
+    assert recorded(-1, 0) == 2
+    assert recorded(0, -1) == 5 and recorded(0, -2) == 0x1234
+    assert recorded(0, 0) == x.ctypes.data and recorded(1, 1) == y.ctypes.data
+    assert recorded(0, 1) == recorded(1, 0) != 0 and recorded(0, 1) % 256 == 0
+    assert [recorded(0, 2), recorded(0, 3)] == [10, 16]
+    for wrong, kind, said in (
+        ((Elsewhere(x),), TypeError, "1 arguments are given, and 2 are wanted: two(X, Y)"),
+        ((Elsewhere(x), None), TypeError, "`Y` is no tensor: two(X, Y)"),
+        ((Elsewhere(x), 1), TypeError, "`Y` is no tensor"),
+        ((x, Elsewhere(y)), ValueError, "`X` does not lie on a CUDA device"),
+        ((Elsewhere(x), Elsewhere(y, (2, 1))), ValueError, "`Y` lies on cuda:1, and another tensor on cuda:0"),
+        ((Elsewhere(x.astype(np.float16)), Elsewhere(y)), ValueError, "`X` has elements of DLPack's type 2 of 16 bits"),
+        ((Elsewhere(x[0]), Elsewhere(y)), ValueError, "`X` has 1 modes, and 2 are wanted"),
+        ((Elsewhere(x[:, :15]), Elsewhere(y)), ValueError, "does not hold where M = 10, N = 15"),
+        ((Elsewhere(x), Elsewhere(y[:9])), ValueError, "extent 0 of `Y` is 9, and 10 is wanted"),
+        ((Elsewhere(x[:, ::2]), Elsewhere(y)), ValueError, "stride"),
+        ((Elsewhere(x.ravel()[1:145].reshape(9, 16)), Elsewhere(y[:9])), ValueError, "and a multiple of 16 is wanted"),
+        ((Elsewhere(x), Elsewhere(x[:, :1])), ValueError, "stride 0 of `Y`"),
+        ((Elsewhere(x), Elsewhere(x.ravel()[:10].reshape(10, 1))), ValueError, "`Y` is written, and shares memory with `X`"),
+    ):
+        with pytest.raises(kind) as raised:
+            two(*wrong)
+        assert said in str(raised.value), raised.value
+    assert recorded(-1, 0) == 2
+    two(Elsewhere(x[:0]), Elsewhere(y[:0]))
+    assert recorded(-1, 0) == 2
+
+
+def test_a_printed_function_takes_numbers(tmp_path: Path) -> None:
+    library = compiled(SCALED, "scaled", "sm_80", tmp_path)
+    scaled = tvm_ffi.load_module(str(library))["scaled"]
+    recorded = launches_of(library)
+    a, b = (Elsewhere(aligned(64, 64, dtype=np.float32)) for _ in range(2))
+    scaled(a, 0.5, b), scaled(a, 2, b)
+    assert recorded(-1, 0) == 2
+    with pytest.raises(TypeError, match="`alpha` is no number"):
+        scaled(a, "2", b)
+
+
+def test_a_printed_function_encodes_tensor_maps(tmp_path: Path) -> None:
+    text = (ROOT / "examples/gemm_any.cby").read_text()
+    library = compiled(text, "gemm", "sm_90a", tmp_path)
+    gemm = tvm_ffi.load_module(str(library))["gemm"]
+    recorded = launches_of(library)
+    a, b, c = operands(64, 128, 64)
+    gemm(Elsewhere(a), Elsewhere(b), Elsewhere(c))
+    assert recorded(-1, 0) == 1
