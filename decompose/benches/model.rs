@@ -79,6 +79,20 @@ fn instances() -> Vec<Instance> {
     let mut add = |problem: &str, parameters: String, text: String| {
         out.push(Instance { problem: problem.to_owned(), parameters, text });
     };
+    gemms(&mut add);
+    copies(&mut add);
+    transposes(&mut add);
+    row_sums(&mut add);
+    silus(&mut add);
+    softmaxes(&mut add);
+    norms(&mut add);
+    out
+}
+
+/// Adds an instance: its problem, its parameters, and its text.
+type Add<'a> = &'a mut dyn FnMut(&str, String, String);
+
+fn gemms(add: Add<'_>) {
     for (m, n, k) in [
         (1024, 1024, 1024),
         (2048, 2048, 2048),
@@ -100,6 +114,9 @@ fn instances() -> Vec<Instance> {
             add(&format!("gemm {m}x{n}x{k}"), parameters, gemm((m, n, k), *g));
         }
     }
+}
+
+fn copies(add: Add<'_>) {
     for (m, n, tiles) in [
         (
             8192,
@@ -119,6 +136,9 @@ fn instances() -> Vec<Instance> {
             add(&format!("copy {m}x{n}"), format!("tile=({bm},{bn}) threads={threads}"), text);
         }
     }
+}
+
+fn transposes(add: Add<'_>) {
     for (b, c, threads) in
         [(64, 64, 128), (32, 32, 64), (64, 64, 256), (128, 64, 256), (128, 128, 256)]
     {
@@ -132,6 +152,9 @@ fn instances() -> Vec<Instance> {
         );
         add("transpose 4096x4096", format!("tile=({b},{c}) threads={threads}"), text);
     }
+}
+
+fn row_sums(add: Add<'_>) {
     for (b, c, threads) in
         [(1, 8192, 256), (1, 2048, 128), (4, 1024, 128), (16, 256, 128), (8, 4096, 512)]
     {
@@ -146,6 +169,9 @@ fn instances() -> Vec<Instance> {
         );
         add("row sum 8192x8192", format!("tile=({b},{c}) threads={threads}"), text);
     }
+}
+
+fn silus(add: Add<'_>) {
     for (b, c, threads) in
         [(1, 1024, 128), (4, 1024, 256), (1, 4096, 256), (2, 256, 64), (8, 4096, 1024)]
     {
@@ -160,6 +186,9 @@ fn instances() -> Vec<Instance> {
         );
         add("silu and product 8192x4096", format!("tile=({b},{c}) threads={threads}"), text);
     }
+}
+
+fn softmaxes(add: Add<'_>) {
     for (b, threads) in [(1, 128), (4, 128), (1, 256), (8, 256), (1, 512), (2, 64)] {
         let text = format!(
             "carbyne 2\n%X:[16384,2048].f16.GL\n%Y:[16384,2048].f16.GL\n\
@@ -171,6 +200,9 @@ fn instances() -> Vec<Instance> {
         );
         add("softmax 16384x2048", format!("rows={b} threads={threads}"), text);
     }
+}
+
+fn norms(add: Add<'_>) {
     for (m, n) in [(16384, 2048), (4096, 8192)] {
         for (b, threads) in [(1, 128), (4, 128), (1, 256), (8, 256), (2, 64)] {
             // A row of 8192 takes four times the registers.
@@ -187,7 +219,6 @@ fn instances() -> Vec<Instance> {
             add(&format!("rmsnorm {m}x{n}"), format!("rows={b} threads={threads}"), text);
         }
     }
-    out
 }
 
 fn gemm((m, n, k): (i64, i64, i64), (bm, bn, bk, wm, wn, stages, ahead): Gemm) -> String {

@@ -164,7 +164,7 @@ impl Rewrite<'_> {
         }
         let name = self.names.fresh(&format!("{}_r", to.base.text));
         body.push(allocate(self.p, out, &name, self.p.scalar_of(out), Memory::Rf)?);
-        if matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_)) {
+        if spec.kind.reads_output() {
             body.push(moved(spec, to.clone(), View::of(&name)));
         }
         inner.outputs = vec![View::of(&name)];

@@ -587,9 +587,23 @@ impl Operand {
     }
 }
 
+/// The number of a statement in its program. No two statements have the same one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StmtId(pub(crate) u32);
+
+impl StmtId {
+    /// The number, less than the number of statements of the program.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A statement that does something. Views and constants have been resolved away.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
+    /// Tells it from all other statements of the program.
+    pub id: StmtId,
     /// What it does.
     pub kind: StmtKind,
     /// Its place in the text.

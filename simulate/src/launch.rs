@@ -97,107 +97,10 @@ impl Memory {
                 &own
             }
         };
+        let declared = Declared { program, options, symbols, decisions, read };
         let mut memory = Memory { tensors: IndexMap::new() };
         for id in &program.params {
-            let buffer = &program.buffers[*id];
-            let unknown = |why: LayoutError| {
-                if let LayoutError::Overflow { .. } = why {
-                    let text = format!("the shape of %{} does not fit 64 bits", buffer.name);
-                    let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
-                    let help = "give the symbols of its extents smaller values";
-                    return Box::new(d.label(why.to_string()).help(help));
-                }
-                Box::new(
-                    Diagnostic::new(
-                        Code::Symbolic,
-                        buffer.span,
-                        format!("the shape of %{} is not known", buffer.name),
-                    )
-                    .label(why.to_string())
-                    .help("give every symbol a value: `--sym NAME=VALUE`"),
-                )
-            };
-            let value = |v: VarId| symbols.get(&v).copied();
-            let declared = program.tensors[buffer.tensor].concat();
-            let sizes = Sizes::eval(&declared, &program.arena, &value).map_err(unknown)?;
-            let len = match sizes.size {
-                0 => 0,
-                _ => program.arena.eval(buffer.cosize, &value).map_err(unknown)?,
-            };
-            let Some(inverse) = Inverse::new(&sizes.leaves()) else {
-                let text =
-                    format!("the strides of %{} interleave in too many elements", buffer.name);
-                let help = "give it strides of which each is beyond what the smaller ones reach";
-                let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
-                return Err(Box::new(d.help(help)));
-            };
-            let modes = sizes.extents();
-            let range = match buffer.range {
-                None => None,
-                Some((lo, hi)) => {
-                    let known = |d| program.arena.eval(d, &value).map_err(unknown);
-                    Some(within(buffer, (known(lo)?, known(hi)?))?)
-                }
-            };
-            let initial = match options.arrays.get(&buffer.name) {
-                Some(array) => {
-                    let extents: Vec<i64> =
-                        array.shape.iter().map(|n| i64::try_from(*n).unwrap_or(-1)).collect();
-                    let size = modes.iter().try_fold(1i64, |p, n| p.checked_mul(*n));
-                    let full = size.is_some_and(|n| n as usize == array.values.len());
-                    if extents != modes || array.scalar != buffer.scalar || !full {
-                        return Err(Box::new(
-                            Diagnostic::new(
-                                Code::BadInput,
-                                buffer.span,
-                                format!("the array given for %{} does not fit it", buffer.name),
-                            )
-                            .label(format!(
-                                "the array is {extents:?} of {}, the tensor {modes:?} of {}",
-                                array.scalar, buffer.scalar
-                            ))
-                            .help("give one extent a mode of the tensor, in order"),
-                        ));
-                    }
-                    if let Some(range) = range {
-                        in_range(buffer, array, range)?;
-                        if buffer.splits {
-                            splits(buffer, array, range.1 - 1)?;
-                        }
-                        if buffer.distinct {
-                            distinct(buffer, array)?;
-                        }
-                    }
-                    Initial::Array(Arc::new(array.clone()), modes)
-                }
-                None if read.contains(id) => {
-                    let number = buffer.is_number();
-                    let initial = Initial::generated(options.inputs, &buffer.name, number);
-                    match range {
-                        Some((_, end)) if buffer.splits => {
-                            initial.splitting(end - 1, sizes.size - 1)
-                        }
-                        Some(range) if buffer.distinct => {
-                            fits_distinct(buffer, range, sizes.size)?;
-                            initial.distinct(range)
-                        }
-                        Some(range) => initial.within(range),
-                        None if number => initial,
-                        None => match decisions.by(&buffer.name) {
-                            Some(decides) => initial.deciding(decides, buffer.scalar, &modes),
-                            None => initial,
-                        },
-                    }
-                }
-                None => Initial::Undefined,
-            };
-            let (name, scalar) = (buffer.name.clone(), buffer.scalar);
-            let pages = Pages::default();
-            let image = None;
-            let shadows = options.shadow && options.check;
-            let tensor =
-                GlobalMemory { name, scalar, len, inverse, initial, pages, image, shadows };
-            memory.tensors.insert(*id, (tensor, sizes));
+            memory.tensors.insert(*id, declared.tensor(*id)?);
         }
         Ok(memory)
     }
@@ -231,6 +134,135 @@ impl Memory {
     }
 }
 
+/// The tensors that a program declares, and how they begin.
+struct Declared<'a> {
+    program: &'a Program,
+    options: &'a Options,
+    symbols: &'a HashMap<VarId, i64>,
+    decisions: &'a Decisions,
+    /// Those that are read before they are written.
+    read: HashSet<BufferId>,
+}
+
+impl Declared<'_> {
+    fn tensor(&self, id: BufferId) -> Checked<(GlobalMemory, Sizes)> {
+        let Declared { program, options, symbols, .. } = *self;
+        let buffer = &program.buffers[id];
+        let unknown = |why: LayoutError| {
+            if let LayoutError::Overflow { .. } = why {
+                let text = format!("the shape of %{} does not fit 64 bits", buffer.name);
+                let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
+                let help = "give the symbols of its extents smaller values";
+                return Box::new(d.label(why.to_string()).help(help));
+            }
+            Box::new(
+                Diagnostic::new(
+                    Code::Symbolic,
+                    buffer.span,
+                    format!("the shape of %{} is not known", buffer.name),
+                )
+                .label(why.to_string())
+                .help("give every symbol a value: `--sym NAME=VALUE`"),
+            )
+        };
+        let value = |v: VarId| symbols.get(&v).copied();
+        let declared = program.tensors[buffer.tensor].concat();
+        let sizes = Sizes::eval(&declared, &program.arena, &value).map_err(unknown)?;
+        let len = match sizes.size {
+            0 => 0,
+            _ => program.arena.eval(buffer.cosize, &value).map_err(unknown)?,
+        };
+        let Some(inverse) = Inverse::new(&sizes.leaves()) else {
+            let text = format!("the strides of %{} interleave in too many elements", buffer.name);
+            let help = "give it strides of which each is beyond what the smaller ones reach";
+            let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
+            return Err(Box::new(d.help(help)));
+        };
+        let modes = sizes.extents();
+        let range = match buffer.range {
+            None => None,
+            Some((lo, hi)) => {
+                let known = |d| program.arena.eval(d, &value).map_err(unknown);
+                Some(within(buffer, (known(lo)?, known(hi)?))?)
+            }
+        };
+        let initial = match options.arrays.get(&buffer.name) {
+            Some(array) => {
+                check_array(buffer, array, &modes, range)?;
+                Initial::Array(Arc::new(array.clone()), modes)
+            }
+            None if self.read.contains(&id) => self.generated(buffer, range, &sizes)?,
+            None => Initial::Undefined,
+        };
+        let (name, scalar) = (buffer.name.clone(), buffer.scalar);
+        let pages = Pages::default();
+        let image = None;
+        let shadows = options.shadow && options.check;
+        let tensor = GlobalMemory { name, scalar, len, inverse, initial, pages, image, shadows };
+        Ok((tensor, sizes))
+    }
+
+    /// Elements of a tensor for which the caller gives no array.
+    fn generated(
+        &self,
+        buffer: &Buffer,
+        range: Option<(i64, i64)>,
+        sizes: &Sizes,
+    ) -> Checked<Initial> {
+        let number = buffer.is_number();
+        let initial = Initial::generated(self.options.inputs, &buffer.name, number);
+        Ok(match range {
+            Some((_, end)) if buffer.splits => initial.splitting(end - 1, sizes.size - 1),
+            Some(range) if buffer.distinct => {
+                fits_distinct(buffer, range, sizes.size)?;
+                initial.distinct(range)
+            }
+            Some(range) => initial.within(range),
+            None if number => initial,
+            None => match self.decisions.by(&buffer.name) {
+                Some(decides) => initial.deciding(decides, buffer.scalar, &sizes.extents()),
+                None => initial,
+            },
+        })
+    }
+}
+
+/// Refuses an array that does not fit its tensor, or whose elements are not what the tensor declares of them.
+fn check_array(
+    buffer: &Buffer,
+    array: &Array,
+    modes: &[i64],
+    range: Option<(i64, i64)>,
+) -> Checked<()> {
+    let extents: Vec<i64> = array.shape.iter().map(|n| i64::try_from(*n).unwrap_or(-1)).collect();
+    let size = modes.iter().try_fold(1i64, |p, n| p.checked_mul(*n));
+    let full = size.is_some_and(|n| n as usize == array.values.len());
+    if extents != modes || array.scalar != buffer.scalar || !full {
+        return Err(Box::new(
+            Diagnostic::new(
+                Code::BadInput,
+                buffer.span,
+                format!("the array given for %{} does not fit it", buffer.name),
+            )
+            .label(format!(
+                "the array is {extents:?} of {}, the tensor {modes:?} of {}",
+                array.scalar, buffer.scalar
+            ))
+            .help("give one extent a mode of the tensor, in order"),
+        ));
+    }
+    if let Some(range) = range {
+        in_range(buffer, array, range)?;
+        if buffer.splits {
+            splits(buffer, array, range.1 - 1)?;
+        }
+        if buffer.distinct {
+            distinct(buffer, array)?;
+        }
+    }
+    Ok(())
+}
+
 fn buffer(program: &Program, t: TensorId) -> BufferId {
     program.tensors[t].buffer
 }
@@ -245,7 +277,7 @@ fn read(program: &Program, kernels: &[SpecId]) -> HashSet<BufferId> {
 pub(crate) fn reads(program: &Program, kernel: SpecId) -> Vec<BufferId> {
     let spec = &program.specs[kernel];
     let adds = match (&spec.kind, &spec.means) {
-        (SpecKind::MatMul | SpecKind::Accumulate(_), _) => spec.outputs.clone(),
+        (kind, _) if kind.reads_output() => spec.outputs.clone(),
         (SpecKind::Generic, Some(means)) => {
             let used =
                 |v: usize| means.steps.iter().any(|s| s.inputs.contains(&MeansInput::Value(v)));
@@ -394,54 +426,126 @@ fn run_kernel(
     report.blocks_run = chosen_blocks(kernel, report.steps_per_block, options, whole)?;
     report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
     report.sampled = !report.complete && options.blocks.is_none();
-    let shadows = options.shadow && options.check;
-    let root = kernel
-        .root
-        .as_ref()
-        .filter(|r| options.check && (shadows || r.reference.meaning.is_some()));
-    let outputs = root.map(|root| Output::all(kernel, root)).unwrap_or_default();
-    let root = root.filter(|_| !outputs.is_empty());
-    let small_ints = matches!(options.inputs, Inputs::Ints(_));
-    let mode = Mode {
-        check: options.check,
-        small_ints,
-        schedule: options.schedule,
-        shadows,
-        statements: options.statements && shadows,
-    };
-    let one = |block: i64, finished: &mut Finished| -> Checked<()> {
-        if let Some(root) = root {
-            let oracle = Oracle::new(kernel, &buffers, root);
-            let Finished { pages, counts } = finished;
-            for output in &outputs {
-                let pages = &pages[output.global];
-                check_block(&oracle, output, pages, block, mode.small_ints, counts)?;
-            }
-            counts.numerics.resize(kernel.checks.len() + 1, Numerics::default());
-            counts.numerics[kernel.checks.len()].executions += 1;
+    let run = Run::new(kernel, buffers, options);
+    let (mut counts, grid) = run.blocks(&mut report)?;
+    run.check(&grid, &mut counts, &mut report)?;
+    let mut written: Vec<Pages> = grid.into_written(report.complete).collect();
+    if needed && !report.complete {
+        run.fill(&mut written)?;
+        report.filled = true;
+    }
+    merge_into(memory, kernel, written);
+    if needed {
+        begin_again(memory, kernel, &options.between);
+    }
+    count(kernel, counts, &mut report);
+    Ok(report)
+}
+
+/// Adds the counts to the report.
+fn count(kernel: &Kernel<'_>, counts: Counts, report: &mut KernelReport) {
+    report.unchecked.extend(counts.skipped.iter().map(|site| {
+        let why = "each thread of a group has its own view of an operand";
+        (kernel.sites[*site as usize].line, why.to_owned())
+    }));
+    report.unchecked.sort();
+    report.leaves = leaves(kernel, &counts);
+    report.numerics = numerics(kernel, &counts);
+    let turned = counts.turned.iter().map(|(site, n)| (kernel.sites[*site as usize].line, *n));
+    report.turned = turned.collect();
+    report.repeated =
+        counts.repeated.iter().map(|site| kernel.sites[*site as usize].line).collect();
+    report.specs = counts.specs;
+    report.elements = counts.elements;
+    report.max_error = counts.max_error;
+    report.max_ratio = counts.max_ratio;
+    report.multiply_adds = counts.multiply_adds;
+}
+
+/// A kernel whose blocks run, and how they run.
+struct Run<'a> {
+    kernel: &'a Kernel<'a>,
+    buffers: Vec<&'a GlobalMemory>,
+    options: &'a Options,
+    mode: Mode,
+    /// The meaning that results are compared with, where they are, and the outputs that have one.
+    root: Option<&'a RootSpec>,
+    outputs: Vec<Output>,
+}
+
+impl<'a> Run<'a> {
+    fn new(kernel: &'a Kernel<'a>, buffers: Vec<&'a GlobalMemory>, options: &'a Options) -> Self {
+        let shadows = options.shadow && options.check;
+        let root = kernel
+            .root
+            .as_ref()
+            .filter(|r| options.check && (shadows || r.reference.meaning.is_some()));
+        let outputs = root.map(|root| Output::all(kernel, root)).unwrap_or_default();
+        let root = root.filter(|_| !outputs.is_empty());
+        let mode = Mode {
+            check: options.check,
+            small_ints: matches!(options.inputs, Inputs::Ints(_)),
+            schedule: options.schedule,
+            shadows,
+            statements: options.statements && shadows,
+        };
+        Run { kernel, buffers, options, mode, root, outputs }
+    }
+
+    /// Compares what a block wrote.
+    fn judge(&self, block: i64, finished: &mut Finished) -> Checked<()> {
+        let Some(root) = self.root else { return Ok(()) };
+        let oracle = Oracle::new(self.kernel, &self.buffers, root);
+        let Finished { pages, counts } = finished;
+        for output in &self.outputs {
+            let pages = &pages[output.global];
+            check_block(&oracle, output, pages, block, self.mode.small_ints, counts)?;
         }
+        let n_checks = self.kernel.checks.len();
+        counts.numerics.resize(n_checks + 1, Numerics::default());
+        counts.numerics[n_checks].executions += 1;
         Ok(())
-    };
-    let mut ran = Ran::new(kernel, mode);
-    let chosen = &report.blocks_run;
-    let again = || -> Checked<()> {
+    }
+
+    /// Runs the chosen blocks, and others in the place of those that find no work.
+    fn blocks(&self, report: &mut KernelReport) -> Checked<(Counts, Grid)> {
+        let Run { kernel, mode, .. } = *self;
+        let one = |block: i64, finished: &mut Finished| self.judge(block, finished);
+        let mut ran = Ran::new(kernel, mode);
+        let chosen = &report.blocks_run;
+        let token = cancel::current();
+        let again = || cancel::under(token.as_ref(), || self.again(chosen));
+        let (done, done_again) = Workers::get()?
+            .run(|| rayon::join(|| ran.blocks(kernel, &self.buffers, chosen, mode, &one), again));
+        done?;
+        if report.sampled {
+            self.spare(&mut ran, report)?;
+        }
+        report.idle = ran.idle as u64;
+        report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
+        report.sampled &= !report.complete;
+        done_again?;
+        Ok((ran.counts, ran.grid))
+    }
+
+    /// Runs the first cluster again where its threads hand stages over: they may be faster or slower than in the order of the
+    /// text.
+    fn again(&self, chosen: &[i64]) -> Checked<()> {
+        let Run { kernel, options, mode, .. } = *self;
         if !options.check || options.schedule.is_some() || !kernel.waits_for_mbarriers() {
             return Ok(());
         }
-        // Threads that hand stages over may be faster or slower than in the order of the text.
         let first = &chosen[..kernel.cluster.min(chosen.len())];
         let drawn = Mode { schedule: Some(ANOTHER), check: false, shadows: false, ..mode };
-        execute(kernel, &buffers, first, drawn, |_, _| Ok(())).map(drop)
-    };
-    let token = cancel::current();
-    let again = || cancel::under(token.as_ref(), again);
-    let (done, done_again) = Workers::get()?
-        .run(|| rayon::join(|| ran.blocks(kernel, &buffers, chosen, mode, &one), again));
-    done?;
-    if report.sampled {
-        // Others in the place of those that find no work, as long as that is soon said of them.
+        execute(kernel, &self.buffers, first, drawn, |_, _| Ok(())).map(drop)
+    }
+
+    /// Runs others in the place of blocks that find no work, as long as that is soon said of them.
+    fn spare(&self, ran: &mut Ran, report: &mut KernelReport) -> Checked<()> {
+        let Run { kernel, options, mode, .. } = *self;
+        let one = |block: i64, finished: &mut Finished| self.judge(block, finished);
         let chosen: HashSet<i64> = report.blocks_run.iter().copied().collect();
-        let most = spare_clusters(kernel, &report, options);
+        let most = spare_clusters(kernel, report, options);
         let mut spare = spare_blocks(kernel, chosen, most);
         let (missing, mut busy) = (ran.idle_clusters, 0);
         while missing > busy && ran.in_vain <= MOST_IN_VAIN {
@@ -450,76 +554,57 @@ fn run_kernel(
                 break;
             }
             let before = ran.idle_clusters;
-            ran.blocks(kernel, &buffers, &more, mode, &one)?;
+            ran.blocks(kernel, &self.buffers, &more, mode, &one)?;
             busy += more.len() / kernel.cluster - (ran.idle_clusters - before);
             report.blocks_run.extend(more);
         }
         report.blocks_run.sort_unstable();
+        Ok(())
     }
-    let Ran { mut counts, grid, idle, .. } = ran;
-    report.idle = idle as u64;
-    report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
-    report.sampled &= !report.complete;
-    done_again?;
-    if options.check {
-        grid.only_outputs(kernel)?;
-        match report.complete {
-            false => report.short = shares(kernel, &grid, report.blocks_run.len())?,
-            true => {
-                for (output, _) in kernel.outputs.iter().filter(|(_, is_read)| !is_read) {
-                    grid.all_written(kernel, *output)?;
+
+    /// Checks what all blocks wrote together.
+    fn check(&self, grid: &Grid, counts: &mut Counts, report: &mut KernelReport) -> Checked<()> {
+        let Run { kernel, root, mode, .. } = *self;
+        if self.options.check {
+            grid.only_outputs(kernel)?;
+            match report.complete {
+                false => report.short = shares(kernel, grid, report.blocks_run.len())?,
+                true => {
+                    for (output, _) in kernel.outputs.iter().filter(|(_, is_read)| !is_read) {
+                        grid.all_written(kernel, *output)?;
+                    }
                 }
             }
         }
-    }
-    if let Some(root) = root.filter(|_| report.complete) {
-        let oracle = Oracle::new(kernel, &buffers, root);
-        for output in &outputs {
-            let sums = grid.sums(output.global);
-            check_sums(&oracle, output, sums, mode.small_ints, &mut counts)?;
-            let is_read = kernel.outputs.iter().any(|(v, read)| *v == output.view && *read);
-            if !is_read {
-                continue;
+        if let Some(root) = root.filter(|_| report.complete) {
+            let oracle = Oracle::new(kernel, &self.buffers, root);
+            for output in &self.outputs {
+                let sums = grid.sums(output.global);
+                check_sums(&oracle, output, sums, mode.small_ints, counts)?;
+                let is_read = kernel.outputs.iter().any(|(v, read)| *v == output.view && *read);
+                if !is_read {
+                    continue;
+                }
+                let left: Vec<i64> = grid.unwritten(kernel, output.view).collect();
+                let before = self.buffers[output.global];
+                check_unwritten(&oracle, output, before, &left, mode.small_ints, counts)?;
             }
-            let left: Vec<i64> = grid.unwritten(kernel, output.view).collect();
-            let before = buffers[output.global];
-            check_unwritten(&oracle, output, before, &left, mode.small_ints, &mut counts)?;
         }
+        let adds = |o: &Output| grid.sums(o.global).next().is_some();
+        report.added_to = root.is_some() && !report.complete && self.outputs.iter().any(adds);
+        report.checked = root.is_some()
+            && counts.numerics.last().is_some_and(|of_kernel| of_kernel.elements > 0);
+        Ok(())
     }
-    let adds = |o: &Output| grid.sums(o.global).next().is_some();
-    report.added_to = root.is_some() && !report.complete && outputs.iter().any(adds);
-    report.checked =
-        root.is_some() && counts.numerics.last().is_some_and(|of_kernel| of_kernel.elements > 0);
-    let mut written: Vec<Pages> = grid.into_written(report.complete).collect();
-    if needed && !report.complete {
-        // What the blocks that did not run would write.
-        let others = meant(kernel, &buffers, options)?;
+
+    /// Adds what the blocks that did not run would write.
+    fn fill(&self, written: &mut [Pages]) -> Checked<()> {
+        let others = meant(self.kernel, &self.buffers, self.options)?;
         for (pages, others) in written.iter_mut().zip(others) {
-            pages.merge(&others, shadows, false);
+            pages.merge(&others, self.mode.shadows, false);
         }
-        report.filled = true;
+        Ok(())
     }
-    merge_into(memory, kernel, written);
-    if needed {
-        begin_again(memory, kernel, &options.between);
-    }
-    report.unchecked.extend(counts.skipped.iter().map(|site| {
-        let why = "each thread of a group has its own view of an operand";
-        (kernel.sites[*site as usize].line, why.to_owned())
-    }));
-    report.unchecked.sort();
-    report.specs = counts.specs;
-    report.elements = counts.elements;
-    report.max_error = counts.max_error;
-    report.max_ratio = counts.max_ratio;
-    report.multiply_adds = counts.multiply_adds;
-    report.leaves = leaves(kernel, &counts);
-    report.numerics = numerics(kernel, &counts);
-    let turned = counts.turned.iter().map(|(site, n)| (kernel.sites[*site as usize].line, *n));
-    report.turned = turned.collect();
-    report.repeated =
-        counts.repeated.iter().map(|site| kernel.sites[*site as usize].line).collect();
-    Ok(report)
 }
 
 /// Runs blocks of a kernel; `ended` looks at what each did.

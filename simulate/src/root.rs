@@ -168,7 +168,7 @@ impl<'k> Oracle<'k> {
             region.elements(modes).map(|e| Ok(self.value(view, e)?.bits)).collect()
         };
         match meaning {
-            Meaning::MatMul { .. } | Meaning::Reduction { .. } => {
+            _ if !meaning.is_elementwise() => {
                 let (sums, integers) = match exact {
                     Some(exact) if self.is_fresh() => exact.clone(),
                     _ => self.exact(0, region, false)?,

@@ -14,7 +14,6 @@ use crate::memory::Does;
 use crate::pages::Pages;
 use crate::plan::Plan;
 use crate::threads::Mask;
-use crate::turns::key;
 use crate::value::Value;
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
@@ -198,8 +197,8 @@ impl<'p, 'a> Walker<'p, 'a> {
     fn stmts(&mut self, stmts: &'p [Stmt], env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
         for stmt in stmts {
             let matters = match self.touching {
-                true => self.differences.touches.contains(&key(stmt)),
-                false => self.differences.decides.contains(&key(stmt)),
+                true => self.differences.touches.contains(&stmt.id),
+                false => self.differences.decides.contains(&stmt.id),
             };
             if matters {
                 self.stmt(stmt, env, mask)?;
@@ -212,7 +211,7 @@ impl<'p, 'a> Walker<'p, 'a> {
         self.spend(STATEMENT * (1 + self.exprs.n_threads as u64 / 8))?;
         let deciding = match &stmt.kind {
             StmtKind::For { .. } | StmtKind::If { .. } => None,
-            _ => self.differences.deciding.get(&key(stmt)),
+            _ => self.differences.deciding.get(&stmt.id),
         };
         if let (Some(dims), false) = (deciding, self.touching) {
             for dim in dims {
@@ -220,7 +219,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 self.note(&value, mask);
             }
         }
-        if let (Some(views), false) = (self.differences.limited.get(&key(stmt)), self.touching) {
+        if let (Some(views), false) = (self.differences.limited.get(&stmt.id), self.touching) {
             for limit in views.iter().flat_map(|v| &self.plan.views[*v].limits) {
                 self.note(&limit.clamped(self.exprs, env), mask);
             }
@@ -266,7 +265,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             }
             self.spend(STATEMENT * (1 + self.exprs.n_threads as u64 / 8))?;
             env.set(*var, value.clone(), Default::default());
-            let cut = self.touching && self.differences.alike.contains(&key(stmt));
+            let cut = self.touching && self.differences.alike.contains(&stmt.id);
             self.cut += usize::from(cut);
             let walked = self.stmts(body, env, &going);
             self.cut -= usize::from(cut);

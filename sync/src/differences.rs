@@ -2,10 +2,10 @@
 
 use crate::expr::Exprs;
 use crate::plan::{How, LeafPlan, Plan, Space};
-use crate::turns::{Turns, is_of_block, key};
+use crate::turns::{Turns, is_of_block};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtId, StmtKind, VarKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +13,14 @@ use std::collections::{HashMap, HashSet};
 #[derive(Default)]
 pub(crate) struct Differences<'p> {
     /// Expressions that decide what a block does, and differ from block to block.
-    pub(crate) deciding: FxHashMap<usize, Vec<Dim>>,
+    pub(crate) deciding: FxHashMap<StmtId, Vec<Dim>>,
     /// Views of which blocks do not all have the same elements, by the statements that access them.
-    pub(crate) limited: FxHashMap<usize, Vec<usize>>,
+    pub(crate) limited: FxHashMap<StmtId, Vec<usize>>,
     /// Statements with such an expression or an access to global memory inside, and themselves.
-    pub(crate) decides: FxHashSet<usize>,
-    pub(crate) touches: FxHashSet<usize>,
+    pub(crate) decides: FxHashSet<StmtId>,
+    pub(crate) touches: FxHashSet<StmtId>,
     /// Loops of which one turn touches all that the others do.
-    pub(crate) alike: FxHashSet<usize>,
+    pub(crate) alike: FxHashSet<StmtId>,
     /// Variables of loops as what they count.
     loops: HashMap<VarId, Dim>,
     pub(crate) body: &'p [Stmt],
@@ -84,11 +84,11 @@ struct Finder<'p, 'a> {
     plan: &'a Plan,
     out: Differences<'p>,
     /// Loops with the variables that count their turns.
-    counters: Vec<(usize, VarId)>,
+    counters: Vec<(StmtId, VarId)>,
     /// Which of these what is touched depends on.
     needed: HashSet<VarId>,
     /// What decides how often, and by whom, the inside of a statement is executed.
-    bounds: HashMap<usize, Vec<Dim>>,
+    bounds: HashMap<StmtId, Vec<Dim>>,
     /// Variables of loops as what they count.
     loops: HashMap<VarId, Dim>,
     turns: &'a Turns,
@@ -149,19 +149,19 @@ impl<'p, 'a> Finder<'p, 'a> {
         let mut reads = self.reads(stmt);
         if !reads.global.is_empty() {
             self.global(&mut reads, around);
-            self.out.touches.extend(around.iter().map(|s| key(s)));
+            self.out.touches.extend(around.iter().map(|s| s.id));
         }
         let mut limited = reads.limited;
         limited.retain(|v| self.ends_by_block(*v));
         if !limited.is_empty() {
-            self.out.limited.insert(key(stmt), limited);
-            self.out.decides.extend(around.iter().map(|s| key(s)));
+            self.out.limited.insert(stmt.id, limited);
+            self.out.decides.extend(around.iter().map(|s| s.id));
         }
         let mut deciding = reads.dims;
         deciding.retain(|d| self.is_of_block(*d));
         if !deciding.is_empty() {
-            self.out.deciding.insert(key(stmt), deciding);
-            self.out.decides.extend(around.iter().map(|s| key(s)));
+            self.out.deciding.insert(stmt.id, deciding);
+            self.out.decides.extend(around.iter().map(|s| s.id));
         }
     }
 
@@ -172,7 +172,7 @@ impl<'p, 'a> Finder<'p, 'a> {
             StmtKind::For { .. } => {
                 let Some((var, (start, end, step))) = self.turns.bounds(stmt) else { return reads };
                 self.count(stmt, var, start, step);
-                self.bounds.insert(key(stmt), vec![start, end]);
+                self.bounds.insert(stmt.id, vec![start, end]);
                 // The first value itself is no decision, only how many turns there are.
                 reads.dims = match p.arena.sub(end, start) {
                     Ok(n) => vec![n],
@@ -182,7 +182,7 @@ impl<'p, 'a> Finder<'p, 'a> {
             StmtKind::If { cond, .. } => {
                 let cond = self.turns.condition_of(stmt, cond);
                 let both = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
-                self.bounds.insert(key(stmt), both.collect());
+                self.bounds.insert(stmt.id, both.collect());
                 // Sides that differ by the same are compared alike.
                 for (a, _, b) in cond {
                     if self.turns.is_number(*b) {
@@ -205,7 +205,7 @@ impl<'p, 'a> Finder<'p, 'a> {
                 if let Some(exec) = p.specs[*id].exec {
                     let offset = p.threads[exec.threads].offset;
                     reads.dims.push(offset);
-                    self.bounds.insert(key(stmt), vec![offset]);
+                    self.bounds.insert(stmt.id, vec![offset]);
                 }
                 if let Some(leaf) = self.plan.leaves.get(id) {
                     self.leaf(leaf, &mut reads);
@@ -232,7 +232,7 @@ impl<'p, 'a> Finder<'p, 'a> {
             self.loops.insert(var, counted);
         }
         if let Some(turn) = arena.var_id(turn) {
-            self.counters.push((key(stmt), turn));
+            self.counters.push((stmt.id, turn));
         }
     }
 
@@ -261,7 +261,7 @@ impl<'p, 'a> Finder<'p, 'a> {
     /// Notes the loop variables that accessed places of global memory depend on.
     fn global(&mut self, reads: &mut Reads, around: &[&'p Stmt]) {
         for stmt in around {
-            reads.places.extend(self.bounds.get(&key(stmt)).into_iter().flatten());
+            reads.places.extend(self.bounds.get(&stmt.id).into_iter().flatten());
         }
         for dim in &reads.places {
             match self.put(*dim) {

@@ -7,7 +7,7 @@ use crate::memory::{Access, By, Does, Proxy, Record, Relation};
 use crate::report::{AgentKind, Keeps, Missing};
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
-use carbyne_ir::program::Program;
+use carbyne_ir::program::{Program, StmtId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub(crate) type OwnPair = ((u32, Does), (u32, Does), (u32, u32), (AgentKind, Age
 /// What is kept in order beside accesses: what, by which statement, of which buffer.
 pub(crate) type Kept = (Keeps, u32, u32);
 
-/// Which loops an access is in, each by the address of its body, and which turn it is of those that were followed.
-pub(crate) type Position = Arc<[(usize, VarId, u64)]>;
+/// Which loops an access is in, each by the first statement of its body, and which turn it is of those that were followed.
+pub(crate) type Position = Arc<[(Option<StmtId>, VarId, u64)]>;
 
 /// What is known of a pair so far.
 #[derive(Clone, Debug, Default)]

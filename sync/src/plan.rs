@@ -2,6 +2,7 @@
 
 mod granules;
 mod leaf;
+mod obstacle;
 mod places;
 mod registers;
 
@@ -13,8 +14,9 @@ use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Swizzle;
-use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
+use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtId, StmtKind, TensorId};
 use carbyne_ir::scalar::Scalar;
+use obstacle::Obstacle;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -178,11 +180,16 @@ pub(crate) struct Site {
     synchronizes: bool,
 }
 
+/// The first statement of a list, which is in no other list.
+pub(crate) fn first_of(stmts: &[Stmt]) -> Option<StmtId> {
+    stmts.first().map(|s| s.id)
+}
+
 /// What a kernel accesses.
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) sites: Vec<Site>,
-    site_of: FxHashMap<usize, u32>,
+    site_of: FxHashMap<StmtId, u32>,
     pub(crate) shared: Vec<SharedBuffer>,
     pub(crate) components: Vec<Component>,
     pub(crate) n_cells: usize,
@@ -190,12 +197,12 @@ pub(crate) struct Plan {
     pub(crate) registers: Vec<(BufferId, i64)>,
     spaces: HashMap<BufferId, Space>,
     pub(crate) views: Vec<View>,
-    view_of: HashMap<TensorId, Result<usize, String>>,
+    view_of: HashMap<TensorId, Result<usize, Obstacle>>,
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
     /// Accesses that are not followed.
     pub(crate) lost: Vec<Unfollowed>,
-    /// Bodies of loops whose first turn stands for all of them, by their addresses.
-    once: FxHashSet<usize>,
+    /// Bodies of loops whose first turn stands for all of them, by their first statements.
+    once: FxHashSet<Option<StmtId>>,
     /// Elements of all views.
     n_places: i64,
 }
@@ -207,12 +214,12 @@ pub(crate) struct Refusal {
 
 impl Plan {
     pub(crate) fn site(&self, stmt: &Stmt) -> u32 {
-        self.site_of.get(&std::ptr::from_ref(stmt).addr()).copied().unwrap_or(0)
+        self.site_of.get(&stmt.id).copied().unwrap_or(0)
     }
 
     /// Whether the first turn of a loop with this body stands for all of them.
     pub(crate) fn is_once(&self, body: &[Stmt]) -> bool {
-        self.once.contains(&body.as_ptr().addr())
+        self.once.contains(&first_of(body))
     }
 
     /// Whether a place is a statement of synchronization.
@@ -220,10 +227,10 @@ impl Plan {
         self.sites.get(site as usize).is_some_and(|s| s.synchronizes)
     }
 
-    pub(crate) fn view(&self, tensor: TensorId) -> Result<usize, String> {
+    pub(crate) fn view(&self, tensor: TensorId) -> Result<usize, Obstacle> {
         match self.view_of.get(&tensor) {
             Some(found) => found.clone(),
-            None => Err("its place is not known".to_owned()),
+            None => Err(Obstacle::Place),
         }
     }
 
@@ -243,11 +250,12 @@ impl Plan {
         let mut plan = Plan::default();
         let buffers = smem::buffers(p, kernel);
         plan.sites.push(Site { place: kernel_place(p, kernel), synchronizes: false });
-        plan.place_shared(exprs, &buffers, atoms).map_err(|why| Refusal { why })?;
+        plan.place_shared(exprs, &buffers, atoms)
+            .map_err(|why| Refusal { why: why.to_string() })?;
         plan.find_written(exprs, kernel, atoms, owned);
         for stmt in p.walk_body(kernel).stmts() {
             let site = plan.sites.len() as u32;
-            plan.site_of.insert(std::ptr::from_ref(stmt).addr(), site);
+            plan.site_of.insert(stmt.id, site);
             let (spec, what) = match &stmt.kind {
                 StmtKind::Spec(id) => (Some(*id), p.specs[*id].kind.to_string()),
                 StmtKind::Barrier(None) => (None, "barrier".to_owned()),
@@ -298,7 +306,7 @@ impl Plan {
     }
 
     /// A leaf whose operands cannot be followed: what it accesses of memory that may conflict is lost.
-    fn lose_leaf(&mut self, p: &Program, id: SpecId, site: u32, why: &str) {
+    fn lose_leaf(&mut self, p: &Program, id: SpecId, site: u32, why: &Obstacle) {
         let spec = &p.specs[id];
         let reads = spec.input_tensors().map(|t| (t, false));
         let writes = spec.outputs.iter().map(|t| (*t, true));
@@ -308,7 +316,7 @@ impl Plan {
             if !matches!(space, Space::Free) {
                 let place = self.place(site);
                 let kind = if does_write { AccessKind::Write } else { AccessKind::Read };
-                let why = why.to_owned();
+                let why = why.to_string();
                 self.lost.push(Unfollowed { place, buffer: Some(buffer), kind, why });
             }
         }

@@ -13,7 +13,7 @@ use carbyne_ir::expr::prove::Assumptions;
 use carbyne_ir::expr::quotients::is_natural;
 use carbyne_ir::expr::{Dim, ExprArena, ExprId, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtId, StmtKind, VarKind};
 use rustc_hash::FxHashMap;
 
 /// A number of turns.
@@ -30,9 +30,9 @@ pub(crate) struct Number {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
     /// Of loops, by the key of the statement: what counts the turns, and how many there are.
-    loops: FxHashMap<usize, (VarId, Dim)>,
+    loops: FxHashMap<StmtId, (VarId, Dim)>,
     /// Conditions in other words.
-    conditions: FxHashMap<usize, Vec<Condition>>,
+    conditions: FxHashMap<StmtId, Vec<Condition>>,
     /// What loop variables are; none where that is not known.
     variables: FxHashMap<VarId, Option<Dim>>,
     pub(crate) numbers: Vec<Number>,
@@ -66,7 +66,7 @@ impl Turns {
                 let said: Vec<Condition> =
                     cond.iter().map(|c| out.condition(p, *c, &rooms).unwrap_or(*c)).collect();
                 if said != *cond {
-                    out.conditions.insert(key(stmt), said);
+                    out.conditions.insert(stmt.id, said);
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Turns {
     /// A loop as it is counted: variable; first value, end, step.
     pub(crate) fn bounds(&self, stmt: &Stmt) -> Option<(VarId, (Dim, Dim, i64))> {
         let StmtKind::For { var, start, end, step, .. } = &stmt.kind else { return None };
-        Some(match self.loops.get(&key(stmt)) {
+        Some(match self.loops.get(&stmt.id) {
             Some((turn, n)) => (*turn, (Dim::Const(0), *n, 1)),
             None => (*var, (*start, *end, *step)),
         })
@@ -88,7 +88,7 @@ impl Turns {
         stmt: &Stmt,
         cond: &'a [Condition],
     ) -> &'a [Condition] {
-        self.conditions.get(&key(stmt)).map_or(cond, Vec::as_slice)
+        self.conditions.get(&stmt.id).map_or(cond, Vec::as_slice)
     }
 
     /// What a loop variable is, where it does not count itself; none within where that is not known.
@@ -168,20 +168,20 @@ impl Turns {
             let StmtKind::For { var: other, body, .. } = &outer.kind else { return None };
             let declares =
                 |s: &Stmt| matches!(s.kind, StmtKind::Indices(_) | StmtKind::Element { .. });
-            if !body.iter().all(|s| declares(s) || key(s) == key(stmt)) {
+            if !body.iter().all(|s| declares(s) || s.id == stmt.id) {
                 return None;
             }
             let once = arena.var_id(count(String::new())?)?;
             let n = count(String::from("turns"))?;
             self.variables.insert(*other, None);
             self.variables.insert(*var, None);
-            let counted = self.loops.insert(key(outer), (once, Dim::Const(1)));
+            let counted = self.loops.insert(outer.id, (once, Dim::Const(1)));
             // The number of turns of the outer loop does not matter any more, unless others turn as often.
             if let Some((_, Dim::Expr(id))) = counted {
                 let others = self.loops.values().any(|(_, n)| *n == Dim::Expr(id));
                 self.numbers.retain(|n| others || n.id != id);
             }
-            self.loops.insert(key(stmt), (turn, n));
+            self.loops.insert(stmt.id, (turn, n));
             return self.number(arena, n, self.depth(around));
         }
         let n = arena.ceil_div(room, Dim::Const(*step)).ok()?;
@@ -195,14 +195,14 @@ impl Turns {
         };
         let steps = arena.mul(arena.dim_of(turn)?, Dim::Const(*step)).ok()?;
         self.variables.insert(*var, Some(arena.add(*start, steps).ok()?));
-        self.loops.insert(key(stmt), (turn, n));
+        self.loops.insert(stmt.id, (turn, n));
         rooms.push(Room { room, step: *step, n });
         self.number(arena, n, self.depth(around))
     }
 
     /// Loops around a statement that turn a number of times.
     fn depth(&self, around: &[&Stmt]) -> usize {
-        let is_counted = |s: &&&Stmt| matches!(self.loops.get(&key(s)), Some((_, Dim::Expr(_))));
+        let is_counted = |s: &&&Stmt| matches!(self.loops.get(&s.id), Some((_, Dim::Expr(_))));
         around.iter().rev().skip(1).filter(is_counted).count()
     }
 
@@ -290,9 +290,4 @@ fn roots(p: &Program, dim: Dim, depth: usize) -> Vec<Root> {
 /// Whether an expression differs from block to block.
 pub(crate) fn is_of_block(p: &Program, dim: Dim) -> bool {
     roots(p, dim, 0).contains(&Root::Block)
-}
-
-/// A statement as a key.
-pub(crate) fn key(stmt: &Stmt) -> usize {
-    std::ptr::from_ref(stmt).addr()
 }

@@ -35,7 +35,7 @@ pub fn no_atom(
     // Other threads help nobody whose types nothing takes.
     let types = matches!(sorted.first(), Some((_, Mismatch::Scalar { .. })));
     // Converting the factors of a product keeps its result; converting operands of another operation may not.
-    let is_product = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+    let is_product = spec.kind.is_product();
     if types
         && is_product
         && let Some((_, wider)) = sorted.iter().find(|(_, m)| converts(table, m))
@@ -70,7 +70,7 @@ fn converts(table: &AtomTable, m: &Mismatch) -> bool {
 
 /// Architectures that have an atom for the types of a pointwise operation, a conversion or a product.
 fn elsewhere(p: &Program, spec: &Spec) -> Option<String> {
-    let is_product = matches!(spec.kind, SpecKind::MatMul | SpecKind::MatMulSet);
+    let is_product = spec.kind.is_product();
     if !is_product
         && !matches!(spec.kind, SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select)
     {

@@ -46,30 +46,15 @@ pub(super) fn probe(
 ) -> Result<Probe, Unobservable> {
     let options = scalars_of(atom);
     let scalar = options[choice.pick.min(options.len() - 1)];
-    let n = if let Extent::Box(n) = atom.extent { n.max(1) } else { 1 };
-    let width = ROW_BYTES * 8 / scalar.bits();
-    let (whole, part) = (list(n, 4, 2 * width), list(n, 2, width));
-    let layout = |extents: &[i64]| {
-        Layout::col_major(extents.to_vec()).map_err(|e| Unobservable::Layout(e.to_string()))
-    };
-    let operand = |name, access, input: Option<&str>, output: Option<&str>, tile: &[i64]| {
-        let named = |n: &str| n.to_owned();
-        Ok(ProbeOperand {
-            name,
-            access,
-            scalar,
-            input: input.map(named),
-            output: output.map(named),
-            tv: layout(tile)?,
-            tile: tile.to_vec(),
-            passing: Passing::Whole,
-            blocks: 1,
-        })
-    };
+    let (whole, part) = shapes(atom, scalar);
+    let n = whole.len();
     let accumulates = matches!(atom.op, AtomOp::Accumulate(_));
     // One tensor for both, where what is there counts.
     let into = if accumulates { "ioD" } else { "outD" };
     let kind = atom.op.spec_kind().ok_or(NOT_A_SPEC)?;
+    let operand = |name, access, input: Option<&str>, output: Option<&str>, tile: &[i64]| {
+        probe_operand(scalar, (name, access), (input, output), tile)
+    };
     let operands = vec![
         operand("S", OperandAccess::Read, Some("inS"), None, &whole)?,
         match accumulates {
@@ -101,14 +86,7 @@ pub(super) fn probe(
     let mut type_attrs = vec![TypeAttr::Align(Expr::int(256))];
     type_attrs.extend(swizzle.map(TypeAttr::Swizzle));
 
-    let mut attrs = vec![word(Key::Cache, atom.cache.as_str())];
-    if load {
-        attrs.push(view(Key::Bar, View::of("full")));
-    }
-    if atom.number("mask").is_some() {
-        attrs.push(number(Key::Multicast, 1));
-    }
-    attrs.push(word(Key::Atom, atom.name));
+    let attrs = attributes(atom, load);
     let own = Tensor::of("m").at(index);
     let (from, to) = if load { (&own, &held) } else { (&held, &own) };
     let leaf = leaf(kind, &on(&first), vec![from.into()], to.into(), attrs);
@@ -153,4 +131,44 @@ pub(super) fn probe(
     let grid = declare("grid", dims(&[1], false), ThreadScalar::Block);
     let text = w.module(&operands, vec![grid], &kernel, head, body);
     Ok(Probe { text, kernel, operands, blocks: 1, threads: THREADS, set: false })
+}
+
+/// The extents of the tensor, and of what one copy moves.
+fn shapes(atom: &Atom, scalar: Scalar) -> (Vec<i64>, Vec<i64>) {
+    let n = if let Extent::Box(n) = atom.extent { n.max(1) } else { 1 };
+    let width = ROW_BYTES * 8 / scalar.bits();
+    (list(n, 4, 2 * width), list(n, 2, width))
+}
+
+fn probe_operand(
+    scalar: Scalar,
+    (name, access): (&'static str, OperandAccess),
+    (input, output): (Option<&str>, Option<&str>),
+    tile: &[i64],
+) -> Result<ProbeOperand, Unobservable> {
+    let tv = Layout::col_major(tile.to_vec());
+    Ok(ProbeOperand {
+        name,
+        access,
+        scalar,
+        input: input.map(str::to_owned),
+        output: output.map(str::to_owned),
+        tv: tv.map_err(|e| Unobservable::Layout(e.to_string()))?,
+        tile: tile.to_vec(),
+        passing: Passing::Whole,
+        blocks: 1,
+    })
+}
+
+/// The attributes of the copy.
+fn attributes(atom: &Atom, load: bool) -> Vec<Attr> {
+    let mut attrs = vec![word(Key::Cache, atom.cache.as_str())];
+    if load {
+        attrs.push(view(Key::Bar, View::of("full")));
+    }
+    if atom.number("mask").is_some() {
+        attrs.push(number(Key::Multicast, 1));
+    }
+    attrs.push(word(Key::Atom, atom.name));
+    attrs
 }

@@ -158,71 +158,22 @@ fn whole(k: &KernelReport) -> u64 {
 
 /// A report in a few lines.
 fn human(k: &KernelReport, options: &Options, given: &Given) -> String {
-    let at = |line: u32| given.name(line as usize);
     let name = if k.name.is_empty() { "kernel" } else { &k.name };
     if k.by_meaning {
         return format!(
             "{name}: has no body; executed by its meaning, there is nothing to compare\n"
         );
     }
-    let n = k.blocks_run.len();
-    let which = match k.blocks_run.as_slice() {
-        [] if k.complete => "a grid without blocks, nothing ran".to_owned(),
-        _ if k.complete && n == 1 => "its block ran".to_owned(),
-        _ if k.complete => format!("all {n} blocks ran"),
-        [only] => format!("1 of {} blocks ran, block {only}", k.n_blocks),
-        [first, .., last] => format!("{n} of {} blocks ran, from {first} to {last}", k.n_blocks),
-        [] => format!("none of {} blocks ran", k.n_blocks),
-    };
-    let why = match (k.sampled, options.sample) {
-        (false, _) if k.complete => String::new(),
-        (false, _) => "; `--blocks all` runs all".to_owned(),
-        (true, Some(_)) => {
-            format!("; {}, `--blocks all` runs all that the budget allows", estimated(k))
-        }
-        (true, None) => {
-            format!("; the others take more than the budget: raise it to `--budget {}`", whole(k))
-        }
-    };
     let others = match (k.sampled, options.sample) {
         (true, None) => format!("`--budget {}`", whole(k)),
         _ => "`--blocks all`".to_owned(),
     };
-    let mut text = format!("{name}: {which}{why}\n");
-    let idle = usize::try_from(k.idle).unwrap_or(usize::MAX);
-    text.push_str(&match idle {
-        0 => String::new(),
-        _ if idle == n && options.blocks.is_some() && !k.complete => {
-            "  none of them found work: nothing was written; without `--blocks` others are tried\n"
-                .to_owned()
-        }
-        _ if idle == n => "  none of them found work: nothing was written\n".to_owned(),
-        1 => "  1 of them found no work and wrote nothing\n".to_owned(),
-        _ => format!("  {idle} of them found no work and wrote nothing\n"),
-    });
+    let mut text = format!("{name}: {}{}\n", which_ran(k), why_not_all(k, options));
+    text.push_str(&idle(k, options));
     if k.filled {
         text.push_str("  what the others write, later kernels get from what this one means\n");
     }
-    text.push_str(&match (options.check, k.elements) {
-        (false, _) => "  nothing compared: `--no-check`\n".to_owned(),
-        (true, 0) => "  nothing compared with what it means\n".to_owned(),
-        (true, elements) => {
-            let of_specs = match k.specs {
-                0 => None,
-                1 => Some("1 result of a spec inside".to_owned()),
-                results => Some(format!("{results} results of specs inside")),
-            };
-            let of_kernel = match (k.complete, n) {
-                _ if !k.checked => None,
-                (_, 0) => Some("the tensors as they were".to_owned()),
-                (_, 1) => Some("what the block wrote".to_owned()),
-                (true, _) => Some("what the blocks wrote".to_owned()),
-                (false, _) => Some("what these blocks wrote".to_owned()),
-            };
-            let both: Vec<String> = of_kernel.into_iter().chain(of_specs).collect();
-            format!("  compared with what it means: {}; {elements} elements\n", both.join(", and "))
-        }
-    });
+    text.push_str(&compared(k, options));
     for Short { tensor, written, share, size } in &k.short {
         text.push_str(&format!(
             "  {written} of {size} elements of {tensor} were written, {share} is the share of so many blocks; {others} \
@@ -248,7 +199,84 @@ fn human(k: &KernelReport, options: &Options, given: &Given) -> String {
             100.0 * k.max_ratio
         ));
     }
-    // Of the kernel as a whole, which comes first, else of the spec that is farthest from its meaning.
+    rounding(&mut text, k, given);
+    text.push_str(&format!("  multiply-adds: {}\n", k.multiply_adds));
+    bank_conflicts(&mut text, k, given);
+    warnings(&mut text, k, given);
+    unchecked(&mut text, k, given);
+    text
+}
+
+/// `all 16 blocks ran`
+fn which_ran(k: &KernelReport) -> String {
+    let n = k.blocks_run.len();
+    match k.blocks_run.as_slice() {
+        [] if k.complete => "a grid without blocks, nothing ran".to_owned(),
+        _ if k.complete && n == 1 => "its block ran".to_owned(),
+        _ if k.complete => format!("all {n} blocks ran"),
+        [only] => format!("1 of {} blocks ran, block {only}", k.n_blocks),
+        [first, .., last] => format!("{n} of {} blocks ran, from {first} to {last}", k.n_blocks),
+        [] => format!("none of {} blocks ran", k.n_blocks),
+    }
+}
+
+/// `; the others take more than the budget`, with a way to run them.
+fn why_not_all(k: &KernelReport, options: &Options) -> String {
+    match (k.sampled, options.sample) {
+        (false, _) if k.complete => String::new(),
+        (false, _) => "; `--blocks all` runs all".to_owned(),
+        (true, Some(_)) => {
+            format!("; {}, `--blocks all` runs all that the budget allows", estimated(k))
+        }
+        (true, None) => {
+            format!("; the others take more than the budget: raise it to `--budget {}`", whole(k))
+        }
+    }
+}
+
+/// How many blocks found no work.
+fn idle(k: &KernelReport, options: &Options) -> String {
+    let n = k.blocks_run.len();
+    let idle = usize::try_from(k.idle).unwrap_or(usize::MAX);
+    match idle {
+        0 => String::new(),
+        _ if idle == n && options.blocks.is_some() && !k.complete => {
+            "  none of them found work: nothing was written; without `--blocks` others are tried\n"
+                .to_owned()
+        }
+        _ if idle == n => "  none of them found work: nothing was written\n".to_owned(),
+        1 => "  1 of them found no work and wrote nothing\n".to_owned(),
+        _ => format!("  {idle} of them found no work and wrote nothing\n"),
+    }
+}
+
+/// The results that were compared with the meaning of the kernel.
+fn compared(k: &KernelReport, options: &Options) -> String {
+    match (options.check, k.elements) {
+        (false, _) => "  nothing compared: `--no-check`\n".to_owned(),
+        (true, 0) => "  nothing compared with what it means\n".to_owned(),
+        (true, elements) => {
+            let of_specs = match k.specs {
+                0 => None,
+                1 => Some("1 result of a spec inside".to_owned()),
+                results => Some(format!("{results} results of specs inside")),
+            };
+            let of_kernel = match (k.complete, k.blocks_run.len()) {
+                _ if !k.checked => None,
+                (_, 0) => Some("the tensors as they were".to_owned()),
+                (_, 1) => Some("what the block wrote".to_owned()),
+                (true, _) => Some("what the blocks wrote".to_owned()),
+                (false, _) => Some("what these blocks wrote".to_owned()),
+            };
+            let both: Vec<String> = of_kernel.into_iter().chain(of_specs).collect();
+            format!("  compared with what it means: {}; {elements} elements\n", both.join(", and "))
+        }
+    }
+}
+
+/// How near results are, of the kernel as a whole, else of the spec that is farthest from its meaning.
+fn rounding(text: &mut String, k: &KernelReport, given: &Given) {
+    let at = |line: u32| given.name(line as usize);
     let norm = |n: &SpecReport| n.relative_norm.unwrap_or(0.0);
     let farthest = k.numerics.iter().max_by(|a, b| norm(a).total_cmp(&norm(b)));
     let shown = if k.checked { k.numerics.first() } else { farthest };
@@ -262,7 +290,9 @@ fn human(k: &KernelReport, options: &Options, given: &Given) -> String {
             at(line)
         ));
     }
-    text.push_str(&format!("  multiply-adds: {}\n", k.multiply_adds));
+}
+
+fn bank_conflicts(text: &mut String, k: &KernelReport, given: &Given) {
     let banks: Vec<(u32, BankCount)> = banks(k).collect();
     let mut conflicts: Vec<_> = banks.iter().filter(|(_, b)| b.wavefronts > b.ideal).collect();
     if !banks.is_empty() && conflicts.is_empty() {
@@ -272,11 +302,16 @@ fn human(k: &KernelReport, options: &Options, given: &Given) -> String {
     for (line, b) in conflicts.into_iter().take(MAX_CONFLICTS) {
         text.push_str(&format!(
             "  {}: bank conflicts, {} wavefronts where {} would do\n",
-            at(*line),
+            given.name(*line as usize),
             b.wavefronts,
             b.ideal
         ));
     }
+}
+
+/// Lines whose results depend on an order, or on rounding.
+fn warnings(text: &mut String, k: &KernelReport, given: &Given) {
+    let at = |line: u32| given.name(line as usize);
     for line in &k.repeated {
         text.push_str(&format!(
             "  {}: warning, several threads write one element, the same value each\n",
@@ -297,7 +332,10 @@ fn human(k: &KernelReport, options: &Options, given: &Given) -> String {
             at(*line)
         ));
     }
-    // What one reason is for is said at once.
+}
+
+/// The lines that are not compared: those of one reason at once.
+fn unchecked(text: &mut String, k: &KernelReport, given: &Given) {
     let mut lines: IndexMap<&str, BTreeSet<usize>> = IndexMap::new();
     for (line, why) in &k.unchecked {
         let line = *line as usize;
@@ -308,7 +346,6 @@ fn human(k: &KernelReport, options: &Options, given: &Given) -> String {
         let word = if lines.len() == 1 { "line" } else { "lines" };
         text.push_str(&format!("  {word} {}: not compared, {why}\n", lines.join(", ")));
     }
-    text
 }
 
 /// How long the blocks that ran take on two cores, as steps are estimated.

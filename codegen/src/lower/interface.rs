@@ -4,7 +4,6 @@ use super::parts::CudaKernel;
 use crate::scalars::{storage, storage_bits};
 use crate::{Fallible, errors};
 use carbyne_atoms::smem::MIN_ALIGN;
-use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
@@ -171,7 +170,7 @@ fn uses(program: &Program, kernel: SpecId) -> (BTreeSet<BufferId>, BTreeSet<Buff
         let buffer = |t| program.tensors[t].buffer;
         reads.extend(spec.input_tensors().map(buffer));
         writes.extend(spec.outputs.iter().map(|t| buffer(*t)));
-        let adds = matches!(spec.kind, SpecKind::Accumulate(_) | SpecKind::MatMul);
+        let adds = spec.kind.reads_output();
         // A product with a body counts through its leaves.
         if adds && spec.body.is_none() {
             reads.extend(spec.outputs.iter().map(|t| buffer(*t)));

@@ -26,13 +26,6 @@ impl Lowering<'_> {
         given: Vec<(&'static str, (String, Expr))>,
         accumulates: bool,
     ) -> Fallible<Stmt> {
-        let mut asm = Asm {
-            text: String::new(),
-            outputs: vec![],
-            inputs: vec![],
-            // What orders accesses to memory must not be passed by them.
-            memory: atom.touches_memory() || atom.op.spec_kind().is_none(),
-        };
         let mut registers: HashMap<&str, Vec<(String, Expr)>> =
             given.into_iter().map(|(name, register)| (name, vec![register])).collect();
         let mut texts: HashMap<&str, String> = HashMap::new();
@@ -42,15 +35,7 @@ impl Lowering<'_> {
                     texts.insert(name, v.to_string());
                 }
                 (Some(NumberForm::Register(class) | NumberForm::Either(class)), _) => {
-                    let printed = self.indices.print(value)?;
-                    let mut value = printed.expr;
-                    // Coordinates of boxes have 32 bits: the launch refuses tensors that have more.
-                    if class != AsmClass::R {
-                        value = Expr::Cast(Type::named(class.cxx()), Box::new(value));
-                    } else if printed.wide {
-                        value = Expr::Cast(Type::named("int"), Box::new(value));
-                    }
-                    registers.insert(name, vec![(class.letter().to_string(), value)]);
+                    registers.insert(name, vec![self.number_register(value, class)?]);
                 }
                 _ => {
                     return Err(errors::unprintable(
@@ -67,98 +52,62 @@ impl Lowering<'_> {
                 continue;
             }
             let (operand, value) = named(atom, filled, name)?;
-            let list = match value {
-                Filled::Values(v) if v.stored.memory.is_per_thread() => {
-                    self.registers_of(v, operand)?
-                }
-                Filled::Values(v) if atom.visibility.is_async_copy() => {
-                    match self.by_pointer(v)? {
-                        Some(address) => vec![("l".to_owned(), address)],
-                        None => vec![self.address_register(v, true)?],
-                    }
-                }
-                Filled::Values(v) => {
-                    let loads =
-                        atom.visibility.is_immediate() && operand.access == OperandAccess::Read;
-                    vec![self.address_register(v, loads)?]
-                }
-                Filled::Described(d) => {
-                    let class = operand.asm_class().letter().to_string();
-                    vec![(class, self.descriptor_of(d)?)]
-                }
-                Filled::Number(n) if matches!(operand.asm_class(), AsmClass::F | AsmClass::D) => {
-                    vec![(operand.asm_class().letter().to_string(), number(*n, operand)?)]
-                }
-                Filled::Number(_) => {
-                    return Err(errors::unprintable(
-                        format!("operand {name} of `{}` cannot be a literal", atom.name),
-                        "set a register with Init, and name that",
-                    ));
-                }
-            };
-            registers.insert(operand.name, list);
+            registers.insert(operand.name, self.operand_registers(atom, operand, value)?);
         }
-        let mut single: HashMap<&str, Vec<String>> = HashMap::new();
-        let braces = !matches!(atom.template, Template::PtxScalar(_));
-        // Outputs are numbered first, as C++ wants them.
-        let mut number = 0;
-        for outputs in [true, false] {
-            for &name in &placeholders {
-                let operand = atom.operand(name);
-                let in_register = operand.is_some_and(|o| o.allows(Memory::Rf));
-                let written = operand.is_some_and(|o| o.access != OperandAccess::Read);
-                if outputs != (in_register && written) {
-                    continue;
-                }
-                let list = registers.remove(name).unwrap_or_default();
-                let numbers: Vec<String> =
-                    (number..number + list.len()).map(|n| format!("%{n}")).collect();
-                number += list.len();
-                let joined = numbers.join(", ");
-                single.insert(name, numbers);
-                texts.insert(
-                    name,
-                    if braces && in_register { format!("{{{joined}}}") } else { joined },
-                );
-                if outputs { &mut asm.outputs } else { &mut asm.inputs }.extend(list);
+        let numbered = Numbered::new(atom, &placeholders, registers, texts);
+        let text = numbered.text(atom, filled, accumulates)?;
+        // What orders accesses to memory must not be passed by them.
+        let memory = atom.touches_memory() || atom.op.spec_kind().is_none();
+        let Numbered { outputs, inputs, .. } = numbered;
+        Ok(Stmt::new(StmtKind::Asm(Asm { text, outputs, inputs, memory })))
+    }
+
+    /// The register that holds a number.
+    fn number_register(&mut self, value: Dim, class: AsmClass) -> Fallible<(String, Expr)> {
+        let printed = self.indices.print(value)?;
+        let mut value = printed.expr;
+        // Coordinates of boxes have 32 bits: the launch refuses tensors that have more.
+        if class != AsmClass::R {
+            value = Expr::Cast(Type::named(class.cxx()), Box::new(value));
+        } else if printed.wide {
+            value = Expr::Cast(Type::named("int"), Box::new(value));
+        }
+        Ok((class.letter().to_string(), value))
+    }
+
+    /// The registers that hold an operand, its address or its descriptor.
+    fn operand_registers(
+        &mut self,
+        atom: &Atom,
+        operand: &AtomOperand,
+        value: &Filled,
+    ) -> Fallible<Vec<(String, Expr)>> {
+        Ok(match value {
+            Filled::Values(v) if v.stored.memory.is_per_thread() => {
+                self.registers_of(v, operand)?
             }
-        }
-        for part in atom.template.parts() {
-            match part {
-                // A percent sign would begin an operand.
-                Part::Text(text) => asm.text.push_str(&text.replace('%', "%%")),
-                Part::Operand(name) => asm.text.push_str(texts.get(name).map_or("", |t| t)),
-                Part::Register(name, i) => match single.get(name).and_then(|all| all.get(i)) {
-                    Some(register) => asm.text.push_str(register),
-                    None => {
-                        return Err(errors::unprintable(
-                            format!("operand {name} of `{}` has no register {i}", atom.name),
-                            "give each thread as many values as the atom has",
-                        ));
-                    }
-                },
-                Part::Array(name)
-                | Part::At(name)
-                | Part::Before(name)
-                | Part::Reciprocal(name) => {
-                    return Err(errors::unprintable(
-                        format!("the text of `{}` is PTX and takes C++ of {name}", atom.name),
-                        "correct the template of the atom",
-                    ));
-                }
-                Part::Accumulate => asm.text.push(if accumulates { '1' } else { '0' }),
-                Part::Major(name) => {
-                    let (_, Filled::Described(d)) = named(atom, filled, name)? else {
-                        return Err(errors::unprintable(
-                            format!("operand {name} of `{}` has no descriptor", atom.name),
-                            "name a tensor in SH in a canonical layout",
-                        ));
-                    };
-                    asm.text.push_str(&d.descriptor.major.immediate().to_string());
-                }
+            Filled::Values(v) if atom.visibility.is_async_copy() => match self.by_pointer(v)? {
+                Some(address) => vec![("l".to_owned(), address)],
+                None => vec![self.address_register(v, true)?],
+            },
+            Filled::Values(v) => {
+                let loads = atom.visibility.is_immediate() && operand.access == OperandAccess::Read;
+                vec![self.address_register(v, loads)?]
             }
-        }
-        Ok(Stmt::new(StmtKind::Asm(asm)))
+            Filled::Described(d) => {
+                let class = operand.asm_class().letter().to_string();
+                vec![(class, self.descriptor_of(d)?)]
+            }
+            Filled::Number(n) if matches!(operand.asm_class(), AsmClass::F | AsmClass::D) => {
+                vec![(operand.asm_class().letter().to_string(), number(*n, operand)?)]
+            }
+            Filled::Number(_) => {
+                return Err(errors::unprintable(
+                    format!("operand {} of `{}` cannot be a literal", operand.name, atom.name),
+                    "set a register with Init, and name that",
+                ));
+            }
+        })
     }
 
     fn registers_of(&mut self, v: &Values, o: &AtomOperand) -> Fallible<Vec<(String, Expr)>> {
@@ -226,5 +175,93 @@ impl Lowering<'_> {
                 ("l".to_owned(), self.address(&v.stored, first)?)
             }
         })
+    }
+}
+
+/// Operands of an asm statement, numbered.
+#[derive(Default)]
+struct Numbered<'a> {
+    outputs: Vec<(String, Expr)>,
+    inputs: Vec<(String, Expr)>,
+    /// The text of each name of the template.
+    texts: HashMap<&'a str, String>,
+    /// Its registers one by one.
+    single: HashMap<&'a str, Vec<String>>,
+}
+
+impl<'a> Numbered<'a> {
+    fn new(
+        atom: &Atom,
+        placeholders: &[&'a str],
+        mut registers: HashMap<&'a str, Vec<(String, Expr)>>,
+        texts: HashMap<&'a str, String>,
+    ) -> Self {
+        let mut all = Numbered { texts, ..Numbered::default() };
+        let braces = !matches!(atom.template, Template::PtxScalar(_));
+        // Outputs are numbered first, as C++ wants them.
+        let mut number = 0;
+        for outputs in [true, false] {
+            for &name in placeholders {
+                let operand = atom.operand(name);
+                let in_register = operand.is_some_and(|o| o.allows(Memory::Rf));
+                let written = operand.is_some_and(|o| o.access != OperandAccess::Read);
+                if outputs != (in_register && written) {
+                    continue;
+                }
+                let list = registers.remove(name).unwrap_or_default();
+                let numbers: Vec<String> =
+                    (number..number + list.len()).map(|n| format!("%{n}")).collect();
+                number += list.len();
+                let joined = numbers.join(", ");
+                all.single.insert(name, numbers);
+                all.texts.insert(
+                    name,
+                    if braces && in_register { format!("{{{joined}}}") } else { joined },
+                );
+                if outputs { &mut all.outputs } else { &mut all.inputs }.extend(list);
+            }
+        }
+        all
+    }
+
+    /// The template with the registers and numbers in it.
+    fn text(&self, atom: &Atom, filled: &[Filled], accumulates: bool) -> Fallible<String> {
+        let mut text = String::new();
+        for part in atom.template.parts() {
+            match part {
+                // A percent sign would begin an operand.
+                Part::Text(plain) => text.push_str(&plain.replace('%', "%%")),
+                Part::Operand(name) => text.push_str(self.texts.get(name).map_or("", |t| t)),
+                Part::Register(name, i) => match self.single.get(name).and_then(|all| all.get(i)) {
+                    Some(register) => text.push_str(register),
+                    None => {
+                        return Err(errors::unprintable(
+                            format!("operand {name} of `{}` has no register {i}", atom.name),
+                            "give each thread as many values as the atom has",
+                        ));
+                    }
+                },
+                Part::Array(name)
+                | Part::At(name)
+                | Part::Before(name)
+                | Part::Reciprocal(name) => {
+                    return Err(errors::unprintable(
+                        format!("the text of `{}` is PTX and takes C++ of {name}", atom.name),
+                        "correct the template of the atom",
+                    ));
+                }
+                Part::Accumulate => text.push(if accumulates { '1' } else { '0' }),
+                Part::Major(name) => {
+                    let (_, Filled::Described(d)) = named(atom, filled, name)? else {
+                        return Err(errors::unprintable(
+                            format!("operand {name} of `{}` has no descriptor", atom.name),
+                            "name a tensor in SH in a canonical layout",
+                        ));
+                    };
+                    text.push_str(&d.descriptor.major.immediate().to_string());
+                }
+            }
+        }
+        Ok(text)
     }
 }

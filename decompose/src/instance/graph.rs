@@ -13,7 +13,7 @@ use carbyne_ir::ast::{
     View, ViewOp,
 };
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{self, MeansInput, MeansOp, Program, SpecId, TensorId};
+use carbyne_ir::program::{self, MeansInput, MeansOp, MeansStep, Program, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, HashMap};
 
@@ -124,11 +124,19 @@ pub(crate) enum Opaque {
     Kind(SpecKind),
 }
 
+/// The kind of the step that a spec becomes: a product begins at zero.
+fn step_kind(kind: SpecKind) -> Result<SpecKind, Opaque> {
+    match kind {
+        SpecKind::MatMul => Ok(SpecKind::MatMulSet),
+        SpecKind::MatMulSet | SpecKind::Reduction(_) => Ok(kind),
+        _ if kind.is_elementwise() => Ok(kind),
+        _ => Err(Opaque::Kind(kind)),
+    }
+}
+
 /// How many products a `means` block has.
 pub(crate) fn products(p: &Program, id: SpecId) -> usize {
-    let is = |op: &MeansOp| {
-        matches!(op, MeansOp::Spec { kind: SpecKind::MatMul | SpecKind::MatMulSet, .. })
-    };
+    let is = |op: &MeansOp| matches!(op, MeansOp::Spec { kind, .. } if kind.is_product());
     p.specs[id].means.iter().flat_map(|m| &m.steps).filter(|s| is(&s.op)).count()
 }
 
@@ -452,22 +460,19 @@ impl Graph {
             return None;
         }
         let rank = extents.len();
-        let strides = |source: &Source| -> Option<Vec<i64>> {
-            // Elements around an operand do not follow its own in memory.
-            if source.view.ops.iter().any(|op| matches!(op, ViewOp::Pad(_))) {
-                return None;
-            }
-            let modes = source.layout.as_ref()?.modes();
-            let one = |m: &Layout| {
-                let m = m.coalesce();
-                match m.leaves() {
-                    [] => Some(0),
-                    [(_, s)] => Some(*s),
-                    _ => None,
-                }
-            };
-            modes.iter().map(one).collect()
-        };
+        let order = self.slowest_first(&extents)?;
+        let operands = self.operand_strides()?;
+        let groups = self.groups(&extents, order, &operands);
+        if groups.iter().map(Vec::len).eq(std::iter::repeat_n(1, rank))
+            && groups.iter().flatten().copied().eq(0..rank)
+        {
+            return None;
+        }
+        self.grouped(&groups)
+    }
+
+    /// The modes in the order of the strides of the largest operand, the largest first.
+    fn slowest_first(&self, extents: &[i64]) -> Option<Vec<usize>> {
         let size = |own: &[i64]| own.iter().fold(1i64, |n, e| n.saturating_mul(*e));
         let outputs = self.outputs.iter().map(|o| (size(&o.extents), &o.to));
         let inputs = self.values.iter().filter(|v| !v.extents.is_empty());
@@ -475,12 +480,16 @@ impl Graph {
         // The last of the largest: an output, where it is one.
         let (_, largest) = inputs.chain(outputs).max_by_key(|(size, _)| *size)?;
         let first = strides(largest)?;
-        let mut order: Vec<usize> = (0..rank).collect();
+        let mut order: Vec<usize> = (0..extents.len()).collect();
         // Modes of one element have no stride that means something.
         order.sort_by_key(|m| {
             (std::cmp::Reverse(if extents[*m] == 1 { i64::MAX } else { first[*m] }), *m)
         });
-        // All operands of memory.
+        Some(order)
+    }
+
+    /// Extents and strides of all operands of memory.
+    fn operand_strides(&self) -> Option<Vec<(Vec<i64>, Vec<i64>)>> {
         let mut operands: Vec<(Vec<i64>, Vec<i64>)> = vec![];
         for value in self.values.iter().filter(|v| !v.extents.is_empty()) {
             if let Some(source) = &value.source {
@@ -493,6 +502,16 @@ impl Graph {
         for output in self.outputs.iter().filter(|o| !o.extents.is_empty()) {
             operands.push((output.extents.clone(), strides(&output.to)?));
         }
+        Some(operands)
+    }
+
+    /// Groups of modes, each from the slowest to the fastest, that follow one another in all operands.
+    fn groups(
+        &self,
+        extents: &[i64],
+        order: Vec<usize>,
+        operands: &[(Vec<i64>, Vec<i64>)],
+    ) -> Vec<Vec<usize>> {
         let reduced =
             |m: usize| self.steps.iter().map(|s| s.axes.contains(&m)).collect::<Vec<bool>>();
         let follows = |a: usize, b: usize| {
@@ -508,7 +527,6 @@ impl Graph {
                     .iter()
                     .all(|v| v.extents.is_empty() || (v.extents[a] == 1) == (v.extents[b] == 1))
         };
-        // Groups of modes, each from the slowest to the fastest.
         let mut groups: Vec<Vec<usize>> = vec![];
         for m in order {
             match groups.last_mut() {
@@ -519,18 +537,18 @@ impl Graph {
                 _ => groups.push(vec![m]),
             }
         }
-        if groups.iter().map(Vec::len).eq(std::iter::repeat_n(1, rank))
-            && groups.iter().flatten().copied().eq(0..rank)
-        {
-            return None;
-        }
+        groups
+    }
+
+    /// The graph with each group of modes as one mode.
+    fn grouped(&self, groups: &[Vec<usize>]) -> Option<Self> {
         let together = |own: &[i64]| -> Vec<i64> {
             groups.iter().map(|g| g.iter().map(|m| own[*m]).product()).collect()
         };
         let whole = |source: &Source, own: &[i64]| -> Option<Source> {
             Some(Source {
-                view: regrouped(source.view.clone(), own, &groups),
-                layout: regrouped_layout(source.layout.as_ref()?, &groups),
+                view: regrouped(source.view.clone(), own, groups),
+                layout: regrouped_layout(source.layout.as_ref()?, groups),
                 counts: source.counts,
             })
         };
@@ -551,6 +569,24 @@ impl Graph {
         }
         Some(out)
     }
+}
+
+/// The stride of each mode of an operand; none where a mode has several.
+fn strides(source: &Source) -> Option<Vec<i64>> {
+    // Elements around an operand do not follow its own in memory.
+    if source.view.ops.iter().any(|op| matches!(op, ViewOp::Pad(_))) {
+        return None;
+    }
+    let modes = source.layout.as_ref()?.modes();
+    let one = |m: &Layout| {
+        let m = m.coalesce();
+        match m.leaves() {
+            [] => Some(0),
+            [(_, s)] => Some(*s),
+            _ => None,
+        }
+    };
+    modes.iter().map(one).collect()
 }
 
 impl Output {
@@ -743,11 +779,9 @@ impl Builder<'_> {
         // Onto what is there.
         let mut onto: Option<BinaryOp> = None;
         let (kind, typed) = match spec.kind {
-            SpecKind::MatMul | SpecKind::MatMulSet => {
-                if spec.kind == SpecKind::MatMul {
-                    onto = Some(BinaryOp::Add);
-                }
-                (SpecKind::MatMulSet, spec.acc)
+            kind if kind.is_product() => {
+                onto = kind.reads_output().then_some(BinaryOp::Add);
+                (step_kind(kind)?, spec.acc)
             }
             SpecKind::Reduction(_) => {
                 // The result has removed modes as 1; the output may lack them.
@@ -759,21 +793,14 @@ impl Builder<'_> {
                         }
                     }
                 }
-                (spec.kind, None)
+                (step_kind(spec.kind)?, None)
             }
             SpecKind::Accumulate(op) => {
                 onto = Some(op.binary());
                 (SpecKind::Move, None)
             }
             SpecKind::Unary(UnaryOp::Cast) => (spec.kind, Some(output.scalar)),
-            SpecKind::Move
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Init => (spec.kind, None),
-            SpecKind::Shfl(_) | SpecKind::Iota | SpecKind::Generic => {
-                return Err(Opaque::Kind(spec.kind));
-            }
+            kind => (step_kind(kind)?, None),
         };
         let mut value = self.push(extents.clone(), scalar);
         let rounds = None;
@@ -829,78 +856,94 @@ impl Builder<'_> {
                     MeansInput::Size(_) => return Err(Opaque::Symbolic("a number".into())),
                 });
             }
-            let first = match inputs.first() {
-                Some(Input::Value(v)) => Some(*v),
-                _ => None,
-            };
-            let source = first.and_then(|v| self.graph.values[v].source.clone());
-            of[step.output] = Some(match &step.op {
-                MeansOp::View { layout, offset, ops } => {
-                    let Some(v) = first else { return Err(Opaque::Meaningless) };
-                    let is_first = offset.as_const() == Some(0);
-                    let seen = Seen { layout: layout.to_fixed(), is_first, ops, extents };
-                    let opaque = || Opaque::ViewOfResult(read(&step.inputs, 0));
-                    self.seen(v, &seen, 0).ok_or_else(opaque)?
-                }
-                MeansOp::Pad { before, value, pad } => {
-                    let opaque = || Opaque::ViewOfResult(read(&step.inputs, 0));
-                    let v = first.ok_or(Opaque::Meaningless)?;
-                    let before: Option<Vec<i64>> = before.iter().map(|n| n.as_const()).collect();
-                    let before = before.ok_or_else(|| Opaque::Symbolic("a pad".into()))?;
-                    let own = self.graph.values[v].extents.clone();
-                    let (before, own) = (&before[..], &own[..]);
-                    let around = Around { pad, before, own, extents: &extents, value: *value };
-                    self.padded(v, &around).ok_or_else(opaque)?
-                }
-                MeansOp::Gather { axis } => {
-                    let opaque = |i: usize| Opaque::ViewOfResult(read(&step.inputs, i));
-                    let (Some(source), Some(Input::Value(rows))) = (source, inputs.get(1)) else {
-                        return Err(opaque(0));
-                    };
-                    let Some(rows) = self.graph.values[*rows].source.clone() else {
-                        return Err(opaque(1));
-                    };
-                    if !rows.view.ops.is_empty() {
-                        return Err(opaque(1));
-                    }
-                    let first = first.unwrap_or_default();
-                    let rank = self.graph.values[first].extents.len();
-                    let name = Name::new(rows.view.base.text.clone());
-                    let picks = (0..rank)
-                        .map(|m| if m == *axis { Pick::From(name.clone()) } else { Pick::Keep })
-                        .collect();
-                    let view = source.view.clone().then(ViewOp::Pick(picks));
-                    let scalar = self.graph.values[first].scalar;
-                    let source = Some(Source { view, layout: None, counts: false });
-                    self.graph.values.push(Value { extents, scalar, source });
-                    self.graph.values.len() - 1
-                }
-                MeansOp::Spec { kind: SpecKind::Iota, axes, .. } => {
-                    let Some(v) = first else { return Err(Opaque::Coordinates) };
-                    let mode = axes.first().copied().unwrap_or_default();
-                    self.coordinates(v, mode).ok_or(Opaque::Coordinates)?
-                }
-                MeansOp::Spec { kind, axes, scalar: typed } => {
-                    let mut extents = extents;
-                    if let (SpecKind::Reduction(_), Some(v)) = (kind, first) {
-                        extents.clone_from(&self.graph.values[v].extents);
-                        axes.iter().for_each(|a| extents[*a] = 1);
-                    }
-                    let kind = match kind {
-                        SpecKind::MatMul => SpecKind::MatMulSet,
-                        kind => *kind,
-                    };
-                    let output = self.push(extents, scalar);
-                    let (axes, scalar) = (axes.clone(), *typed);
-                    self.graph.steps.push(Step { kind, axes, scalar, rounds, inputs, output });
-                    output
-                }
-            });
+            of[step.output] = Some(self.means_step(step, inputs, (extents, scalar), rounds)?);
         }
         for (output, value) in self.graph.outputs.iter_mut().zip(&means.outputs) {
             output.value = of.get(*value).copied().flatten().ok_or(Opaque::Meaningless)?;
         }
         Ok(())
+    }
+
+    /// The value that a step of a `means` block makes.
+    fn means_step(
+        &mut self,
+        step: &MeansStep,
+        inputs: Vec<Input>,
+        (mut extents, scalar): (Vec<i64>, Scalar),
+        rounds: Option<Scalar>,
+    ) -> Result<usize, Opaque> {
+        let first = match inputs.first() {
+            Some(Input::Value(v)) => Some(*v),
+            _ => None,
+        };
+        let opaque = || Opaque::ViewOfResult(read(&step.inputs, 0));
+        match &step.op {
+            MeansOp::View { layout, offset, ops } => {
+                let Some(v) = first else { return Err(Opaque::Meaningless) };
+                let is_first = offset.as_const() == Some(0);
+                let seen = Seen { layout: layout.to_fixed(), is_first, ops, extents };
+                self.seen(v, &seen, 0).ok_or_else(opaque)
+            }
+            MeansOp::Pad { before, value, pad } => {
+                let v = first.ok_or(Opaque::Meaningless)?;
+                let before: Option<Vec<i64>> = before.iter().map(|n| n.as_const()).collect();
+                let before = before.ok_or_else(|| Opaque::Symbolic("a pad".into()))?;
+                let own = self.graph.values[v].extents.clone();
+                let (before, own) = (&before[..], &own[..]);
+                let around = Around { pad, before, own, extents: &extents, value: *value };
+                self.padded(v, &around).ok_or_else(opaque)
+            }
+            MeansOp::Gather { axis } => self.gathered(step, &inputs, *axis, extents),
+            MeansOp::Spec { kind: SpecKind::Iota, axes, .. } => {
+                let Some(v) = first else { return Err(Opaque::Coordinates) };
+                let mode = axes.first().copied().unwrap_or_default();
+                self.coordinates(v, mode).ok_or(Opaque::Coordinates)
+            }
+            MeansOp::Spec { kind, axes, scalar: typed } => {
+                if let (SpecKind::Reduction(_), Some(v)) = (kind, first) {
+                    extents.clone_from(&self.graph.values[v].extents);
+                    axes.iter().for_each(|a| extents[*a] = 1);
+                }
+                let kind = step_kind(*kind)?;
+                let output = self.push(extents, scalar);
+                let (axes, scalar) = (axes.clone(), *typed);
+                self.graph.steps.push(Step { kind, axes, scalar, rounds, inputs, output });
+                Ok(output)
+            }
+        }
+    }
+
+    /// An operand of which a mode is indexed by another one.
+    fn gathered(
+        &mut self,
+        step: &MeansStep,
+        inputs: &[Input],
+        axis: usize,
+        extents: Vec<i64>,
+    ) -> Result<usize, Opaque> {
+        let opaque = |i: usize| Opaque::ViewOfResult(read(&step.inputs, i));
+        let [Input::Value(first), Input::Value(rows), ..] = *inputs else {
+            return Err(opaque(0));
+        };
+        let Some(source) = self.graph.values[first].source.clone() else {
+            return Err(opaque(0));
+        };
+        let Some(rows) = self.graph.values[rows].source.clone() else {
+            return Err(opaque(1));
+        };
+        if !rows.view.ops.is_empty() {
+            return Err(opaque(1));
+        }
+        let rank = self.graph.values[first].extents.len();
+        let name = Name::new(rows.view.base.text.clone());
+        let picks = (0..rank)
+            .map(|m| if m == axis { Pick::From(name.clone()) } else { Pick::Keep })
+            .collect();
+        let view = source.view.then(ViewOp::Pick(picks));
+        let scalar = self.graph.values[first].scalar;
+        let source = Some(Source { view, layout: None, counts: false });
+        self.graph.values.push(Value { extents, scalar, source });
+        Ok(self.graph.values.len() - 1)
     }
 }
 
@@ -1003,7 +1046,7 @@ fn composed(own: &Layout, seen: &Layout) -> Option<Layout> {
 impl Step {
     /// Whether an element of the result needs one element of each input alone, broadcast where that has extent 1.
     pub(crate) fn is_pointwise(&self) -> bool {
-        self.kind.is_pointwise() || self.kind == SpecKind::Init
+        self.kind.is_elementwise()
     }
 
     /// The operation of a Reduction.

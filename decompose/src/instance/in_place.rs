@@ -15,15 +15,9 @@ const MOST: i64 = 1 << 22;
 /// coordinate: by one block, then.
 pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
     let spec = &p.specs[id];
-    let elementwise = matches!(
-        spec.kind,
-        SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Init
-    ) || spec.means.as_ref().is_some_and(is_pointwise);
+    let adds = matches!(spec.kind, SpecKind::Accumulate(_));
+    let elementwise =
+        adds || spec.kind.is_elementwise() || spec.means.as_ref().is_some_and(is_pointwise);
     // A `means` block may read old values of outputs that the inputs do not name. An Iota reads extents alone.
     let old = spec.means.iter().flat_map(|means| {
         let reads =
@@ -118,14 +112,7 @@ fn meet(p: &Program, a: TensorId, b: TensorId) -> bool {
 /// Whether each element needs only those at its own coordinate.
 fn is_pointwise(means: &Means) -> bool {
     means.steps.iter().all(|step| match &step.op {
-        MeansOp::Spec { kind, .. } => matches!(
-            kind,
-            SpecKind::Move
-                | SpecKind::Unary(_)
-                | SpecKind::Binary(_)
-                | SpecKind::Select
-                | SpecKind::Init
-        ),
+        MeansOp::Spec { kind, .. } => kind.is_elementwise(),
         MeansOp::Gather { .. } | MeansOp::View { .. } | MeansOp::Pad { .. } => false,
     })
 }

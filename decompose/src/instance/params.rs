@@ -373,60 +373,7 @@ fn enumerated(
     habits: bool,
     budget: &mut Budget,
 ) -> Result<Enumerated, Unpinned> {
-    let mut conditions: Vec<Condition> = vec![];
-    let of = |c: &Compare| Condition {
-        lhs: c.lhs.clone(),
-        op: c.op,
-        rhs: c.rhs.clone(),
-        text: format!("{} {} {}", text::print_number(&c.lhs), c.op, text::print_number(&c.rhs)),
-        pin: false,
-    };
-    if pins.strategy.as_ref().is_some_and(|s| *s != def.name.text) {
-        return Err(Unpinned::Another);
-    }
-    for &(key, ref numbers) in &pins.attrs {
-        let attr = Attr::among(&strategy.attrs, key);
-        let Some(AttrValue::Tuple(tuple)) = attr.map(|a| &a.value) else {
-            match attr.map(|a| &a.value) {
-                Some(AttrValue::Word(word)) if numbers.len() == 1 => {
-                    conditions.push(pinned(key, Expr::name(word), numbers[0]));
-                    continue;
-                }
-                _ => return Err(Unpinned::NoAttribute(key)),
-            }
-        };
-        let own = leaves(tuple);
-        if key == Key::Warps && numbers.len() == 1 && own.len() > 1 {
-            let all = own.iter().map(|e| (*e).clone());
-            let product =
-                all.reduce(|a, b| Expr::bin(BinOp::Mul, a, b)).unwrap_or_else(|| Expr::int(1));
-            conditions.push(pinned(key, product, numbers[0]));
-            continue;
-        }
-        if own.len() != numbers.len() {
-            return Err(Unpinned::Count(key, numbers.len(), own.len()));
-        }
-        for (e, n) in own.into_iter().zip(numbers) {
-            conditions.push(pinned(key, e.clone(), *n));
-        }
-    }
-    for (name, n) in &pins.values {
-        if !def.params.iter().any(|p| p.name.text == *name && !p.is_type) {
-            let chosen = def.params.iter().filter(|p| p.choices.is_some());
-            let all: Vec<&str> = chosen.map(|p| p.name.text.as_str()).collect();
-            return Err(Unpinned::NoParameter(name.clone(), or_none(&all)));
-        }
-        conditions.push(pinned(Key::By, Expr::name(name), *n));
-    }
-    conditions.extend(strategy.conditions.iter().map(of));
-    if habits {
-        // What is pinned is not what it usually is.
-        let pinned = |c: &&Compare| match &c.lhs.kind {
-            ExprKind::Name(name) => c.op == CmpOp::Eq && pins.values.iter().any(|(n, _)| n == name),
-            _ => false,
-        };
-        conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(of));
-    }
+    let conditions = conditions(def, strategy, pins, habits)?;
     // A pin may be another value than those that are tried.
     let stated = conditions.iter().filter(|c| c.pin).filter_map(|c| match &c.lhs.kind {
         ExprKind::Name(n) => Some((n.as_str(), eval(&c.rhs, &Numbers::new())?)),
@@ -439,24 +386,7 @@ fn enumerated(
         .iter()
         .filter_map(|p| p.choices.as_ref().map(|c| (p.name.text.as_str(), c)))
         .collect();
-    // Each condition is looked at as soon as the last of its names is known.
-    let level: HashMap<&str, usize> =
-        choices.iter().enumerate().map(|(i, (name, _))| (*name, i + 1)).collect();
-    let mut due: Vec<Vec<usize>> = vec![vec![]; choices.len() + 1];
-    let mut costs = vec![1usize; choices.len() + 1];
-    for (i, c) in conditions.iter().enumerate() {
-        let (mut last, mut cost) = (0, 0);
-        for e in [&c.lhs, &c.rhs] {
-            each(e, &mut |e| {
-                cost += 1;
-                if let ExprKind::Name(name) = &e.kind {
-                    last = last.max(level.get(name.as_str()).copied().unwrap_or(0));
-                }
-            });
-        }
-        due[last].push(i);
-        costs[last] += cost;
-    }
+    let (due, costs) = due(&conditions, &choices);
     // What is named where there is too much: the parameter of most values.
     let most = choices.iter().rev().max_by_key(|(_, all)| count(all, given)).map_or("", |c| c.0);
     let mut out = Enumerated::default();
@@ -517,6 +447,92 @@ fn enumerated(
     let met = conditions.iter().zip(&ended).filter(|(_, n)| **n > 0);
     out.ended = met.map(|(c, n)| (c.text.clone(), *n)).collect();
     Ok(out)
+}
+
+/// All that must hold: what the text demands, the conditions of the strategy, and its habits where they count.
+fn conditions(
+    def: &Def,
+    strategy: &Strategy,
+    pins: &Pins,
+    habits: bool,
+) -> Result<Vec<Condition>, Unpinned> {
+    let of = |c: &Compare| Condition {
+        lhs: c.lhs.clone(),
+        op: c.op,
+        rhs: c.rhs.clone(),
+        text: format!("{} {} {}", text::print_number(&c.lhs), c.op, text::print_number(&c.rhs)),
+        pin: false,
+    };
+    if pins.strategy.as_ref().is_some_and(|s| *s != def.name.text) {
+        return Err(Unpinned::Another);
+    }
+    let mut conditions: Vec<Condition> = vec![];
+    for &(key, ref numbers) in &pins.attrs {
+        conditions.extend(pinned_attr(strategy, key, numbers)?);
+    }
+    for (name, n) in &pins.values {
+        if !def.params.iter().any(|p| p.name.text == *name && !p.is_type) {
+            let chosen = def.params.iter().filter(|p| p.choices.is_some());
+            let all: Vec<&str> = chosen.map(|p| p.name.text.as_str()).collect();
+            return Err(Unpinned::NoParameter(name.clone(), or_none(&all)));
+        }
+        conditions.push(pinned(Key::By, Expr::name(name), *n));
+    }
+    conditions.extend(strategy.conditions.iter().map(of));
+    if habits {
+        // What is pinned is not what it usually is.
+        let pinned = |c: &&Compare| match &c.lhs.kind {
+            ExprKind::Name(name) => c.op == CmpOp::Eq && pins.values.iter().any(|(n, _)| n == name),
+            _ => false,
+        };
+        conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(of));
+    }
+    Ok(conditions)
+}
+
+/// That an attribute of the strategy has these numbers.
+fn pinned_attr(strategy: &Strategy, key: Key, numbers: &[i64]) -> Result<Vec<Condition>, Unpinned> {
+    let tuple = match Attr::among(&strategy.attrs, key).map(|a| &a.value) {
+        Some(AttrValue::Tuple(tuple)) => tuple,
+        Some(AttrValue::Word(word)) if numbers.len() == 1 => {
+            return Ok(vec![pinned(key, Expr::name(word), numbers[0])]);
+        }
+        _ => return Err(Unpinned::NoAttribute(key)),
+    };
+    let own = leaves(tuple);
+    if key == Key::Warps && numbers.len() == 1 && own.len() > 1 {
+        let all = own.iter().map(|e| (*e).clone());
+        let product =
+            all.reduce(|a, b| Expr::bin(BinOp::Mul, a, b)).unwrap_or_else(|| Expr::int(1));
+        return Ok(vec![pinned(key, product, numbers[0])]);
+    }
+    if own.len() != numbers.len() {
+        return Err(Unpinned::Count(key, numbers.len(), own.len()));
+    }
+    Ok(own.into_iter().zip(numbers).map(|(e, n)| pinned(key, e.clone(), *n)).collect())
+}
+
+/// For each number of chosen parameters the conditions that are looked at then, as soon as the last of their names is known,
+/// and how many steps that takes.
+fn due(conditions: &[Condition], choices: &[(&str, &Choices)]) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let level: HashMap<&str, usize> =
+        choices.iter().enumerate().map(|(i, (name, _))| (*name, i + 1)).collect();
+    let mut due: Vec<Vec<usize>> = vec![vec![]; choices.len() + 1];
+    let mut costs = vec![1usize; choices.len() + 1];
+    for (i, c) in conditions.iter().enumerate() {
+        let (mut last, mut cost) = (0, 0);
+        for e in [&c.lhs, &c.rhs] {
+            each(e, &mut |e| {
+                cost += 1;
+                if let ExprKind::Name(name) = &e.kind {
+                    last = last.max(level.get(name.as_str()).copied().unwrap_or(0));
+                }
+            });
+        }
+        due[last].push(i);
+        costs[last] += cost;
+    }
+    (due, costs)
 }
 
 fn pinned(key: Key, lhs: Expr, n: i64) -> Condition {

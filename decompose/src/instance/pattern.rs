@@ -181,189 +181,35 @@ impl Pattern {
         concrete: &[usize],
         chosen: &[usize],
     ) -> Result<Found, Unlike> {
-        let mut found = Found {
-            operands: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            types: BTreeMap::new(),
-            holes: BTreeMap::new(),
+        let mut all = Assembly {
+            pattern: self,
+            def,
+            graph,
+            found: Found {
+                operands: BTreeMap::new(),
+                numbers: BTreeMap::new(),
+                types: BTreeMap::new(),
+                holes: BTreeMap::new(),
+            },
+            values: BTreeMap::new(),
+            used: vec![false; graph.steps.len()],
         };
-        // Values that names of the pattern stand for.
-        let mut values: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut used = vec![false; graph.steps.len()];
-        for (part, step) in concrete.iter().zip(chosen) {
-            let Part::Op { scalar, output, inputs, .. } = &self.parts[*part] else { continue };
-            let step_of = &graph.steps[*step];
-            used[*step] = true;
-            values.insert(output, step_of.output);
-            for (name, input) in inputs.iter().zip(&step_of.inputs) {
-                let Input::Value(v) = input else {
-                    return Err(Unlike::Otherwise(format!("%{name}")));
-                };
-                if *values.entry(name).or_insert(*v) != *v {
-                    return Err(Unlike::Otherwise(format!("%{name}")));
-                }
-            }
-            if let Some(name) = scalar {
-                let made = step_of.scalar.unwrap_or_else(|| accumulates(graph, step_of));
-                typed(def, &mut found, name, made)?;
-            }
-        }
-        let formal = |name: &str| def.inputs.iter().any(|(n, _)| n.text == name);
+        all.specs(concrete, chosen)?;
+        all.outputs()?;
         // Chains end where the pattern begins again: at results of its specs.
         let ends: Vec<usize> = chosen.iter().map(|s| graph.steps[*s].output).collect();
-        let Some(main) = graph.main() else {
-            return Err(Unlike::NoPattern);
-        };
-        for (name, _) in &def.outputs {
-            let output = &graph.outputs[main];
-            values.entry(&name.text).or_insert(output.value);
-            if values[name.text.as_str()] != output.value {
-                return Err(Unlike::Otherwise(format!("%{}", name.text)));
-            }
-            let (source, extents) = (output.to.clone(), output.extents.clone());
-            let bound = Bound { source, extents, scalar: output.scalar };
-            found.operands.insert(name.text.clone(), bound);
-        }
         for part in self.parts.iter().rev() {
-            let Part::Hole { name, inputs, outputs } = part else { continue };
-            let [(output, ty)] = &outputs[..] else { return Err(Unlike::NoPattern) };
-            let last = def.outputs.iter().any(|(n, _)| n.text == *output);
-            let Some(&value) = values.get(output.as_str()) else {
-                return Err(Unlike::Otherwise(format!("%{output}")));
-            };
-            if ty.as_ref().is_some_and(reduces) && inputs.len() == 1 {
-                // A Reduction.
-                let step = graph.maker(value).filter(|s| graph.steps[*s].reduces().is_some());
-                let Some(step) = step else { return Err(Unlike::Otherwise(format!("%{output}"))) };
-                let Some(Input::Value(from)) = graph.steps[step].inputs.first().copied() else {
-                    return Err(Unlike::Otherwise(format!("%{output}")));
-                };
-                used[step] = true;
-                if *values.entry(&inputs[0]).or_insert(from) != from {
-                    return Err(Unlike::Otherwise(format!("%{}", inputs[0])));
-                }
-                found.holes.insert(name.clone(), Hole::Fold { step });
-                continue;
+            if let Part::Hole { name, inputs, outputs } = part {
+                all.hole(name, inputs, outputs, &ends)?;
             }
-            // What the chain may end at: values of the pattern, and results of its specs.
-            let stop: Vec<usize> = inputs
-                .iter()
-                .filter_map(|n| values.get(n.as_str()).copied())
-                .chain(ends.iter().copied())
-                .collect();
-            let folded = self.folds_before(inputs, graph, &values);
-            let mut from: Vec<usize> = vec![value];
-            if last {
-                from.extend(graph.outputs.iter().map(|o| o.value));
-            }
-            let mut steps = vec![];
-            let mut open = from;
-            let mut reached = vec![];
-            while let Some(v) = open.pop() {
-                if stop.contains(&v) || folded == Some(v) {
-                    reached.push(v);
-                    continue;
-                }
-                let Some(s) = graph.maker(v) else { continue };
-                if steps.contains(&s) {
-                    continue;
-                }
-                let step = &graph.steps[s];
-                if !step.is_pointwise() && step.reduces().is_none() {
-                    return Err(Unlike::LeftOver(step.kind));
-                }
-                used[s] = true;
-                steps.push(s);
-                open.extend(step.inputs.iter().filter_map(|i| match i {
-                    Input::Value(v) => Some(*v),
-                    Input::Number(_) => None,
-                }));
-            }
-            steps.sort_unstable();
-            let mut own = vec![];
-            for input in inputs {
-                if let Some(v) = values.get(input.as_str()) {
-                    own.push(*v);
-                } else if formal(input) {
-                    // The first operand that has as many elements as the result; else one whose rows are reduced to it.
-                    let wanted = &graph.values[value].extents;
-                    let operands = steps
-                        .iter()
-                        .flat_map(|s| &graph.steps[*s].inputs)
-                        .filter_map(|i| match i {
-                            Input::Value(v) => Some(*v),
-                            Input::Number(_) => None,
-                        })
-                        .chain([value])
-                        .filter(|v| graph.values[*v].source.as_ref().is_some_and(|s| !s.counts));
-                    let is_reduced = |v: &usize| {
-                        let of = &graph.values[*v].extents;
-                        let mut modes = of.iter().zip(wanted);
-                        of.len() == wanted.len() && modes.all(|(n, left)| n == left || *left == 1)
-                    };
-                    let leaf = operands
-                        .clone()
-                        .find(|v| graph.values[*v].extents == *wanted)
-                        .or_else(|| operands.clone().find(is_reduced));
-                    let Some(leaf) = leaf else {
-                        return Err(Unlike::Otherwise(format!("%{input}")));
-                    };
-                    values.insert(input, leaf);
-                    own.push(leaf);
-                } else if let Some(v) = folded {
-                    values.insert(input, v);
-                    own.push(v);
-                } else {
-                    return Err(Unlike::Otherwise(format!("%{input}")));
-                }
-            }
-            if let Some(v) = reached.iter().find(|v| !own.contains(v)) {
-                let step = graph.maker(*v).map_or(SpecKind::Move, |s| graph.steps[s].kind);
-                return Err(Unlike::LeftOver(step));
-            }
-            let chain = Hole::Chain { steps, inputs: own, output: value, all: last };
-            found.holes.insert(name.clone(), chain);
         }
-        self.something_before(def, &found, graph, &values)?;
-        if let Some(left) = used.iter().position(|u| !u) {
+        self.something_before(def, &all.found, graph, &all.values)?;
+        if let Some(left) = all.used.iter().position(|u| !u) {
             return Err(Unlike::LeftOver(graph.steps[left].kind));
         }
-        for (name, _) in &def.inputs {
-            let Some(v) = values.get(name.text.as_str()) else {
-                return Err(Unlike::Otherwise(format!("%{}", name.text)));
-            };
-            let value = &graph.values[*v];
-            let Some(source) = value.source.clone().filter(|s| !s.counts) else {
-                return Err(Unlike::Otherwise(format!("%{}", name.text)));
-            };
-            let (extents, scalar) = (value.extents.clone(), value.scalar);
-            found.operands.insert(name.text.clone(), Bound { source, extents, scalar });
-        }
-        for (name, ty) in def.inputs.iter().chain(&def.outputs) {
-            let Some(ty) = ty else { continue };
-            let bound = found.operands[&name.text].clone();
-            let layout = bound.source.layout.as_ref();
-            self::formal(def, &mut found, &name.text, ty, (&bound.extents, layout), bound.scalar)?;
-        }
-        for part in &self.parts {
-            let Part::Hole { name, outputs, .. } = part else { continue };
-            let [(output, Some(ty))] = &outputs[..] else { continue };
-            let value = match found.holes.get(name) {
-                Some(Hole::Fold { step }) => graph.steps[*step].output,
-                Some(Hole::Chain { output, .. }) => *output,
-                None => continue,
-            };
-            let extents = graph.values[value].extents.clone();
-            // What a spec reads has a type of memory, what is computed on that of registers.
-            let scalar = match self.is_factor(output) {
-                true => self
-                    .factor(output, graph, &values)
-                    .unwrap_or_else(|| super::chain::scalar_of(graph, value)),
-                false => super::chain::computed(graph, value),
-            };
-            self::formal(def, &mut found, output, ty, (&extents, None), scalar)?;
-        }
-        Ok(found)
+        all.operands()?;
+        all.types()?;
+        Ok(all.found)
     }
 
     /// What stands between operands and a spec of the pattern computes something, if a cast to one type; where nothing does,
@@ -452,6 +298,254 @@ impl Pattern {
         let mut all = graph.steps.iter().filter(|s| s.reduces().is_some());
         let first = all.next()?;
         all.next().is_none().then_some(first.output)
+    }
+}
+
+/// A match while it is put together.
+struct Assembly<'a> {
+    pattern: &'a Pattern,
+    def: &'a Def,
+    graph: &'a Graph,
+    found: Found,
+    /// Values that names of the pattern stand for.
+    values: BTreeMap<&'a str, usize>,
+    /// Whether each step belongs to the match.
+    used: Vec<bool>,
+}
+
+impl<'a> Assembly<'a> {
+    /// The steps that were chosen for the specs of the pattern.
+    fn specs(&mut self, concrete: &[usize], chosen: &[usize]) -> Result<(), Unlike> {
+        let (graph, def) = (self.graph, self.def);
+        for (part, step) in concrete.iter().zip(chosen) {
+            let Part::Op { scalar, output, inputs, .. } = &self.pattern.parts[*part] else {
+                continue;
+            };
+            let step_of = &graph.steps[*step];
+            self.used[*step] = true;
+            self.values.insert(output, step_of.output);
+            for (name, input) in inputs.iter().zip(&step_of.inputs) {
+                let Input::Value(v) = input else {
+                    return Err(Unlike::Otherwise(format!("%{name}")));
+                };
+                if *self.values.entry(name).or_insert(*v) != *v {
+                    return Err(Unlike::Otherwise(format!("%{name}")));
+                }
+            }
+            if let Some(name) = scalar {
+                let made = step_of.scalar.unwrap_or_else(|| accumulates(graph, step_of));
+                typed(def, &mut self.found, name, made)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Result<(), Unlike> {
+        let Some(main) = self.graph.main() else {
+            return Err(Unlike::NoPattern);
+        };
+        let output = &self.graph.outputs[main];
+        for (name, _) in &self.def.outputs {
+            self.values.entry(&name.text).or_insert(output.value);
+            if self.values[name.text.as_str()] != output.value {
+                return Err(Unlike::Otherwise(format!("%{}", name.text)));
+            }
+            let (source, extents) = (output.to.clone(), output.extents.clone());
+            let bound = Bound { source, extents, scalar: output.scalar };
+            self.found.operands.insert(name.text.clone(), bound);
+        }
+        Ok(())
+    }
+
+    /// Finds the steps that a sub-spec of the pattern stands for.
+    fn hole(
+        &mut self,
+        name: &str,
+        inputs: &'a [String],
+        outputs: &'a [(String, Option<ResultType>)],
+        ends: &[usize],
+    ) -> Result<(), Unlike> {
+        let [(output, ty)] = outputs else { return Err(Unlike::NoPattern) };
+        let Some(&value) = self.values.get(output.as_str()) else {
+            return Err(Unlike::Otherwise(format!("%{output}")));
+        };
+        let hole = match inputs {
+            [input] if ty.as_ref().is_some_and(reduces) => self.fold(input, output, value)?,
+            _ => {
+                let last = self.def.outputs.iter().any(|(n, _)| n.text == *output);
+                self.chain(inputs, value, last, ends)?
+            }
+        };
+        self.found.holes.insert(name.to_owned(), hole);
+        Ok(())
+    }
+
+    /// A Reduction.
+    fn fold(&mut self, input: &'a str, output: &str, value: usize) -> Result<Hole, Unlike> {
+        let step = self.graph.maker(value).filter(|s| self.graph.steps[*s].reduces().is_some());
+        let Some(step) = step else { return Err(Unlike::Otherwise(format!("%{output}"))) };
+        let Some(Input::Value(from)) = self.graph.steps[step].inputs.first().copied() else {
+            return Err(Unlike::Otherwise(format!("%{output}")));
+        };
+        self.used[step] = true;
+        if *self.values.entry(input).or_insert(from) != from {
+            return Err(Unlike::Otherwise(format!("%{input}")));
+        }
+        Ok(Hole::Fold { step })
+    }
+
+    /// A chain of steps that ends in `value`, and in all other outputs where it is the last one.
+    fn chain(
+        &mut self,
+        inputs: &'a [String],
+        value: usize,
+        last: bool,
+        ends: &[usize],
+    ) -> Result<Hole, Unlike> {
+        let graph = self.graph;
+        // What the chain may end at: values of the pattern, and results of its specs.
+        let stop: Vec<usize> = inputs
+            .iter()
+            .filter_map(|n| self.values.get(n.as_str()).copied())
+            .chain(ends.iter().copied())
+            .collect();
+        let folded = self.pattern.folds_before(inputs, graph, &self.values);
+        let mut from: Vec<usize> = vec![value];
+        if last {
+            from.extend(graph.outputs.iter().map(|o| o.value));
+        }
+        let (steps, reached) =
+            self.steps_before(from, |v| stop.contains(&v) || folded == Some(v))?;
+        let mut own = vec![];
+        for input in inputs {
+            own.push(self.chain_input(input, value, &steps, folded)?);
+        }
+        if let Some(v) = reached.iter().find(|v| !own.contains(v)) {
+            let step = graph.maker(*v).map_or(SpecKind::Move, |s| graph.steps[s].kind);
+            return Err(Unlike::LeftOver(step));
+        }
+        Ok(Hole::Chain { steps, inputs: own, output: value, all: last })
+    }
+
+    /// The steps that compute the `open` values, and the values where they end.
+    fn steps_before(
+        &mut self,
+        mut open: Vec<usize>,
+        ends: impl Fn(usize) -> bool,
+    ) -> Result<(Vec<usize>, Vec<usize>), Unlike> {
+        let (mut steps, mut reached) = (vec![], vec![]);
+        while let Some(v) = open.pop() {
+            if ends(v) {
+                reached.push(v);
+                continue;
+            }
+            let Some(s) = self.graph.maker(v) else { continue };
+            if steps.contains(&s) {
+                continue;
+            }
+            let step = &self.graph.steps[s];
+            if !step.is_pointwise() && step.reduces().is_none() {
+                return Err(Unlike::LeftOver(step.kind));
+            }
+            self.used[s] = true;
+            steps.push(s);
+            open.extend(step.inputs.iter().filter_map(|i| match i {
+                Input::Value(v) => Some(*v),
+                Input::Number(_) => None,
+            }));
+        }
+        steps.sort_unstable();
+        Ok((steps, reached))
+    }
+
+    /// The value that a chain of these steps reads by a name of the pattern.
+    fn chain_input(
+        &mut self,
+        input: &'a str,
+        value: usize,
+        steps: &[usize],
+        folded: Option<usize>,
+    ) -> Result<usize, Unlike> {
+        if let Some(v) = self.values.get(input) {
+            return Ok(*v);
+        }
+        let is_formal = self.def.inputs.iter().any(|(n, _)| n.text == input);
+        let found = if is_formal { self.operand_of(steps, value) } else { folded };
+        let Some(found) = found else {
+            return Err(Unlike::Otherwise(format!("%{input}")));
+        };
+        self.values.insert(input, found);
+        Ok(found)
+    }
+
+    /// The first operand that has as many elements as the result; else one whose rows are reduced to it.
+    fn operand_of(&self, steps: &[usize], value: usize) -> Option<usize> {
+        let graph = self.graph;
+        let wanted = &graph.values[value].extents;
+        let operands = steps
+            .iter()
+            .flat_map(|s| &graph.steps[*s].inputs)
+            .filter_map(|i| match i {
+                Input::Value(v) => Some(*v),
+                Input::Number(_) => None,
+            })
+            .chain([value])
+            .filter(|v| graph.values[*v].source.as_ref().is_some_and(|s| !s.counts));
+        let is_reduced = |v: &usize| {
+            let of = &graph.values[*v].extents;
+            let mut modes = of.iter().zip(wanted);
+            of.len() == wanted.len() && modes.all(|(n, left)| n == left || *left == 1)
+        };
+        let mut all = operands.clone();
+        let alike = all.find(|v| graph.values[*v].extents == *wanted);
+        alike.or_else(|| operands.clone().find(is_reduced))
+    }
+
+    /// Finds the operands that are read.
+    fn operands(&mut self) -> Result<(), Unlike> {
+        for (name, _) in &self.def.inputs {
+            let Some(v) = self.values.get(name.text.as_str()) else {
+                return Err(Unlike::Otherwise(format!("%{}", name.text)));
+            };
+            let value = &self.graph.values[*v];
+            let Some(source) = value.source.clone().filter(|s| !s.counts) else {
+                return Err(Unlike::Otherwise(format!("%{}", name.text)));
+            };
+            let (extents, scalar) = (value.extents.clone(), value.scalar);
+            self.found.operands.insert(name.text.clone(), Bound { source, extents, scalar });
+        }
+        Ok(())
+    }
+
+    /// Numbers and types that follow from the types of operands and of results of sub-specs.
+    fn types(&mut self) -> Result<(), Unlike> {
+        let (graph, def) = (self.graph, self.def);
+        for (name, ty) in def.inputs.iter().chain(&def.outputs) {
+            let Some(ty) = ty else { continue };
+            let bound = self.found.operands[&name.text].clone();
+            let layout = bound.source.layout.as_ref();
+            formal(def, &mut self.found, &name.text, ty, (&bound.extents, layout), bound.scalar)?;
+        }
+        for part in &self.pattern.parts {
+            let Part::Hole { name, outputs, .. } = part else { continue };
+            let [(output, Some(ty))] = &outputs[..] else { continue };
+            let value = match self.found.holes.get(name) {
+                Some(Hole::Fold { step }) => graph.steps[*step].output,
+                Some(Hole::Chain { output, .. }) => *output,
+                None => continue,
+            };
+            let extents = graph.values[value].extents.clone();
+            // What a spec reads has a type of memory, what is computed on that of registers.
+            let scalar = match self.pattern.is_factor(output) {
+                true => self
+                    .pattern
+                    .factor(output, graph, &self.values)
+                    .unwrap_or_else(|| super::chain::scalar_of(graph, value)),
+                false => super::chain::computed(graph, value),
+            };
+            formal(def, &mut self.found, output, ty, (&extents, None), scalar)?;
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use super::params::{self, Budget, Numbers, Pins};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{
-    self, Def, Expr, ExprKind, Operand, ResultType, StmtKind, TupleExpr, TypeAttr,
+    self, Call, Def, Expr, ExprKind, Operand, ResultType, StmtKind, TupleExpr, TypeAttr,
 };
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::scalar::Scalar;
@@ -277,11 +277,54 @@ fn text(
     numbers: &Numbers,
     chain: usize,
 ) -> Option<String> {
-    let scalar = |ty: &ResultType| match ty.attrs.first() {
+    let first = def.outputs.first()?;
+    let result = first.1.as_ref()?;
+    let mut out = format!("carbyne 2\n\n{}", operands(def, given, types)?);
+    let kind = scalar(result, types)?;
+    let mut body = Body {
+        def,
+        given,
+        result: &first.0.text,
+        own: extents(Some(result), given)?,
+        kind,
+        chain,
+        more: vec![],
+        text: String::new(),
+    };
+    for stmt in Walk::new(&def.means.as_ref()?.stmts).stmts() {
+        match &stmt.kind {
+            StmtKind::Call(call) => body.call(call)?,
+            _ => body.other(stmt, types)?,
+        }
+    }
+    let mut inputs: Vec<String> = def.inputs.iter().map(|(n, _)| format!("%{}", n.text)).collect();
+    for (name, extents) in &body.more {
+        let _ = writeln!(out, "%{name}:[{}].{kind}.GL", list(extents));
+        inputs.push(format!("%{name}"));
+    }
+    let outputs: Vec<String> = def.outputs.iter().map(|(n, _)| format!("%{}", n.text)).collect();
+    let _ = write!(
+        out,
+        "\nSpec @sample ({}) -> ({}) by={} means {{\n{}}}\n",
+        inputs.join(", "),
+        outputs.join(", "),
+        by(def, numbers),
+        body.text
+    );
+    Some(out)
+}
+
+/// The type of a formal operand.
+fn scalar(ty: &ResultType, types: &BTreeMap<String, Scalar>) -> Option<Scalar> {
+    match ty.attrs.first() {
         Some(TypeAttr::Scalar(n)) => types.get(&n.text).copied(),
         _ => ty.scalar,
-    };
-    let mut out = "carbyne 2\n\n".to_owned();
+    }
+}
+
+/// The declarations of the operands of a strategy.
+fn operands(def: &Def, given: &Numbers, types: &BTreeMap<String, Scalar>) -> Option<String> {
+    let mut out = String::new();
     for (name, ty) in def.inputs.iter().chain(&def.outputs) {
         let ty = ty.as_ref()?;
         let own = list(&extents(Some(ty), given)?);
@@ -296,44 +339,64 @@ fn text(
             [] => own,
             by => format!("({own}):({})", list(by)),
         };
-        let _ = writeln!(out, "%{}:[{own}].{}.GL", name.text, scalar(ty)?);
+        let _ = writeln!(out, "%{}:[{own}].{}.GL", name.text, scalar(ty, types)?);
     }
-    let (first, result) = (def.outputs.first()?, def.outputs.first()?.1.as_ref()?);
-    let own = extents(Some(result), given)?;
-    let kind = scalar(result)?;
-    // What chains read beside the operands of the strategy: a row where that is another shape, and all.
-    let row: Vec<i64> =
-        own.iter().enumerate().map(|(i, e)| if i + 1 == own.len() { *e } else { 1 }).collect();
-    let mut more: Vec<(String, Vec<i64>)> = vec![];
-    let mut body = String::new();
-    let block = def.means.as_ref()?;
-    // The modes of an operand of which the result has one element.
-    let reduced = |from: &str| -> Vec<i64> {
-        let ty =
-            def.inputs.iter().find(|(name, _)| name.text == from).and_then(|(_, ty)| ty.as_ref());
-        let modes = extents(ty, given).unwrap_or_default();
-        let modes = modes.iter().zip(&own).enumerate();
+    Some(out)
+}
+
+/// The `means` block of a sample.
+struct Body<'a> {
+    def: &'a Def,
+    given: &'a Numbers,
+    /// The first output: its name, extents and type.
+    result: &'a str,
+    own: Vec<i64>,
+    kind: Scalar,
+    chain: usize,
+    /// Operands that chains read beside those of the strategy.
+    more: Vec<(String, Vec<i64>)>,
+    text: String,
+}
+
+impl Body<'_> {
+    /// The extents of a row of the result, where that is another shape.
+    fn row(&self) -> Vec<i64> {
+        let own = &self.own;
+        own.iter().enumerate().map(|(i, e)| if i + 1 == own.len() { *e } else { 1 }).collect()
+    }
+
+    /// The modes of an operand of which the result has one element.
+    fn reduced(&self, from: &str) -> Vec<i64> {
+        let mut inputs = self.def.inputs.iter();
+        let ty = inputs.find(|(name, _)| name.text == from).and_then(|(_, ty)| ty.as_ref());
+        let modes = extents(ty, self.given).unwrap_or_default();
+        let modes = modes.iter().zip(&self.own).enumerate();
         modes.filter(|(_, (n, left))| n != left && **left == 1).map(|(i, _)| i as i64).collect()
-    };
-    for stmt in Walk::new(&block.stmts).stmts() {
-        let StmtKind::Call(call) = &stmt.kind else {
-            let mut stmt = stmt.clone();
-            let mut by = ast::Substitution { budget: 1 << 16, ..ast::Substitution::default() };
-            by.types = types.iter().map(|(n, s)| (n.clone(), *s)).collect();
-            by.head(&mut stmt).ok()?;
-            let module = ast::Module { header: vec![], items: vec![stmt], footer: vec![] };
-            let printed = carbyne_ir::text::print(&module);
-            let _ = write!(body, "{}", printed.strip_prefix("carbyne 2\n")?);
-            continue;
-        };
+    }
+
+    /// A statement that is no use of a sub-spec.
+    fn other(&mut self, stmt: &ast::Stmt, types: &BTreeMap<String, Scalar>) -> Option<()> {
+        let mut stmt = stmt.clone();
+        let mut by = ast::Substitution { budget: 1 << 16, ..ast::Substitution::default() };
+        by.types = types.iter().map(|(n, s)| (n.clone(), *s)).collect();
+        by.head(&mut stmt).ok()?;
+        let module = ast::Module { header: vec![], items: vec![stmt], footer: vec![] };
+        let printed = carbyne_ir::text::print(&module);
+        self.text.push_str(printed.strip_prefix("carbyne 2\n")?);
+        Some(())
+    }
+
+    /// A statement in the place of the use of a sub-spec.
+    fn call(&mut self, call: &Call) -> Option<()> {
+        let (chain, mut body) = (self.chain, String::new());
         let [to] = &call.outputs[..] else { return None };
         let from = call.inputs.iter().find_map(|o| match o {
             Operand::View(view) => Some(view.base.text.clone()),
             Operand::Number(_) | Operand::Value(_) => None,
         });
         let declared = call.declared.first().and_then(Option::as_ref);
-        let made = extents(declared, given);
-        let last = to.base.text == first.0.text;
+        let made = extents(declared, self.given);
+        let last = to.base.text == self.result;
         let to = &to.base.text;
         match (from, made) {
             (Some(from), Some(made)) if call.inputs.len() == 1 && made.contains(&1) => {
@@ -343,8 +406,8 @@ fn text(
                 let op = if chain == 0 { "sum" } else { "max" };
                 let _ = writeln!(body, "  %{to} = {op}(%{from}, axis={axes})");
             }
-            (Some(from), None) if last && !reduced(&from).is_empty() => {
-                let axes = reduced(&from);
+            (Some(from), None) if last && !self.reduced(&from).is_empty() => {
+                let axes = self.reduced(&from);
                 let axes = if axes.len() == 1 { list(&axes) } else { format!("({})", list(&axes)) };
                 let factor = match chain {
                     0 => String::new(),
@@ -352,39 +415,27 @@ fn text(
                 };
                 let _ = writeln!(body, "  %{to} = sum(%{from}{factor}, axis={axes})");
             }
-            (Some(from), _) if chain == 0 || (kind == Scalar::I32 && !last) => {
+            (Some(from), _) if chain == 0 || (self.kind == Scalar::I32 && !last) => {
                 let _ = writeln!(body, "  %{to} = move(%{from})");
             }
             (Some(from), _) if last => {
-                more.push(("row".to_owned(), row.clone()));
+                self.more.push(("row".to_owned(), self.row()));
                 let _ = writeln!(body, "  %{to} = relu(%{from} + %row)");
             }
             (Some(from), _) => {
                 let _ = writeln!(body, "  %{to} = %{from} * %{from}");
             }
             (None, _) if chain == 0 => {
-                more.push(("first".to_owned(), own.clone()));
+                self.more.push(("first".to_owned(), self.own.clone()));
                 let _ = writeln!(body, "  %{to} = move(%first)");
             }
             (None, _) => {
-                more.push(("first".to_owned(), own.clone()));
-                more.push(("row".to_owned(), row.clone()));
+                self.more.push(("first".to_owned(), self.own.clone()));
+                self.more.push(("row".to_owned(), self.row()));
                 let _ = writeln!(body, "  %{to} = max(%first * %row, %first)");
             }
         }
+        self.text.push_str(&body);
+        Some(())
     }
-    let mut inputs: Vec<String> = def.inputs.iter().map(|(n, _)| format!("%{}", n.text)).collect();
-    for (name, extents) in &more {
-        let _ = writeln!(out, "%{name}:[{}].{kind}.GL", list(extents));
-        inputs.push(format!("%{name}"));
-    }
-    let outputs: Vec<String> = def.outputs.iter().map(|(n, _)| format!("%{}", n.text)).collect();
-    let _ = write!(
-        out,
-        "\nSpec @sample ({}) -> ({}) by={} means {{\n{body}}}\n",
-        inputs.join(", "),
-        outputs.join(", "),
-        by(def, numbers)
-    );
-    Some(out)
 }

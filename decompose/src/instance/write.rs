@@ -13,8 +13,8 @@ use crate::schedule::clusters;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
     Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Key,
-    Launch, Name, Operand, Role, Spec, SpecKind, Stmt, StmtKind, Substitution, TensorExpr, UnaryOp,
-    Unfit, View, ViewOp,
+    Launch, Name, Operand, Role, Spec, SpecKind, Stmt, StmtKind, Strategy, Substitution,
+    TensorExpr, UnaryOp, Unfit, View, ViewOp,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -108,29 +108,7 @@ impl Instance<'_> {
         let (StmtKind::Spec(spec), Some(strategy)) = (&stmt.kind, &self.def.strategy) else {
             return Err(Refused::Unfit);
         };
-        let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
-        for (name, n) in self.numbers {
-            let symbol = self.symbols.get(name).cloned();
-            by.numbers.insert(name.clone(), symbol.unwrap_or_else(|| number(*n)));
-        }
-        for (name, scalar) in &self.found.types {
-            by.types.insert(name.clone(), *scalar);
-        }
-        // Kernels speak of operands by name: views of several kernels get some.
-        let mut views = vec![];
-        for (name, bound) in &self.found.operands {
-            let mut view = bound.source.view.clone();
-            if strategy.exec.is_none() && !view.ops.is_empty() {
-                let named = names.fresh_outside(name);
-                views.push(Stmt::new(StmtKind::DataDef {
-                    name: Name::new(&named),
-                    ty: None,
-                    view,
-                }));
-                view = View::of(named);
-            }
-            by.data.insert(name.clone(), Given::View(view));
-        }
+        let (mut by, views) = self.given(strategy, names);
         let carrier = Spec {
             exec: strategy.exec.clone(),
             attrs: strategy.attrs.clone(),
@@ -186,6 +164,39 @@ impl Instance<'_> {
             return Err(Refused::Clusters);
         }
         let exec = self.launched(exec, executors, &mut body, names)?;
+        Ok(vec![self.kernel(stmt, exec, said, body)])
+    }
+
+    /// The substitution for the numbers, types and operands of the strategy, and definitions of views that it names.
+    fn given(&self, strategy: &Strategy, names: &mut Names) -> (Substitution, Vec<Stmt>) {
+        let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
+        for (name, n) in self.numbers {
+            let symbol = self.symbols.get(name).cloned();
+            by.numbers.insert(name.clone(), symbol.unwrap_or_else(|| number(*n)));
+        }
+        for (name, scalar) in &self.found.types {
+            by.types.insert(name.clone(), *scalar);
+        }
+        // Kernels speak of operands by name: views of several kernels get some.
+        let mut views = vec![];
+        for (name, bound) in &self.found.operands {
+            let mut view = bound.source.view.clone();
+            if strategy.exec.is_none() && !view.ops.is_empty() {
+                let named = names.fresh_outside(name);
+                views.push(Stmt::new(StmtKind::DataDef {
+                    name: Name::new(&named),
+                    ty: None,
+                    view,
+                }));
+                view = View::of(named);
+            }
+            by.data.insert(name.clone(), Given::View(view));
+        }
+        (by, views)
+    }
+
+    /// The kernel-level spec with its body, and with the attributes that tell how it was decomposed.
+    fn kernel(&self, stmt: &Stmt, exec: Exec, said: Vec<Attr>, body: Block) -> Stmt {
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(kernel) = &mut kernel.kind {
             kernel.exec = Some(exec);
@@ -200,7 +211,7 @@ impl Instance<'_> {
             kernel.attrs.push(self.by());
             kernel.body = Some(body);
         }
-        Ok(vec![kernel])
+        kernel
     }
 
     /// Statements with chains in the place of the sub-specs of the match.

@@ -383,11 +383,8 @@ impl<'a> Least<'a> {
                 let n = each(to) * by.warps();
                 Work { instructions: n, issue: n, wavefronts: n, ..Work::default() }
             }
-            SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Init
-            | SpecKind::Iota => self.pointwise(spec, each(to), by),
+            // An instruction for each element, or for as many as an atom takes.
+            _ => self.pointwise(spec, each(to), by),
         }
     }
 

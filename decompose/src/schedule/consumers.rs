@@ -209,7 +209,34 @@ impl Kernel<'_> {
         copier.ops.push(ViewOp::Pick(vec![Pick::Range(Expr::int(consumers), Expr::int(first))]));
         head.push(define_threads(&lead, copier.then(ViewOp::Elect)));
 
-        // Mbarriers.
+        self.begin(turns.as_ref(), &lead, &mut loops, &mut head);
+
+        // The producer.
+        if let Some((kept, _)) = registers {
+            let copiers = self.names.fresh("copiers");
+            head.push(group(&copiers, consumers, all));
+            let dec = sync(SyncOp::RegistersDec, None, Some(Expr::int(kept)));
+            head.push(within(&exec(&copiers), vec![], vec![], vec![dec]));
+        }
+        let views = |list: &[String]| list.iter().map(View::of).collect::<Vec<_>>();
+        let read = [views(&p.sources), vec![View::of(&p.full), View::of(&p.empty)]].concat();
+        head.push(within(&exec(&lead), read, views(&p.rings), loops));
+
+        // The consumers.
+        let more = registers.map(|(_, more)| more);
+        let first = self.consume(turns.as_ref(), &name, own, more)?;
+        let (inputs, outputs) = operands(&first);
+        head.push(within(&exec(&name), inputs, outputs, first));
+        // Nobody goes while others may still say that they have read a stage.
+        if p.cluster.0 > 1 && p.outer.is_some() {
+            head.extend(meeting(Some(SyncOp::ClusterArrive)));
+        }
+        Some((head, all))
+    }
+
+    /// Makes the mbarriers; the thread that does may copy the first stages, too.
+    fn begin(&self, turns: Option<&Turns>, lead: &str, loops: &mut [Stmt], head: &mut Vec<Stmt>) {
+        let p = self.producer;
         let prefetch = |map: &String| sync(SyncOp::Prefetch, Some(View::of(map)), None);
         let mut init: Vec<Stmt> = p.maps.iter().map(prefetch).collect();
         init.extend([
@@ -221,7 +248,7 @@ impl Kernel<'_> {
             ),
         ]);
         let mut barriers = vec![View::of(&p.full), View::of(&p.empty)];
-        if let Some(t) = &turns {
+        if let Some(t) = turns {
             let all = [(Some(&t.turn), self.threads / WARP), (t.spare.as_ref(), 1)];
             for (name, n) in all.into_iter().filter_map(|(name, n)| Some((name?, n))) {
                 head.push(plain(name, &[p.consumers], Scalar::Mbarrier, Memory::Sh));
@@ -230,7 +257,7 @@ impl Kernel<'_> {
             }
         }
         let together = p.cluster.0 > 1;
-        let early = if together { early(&mut loops) } else { None };
+        let early = if together { early(loops) } else { None };
         let fences = [
             together.then_some(SyncOp::FenceMbarrierInit),
             (!together || early.is_some()).then_some(SyncOp::FenceAsync),
@@ -253,31 +280,29 @@ impl Kernel<'_> {
             barriers.extend(rings);
             init.push(copies);
         }
-        head.push(within(&exec(&lead), read, barriers, init));
+        let exec = (View::of(&p.exec.0), View::of(lead));
+        head.push(within(&exec, read, barriers, init));
         head.extend(met(together));
+    }
 
-        // The producer.
-        if let Some((kept, _)) = registers {
-            let copiers = self.names.fresh("copiers");
-            head.push(group(&copiers, consumers, all));
-            let dec = sync(SyncOp::RegistersDec, None, Some(Expr::int(kept)));
-            head.push(within(&exec(&copiers), vec![], vec![], vec![dec]));
-        }
-        let views = |list: &[String]| list.iter().map(View::of).collect::<Vec<_>>();
-        let read = [views(&p.sources), vec![View::of(&p.full), View::of(&p.empty)]].concat();
-        head.push(within(&exec(&lead), read, views(&p.rings), loops));
-
-        // The consumers.
+    /// Statements of the consumers, who may take `more` registers.
+    fn consume(
+        &self,
+        turns: Option<&Turns>,
+        name: &str,
+        mut own: Vec<Stmt>,
+        more: Option<i64>,
+    ) -> Option<Vec<Stmt>> {
         let mut first = vec![];
-        if let Some((_, more)) = registers {
+        if let Some(more) = more {
             first.push(sync(SyncOp::RegistersInc, None, Some(Expr::int(more))));
         }
         let of_warp = Tiler::Sizes(vec![Some(Expr::int(WARP))]);
-        let each = match &turns {
-            None => name.clone(),
+        let each = match turns {
+            None => name.to_owned(),
             Some(t) => {
                 let tiles = Tiler::Sizes(vec![Some(Expr::int(self.threads))]);
-                first.push(define_threads(&t.group, View::of(&name).then(ViewOp::Tile(tiles))));
+                first.push(define_threads(&t.group, View::of(name).then(ViewOp::Tile(tiles))));
                 first.push(indices(&[&t.number], View::of(&t.group)));
                 let at = ViewOp::Index(vec![Some(Expr::name(&t.number))]);
                 first.push(define_threads(&t.own, View::of(&t.group).then(at)));
@@ -285,16 +310,10 @@ impl Kernel<'_> {
             }
         };
         let leads = View::of(&each).then(ViewOp::Tile(of_warp)).then(ViewOp::Elect);
-        first.push(define_threads(&p.leads, leads));
+        first.push(define_threads(&self.producer.leads, leads));
         self.over(&each, &mut own)?;
         first.append(&mut own);
-        let (inputs, outputs) = operands(&first);
-        head.push(within(&exec(&name), inputs, outputs, first));
-        // Nobody goes while others may still say that they have read a stage.
-        if together && p.outer.is_some() {
-            head.extend(meeting(Some(SyncOp::ClusterArrive)));
-        }
-        Some((head, all))
+        Some(first)
     }
 
     /// What stays before the producer and the consumers, and what consumers execute.

@@ -11,7 +11,7 @@ use carbyne_atoms::bind;
 use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Extent, SECTOR_BYTES};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{Program, SpecId, TensorId};
+use carbyne_ir::program::{Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use num_integer::gcd;
 
@@ -240,92 +240,17 @@ fn candidate(
     way: Way,
 ) -> Result<Candidate, Mismatch> {
     let spec = &p.specs[id];
-    bind::operation(spec.kind, atom)?;
-    let wrong = || Mismatch::Op { want: atom.op.to_string() };
-    let [s, d] = &atom.operands[..] else { return Err(wrong()) };
-    let (Some(from), Some(&to)) = (spec.input_tensors().next(), spec.outputs.first()) else {
-        return Err(wrong());
-    };
-    let mut per = [1, 1];
-    for (i, (operand, t)) in [(s, from), (d, to)].into_iter().enumerate() {
-        per[i] = bind::unit(p.scalar_of(t), operand)?;
-        bind::place(p.buffer_of(t).memory, operand)?;
-    }
-    // More values a thread than a register row holds come with more instructions.
-    let refused = |operand: &'static str, want: String, found: String| Mismatch::Order {
-        operand,
-        want,
-        found,
-    };
-    let row_p = tv::in_scalars(&s.tv, per[0])
-        .map_err(|e| refused(s.name, "a layout".into(), e.to_string()))?;
-    let row_q = tv::in_scalars(&d.tv, per[1])
-        .map_err(|e| refused(d.name, "a layout".into(), e.to_string()))?;
-    let group = atom.group;
+    let rows = rows(p, spec, atom)?;
+    let (from, to, group) = (rows.from, rows.to, atom.group);
     bind::groups(threads, atom)?;
-    let values = |l: &Layout| l.mode(1).map_or(1, |v| v.size());
     // The known side and what follows for the other; letters as in the module header of `tv`.
-    let (mut part, mut crosses) = (None, false);
-    let (known, row_known, row_other, operand) = match (src, dst) {
-        (Side::Registers(f), Side::Memory) => {
-            // Of threads that hold the same elements one writes them.
-            let (f, writers) = writers(f)
-                .map_err(|e| refused(s.name, "a thread-value layout".into(), e.to_string()))?;
-            if writers.is_some() && group != 1 {
-                return Err(Mismatch::Threads {
-                    want: format!("{group} threads that hold different elements"),
-                    found: "some that hold the same".to_owned(),
-                });
-            }
-            part = writers;
-            (f, &row_p, &row_q, s.name)
-        }
-        (Side::Registers(f), _) => (f.clone(), &row_p, &row_q, s.name),
-        (_, Side::Registers(g)) => (g.clone(), &row_q, &row_p, d.name),
-        _ => {
-            // Nothing is known: the memory side is read or written along its consecutive direction.
-            let anchor = match (src, dst, p.buffer_of(from).open) {
-                (Side::Memory, _, false) => from,
-                _ => to,
-            };
-            if group != 1 {
-                return Err(Mismatch::Threads {
-                    want: format!("{group} threads with a known thread-value layout"),
-                    found: "an open one".to_owned(),
-                });
-            }
-            let memory = ops::whole(p, anchor)
-                .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
-            let n = values(&row_p);
-            let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
-            // What goes into one of several stages is not waited for at once: what counts is what it takes to issue it.
-            let ring = p.tensors[p.buffer_of(to).tensor].levels.len() > 1;
-            let copied = matches!((src, dst), (Side::Memory, Side::Memory)) && ring;
-            let line = copied.then(|| line(&memory, n, p.scalar_of(anchor).bits(), threads));
-            let most = line.flatten().unwrap_or(i64::MAX).min(way.most);
-            let f = match way.by_modes {
-                false => tv::coalesced(&memory, n.max(way.values), threads, most),
-                true => tv::coalesced_by_modes(&memory, n.max(way.values), threads, most),
-            };
-            let f = f.map_err(|e| wanted(e.to_string()))?;
-            crosses = tv::crosses(&f, &memory);
-            let own = matches!(src, Side::Open) || matches!(dst, Side::Open);
-            let f = if own {
-                let all = tv::replicated(&f, threads).map_err(|e| wanted(e.to_string()))?;
-                if matches!(src, Side::Open) {
-                    let (f, writers) = writers(&all).map_err(|e| wanted(e.to_string()))?;
-                    part = writers;
-                    f
-                } else {
-                    all
-                }
-            } else {
-                f
-            };
-            (f, &row_p, &row_q, s.name)
-        }
+    let Known { tv: known, is_src, mut part, crosses } =
+        known(p, &rows, (src, dst), (group, threads), way)?;
+    let (row_known, row_other, operand) = match is_src {
+        true => (&rows.p, &rows.q, rows.s.name),
+        false => (&rows.q, &rows.p, rows.d.name),
     };
-    let n = values(row_known);
+    let n = row_known.mode(1).map_or(1, |v| v.size());
     let Split { lanes, groups, inst, rest } = tv::split(&known, group, n)
         .map_err(|e| refused(operand, format!("{n} values an instruction"), e.to_string()))?;
     let other = tv::other_side(&lanes, &inst, row_known, row_other)
@@ -351,42 +276,15 @@ fn candidate(
         return Err(refused(operand, "two modes".into(), other.to_string()));
     };
     let theirs = build(&ol, &ov.coalesce())?;
-    let is_src = std::ptr::eq(row_known, &row_p);
     let (f, g) = if is_src { (mine, theirs) } else { (theirs, mine) };
     let taking = known.mode(0).map_or(1, |t| t.size());
     if taking != threads && part.is_none() {
         part = Some(tv::mode(taking, 1));
     }
     let (lanes_p, lanes_q) = if is_src { (inst.clone(), ov) } else { (ov, inst.clone()) };
-    let src_run = memory_run(p, from, &lanes_p, &f, s)?;
-    let dst_run = memory_run(p, to, &lanes_q, &g, d)?;
-    let counts = atom.counts();
-    // Elements that may end between each other are moved by one instruction where they do not.
-    let may_split = bind::may_split(p, spec, atom);
-    let is_around = atom.begins_anywhere();
-    if is_around && !may_split {
-        return Err(partial::cut(p, from, lanes_p.size()));
-    }
-    let mut is_split = is_around;
-    if !p.tensors[from].bounds.is_empty() {
-        let ends = partial::ends(p, from, &lanes_p, &f)?;
-        let is_apart = ends == Ends::Apart || ends == Ends::Counted && !counts;
-        if is_apart && !may_split {
-            return Err(partial::cut(p, from, lanes_p.size()));
-        }
-        is_split |= is_apart;
-        // Zeros are written to registers, or by what counts.
-        if !counts && !p.buffer_of(to).is_per_thread() {
-            let (tensor, why) = (p.tensor_name(from), bind::Why::Registers);
-            return Err(Mismatch::Partial { tensor, why });
-        }
-    }
-    if !p.tensors[to].bounds.is_empty() && partial::ends(p, to, &lanes_q, &g)? != Ends::Together {
-        if !may_split {
-            return Err(partial::cut(p, to, lanes_q.size()));
-        }
-        is_split = true;
-    }
+    let src_run = memory_run(p, from, &lanes_p, &f, rows.s)?;
+    let dst_run = memory_run(p, to, &lanes_q, &g, rows.d)?;
+    let is_split = is_split(p, (spec, atom), &rows, (&lanes_p, &f), (&lanes_q, &g))?;
     // Vector registers: values of one instruction are consecutive in the thread's V by construction.
     let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
     let sectors = sectors(p, &[(from, &f, false), (to, &g, true)]);
@@ -398,8 +296,8 @@ fn candidate(
         part,
         f,
         g,
-        p: row_p.clone(),
-        q: row_q.clone(),
+        p: rows.p.clone(),
+        q: rows.q.clone(),
         src_run,
         dst_run,
         src_rf: p.buffer_of(from).is_per_thread(),
@@ -408,6 +306,166 @@ fn candidate(
         cost: instructions * (atom.cost.issue_cycles + if is_split { SPLIT_CYCLES } else { 0.0 }),
         crosses,
     })
+}
+
+/// The operands of a row, and what it is to move.
+struct Rows<'a> {
+    s: &'a AtomOperand,
+    d: &'a AtomOperand,
+    from: TensorId,
+    to: TensorId,
+    /// The row's layouts in scalars: of the source, and of the destination.
+    p: Layout,
+    q: Layout,
+}
+
+fn rows<'a>(p: &Program, spec: &Spec, atom: &'a Atom) -> Result<Rows<'a>, Mismatch> {
+    bind::operation(spec.kind, atom)?;
+    let wrong = || Mismatch::Op { want: atom.op.to_string() };
+    let [s, d] = &atom.operands[..] else { return Err(wrong()) };
+    let (Some(from), Some(&to)) = (spec.input_tensors().next(), spec.outputs.first()) else {
+        return Err(wrong());
+    };
+    let mut per = [1, 1];
+    for (i, (operand, t)) in [(s, from), (d, to)].into_iter().enumerate() {
+        per[i] = bind::unit(p.scalar_of(t), operand)?;
+        bind::place(p.buffer_of(t).memory, operand)?;
+    }
+    // More values a thread than a register row holds come with more instructions.
+    let in_scalars = |o: &AtomOperand, per| {
+        tv::in_scalars(&o.tv, per).map_err(|e| refused(o.name, "a layout".into(), e.to_string()))
+    };
+    Ok(Rows { s, d, from, to, p: in_scalars(s, per[0])?, q: in_scalars(d, per[1])? })
+}
+
+fn refused(operand: &'static str, want: String, found: String) -> Mismatch {
+    Mismatch::Order { operand, want, found }
+}
+
+/// The side from which the layout of the other one follows.
+struct Known {
+    tv: Layout,
+    /// Whether that is the source.
+    is_src: bool,
+    /// Threads that take part, where that is not the whole block.
+    part: Option<Layout>,
+    /// See [`Candidate::crosses`].
+    crosses: bool,
+}
+
+fn known(
+    p: &Program,
+    rows: &Rows<'_>,
+    sides: (&Side, &Side),
+    (group, threads): (i64, i64),
+    way: Way,
+) -> Result<Known, Mismatch> {
+    let s = rows.s;
+    let whole = |tv: &Layout, is_src| Known { tv: tv.clone(), is_src, part: None, crosses: false };
+    match sides {
+        (Side::Registers(f), Side::Memory) => {
+            // Of threads that hold the same elements one writes them.
+            let (tv, part) = writers(f)
+                .map_err(|e| refused(s.name, "a thread-value layout".into(), e.to_string()))?;
+            if part.is_some() && group != 1 {
+                return Err(Mismatch::Threads {
+                    want: format!("{group} threads that hold different elements"),
+                    found: "some that hold the same".to_owned(),
+                });
+            }
+            Ok(Known { tv, is_src: true, part, crosses: false })
+        }
+        (Side::Registers(f), _) => Ok(whole(f, true)),
+        (_, Side::Registers(g)) => Ok(whole(g, false)),
+        _ if group != 1 => Err(Mismatch::Threads {
+            want: format!("{group} threads with a known thread-value layout"),
+            found: "an open one".to_owned(),
+        }),
+        _ => along_memory(p, rows, sides, threads, way),
+    }
+}
+
+/// Where nothing is known, the memory side is read or written along its consecutive direction.
+fn along_memory(
+    p: &Program,
+    rows: &Rows<'_>,
+    (src, dst): (&Side, &Side),
+    threads: i64,
+    way: Way,
+) -> Result<Known, Mismatch> {
+    let Rows { s, from, to, .. } = *rows;
+    let anchor = match (src, dst, p.buffer_of(from).open) {
+        (Side::Memory, _, false) => from,
+        _ => to,
+    };
+    let memory = ops::whole(p, anchor)
+        .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
+    let n = rows.p.mode(1).map_or(1, |v| v.size());
+    let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
+    // What goes into one of several stages is not waited for at once: what counts is what it takes to issue it.
+    let ring = p.tensors[p.buffer_of(to).tensor].levels.len() > 1;
+    let copied = matches!((src, dst), (Side::Memory, Side::Memory)) && ring;
+    let line = copied.then(|| line(&memory, n, p.scalar_of(anchor).bits(), threads));
+    let most = line.flatten().unwrap_or(i64::MAX).min(way.most);
+    let f = match way.by_modes {
+        false => tv::coalesced(&memory, n.max(way.values), threads, most),
+        true => tv::coalesced_by_modes(&memory, n.max(way.values), threads, most),
+    };
+    let f = f.map_err(|e| wanted(e.to_string()))?;
+    let crosses = tv::crosses(&f, &memory);
+    let mut part = None;
+    let own = matches!(src, Side::Open) || matches!(dst, Side::Open);
+    let f = if own {
+        let all = tv::replicated(&f, threads).map_err(|e| wanted(e.to_string()))?;
+        if matches!(src, Side::Open) {
+            let (f, writers) = writers(&all).map_err(|e| wanted(e.to_string()))?;
+            part = writers;
+            f
+        } else {
+            all
+        }
+    } else {
+        f
+    };
+    Ok(Known { tv: f, is_src: true, part, crosses })
+}
+
+/// Whether single elements are moved where an instruction's do not lie in the tensors together. Elements that may end between
+/// each other are moved by one instruction where they do not.
+fn is_split(
+    p: &Program,
+    (spec, atom): (&Spec, &Atom),
+    rows: &Rows<'_>,
+    (lanes_p, f): (&Layout, &Layout),
+    (lanes_q, g): (&Layout, &Layout),
+) -> Result<bool, Mismatch> {
+    let (from, to, counts) = (rows.from, rows.to, atom.counts());
+    let may_split = bind::may_split(p, spec, atom);
+    let is_around = atom.begins_anywhere();
+    if is_around && !may_split {
+        return Err(partial::cut(p, from, lanes_p.size()));
+    }
+    let mut is_split = is_around;
+    if !p.tensors[from].bounds.is_empty() {
+        let ends = partial::ends(p, from, lanes_p, f)?;
+        let is_apart = ends == Ends::Apart || ends == Ends::Counted && !counts;
+        if is_apart && !may_split {
+            return Err(partial::cut(p, from, lanes_p.size()));
+        }
+        is_split |= is_apart;
+        // Zeros are written to registers, or by what counts.
+        if !counts && !p.buffer_of(to).is_per_thread() {
+            let (tensor, why) = (p.tensor_name(from), bind::Why::Registers);
+            return Err(Mismatch::Partial { tensor, why });
+        }
+    }
+    if !p.tensors[to].bounds.is_empty() && partial::ends(p, to, lanes_q, g)? != Ends::Together {
+        if !may_split {
+            return Err(partial::cut(p, to, lanes_q.size()));
+        }
+        is_split = true;
+    }
+    Ok(is_split)
 }
 
 /// How many threads of `n` values each stand side by side in a copy between memories whose rows are longer than a line of

@@ -227,23 +227,31 @@ fn fits(
             found: "those of the other operands".to_owned(),
         });
     }
-    // The digits of the values, the first ones split so that an instruction takes n.
+    let (loops, steps) = joined(loops(out, inputs, n, rows[0].name)?);
+    Ok((n, loops, steps))
+}
+
+/// Iterations around the instructions, and what each input goes on by in each of them.
+type Loops = (Vec<i64>, Vec<(Vec<Option<i64>>, i64)>);
+
+/// The digits of the values, the first ones split so that an instruction takes n.
+fn loops(
+    out: &Projection,
+    inputs: &[Projection],
+    n: i64,
+    operand: &'static str,
+) -> Result<Loops, Mismatch> {
     let mut left = n;
     let mut loops = vec![];
     let mut steps: Vec<(Vec<Option<i64>>, i64)> = inputs.iter().map(|_| (vec![], n)).collect();
     for (i, d) in out.v.iter().enumerate() {
         let taken = gcd(left, d.extent);
         if left > 1 && taken != left.min(d.extent) {
-            return Err(Mismatch::Values {
-                operand: rows[0].name,
-                want: n,
-                found: d.extent,
-                shared: false,
-            });
+            return Err(Mismatch::Values { operand, want: n, found: d.extent, shared: false });
         }
         if taken > 1 && inputs.iter().any(|input| input.registers[i].is_none()) {
             return Err(Mismatch::Order {
-                operand: rows[0].name,
+                operand,
                 want: format!("{n} values side by side"),
                 found: "one value for all of them".to_owned(),
             });
@@ -256,7 +264,11 @@ fn fits(
             }
         }
     }
-    // Loops that go on where the one before ends are one.
+    Ok((loops, steps))
+}
+
+/// Makes loops that go on where the one before ends one.
+fn joined((mut loops, mut steps): Loops) -> Loops {
     let mut i = 1;
     while i < loops.len() {
         let joins = steps.iter().all(|(s, _)| match (s[i - 1], s[i]) {
@@ -274,5 +286,5 @@ fn fits(
             i += 1;
         }
     }
-    Ok((n, loops, steps))
+    (loops, steps)
 }

@@ -214,7 +214,7 @@ impl Flow<'_> {
             Operand::Number(_) => BTreeSet::new(),
         });
         let mut found: Vec<BTreeSet<SpecId>> = inputs.collect();
-        if matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_)) {
+        if spec.kind.reads_output() {
             found.push(spec.outputs.iter().flat_map(|t| of(buffer(*t))).collect());
         }
         let known = self.reads.entry(id).or_default();
@@ -361,12 +361,8 @@ impl Flow<'_> {
                 ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum => through,
                 ReduceOp::Prod | ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => 0.0,
             },
-            SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => 0.0,
+            // Of any other, nothing is known.
+            _ => 0.0,
         }
     }
 
@@ -477,11 +473,7 @@ impl Flow<'_> {
             | SpecKind::Shfl(_)
             | SpecKind::Init => all(),
             SpecKind::Iota => true,
-            SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Generic => false,
+            _ => false,
         }
     }
 }

@@ -77,11 +77,7 @@ impl Solver<'_> {
     /// Single elements that are broadcast to an output that is none.
     fn broadcast_singles(&self, id: SpecId) -> Vec<Want> {
         let spec = &self.p.specs[id];
-        let is_broadcast = matches!(
-            spec.kind,
-            SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select
-        );
-        if !is_broadcast || spec.outputs.iter().any(|t| self.is_single(*t)) {
+        if !spec.kind.is_pointwise() || spec.outputs.iter().any(|t| self.is_single(*t)) {
             return vec![];
         }
         let singles = spec.input_tensors().enumerate().filter(|(_, t)| self.is_single(*t));
@@ -130,14 +126,18 @@ impl Solver<'_> {
             | SpecKind::MatMul
             | SpecKind::Init => Ok((!inside).then_some(Want::ThroughRegisters(op.spec))),
             SpecKind::Accumulate(_) => self.shape_of_accumulation(op),
-            SpecKind::Generic | SpecKind::Iota => {
-                let help = "write its body: nothing else says what a Spec computes";
-                Err(self.by_hand(op.spec, help))
-            }
             SpecKind::Shfl(_) => {
                 let help = "let warps exchange registers of their lanes: `#cta.tile([32])` and `.mine`; \
                             or write a Move between two thread-value layouts";
                 Err(self.by_hand(op.spec, help))
+            }
+            SpecKind::Generic => {
+                let help = "write its body: nothing else says what a Spec computes";
+                Err(self.by_hand(op.spec, help))
+            }
+            kind => {
+                let help = format!("write its body: the solver knows none for a {kind}");
+                Err(self.by_hand(op.spec, &help))
             }
         }
     }
@@ -194,17 +194,9 @@ impl Solver<'_> {
     /// Whether each thread can do it on the registers that it has, whatever they are parts of.
     fn takes_parts(&self, id: SpecId) -> bool {
         let spec = &self.p.specs[id];
-        let pointwise = matches!(
-            spec.kind,
-            SpecKind::Move
-                | SpecKind::Unary(_)
-                | SpecKind::Binary(_)
-                | SpecKind::Select
-                | SpecKind::Init
-        );
         let mut pairs =
             spec.outputs.iter().flat_map(|o| spec.input_tensors().map(move |i| (i, *o)));
-        pointwise && !pairs.any(|(i, o)| views::overlap(self.p, i, o))
+        spec.kind.is_elementwise() && !pairs.any(|(i, o)| views::overlap(self.p, i, o))
     }
 
     /// The first input in registers that the spec writes.

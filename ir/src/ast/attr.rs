@@ -77,7 +77,7 @@ keys! {
     Atom = "atom": Takes::Atom, |_, _| true, [Role::Pin, Role::OfLeaf],
         "an atom's name: which instruction implements the spec";
     Axis = "axis": Takes::Constants(0),
-        |kind, _| matches!(kind, SpecKind::Reduction(_) | SpecKind::Iota), [],
+        |kind, _| kind.has_axis(), [],
         "modes: which a Reduction removes, or along which an Iota counts";
     By = "by": Takes::Strategy, |_, _| true, [Role::Pin],
         "a strategy and its parameters, `@name[P=1]`: how a kernel-level spec gets its dataflow";

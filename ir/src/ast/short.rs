@@ -155,25 +155,6 @@ impl TensorExpr {
     }
 }
 
-/// The function of an expression by name, if there is one: also of operators, which are written so where they have
-/// attributes.
-pub(crate) fn function(kind: SpecKind) -> Option<&'static str> {
-    match kind {
-        SpecKind::Move => Some("move"),
-        SpecKind::MatMulSet => Some("matmul"),
-        SpecKind::Select => Some("select"),
-        SpecKind::Unary(op) => Some(op.as_str()),
-        SpecKind::Binary(op) => Some(op.as_str()),
-        SpecKind::Reduction(op) => Some(op.as_str()),
-        SpecKind::Accumulate(_)
-        | SpecKind::MatMul
-        | SpecKind::Shfl(_)
-        | SpecKind::Init
-        | SpecKind::Iota
-        | SpecKind::Generic => None,
-    }
-}
-
 /// The operator of an expression, with how tightly it binds.
 pub(crate) fn operator(op: BinaryOp) -> Option<(&'static str, u8)> {
     Some(match op {

@@ -2,7 +2,9 @@
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Key, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, UnaryOp, View};
+use crate::ast::{
+    self, ExtentRule, Key, Operand, ResultType, SpecKind, TupleExpr, TypeAttr, UnaryOp, View,
+};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -70,7 +72,7 @@ impl Resolver {
                     .help("leave the type out, or write a name"),
                 );
             }
-            let accumulates = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
+            let accumulates = spec.kind.reads_output();
             if accumulates {
                 let name = &view.base.text;
                 let mut d = *self.unknown(Sigil::Data, name, view.base.span);
@@ -301,40 +303,17 @@ impl Resolver {
     ) -> Fallible<Option<Shaped>> {
         let tensors: Vec<&Shaped> = inputs.iter().flatten().collect();
         let word = |key| ast::Attr::among(attrs, key)?.as_word()?.parse::<Scalar>().ok();
-        Ok(match kind {
-            SpecKind::Init | SpecKind::Generic | SpecKind::Iota => None,
-            SpecKind::MatMul | SpecKind::MatMulSet => {
+        Ok(match kind.extents() {
+            ExtentRule::Any | ExtentRule::Counted => None,
+            ExtentRule::Product => {
                 let [a, b] = tensors[..] else { return Ok(None) };
-                let (n, m) = (a.extents.len(), b.extents.len());
-                if n != m || n < 2 {
-                    return Ok(None);
-                }
-                let mut extents = a.extents[..n - 1].to_vec();
-                extents.push(b.extents[n - 1]);
-                // Of types that are no numbers there is no product.
-                let natural = match a.scalar {
-                    Scalar::F64 => Scalar::F64,
-                    float if float.is_float() => Scalar::F32,
-                    _ => Scalar::I32,
-                };
-                Some(Shaped { extents, scalar: word(Key::Acc).or(wanted).unwrap_or(natural) })
+                product(a, b, word(Key::Acc).or(wanted))
             }
-            SpecKind::Reduction(_) => {
+            ExtentRule::Reduced => {
                 let [a] = tensors[..] else { return Ok(None) };
-                let axes = self.axes_of(attrs, span)?;
-                if axes.is_empty() || axes.iter().any(|x| *x >= a.extents.len()) {
-                    return fail(
-                        Diagnostic::new(Code::Attribute, span, format!("a {kind} of no mode"))
-                            .label(format!("the operand has {} modes", a.extents.len()))
-                            .help("name the modes to remove: `axis=1`, `axis=(0,1)`"),
-                    );
-                }
-                let extents = a.extents.iter().enumerate();
-                let one =
-                    |(i, d): (usize, &Dim)| if axes.contains(&i) { Dim::Const(1) } else { *d };
-                Some(Shaped { extents: extents.map(one).collect(), scalar: a.scalar })
+                Some(self.reduced(kind, a, attrs, span)?)
             }
-            SpecKind::Unary(UnaryOp::Cast) => {
+            ExtentRule::Same if kind == SpecKind::Unary(UnaryOp::Cast) => {
                 let [a] = tensors[..] else { return Ok(None) };
                 let Some(scalar) = word(Key::To).or(wanted) else {
                     return fail(
@@ -345,56 +324,36 @@ impl Resolver {
                 };
                 Some(Shaped { extents: a.extents.clone(), scalar })
             }
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Shfl(_) => {
+            ExtentRule::Same | ExtentRule::Broadcast => {
                 let Some(first) = tensors.first() else { return Ok(None) };
                 let scalar = match kind {
                     SpecKind::Binary(op) if op.compares() => Scalar::Bool,
-                    SpecKind::Select => {
-                        let chosen = inputs.get(1..).unwrap_or_default().iter().flatten().next();
-                        match chosen.map(|s| s.scalar).or(wanted) {
-                            Some(scalar) => scalar,
-                            None => {
-                                return fail(
-                                    Diagnostic::new(
-                                        Code::Expression,
-                                        span,
-                                        "the type of a choice between numbers does not follow",
-                                    )
-                                    .label("chooses between numbers")
-                                    .help("write the type of the result: `%m:f32 = select(%p, 1.0, 0.0)`"),
-                                );
-                            }
-                        }
-                    }
-                    SpecKind::Move
-                    | SpecKind::Accumulate(_)
-                    | SpecKind::MatMul
-                    | SpecKind::MatMulSet
-                    | SpecKind::Unary(_)
-                    | SpecKind::Binary(_)
-                    | SpecKind::Reduction(_)
-                    | SpecKind::Shfl(_)
-                    | SpecKind::Init
-                    | SpecKind::Iota
-                    | SpecKind::Generic => first.scalar,
+                    SpecKind::Select => chosen_type(inputs, wanted, span)?,
+                    _ => first.scalar,
                 };
-                let rank = tensors.iter().map(|t| t.extents.len()).max().unwrap_or(0);
-                let mut extents = vec![Dim::Const(1); rank];
-                for t in tensors.iter().filter(|t| t.extents.len() == rank) {
-                    for (mine, theirs) in extents.iter_mut().zip(&t.extents) {
-                        if *mine == Dim::Const(1) {
-                            *mine = *theirs;
-                        }
-                    }
-                }
-                Some(Shaped { extents, scalar })
+                Some(Shaped { extents: broadcast(&tensors), scalar })
             }
         })
+    }
+
+    fn reduced(
+        &mut self,
+        kind: SpecKind,
+        a: &Shaped,
+        attrs: &[ast::Attr],
+        span: Span,
+    ) -> Fallible<Shaped> {
+        let axes = self.axes_of(attrs, span)?;
+        if axes.is_empty() || axes.iter().any(|x| *x >= a.extents.len()) {
+            return fail(
+                Diagnostic::new(Code::Attribute, span, format!("a {kind} of no mode"))
+                    .label(format!("the operand has {} modes", a.extents.len()))
+                    .help("name the modes to remove: `axis=1`, `axis=(0,1)`"),
+            );
+        }
+        let extents = a.extents.iter().enumerate();
+        let one = |(i, d): (usize, &Dim)| if axes.contains(&i) { Dim::Const(1) } else { *d };
+        Ok(Shaped { extents: extents.map(one).collect(), scalar: a.scalar })
     }
 
     /// The modes of `axis=`.
@@ -436,4 +395,52 @@ impl Resolver {
             );
         }
     }
+}
+
+/// A product of matrices; none where the shapes do not fit one.
+fn product(a: &Shaped, b: &Shaped, stated: Option<Scalar>) -> Option<Shaped> {
+    let (n, m) = (a.extents.len(), b.extents.len());
+    if n != m || n < 2 {
+        return None;
+    }
+    let mut extents = a.extents[..n - 1].to_vec();
+    extents.push(b.extents[n - 1]);
+    // Of types that are no numbers there is no product.
+    let natural = match a.scalar {
+        Scalar::F64 => Scalar::F64,
+        float if float.is_float() => Scalar::F32,
+        _ => Scalar::I32,
+    };
+    Some(Shaped { extents, scalar: stated.unwrap_or(natural) })
+}
+
+/// The type of a choice: of the first tensor that it takes elements of.
+fn chosen_type(inputs: &[Option<Shaped>], wanted: Option<Scalar>, span: Span) -> Fallible<Scalar> {
+    let chosen = inputs.get(1..).unwrap_or_default().iter().flatten().next();
+    match chosen.map(|s| s.scalar).or(wanted) {
+        Some(scalar) => Ok(scalar),
+        None => fail(
+            Diagnostic::new(
+                Code::Expression,
+                span,
+                "the type of a choice between numbers does not follow",
+            )
+            .label("chooses between numbers")
+            .help("write the type of the result: `%m:f32 = select(%p, 1.0, 0.0)`"),
+        ),
+    }
+}
+
+/// The extents of the tensors of the most modes; of two that differ the one that is not 1.
+fn broadcast(tensors: &[&Shaped]) -> Vec<Dim> {
+    let rank = tensors.iter().map(|t| t.extents.len()).max().unwrap_or(0);
+    let mut extents = vec![Dim::Const(1); rank];
+    for t in tensors.iter().filter(|t| t.extents.len() == rank) {
+        for (mine, theirs) in extents.iter_mut().zip(&t.extents) {
+            if *mine == Dim::Const(1) {
+                *mine = *theirs;
+            }
+        }
+    }
+    extents
 }

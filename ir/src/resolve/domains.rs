@@ -353,9 +353,8 @@ impl Resolver {
             return Ok(());
         }
         let accumulates = match spec.kind {
-            SpecKind::Accumulate(_) | SpecKind::MatMul => true,
             SpecKind::Binary(op) => self.accumulated_input(spec, op)?.is_some(),
-            _ => false,
+            kind => kind.reads_output(),
         };
         let combined = if accumulates { self.edges_of_combined(spec, to, buffer)? } else { vec![] };
         self.domains.largest.retain(|of, from| *of != buffer && *from != buffer);

@@ -11,6 +11,19 @@ use crate::program::{MapId, MapView, Tensor, TensorMap, VarKind};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
+/// The modes of a tensor, and the boxes that a tensor map makes of each.
+#[derive(Default)]
+struct Boxes {
+    extents: Vec<Dim>,
+    strides: Vec<Dim>,
+    /// Elements of a box.
+    sizes: Vec<i64>,
+    /// The modes from box to box.
+    outer: Vec<Layout<Dim>>,
+    /// The modes within a box.
+    inner: Vec<Layout<Dim>>,
+}
+
 impl Resolver {
     /// `swizzle=(3,4,3)`: constants.
     pub(super) fn swizzle(&self, of: &[Expr; 3], span: Span) -> Fallible<Swizzle> {
@@ -40,63 +53,10 @@ impl Resolver {
         let wrong = |message: String, help: &str| {
             fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
         };
-        let buffer = &self.p.buffers[t.buffer];
-        if !buffer.is_global() {
-            return wrong(
-                format!("`%{}` does not lie in GL, and has no tensor map", buffer.name),
-                "make maps of the caller's tensors",
-            );
-        }
-        let [level] = &t.levels[..] else {
-            let help = "make the map of the whole tensor, before `.tile`";
-            return wrong(format!("a tensor of {} levels has no map", t.levels.len()), help);
-        };
-        if sizes.len() != level.rank() {
-            return fail(
-                Diagnostic::new(
-                    Code::WrongRank,
-                    span,
-                    format!("{} box extents for {} modes", sizes.len(), level.rank()),
-                )
-                .label(format!("the tensor is {}", level.display_in(&self.p.arena)))
-                .help("give one extent a mode"),
-            );
-        }
-        let known = |d: Dim| {
-            let vars = self.p.vars_in(d);
-            vars.iter().all(|v| matches!(self.p.vars.get(v), Some(VarKind::Symbol)))
-        };
+        let level = self.level_to_map(t, sizes.len(), span)?;
+        let Boxes { mut extents, mut strides, sizes: mut boxes, outer, inner } =
+            self.boxes(level, sizes, span)?;
         let cx = &self.p.arena;
-        let (mut extents, mut strides, mut boxes) = (vec![], vec![], vec![]);
-        let (mut outer, mut inner) = (vec![], vec![]);
-        for (mode, size) in level.modes().iter().zip(sizes) {
-            let (IntTuple::Leaf(extent), IntTuple::Leaf(stride)) = (mode.shape(), mode.stride())
-            else {
-                let help = "give the tensor plain modes, one extent and one stride each";
-                return wrong(format!("the mode {} is nested", mode.display_in(cx)), help);
-            };
-            if !known(extent) || !known(stride) {
-                let help = "make the map of a tensor that the caller provides";
-                return wrong("the tensor is not known before the launch".to_owned(), help);
-            }
-            let n = self.constant(size, "the extent of a box")?;
-            if n < 1 {
-                return wrong(format!("a box of extent {n}"), "box extents are at least 1");
-            }
-            let e = |e: crate::layout::LayoutError| overflow(size.span, &e);
-            let size = Dim::Const(n);
-            let count = Dim::ceil_div(cx, extent, size).map_err(e)?;
-            let apart = Dim::mul(cx, stride, size).map_err(e)?;
-            let plain = |n: Dim, s: Dim| {
-                Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(s))
-                    .map_err(|e| refused(span, &e))
-            };
-            outer.push(plain(count, apart)?);
-            inner.push(plain(size, stride)?);
-            extents.push(extent);
-            strides.push(stride);
-            boxes.push(n);
-        }
         let is_one = |d: Option<&Dim>| d.is_some_and(|d| Leaf::eq(cx, *d, Dim::Const(1)).is_true());
         let first_fastest = !is_one(strides.last());
         if first_fastest && !is_one(strides.first()) {
@@ -105,7 +65,7 @@ impl Resolver {
                 "give one of them the stride 1",
             );
         }
-        if !known(t.offset) {
+        if !self.is_known_at_launch(t.offset) {
             let help = "make the map of the whole tensor, and choose boxes by its indices";
             return wrong(
                 "where the tensor begins is not known before the launch".to_owned(),
@@ -139,6 +99,96 @@ impl Resolver {
         t.levels = levels;
         t.map = Some(MapView { map, at: None });
         Ok(())
+    }
+
+    /// The one level of a tensor that may have a map.
+    fn level_to_map<'t>(
+        &self,
+        t: &'t Tensor,
+        n_sizes: usize,
+        span: Span,
+    ) -> Fallible<&'t Layout<Dim>> {
+        let wrong = |message: String, help: &str| {
+            fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
+        };
+        if !t.bounds.is_empty() {
+            return fail(
+                Diagnostic::new(
+                    Code::TensorMapUse,
+                    span,
+                    "a tensor map of tiles that reach over the end of a mode",
+                )
+                .label("a map knows where its tensor ends, and no other end")
+                .help("make the map of the whole tensor, and choose boxes by its indices"),
+            );
+        }
+        let buffer = &self.p.buffers[t.buffer];
+        if !buffer.is_global() {
+            return wrong(
+                format!("`%{}` does not lie in GL, and has no tensor map", buffer.name),
+                "make maps of the caller's tensors",
+            );
+        }
+        let [level] = &t.levels[..] else {
+            let help = "make the map of the whole tensor, before `.tile`";
+            return wrong(format!("a tensor of {} levels has no map", t.levels.len()), help);
+        };
+        if n_sizes != level.rank() {
+            return fail(
+                Diagnostic::new(
+                    Code::WrongRank,
+                    span,
+                    format!("{n_sizes} box extents for {} modes", level.rank()),
+                )
+                .label(format!("the tensor is {}", level.display_in(&self.p.arena)))
+                .help("give one extent a mode"),
+            );
+        }
+        Ok(level)
+    }
+
+    /// Takes the modes of `level` apart into boxes of these extents.
+    fn boxes(&self, level: &Layout<Dim>, sizes: &[Expr], span: Span) -> Fallible<Boxes> {
+        let wrong = |message: String, help: &str| {
+            fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
+        };
+        let cx = &self.p.arena;
+        let mut all = Boxes::default();
+        for (mode, size) in level.modes().iter().zip(sizes) {
+            let (IntTuple::Leaf(extent), IntTuple::Leaf(stride)) = (mode.shape(), mode.stride())
+            else {
+                let help = "give the tensor plain modes, one extent and one stride each";
+                return wrong(format!("the mode {} is nested", mode.display_in(cx)), help);
+            };
+            if !self.is_known_at_launch(extent) || !self.is_known_at_launch(stride) {
+                let help = "make the map of a tensor that the caller provides";
+                return wrong("the tensor is not known before the launch".to_owned(), help);
+            }
+            let n = self.constant(size, "the extent of a box")?;
+            if n < 1 {
+                return wrong(format!("a box of extent {n}"), "box extents are at least 1");
+            }
+            let e = |e: crate::layout::LayoutError| overflow(size.span, &e);
+            let size = Dim::Const(n);
+            let count = Dim::ceil_div(cx, extent, size).map_err(e)?;
+            let apart = Dim::mul(cx, stride, size).map_err(e)?;
+            let plain = |n: Dim, s: Dim| {
+                Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(s))
+                    .map_err(|e| refused(span, &e))
+            };
+            all.outer.push(plain(count, apart)?);
+            all.inner.push(plain(size, stride)?);
+            all.extents.push(extent);
+            all.strides.push(stride);
+            all.sizes.push(n);
+        }
+        Ok(all)
+    }
+
+    /// Whether a number is made of constants and of the caller's symbols.
+    fn is_known_at_launch(&self, d: Dim) -> bool {
+        let vars = self.p.vars_in(d);
+        vars.iter().all(|v| matches!(self.p.vars.get(v), Some(VarKind::Symbol)))
     }
 
     /// The only operation on a tensor map: choosing a box.

@@ -39,7 +39,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::prove::{Assumptions, Budget};
 use crate::expr::{Dim, ExprArena, VarId, VarInfo};
 use crate::limits::MAX_PROOF_STEPS;
-use crate::program::{Program, Stmt, StmtKind, Table, VarKind};
+use crate::program::{Program, Stmt, StmtId, StmtKind, Table, VarKind};
 use crate::span::Span;
 use crate::text;
 use scope::{Binding, Scopes, Sigil};
@@ -136,6 +136,8 @@ struct Resolver {
     errors: Diagnostics,
     scopes: Scopes,
     line_starts: Vec<u32>,
+    /// Statements of the program so far.
+    n_stmts: u32,
     /// The statement, until those of its body are resolved.
     node: ast::NodeId,
     /// Statements of the block that is read, without short forms; none where nobody wants them.
@@ -204,6 +206,7 @@ impl Resolver {
             errors: Diagnostics::default(),
             scopes: Scopes::default(),
             line_starts,
+            n_stmts: 0,
             node: ast::NodeId::fresh(),
             written: None,
             rewritten: None,
@@ -377,7 +380,9 @@ impl Resolver {
         }
         if let Some(kind) = kind {
             let line = self.line(stmt.span);
-            out.push(Stmt { kind, span: stmt.span, line, node: stmt.id });
+            let id = StmtId(self.n_stmts);
+            self.n_stmts += 1;
+            out.push(Stmt { id, kind, span: stmt.span, line, node: stmt.id });
         }
         Ok(())
     }

@@ -531,96 +531,11 @@ impl Resolver {
         }
         let part = self.callable(call, None)?;
         let def = &part.def;
-        if self.parts.calls >= MAX_CALLS || self.blocks + part.depth + 1 > MAX_NESTING {
-            return fail(
-                Diagnostic::new(
-                    Code::TooDeep,
-                    call.span,
-                    format!("`@{}` is used too deep in other sub-specs", def.name.text),
-                )
-                .label(format!(
-                    "uses nest deeper than {MAX_CALLS}, or the braces of their bodies deeper than \
-                     {MAX_NESTING}"
-                ))
-                .help("use it nearer to the kernel"),
-            );
-        }
-        let mut by = Substitution {
-            budget: self.parts.budget,
-            span: part.imported.then_some(call.span),
-            ..Substitution::default()
-        };
-        for (param, arg) in def.params.iter().zip(&call.args) {
-            if param.is_type {
-                let scalar = self.type_argument(arg, def, &param.name)?;
-                by.types.insert(param.name.text.clone(), scalar);
-                by.numbers.insert(param.name.text.clone(), Expr::name(scalar.as_str()));
-            } else {
-                let number = self.number_argument(arg, def, &param.name)?;
-                by.numbers.insert(param.name.text.clone(), number);
-            }
-        }
-        let types = |by: &mut Substitution, ty: &ResultType| -> Fallible<ResultType> {
-            // A type is substituted as a part of a statement.
-            let mut carrier = ast::Stmt::new(ast::StmtKind::Assign {
-                target: View::of("x"),
-                ty: Some(ty.clone()),
-                value: TensorExpr::Number(Expr::int(0)),
-            });
-            by.head(&mut carrier).map_err(|e| unfit(&e, call, def))?;
-            match &mut carrier.kind {
-                ast::StmtKind::Assign { ty: Some(ty), .. } => Ok(ty.clone()),
-                _ => Ok(ty.clone()),
-            }
-        };
-        // Numbers and views of operands; names of tensors that are declared.
-        let mut inputs = vec![];
-        for (input, (name, ty)) in call.inputs.iter().zip(&def.inputs) {
-            let number = match input {
-                Operand::View(view) => {
-                    self.looked_at(view)?;
-                    if let Some(ty) = ty {
-                        let ty = types(&mut by, ty)?;
-                        self.fits(view, name, &ty, def)?;
-                    }
-                    let view = self.spoken_of(view, name, def, stmt, out)?;
-                    inputs.push(Operand::View(view.clone()));
-                    by.data.insert(name.text.clone(), Given::View(view));
-                    continue;
-                }
-                Operand::Number(_) => input.clone(),
-                Operand::Value(e) => self.number(e)?,
-            };
-            by.data.insert(name.text.clone(), Given::Number(number));
-        }
-        let mut outputs = vec![];
-        for (i, (view, (name, ty))) in call.outputs.iter().zip(&def.outputs).enumerate() {
-            let said = call.declared.get(i).cloned().flatten();
-            let ty = ty.as_ref().map(|ty| types(&mut by, ty)).transpose()?;
-            if self.is_new(view) {
-                let ty = self.declared_type(&view.base, said, ty.as_ref(), name, def)?;
-                self.declare(&view.base, Some(&ty), None, true, stmt, out)?;
-            } else if let Some(said) = said {
-                return fail(declared_again(view, &said));
-            }
-            if let Some(ty) = &ty {
-                self.fits(view, name, ty, def)?;
-            }
-            let view = self.spoken_of(view, name, def, stmt, out)?;
-            outputs.push(view.clone());
-            by.data.insert(name.text.clone(), Given::View(view));
-        }
-        for (sigil, name) in &part.own {
-            if self.scopes.get(*sigil, name).is_some() {
-                let free = self.free_name(*sigil, name, &part.names);
-                match sigil {
-                    Sigil::Data => by.rename_data(name, &free),
-                    Sigil::Thread => drop(by.threads.insert(name.clone(), free)),
-                    Sigil::Index => by.rename_number(name, &free),
-                    Sigil::Kernel => {}
-                }
-            }
-        }
+        self.check_depth(call, &part)?;
+        let mut by = self.arguments(call, &part)?;
+        let inputs = self.inputs_of_call(stmt, call, def, &mut by, out)?;
+        let outputs = self.outputs_of_call(stmt, call, def, &mut by, out)?;
+        self.rename_own(&part, &mut by);
         let means = def.means.as_ref().map(|means| by.block(means)).transpose();
         let body = by.block(&def.body);
         self.parts.budget = by.budget;
@@ -638,6 +553,120 @@ impl Resolver {
         let result = self.written_out(&spec, out);
         self.parts.calls -= 1;
         result
+    }
+
+    fn check_depth(&self, call: &Call, part: &Defined) -> Fallible<()> {
+        if self.parts.calls >= MAX_CALLS || self.blocks + part.depth + 1 > MAX_NESTING {
+            return fail(
+                Diagnostic::new(
+                    Code::TooDeep,
+                    call.span,
+                    format!("`@{}` is used too deep in other sub-specs", part.def.name.text),
+                )
+                .label(format!(
+                    "uses nest deeper than {MAX_CALLS}, or the braces of their bodies deeper than \
+                     {MAX_NESTING}"
+                ))
+                .help("use it nearer to the kernel"),
+            );
+        }
+        Ok(())
+    }
+
+    /// The numbers and types that a use gives for the parameters of a sub-spec.
+    fn arguments(&mut self, call: &Call, part: &Defined) -> Fallible<Substitution> {
+        let def = &part.def;
+        let mut by = Substitution {
+            budget: self.parts.budget,
+            span: part.imported.then_some(call.span),
+            ..Substitution::default()
+        };
+        for (param, arg) in def.params.iter().zip(&call.args) {
+            if param.is_type {
+                let scalar = self.type_argument(arg, def, &param.name)?;
+                by.types.insert(param.name.text.clone(), scalar);
+                by.numbers.insert(param.name.text.clone(), Expr::name(scalar.as_str()));
+            } else {
+                let number = self.number_argument(arg, def, &param.name)?;
+                by.numbers.insert(param.name.text.clone(), number);
+            }
+        }
+        Ok(by)
+    }
+
+    /// The operands that a use reads: numbers, and views.
+    fn inputs_of_call(
+        &mut self,
+        stmt: &ast::Stmt,
+        call: &Call,
+        def: &Def,
+        by: &mut Substitution,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<Vec<Operand>> {
+        let mut inputs = vec![];
+        for (input, (name, ty)) in call.inputs.iter().zip(&def.inputs) {
+            let number = match input {
+                Operand::View(view) => {
+                    self.looked_at(view)?;
+                    if let Some(ty) = ty {
+                        let ty = substituted(by, ty, call, def)?;
+                        self.fits(view, name, &ty, def)?;
+                    }
+                    let view = self.spoken_of(view, name, def, stmt, out)?;
+                    inputs.push(Operand::View(view.clone()));
+                    by.data.insert(name.text.clone(), Given::View(view));
+                    continue;
+                }
+                Operand::Number(_) => input.clone(),
+                Operand::Value(e) => self.number(e)?,
+            };
+            by.data.insert(name.text.clone(), Given::Number(number));
+        }
+        Ok(inputs)
+    }
+
+    /// The views that a use writes, of which new names are declared.
+    fn outputs_of_call(
+        &mut self,
+        stmt: &ast::Stmt,
+        call: &Call,
+        def: &Def,
+        by: &mut Substitution,
+        out: &mut Vec<Stmt>,
+    ) -> Fallible<Vec<View>> {
+        let mut outputs = vec![];
+        for (i, (view, (name, ty))) in call.outputs.iter().zip(&def.outputs).enumerate() {
+            let said = call.declared.get(i).cloned().flatten();
+            let ty = ty.as_ref().map(|ty| substituted(by, ty, call, def)).transpose()?;
+            if self.is_new(view) {
+                let ty = self.declared_type(&view.base, said, ty.as_ref(), name, def)?;
+                self.declare(&view.base, Some(&ty), None, true, stmt, out)?;
+            } else if let Some(said) = said {
+                return fail(declared_again(view, &said));
+            }
+            if let Some(ty) = &ty {
+                self.fits(view, name, ty, def)?;
+            }
+            let view = self.spoken_of(view, name, def, stmt, out)?;
+            outputs.push(view.clone());
+            by.data.insert(name.text.clone(), Given::View(view));
+        }
+        Ok(outputs)
+    }
+
+    /// Renames what the body defines under names that are in scope.
+    fn rename_own(&mut self, part: &Defined, by: &mut Substitution) {
+        for (sigil, name) in &part.own {
+            if self.scopes.get(*sigil, name).is_some() {
+                let free = self.free_name(*sigil, name, &part.names);
+                match sigil {
+                    Sigil::Data => by.rename_data(name, &free),
+                    Sigil::Thread => drop(by.threads.insert(name.clone(), free)),
+                    Sigil::Index => by.rename_number(name, &free),
+                    Sigil::Kernel => {}
+                }
+            }
+        }
     }
 
     /// The scalar type that is given for a type parameter.
@@ -856,6 +885,26 @@ fn shown(def: &Def) -> String {
         false => format!("[{}]", params.join(", ")),
     };
     format!("@{}{params} ({}) -> ({})", def.name.text, list(&def.inputs), list(&def.outputs))
+}
+
+/// A type of a sub-spec with the parameters of a use.
+fn substituted(
+    by: &mut Substitution,
+    ty: &ResultType,
+    call: &Call,
+    def: &Def,
+) -> Fallible<ResultType> {
+    // A type is substituted as a part of a statement.
+    let mut carrier = ast::Stmt::new(ast::StmtKind::Assign {
+        target: View::of("x"),
+        ty: Some(ty.clone()),
+        value: TensorExpr::Number(Expr::int(0)),
+    });
+    by.head(&mut carrier).map_err(|e| unfit(&e, call, def))?;
+    match &mut carrier.kind {
+        ast::StmtKind::Assign { ty: Some(ty), .. } => Ok(ty.clone()),
+        _ => Ok(ty.clone()),
+    }
 }
 
 /// Why a body cannot be written out.

@@ -334,86 +334,12 @@ impl Resolver {
         let index = self.tensor_named(&name.text, name.span)?;
         let index = self.p.tensors[index].clone();
         let of = self.p.buffers[index.buffer].clone();
-        let from = self.p.buffers[t.buffer].clone();
         self.read.insert(index.buffer);
-        if !from.is_global() || from.gather.is_some() || t.map.is_some() {
-            return refuse(
-                format!("`%{}` cannot be indexed by a tensor", from.name),
-                match from.gather {
-                    Some(_) => "one of its modes is".to_owned(),
-                    None => "only tensors in GL are".to_owned(),
-                },
-                "index the caller's tensor itself",
-            );
-        }
-        if !is_of_integers(&of) {
-            return refuse(
-                format!("`%{}` is no tensor of coordinates", of.name),
-                format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
-                "take integers in GL: `%rows:[64].i32.GL in 0..N`",
-            );
-        }
-        let rank: usize = index.levels.iter().map(Layout::rank).sum();
-        if rank > 1 {
-            return refuse(
-                format!("`%{}` has {} where a coordinate is due", of.name, count(rank, "mode")),
-                "of one mode, or of none".to_owned(),
-                "index it down to one mode",
-            );
-        }
+        self.check_gather(t, &index, name)?;
         let cx = &self.p.arena;
-        let mode = &modes[i];
-        let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
-        if !self.is_within(of.range, size) {
-            let n = cx.display(size).to_string();
-            return fail(
-                Diagnostic::new(
-                    Code::DataIndex,
-                    name.span,
-                    format!("the elements of `%{}` are not known to be below {n}", of.name),
-                )
-                .label(format!("indexes a mode of {n}"))
-                .related(of.span, "declared here")
-                .help(format!(
-                    "declare what they are: `%{}:[..].{}.GL in 0..{n}`",
-                    of.name, of.scalar
-                )),
-            );
-        }
-        let stride = match (mode.stride().flatten().as_slice(), mode.shape().flatten().len()) {
-            (&[Dim::Const(s)], 1) if s > 0 => s,
-            _ => {
-                return refuse(
-                    "the mode is found by several strides, or by an unknown one".to_owned(),
-                    format!("it is {}", mode.display_in(cx)),
-                    "index a mode of one constant stride",
-                );
-            }
-        };
-        // Offsets within one coordinate: those of the other modes and of where the view begins.
-        let mut most = cx.range(t.offset).1;
-        let others = modes[..i].iter().chain(&modes[i + 1..]).chain(t.levels.iter().skip(1));
-        for other in others {
-            let last = other.cosize_in(cx).ok().and_then(|c| cx.range(c).1);
-            most = most.zip(last).and_then(|(a, b)| a.checked_add(b - 1));
-        }
-        let (Some(most), Some(lo)) = (most, cx.range(t.offset).0) else {
-            return refuse(
-                "the other modes have no known extents".to_owned(),
-                "an extent without an upper bound".to_owned(),
-                &self.bound_wanted(&others_of(t, modes, i)),
-            );
-        };
-        if lo < 0 {
-            return refuse(
-                "a padded view is indexed by a tensor".to_owned(),
-                format!("it begins before the first element of `%{}`", from.name),
-                &format!(
-                    "index `%{}` without `.pad`, or copy the padded view to a tensor in GL and index that",
-                    from.name
-                ),
-            );
-        }
+        self.check_coordinates(&of, &modes[i], name, span)?;
+        let stride = self.constant_stride(&modes[i], name)?;
+        let most = self.largest_offset_beside(t, modes, i, name)?;
         // An odd number of strides, so that no alignment seems to be there that is not, and no neighbors.
         let times = (most / stride + 1).max(3) | 1;
         let unit = times.checked_mul(stride);
@@ -448,36 +374,160 @@ impl Resolver {
             }
         }
         let gather = Gather { source: t.buffer, index: index.buffer, stride, unit };
-        let known = self.p.buffers.iter().find(|(_, b)| b.gather == Some(gather)).map(|(id, _)| id);
-        let buffer = known.unwrap_or_else(|| {
-            let id = BufferId::from(self.p.buffers.len());
-            self.p.buffers.push(Buffer {
-                name: from.name.clone(),
-                cosize: Dim::Const(cosize),
-                gather: Some(gather),
-                range: from.range,
-                splits: false,
-                distinct: false,
-                tensor: TensorId::from(self.p.tensors.len()),
-                span,
-                node: self.node,
-                ..from
-            });
-            self.p.tensors.push(Tensor {
-                name: None,
-                buffer: id,
-                levels: vec![],
-                offset: Dim::Const(0),
-                dist: None,
-                peer: None,
-                map: None,
-                bounds: vec![],
-                span,
-            });
-            id
-        });
+        let buffer = self.gather_buffer(gather, cosize, span);
         (t.buffer, t.offset) = (buffer, offset);
         Ok(())
+    }
+
+    /// Refuses tensors that no tensor may index, and those that index none.
+    fn check_gather(&self, t: &Tensor, index: &Tensor, name: &ast::Name) -> Fallible<()> {
+        let refuse = |message: String, label: String, help: &str| {
+            fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
+        };
+        let (from, of) = (&self.p.buffers[t.buffer], &self.p.buffers[index.buffer]);
+        if !from.is_global() || from.gather.is_some() || t.map.is_some() {
+            return refuse(
+                format!("`%{}` cannot be indexed by a tensor", from.name),
+                match from.gather {
+                    Some(_) => "one of its modes is".to_owned(),
+                    None => "only tensors in GL are".to_owned(),
+                },
+                "index the caller's tensor itself",
+            );
+        }
+        if !is_of_integers(of) {
+            return refuse(
+                format!("`%{}` is no tensor of coordinates", of.name),
+                format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
+                "take integers in GL: `%rows:[64].i32.GL in 0..N`",
+            );
+        }
+        let rank: usize = index.levels.iter().map(Layout::rank).sum();
+        if rank > 1 {
+            return refuse(
+                format!("`%{}` has {} where a coordinate is due", of.name, count(rank, "mode")),
+                "of one mode, or of none".to_owned(),
+                "index it down to one mode",
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses coordinates that are not known to lie in `mode`.
+    fn check_coordinates(
+        &self,
+        of: &Buffer,
+        mode: &Layout<Dim>,
+        name: &ast::Name,
+        span: Span,
+    ) -> Fallible<()> {
+        let cx = &self.p.arena;
+        let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
+        if !self.is_within(of.range, size) {
+            let n = cx.display(size).to_string();
+            return fail(
+                Diagnostic::new(
+                    Code::DataIndex,
+                    name.span,
+                    format!("the elements of `%{}` are not known to be below {n}", of.name),
+                )
+                .label(format!("indexes a mode of {n}"))
+                .related(of.span, "declared here")
+                .help(format!(
+                    "declare what they are: `%{}:[..].{}.GL in 0..{n}`",
+                    of.name, of.scalar
+                )),
+            );
+        }
+        Ok(())
+    }
+
+    /// The stride of a mode that a tensor may index.
+    fn constant_stride(&self, mode: &Layout<Dim>, name: &ast::Name) -> Fallible<i64> {
+        match (mode.stride().flatten().as_slice(), mode.shape().flatten().len()) {
+            (&[Dim::Const(s)], 1) if s > 0 => Ok(s),
+            _ => fail(
+                Diagnostic::new(
+                    Code::DataIndex,
+                    name.span,
+                    "the mode is found by several strides, or by an unknown one",
+                )
+                .label(format!("it is {}", mode.display_in(&self.p.arena)))
+                .help("index a mode of one constant stride"),
+            ),
+        }
+    }
+
+    /// The largest offset within one coordinate of mode `i`: those of the other modes and of where the view begins.
+    fn largest_offset_beside(
+        &self,
+        t: &Tensor,
+        modes: &[Layout<Dim>],
+        i: usize,
+        name: &ast::Name,
+    ) -> Fallible<i64> {
+        let refuse = |message: String, label: String, help: &str| {
+            fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
+        };
+        let from = &self.p.buffers[t.buffer].name;
+        let cx = &self.p.arena;
+        let mut most = cx.range(t.offset).1;
+        let others = modes[..i].iter().chain(&modes[i + 1..]).chain(t.levels.iter().skip(1));
+        for other in others {
+            let last = other.cosize_in(cx).ok().and_then(|c| cx.range(c).1);
+            most = most.zip(last).and_then(|(a, b)| a.checked_add(b - 1));
+        }
+        let (Some(most), Some(lo)) = (most, cx.range(t.offset).0) else {
+            return refuse(
+                "the other modes have no known extents".to_owned(),
+                "an extent without an upper bound".to_owned(),
+                &self.bound_wanted(&others_of(t, modes, i)),
+            );
+        };
+        if lo < 0 {
+            return refuse(
+                "a padded view is indexed by a tensor".to_owned(),
+                format!("it begins before the first element of `%{}`", from),
+                &format!(
+                    "index `%{}` without `.pad`, or copy the padded view to a tensor in GL and index that",
+                    from
+                ),
+            );
+        }
+        Ok(most)
+    }
+
+    /// The buffer whose elements are gathered so, made where there is none yet.
+    fn gather_buffer(&mut self, gather: Gather, cosize: i64, span: Span) -> BufferId {
+        let known = self.p.buffers.iter().find(|(_, b)| b.gather == Some(gather));
+        if let Some((id, _)) = known {
+            return id;
+        }
+        let from = self.p.buffers[gather.source].clone();
+        let id = BufferId::from(self.p.buffers.len());
+        self.p.buffers.push(Buffer {
+            cosize: Dim::Const(cosize),
+            gather: Some(gather),
+            range: from.range,
+            splits: false,
+            distinct: false,
+            tensor: TensorId::from(self.p.tensors.len()),
+            span,
+            node: self.node,
+            ..from
+        });
+        self.p.tensors.push(Tensor {
+            name: None,
+            buffer: id,
+            levels: vec![],
+            offset: Dim::Const(0),
+            dist: None,
+            peer: None,
+            map: None,
+            bounds: vec![],
+            span,
+        });
+        id
     }
 
     /// The upper bound of a symbol that numbers lack, as an action.

@@ -7,7 +7,7 @@ use crate::ast::{
 };
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::expr::Dim;
-use crate::program::{Exec, Operand, Spec, SpecId, TensorId};
+use crate::program::{Exec, Operand, Spec, SpecId, Stmt, TensorId};
 use crate::scalar::Scalar;
 
 impl Resolver {
@@ -23,48 +23,8 @@ impl Resolver {
         if let Some(name) = &spec.name {
             self.bind(Sigil::Kernel, name, Binding::Broken)?;
         }
-        let exec = match &spec.exec {
-            Some(ast::Exec::Both(b, t)) => {
-                Some(Exec { blocks: self.thread_view(b)?, threads: self.thread_view(t)? })
-            }
-            None if top && spec.body.is_none() => None,
-            _ => {
-                let d = Diagnostic::new(
-                    Code::ExecConfig,
-                    spec.span,
-                    "the spec does not say who executes it",
-                );
-                return fail(d.help(
-                    "write `<<<#blocks, #threads>>>` after its name, or declare them there: \
-                     `<<<#grid:[8], #cta:[128]>>>`",
-                ));
-            }
-        };
-        let mut inputs = vec![];
-        for input in &spec.inputs {
-            inputs.push(match input {
-                A::View(v) => {
-                    let t = self.operand(v)?;
-                    self.read.insert(self.p.tensors[t].buffer);
-                    Operand::Tensor(t)
-                }
-                A::Value(e) => Operand::Number(self.real(e)?),
-                A::Number(n) => match n.text.parse::<f64>() {
-                    Ok(v) => Operand::Number(v),
-                    Err(_) => {
-                        return fail(
-                            Diagnostic::new(
-                                Code::Syntax,
-                                n.span,
-                                format!("`{}` is no number", n.text),
-                            )
-                            .label("expected a decimal number, `inf` or `nan`")
-                            .help("write a decimal number"),
-                        );
-                    }
-                },
-            });
-        }
+        let exec = self.executed_by(spec)?;
+        let inputs = spec.inputs.iter().map(|i| self.input(i)).collect::<Fallible<Vec<_>>>()?;
         let outputs = spec.outputs.iter().map(|v| self.operand(v)).collect::<Fallible<Vec<_>>>()?;
         if !top && spec.body.is_none() {
             self.literals(spec, &inputs, &outputs);
@@ -77,19 +37,7 @@ impl Resolver {
                     .help("remove it: a cast in a body gives the type of its output"),
             );
         }
-        if let Some(attr) = spec.attr(Key::Meant)
-            && let (Some(Operand::Tensor(from)), Some(to)) = (inputs.first(), outputs.first())
-        {
-            let (from, to) = (self.p.scalar_of(*from), self.p.scalar_of(*to));
-            if !to.is_float() || to.holds(from) {
-                let message = format!("`meant` of a cast from {from} to {to}");
-                return fail(
-                    Diagnostic::new(Code::Attribute, attr.name.span, message)
-                        .label("it is said of casts that round to a float")
-                        .help("remove it"),
-                );
-            }
-        }
+        self.check_meant(spec, &inputs, &outputs)?;
         let acc = match spec.kind.is_product() {
             true => acc.or_else(|| outputs.first().map(|t| self.p.scalar_of(*t))),
             false => acc,
@@ -123,32 +71,7 @@ impl Resolver {
         }
         let mut written = None;
         if let Some(body) = &spec.body {
-            if body.stmts.is_empty() {
-                self.errors.push(
-                    Diagnostic::new(
-                        Code::EmptyBody,
-                        spec.span,
-                        format!("the body of this {} is empty", spec.kind),
-                    )
-                    .label("nothing stands between its braces")
-                    .help(match spec.kind == SpecKind::Generic {
-                        true => "write what it does: a generic `Spec` means its body",
-                        false => "write what implements it, or remove the braces: the solver writes the body then",
-                    }),
-                );
-            }
-            self.depth += 1;
-            let around = self.around.len();
-            if let Some(ast::Exec::Both(blocks, threads)) = &spec.exec {
-                let (blocks, threads) = (blocks.clone(), threads.clone());
-                self.around.push(super::launch::Around { blocks, threads });
-            }
-            let executing = self.executing.len();
-            self.executing.extend(exec.map(|e| e.threads));
-            let (body, block) = self.block(body);
-            self.executing.truncate(executing);
-            self.around.truncate(around);
-            self.depth -= 1;
+            let (body, block) = self.body(spec, exec, body);
             self.p.specs[id].body = Some(body);
             written = Some(block);
         }
@@ -168,6 +91,105 @@ impl Resolver {
             self.rewritten = Some(ast::StmtKind::Spec(head));
         }
         Ok(id)
+    }
+
+    /// The blocks and threads that execute a spec.
+    fn executed_by(&mut self, spec: &ast::Spec) -> Fallible<Option<Exec>> {
+        match &spec.exec {
+            Some(ast::Exec::Both(b, t)) => {
+                Ok(Some(Exec { blocks: self.thread_view(b)?, threads: self.thread_view(t)? }))
+            }
+            None if self.depth == 0 && spec.body.is_none() => Ok(None),
+            _ => {
+                let d = Diagnostic::new(
+                    Code::ExecConfig,
+                    spec.span,
+                    "the spec does not say who executes it",
+                );
+                fail(d.help(
+                    "write `<<<#blocks, #threads>>>` after its name, or declare them there: \
+                     `<<<#grid:[8], #cta:[128]>>>`",
+                ))
+            }
+        }
+    }
+
+    fn input(&mut self, input: &A) -> Fallible<Operand> {
+        match input {
+            A::View(v) => {
+                let t = self.operand(v)?;
+                self.read.insert(self.p.tensors[t].buffer);
+                Ok(Operand::Tensor(t))
+            }
+            A::Value(e) => self.real(e).map(Operand::Number),
+            A::Number(n) => match n.text.parse::<f64>() {
+                Ok(v) => Ok(Operand::Number(v)),
+                Err(_) => fail(
+                    Diagnostic::new(Code::Syntax, n.span, format!("`{}` is no number", n.text))
+                        .label("expected a decimal number, `inf` or `nan`")
+                        .help("write a decimal number"),
+                ),
+            },
+        }
+    }
+
+    /// `meant` is said of casts that lose something.
+    fn check_meant(
+        &self,
+        spec: &ast::Spec,
+        inputs: &[Operand],
+        outputs: &[TensorId],
+    ) -> Fallible<()> {
+        if let Some(attr) = spec.attr(Key::Meant)
+            && let (Some(Operand::Tensor(from)), Some(to)) = (inputs.first(), outputs.first())
+        {
+            let (from, to) = (self.p.scalar_of(*from), self.p.scalar_of(*to));
+            if !to.is_float() || to.holds(from) {
+                let message = format!("`meant` of a cast from {from} to {to}");
+                return fail(
+                    Diagnostic::new(Code::Attribute, attr.name.span, message)
+                        .label("it is said of casts that round to a float")
+                        .help("remove it"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Resolves the body of a spec: the block, and how it is written out.
+    fn body(
+        &mut self,
+        spec: &ast::Spec,
+        exec: Option<Exec>,
+        body: &ast::Block,
+    ) -> (Vec<Stmt>, ast::Block) {
+        if body.stmts.is_empty() {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::EmptyBody,
+                    spec.span,
+                    format!("the body of this {} is empty", spec.kind),
+                )
+                .label("nothing stands between its braces")
+                .help(match spec.kind == SpecKind::Generic {
+                    true => "write what it does: a generic `Spec` means its body",
+                    false => "write what implements it, or remove the braces: the solver writes the body then",
+                }),
+            );
+        }
+        self.depth += 1;
+        let around = self.around.len();
+        if let Some(ast::Exec::Both(blocks, threads)) = &spec.exec {
+            let (blocks, threads) = (blocks.clone(), threads.clone());
+            self.around.push(super::launch::Around { blocks, threads });
+        }
+        let executing = self.executing.len();
+        self.executing.extend(exec.map(|e| e.threads));
+        let resolved = self.block(body);
+        self.executing.truncate(executing);
+        self.around.truncate(around);
+        self.depth -= 1;
+        resolved
     }
 
     /// V0241: finite literals of a leaf of a body that the type they are computed in does not have.

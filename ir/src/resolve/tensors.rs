@@ -452,6 +452,58 @@ impl Resolver {
         if t.dist.is_some() && !matches!(op, ViewOp::Mine) {
             self.of_threads(t, op, view)?;
         }
+        self.check_layout_known(t, op, view)?;
+        if t.map.is_some() {
+            return self.map_box(t, op, span);
+        }
+        match op {
+            ViewOp::Peer(rank) => self.in_peer(t, rank, view)?,
+            ViewOp::TensorMap { sizes, swizzle } => {
+                self.tensor_map(t, sizes, swizzle.as_deref(), span)?
+            }
+            ViewOp::Tile(tiler) => self.tiled_with_bounds(t, tiler, span)?,
+            ViewOp::Reshape(l) => {
+                for levels in all_levels(t) {
+                    let level = self.outermost(levels, span)?.clone();
+                    levels[0] = self.reshape(&level, l)?;
+                }
+            }
+            ViewOp::Index(args) => {
+                self.indexed(&mut t.offset, &mut t.levels, args, span)?;
+                for bound in &mut t.bounds {
+                    self.indexed(&mut bound.offset, &mut bound.levels, args, span)?;
+                }
+            }
+            ViewOp::Permute(order) => {
+                for levels in all_levels(t) {
+                    let level = self.outermost(levels, span)?.clone();
+                    levels[0] = self.permuted(&level, order, span)?;
+                }
+            }
+            ViewOp::Pick(picks) => self.picked(t, picks, span)?,
+            ViewOp::Pad(pad) => self.padded(t, pad, view)?,
+            ViewOp::Plus(number) => self.plus(t, number, span)?,
+            // Taken before.
+            ViewOp::Iota(_) => {}
+            ViewOp::Mine => self.values_of_one_thread(t, view)?,
+            ViewOp::Tv(l, threads) => self.thread_values(t, l, threads, span)?,
+            ViewOp::Scalar | ViewOp::Elect => {
+                return fail(
+                    Diagnostic::new(
+                        Code::Placement,
+                        span,
+                        "the operation belongs to thread tensors",
+                    )
+                    .help("index the tensor down to one element instead"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what needs a layout that is still open, and maps of elements that a tensor indexes.
+    fn check_layout_known(&self, t: &Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
+        let span = view.span;
         if self.p.buffers[t.buffer].gather.is_some() && matches!(op, ViewOp::TensorMap { .. }) {
             return fail(
                 Diagnostic::new(
@@ -473,145 +525,103 @@ impl Resolver {
                 .help("write its layout instead of `?`: what takes the tensor apart must know it"),
             );
         }
-        if t.map.is_some() {
-            return self.map_box(t, op, span);
+        Ok(())
+    }
+
+    /// `.peer(rank)`: the tensor as another block of the cluster has it.
+    fn in_peer(&self, t: &mut Tensor, rank: &Expr, view: &ast::View) -> Fallible<()> {
+        let span = view.span;
+        let what = format!("`%{}`", view.base.text);
+        let misplaced = |message: String, help: &str| {
+            fail(Diagnostic::new(Code::Placement, span, message).help(help))
+        };
+        if !self.p.buffers[t.buffer].is_shared() {
+            let message = format!("{what} does not lie in SH, and no other block has it");
+            return misplaced(message, "remove `.peer`");
         }
-        match op {
-            ViewOp::Peer(rank) => {
-                let what = format!("`%{}`", view.base.text);
-                let misplaced = |message: String, help: &str| {
-                    fail(Diagnostic::new(Code::Placement, span, message).help(help))
-                };
-                if !self.p.buffers[t.buffer].is_shared() {
-                    let message = format!("{what} does not lie in SH, and no other block has it");
-                    return misplaced(message, "remove `.peer`");
-                }
-                if t.peer.is_some() {
-                    let message = format!("{what} already lies in another block");
-                    return misplaced(message, "name one block of the cluster");
-                }
-                t.peer = Some(self.expr(rank)?);
-            }
-            ViewOp::TensorMap { sizes, swizzle } => {
-                if !t.bounds.is_empty() {
-                    return fail(
-                        Diagnostic::new(
-                            Code::TensorMapUse,
-                            span,
-                            "a tensor map of tiles that reach over the end of a mode",
-                        )
-                        .label("a map knows where its tensor ends, and no other end")
-                        .help("make the map of the whole tensor, and choose boxes by its indices"),
-                    );
-                }
-                self.tensor_map(t, sizes, swizzle.as_deref(), span)?
-            }
-            ViewOp::Tile(tiler) => {
-                let may_be_partial = self.may_be_partial(t);
-                if may_be_partial {
-                    self.bound_by_tiles(t, tiler, span)?;
-                }
-                self.tiled(&mut t.levels, tiler, may_be_partial, span)?;
-                for bound in &mut t.bounds {
-                    self.tiled(&mut bound.levels, tiler, may_be_partial, span)?;
-                }
-            }
-            ViewOp::Reshape(l) => {
-                for levels in all_levels(t) {
-                    let level = self.outermost(levels, span)?.clone();
-                    levels[0] = self.reshape(&level, l)?;
-                }
-            }
-            ViewOp::Index(args) => {
-                self.indexed(&mut t.offset, &mut t.levels, args, span)?;
-                for bound in &mut t.bounds {
-                    self.indexed(&mut bound.offset, &mut bound.levels, args, span)?;
-                }
-            }
-            ViewOp::Permute(order) => {
-                for levels in all_levels(t) {
-                    let level = self.outermost(levels, span)?.clone();
-                    levels[0] = self.permuted(&level, order, span)?;
-                }
-            }
-            ViewOp::Pick(picks) => self.picked(t, picks, span)?,
-            ViewOp::Pad(pad) => self.padded(t, pad, view)?,
-            ViewOp::Plus(number) => {
-                if !self.p.buffers[t.buffer].is_computed() {
-                    return fail(
-                        Diagnostic::new(
-                            Code::Placement,
-                            span,
-                            "`.plus` of elements that are no coordinates",
-                        )
-                        .help("write the sum, `%x + 1`; coordinates are taken by `.iota(axis)`"),
-                    );
-                }
-                let number = self.expr(number)?;
-                let cx = &self.p.arena;
-                t.offset = Dim::add(cx, t.offset, number).map_err(|e| overflow(span, &e))?;
-                self.fits_32_bits(t, span)?;
-                self.count_on(t);
-            }
-            // Taken before.
-            ViewOp::Iota(_) => {}
-            ViewOp::Mine => {
-                if t.dist.as_ref().is_some_and(|d| !d.ops.is_empty()) {
-                    return fail(
-                        Diagnostic::new(
-                            Code::Placement,
-                            span,
-                            format!("a thread's values of a part of `%{}`", view.base.text),
-                        )
-                        .help("take `.mine` of the whole tensor, and index its registers"),
-                    );
-                }
-                let Some(Dist { tv, .. }) = t.dist.take() else {
-                    return fail(
-                        Diagnostic::new(
-                            Code::Placement,
-                            span,
-                            format!("`%{}` is not spread over threads", view.base.text),
-                        )
-                        .help("remove `.mine`"),
-                    );
-                };
-                let Some(tv) = tv else {
-                    return fail(
-                        Diagnostic::new(
-                            Code::OpenLayout,
-                            span,
-                            format!(
-                                "the thread-value layout of `%{}` is still open",
-                                view.base.text
-                            ),
-                        )
-                        .label("the solver finds it where nothing is asked of it yet")
-                        .help(
-                            "write `tv=` instead of `?`: which values a thread has is not known before the \
-                             layout is found",
-                        ),
-                    );
-                };
-                let values = tv.mode(1).map_err(|e| refused(span, &e))?;
-                let modes: Vec<IntTuple<Dim>> =
-                    values.modes().iter().map(|m| m.shape().clone()).collect();
-                let shape = Layout::col_major_in(&self.p.arena, IntTuple::Tuple(modes))
-                    .map_err(|e| refused(span, &e))?;
-                t.levels = vec![shape];
-            }
-            ViewOp::Tv(l, threads) => self.thread_values(t, l, threads, span)?,
-            ViewOp::Scalar | ViewOp::Elect => {
-                return fail(
-                    Diagnostic::new(
-                        Code::Placement,
-                        span,
-                        "the operation belongs to thread tensors",
-                    )
-                    .help("index the tensor down to one element instead"),
-                );
-            }
+        if t.peer.is_some() {
+            let message = format!("{what} already lies in another block");
+            return misplaced(message, "name one block of the cluster");
         }
+        t.peer = Some(self.expr(rank)?);
+        Ok(())
+    }
+
+    /// Tiles the outermost level, and the levels that say where a mode ends.
+    fn tiled_with_bounds(&mut self, t: &mut Tensor, tiler: &Tiler, span: Span) -> Fallible<()> {
+        let may_be_partial = self.may_be_partial(t);
+        if may_be_partial {
+            self.bound_by_tiles(t, tiler, span)?;
+        }
+        self.tiled(&mut t.levels, tiler, may_be_partial, span)?;
+        for bound in &mut t.bounds {
+            self.tiled(&mut bound.levels, tiler, may_be_partial, span)?;
+        }
+        Ok(())
+    }
+
+    /// `.plus(number)`: coordinates that begin `number` further.
+    fn plus(&mut self, t: &mut Tensor, number: &Expr, span: Span) -> Fallible<()> {
+        if !self.p.buffers[t.buffer].is_computed() {
+            return fail(
+                Diagnostic::new(
+                    Code::Placement,
+                    span,
+                    "`.plus` of elements that are no coordinates",
+                )
+                .help("write the sum, `%x + 1`; coordinates are taken by `.iota(axis)`"),
+            );
+        }
+        let number = self.expr(number)?;
+        let cx = &self.p.arena;
+        t.offset = Dim::add(cx, t.offset, number).map_err(|e| overflow(span, &e))?;
+        self.fits_32_bits(t, span)?;
+        self.count_on(t);
+        Ok(())
+    }
+
+    /// `.mine`: the registers in which one thread holds its values.
+    fn values_of_one_thread(&self, t: &mut Tensor, view: &ast::View) -> Fallible<()> {
+        let span = view.span;
+        if t.dist.as_ref().is_some_and(|d| !d.ops.is_empty()) {
+            return fail(
+                Diagnostic::new(
+                    Code::Placement,
+                    span,
+                    format!("a thread's values of a part of `%{}`", view.base.text),
+                )
+                .help("take `.mine` of the whole tensor, and index its registers"),
+            );
+        }
+        let Some(Dist { tv, .. }) = t.dist.take() else {
+            return fail(
+                Diagnostic::new(
+                    Code::Placement,
+                    span,
+                    format!("`%{}` is not spread over threads", view.base.text),
+                )
+                .help("remove `.mine`"),
+            );
+        };
+        let Some(tv) = tv else {
+            return fail(
+                Diagnostic::new(
+                    Code::OpenLayout,
+                    span,
+                    format!("the thread-value layout of `%{}` is still open", view.base.text),
+                )
+                .label("the solver finds it where nothing is asked of it yet")
+                .help(
+                    "write `tv=` instead of `?`: which values a thread has is not known before the \
+                     layout is found",
+                ),
+            );
+        };
+        let values = tv.mode(1).map_err(|e| refused(span, &e))?;
+        let modes: Vec<IntTuple<Dim>> = values.modes().iter().map(|m| m.shape().clone()).collect();
+        let shape = Layout::col_major_in(&self.p.arena, IntTuple::Tuple(modes))
+            .map_err(|e| refused(span, &e))?;
+        t.levels = vec![shape];
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::extents::Value;
 use super::state::{Asked, Verifier};
-use crate::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
+use crate::ast::{BinaryOp, ExtentRule, Numbers, ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::{Operand, Program, SpecId, TensorId};
@@ -23,20 +23,8 @@ impl Verifier<'_> {
     pub(super) fn operands(&mut self, id: SpecId, asked: &[Asked]) {
         let spec = &self.p.specs[id];
         let (n_in, n_out) = (spec.inputs.len(), spec.outputs.len());
-        let wanted = match spec.kind {
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Unary(_)
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota => Some((1, 1)),
-            SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => Some((2, 1)),
-            SpecKind::Select => Some((3, 1)),
-            SpecKind::Generic => None,
-        };
-        if let Some((i, o)) = wanted
-            && (i, o) != (n_in, n_out)
+        if let Some(i) = spec.kind.n_inputs()
+            && (i, 1) != (n_in, n_out)
         {
             let plural = |n: usize| if n == 1 { "" } else { "s" };
             self.errors.push(
@@ -44,7 +32,7 @@ impl Verifier<'_> {
                     Code::Arity,
                     spec.span,
                     format!(
-                        "{} takes {i} operand{} and gives {o}, here are {n_in} and {n_out}",
+                        "{} takes {i} operand{} and gives 1, here are {n_in} and {n_out}",
                         name(spec.kind),
                         plural(i)
                     ),
@@ -72,11 +60,11 @@ impl Verifier<'_> {
         }
         for (i, input) in spec.inputs.iter().enumerate() {
             let number = matches!(input, Operand::Number(_));
-            let constant =
-                matches!(spec.kind, SpecKind::Binary(_)) && spec.input_tensors().next().is_some();
-            if number != (spec.kind == SpecKind::Init) && !(number && constant) {
-                let (found, wanted) = match (number, spec.kind) {
-                    (true, SpecKind::Binary(_)) => ("a number", "a tensor beside one number"),
+            let numbers = spec.kind.numbers();
+            let constant = numbers == Numbers::Beside && spec.input_tensors().next().is_some();
+            if number != (numbers == Numbers::Alone) && !(number && constant) {
+                let (found, wanted) = match (number, numbers) {
+                    (true, Numbers::Beside) => ("a number", "a tensor beside one number"),
                     (true, _) => ("a number", "a tensor"),
                     (false, _) => ("a tensor", "a number"),
                 };
@@ -224,18 +212,7 @@ impl Verifier<'_> {
                     "choose sum, prod, min or max: bits are reduced of integers only",
                 ))
             }
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => None,
+            _ => None,
         };
         if let Some((message, help)) = message {
             self.error(Code::ScalarMismatch, spec.span, message, help);
@@ -276,7 +253,7 @@ impl Verifier<'_> {
     fn fit(&mut self, id: SpecId, shapes: &[Vec<Dim>], asked: &[Asked]) {
         let p = self.p;
         let (kind, axes) = (p.specs[id].kind, p.specs[id].axes());
-        if matches!(kind, SpecKind::Generic | SpecKind::Init) {
+        if kind.extents() == ExtentRule::Any {
             return;
         }
         let number = |shape: &Vec<Dim>| shape.iter().map(|d| d.as_const()).collect();
@@ -298,9 +275,7 @@ impl Verifier<'_> {
             None => self.unsaid(*x, *y, asked),
         };
         let pair = pairs.iter().find(differ).copied();
-        if values.is_some()
-            || pair.is_some() && matches!(kind, SpecKind::MatMul | SpecKind::MatMulSet)
-        {
+        if values.is_some() || pair.is_some() && kind.is_product() {
             self.refuse_symbols(id, shapes, values.as_deref(), pair);
         }
     }
@@ -315,10 +290,10 @@ impl Verifier<'_> {
         let spec = &self.p.specs[id];
         let list: Vec<String> = shapes.iter().map(|s| format!("{s:?}")).collect();
         let out = shapes.last().map_or(&[][..], |s| s);
-        let help = match (spec.kind, shapes) {
-            (SpecKind::MatMul | SpecKind::MatMulSet, [a, b, c]) => matmul_help(a, b, c),
-            (SpecKind::Reduction(_), [from, ..]) => self.reduction_help(id, from),
-            (kind, _) => elementwise_help(kind, &format!("{out:?}")),
+        let help = match (spec.kind.extents(), shapes) {
+            (ExtentRule::Product, [a, b, c]) => matmul_help(a, b, c),
+            (ExtentRule::Reduced, [from, ..]) => self.reduction_help(id, from),
+            (rule, _) => elementwise_help(rule, &format!("{out:?}")),
         };
         self.errors.push(
             Diagnostic::new(
@@ -361,17 +336,17 @@ impl Verifier<'_> {
         });
         let fact = pair.and_then(|(_, x, y)| p.may_state_equal(x, y));
         let state = fact.map_or(String::new(), |fact| format!("state `where {fact}`, or "));
-        let help = match (spec.kind, shapes) {
-            (SpecKind::MatMul | SpecKind::MatMulSet, [a, b, _]) => match (&a[..], &b[..]) {
+        let help = match (spec.kind.extents(), shapes) {
+            (ExtentRule::Product, [a, b, _]) => match (&a[..], &b[..]) {
                 ([.., k], [.., k2, n]) if k2 != k && n == k => exchanged(&text(*k), &text(*k2)),
                 _ => format!("{state}make A[m,k], B[k,n] and C[m,n] agree"),
             },
-            (SpecKind::Reduction(_), [from, ..]) => {
+            (ExtentRule::Reduced, [from, ..]) => {
                 format!("{state}{}", self.reduction_help(id, from))
             }
-            (kind, _) => {
+            (rule, _) => {
                 let out = all.last().cloned().unwrap_or_default();
-                format!("{state}{}", elementwise_help(kind, &out))
+                format!("{state}{}", elementwise_help(rule, &out))
             }
         };
         self.errors.push(
@@ -438,20 +413,17 @@ impl Extent for Dim {
 /// Whether operands fit a spec, of which the output is the last.
 fn fits<E: Extent>(kind: SpecKind, axes: Option<&[usize]>, shapes: &[Vec<E>]) -> bool {
     let Some((out, ins)) = shapes.split_last() else { return true };
-    match (kind, ins) {
-        (SpecKind::Generic | SpecKind::Init, _) => true,
-        (SpecKind::MatMul | SpecKind::MatMulSet, [a, b]) => matmul_fits(a, b, out),
-        (SpecKind::MatMul | SpecKind::MatMulSet, _) => false,
-        (SpecKind::Reduction(_), _) => {
+    let alike = |i: &Vec<E>| same_shape(i, out);
+    match (kind.extents(), ins) {
+        (ExtentRule::Any, _) => true,
+        (ExtentRule::Product, [a, b]) => matmul_fits(a, b, out),
+        (ExtentRule::Product, _) => false,
+        (ExtentRule::Reduced, _) => {
             let fits = |from: &Vec<E>| reduction_fits(from, axes?, out);
             ins.first().and_then(fits) == Some(true)
         }
-        (SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select, _) => {
-            ins.iter().all(|i| same_shape(i, out) || stands_for(i, out))
-        }
-        (SpecKind::Accumulate(_) | SpecKind::Unary(_) | SpecKind::Shfl(_) | SpecKind::Iota, _) => {
-            ins.iter().all(|i| same_shape(i, out))
-        }
+        (ExtentRule::Broadcast, _) => ins.iter().all(|i| alike(i) || stands_for(i, out)),
+        (ExtentRule::Same | ExtentRule::Counted, _) => ins.iter().all(alike),
     }
 }
 
@@ -466,14 +438,14 @@ fn pairs(
         let same = from.len() == out.len();
         from.iter().zip(out).filter(|_| same).map(|(x, y)| ("", *x, *y)).collect::<Vec<_>>()
     };
-    match (kind, ins) {
-        (SpecKind::MatMul | SpecKind::MatMulSet, [a, b]) => match (&a[..], &b[..], &out[..]) {
+    match (kind.extents(), ins) {
+        (ExtentRule::Product, [a, b]) => match (&a[..], &b[..], &out[..]) {
             ([.., m, k], [.., k2, n], [.., m2, n2]) => {
                 vec![("M", *m, *m2), ("K", *k, *k2), ("N", *n, *n2)]
             }
             _ => vec![],
         },
-        (SpecKind::Reduction(_), [from]) => match axes {
+        (ExtentRule::Reduced, [from]) => match axes {
             Some(axes) => {
                 let (kept, ones) = reduced(from, axes);
                 [along(&kept), along(&ones)].concat()
@@ -541,40 +513,20 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
     format!("make A[m,k], B[k,n] and C[m,n] agree: here are {a:?}, {b:?} and {c:?}")
 }
 
-/// What operands of a spec that goes element by element are to be, by the extents of its output.
-fn elementwise_help(kind: SpecKind, out: &str) -> String {
-    match kind {
-        SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => format!(
+/// The help where operands do not go together element by element, by the extents of the output.
+fn elementwise_help(rule: ExtentRule, out: &str) -> String {
+    match rule {
+        ExtentRule::Broadcast => format!(
             "give the inputs the extents {out}; a mode of extent 1 is broadcast, and so is what \
              has no modes. A vector takes the place of a mode by a view, `.reshape([1,N]:[0,1])`"
         ),
-        SpecKind::Accumulate(_)
-        | SpecKind::MatMul
-        | SpecKind::MatMulSet
-        | SpecKind::Unary(_)
-        | SpecKind::Reduction(_)
-        | SpecKind::Shfl(_)
-        | SpecKind::Init
-        | SpecKind::Iota
-        | SpecKind::Generic => format!("give all operands the same extents, such as {out}"),
+        _ => format!("give all operands the same extents, such as {out}"),
     }
 }
 
 /// A spec of the kind as text has it, without who executes it.
 fn usage(kind: SpecKind) -> String {
-    let operands = match kind {
-        SpecKind::Init => "(0) -> (%A)",
-        SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => "(%A, %B) -> (%C)",
-        SpecKind::Select => "(%p, %A, %B) -> (%C)",
-        SpecKind::Move
-        | SpecKind::Accumulate(_)
-        | SpecKind::Unary(_)
-        | SpecKind::Reduction(_)
-        | SpecKind::Shfl(_)
-        | SpecKind::Iota
-        | SpecKind::Generic => "(%A) -> (%B)",
-    };
-    format!("{} {operands}", name(kind))
+    format!("{kind} {}", kind.operands())
 }
 
 /// Equal mode by mode, up to modes of extent 1; or one of them one-dimensional and as large.

@@ -8,10 +8,10 @@
 //! order a body adds. Of a result in doubt, a comparison of numbers that are equal but for such errors,
 //! either answer lies within its scale.
 
-use super::Meaning;
+use super::NoMeaning;
 use super::exact::{Exact, binary, collect, matmul, narrow, reduce, select, unary};
 use super::region::{Axis, Region};
-use carbyne_ir::ast::{AccumulateOp, BinaryOp, ReduceOp, UnaryOp};
+use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
@@ -94,11 +94,42 @@ pub enum StepOp {
     View(Box<Layout<i64>>, i64),
 }
 
+impl StepOp {
+    /// The step that a spec along `axes` is, whose first input has so many modes.
+    ///
+    /// # Errors
+    /// The spec has no meaning of its own.
+    pub fn of(kind: SpecKind, axes: &[usize], modes: usize) -> Result<Self, NoMeaning> {
+        Ok(match kind {
+            SpecKind::Move => StepOp::Move,
+            SpecKind::Accumulate(op) => StepOp::Binary(op.binary()),
+            SpecKind::Select => StepOp::Select,
+            SpecKind::Unary(op) => StepOp::Unary(op),
+            SpecKind::Binary(op) => StepOp::Binary(op),
+            SpecKind::Reduction(op) => {
+                StepOp::Reduction(op, (0..modes).map(|i| axes.contains(&i)).collect())
+            }
+            SpecKind::MatMul | SpecKind::MatMulSet => StepOp::MatMul,
+            SpecKind::Init => StepOp::Init,
+            SpecKind::Iota => StepOp::Iota(axes.first().copied().unwrap_or(0)),
+            SpecKind::Shfl(_) => return Err(NoMeaning::Lanes),
+            SpecKind::Generic => return Err(NoMeaning::Generic),
+        })
+    }
+}
+
 impl Chain {
-    /// A single spec of operands with these modes and types, inputs then outputs; `inputs` says which of
-    /// its inputs are literals. None for what has no values: see [`Meaning`].
-    #[must_use]
-    pub fn of(meaning: &Meaning, inputs: &[Result<Shape, f64>], output: Shape) -> Self {
+    /// A single spec along `axes` of operands with these modes and types; `inputs` says which of its inputs are
+    /// literals.
+    ///
+    /// # Errors
+    /// The spec has no meaning of its own.
+    pub fn of(
+        kind: SpecKind,
+        axes: &[usize],
+        inputs: &[Result<Shape, f64>],
+        output: Shape,
+    ) -> Result<Self, NoMeaning> {
         let mut chain = Chain::default();
         let mut read = Vec::new();
         for input in inputs {
@@ -111,36 +142,22 @@ impl Chain {
             });
         }
         let before = chain.values.len();
-        if meaning.reads_output() {
+        if kind.reads_output() {
             chain.values.push(output.clone());
         }
-        let op = match meaning {
-            Meaning::Move => StepOp::Move,
-            Meaning::Select => StepOp::Select,
-            Meaning::Init => StepOp::Init,
-            Meaning::Unary(op) => StepOp::Unary(*op),
-            Meaning::Binary(op) | Meaning::Integers(op, _) => StepOp::Binary(*op),
-            Meaning::Accumulate(op, _) => {
-                read.insert(0, Input::Value(before));
-                StepOp::Binary(match op {
-                    AccumulateOp::Add => BinaryOp::Add,
-                    AccumulateOp::Min => BinaryOp::Min,
-                    AccumulateOp::Max => BinaryOp::Max,
-                })
-            }
-            Meaning::Reduction { op, removed, .. } => StepOp::Reduction(*op, removed.clone()),
-            Meaning::MatMul { set, .. } => {
-                if !set {
-                    read.push(Input::Value(before));
-                }
-                StepOp::MatMul
-            }
-        };
+        let modes =
+            |input: &Result<Shape, f64>| input.as_ref().map_or(0, |shape| shape.modes.len());
+        let op = StepOp::of(kind, axes, inputs.first().map_or(0, modes))?;
+        match kind {
+            _ if !kind.reads_output() => {}
+            SpecKind::Accumulate(_) => read.insert(0, Input::Value(before)),
+            _ => read.push(Input::Value(before)),
+        }
         chain.values.push(Shape { operand: None, ..output });
         let output = chain.values.len() - 1;
         chain.steps.push(Step { op, inputs: read, output });
         chain.outputs.push(output);
-        chain
+        Ok(chain)
     }
 
     /// Whether the value before of a tensor among the operands matters.
@@ -363,202 +380,236 @@ impl Chain {
         }
         for step in &self.steps {
             if let Some(wanted) = &needs[step.output] {
-                found[step.output] = Some(self.step(step, wanted, slack, (&needs, &rows), &found));
+                let evaluation = Evaluation {
+                    chain: self,
+                    step,
+                    wanted,
+                    needs: &needs,
+                    rows: &rows,
+                    found: &found,
+                };
+                found[step.output] = Some(evaluation.result(slack));
             }
         }
         Ok(found[value].take().unwrap_or_default())
     }
+}
 
-    fn step(
-        &self,
-        step: &Step,
-        wanted: &Region,
-        slack: f64,
-        (needs, rows): (&[Option<Region>], &Rows),
-        found: &[Option<Exact>],
-    ) -> Exact {
-        let n = usize::try_from(wanted.size()).unwrap_or(0);
-        let scalar = self.values[step.output].scalar;
-        // An input where the step needs it.
-        let all = |v: f64| Cow::Owned(Exact { numbers: vec![v; n], scales: vec![0.0; n] });
-        let input = |i: usize| -> Cow<'_, Exact> {
-            match step.inputs.get(i) {
-                Some(Input::Number(v)) => all(*v),
-                Some(Input::Value(v)) => {
-                    let (Some(region), Some(own), Some(need)) =
-                        (&needs[*v], &found[*v], self.needed(step, i, wanted, rows))
-                    else {
-                        return all(0.0);
-                    };
-                    match *region == need {
-                        true => Cow::Borrowed(own),
-                        false => Cow::Owned(Exact {
-                            numbers: region.gather(&own.numbers, &need),
-                            scales: region.gather(&own.scales, &need),
-                        }),
-                    }
-                }
-                None => Cow::default(),
-            }
-        };
-        // The same, broadcast to the output's elements.
-        let wide = |i: usize| -> Exact {
-            let own = input(i).into_owned();
-            match step.inputs.get(i) {
-                Some(Input::Value(_)) => match self.needed(step, i, wanted, rows) {
-                    // One element, whatever the rank of the output.
-                    Some(need) if need.axes.is_empty() => {
-                        let all = |list: &[f64]| vec![list.first().copied().unwrap_or(0.0); n];
-                        Exact { numbers: all(&own.numbers), scales: all(&own.scales) }
-                    }
-                    Some(need) if need.size() != wanted.size() => Exact {
-                        numbers: need.gather(&own.numbers, wanted),
-                        scales: need.gather(&own.scales, wanted),
-                    },
-                    _ => own,
-                },
-                _ => own,
-            }
-        };
-        let type_of = |i: usize| match step.inputs.get(i) {
-            Some(Input::Value(v)) => Some(self.values[*v].scalar),
-            _ => None,
-        };
-        let from = type_of(0).or_else(|| type_of(1)).unwrap_or(scalar);
+/// The evaluation of a step where its output is wanted.
+struct Evaluation<'a> {
+    chain: &'a Chain,
+    step: &'a Step,
+    wanted: &'a Region,
+    /// Where each tensor is needed.
+    needs: &'a [Option<Region>],
+    rows: &'a Rows,
+    /// The tensors that were evaluated, each where it is needed.
+    found: &'a [Option<Exact>],
+}
+
+impl<'a> Evaluation<'a> {
+    fn result(&self, slack: f64) -> Exact {
+        let n = self.n_elements();
+        let scalar = self.chain.values[self.step.output].scalar;
+        let from = self.type_of(0).or_else(|| self.type_of(1)).unwrap_or(scalar);
         let pairs = |e: Exact| e.numbers.into_iter().zip(e.scales);
-        match &step.op {
-            StepOp::Move => wide(0),
-            StepOp::Init => input(0).into_owned(),
+        match &self.step.op {
+            StepOp::Move => self.wide(0),
+            StepOp::Init => self.input(0).into_owned(),
             StepOp::Unary(op) => {
-                collect(pairs(wide(0)).map(|x| unary(*op, (from, scalar), x, slack)))
+                collect(pairs(self.wide(0)).map(|x| unary(*op, (from, scalar), x, slack)))
             }
-            StepOp::Cast(role, to) => collect(pairs(wide(0)).map(|x| narrow(*role, *to, x, slack))),
+            StepOp::Cast(role, to) => {
+                collect(pairs(self.wide(0)).map(|x| narrow(*role, *to, x, slack)))
+            }
             StepOp::Binary(op) => {
-                let both = pairs(wide(0)).zip(pairs(wide(1)));
+                let both = pairs(self.wide(0)).zip(pairs(self.wide(1)));
                 collect(both.map(|(x, y)| binary(*op, from, x, y, slack)))
             }
             StepOp::Select => {
-                let chosen = pairs(wide(1)).zip(pairs(wide(2)));
-                collect(pairs(wide(0)).zip(chosen).map(|(p, (x, y))| select(p, x, y, slack)))
+                let chosen = pairs(self.wide(1)).zip(pairs(self.wide(2)));
+                collect(pairs(self.wide(0)).zip(chosen).map(|(p, (x, y))| select(p, x, y, slack)))
             }
             StepOp::Reduction(op, removed) => {
-                let Some(need) = self.needed(step, 0, wanted, rows) else {
+                let Some(need) = self.needed(0) else {
                     return Exact::default();
                 };
-                reduce(*op, from, removed, &need, n, &input(0), slack)
+                reduce(*op, from, removed, &need, n, &self.input(0), slack)
             }
             StepOp::MatMul => {
-                let before = (step.inputs.len() > 2).then(|| input(2).into_owned());
-                let deep = match step.inputs.first() {
-                    Some(Input::Value(a)) => self.values[*a].modes.last().copied().unwrap_or(1),
+                let before = (self.step.inputs.len() > 2).then(|| self.input(2).into_owned());
+                let deep = match self.step.inputs.first() {
+                    Some(Input::Value(a)) => {
+                        self.chain.values[*a].modes.last().copied().unwrap_or(1)
+                    }
                     _ => 1,
                 };
-                matmul(wanted, deep, scalar, &input(0), &input(1), before)
+                matmul(self.wanted, deep, scalar, &self.input(0), &self.input(1), before)
             }
-            StepOp::Iota(axis) => {
-                let modes = &self.values[step.output].modes;
-                let inner: i64 = modes.iter().take(*axis).product();
-                let extent = modes.get(*axis).copied().unwrap_or(1);
-                let at = |e: i64| (e / inner.max(1) % extent.max(1)) as f64;
-                collect(wanted.elements(modes).map(|e| (at(e), 0.0)))
-            }
-            StepOp::Gather(axis) => {
-                let (Some(Input::Value(a)), Some(Input::Value(i))) =
-                    (step.inputs.first(), step.inputs.get(1))
-                else {
-                    return Exact::default();
-                };
-                let (Some(from), Some(at)) =
-                    (self.needed(step, 0, wanted, rows), self.needed(step, 1, wanted, rows))
-                else {
-                    return Exact::default();
-                };
-                let (data, index) = (input(0), input(1));
-                let scalar_index = self.values[*i].modes.is_empty();
-                let (modes, out) = (&self.values[*a].modes, &self.values[step.output].modes);
-                let element = |e: i64| {
-                    let (mut rest, mut place, mut weight) = (e, 0usize, 1usize);
-                    let mut own = out.iter();
-                    for (m, (axis_of, n)) in from.axes.iter().zip(modes).enumerate() {
-                        let c = if m == *axis {
-                            let j = match scalar_index {
-                                true => 0,
-                                false => {
-                                    let n = own.next().copied().unwrap_or(1).max(1);
-                                    let j = rest % n;
-                                    rest /= n;
-                                    at.axes.first().map_or(0, |a| a.position_of(j))
-                                }
-                            };
-                            index.numbers.get(j).copied().unwrap_or(0.0) as i64
-                        } else {
-                            let n = own.next().copied().unwrap_or(1).max(1);
-                            let c = rest % n;
-                            rest /= n;
-                            c
-                        };
-                        // A coordinate outside reads as nothing that could be right.
-                        if !(0..*n).contains(&c) {
-                            return (f64::NAN, 0.0);
-                        }
-                        place += axis_of.position_of(c) * weight;
-                        weight *= axis_of.len().max(1);
-                    }
-                    let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
-                    (pick(&data.numbers), pick(&data.scales))
-                };
-                collect(wanted.elements(out).map(element))
-            }
-            StepOp::Pad { before, value } => {
-                let (Some(Input::Value(v)), Some(need)) =
-                    (step.inputs.first(), self.needed(step, 0, wanted, rows))
-                else {
-                    return Exact::default();
-                };
-                let (modes, own) = (&self.values[*v].modes, input(0));
-                let longer = &self.values[step.output].modes;
-                let element = |e: i64| {
-                    let (mut rest, mut place, mut weight) = (e, 0usize, 1usize);
-                    for (((axis, n), more), before) in
-                        need.axes.iter().zip(modes).zip(longer).zip(before)
-                    {
-                        let c = rest % (*more).max(1) - before;
-                        rest /= (*more).max(1);
-                        if !(0..*n).contains(&c) {
-                            return (*value, 0.0);
-                        }
-                        place += axis.position_of(c) * weight;
-                        weight *= axis.len().max(1);
-                    }
-                    let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
-                    (pick(&own.numbers), pick(&own.scales))
-                };
-                collect(wanted.elements(longer).map(element))
-            }
-            StepOp::View(layout, offset) => {
-                let (Some(Input::Value(v)), Some(need)) =
-                    (step.inputs.first(), self.needed(step, 0, wanted, rows))
-                else {
-                    return Exact::default();
-                };
-                let (modes, own) = (&self.values[*v].modes, input(0));
-                let place = |e: i64| {
-                    let mut at = layout.at(e).saturating_add(*offset);
-                    let (mut place, mut weight) = (0usize, 1usize);
-                    for (axis, n) in need.axes.iter().zip(modes) {
-                        let c = at % (*n).max(1);
-                        at /= (*n).max(1);
-                        place += axis.position_of(c) * weight;
-                        weight *= axis.len().max(1);
-                    }
-                    let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
-                    (pick(&own.numbers), pick(&own.scales))
-                };
-                let shape = self.values[step.output].modes.clone();
-                collect(wanted.elements(&shape).map(place))
-            }
+            StepOp::Iota(axis) => self.iota(*axis),
+            StepOp::Gather(axis) => self.gather(*axis).unwrap_or_default(),
+            StepOp::Pad { before, value } => self.pad(before, *value).unwrap_or_default(),
+            StepOp::View(layout, offset) => self.view(layout, *offset).unwrap_or_default(),
         }
     }
+
+    fn n_elements(&self) -> usize {
+        usize::try_from(self.wanted.size()).unwrap_or(0)
+    }
+
+    /// Where an input is needed.
+    fn needed(&self, input: usize) -> Option<Region> {
+        self.chain.needed(self.step, input, self.wanted, self.rows)
+    }
+
+    /// An input where the step needs it.
+    fn input(&self, i: usize) -> Cow<'a, Exact> {
+        let n = self.n_elements();
+        let all = |v: f64| Cow::Owned(Exact { numbers: vec![v; n], scales: vec![0.0; n] });
+        match self.step.inputs.get(i) {
+            Some(Input::Number(v)) => all(*v),
+            Some(Input::Value(v)) => {
+                let (Some(region), Some(own), Some(need)) =
+                    (&self.needs[*v], &self.found[*v], self.needed(i))
+                else {
+                    return all(0.0);
+                };
+                match *region == need {
+                    true => Cow::Borrowed(own),
+                    false => Cow::Owned(Exact {
+                        numbers: region.gather(&own.numbers, &need),
+                        scales: region.gather(&own.scales, &need),
+                    }),
+                }
+            }
+            None => Cow::default(),
+        }
+    }
+
+    /// An input, broadcast to the output's elements.
+    fn wide(&self, i: usize) -> Exact {
+        let n = self.n_elements();
+        let own = self.input(i).into_owned();
+        match self.step.inputs.get(i) {
+            Some(Input::Value(_)) => match self.needed(i) {
+                // One element, whatever the rank of the output.
+                Some(need) if need.axes.is_empty() => {
+                    let all = |list: &[f64]| vec![list.first().copied().unwrap_or(0.0); n];
+                    Exact { numbers: all(&own.numbers), scales: all(&own.scales) }
+                }
+                Some(need) if need.size() != self.wanted.size() => Exact {
+                    numbers: need.gather(&own.numbers, self.wanted),
+                    scales: need.gather(&own.scales, self.wanted),
+                },
+                _ => own,
+            },
+            _ => own,
+        }
+    }
+
+    fn type_of(&self, input: usize) -> Option<Scalar> {
+        match self.step.inputs.get(input) {
+            Some(Input::Value(v)) => Some(self.chain.values[*v].scalar),
+            _ => None,
+        }
+    }
+
+    /// The modes of an input that is a tensor.
+    fn modes(&self, input: usize) -> Option<&'a [i64]> {
+        match self.step.inputs.get(input) {
+            Some(Input::Value(v)) => Some(&self.chain.values[*v].modes),
+            _ => None,
+        }
+    }
+
+    fn iota(&self, axis: usize) -> Exact {
+        let modes = &self.chain.values[self.step.output].modes;
+        let inner: i64 = modes.iter().take(axis).product();
+        let extent = modes.get(axis).copied().unwrap_or(1);
+        let at = |e: i64| (e / inner.max(1) % extent.max(1)) as f64;
+        collect(self.wanted.elements(modes).map(|e| (at(e), 0.0)))
+    }
+
+    fn gather(&self, axis: usize) -> Option<Exact> {
+        let (modes, coordinates) = (self.modes(0)?, self.modes(1)?);
+        let (from, at) = (self.needed(0)?, self.needed(1)?);
+        let (data, index) = (self.input(0), self.input(1));
+        let scalar_index = coordinates.is_empty();
+        let out = &self.chain.values[self.step.output].modes;
+        let element = |e: i64| {
+            let (mut rest, mut place, mut weight) = (e, 0usize, 1usize);
+            let mut own = out.iter();
+            for (m, (axis_of, n)) in from.axes.iter().zip(modes).enumerate() {
+                let c = if m == axis {
+                    let j = match scalar_index {
+                        true => 0,
+                        false => {
+                            let n = own.next().copied().unwrap_or(1).max(1);
+                            let j = rest % n;
+                            rest /= n;
+                            at.axes.first().map_or(0, |a| a.position_of(j))
+                        }
+                    };
+                    index.numbers.get(j).copied().unwrap_or(0.0) as i64
+                } else {
+                    let n = own.next().copied().unwrap_or(1).max(1);
+                    let c = rest % n;
+                    rest /= n;
+                    c
+                };
+                // A coordinate outside reads as nothing that could be right.
+                if !(0..*n).contains(&c) {
+                    return (f64::NAN, 0.0);
+                }
+                place += axis_of.position_of(c) * weight;
+                weight *= axis_of.len().max(1);
+            }
+            element_at(&data, place)
+        };
+        Some(collect(self.wanted.elements(out).map(element)))
+    }
+
+    fn pad(&self, before: &[i64], value: f64) -> Option<Exact> {
+        let (modes, need, own) = (self.modes(0)?, self.needed(0)?, self.input(0));
+        let longer = &self.chain.values[self.step.output].modes;
+        let element = |e: i64| {
+            let (mut rest, mut place, mut weight) = (e, 0usize, 1usize);
+            for (((axis, n), more), before) in need.axes.iter().zip(modes).zip(longer).zip(before) {
+                let c = rest % (*more).max(1) - before;
+                rest /= (*more).max(1);
+                if !(0..*n).contains(&c) {
+                    return (value, 0.0);
+                }
+                place += axis.position_of(c) * weight;
+                weight *= axis.len().max(1);
+            }
+            element_at(&own, place)
+        };
+        Some(collect(self.wanted.elements(longer).map(element)))
+    }
+
+    fn view(&self, layout: &Layout<i64>, offset: i64) -> Option<Exact> {
+        let (modes, need, own) = (self.modes(0)?, self.needed(0)?, self.input(0));
+        let shape = &self.chain.values[self.step.output].modes;
+        let element = |e: i64| {
+            let mut at = layout.at(e).saturating_add(offset);
+            let (mut place, mut weight) = (0usize, 1usize);
+            for (axis, n) in need.axes.iter().zip(modes) {
+                let c = at % (*n).max(1);
+                at /= (*n).max(1);
+                place += axis.position_of(c) * weight;
+                weight *= axis.len().max(1);
+            }
+            element_at(&own, place)
+        };
+        Some(collect(self.wanted.elements(shape).map(element)))
+    }
+}
+
+/// A number with its scale; zero where it is none.
+fn element_at(of: &Exact, place: usize) -> (f64, f64) {
+    let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
+    (pick(&of.numbers), pick(&of.scales))
 }
 
 /// Of steps that gather, by their output, the coordinates that they gather from.

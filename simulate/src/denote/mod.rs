@@ -221,7 +221,25 @@ impl Meaning {
 
     /// Whether each element of the output follows from one element of each input.
     pub fn is_elementwise(&self) -> bool {
-        !matches!(self, Meaning::MatMul { .. } | Meaning::Reduction { .. })
+        self.terms().is_none()
+    }
+
+    /// How many terms an element of the output is the sum of, or is combined from; none where it follows from one element
+    /// of each input.
+    pub fn terms(&self) -> Option<usize> {
+        match self {
+            Meaning::MatMul { k, .. } => Some(*k),
+            Meaning::Reduction { modes, removed, .. } => {
+                let gone = modes.iter().zip(removed).filter(|(_, removed)| **removed);
+                Some(gone.fold(1, |n: usize, (extent, _)| n.saturating_mul(*extent)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether each element is copied from an operand, or the literal.
+    pub fn copies(&self) -> bool {
+        matches!(self, Meaning::Move | Meaning::Select | Meaning::Init)
     }
 
     /// Whether the output's values before matter.
@@ -285,7 +303,7 @@ impl Meaning {
 
     /// Whether it adds up what it reads.
     fn adds(&self) -> bool {
-        matches!(self, Meaning::MatMul { .. } | Meaning::Reduction { .. } | Meaning::Accumulate(..))
+        !self.is_elementwise() || matches!(self, Meaning::Accumulate(..))
     }
 
     fn computed(&self, inputs: &[Vec<f64>], before: &[f64], n_out: usize) -> Computed {

@@ -63,8 +63,8 @@ pub fn tolerance(
             let cut = stated.iter().map(|b| b.per_product).fold(0.0, f64::max);
             if kept == 0.0 { kept } else { kept + cut * *k as f64 * magnitude }
         }
-        Meaning::Reduction { op, modes, removed, .. } => {
-            let n: usize = modes.iter().zip(removed).filter(|(_, r)| **r).map(|(n, _)| n).product();
+        Meaning::Reduction { op, .. } => {
+            let n = meaning.terms().unwrap_or(1);
             match op {
                 ReduceOp::Sum => {
                     sum(n, out, out, value, magnitude, small_ints && magnitude.fract() == 0.0)

@@ -64,22 +64,23 @@ fn mixed(i: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::denote::{Meaning, Shape};
+    use crate::denote::Shape;
+    use carbyne_ir::ast::SpecKind;
     use carbyne_ir::scalar::Scalar;
 
     fn matmul(m: usize, n: usize, k: usize) -> Chain {
-        let meaning = Meaning::MatMul { l: 1, m, n, k, set: true, acc: Scalar::F32 };
         let shape = |rows: usize, columns: usize, operand| Shape {
             modes: vec![rows as i64, columns as i64],
             scalar: Scalar::F16,
             operand: Some(operand),
         };
-        Chain::of(&meaning, &[Ok(shape(m, k, 0)), Ok(shape(k, n, 1))], shape(m, n, 2))
+        let inputs = [Ok(shape(m, k, 0)), Ok(shape(k, n, 1))];
+        Chain::of(SpecKind::MatMulSet, &[], &inputs, shape(m, n, 2)).unwrap()
     }
 
     fn copy(n: i64) -> Chain {
         let shape = |operand| Shape { modes: vec![n], scalar: Scalar::F16, operand: Some(operand) };
-        Chain::of(&Meaning::Move, &[Ok(shape(0))], shape(1))
+        Chain::of(SpecKind::Move, &[], &[Ok(shape(0))], shape(1)).unwrap()
     }
 
     #[test]

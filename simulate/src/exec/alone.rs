@@ -10,6 +10,8 @@ use crate::index::LoopValue;
 use crate::num::{decode, decode_int, encode};
 use crate::plan::{Base, Checked, LeafSpec, Mask, Source, View};
 use crate::state::{Tile, Value, Who};
+use carbyne_ir::ast::AccumulateOp;
+use carbyne_ir::scalar::Scalar;
 
 /// Buffers kept from one execution to the next.
 #[derive(Default)]
@@ -21,6 +23,35 @@ pub(super) struct Buffers {
     exact_before: Vec<f64>,
     results: Tile,
     starts: Vec<i64>,
+}
+
+/// A leaf, as every thread executes it.
+struct Task<'l> {
+    leaf: &'l LeafSpec,
+    meaning: &'l Meaning,
+    to: &'l View,
+    /// The part of the output's offset that all threads share.
+    to_start: i64,
+    /// The type of the output.
+    out: Scalar,
+}
+
+impl Task<'_> {
+    /// Elements that a thread writes.
+    fn n(&self) -> usize {
+        self.to.size as usize
+    }
+
+    fn adds(&self) -> Option<AccumulateOp> {
+        match self.meaning {
+            Meaning::Accumulate(op, _) => Some(*op),
+            _ => None,
+        }
+    }
+
+    fn is_of_integers(&self) -> bool {
+        matches!(self.meaning, Meaning::Integers(..)) && self.meaning.is_of_bits()
+    }
 }
 
 impl Runner<'_> {
@@ -47,15 +78,10 @@ impl Runner<'_> {
         buffers: &mut Buffers,
     ) -> Checked<()> {
         let kernel = self.kernel;
-        let bad = |e| blame::bad_index(kernel, leaf.site, e);
         let output = leaf.outputs[0];
-        let (to, out) = (&kernel.views[output], kernel.scalar(output));
-        let n = to.size as usize;
-        let adds = match meaning {
-            Meaning::Accumulate(op, _) => Some(*op),
-            _ => None,
-        };
+        let to = &kernel.views[output];
         // The parts of the offsets that all threads share: inputs, then the output.
+        let bad = |e| blame::bad_index(kernel, leaf.site, e);
         buffers.starts.clear();
         for source in &leaf.inputs {
             let start = match source {
@@ -65,10 +91,9 @@ impl Runner<'_> {
             buffers.starts.push(start);
         }
         let to_start = to.offset.base(&self.env).map_err(bad)?;
-        let on = self.mode.shadows;
         buffers.inputs.resize_with(leaf.inputs.len(), Vec::new);
         buffers.exact.resize_with(leaf.inputs.len(), Vec::new);
-        let of_integers = matches!(meaning, Meaning::Integers(..)) && meaning.is_of_bits();
+        let task = Task { leaf, meaning, to, to_start, out: kernel.scalar(output) };
         for warp in 0..kernel.n_warps {
             let lanes = self.writing(to, warp, active.0[warp], leaf.site)?;
             if lanes == 0 {
@@ -79,95 +104,142 @@ impl Runner<'_> {
             buffers.results.clear();
             for thread in threads() {
                 who.thread = thread as u16;
-                let mut kept = Vec::new();
-                // Of what is computed element by element nothing is read where nothing is written.
-                let wanted = match to.is_bounded() && meaning.is_elementwise() {
-                    true => Some((to, to.base(to_start, &self.env, thread).map_err(bad)?)),
-                    false => None,
-                };
-                for (i, source) in leaf.inputs.iter().enumerate() {
-                    let (numbers, exact) = (&mut buffers.inputs[i], &mut buffers.exact[i]);
-                    numbers.clear();
-                    exact.clear();
-                    match source {
-                        Source::Number(literal) => {
-                            numbers.push(literal.rounded);
-                            exact.push(literal.exact);
-                            if of_integers {
-                                let bits = vec![encode(out, literal.exact); n];
-                                kept.push(Tile { bits, ..Tile::default() });
-                            }
-                        }
-                        Source::View(v) => {
-                            let place = (*v, buffers.starts[i], thread);
-                            self.read_all(place, &who, &mut buffers.raw, wanted.as_ref())?;
-                            if of_integers || *meaning == Meaning::Select {
-                                kept.push(buffers.raw.clone());
-                            }
-                            let scalar = kernel.scalar(*v);
-                            numbers.extend(buffers.raw.bits.iter().map(|r| decode(scalar, *r)));
-                            exact.extend(&buffers.raw.shadows);
-                        }
-                    }
-                }
-                if *meaning == Meaning::Move || adds.is_some() {
-                    buffers.results.extend(&buffers.raw);
-                    continue;
-                }
-                if let (Meaning::Select, [p, x, y]) = (meaning, &kept[..]) {
-                    buffers.results.extend(&selected([p, x, y]));
-                    continue;
-                }
-                buffers.before.clear();
-                buffers.exact_before.clear();
-                if meaning.reads_output() {
-                    let place = (output, to_start, thread);
-                    self.read_all(place, &who, &mut buffers.raw, None)?;
-                    buffers.before.extend(buffers.raw.bits.iter().map(|r| decode(out, *r)));
-                    buffers.exact_before.extend(&buffers.raw.shadows);
-                }
-                let rounded = |v: f64| match meaning {
-                    Meaning::MatMul { acc, .. } if *acc != out => {
-                        encode(out, decode(*acc, encode(*acc, v)))
-                    }
-                    _ => encode(out, v),
-                };
-                let results = &mut buffers.results;
-                let give = |v| results.bits.push(rounded(v));
-                if of_integers {
-                    let bits: Vec<Vec<u64>> = kept.into_iter().map(|tile| tile.bits).collect();
-                    results.bits.extend(meaning.bits(&bits).unwrap_or_default());
-                } else {
-                    each_result(meaning, &buffers.inputs, &buffers.before, n, give);
-                }
-                if on {
-                    let give = |v| {
-                        results.shadows.push(settled(out, v));
-                    };
-                    each_result(meaning, &buffers.exact, &buffers.exact_before, n, give);
-                }
-                self.counts.multiply_adds += meaning.multiply_adds();
+                self.compute(&task, &who, thread, buffers)?;
             }
             if let Some(role) = leaf.cast {
-                self.counts.ends(leaf.site, narrow(role, out, &mut buffers.results.shadows));
+                self.counts.ends(leaf.site, narrow(role, task.out, &mut buffers.results.shadows));
             }
-            self.measure(i, self.rounds(leaf, meaning), out, &buffers.results);
+            self.measure(i, self.rounds(leaf, meaning), task.out, &buffers.results);
             for (j, thread) in threads().enumerate() {
                 who.thread = thread as u16;
-                let base = to.base(to_start, &self.env, thread).map_err(bad)?;
-                let rank = self.peer(output, thread, leaf.site)?;
-                self.note_remote(rank, &who);
-                for e in 0..n {
-                    let at = to.place(&base, e);
-                    let value: Value = buffers.results.get(j * n + e);
-                    if let Err(f) = self.blocks[rank].put(to, at, value, thread, &who, adds) {
-                        let access = ElementAccess { view: output, at, write: true, thread };
-                        return blame::failed(kernel, self.env.block, &who, &access, &f);
-                    }
-                }
+                self.write(&task, &who, (j, thread), &buffers.results)?;
             }
         }
         Ok(())
+    }
+
+    /// Reads what a thread reads, and computes its results.
+    fn compute(
+        &mut self,
+        task: &Task<'_>,
+        who: &Who,
+        thread: usize,
+        buffers: &mut Buffers,
+    ) -> Checked<()> {
+        let Task { leaf, meaning, to_start, out, .. } = *task;
+        let n = task.n();
+        let kept = self.read_inputs(task, who, thread, buffers)?;
+        if *meaning == Meaning::Move || task.adds().is_some() {
+            buffers.results.extend(&buffers.raw);
+            return Ok(());
+        }
+        if let (Meaning::Select, [p, x, y]) = (meaning, &kept[..]) {
+            buffers.results.extend(&selected([p, x, y]));
+            return Ok(());
+        }
+        buffers.before.clear();
+        buffers.exact_before.clear();
+        if meaning.reads_output() {
+            let place = (leaf.outputs[0], to_start, thread);
+            self.read_all(place, who, &mut buffers.raw, None)?;
+            buffers.before.extend(buffers.raw.bits.iter().map(|r| decode(out, *r)));
+            buffers.exact_before.extend(&buffers.raw.shadows);
+        }
+        let rounded = |v: f64| match meaning {
+            Meaning::MatMul { acc, .. } if *acc != out => {
+                encode(out, decode(*acc, encode(*acc, v)))
+            }
+            _ => encode(out, v),
+        };
+        let results = &mut buffers.results;
+        let give = |v| results.bits.push(rounded(v));
+        if task.is_of_integers() {
+            let bits: Vec<Vec<u64>> = kept.into_iter().map(|tile| tile.bits).collect();
+            results.bits.extend(meaning.bits(&bits).unwrap_or_default());
+        } else {
+            each_result(meaning, &buffers.inputs, &buffers.before, n, give);
+        }
+        if self.mode.shadows {
+            let give = |v| {
+                results.shadows.push(settled(out, v));
+            };
+            each_result(meaning, &buffers.exact, &buffers.exact_before, n, give);
+        }
+        self.counts.multiply_adds += meaning.multiply_adds();
+        Ok(())
+    }
+
+    /// Reads the inputs of a thread as numbers; those whose bits count are kept besides.
+    fn read_inputs(
+        &mut self,
+        task: &Task<'_>,
+        who: &Who,
+        thread: usize,
+        buffers: &mut Buffers,
+    ) -> Checked<Vec<Tile>> {
+        let Task { leaf, meaning, to, out, .. } = *task;
+        let kernel = self.kernel;
+        let mut kept = Vec::new();
+        // Of what is computed element by element nothing is read where nothing is written.
+        let wanted = match to.is_bounded() && meaning.is_elementwise() {
+            true => Some((to, self.alone_base(task, thread)?)),
+            false => None,
+        };
+        for (i, source) in leaf.inputs.iter().enumerate() {
+            let (numbers, exact) = (&mut buffers.inputs[i], &mut buffers.exact[i]);
+            numbers.clear();
+            exact.clear();
+            match source {
+                Source::Number(literal) => {
+                    numbers.push(literal.rounded);
+                    exact.push(literal.exact);
+                    if task.is_of_integers() {
+                        let bits = vec![encode(out, literal.exact); task.n()];
+                        kept.push(Tile { bits, ..Tile::default() });
+                    }
+                }
+                Source::View(v) => {
+                    let place = (*v, buffers.starts[i], thread);
+                    self.read_all(place, who, &mut buffers.raw, wanted.as_ref())?;
+                    if task.is_of_integers() || *meaning == Meaning::Select {
+                        kept.push(buffers.raw.clone());
+                    }
+                    let scalar = kernel.scalar(*v);
+                    numbers.extend(buffers.raw.bits.iter().map(|r| decode(scalar, *r)));
+                    exact.extend(&buffers.raw.shadows);
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Writes the results of a thread, which is thread `j` of those that have any.
+    fn write(
+        &mut self,
+        task: &Task<'_>,
+        who: &Who,
+        (j, thread): (usize, usize),
+        results: &Tile,
+    ) -> Checked<()> {
+        let (output, n) = (task.leaf.outputs[0], task.n());
+        let base = self.alone_base(task, thread)?;
+        let rank = self.peer(output, thread, task.leaf.site)?;
+        self.note_remote(rank, who);
+        for e in 0..n {
+            let at = task.to.place(&base, e);
+            let value: Value = results.get(j * n + e);
+            if let Err(f) = self.blocks[rank].put(task.to, at, value, thread, who, task.adds()) {
+                let access = ElementAccess { view: output, at, write: true, thread };
+                return blame::failed(self.kernel, self.env.block, who, &access, &f);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the output of a thread begins.
+    fn alone_base(&self, task: &Task<'_>, thread: usize) -> Checked<Base> {
+        let base = task.to.base(task.to_start, &self.env, thread);
+        base.map_err(|e| blame::bad_index(self.kernel, task.leaf.site, e))
     }
 
     /// Reads a thread's view of a tensor; `wanted`: only where this one has elements.

@@ -206,12 +206,10 @@ impl<'k> Runner<'k> {
         let from = crate::plan::views_of(&leaf.inputs).next();
         let from = from.map_or(out, |v| self.kernel.scalar(v));
         match meaning {
-            Meaning::Move | Meaning::Select | Meaning::Init | Meaning::Accumulate(..) => {
-                Rounds::Not
-            }
             Meaning::Unary(op) => Rounds::unary(*op, from, out),
             Meaning::Binary(op) | Meaning::Integers(op, _) => Rounds::binary(*op, from),
-            Meaning::MatMul { .. } | Meaning::Reduction { .. } => Rounds::sum(out),
+            _ if meaning.is_elementwise() => Rounds::Not,
+            _ => Rounds::sum(out),
         }
     }
 

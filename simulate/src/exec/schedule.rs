@@ -5,8 +5,8 @@
 
 use super::converged::{ConvergedSet, Frame, Kind, Status};
 use super::{Runner, blame, diverged};
-use crate::index::{BadIndex, Compare, LoopValue};
-use crate::plan::{Checked, How, Kernel, Mask, Node, Partition};
+use crate::index::{BadIndex, Compare, Index, LoopValue};
+use crate::plan::{Checked, How, Kernel, Mask, Node, Partition, SyncNode};
 use carbyne_ir::cancel;
 use std::cmp::Ordering;
 
@@ -156,26 +156,7 @@ impl<'k> Runner<'k> {
         let nodes = frame.nodes;
         let Some(node) = nodes.get(frame.at) else { return self.leave(set) };
         match node {
-            Node::Leaf(i) => {
-                let leaf = &self.kernel.leaves[*i];
-                let partition = self.kernel.thread_tensors[leaf.threads].partition(&self.env)?;
-                let active = mask.and(&partition.mask);
-                if !active.is_empty() {
-                    let window = match &leaf.how {
-                        How::Atom(atom) if atom.group > 1 => atom.window,
-                        How::Atom(_) | How::Bulk(_) => 32,
-                        How::Meaning(_) | How::Shuffle { .. } => 0,
-                    };
-                    let missing = missing(&partition, &active, window);
-                    if !missing.is_empty() && self.may_come(set, &missing) {
-                        set.status = Status::Meeting;
-                        return Ok(Step::Waits);
-                    }
-                    self.enter_turns(set);
-                    self.leaf(*i, &partition, &active, &mask)?;
-                    self.note_iteration(set);
-                }
-            }
+            Node::Leaf(leaf) => return self.try_leaf(set, *leaf, &mask),
             Node::Body { threads, site, check, blocking, body } => {
                 let partition = self.kernel.thread_tensors[*threads].partition(&self.env)?;
                 let active = mask.and(&partition.mask);
@@ -183,14 +164,10 @@ impl<'k> Runner<'k> {
                     set.advance();
                     return Ok(Step::On);
                 }
-                if let Some(check) = check.filter(|_| self.mode.check) {
-                    let missing = self.to_compare(check, &partition, &active);
-                    let wanted = !missing.is_empty() && self.may_come(set, &missing);
-                    if wanted && !set.alone {
-                        set.status = Status::Meeting;
-                        return Ok(Step::Waits);
-                    }
-                    self.expect(check, &partition, &active, *site, wanted)?;
+                if let Some(check) = check.filter(|_| self.mode.check)
+                    && self.waits_to_compare(set, check, &partition, &active, *site)?
+                {
+                    return Ok(Step::Waits);
                 }
                 if *blocking {
                     self.send_on(set, &mask.without(&active));
@@ -208,65 +185,21 @@ impl<'k> Runner<'k> {
                 self.env.loops[*slot] = self.element(*view, (*within, *step), *site, &mask)?;
             }
             Node::For { slot, start, end, site, body, blocking, .. } => {
-                let bad = |e: BadIndex| blame::bad_index(self.kernel, *site, e);
-                if start.is_uniform() && end.is_uniform() {
-                    let first = start.base(&self.env).map_err(bad)?;
-                    let end = end.base(&self.env).map_err(bad)?;
-                    if first < end {
-                        self.env.loops[*slot] = LoopValue::Uniform(first);
-                        let kind = Kind::Loop { trip: 0, end: LoopValue::Uniform(end) };
-                        set.frames.push(Frame { nodes: body, at: 0, mask, kind });
-                        return Ok(Step::On);
+                if let Some((first, end, going)) = self.trips(start, end, &mask, *site)? {
+                    self.env.loops[*slot] = first;
+                    if *blocking {
+                        self.send_on(set, &mask.without(&going));
                     }
-                } else {
-                    let mut values = vec![0i64; self.kernel.n_threads];
-                    let mut ends = vec![0i64; self.kernel.n_threads];
-                    for t in mask.threads() {
-                        values[t] = self.index(start, t, *site)?;
-                        ends[t] = self.index(end, t, *site)?;
-                    }
-                    let going = going(&mask, &values, &ends);
-                    if !going.is_empty() {
-                        self.env.loops[*slot] = LoopValue::ByThread(values);
-                        if *blocking {
-                            self.send_on(set, &mask.without(&going));
-                        }
-                        let kind = Kind::Loop { trip: 0, end: LoopValue::ByThread(ends) };
-                        set.frames.push(Frame { nodes: body, at: 0, mask: going, kind });
-                        return Ok(Step::On);
-                    }
+                    let kind = Kind::Loop { trip: 0, end };
+                    set.frames.push(Frame { nodes: body, at: 0, mask: going, kind });
+                    return Ok(Step::On);
                 }
             }
             Node::If { cond, site, blocking, then, otherwise } => {
-                let mut yes = Mask::NONE;
-                let first = mask.threads().next().filter(|_| cond.iter().all(Compare::is_uniform));
-                match first {
-                    Some(first) if self.all_hold(cond, first, *site)? => yes = mask,
-                    Some(_) => {}
-                    None => {
-                        for t in mask.threads() {
-                            if self.all_hold(cond, t, *site)? {
-                                yes.insert(t);
-                            }
-                        }
-                    }
-                }
-                let mut no = mask.without(&yes);
+                let yes = self.all_hold_for(cond, &mask, *site)?;
+                let no = mask.without(&yes);
                 if *blocking {
-                    // Warps whose lanes agree go their own way; divergent warps take one branch after the other.
-                    let (y, n) = (yes.warps(), no.warps());
-                    for warps in [n & !y, y & n] {
-                        if set.mask().warps() & warps != 0
-                            && set.mask().warps() & !warps != 0
-                            && let Some(mut other) = set.part(warps)
-                        {
-                            branch(&mut other, &yes, &no, then, otherwise);
-                            other.loops = self.env.loops.clone();
-                            self.put(other);
-                        }
-                    }
-                    let mine = set.mask();
-                    (yes, no) = (yes.and(&mine), no.and(&mine));
+                    self.part(set, &yes, &no, then, otherwise);
                 }
                 branch(set, &yes, &no, then, otherwise);
                 return Ok(Step::On);
@@ -293,34 +226,154 @@ impl<'k> Runner<'k> {
                     return self.named_barrier(set, named, *site);
                 }
             }
-            Node::Sync(sync) => {
-                // What it does to mbarriers is no part of what was executed before.
-                self.serial = self.serial.wrapping_add(1);
-                let absent = self.absent(sync, &mask);
-                if !absent.is_empty() && self.may_come(set, &absent) {
-                    set.status = Status::Meeting;
-                    return Ok(Step::Waits);
-                }
-                let waiting = self.waiting(sync, &mask)?;
-                if waiting.is_empty() {
-                    self.sync(sync, &mask)?;
-                } else {
-                    let ready = mask.without(&waiting);
-                    if !ready.is_empty()
-                        && let Some(mut other) = set.part(ready.warps())
-                    {
-                        self.sync(sync, &ready)?;
-                        other.advance();
-                        other.loops = self.env.loops.clone();
-                        self.put(other);
-                    }
-                    set.status = Status::Waiting;
-                    return Ok(Step::Waits);
-                }
-            }
+            Node::Sync(sync) => return self.try_sync(set, sync, &mask),
         }
         set.advance();
         Ok(Step::On)
+    }
+
+    /// Executes a spec, if the threads that it needs are there.
+    fn try_leaf(&mut self, set: &mut ConvergedSet<'k>, i: usize, mask: &Mask) -> Checked<Step> {
+        let leaf = &self.kernel.leaves[i];
+        let partition = self.kernel.thread_tensors[leaf.threads].partition(&self.env)?;
+        let active = mask.and(&partition.mask);
+        if active.is_empty() {
+            set.advance();
+            return Ok(Step::On);
+        }
+        let window = match &leaf.how {
+            How::Atom(atom) if atom.group > 1 => atom.window,
+            How::Atom(_) | How::Bulk(_) => 32,
+            How::Meaning(_) | How::Shuffle { .. } => 0,
+        };
+        let missing = missing(&partition, &active, window);
+        if !missing.is_empty() && self.may_come(set, &missing) {
+            set.status = Status::Meeting;
+            return Ok(Step::Waits);
+        }
+        self.enter_turns(set);
+        self.leaf(i, &partition, &active, mask)?;
+        self.note_iteration(set);
+        set.advance();
+        Ok(Step::On)
+    }
+
+    /// Whether a body, which is compared with what its spec means, waits for the other threads of its group.
+    fn waits_to_compare(
+        &mut self,
+        set: &mut ConvergedSet<'k>,
+        check: usize,
+        partition: &Partition,
+        active: &Mask,
+        site: u32,
+    ) -> Checked<bool> {
+        let missing = self.to_compare(check, partition, active);
+        let wanted = !missing.is_empty() && self.may_come(set, &missing);
+        if wanted && !set.alone {
+            set.status = Status::Meeting;
+            return Ok(true);
+        }
+        self.expect(check, partition, active, site, wanted)?;
+        Ok(false)
+    }
+
+    /// The first value of a loop variable, where the loop ends, and the threads that enter it; none where none does.
+    fn trips(
+        &self,
+        start: &Index,
+        end: &Index,
+        mask: &Mask,
+        site: u32,
+    ) -> Checked<Option<(LoopValue, LoopValue, Mask)>> {
+        if start.is_uniform() && end.is_uniform() {
+            let bad = |e: BadIndex| blame::bad_index(self.kernel, site, e);
+            let first = start.base(&self.env).map_err(bad)?;
+            let end = end.base(&self.env).map_err(bad)?;
+            let trips = (LoopValue::Uniform(first), LoopValue::Uniform(end), *mask);
+            return Ok((first < end).then_some(trips));
+        }
+        let mut values = vec![0i64; self.kernel.n_threads];
+        let mut ends = vec![0i64; self.kernel.n_threads];
+        for t in mask.threads() {
+            values[t] = self.index(start, t, site)?;
+            ends[t] = self.index(end, t, site)?;
+        }
+        let going = going(mask, &values, &ends);
+        let trips = (LoopValue::ByThread(values), LoopValue::ByThread(ends), going);
+        Ok((!going.is_empty()).then_some(trips))
+    }
+
+    /// The threads for which all conditions hold.
+    fn all_hold_for(&self, cond: &[Compare], mask: &Mask, site: u32) -> Checked<Mask> {
+        let mut yes = Mask::NONE;
+        let first = mask.threads().next().filter(|_| cond.iter().all(Compare::is_uniform));
+        match first {
+            Some(first) if self.all_hold(cond, first, site)? => yes = *mask,
+            Some(_) => {}
+            None => {
+                for t in mask.threads() {
+                    if self.all_hold(cond, t, site)? {
+                        yes.insert(t);
+                    }
+                }
+            }
+        }
+        Ok(yes)
+    }
+
+    /// Lets warps whose lanes agree go their own way; divergent warps take one branch after the other.
+    fn part(
+        &mut self,
+        set: &mut ConvergedSet<'k>,
+        yes: &Mask,
+        no: &Mask,
+        then: &'k [Node],
+        otherwise: &'k [Node],
+    ) {
+        let (y, n) = (yes.warps(), no.warps());
+        for warps in [n & !y, y & n] {
+            if set.mask().warps() & warps != 0
+                && set.mask().warps() & !warps != 0
+                && let Some(mut other) = set.part(warps)
+            {
+                branch(&mut other, yes, no, then, otherwise);
+                other.loops = self.env.loops.clone();
+                self.put(other);
+            }
+        }
+    }
+
+    /// Synchronizes, if the threads that it needs are there. Whole warps that go on part from those that wait.
+    fn try_sync(
+        &mut self,
+        set: &mut ConvergedSet<'k>,
+        sync: &SyncNode,
+        mask: &Mask,
+    ) -> Checked<Step> {
+        // What it does to mbarriers is no part of what was executed before.
+        self.serial = self.serial.wrapping_add(1);
+        let absent = self.absent(sync, mask);
+        if !absent.is_empty() && self.may_come(set, &absent) {
+            set.status = Status::Meeting;
+            return Ok(Step::Waits);
+        }
+        let waiting = self.waiting(sync, mask)?;
+        if waiting.is_empty() {
+            self.sync(sync, mask)?;
+            set.advance();
+            return Ok(Step::On);
+        }
+        let ready = mask.without(&waiting);
+        if !ready.is_empty()
+            && let Some(mut other) = set.part(ready.warps())
+        {
+            self.sync(sync, &ready)?;
+            other.advance();
+            other.loops = self.env.loops.clone();
+            self.put(other);
+        }
+        set.status = Status::Waiting;
+        Ok(Step::Waits)
     }
 
     /// Whether all conditions hold for a thread.

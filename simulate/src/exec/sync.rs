@@ -20,33 +20,9 @@ impl Runner<'_> {
             SyncOp::AsyncCommit => {
                 active.threads().for_each(|t| self.blocks[self.rank].copies[t].commit());
             }
-            SyncOp::AsyncWait => {
-                for t in active.threads() {
-                    let left = self.number(sync, t)?;
-                    let who = self.who(t / 32, sync.site);
-                    let left = usize::try_from(left).unwrap_or(0);
-                    let part = Part { rank: self.rank, warp: t / 32, lanes: 1 << (t % 32) };
-                    for (agent, phases) in self.blocks[self.rank].wait(t, left, &who) {
-                        self.clocks.learn(part, agent, phases);
-                    }
-                }
-            }
+            SyncOp::AsyncWait => self.wait_for_copies(sync, active)?,
             SyncOp::ClusterArrive | SyncOp::ClusterArriveRelaxed => {
-                let ordered = sync.op == SyncOp::ClusterArrive;
-                for part in self.parts(active) {
-                    let mut clock = self.clocks.release(part);
-                    if !ordered {
-                        clock = clock.without_memory();
-                    }
-                    self.cluster.pass_on(&clock);
-                    for t in threads(part) {
-                        let (place, n) = self.in_cluster(t);
-                        let last = self.cluster.arrive(place, n);
-                        self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
-                        let (phase, _) = self.cluster.phases(place);
-                        self.blocks[self.rank].told(t, phase);
-                    }
-                }
+                self.cluster_arrive(sync, active)?
             }
             SyncOp::ClusterWait => {
                 for part in self.parts(active) {
@@ -95,19 +71,7 @@ impl Runner<'_> {
             SyncOp::BulkCommit => {
                 active.threads().for_each(|t| self.blocks[self.rank].bulks[t].commit());
             }
-            SyncOp::BulkWait | SyncOp::BulkWaitRead => {
-                for t in active.threads() {
-                    let left = usize::try_from(self.number(sync, t)?).unwrap_or(0);
-                    let mut who = self.who(t / 32, sync.site);
-                    who.thread = t as u16;
-                    let block = &mut self.blocks[self.rank];
-                    if sync.op == SyncOp::BulkWait {
-                        block.wait_bulk(t, left, &who)
-                    } else {
-                        block.wait_bulk_read(t, left, &who)
-                    }
-                }
-            }
+            SyncOp::BulkWait | SyncOp::BulkWaitRead => self.wait_for_bulks(sync, active)?,
             SyncOp::FenceMbarrierInit => {
                 for t in active.threads() {
                     self.blocks[self.rank].publish(t);
@@ -117,6 +81,53 @@ impl Runner<'_> {
             SyncOp::RegistersInc | SyncOp::RegistersDec => self.hand_over(sync, active)?,
             // Told to the hardware; without a meaning here.
             SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => {}
+        }
+        Ok(())
+    }
+
+    fn wait_for_copies(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        for t in active.threads() {
+            let left = self.number(sync, t)?;
+            let who = self.who(t / 32, sync.site);
+            let left = usize::try_from(left).unwrap_or(0);
+            let part = Part { rank: self.rank, warp: t / 32, lanes: 1 << (t % 32) };
+            for (agent, phases) in self.blocks[self.rank].wait(t, left, &who) {
+                self.clocks.learn(part, agent, phases);
+            }
+        }
+        Ok(())
+    }
+
+    fn cluster_arrive(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        let ordered = sync.op == SyncOp::ClusterArrive;
+        for part in self.parts(active) {
+            let mut clock = self.clocks.release(part);
+            if !ordered {
+                clock = clock.without_memory();
+            }
+            self.cluster.pass_on(&clock);
+            for t in threads(part) {
+                let (place, n) = self.in_cluster(t);
+                let last = self.cluster.arrive(place, n);
+                self.wake |= last.map_err(|e| self.cluster_misuse(sync, t, e))?;
+                let (phase, _) = self.cluster.phases(place);
+                self.blocks[self.rank].told(t, phase);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_bulks(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
+        for t in active.threads() {
+            let left = usize::try_from(self.number(sync, t)?).unwrap_or(0);
+            let mut who = self.who(t / 32, sync.site);
+            who.thread = t as u16;
+            let block = &mut self.blocks[self.rank];
+            if sync.op == SyncOp::BulkWait {
+                block.wait_bulk(t, left, &who)
+            } else {
+                block.wait_bulk_read(t, left, &who)
+            }
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::state::RegisterPool;
 use carbyne_atoms::bind::{self, Mismatch};
 use carbyne_atoms::smem::{self, Arena};
 use carbyne_atoms::{AtomTable, ErrorBound};
-use carbyne_ir::ast::SpecKind;
+use carbyne_ir::ast::{ExtentRule, Numbers, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::{Layout, LayoutError};
@@ -49,49 +49,7 @@ pub(crate) fn lower<'p>(
     elected: usize,
 ) -> Checked<Kernel<'p>> {
     let spec = &program.specs[id];
-    let site = Site { line: spec.line, span: spec.span };
-    let value = |v: VarId| symbols.get(&v).copied();
-    let size = |threads: ThreadsId| -> Checked<i64> {
-        let layout = program.threads[threads].concat().eval(&program.arena, &value);
-        Ok(layout.map_err(|e| unknown(site.span, "a thread tensor", e))?.size())
-    };
-    // A grid may have no blocks.
-    let blocks = |threads: ThreadsId| -> Checked<i64> {
-        let sizes = Sizes::eval(&program.threads[threads].concat(), &program.arena, &value);
-        Ok(sizes.map_err(|e| unknown(site.span, "a grid", e))?.size)
-    };
-    let (n_blocks, n_threads) = match (spec.exec, &spec.body) {
-        (_, None) => (0, 0),
-        (Some(exec), Some(_)) => (blocks(exec.blocks)?, size(exec.threads)?),
-        (None, Some(_)) => return Err(not_decomposed(site.span)),
-    };
-    if n_threads > MAX_BLOCK_THREADS {
-        let text =
-            format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
-        return Err(Box::new(
-            Diagnostic::new(Code::TooManyThreads, site.span, text)
-                .help("take fewer threads, and give each more elements"),
-        ));
-    }
-    let n_threads = n_threads as usize;
-    let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
-        (Some([_, .., cluster]), Some(_)) => {
-            let layout = cluster.eval(&program.arena, &value);
-            layout.map_err(|e| unknown(site.span, "a cluster", e))?.size()
-        }
-        _ => 1,
-    };
-    if !(1..=MAX_CLUSTER).contains(&cluster) || n_blocks % cluster != 0 {
-        let text = format!("the {n_blocks} blocks are not clusters of {cluster}");
-        return Err(Box::new(
-            Diagnostic::new(Code::ExecConfig, site.span, text)
-                .label(format!(
-                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and divides the grid"
-                ))
-                .help("make the number of blocks a multiple of the cluster's"),
-        ));
-    }
-    let cluster = cluster as usize;
+    let Executors { n_blocks, n_threads, cluster } = executors(program, id, symbols)?;
     let limits = carbyne_atoms::limits(atoms.arch);
     let mut lowering = Lowering {
         kernel: Kernel {
@@ -149,6 +107,60 @@ pub(crate) fn lower<'p>(
     let stated: Vec<ErrorBound> = stated.into_iter().map(|(_, bound)| bound).collect();
     kernel.roundings = super::rounding::largest_part(&kernel, &stated);
     Ok(kernel)
+}
+
+/// The blocks and threads of a kernel; none of one without a body.
+struct Executors {
+    n_blocks: i64,
+    n_threads: usize,
+    /// Blocks of a cluster.
+    cluster: usize,
+}
+
+fn executors(program: &Program, id: SpecId, symbols: &HashMap<VarId, i64>) -> Checked<Executors> {
+    let spec = &program.specs[id];
+    let site = Site { line: spec.line, span: spec.span };
+    let value = |v: VarId| symbols.get(&v).copied();
+    let size = |threads: ThreadsId| -> Checked<i64> {
+        let layout = program.threads[threads].concat().eval(&program.arena, &value);
+        Ok(layout.map_err(|e| unknown(site.span, "a thread tensor", e))?.size())
+    };
+    // A grid may have no blocks.
+    let blocks = |threads: ThreadsId| -> Checked<i64> {
+        let sizes = Sizes::eval(&program.threads[threads].concat(), &program.arena, &value);
+        Ok(sizes.map_err(|e| unknown(site.span, "a grid", e))?.size)
+    };
+    let (n_blocks, n_threads) = match (spec.exec, &spec.body) {
+        (_, None) => (0, 0),
+        (Some(exec), Some(_)) => (blocks(exec.blocks)?, size(exec.threads)?),
+        (None, Some(_)) => return Err(not_decomposed(site.span)),
+    };
+    if n_threads > MAX_BLOCK_THREADS {
+        let text =
+            format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
+        return Err(Box::new(
+            Diagnostic::new(Code::TooManyThreads, site.span, text)
+                .help("take fewer threads, and give each more elements"),
+        ));
+    }
+    let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
+        (Some([_, .., cluster]), Some(_)) => {
+            let layout = cluster.eval(&program.arena, &value);
+            layout.map_err(|e| unknown(site.span, "a cluster", e))?.size()
+        }
+        _ => 1,
+    };
+    if !(1..=MAX_CLUSTER).contains(&cluster) || n_blocks % cluster != 0 {
+        let text = format!("the {n_blocks} blocks are not clusters of {cluster}");
+        return Err(Box::new(
+            Diagnostic::new(Code::ExecConfig, site.span, text)
+                .label(format!(
+                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and divides the grid"
+                ))
+                .help("make the number of blocks a multiple of the cluster's"),
+        ));
+    }
+    Ok(Executors { n_blocks, n_threads: n_threads as usize, cluster: cluster as usize })
 }
 
 /// The kernel has no body.
@@ -520,8 +532,8 @@ impl Lowering<'_, '_> {
         let out = outputs.first().map_or(Scalar::F32, |v| views[*v].scalar);
         let meaning = Meaning::new(spec.kind, &axes, spec.acc.unwrap_or(out), &ins, &outs)?;
         let literals = inputs.iter().any(|s| matches!(s, Source::Number(_)));
-        let constant = matches!(meaning, Meaning::Binary(_) | Meaning::Integers(..));
-        if literals != (meaning == Meaning::Init) && !(literals && constant) {
+        let numbers = spec.kind.numbers();
+        if literals != (numbers == Numbers::Alone) && !(literals && numbers == Numbers::Beside) {
             return Err(NoMeaning::Literal);
         }
         match views_of(inputs).next() {
@@ -612,7 +624,9 @@ impl Lowering<'_, '_> {
                 Source::Number(literal) => Err(literal.exact),
             })
             .collect();
-        let mut chain = Chain::of(&meaning, &read, shape(outputs[0]));
+        let spec = &self.kernel.program.specs[id];
+        let axes = spec.axes().unwrap_or_default();
+        let mut chain = Chain::of(spec.kind, &axes, &read, shape(outputs[0]))?;
         if let (Some(role), Some(step)) = (self.casts.get(&id), chain.steps.first_mut()) {
             step.op = StepOp::Cast(*role, self.kernel.views[outputs[0]].scalar);
         }
@@ -673,23 +687,12 @@ impl Lowering<'_, '_> {
                     let offset = self.vars.constant(*offset).map_err(broken)?;
                     StepOp::View(Box::new(layout), offset)
                 }
-                MeansOp::Spec { kind, axes, .. } => match kind {
-                    SpecKind::Move => StepOp::Move,
-                    SpecKind::Select => StepOp::Select,
-                    SpecKind::Unary(op) => match rounds {
-                        Some(to) => StepOp::Cast(CastRole::Meant, to),
-                        None => StepOp::Unary(*op),
-                    },
-                    SpecKind::Binary(op) => StepOp::Binary(*op),
-                    SpecKind::Reduction(op) => {
-                        StepOp::Reduction(*op, (0..modes(0)).map(|i| axes.contains(&i)).collect())
-                    }
-                    SpecKind::MatMul | SpecKind::MatMulSet => StepOp::MatMul,
-                    SpecKind::Init => StepOp::Init,
-                    SpecKind::Iota => StepOp::Iota(axes.first().copied().unwrap_or(0)),
-                    SpecKind::Accumulate(_) | SpecKind::Shfl(_) | SpecKind::Generic => {
-                        return Err(Unchecked::Because(format!("a {kind} in a `means` block")));
-                    }
+                MeansOp::Spec { kind, .. } if !kind.may_be_meant() => {
+                    return Err(Unchecked::Because(format!("a {kind} in a `means` block")));
+                }
+                MeansOp::Spec { kind, axes, .. } => match rounds {
+                    Some(to) => StepOp::Cast(CastRole::Meant, to),
+                    None => StepOp::of(*kind, axes, modes(0))?,
                 },
             };
             let input = |i: &MeansInput| match i {
@@ -719,12 +722,8 @@ impl Lowering<'_, '_> {
         let spec = &self.kernel.program.specs[id];
         let outputs: Vec<usize> =
             spec.outputs.iter().map(|t| self.view(*t, spec.span)).collect::<Checked<_>>()?;
-        let binary = matches!(spec.kind, SpecKind::Binary(_));
         let spread = match outputs.first() {
-            Some(out)
-                if spec.atom.is_none()
-                    && (binary || matches!(spec.kind, SpecKind::Move | SpecKind::Select)) =>
-            {
+            Some(out) if spec.atom.is_none() && spec.kind.extents() == ExtentRule::Broadcast => {
                 Some(self.kernel.views[*out].modes.clone())
             }
             _ => None,
@@ -740,7 +739,7 @@ impl Lowering<'_, '_> {
                 // A factor of the type that the tensors have.
                 (Operand::Number(v), _) => {
                     let program = self.kernel.program;
-                    let beside = match binary {
+                    let beside = match spec.kind.numbers() == Numbers::Beside {
                         true => spec.input_tensors().next(),
                         false => spec.outputs.first().copied(),
                     };

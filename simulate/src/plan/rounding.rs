@@ -72,14 +72,9 @@ fn leaf(kernel: &Kernel<'_>, leaf: &LeafSpec, loops: &[(usize, u64)], count: &mu
             BoundOp::Unary(..) | BoundOp::Binary(..) | BoundOp::Tf32Away => None,
         },
         How::Meaning(meaning) => match meaning {
-            Meaning::Move | Meaning::Select | Meaning::Init => return,
-            Meaning::MatMul { k, .. } => Some(*k as f64),
-            Meaning::Reduction { modes, removed, .. } => {
-                let gone = modes.iter().zip(removed).filter(|(_, r)| **r);
-                Some(gone.map(|(n, _)| *n as f64).product())
-            }
             Meaning::Accumulate(..) => Some(kernel.n_blocks as f64),
-            Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Integers(..) => None,
+            meaning if meaning.copies() => return,
+            meaning => meaning.terms().map(|n| n as f64),
         },
         How::Bulk(copy) if copy.adds.is_some() => Some(kernel.n_blocks as f64),
         How::Bulk(_) | How::Shuffle { .. } => return,

@@ -31,7 +31,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn position(&mut self, strand: &Strand<'p>) -> Position {
         let loops = || {
             strand.frames.iter().filter_map(|f| match &f.kind {
-                Kind::Loop { trip, var, .. } => Some((f.stmts.as_ptr().addr(), *var, *trip)),
+                Kind::Loop { trip, var, .. } => Some((first_of(f.stmts), *var, *trip)),
                 _ => None,
             })
         };

@@ -3,6 +3,7 @@
 use crate::print::Fingerprint;
 use crate::value::Value;
 use carbyne_ir::expr::VarId;
+use carbyne_ir::program::StmtId;
 use std::collections::{HashMap, VecDeque};
 
 /// The moving parts of a strand: the variable, the end and the turns of each loop around it.
@@ -23,7 +24,7 @@ pub(super) type Moves = Vec<Vec<(i64, i64, u64)>>;
 /// A round that is followed in order to leave out others.
 #[derive(Clone)]
 pub(super) struct Round {
-    pub(super) body: usize,
+    pub(super) body: Option<StmtId>,
     pub(super) print: Fingerprint,
     pub(super) moving: Vec<Moving>,
     pub(super) moves: Moves,
@@ -31,7 +32,7 @@ pub(super) struct Round {
     pub(super) length: u64,
     pub(super) until: u64,
     /// How often each loop had turned at its beginning.
-    pub(super) turns: HashMap<usize, u64>,
+    pub(super) turns: HashMap<Option<StmtId>, u64>,
 }
 
 /// How a loop turns.
@@ -57,7 +58,7 @@ pub(super) struct Turns {
 /// A loop that has turned.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Turned {
-    pub(super) body: usize,
+    pub(super) body: Option<StmtId>,
     pub(super) var: VarId,
     /// Which turn begins, and how many more there may be.
     pub(super) turn: u64,
@@ -69,9 +70,9 @@ pub(super) struct Turned {
 pub(crate) struct Rounds {
     /// The loop that has turned just now, and how often these threads have gone through it.
     pub(super) turned: Option<Turned>,
-    pub(super) loops: HashMap<usize, Turns>,
+    pub(super) loops: HashMap<Option<StmtId>, Turns>,
     /// How states of which rounds are known move, and after how many turns.
-    pub(super) known: HashMap<(usize, Fingerprint), (Moves, u64)>,
+    pub(super) known: HashMap<(Option<StmtId>, Fingerprint), (Moves, u64)>,
     pub(super) round: Option<Round>,
     /// Whether none are left out.
     pub(crate) every_turn: bool,

@@ -99,7 +99,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     pub(super) fn spots(&mut self, act: &Act<'_, 'p>, tensor: TensorId) -> Goes<Spots> {
         let view = match self.plan.view(tensor) {
             Ok(view) => view,
-            Err(why) => return self.lost(act.site, &why),
+            Err(why) => return self.lost(act.site, &why.to_string()),
         };
         let (v, env) = (&self.plan.views[view], &act.strand.env);
         let rank = v.peer.map(|dim| self.fixed(dim, env));

@@ -30,7 +30,7 @@ use crate::motion::{FOREVER, Motion, Watch};
 use crate::pages::Pages;
 use crate::pairs::{At, Pairs, Position};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
-use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space};
+use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space, first_of};
 use crate::regions::{Footprint, Regions};
 use crate::report::{AgentKind, Keeps, Missing};
 use crate::steps::Nest;
@@ -41,7 +41,9 @@ use crate::value::{NOTHING, Value};
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::{CmpOp, SyncOp};
 use carbyne_ir::expr::{Dim, VarId};
-use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, Sync, TensorId, ThreadsId};
+use carbyne_ir::program::{
+    BufferId, Program, SpecId, Stmt, StmtId, StmtKind, Sync, TensorId, ThreadsId,
+};
 use carbyne_ir::scalar::Scalar;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -112,7 +114,7 @@ pub(crate) struct Machine<'p, 'a> {
     pub(crate) pairs: Pairs,
     n_splits: usize,
     groups: FxHashMap<(ThreadsId, i64), Rc<Groups>>,
-    insides: FxHashMap<usize, Inside>,
+    insides: FxHashMap<Option<StmtId>, Inside>,
     steps: u64,
     /// What was spent beside accesses.
     overhead: u64,

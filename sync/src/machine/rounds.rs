@@ -61,7 +61,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         (self.regions.len() * self.n_blocks * 8 + registers * 2 + global * 8) as u64 + 64
     }
 
-    fn look(&mut self, body: usize, turn: u64, expected: bool) {
+    fn look(&mut self, body: Option<StmtId>, turn: u64, expected: bool) {
         self.rounds.looked += self.cost();
         self.overhead += self.cost();
         let (print, moving) = (self.fingerprint(), self.moving());
@@ -172,7 +172,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.rounds.strides.sort_unstable();
         self.rounds.strides.dedup();
         // Where loops have turned, the states before are other numbers of turns ago.
-        let has_turned = |body: &usize, of: &Turns| round.turns.get(body) != Some(&of.n);
+        let has_turned = |body: &Option<StmtId>, of: &Turns| round.turns.get(body) != Some(&of.n);
         let turned = self.rounds.loops.iter_mut().filter(|(body, of)| has_turned(body, of));
         turned.for_each(|(_, of)| of.seen.clear());
     }

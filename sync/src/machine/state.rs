@@ -88,10 +88,10 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Where the threads are: which turn of a loop it is matters by who is ahead.
     fn print_strands(&self, print: &mut Print<'_>) {
-        let mut first: HashMap<usize, u64> = HashMap::new();
+        let mut first: HashMap<Option<StmtId>, u64> = HashMap::new();
         for frame in self.strands.iter().flat_map(|s| &s.frames) {
             if let Kind::Loop { trip, .. } = frame.kind {
-                let least = first.entry(frame.stmts.as_ptr().addr()).or_insert(trip);
+                let least = first.entry(first_of(frame.stmts)).or_insert(trip);
                 *least = trip.min(*least);
             }
         }
@@ -106,8 +106,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                 Status::Meets => print.words(&[2]),
             }
             for frame in &strand.frames {
-                let key = frame.stmts.as_ptr().addr();
-                print.words(&[key as u64, frame.at as u64]);
+                let key = first_of(frame.stmts);
+                print.words(&[word(key), frame.at as u64]);
                 frame.mask.0.iter().for_each(|w| print.words(&[u64::from(*w)]));
                 match &frame.kind {
                     Kind::Root => print.words(&[0]),
@@ -115,7 +115,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     Kind::Branch { second, otherwise } => {
                         print.words(&[2 + u64::from(*second)]);
                         if let Some((stmts, mask)) = otherwise {
-                            print.words(&[stmts.as_ptr().addr() as u64]);
+                            print.words(&[word(first_of(stmts))]);
                             mask.0.iter().for_each(|w| print.words(&[u64::from(*w)]));
                         }
                     }
@@ -133,4 +133,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         all.sort_by_key(|s| (s.rank, s.all().threads().next()));
         all
     }
+}
+
+/// The number of a list of statements, as a word of a fingerprint.
+fn word(list: Option<StmtId>) -> u64 {
+    list.map_or(u64::MAX, |first| first.index() as u64)
 }

@@ -21,7 +21,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// Looks up how a list of statements affects the threads that execute it.
     fn inside(&mut self, stmts: &'p [Stmt]) -> Inside {
         let (p, plan) = (self.p, self.plan);
-        let known = self.insides.entry(stmts.as_ptr().addr());
+        let known = self.insides.entry(first_of(stmts));
         *known.or_insert_with(|| Inside::of(p, plan, stmts))
     }
 
@@ -234,7 +234,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         env.set(var, next, by);
         *trip += 1;
         frame.at = 0;
-        let body = frame.stmts.as_ptr().addr();
+        let body = first_of(frame.stmts);
         self.rounds.turned = Some(Turned { body, var, turn: *trip, left });
         if going != frame.mask {
             let warps = match self.inside(frame.stmts).may_wait {

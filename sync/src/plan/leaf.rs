@@ -1,6 +1,6 @@
 //! A leaf as its operands, and how it is executed.
 
-use super::{BoxPlace, Bulk, How, LeafPlan, OperandPlan, Plan, Space};
+use super::{BoxPlace, Bulk, How, LeafPlan, Obstacle, OperandPlan, Plan, Space};
 use crate::expr::Exprs;
 use carbyne_atoms::bulk::{BulkCopy, bulk_copy};
 use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, OperandAccess, Visibility};
@@ -15,10 +15,13 @@ impl Plan {
         exprs: &Exprs<'_>,
         id: SpecId,
         atoms: &AtomTable,
-    ) -> Result<LeafPlan, String> {
+    ) -> Result<LeafPlan, Obstacle> {
         let spec = &exprs.program.specs[id];
         let Some(name) = spec.atom.as_deref() else { return self.meaning(exprs, spec) };
-        let atom = atoms.get(name).ok_or_else(|| format!("{} has no atom `{name}`", atoms.arch))?;
+        let atom = atoms.get(name).ok_or_else(|| Obstacle::UnknownAtom {
+            arch: atoms.arch.as_str(),
+            name: name.to_owned(),
+        })?;
         if atom.visibility.is_bulk() {
             return self.bulk(exprs, id, atom);
         }
@@ -26,7 +29,7 @@ impl Plan {
     }
 
     /// A leaf without an atom: every thread that executes it may access all of its operands.
-    fn meaning(&mut self, exprs: &Exprs<'_>, spec: &Spec) -> Result<LeafPlan, String> {
+    fn meaning(&mut self, exprs: &Exprs<'_>, spec: &Spec) -> Result<LeafPlan, Obstacle> {
         let mut operands = vec![];
         for t in spec.input_tensors() {
             operands.push(self.whole(exprs, t, true, false)?);
@@ -38,24 +41,24 @@ impl Plan {
         let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
         let has_map = all.any(|t| exprs.program.tensors[t].map.is_some());
         if spec.bar.is_some() || has_map {
-            return Err("it names no atom".to_owned());
+            return Err(Obstacle::NoAtom);
         }
         Ok(self.made(spec, How::Meaning, Visibility::Immediate, operands))
     }
 
     /// A leaf that groups of an atom's size execute.
-    fn atom(&mut self, exprs: &Exprs<'_>, spec: &Spec, atom: &Atom) -> Result<LeafPlan, String> {
+    fn atom(&mut self, exprs: &Exprs<'_>, spec: &Spec, atom: &Atom) -> Result<LeafPlan, Obstacle> {
         let inputs: Vec<Option<TensorId>> = spec.inputs.iter().map(Operand::tensor).collect();
         let read: Vec<_> =
             atom.operands.iter().filter(|o| o.access == OperandAccess::Read).collect();
         let written: Vec<_> = atom.writes().collect();
         if read.len() != inputs.len() || written.len() != spec.outputs.len() {
-            return Err(format!("`{}` has other operands", atom.name));
+            return Err(Obstacle::Operands { atom: atom.name.to_string() });
         }
         let lanes: Vec<u16> = (0..atom.thread_layout.size().min(1024))
             .map(|t| u16::try_from(atom.thread_layout.at(t)).unwrap_or(u16::MAX))
             .collect();
-        let places = places(&lanes).ok_or("its threads cannot be placed")?;
+        let places = places(&lanes).ok_or(Obstacle::Threads)?;
         let mut operands = vec![];
         for (operand, t) in read.iter().zip(&inputs) {
             let Some(t) = t else { continue };
@@ -98,10 +101,10 @@ impl Plan {
         t: TensorId,
         reads: bool,
         writes: bool,
-    ) -> Result<OperandPlan, String> {
+    ) -> Result<OperandPlan, Obstacle> {
         let view = self.add_view(exprs, t)?;
         if self.views[view].space == Space::Gathered {
-            return Err("its elements are found through data".to_owned());
+            return Err(Obstacle::Gathered);
         }
         Ok(OperandPlan { view, of_thread: None, described: false, boxed: None, reads, writes })
     }
@@ -114,7 +117,7 @@ impl Plan {
         t: TensorId,
         group: usize,
         (reads, writes): (bool, bool),
-    ) -> Result<OperandPlan, String> {
+    ) -> Result<OperandPlan, Obstacle> {
         let mut plan = self.whole(exprs, t, reads, writes)?;
         let view = &self.views[plan.view];
         plan.described = operand.matrix_rule().is_some();
@@ -122,13 +125,13 @@ impl Plan {
         if group == 1 || plan.described || !in_memory {
             return Ok(plan);
         }
-        const ODD: &str = "the atom takes another number of elements";
+        const ODD: Obstacle = Obstacle::Elements;
         let per_unit = operand.elem.scalars_per_unit(exprs.program.scalar_of(t)).ok_or(ODD)?;
         let (tm, vm) = (operand.tv.mode(0), operand.tv.mode(1));
-        let (Ok(tm), Ok(vm)) = (tm, vm) else { return Err(ODD.to_owned()) };
+        let (Ok(tm), Ok(vm)) = (tm, vm) else { return Err(ODD) };
         let n_units = operand.tile_size();
         if vm.size() * per_unit != view.places.len() as i64 || tm.size() != group as i64 {
-            return Err(ODD.to_owned());
+            return Err(ODD);
         }
         let mut taken = BTreeSet::new();
         let mut of_thread = vec![vec![]; group];
@@ -136,7 +139,7 @@ impl Plan {
             for v in 0..vm.size() {
                 let unit = tm.at(t as i64).saturating_add(vm.at(v));
                 if !(0..n_units).contains(&unit) {
-                    return Err(ODD.to_owned());
+                    return Err(ODD);
                 }
                 // What several threads name the first of them accesses.
                 if taken.insert(unit) {
@@ -149,9 +152,10 @@ impl Plan {
     }
 
     /// A bulk copy.
-    fn bulk(&mut self, exprs: &Exprs<'_>, id: SpecId, atom: &Atom) -> Result<LeafPlan, String> {
+    fn bulk(&mut self, exprs: &Exprs<'_>, id: SpecId, atom: &Atom) -> Result<LeafPlan, Obstacle> {
         let p = exprs.program;
-        let copy = bulk_copy(p, &p.specs[id], atom).map_err(|m| m.to_string())?;
+        let copy =
+            bulk_copy(p, &p.specs[id], atom).map_err(|m| Obstacle::Refused(m.to_string()))?;
         let mut operands = vec![
             self.whole(exprs, copy.source, true, false)?,
             self.whole(exprs, copy.target, false, true)?,
@@ -169,7 +173,7 @@ impl Plan {
                 }
                 let extents: Option<Vec<i64>> =
                     extents.iter().map(|d| exprs.constant(*d)).collect();
-                let extents = extents.ok_or("the extents of its map are not known")?;
+                let extents = extents.ok_or(Obstacle::Map)?;
                 Some(BoxPlace { at, extents })
             }
         };

@@ -1,7 +1,8 @@
 //! Where buffers are, and tensors as places in them.
 
 use super::{
-    Component, GlobalBuffer, MAX_GLOBAL_GRANULE, MAX_GRANULE, Plan, SharedBuffer, Space, View,
+    Component, GlobalBuffer, MAX_GLOBAL_GRANULE, MAX_GRANULE, Obstacle, Plan, SharedBuffer, Space,
+    View,
 };
 use crate::expr::Exprs;
 use crate::limits::Limit;
@@ -21,18 +22,19 @@ impl Plan {
         exprs: &Exprs<'_>,
         buffers: &[BufferId],
         atoms: &AtomTable,
-    ) -> Result<(), String> {
+    ) -> Result<(), Obstacle> {
         let p = exprs.program;
-        let arena = smem::Arena::place(p, buffers, atoms).map_err(|d| d.message)?;
+        let arena =
+            smem::Arena::place(p, buffers, atoms).map_err(|d| Obstacle::Refused(d.message))?;
         let mut ranges = vec![];
         for id in buffers {
             let b = &p.buffers[*id];
-            let cosize = exprs.constant(b.cosize).ok_or("a size is not known")?;
+            let cosize = exprs.constant(b.cosize).ok_or(Obstacle::Size)?;
             let bits = b.scalar.bits();
-            let bytes = cosize.checked_mul(bits).ok_or("a size is not known")?.div_euclid(8) + 1;
-            let at = arena.offset(*id).ok_or("a place is not known")?;
+            let bytes = cosize.checked_mul(bits).ok_or(Obstacle::Size)?.div_euclid(8) + 1;
+            let at = arena.offset(*id).ok_or(Obstacle::Place)?;
             if b.open {
-                return Err(format!("the layout of `%{}` is open", b.name));
+                return Err(Obstacle::OpenLayout { buffer: b.name.clone() });
             }
             self.spaces.insert(*id, Space::Shared(self.shared.len()));
             ranges.push((at, at + bytes, self.shared.len()));
@@ -106,7 +108,7 @@ impl Plan {
     }
 
     /// A tensor as a view; the same where there is one already.
-    pub(super) fn add_view(&mut self, exprs: &Exprs<'_>, id: TensorId) -> Result<usize, String> {
+    pub(super) fn add_view(&mut self, exprs: &Exprs<'_>, id: TensorId) -> Result<usize, Obstacle> {
         if let Some(found) = self.view_of.get(&id) {
             return found.clone();
         }
@@ -119,7 +121,7 @@ impl Plan {
         made
     }
 
-    fn make_view(&self, exprs: &Exprs<'_>, id: TensorId) -> Result<View, String> {
+    fn make_view(&self, exprs: &Exprs<'_>, id: TensorId) -> Result<View, Obstacle> {
         let p = exprs.program;
         let tensor = &p.tensors[id];
         let space = self.spaces.get(&tensor.buffer).copied().unwrap_or(Space::Free);
@@ -139,14 +141,14 @@ impl Plan {
         if matches!(space, Space::Free | Space::Gathered) {
             return Ok(view);
         }
-        let layout = exprs.layout(&tensor.concat()).ok_or("its layout is not known")?;
+        let layout = exprs.layout(&tensor.concat()).ok_or(Obstacle::Layout)?;
         let size = layout.size();
         let of_all = size.saturating_mul(1 + tensor.bounds.len() as i64);
         if self.n_places.saturating_add(of_all) > MAX_PLACES {
-            return Err("the kernel's tensors have more elements than are followed".to_owned());
+            return Err(Obstacle::TooManyPlaces);
         }
         if !(0..=MAX_ELEMENTS).contains(&size) {
-            return Err(format!("it has {size} elements, more than are followed"));
+            return Err(Obstacle::TooManyElements { size });
         }
         view.modes = layout.modes().iter().map(|m| m.size()).collect();
         view.places = (0..size).map(|e| layout.at(e)).collect();

@@ -21,7 +21,7 @@ impl Plan {
             if let StmtKind::For { body, .. } = &stmt.kind
                 && self.joined(exprs, stmt, body).is_some()
             {
-                self.once.insert(body.as_ptr().addr());
+                self.once.insert(super::first_of(body));
             }
         }
         for r in 0..self.registers.len() {

@@ -5,10 +5,8 @@ use super::expr::{computed, expr};
 use super::tensor::{data_view, result_type, thread_view};
 use super::words::{ident, index, named, number, quoted, tensor_name, word};
 use carbyne_ir::ast::{
-    AccumulateOp, Chosen, Exec, Expr, Group, Launch, ResultType, SpecKind, TupleExpr, UnaryOp, View,
-};
-use carbyne_ir::ast::{
-    Attr, AttrValue, BinaryOp, Block, ExprKind, Operand, ReduceOp, ShflOp, Spec,
+    Attr, AttrValue, Block, Chosen, Exec, Expr, ExprKind, Group, Launch, Operand, ResultType, Spec,
+    SpecKind, TupleExpr, View,
 };
 use carbyne_ir::span::Span;
 use proptest::collection::vec;
@@ -18,21 +16,10 @@ use proptest::sample::select;
 
 /// Any kind of spec.
 pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
-    prop_oneof![
-        Just(SpecKind::Move),
-        select(AccumulateOp::ALL).prop_map(SpecKind::Accumulate),
-        Just(SpecKind::Select),
-        Just(SpecKind::MatMul),
-        Just(SpecKind::MatMulSet),
-        select(UnaryOp::ALL).prop_map(SpecKind::Unary),
-        select(BinaryOp::ALL).prop_map(SpecKind::Binary),
-        select(ReduceOp::ALL).prop_map(SpecKind::Reduction),
-        select(ShflOp::ALL).prop_map(SpecKind::Shfl),
-        Just(SpecKind::Init),
-        Just(SpecKind::Iota),
-        Just(SpecKind::Generic),
-    ]
-    .boxed()
+    let of_word = |word| SpecKind::all().filter(|kind| kind.word() == word).collect::<Vec<_>>();
+    select(SpecKind::words().collect::<Vec<_>>())
+        .prop_flat_map(move |word| select(of_word(word)))
+        .boxed()
 }
 
 /// A spec with the given `means` block and body, or without.

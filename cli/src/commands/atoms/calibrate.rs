@@ -27,6 +27,7 @@ use carbyne_simulate::device::Trial;
 use carbyne_simulate::num::decode;
 use serde_json::json;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Duration;
 
 /// Rounds of every chain.
@@ -79,38 +80,7 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
         .filter(|r| only.is_empty() || only.iter().any(|n| n == r.name))
         .collect();
     let (chains, mut unmeasured) = chains(&atoms, &table)?;
-    let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
-    let mut measured = vec![Measured::default(); atoms.len()];
-    for batch in chains.chunks(BATCH) {
-        let kernels: Vec<_> = batch
-            .iter()
-            .filter_map(|c| c.program.kernels.first().map(|k| (&c.program, *k)))
-            .collect();
-        let source = Source {
-            name: format!("chains for {}", table.arch),
-            text: String::new(),
-            ..Source::default()
-        };
-        let (text, kernels) =
-            print_clocked(&kernels, &table).map_err(|e| Failure::program(&source, e))?;
-        let binary =
-            compile_text(nvrtc, &text, table.arch, Emit::Cubin).map_err(|d| outside(*d))?;
-        let module = gpu.load(&binary).map_err(|d| outside(*d))?;
-        for (chain, kernel) in batch.iter().zip(&kernels) {
-            let patience = Duration::from_secs(args.timeout.into());
-            let to = &mut measured[chain.atom];
-            if let Binary::Cubin(bytes) = &binary {
-                to.instructions[chain.part] = n_instructions(bytes, &kernel.name);
-            }
-            match timed(&gpu, &module, chain, kernel, &table, patience) {
-                Ok((cycles, ordinary)) => {
-                    to.cycles[chain.part] = Some(cycles);
-                    to.special |= !ordinary;
-                }
-                Err(d) => to.error = Some(d.to_string()),
-            }
-        }
-    }
+    let measured = measure(args, &gpu, &table, &chains, atoms.len())?;
     let schedulers = limits(table.arch).timing.schedulers;
     let mut found = serde_json::Map::new();
     let mut text = String::new();
@@ -144,9 +114,64 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
     }
     let _ = writeln!(text, "{} atoms measured, {} not", found.len(), unmeasured.len());
     output::write(None, text.as_bytes(), io)?;
-    let Some(path) = &args.output else { return Ok(()) };
+    match &args.output {
+        Some(path) => write_costs(path, &gpu, &table, found, io),
+        None => Ok(()),
+    }
+}
+
+/// Times the chains; one result for each of the `n_atoms` atoms.
+fn measure(
+    args: &CalibrateAtoms,
+    gpu: &Gpu,
+    table: &AtomTable,
+    chains: &[Chain],
+    n_atoms: usize,
+) -> Result<Vec<Measured>, Failure> {
+    let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
+    let mut measured = vec![Measured::default(); n_atoms];
+    for batch in chains.chunks(BATCH) {
+        let kernels: Vec<_> = batch
+            .iter()
+            .filter_map(|c| c.program.kernels.first().map(|k| (&c.program, *k)))
+            .collect();
+        let source = Source {
+            name: format!("chains for {}", table.arch),
+            text: String::new(),
+            ..Source::default()
+        };
+        let (text, kernels) =
+            print_clocked(&kernels, table).map_err(|e| Failure::program(&source, e))?;
+        let binary =
+            compile_text(nvrtc, &text, table.arch, Emit::Cubin).map_err(|d| outside(*d))?;
+        let module = gpu.load(&binary).map_err(|d| outside(*d))?;
+        for (chain, kernel) in batch.iter().zip(&kernels) {
+            let patience = Duration::from_secs(args.timeout.into());
+            let to = &mut measured[chain.atom];
+            if let Binary::Cubin(bytes) = &binary {
+                to.instructions[chain.part] = n_instructions(bytes, &kernel.name);
+            }
+            match timed(gpu, &module, chain, kernel, table, patience) {
+                Ok((cycles, ordinary)) => {
+                    to.cycles[chain.part] = Some(cycles);
+                    to.special |= !ordinary;
+                }
+                Err(d) => to.error = Some(d.to_string()),
+            }
+        }
+    }
+    Ok(measured)
+}
+
+/// Writes a file of costs, which are those of the chip, whatever it is called.
+fn write_costs(
+    path: &Path,
+    gpu: &Gpu,
+    table: &AtomTable,
+    found: serde_json::Map<String, serde_json::Value>,
+    io: &mut Io<'_>,
+) -> Outcome {
     let info = gpu.info();
-    // Costs are those of the chip, whatever it is called.
     let same = |a: &&Arch| limits(**a) == limits(table.arch);
     let architectures: Vec<&str> = Arch::ALL.iter().filter(same).map(|a| a.as_str()).collect();
     let file = json!({

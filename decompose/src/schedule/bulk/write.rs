@@ -1,6 +1,6 @@
 //! What is written in the places of loops whose copies are boxes.
 
-use super::{Bulk, Known, mapped};
+use super::{Bulk, Cluster, Known, Ring, mapped};
 use crate::build::{
     barrier, block, counted, define, define_threads, dims, indices, layout_expr, number, plain,
     sync, view, when, within, word,
@@ -144,6 +144,34 @@ impl Steps<'_> {
 }
 
 impl Around {
+    /// Nothing but fresh names.
+    fn named(bulk: &Bulk, names: &mut Names) -> Self {
+        let [full, empty, warps, lead, leads, stage] =
+            ["full", "empty", "warps", "lead", "leads", "stage"].map(|n| names.fresh(n));
+        let mut out = Around {
+            before: vec![],
+            numbers: vec![],
+            copies: vec![],
+            stage,
+            sources: vec![],
+            rings: vec![],
+            renamed: vec![],
+            allocations: BTreeSet::new(),
+            full,
+            empty,
+            warps,
+            lead: (View::of(&bulk.exec.0), View::of(&lead)),
+            leads: (View::of(&bulk.exec.0), View::of(&leads)),
+            cluster: bulk.cluster.as_ref().map_or(1, |c| c.size),
+            peer: String::new(),
+            maps: vec![],
+        };
+        if bulk.cluster.is_some() {
+            out.peer = names.fresh("peer");
+        }
+        out
+    }
+
     /// Names of the mbarriers.
     fn barriers(&self) -> impl Iterator<Item = &String> {
         [&self.full, &self.empty].into_iter()
@@ -256,7 +284,7 @@ impl Write<'_> {
         stmt: &Stmt,
         outside: Option<&Outside<'_>>,
     ) -> Option<Written> {
-        let StmtKind::For { var, start, end, unroll, body, .. } = &stmt.kind else { return None };
+        let StmtKind::For { var, start, end, body, .. } = &stmt.kind else { return None };
         // A loop around that has one iteration leaves nothing to run on to.
         let on = outside.filter(|o| !o.once);
         let depth = match (on, bulk.trips) {
@@ -270,34 +298,7 @@ impl Write<'_> {
         let around = self.around(bulk, (&var.text, start, body), depth, outside)?;
         let of = Steps { bulk, around: &around, var: &var.text, start, end, depth, reach };
 
-        // Before the loop.
-        let mut out = around.before.clone();
-        let init = sync(SyncOp::MbarrierInit, Some(View::of(&around.full)), Some(Expr::int(1)));
-        let handed =
-            Handed { rings: around.allocations.clone(), init: init.id.key(), arrivals: vec![] };
-        let first = match outside {
-            None => vec![self.first(&of)?],
-            Some(o) => self.first_within(&of, o)?,
-        };
-        let count = Some(Expr::int(bulk.warps * around.cluster));
-        let empty = sync(SyncOp::MbarrierInit, Some(View::of(&around.empty)), count);
-        let (barriers, rings) = (views(around.barriers()), views(&around.rings));
-        if around.cluster > 1 {
-            // Nobody copies to a block whose mbarriers are not there.
-            let mut made = around.prefetched();
-            made.extend([init, empty, sync(SyncOp::FenceMbarrierInit, None, None)]);
-            out.push(within(&around.lead, vec![], barriers, made));
-            out.extend(met(true));
-            let read = around.sources.iter().chain([&around.full]);
-            out.push(within(&around.lead, views(read), rings, first));
-        } else {
-            let mut all = around.prefetched();
-            all.extend([init, empty, sync(SyncOp::FenceAsync, None, None)]);
-            all.extend(first);
-            let filled = [barriers, rings].concat();
-            out.push(within(&around.lead, views(&around.sources), filled, all));
-            out.extend(met(false));
-        }
+        let (before, handed) = self.opened(&of, outside)?;
 
         // An iteration: its number, its stage, and the stage that is filled in it.
         let own = of.turn();
@@ -329,16 +330,7 @@ impl Write<'_> {
             sync(SyncOp::MbarrierWait, bar(name, stage), Some(parity))
         };
         all.push(wait(&around.full, &stage, modulo(used.clone(), 2)));
-        let is_ring = |s: &Stmt| bulk.rings.contains_key(&s.id.key());
-        let is_copy = |s: &Stmt| bulk.rings.values().any(|r| r.copy == s.id.key());
-        let mut rest: Vec<Stmt> =
-            body.stmts.iter().filter(|s| !is_ring(s) && !is_copy(s)).cloned().collect();
-        let mut uses = Substitution { budget: BUDGET, ..Default::default() };
-        for (name, ring) in &around.renamed {
-            uses.data.insert(name.clone(), Given::View(staged(ring, &stage)));
-        }
-        uses.in_place(&mut rest).ok()?;
-        all.append(&mut rest);
+        all.extend(uses(bulk, &around, body, &stage)?);
         let ahead = plus(turn.clone(), reach);
         let next = if reach == depth { stage } else { filled };
         let mut arrive = around.release(&next);
@@ -374,20 +366,7 @@ impl Write<'_> {
             }
             all.append(&mut fills);
         }
-        let mut body_of_loop = block(all);
-        body_of_loop.footer.clone_from(&body.footer);
-        let kind = StmtKind::For {
-            var: var.clone(),
-            start: start.clone(),
-            end: end.clone(),
-            step: Expr::int(bulk.step),
-            unroll: *unroll,
-            stages: None,
-            body: body_of_loop,
-        };
-        let trailing = stmt.trailing.clone();
-        let looped = Stmt { id: stmt.id, from: stmt.from, trailing, ..Stmt::derived(kind, stmt) };
-        let mut here = vec![looped];
+        let mut here = vec![looped(bulk, stmt, all)?];
         if bulk.last.is_some() {
             here.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(0))));
         }
@@ -395,7 +374,44 @@ impl Write<'_> {
             let before = sum(o.before(), minus_one(&o.turns));
             o.where_turning(vec![around.release(&modulo(before, depth))])
         }));
-        Some(Written { before: out, here, handed, producer })
+        Some(Written { before, here, handed, producer })
+    }
+
+    /// The statements before the loop: mbarriers, and the copies of the first iterations.
+    fn opened(
+        &mut self,
+        of: &Steps<'_>,
+        outside: Option<&Outside<'_>>,
+    ) -> Option<(Vec<Stmt>, Handed)> {
+        let (around, bulk) = (of.around, of.bulk);
+        let mut out = around.before.clone();
+        let init = sync(SyncOp::MbarrierInit, Some(View::of(&around.full)), Some(Expr::int(1)));
+        let handed =
+            Handed { rings: around.allocations.clone(), init: init.id.key(), arrivals: vec![] };
+        let first = match outside {
+            None => vec![self.first(of)?],
+            Some(o) => self.first_within(of, o)?,
+        };
+        let count = Some(Expr::int(bulk.warps * around.cluster));
+        let empty = sync(SyncOp::MbarrierInit, Some(View::of(&around.empty)), count);
+        let (barriers, rings) = (views(around.barriers()), views(&around.rings));
+        if around.cluster > 1 {
+            // Nobody copies to a block whose mbarriers are not there.
+            let mut made = around.prefetched();
+            made.extend([init, empty, sync(SyncOp::FenceMbarrierInit, None, None)]);
+            out.push(within(&around.lead, vec![], barriers, made));
+            out.extend(met(true));
+            let read = around.sources.iter().chain([&around.full]);
+            out.push(within(&around.lead, views(read), rings, first));
+        } else {
+            let mut all = around.prefetched();
+            all.extend([init, empty, sync(SyncOp::FenceAsync, None, None)]);
+            all.extend(first);
+            let filled = [barriers, rings].concat();
+            out.push(within(&around.lead, views(&around.sources), filled, all));
+            out.extend(met(false));
+        }
+        Some((out, handed))
     }
 
     /// The loops of a producer, which copies one iteration after the other; `numbered` names their number.
@@ -559,36 +575,8 @@ impl Write<'_> {
             numbers = Numbers::of(o.before);
         }
         let (mut before, mut maps) = (vec![], vec![]);
-        let [full, empty, warps, lead, leads, stage] =
-            ["full", "empty", "warps", "lead", "leads", "stage"].map(|n| self.names.fresh(n));
-        let mut out = Around {
-            before: vec![],
-            numbers: vec![],
-            copies: vec![],
-            stage,
-            sources: vec![],
-            rings: vec![],
-            renamed: vec![],
-            allocations: BTreeSet::new(),
-            full,
-            empty,
-            warps: warps.clone(),
-            lead: (View::of(&bulk.exec.0), View::of(&lead)),
-            leads: (View::of(&bulk.exec.0), View::of(&leads)),
-            cluster: bulk.cluster.as_ref().map_or(1, |c| c.size),
-            peer: String::new(),
-            maps: vec![],
-        };
-        if bulk.cluster.is_some() {
-            out.peer = self.names.fresh("peer");
-        }
-        let rank = bulk.cluster.as_ref().map(|c| {
-            let rank = format!("@{}", self.names.fresh("rank"));
-            let every = layout_expr(&mode(c.number, c.size));
-            let every = ViewOp::Tile(Tiler::Modes(vec![Some(every)]));
-            before.push(indices(&[&rank], View::of(&c.blocks).then(every)));
-            Expr::name(rank)
-        });
+        let mut out = Around::named(bulk, self.names);
+        let rank = bulk.cluster.as_ref().map(|c| self.rank(c, &mut before));
         let turn = turns(Expr::name(var), start, bulk.step);
         let bar = staged(&out.full, &Expr::name(&out.stage));
         let bytes: i64 = bulk.rings.values().map(|r| r.boxes.bytes()).sum();
@@ -598,12 +586,8 @@ impl Write<'_> {
         for own in &body.stmts {
             let Some(ring) = bulk.rings.get(&own.id.key()) else { continue };
             let StmtKind::Allocate { name, ty } = &own.kind else { return None };
-            let copy = body.stmts.iter().find(|s| s.id.key() == ring.copy)?;
-            let StmtKind::Spec(Spec { inputs, outputs, attrs, .. }) = &copy.kind else {
-                return None;
-            };
-            let [Operand::View(from)] = &inputs[..] else { return None };
-            if outputs.iter().any(|to| !to.ops.is_empty()) || ty.levels.len() != 1 {
+            let (from, attrs) = copied_by(ring, body)?;
+            if ty.levels.len() != 1 {
                 return None;
             }
             // It now stands beside what is around the loop.
@@ -625,31 +609,12 @@ impl Write<'_> {
             for e in at.iter().flatten() {
                 numbers.need(e, var, &inside)?;
             }
-            let map = define("", ring.boxes.map(tensor, &sizes));
-            let known = maps.iter().find(|(_, m): &&(String, StmtKind)| *m == map.kind);
-            let map_name = match known {
-                Some((name, _)) => name.clone(),
-                None => {
-                    let name = self.names.fresh(&format!("m{}", whole.base.text));
-                    maps.push((name.clone(), map.kind));
-                    name
-                }
-            };
+            let map_name = self.map_named(&mut maps, &whole, ring.boxes.map(tensor, &sizes));
             let to = staged(&own_name, &Expr::name(&out.stage));
             let rank = rank.as_ref().filter(|_| ring.multicast).map(|rank| (rank, &turn));
-            let (cluster, bar) = (out.cluster, &bar);
+            let multicast = ring.multicast.then_some(out.cluster);
             let copies = ring.boxes.each((&map_name, &at, &to), rank, self.names, |from, to| {
-                let mut copy = Spec::new(SpecKind::Move);
-                copy.inputs = vec![Operand::View(from)];
-                copy.outputs = vec![to];
-                copy.attrs = vec![view(Key::Bar, bar.clone())];
-                if ring.multicast {
-                    copy.attrs.push(number(Key::Multicast, (1 << cluster) - 1));
-                }
-                let cache = Attr::among(attrs, Key::Cache).cloned();
-                let streamed = || word(Key::Cache, CacheHint::EvictFirst.as_str());
-                copy.attrs.extend(cache.or_else(|| ring.streamed.then(streamed)));
-                Stmt::new(StmtKind::Spec(copy))
+                box_copy(from, to, (&bar, multicast), ring.streamed, attrs)
             });
             match ring.multicast {
                 true => shared.extend(copies),
@@ -666,12 +631,7 @@ impl Write<'_> {
         for name in [&out.full, &out.empty] {
             before.push(plain(name, &[depth], Scalar::Mbarrier, Memory::Sh));
         }
-        let all = View::of(&bulk.exec.1);
-        let of_warp = Tiler::Sizes(vec![Some(Expr::int(WARP))]);
-        before.push(define_threads(&warps, all.then(ViewOp::Tile(of_warp))));
-        let first = ViewOp::Index(vec![Some(Expr::int(0))]);
-        before.push(define_threads(&lead, View::of(&warps).then(first).then(ViewOp::Elect)));
-        before.push(define_threads(&leads, View::of(&warps).then(ViewOp::Elect)));
+        before.extend(leads_of(bulk, &out));
         for (name, kind) in maps {
             out.maps.push(name.clone());
             if let StmtKind::DataDef { view, .. } = kind {
@@ -682,6 +642,100 @@ impl Write<'_> {
         out.numbers = numbers.needed();
         Some(out)
     }
+
+    /// The number of a block in its cluster.
+    fn rank(&mut self, c: &Cluster, before: &mut Vec<Stmt>) -> Expr {
+        let rank = format!("@{}", self.names.fresh("rank"));
+        let every = layout_expr(&mode(c.number, c.size));
+        let every = ViewOp::Tile(Tiler::Modes(vec![Some(every)]));
+        before.push(indices(&[&rank], View::of(&c.blocks).then(every)));
+        Expr::name(rank)
+    }
+
+    /// The name of a map, which is made once.
+    fn map_named(&mut self, maps: &mut Vec<(String, StmtKind)>, whole: &View, map: View) -> String {
+        let map = define("", map);
+        if let Some((name, _)) = maps.iter().find(|(_, m)| *m == map.kind) {
+            return name.clone();
+        }
+        let name = self.names.fresh(&format!("m{}", whole.base.text));
+        maps.push((name.clone(), map.kind));
+        name
+    }
+}
+
+/// The statements of an iteration that are no copies and no rings, of the stage that is read.
+fn uses(bulk: &Bulk, around: &Around, body: &Block, stage: &Expr) -> Option<Vec<Stmt>> {
+    let is_ring = |s: &Stmt| bulk.rings.contains_key(&s.id.key());
+    let is_copy = |s: &Stmt| bulk.rings.values().any(|r| r.copy == s.id.key());
+    let mut rest: Vec<Stmt> =
+        body.stmts.iter().filter(|s| !is_ring(s) && !is_copy(s)).cloned().collect();
+    let mut uses = Substitution { budget: BUDGET, ..Default::default() };
+    for (name, ring) in &around.renamed {
+        uses.data.insert(name.clone(), Given::View(staged(ring, stage)));
+    }
+    uses.in_place(&mut rest).ok()?;
+    Some(rest)
+}
+
+/// The loop with these statements in its body.
+fn looped(bulk: &Bulk, stmt: &Stmt, all: Vec<Stmt>) -> Option<Stmt> {
+    let StmtKind::For { var, start, end, unroll, body, .. } = &stmt.kind else { return None };
+    let mut body_of_loop = block(all);
+    body_of_loop.footer.clone_from(&body.footer);
+    let kind = StmtKind::For {
+        var: var.clone(),
+        start: start.clone(),
+        end: end.clone(),
+        step: Expr::int(bulk.step),
+        unroll: *unroll,
+        stages: None,
+        body: body_of_loop,
+    };
+    let trailing = stmt.trailing.clone();
+    Some(Stmt { id: stmt.id, from: stmt.from, trailing, ..Stmt::derived(kind, stmt) })
+}
+
+/// The view that fills a ring by a copy, and the attributes of the copy; none where it writes a part of the ring.
+fn copied_by<'b>(ring: &Ring, body: &'b Block) -> Option<(&'b View, &'b [Attr])> {
+    let copy = body.stmts.iter().find(|s| s.id.key() == ring.copy)?;
+    let StmtKind::Spec(Spec { inputs, outputs, attrs, .. }) = &copy.kind else { return None };
+    let [Operand::View(from)] = &inputs[..] else { return None };
+    outputs.iter().all(|to| to.ops.is_empty()).then_some((from, attrs))
+}
+
+/// A copy of a box, which arrives at an mbarrier; of all blocks of a cluster where one copies for all.
+fn box_copy(
+    from: View,
+    to: View,
+    (bar, multicast): (&View, Option<i64>),
+    is_streamed: bool,
+    attrs: &[Attr],
+) -> Stmt {
+    let mut copy = Spec::new(SpecKind::Move);
+    copy.inputs = vec![Operand::View(from)];
+    copy.outputs = vec![to];
+    copy.attrs = vec![view(Key::Bar, bar.clone())];
+    if let Some(cluster) = multicast {
+        copy.attrs.push(number(Key::Multicast, (1 << cluster) - 1));
+    }
+    let cache = Attr::among(attrs, Key::Cache).cloned();
+    let streamed = || word(Key::Cache, CacheHint::EvictFirst.as_str());
+    copy.attrs.extend(cache.or_else(|| is_streamed.then(streamed)));
+    Stmt::new(StmtKind::Spec(copy))
+}
+
+/// The warps of the block, and the threads that lead them.
+fn leads_of(bulk: &Bulk, around: &Around) -> [Stmt; 3] {
+    let all = View::of(&bulk.exec.1);
+    let of_warp = Tiler::Sizes(vec![Some(Expr::int(WARP))]);
+    let first = ViewOp::Index(vec![Some(Expr::int(0))]);
+    let warps = View::of(&around.warps);
+    [
+        define_threads(&around.warps, all.then(ViewOp::Tile(of_warp))),
+        define_threads(&around.lead.1.base.text, warps.clone().then(first).then(ViewOp::Elect)),
+        define_threads(&around.leads.1.base.text, warps.then(ViewOp::Elect)),
+    ]
 }
 
 /// Arrivals at an mbarrier of each block of a cluster.

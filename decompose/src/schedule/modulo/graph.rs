@@ -441,7 +441,7 @@ impl<'p> Build<'p> {
         for (operation, s) in self.statements.iter().enumerate() {
             for (id, _) in &s.leaves {
                 let spec = &p.specs[*id];
-                let adds = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
+                let adds = spec.kind.reads_output();
                 let of = |tensor: TensorId, reads: bool, writes: bool| Access {
                     operation,
                     tensor,

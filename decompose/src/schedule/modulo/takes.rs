@@ -136,11 +136,7 @@ impl Taking<'_> {
                 let exchanges = f64::from(lanes.next_power_of_two().ilog2());
                 exchanges * (t.shared_load_cycles + t.math_cycles) + t.math_cycles
             }
-            SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Init
-            | SpecKind::Iota => t.math_cycles,
+            _ => t.math_cycles,
         };
         far + near + stored + computed
     }

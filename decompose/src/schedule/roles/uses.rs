@@ -368,7 +368,7 @@ impl<'a> Found<'a> {
             let leaves = inside.filter_map(|s| self.specs.get(&s.id.key()));
             for id in leaves.filter(|id| p.specs[**id].body.is_none()) {
                 let spec = &p.specs[*id];
-                let adds = matches!(spec.kind, SpecKind::MatMul | SpecKind::Accumulate(_));
+                let adds = spec.kind.reads_output();
                 let read = spec.input_tensors().map(|t| (t, false, true));
                 let write = spec.outputs.iter().map(|t| (*t, true, adds));
                 let shared = |t: &TensorId| p.buffer_of(*t).is_shared();

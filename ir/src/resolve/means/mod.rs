@@ -15,7 +15,7 @@ use super::exprs::refused;
 use super::scope::Sigil;
 use super::tensors::in_mode;
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Attr, Key, SpecKind, ViewOp};
+use crate::ast::{self, Attr, Expr, Key, Numbers, SpecKind, ViewOp};
 use crate::diag::{Code, Diagnostic, apart};
 use crate::expr::Dim;
 use crate::layout::Layout;
@@ -291,16 +291,8 @@ impl Resolver {
         let around = sizes.before.iter().copied().zip(sizes.behind);
         let longer = extents.iter().zip(around).map(|(n, by)| self.pad_extent(*n, by, view.span));
         let extents = longer.collect::<Fallible<Vec<Dim>>>()?;
-        let output = c.push(MeansValue { name: None, scalar, extents, operand: None }, view.span);
-        c.seen[output].1 = true;
-        c.means.steps.push(MeansStep {
-            op: MeansOp::Pad { before: sizes.before, value, pad: Box::new(pad.clone()) },
-            inputs: vec![MeansInput::Value(from)],
-            output,
-            span: view.span,
-            line: self.line(view.span),
-        });
-        Ok(output)
+        let op = MeansOp::Pad { before: sizes.before, value, pad: Box::new(pad.clone()) };
+        Ok(self.step(c, op, &[from], (scalar, extents), view.span))
     }
 
     /// A value, seen by some operations of a view of it.
@@ -313,56 +305,20 @@ impl Resolver {
     ) -> Fallible<usize> {
         let end = part.end;
         let mut ops = &view.ops[part];
-        let MeansValue { scalar, mut extents, .. } = c.means.values[base].clone();
-        let mut scalar = scalar;
-        let mut is_whole = true;
-        let shape_of = |extents: &[Dim]| {
-            IntTuple::Tuple(extents.iter().copied().map(IntTuple::Leaf).collect())
-        };
-        let mut whole = Layout::col_major_in(&self.p.arena, shape_of(&extents))
-            .map_err(|e| refused(view.span, &e))?;
+        let MeansValue { mut scalar, mut extents, .. } = c.means.values[base].clone();
+        let mut whole = self.col_major(&extents, view.span)?;
         if let [ViewOp::Pick(picks), rest @ ..] = ops
             && let Some(axis) = picks.iter().position(|p| matches!(p, ast::Pick::From(_)))
         {
             (base, ops) =
                 (self.means_gather(c, (base, &extents, scalar), picks, axis, view)?, rest);
             extents.clone_from(&c.means.values[base].extents);
-            whole = Layout::col_major_in(&self.p.arena, shape_of(&extents))
-                .map_err(|e| refused(view.span, &e))?;
+            whole = self.col_major(&extents, view.span)?;
         }
+        let mut is_whole = true;
         if let [ViewOp::Iota(axis), rest @ ..] = ops {
-            // The coordinates of one mode, of which the others have all the same.
-            let mode = self.constant(axis, "the mode of the coordinates")?;
-            let Some(mode) = usize::try_from(mode).ok().filter(|m| *m < extents.len()) else {
-                return fail(
-                    Diagnostic::new(Code::WrongRank, view.span, format!("there is no mode {mode}"))
-                        .label(format!("`%{}` has {} modes", view.base.text, extents.len()))
-                        .help("name a mode of the tensor, counted from 0"),
-                );
-            };
-            let is_mode = |i: usize| i == mode;
-            let ones =
-                (0..extents.len()).map(|i| if is_mode(i) { extents[i] } else { Dim::Const(1) });
-            let value = MeansValue {
-                name: None,
-                scalar: Scalar::I32,
-                extents: ones.collect(),
-                operand: None,
-            };
-            let counted = c.push(value, view.span);
-            c.seen[counted].1 = true;
-            c.means.steps.push(MeansStep {
-                op: MeansOp::Spec { kind: SpecKind::Iota, axes: vec![mode], scalar: None },
-                inputs: vec![MeansInput::Value(base)],
-                output: counted,
-                span: view.span,
-                line: self.line(view.span),
-            });
-            let stride = (0..extents.len()).map(|i| Dim::Const(i64::from(is_mode(i))));
-            let stride = IntTuple::Tuple(stride.map(IntTuple::Leaf).collect());
-            whole = Layout::new_in(&self.p.arena, shape_of(&extents), stride)
-                .map_err(|e| refused(view.span, &e))?;
-            (base, scalar, ops) = (counted, Scalar::I32, rest);
+            (base, whole) = self.means_iota(c, (base, &extents), axis, view)?;
+            (scalar, ops) = (Scalar::I32, rest);
             // Of the shape of the tensor: a reduction along another mode counts each of its elements.
             is_whole = extents.len() == 1;
         }
@@ -371,96 +327,143 @@ impl Resolver {
         }
         let mut levels = if whole.rank() == 0 { vec![] } else { vec![whole] };
         let mut offset = Dim::Const(0);
-        let first = end - ops.len();
-        for (i, op) in ops.iter().enumerate() {
-            let in_mode = |d| in_mode(d, view, first + i);
-            match op {
-                ViewOp::Tile(tiler) => {
-                    let level = self.outermost(&levels, view.span)?.clone();
-                    let (rest, tile) = self.tile(&level, tiler, false, view.span)?;
-                    levels.splice(0..1, [rest, tile]);
-                }
-                ViewOp::Reshape(l) => {
-                    let level = self.outermost(&levels, view.span)?.clone();
-                    levels[0] = self.reshape(&level, l)?;
-                }
-                ViewOp::Index(args) => {
-                    let (at, kept) =
-                        self.index(levels.first(), args, view.span).map_err(in_mode)?;
-                    offset = Dim::add(&self.p.arena, offset, at)
-                        .map_err(|e| super::exprs::overflow(view.span, &e))?;
-                    match kept {
-                        Some(level) => levels[0] = level,
-                        None => drop(levels.splice(0..usize::from(!levels.is_empty()), [])),
-                    }
-                }
-                ViewOp::Permute(order) => {
-                    let level = self.outermost(&levels, view.span)?.clone();
-                    levels[0] = self.permuted(&level, order, view.span)?;
-                }
-                ViewOp::Pick(picks) if !picks.iter().any(|p| matches!(p, ast::Pick::From(_))) => {
-                    let level = self.outermost(&levels, view.span)?.clone();
-                    let (at, entries) =
-                        self.entries(Some(&level), picks, view.span).map_err(in_mode)?;
-                    offset = Dim::add(&self.p.arena, offset, at)
-                        .map_err(|e| super::exprs::overflow(view.span, &e))?;
-                    let modes: Vec<_> = entries.into_iter().map(|(mode, _)| mode).collect();
-                    levels[0] = self.joined(&modes, view.span)?;
-                }
-                ViewOp::Iota(_) | ViewOp::Pick(_) => {
-                    return fail(
-                        Diagnostic::new(
-                            Code::Placement,
-                            view.span,
-                            "coordinates behind another operation in a `means` block",
-                        )
-                        .label("`.iota(..)` and `[%rows, _]` stand right behind the name")
-                        .help("give what stands before it a name"),
-                    );
-                }
-                ViewOp::Mine
-                | ViewOp::Tv(..)
-                | ViewOp::Scalar
-                | ViewOp::Elect
-                | ViewOp::Peer(_)
-                | ViewOp::Plus(_)
-                | ViewOp::Pad(_)
-                | ViewOp::TensorMap { .. } => {
-                    return fail(
-                        Diagnostic::new(
-                            Code::Placement,
-                            view.span,
-                            "a view of threads or memory in a `means` block",
-                        )
-                        .help("whole tensors take `.tile`, `.reshape`, `.pad` and indices"),
-                    );
-                }
-            }
+        for at in end - ops.len()..end {
+            self.see(&mut levels, &mut offset, view, at)?;
         }
         self.check_joined(&levels, view.span)?;
         let modes: Vec<Layout<Dim>> = levels.iter().flat_map(Layout::modes).collect();
         let layout = self.joined(&modes, view.span)?;
         let extents = self.extents(&modes, view.span)?;
-        let id = c.push(MeansValue { name: None, scalar, extents, operand: None }, view.span);
-        c.seen[id].1 = true;
-        c.means.steps.push(MeansStep {
-            op: MeansOp::View { layout: Box::new(layout), offset, ops: ops.to_vec() },
-            inputs: vec![MeansInput::Value(base)],
-            output: id,
-            span: view.span,
-            line: self.line(view.span),
-        });
-        Ok(id)
+        let op = MeansOp::View { layout: Box::new(layout), offset, ops: ops.to_vec() };
+        Ok(self.step(c, op, &[base], (scalar, extents), view.span))
+    }
+
+    /// The coordinates of one mode of a value, and a layout that sees them in the shape of the value.
+    fn means_iota(
+        &self,
+        c: &mut Chain,
+        (base, extents): (usize, &[Dim]),
+        axis: &Expr,
+        view: &ast::View,
+    ) -> Fallible<(usize, Layout<Dim>)> {
+        let mode = self.constant(axis, "the mode of the coordinates")?;
+        let Some(mode) = usize::try_from(mode).ok().filter(|m| *m < extents.len()) else {
+            return fail(
+                Diagnostic::new(Code::WrongRank, view.span, format!("there is no mode {mode}"))
+                    .label(format!("`%{}` has {} modes", view.base.text, extents.len()))
+                    .help("name a mode of the tensor, counted from 0"),
+            );
+        };
+        // Along the other modes they are all the same.
+        let is_mode = |i: usize| i == mode;
+        let ones = (0..extents.len()).map(|i| if is_mode(i) { extents[i] } else { Dim::Const(1) });
+        let op = MeansOp::Spec { kind: SpecKind::Iota, axes: vec![mode], scalar: None };
+        let counted = self.step(c, op, &[base], (Scalar::I32, ones.collect()), view.span);
+        let stride = (0..extents.len()).map(|i| Dim::Const(i64::from(is_mode(i))));
+        let stride = IntTuple::Tuple(stride.map(IntTuple::Leaf).collect());
+        let whole = Layout::new_in(&self.p.arena, shape_of(extents), stride)
+            .map_err(|e| refused(view.span, &e))?;
+        Ok((counted, whole))
+    }
+
+    fn col_major(&self, extents: &[Dim], span: Span) -> Fallible<Layout<Dim>> {
+        Layout::col_major_in(&self.p.arena, shape_of(extents)).map_err(|e| refused(span, &e))
+    }
+
+    /// Sees levels, which begin at `offset`, by operation `at` of a view.
+    fn see(
+        &self,
+        levels: &mut Vec<Layout<Dim>>,
+        offset: &mut Dim,
+        view: &ast::View,
+        at: usize,
+    ) -> Fallible<()> {
+        let in_mode = |d| in_mode(d, view, at);
+        match &view.ops[at] {
+            ViewOp::Tile(tiler) => {
+                let level = self.outermost(levels, view.span)?.clone();
+                let (rest, tile) = self.tile(&level, tiler, false, view.span)?;
+                levels.splice(0..1, [rest, tile]);
+            }
+            ViewOp::Reshape(l) => {
+                let level = self.outermost(levels, view.span)?.clone();
+                levels[0] = self.reshape(&level, l)?;
+            }
+            ViewOp::Index(args) => {
+                let (first, kept) = self.index(levels.first(), args, view.span).map_err(in_mode)?;
+                *offset = Dim::add(&self.p.arena, *offset, first)
+                    .map_err(|e| super::exprs::overflow(view.span, &e))?;
+                match kept {
+                    Some(level) => levels[0] = level,
+                    None => drop(levels.splice(0..usize::from(!levels.is_empty()), [])),
+                }
+            }
+            ViewOp::Permute(order) => {
+                let level = self.outermost(levels, view.span)?.clone();
+                levels[0] = self.permuted(&level, order, view.span)?;
+            }
+            ViewOp::Pick(picks) if !picks.iter().any(|p| matches!(p, ast::Pick::From(_))) => {
+                let level = self.outermost(levels, view.span)?.clone();
+                let (first, entries) =
+                    self.entries(Some(&level), picks, view.span).map_err(in_mode)?;
+                *offset = Dim::add(&self.p.arena, *offset, first)
+                    .map_err(|e| super::exprs::overflow(view.span, &e))?;
+                let modes: Vec<_> = entries.into_iter().map(|(mode, _)| mode).collect();
+                levels[0] = self.joined(&modes, view.span)?;
+            }
+            ViewOp::Iota(_) | ViewOp::Pick(_) => {
+                return fail(
+                    Diagnostic::new(
+                        Code::Placement,
+                        view.span,
+                        "coordinates behind another operation in a `means` block",
+                    )
+                    .label("`.iota(..)` and `[%rows, _]` stand right behind the name")
+                    .help("give what stands before it a name"),
+                );
+            }
+            ViewOp::Mine
+            | ViewOp::Tv(..)
+            | ViewOp::Scalar
+            | ViewOp::Elect
+            | ViewOp::Peer(_)
+            | ViewOp::Plus(_)
+            | ViewOp::Pad(_)
+            | ViewOp::TensorMap { .. } => {
+                return fail(
+                    Diagnostic::new(
+                        Code::Placement,
+                        view.span,
+                        "a view of threads or memory in a `means` block",
+                    )
+                    .help("whole tensors take `.tile`, `.reshape`, `.pad` and indices"),
+                );
+            }
+        }
+        Ok(())
     }
 
     /// A value broadcast along its modes of extent 1.
     fn broadcast(&self, c: &mut Chain, from: usize, extents: Vec<Dim>, span: Span) -> usize {
         let scalar = c.means.values[from].scalar;
+        let op = MeansOp::Spec { kind: SpecKind::Move, axes: vec![], scalar: None };
+        self.step(c, op, &[from], (scalar, extents), span)
+    }
+
+    /// Adds a step whose result the text does not name, and that the rest of its view or spec reads.
+    fn step(
+        &self,
+        c: &mut Chain,
+        op: MeansOp,
+        inputs: &[usize],
+        (scalar, extents): (Scalar, Vec<Dim>),
+        span: Span,
+    ) -> usize {
         let output = c.push(MeansValue { name: None, scalar, extents, operand: None }, span);
         c.seen[output].1 = true;
         c.means.steps.push(MeansStep {
-            op: MeansOp::Spec { kind: SpecKind::Move, axes: vec![], scalar: None },
-            inputs: vec![MeansInput::Value(from)],
+            op,
+            inputs: inputs.iter().copied().map(MeansInput::Value).collect(),
             output,
             span,
             line: self.line(span),
@@ -538,17 +541,8 @@ impl Resolver {
             Some(n) => result[axis] = *n,
             None => drop(result.remove(axis)),
         }
-        let value = MeansValue { name: None, scalar, extents: result, operand: None };
-        let id = c.push(value, view.span);
-        c.seen[id].1 = true;
-        c.means.steps.push(MeansStep {
-            op: MeansOp::Gather { axis },
-            inputs: vec![MeansInput::Value(from), MeansInput::Value(index)],
-            output: id,
-            span: view.span,
-            line: self.line(view.span),
-        });
-        Ok(id)
+        let op = MeansOp::Gather { axis };
+        Ok(self.step(c, op, &[from, index], (scalar, result), view.span))
     }
 
     fn extents(&self, modes: &[Layout<Dim>], span: Span) -> Fallible<Vec<Dim>> {
@@ -567,40 +561,7 @@ impl Resolver {
         let kind = spec.kind;
         let attributes = self.attributes(spec)?;
         self.means_attributes(spec)?;
-        let n_in = match kind {
-            SpecKind::Move
-            | SpecKind::Unary(_)
-            | SpecKind::Reduction(_)
-            | SpecKind::Init
-            | SpecKind::Iota => 1,
-            SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => 2,
-            SpecKind::Select => 3,
-            SpecKind::Accumulate(_) | SpecKind::Shfl(_) | SpecKind::Generic => {
-                return fail(
-                    Diagnostic::new(
-                        Code::Meaning,
-                        spec.span,
-                        format!("a {kind} in a `means` block"),
-                    )
-                    .help(match kind {
-                        SpecKind::Accumulate(_) => {
-                            "state the sum: `BinaryPointwise.add (%C, %t) -> (%C)`"
-                        }
-                        SpecKind::Move
-                        | SpecKind::MatMul
-                        | SpecKind::MatMulSet
-                        | SpecKind::Unary(_)
-                        | SpecKind::Binary(_)
-                        | SpecKind::Select
-                        | SpecKind::Reduction(_)
-                        | SpecKind::Shfl(_)
-                        | SpecKind::Init
-                        | SpecKind::Iota
-                        | SpecKind::Generic => "state what it gives by specs on whole tensors",
-                    }),
-                );
-            }
-        };
+        let n_in = n_inputs(kind, spec.span)?;
         let (given, wrote) = (spec.inputs.len(), spec.outputs.len());
         if (given, wrote) != (n_in, 1) {
             let message =
@@ -614,50 +575,51 @@ impl Resolver {
             self.broadcast_batches(c, &mut found, spec.span);
         }
         let to = &spec.outputs[0];
-        if !to.ops.is_empty() {
-            return fail(
-                Diagnostic::new(Code::Meaning, to.span, "a part of a tensor is assigned").help(format!(
-                    "assign it whole: declare `%{0}` with a mode for its parts, `[2,N]`, of which each has one element, \
-                     and write `%{0} = select(%{0}.iota(0) < 1, %first, %second)`",
-                    to.base.text
-                )),
-            );
-        }
-        let output = c.outputs.get(&to.base.text).copied();
-        if let Some((_, Some(first))) = output {
-            let message = format!("`%{}` is assigned twice", to.base.text);
-            return fail(
-                Diagnostic::new(Code::Meaning, to.span, message)
-                    .related(first, "first assigned here")
-                    .help("give the first result another name"),
-            );
-        }
-        let target = output.map(|(i, _)| {
-            let entry = head.outputs[i];
-            (self.p.scalar_of(entry), entry)
-        });
-        let target = match target {
-            Some((scalar, entry)) => {
+        let output = unassigned(c, to)?;
+        let target = match output {
+            Some(i) => {
+                let entry = head.outputs[i];
                 let modes = self.p.tensors[entry].concat().modes();
-                Some((scalar, self.extents(&modes, to.span)?))
+                Some((self.p.scalar_of(entry), self.extents(&modes, to.span)?))
             }
             None => None,
         };
         let scalar = self.means_scalar(c, spec, &found, &attributes, target.as_ref())?;
-        let beside = found.values.first().map_or(scalar, |v| match kind {
-            SpecKind::Select => scalar,
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Init
-            | SpecKind::Iota
-            | SpecKind::Generic => c.means.values[*v].scalar,
+        self.check_literals(c, spec, &found, scalar)?;
+        let axes = attributes.axes();
+        let extents = self.means_extents(c, spec, &found, &axes, target.as_ref())?;
+        let name = Some(to.base.text.clone());
+        let id = c.push(MeansValue { name, scalar, extents, operand: None }, to.span);
+        match output {
+            Some(i) => {
+                c.means.outputs[i] = id;
+                c.outputs.insert(to.base.text.clone(), (i, Some(to.span)));
+                c.names.insert(to.base.text.clone(), id);
+            }
+            None => self.name_value(c, &to.base, id)?,
+        }
+        c.means.steps.push(MeansStep {
+            op: MeansOp::Spec { kind, axes, scalar: attributes.to.or(attributes.acc) },
+            inputs: found.inputs,
+            output: id,
+            span: spec.span,
+            line,
         });
+        Ok(())
+    }
+
+    /// The numbers beside tensors are numbers of the type that the spec computes in.
+    fn check_literals(
+        &self,
+        c: &Chain,
+        spec: &ast::Spec,
+        found: &Found,
+        scalar: Scalar,
+    ) -> Fallible<()> {
+        let beside = match (spec.kind, found.values.first()) {
+            (SpecKind::Select, _) | (_, None) => scalar,
+            (_, Some(v)) => c.means.values[*v].scalar,
+        };
         let wrong = |input: &MeansInput| match input {
             MeansInput::Number(n) if !beside.takes(*n) => Some(*n),
             _ => None,
@@ -675,25 +637,6 @@ impl Resolver {
                 }
             }
         }
-        let axes = attributes.axes();
-        let extents = self.means_extents(c, spec, &found, &axes, target.as_ref())?;
-        let name = Some(to.base.text.clone());
-        let id = c.push(MeansValue { name, scalar, extents, operand: None }, to.span);
-        match output {
-            Some((i, _)) => {
-                c.means.outputs[i] = id;
-                c.outputs.insert(to.base.text.clone(), (i, Some(to.span)));
-                c.names.insert(to.base.text.clone(), id);
-            }
-            None => self.name_value(c, &to.base, id)?,
-        }
-        c.means.steps.push(MeansStep {
-            op: MeansOp::Spec { kind, axes, scalar: attributes.to.or(attributes.acc) },
-            inputs: found.inputs,
-            output: id,
-            span: spec.span,
-            line,
-        });
         Ok(())
     }
 
@@ -739,19 +682,11 @@ impl Resolver {
             }
         }
         let tensors = found.values.len();
-        let literals = match spec.kind {
-            SpecKind::Init => tensors == 0,
-            SpecKind::Binary(_) => tensors >= 1,
-            SpecKind::Select => matches!(found.inputs.first(), Some(MeansInput::Value(_))),
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::MatMul
-            | SpecKind::MatMulSet
-            | SpecKind::Unary(_)
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Iota
-            | SpecKind::Generic => tensors == found.inputs.len(),
+        let literals = match spec.kind.numbers() {
+            Numbers::Alone => tensors == 0,
+            Numbers::Beside => tensors >= 1,
+            Numbers::Chosen => matches!(found.inputs.first(), Some(MeansInput::Value(_))),
+            Numbers::Nowhere => tensors == found.inputs.len(),
         };
         if literals {
             return Ok(found);
@@ -768,6 +703,45 @@ impl Resolver {
             ),
         )
     }
+}
+
+fn shape_of(extents: &[Dim]) -> IntTuple<Dim> {
+    IntTuple::Tuple(extents.iter().copied().map(IntTuple::Leaf).collect())
+}
+
+/// How many operands a spec of a block reads.
+fn n_inputs(kind: SpecKind, span: Span) -> Fallible<usize> {
+    kind.n_inputs().filter(|_| kind.may_be_meant()).ok_or_else(|| {
+        let help = match kind {
+            SpecKind::Accumulate(_) => "state the sum: `BinaryPointwise.add (%C, %t) -> (%C)`",
+            _ => "state what it gives by specs on whole tensors",
+        };
+        let message = format!("a {kind} in a `means` block");
+        Box::new(Diagnostic::new(Code::Meaning, span, message).help(help))
+    })
+}
+
+/// The output of the spec that `to` names, which nothing has assigned; none where a result is named.
+fn unassigned(c: &Chain, to: &ast::View) -> Fallible<Option<usize>> {
+    if !to.ops.is_empty() {
+        let help = format!(
+            "assign it whole: declare `%{0}` with a mode for its parts, `[2,N]`, of which each has one element, \
+             and write `%{0} = select(%{0}.iota(0) < 1, %first, %second)`",
+            to.base.text
+        );
+        let message = "a part of a tensor is assigned";
+        return fail(Diagnostic::new(Code::Meaning, to.span, message).help(help));
+    }
+    let output = c.outputs.get(&to.base.text).copied();
+    if let Some((_, Some(first))) = output {
+        let message = format!("`%{}` is assigned twice", to.base.text);
+        return fail(
+            Diagnostic::new(Code::Meaning, to.span, message)
+                .related(first, "first assigned here")
+                .help("give the first result another name"),
+        );
+    }
+    Ok(output.map(|(i, _)| i))
 }
 
 /// `%Y = %X.transpose()` of an output: what it becomes, and no other name of the view.

@@ -3,7 +3,7 @@
 use super::super::specs::Attributes;
 use super::super::{Fallible, Resolver, fail};
 use super::{Chain, Found};
-use crate::ast::{self, BinaryOp, ReduceOp, SpecKind, UnaryOp};
+use crate::ast::{self, BinaryOp, ExtentRule, ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::scalar::Scalar;
@@ -89,12 +89,7 @@ impl Resolver {
                     "bits are reduced of integers",
                 );
             }
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Reduction(_)
-            | SpecKind::Shfl(_)
-            | SpecKind::Generic => first.unwrap_or(Scalar::F64),
+            _ => first.unwrap_or(Scalar::F64),
         };
         match target {
             Some((to, _)) if real(*to) != result => mismatch(
@@ -115,116 +110,136 @@ impl Resolver {
         axes: &[usize],
         target: Option<&(Scalar, Vec<Dim>)>,
     ) -> Fallible<Vec<Dim>> {
-        let of = |i: usize| &c.means.values[found.values[i]].extents[..];
-        let same = |a: &[Dim], b: &[Dim]| self.same_extents(a, b);
-        let wanted = target.map(|(_, extents)| &extents[..]);
-        let show = |extents: &[Dim]| self.shown_extents(extents);
-        let refuse = |help: &str| {
-            let mut all: Vec<String> =
-                found.values.iter().map(|v| show(&c.means.values[*v].extents)).collect();
-            all.extend(wanted.map(show));
-            fail(
-                Diagnostic::new(
-                    Code::ShapeMismatch,
-                    spec.span,
-                    format!("the extents do not fit a {}", spec.kind),
-                )
-                .label(match all.is_empty() {
-                    true => "nothing says how many elements it has".to_owned(),
-                    false => format!("operands have extents {}", all.join(", ")),
-                })
-                .help(help),
-            )
+        let values = found.values.iter().map(|v| &c.means.values[*v].extents[..]);
+        let operands = Operands {
+            resolver: self,
+            spec,
+            given: values.collect(),
+            wanted: target.map(|(_, extents)| &extents[..]),
         };
-        let fits = |own: Vec<Dim>, help: &str| match wanted {
-            Some(extents) if !same(&own, extents) => {
-                let differ = own.iter().zip(extents).find(|(a, b)| !self.is_equal(**a, **b));
-                let pair = differ.filter(|_| own.len() == extents.len());
-                let fact = pair.map_or(String::new(), |(a, b)| self.state_equal(*a, *b));
-                refuse(&format!("{fact}{help}"))
-            }
-            _ => Ok(own),
-        };
-        match spec.kind {
-            SpecKind::Init => match wanted {
+        match spec.kind.extents() {
+            ExtentRule::Any => match operands.wanted {
                 Some(extents) => Ok(extents.to_vec()),
-                None => refuse(
+                None => operands.refuse(
                     "an Init gives an output of the spec; write the literal where it is used",
                 ),
             },
-            SpecKind::Iota | SpecKind::Reduction(_) => {
-                let from = of(0);
-                if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {
-                    return refuse("name the mode with `axis=`, counted from 0");
-                }
-                let one = Dim::Const(1);
-                let is_kept = |i: usize| axes.contains(&i) == (spec.kind == SpecKind::Iota);
-                let ones: Vec<Dim> =
-                    (0..from.len()).map(|i| if is_kept(i) { from[i] } else { one }).collect();
-                let kept: Vec<Dim> =
-                    (0..from.len()).filter(|i| is_kept(*i)).map(|i| from[i]).collect();
-                match wanted {
-                    Some(extents) if same(&kept, extents) => Ok(kept),
-                    _ => fits(
-                        ones,
-                        "modes named by `axis=` are removed or become 1; the others stay",
-                    ),
-                }
+            ExtentRule::Counted | ExtentRule::Reduced => operands.along_axes(axes),
+            ExtentRule::Product => operands.product(),
+            ExtentRule::Same | ExtentRule::Broadcast => operands.pointwise(),
+        }
+    }
+}
+
+/// The extents of the operands of a step.
+struct Operands<'a> {
+    resolver: &'a Resolver,
+    spec: &'a ast::Spec,
+    /// Those that it reads.
+    given: Vec<&'a [Dim]>,
+    /// The one that it assigns, where that is an output of the block.
+    wanted: Option<&'a [Dim]>,
+}
+
+impl Operands<'_> {
+    fn refuse<T>(&self, help: &str) -> Fallible<T> {
+        let all = self.given.iter().copied().chain(self.wanted);
+        let all: Vec<String> = all.map(|extents| self.resolver.shown_extents(extents)).collect();
+        fail(
+            Diagnostic::new(
+                Code::ShapeMismatch,
+                self.spec.span,
+                format!("the extents do not fit a {}", self.spec.kind),
+            )
+            .label(match all.is_empty() {
+                true => "nothing says how many elements it has".to_owned(),
+                false => format!("operands have extents {}", all.join(", ")),
+            })
+            .help(help),
+        )
+    }
+
+    /// The extents of the result, which are those of the output where there is one.
+    fn fits(&self, own: Vec<Dim>, help: &str) -> Fallible<Vec<Dim>> {
+        match self.wanted {
+            Some(extents) if !self.resolver.same_extents(&own, extents) => {
+                let mut pairs = own.iter().zip(extents);
+                let differ = pairs.find(|(a, b)| !self.resolver.is_equal(**a, **b));
+                let pair = differ.filter(|_| own.len() == extents.len());
+                let fact = pair.map_or(String::new(), |(a, b)| self.resolver.state_equal(*a, *b));
+                self.refuse(&format!("{fact}{help}"))
             }
-            SpecKind::MatMul | SpecKind::MatMulSet => {
-                let help = "A[m,k], B[k,n], C[m,n], with batches first in all or none, of which one of 1 is \
-                            broadcast; B stored N×K is a view, `%B.reshape([K,N]:[N,1])`";
-                let own = match (of(0), of(1)) {
-                    ([m, k], [k2, n]) if self.is_equal(*k, *k2) => vec![*m, *n],
-                    ([l @ .., m, k], [l2 @ .., k2, n]) if same(l, l2) && self.is_equal(*k, *k2) => {
-                        l.iter().chain([m, n]).copied().collect()
-                    }
-                    ([m, k], [k2, n]) if k != n => {
-                        return refuse(&format!("{}{help}", self.state_equal(*k, *k2)));
-                    }
-                    _ => return refuse(help),
-                };
-                fits(own, help)
+            _ => Ok(own),
+        }
+    }
+
+    /// The result of a reduction, whose modes may stay with extent 1, or of coordinates along a mode.
+    fn along_axes(&self, axes: &[usize]) -> Fallible<Vec<Dim>> {
+        let from = self.given[0];
+        if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {
+            return self.refuse("name the mode with `axis=`, counted from 0");
+        }
+        let one = Dim::Const(1);
+        let is_kept = |i: usize| axes.contains(&i) == (self.spec.kind == SpecKind::Iota);
+        let ones: Vec<Dim> =
+            (0..from.len()).map(|i| if is_kept(i) { from[i] } else { one }).collect();
+        let kept: Vec<Dim> = (0..from.len()).filter(|i| is_kept(*i)).map(|i| from[i]).collect();
+        match self.wanted {
+            Some(extents) if self.resolver.same_extents(&kept, extents) => Ok(kept),
+            _ => self.fits(ones, "modes named by `axis=` are removed or become 1; the others stay"),
+        }
+    }
+
+    /// The result of a product of matrices.
+    fn product(&self) -> Fallible<Vec<Dim>> {
+        let help = "A[m,k], B[k,n], C[m,n], with batches first in all or none, of which one of 1 is \
+                    broadcast; B stored N×K is a view, `%B.reshape([K,N]:[N,1])`";
+        let own = match (self.given[0], self.given[1]) {
+            ([m, k], [k2, n]) if self.resolver.is_equal(*k, *k2) => vec![*m, *n],
+            ([l @ .., m, k], [l2 @ .., k2, n])
+                if self.resolver.same_extents(l, l2) && self.resolver.is_equal(*k, *k2) =>
+            {
+                l.iter().chain([m, n]).copied().collect()
             }
-            SpecKind::Move
-            | SpecKind::Accumulate(_)
-            | SpecKind::Unary(_)
-            | SpecKind::Binary(_)
-            | SpecKind::Select
-            | SpecKind::Shfl(_)
-            | SpecKind::Generic => {
-                let help = "all operands have the same extents, mode by mode; an input of as many \
-                            modes may have extent 1 where it is broadcast, and one without modes is";
-                let mut own: Vec<Dim> = match wanted {
-                    Some(extents) => extents.to_vec(),
-                    None => {
-                        // The first of the most modes; what has none is broadcast.
-                        let ranks = (0..found.values.len()).map(|i| of(i).len());
-                        let most = ranks.max().unwrap_or(0);
-                        let first = (0..found.values.len()).find(|i| of(*i).len() == most);
-                        first.map_or(vec![], |i| of(i).to_vec())
-                    }
-                };
-                for i in 0..found.values.len() {
-                    let from = of(i);
-                    if from.is_empty() {
-                        continue;
-                    }
-                    if from.len() != own.len() {
-                        return refuse(help);
-                    }
-                    for (mine, theirs) in own.iter_mut().zip(from) {
-                        let is_one = |d: Dim| d == Dim::Const(1);
-                        if is_one(*mine) && wanted.is_none() {
-                            *mine = *theirs;
-                        } else if !is_one(*theirs) && !self.is_equal(*mine, *theirs) {
-                            return refuse(&format!("{}{help}", self.state_equal(*mine, *theirs)));
-                        }
-                    }
+            ([m, k], [k2, n]) if k != n => {
+                return self.refuse(&format!("{}{help}", self.resolver.state_equal(*k, *k2)));
+            }
+            _ => return self.refuse(help),
+        };
+        self.fits(own, help)
+    }
+
+    /// The result of a spec whose operands have an element for each of its own.
+    fn pointwise(&self) -> Fallible<Vec<Dim>> {
+        let help = "all operands have the same extents, mode by mode; an input of as many \
+                    modes may have extent 1 where it is broadcast, and one without modes is";
+        let mut own: Vec<Dim> = match self.wanted {
+            Some(extents) => extents.to_vec(),
+            None => {
+                // The first of the most modes; what has none is broadcast.
+                let most = self.given.iter().map(|from| from.len()).max().unwrap_or(0);
+                let first = self.given.iter().find(|from| from.len() == most);
+                first.map_or(vec![], |from| from.to_vec())
+            }
+        };
+        for from in &self.given {
+            if from.is_empty() {
+                continue;
+            }
+            if from.len() != own.len() {
+                return self.refuse(help);
+            }
+            for (mine, theirs) in own.iter_mut().zip(*from) {
+                let is_one = |d: Dim| d == Dim::Const(1);
+                if is_one(*mine) && self.wanted.is_none() {
+                    *mine = *theirs;
+                } else if !is_one(*theirs) && !self.resolver.is_equal(*mine, *theirs) {
+                    return self
+                        .refuse(&format!("{}{help}", self.resolver.state_equal(*mine, *theirs)));
                 }
-                Ok(own)
             }
         }
+        Ok(own)
     }
 }
 

@@ -16,114 +16,170 @@ pub(super) fn mended(
     in_body: bool,
 ) -> Option<(String, Edit)> {
     let (step, rest) = (text.get(base..at)?, text.get(at..)?);
-    let code = |line: &'_ str| line.split(" //").next().map_or(0, |l| l.trim_end().len());
-    let line = text[base..].lines().next().unwrap_or("");
-    let line = &line[..code(line)];
-    let edit = |from: usize, to: usize, new: String| Edit { span: Span::new(from, to), text: new };
-    if step.contains("//")
-        && let Some(found) = division(step)
-    {
-        let help = "`//` begins a comment: write a division of numbers as `/`";
-        return Some((help.to_owned(), edit(base + found, base + found + 2, "/".to_owned())));
+    let line = without_comment(&text[base..]);
+    let p = Place { text, base, at, step, rest, line };
+    let other = p.division().or_else(|| p.for_loop()).or_else(|| p.define());
+    let other = other.or_else(|| p.constant()).or_else(|| p.barrier());
+    if other.is_some() {
+        return other;
     }
-    let head = line.strip_prefix("for").and_then(|_| loop_head(line));
-    if let Some((len, head)) = head.filter(|(_, head)| is_loop_head(head)) {
-        return Some((
-            format!("write the loop as `{}`", head.trim_end_matches(" {")),
-            edit(base, base + len, head),
-        ));
-    }
-    if let Some((name, value)) =
-        line.strip_prefix("#define ").and_then(|l| l.trim().split_once(' '))
-    {
-        let let_ = format!("let {name} = {}", value.trim());
-        return Some((format!("write it as `{let_}`"), edit(base, base + line.len(), let_)));
-    }
-    if word_of(line) != "let"
-        && at <= base + word_of(line).len() + 1
-        && let Some(len) = constant(line)
-    {
-        return Some((
-            "a constant is defined by `let`".to_owned(),
-            edit(base, base + len, "let ".to_owned()),
-        ));
-    }
-    if let Some(barrier) = ["__syncthreads", "syncthreads"].iter().find(|w| word_of(line) == **w) {
-        let len = line[barrier.len()..].find(')').map_or(barrier.len(), |n| barrier.len() + n + 1);
-        let len = len + usize::from(line[len..].starts_with(';'));
-        return Some((
-            "write it as `barrier`".to_owned(),
-            edit(base, base + len, "barrier".to_owned()),
-        ));
-    }
-    let before = step.trim_end();
-    // The text of the line before the step, which its end belongs to.
-    let line_start = text[..base].rfind('\n').map_or(0, |n| n + 1);
     if word_of(line) == "if" {
-        let whole = text[line_start..].lines().next().unwrap_or("");
-        let whole = &whole[..code(whole)];
-        let choice = choice(whole)?;
-        let value = line_start + whole.find('=')? + 1;
-        let new = format!(" {choice}");
-        return Some((
-            format!("write a choice as `{choice}`"),
-            edit(value, line_start + whole.len(), new),
-        ));
+        return p.choice();
     }
     if at == base && rest.starts_with("@ ") {
-        let name = |s: &str| s.starts_with('%') && s.len() > 1 && is_word(&s[1..]);
-        let left = text[line_start..base].trim_end();
-        let left_at = left.rfind(' ').map_or(0, |n| n + 1);
-        let right = rest[2..].split_whitespace().next()?;
-        if name(&left[left_at..]) && name(right) {
-            let product = format!("matmul({}, {right})", &left[left_at..]);
-            let end = at + 2 + rest[2..].find(right)? + right.len();
-            let help = format!("write a product of matrices as `{product}`");
-            return Some((help, edit(line_start + left_at, end, product)));
-        }
+        return p.product();
     }
     if !step.starts_with(['%', 'M', 'U', 'B', 'R', 'S']) {
         return None;
     }
-    if let Some(method) = rest.strip_prefix('.') {
+    match rest.chars().next()? {
+        '.' => p.method(),
+        ':' => p.range(),
+        '[' if !rules.is_empty() => p.tensor_type(in_body),
+        _ => None,
+    }
+}
+
+/// A step, and where the parser stopped in it.
+struct Place<'a> {
+    text: &'a str,
+    /// Where the step begins.
+    base: usize,
+    /// Where it is wrong.
+    at: usize,
+    /// The text from the one to the other.
+    step: &'a str,
+    /// The text from where it is wrong.
+    rest: &'a str,
+    /// The first line of the step, without its comment.
+    line: &'a str,
+}
+
+impl Place<'_> {
+    /// `(M // 2)`
+    fn division(&self) -> Option<(String, Edit)> {
+        let from = self.base + division(self.step)?;
+        let help = "`//` begins a comment: write a division of numbers as `/`";
+        Some((help.to_owned(), edit(from, from + 2, "/".to_owned())))
+    }
+
+    /// `for k in range(4):`
+    fn for_loop(&self) -> Option<(String, Edit)> {
+        let (len, head) = loop_head(self.line).filter(|(_, head)| is_loop_head(head))?;
+        let help = format!("write the loop as `{}`", head.trim_end_matches(" {"));
+        Some((help, edit(self.base, self.base + len, head)))
+    }
+
+    /// `#define N 4`
+    fn define(&self) -> Option<(String, Edit)> {
+        let (name, value) = self.line.strip_prefix("#define ")?.trim().split_once(' ')?;
+        let let_ = format!("let {name} = {}", value.trim());
+        let help = format!("write it as `{let_}`");
+        Some((help, edit(self.base, self.base + self.line.len(), let_)))
+    }
+
+    /// `const int n = 4`
+    fn constant(&self) -> Option<(String, Edit)> {
+        let word = word_of(self.line);
+        if word == "let" || self.at > self.base + word.len() + 1 {
+            return None;
+        }
+        let len = constant(self.line)?;
+        let help = "a constant is defined by `let`".to_owned();
+        Some((help, edit(self.base, self.base + len, "let ".to_owned())))
+    }
+
+    /// `__syncthreads();`
+    fn barrier(&self) -> Option<(String, Edit)> {
+        let line = self.line;
+        let barrier = ["__syncthreads", "syncthreads"].iter().find(|w| word_of(line) == **w)?;
+        let len = line[barrier.len()..].find(')').map_or(barrier.len(), |n| barrier.len() + n + 1);
+        let len = len + usize::from(line[len..].starts_with(';'));
+        let help = "write it as `barrier`".to_owned();
+        Some((help, edit(self.base, self.base + len, "barrier".to_owned())))
+    }
+
+    /// `%y = %a if %p else %b`, which is wrong from `if` on.
+    fn choice(&self) -> Option<(String, Edit)> {
+        let line_start = self.line_start();
+        let whole = without_comment(&self.text[line_start..]);
+        let choice = choice(whole)?;
+        let value = line_start + whole.find('=')? + 1;
+        let help = format!("write a choice as `{choice}`");
+        Some((help, edit(value, line_start + whole.len(), format!(" {choice}"))))
+    }
+
+    /// `%a @ %b`
+    fn product(&self) -> Option<(String, Edit)> {
+        let name = |s: &str| s.starts_with('%') && s.len() > 1 && is_word(&s[1..]);
+        let line_start = self.line_start();
+        let left = self.text[line_start..self.base].trim_end();
+        let left_at = left.rfind(' ').map_or(0, |n| n + 1);
+        let left = &left[left_at..];
+        let right = self.rest[2..].split_whitespace().next()?;
+        if !name(left) || !name(right) {
+            return None;
+        }
+        let product = format!("matmul({left}, {right})");
+        let end = self.at + 2 + self.rest[2..].find(right)? + right.len();
+        let help = format!("write a product of matrices as `{product}`");
+        Some((help, edit(line_start + left_at, end, product)))
+    }
+
+    /// `np.exp(..)` and `exp(..).sum()`
+    fn method(&self) -> Option<(String, Edit)> {
+        let before = self.step.trim_end();
         if let Some(module) = MODULES.iter().find(|m| before.ends_with(**m)) {
-            let from = base + before.len() - module.len();
-            let called = word_of(method);
+            let from = self.base + before.len() - module.len();
+            let called = word_of(&self.rest[1..]);
             if FUNCTIONS.contains(&called) {
                 let help = format!("write it as `{called}(..)`, without `{module}.`");
-                return Some((help, edit(from, at + 1, String::new())));
+                return Some((help, edit(from, self.at + 1, String::new())));
             }
         }
-        if let Some(call) = call_before(before)
-            && step.contains('=')
-        {
-            let name = (1..).map(|n| if n == 1 { "%v".into() } else { format!("%v{n}") });
-            let name: String = name.take(100).find(|n: &String| !has_name(text, n))?;
-            let indent = &text[line_start..base];
-            let value = &before[call..];
-            let statement = format!("{name} = {value}\n{indent}");
-            let rewritten = format!("{statement}{}{name}", &before[..call]);
-            let help = format!("name the value first: `{name} = {value}`, and write `{name}` here");
-            return Some((help, edit(base, base + before.len(), rewritten)));
-        }
+        let call = call_before(before).filter(|_| self.step.contains('='))?;
+        let name = (1..).map(|n| if n == 1 { "%v".into() } else { format!("%v{n}") });
+        let name: String = name.take(100).find(|n: &String| !has_name(self.text, n))?;
+        let indent = &self.text[self.line_start()..self.base];
+        let value = &before[call..];
+        let rewritten = format!("{name} = {value}\n{indent}{}{name}", &before[..call]);
+        let help = format!("name the value first: `{name} = {value}`, and write `{name}` here");
+        Some((help, edit(self.base, self.base + before.len(), rewritten)))
     }
-    if rest.starts_with(':')
-        && before.ends_with(|c: char| c.is_ascii_alphanumeric())
-        && open_bracket(before)
-    {
-        return Some(("write a range as `0..64`".to_owned(), edit(at, at + 1, "..".to_owned())));
+
+    /// `%A[0:64]`
+    fn range(&self) -> Option<(String, Edit)> {
+        let before = self.step.trim_end();
+        let number = before.ends_with(|c: char| c.is_ascii_alphanumeric());
+        (number && open_bracket(before)).then(|| {
+            ("write a range as `0..64`".to_owned(), edit(self.at, self.at + 1, "..".to_owned()))
+        })
     }
-    if rest.starts_with('[')
-        && let Some((name, scalar)) = before.split_once(':').map(|(n, s)| (n.trim(), s.trim()))
-        && let Ok(scalar) = scalar.parse::<Scalar>()
-        && let Some(end) = rest.lines().next().and_then(|l| l.find(']'))
-        && !rules.is_empty()
-    {
+
+    /// `%A: f16[8,8]`
+    fn tensor_type(&self, in_body: bool) -> Option<(String, Edit)> {
+        let (name, scalar) = self.step.trim_end().split_once(':')?;
+        let (name, scalar) = (name.trim(), scalar.trim().parse::<Scalar>().ok()?);
+        let end = self.rest.lines().next()?.find(']')?;
         let memory = if in_body { "" } else { ".GL" };
-        let ty = format!("{name}:{}.{scalar}{memory}", &rest[..=end]);
-        return Some((format!("write it as `{ty}`"), edit(base, at + end + 1, ty)));
+        let ty = format!("{name}:{}.{scalar}{memory}", &self.rest[..=end]);
+        Some((format!("write it as `{ty}`"), edit(self.base, self.at + end + 1, ty)))
     }
-    None
+
+    /// Where the line begins that the step ends.
+    fn line_start(&self) -> usize {
+        self.text[..self.base].rfind('\n').map_or(0, |n| n + 1)
+    }
+}
+
+fn edit(from: usize, to: usize, new: String) -> Edit {
+    Edit { span: Span::new(from, to), text: new }
+}
+
+/// The first line of a text, up to its comment.
+fn without_comment(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or("");
+    line.split(" //").next().unwrap_or("").trim_end()
 }
 
 /// Modules of functions in other languages.

@@ -118,7 +118,7 @@ fn or(items: &[String]) -> String {
 fn starts() -> impl Iterator<Item = &'static str> {
     let words = ["let", "sym", "for", "if", "barrier", "Allocate"].into_iter();
     let syncs = SyncOp::ALL.iter().map(|op| op.as_str());
-    words.chain(SpecKind::WORDS).chain(["else"]).chain(syncs)
+    words.chain(SpecKind::words()).chain(["else"]).chain(syncs)
 }
 
 /// Pest's error, for the step that begins at `base`.
@@ -224,6 +224,10 @@ fn form(step: &str, at: usize) -> String {
         Some('@') => return written("coordinates", "@m, @n = #grid.indices()"),
         _ => {}
     }
+    let of_word = |first: &str| {
+        let outside = |kind: &SpecKind| *kind != SpecKind::Iota;
+        SpecKind::all().filter(outside).find(|kind| kind.word() == first)
+    };
     match word.split('.').next().unwrap_or("") {
         "let" => written("constants", "let M = 256, N = 2 * M"),
         "sym" => {
@@ -241,16 +245,13 @@ fn form(step: &str, at: usize) -> String {
         "Init" => written("it", "Init <<<#grid, #cta>>> (0.0) -> (%x)"),
         "Spec" => written("it", "Spec @name <<<#grid, #cta>>> (%A) -> (%B) {"),
         "Select" => written("it", "Select <<<#grid, #cta>>> (%p, %a, %b) -> (%d)"),
-        "MatMul" | "BinaryPointwise" => {
-            written("it", &format!("{word} <<<#grid, #cta>>> (%A, %B) -> (%C)"))
-        }
-        "Move" | "UnaryPointwise" | "Shfl" => {
-            written("it", &format!("{word} <<<#grid, #cta>>> (%A) -> (%B)"))
-        }
-        "Reduction" => written("it", &format!("{word} <<<#grid, #cta>>> (%A) -> (%B) axis=1")),
-        _ => match word.parse::<SyncOp>() {
-            Ok(op) => written("it", &op.usage()),
-            Err(()) => {
+        first => match (of_word(first), word.parse::<SyncOp>()) {
+            (Some(kind), _) => {
+                let axis = if kind.has_axis() { " axis=1" } else { "" };
+                written("it", &format!("{word} <<<#grid, #cta>>> {}{axis}", kind.operands()))
+            }
+            (None, Ok(op)) => written("it", &op.usage()),
+            (None, Err(())) => {
                 "begin a statement with `%A`, `#cta`, `@i`, `let`, `for`, `if`, `Allocate` or a \
                  spec such as `Move`"
                     .to_owned()

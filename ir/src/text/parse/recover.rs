@@ -95,6 +95,6 @@ fn starts_statement(rest: &str, in_brackets: bool) -> bool {
     let sync = || SyncOp::ALL.iter().any(|op| op.as_str().split('.').next() == Some(word));
     bytes.first() == Some(&b'}')
         || STARTS.contains(&word)
-        || SpecKind::WORDS.contains(&word)
+        || SpecKind::words().any(|of| of == word)
         || sync()
 }

@@ -6,13 +6,12 @@ use super::expr::{comparisons, expr, tuple};
 use super::tensor::{result_type, view};
 use super::tree::{Answer, Node, Parts, internal};
 use crate::ast::{
-    AccumulateOp, Attr, AttrValue, BinaryOp, Block, Call, Choices, Chosen, Def, Exec, Group,
-    Launch, Name, Number, Operand, Param, ReduceOp, ResultType, ShflOp, Strategy, View,
+    Attr, AttrValue, Block, Call, Choices, Chosen, Def, Exec, Group, Launch, Name, Number, Operand,
+    Param, ResultType, Strategy, View,
 };
-use crate::ast::{Spec, SpecKind, UnaryOp};
+use crate::ast::{Spec, SpecKind};
 use crate::diag::{Code, Diagnostic};
 use crate::scalar::{Memory, Scalar};
-use std::str::FromStr;
 
 /// `MatMul.set @gemm <<<#grid, #cta>>> (%A, %B) -> (%C) acc=f32 {`
 pub(super) fn spec(node: Node<'_, '_>) -> Answer<Spec> {
@@ -258,42 +257,12 @@ fn spec_kind(node: &Node<'_, '_>) -> Answer<SpecKind> {
         Some((word, op)) => (word, Some(op)),
         None => (node.text(), None),
     };
-    match word {
-        "Move" => match op {
-            None => Ok(SpecKind::Move),
-            some => {
-                pick(node, some, AccumulateOp::ALL, AccumulateOp::as_str).map(SpecKind::Accumulate)
-            }
-        },
-        "Select" => bare(node, SpecKind::Select, op),
-        "Init" => bare(node, SpecKind::Init, op),
-        "Iota" => bare(node, SpecKind::Iota, op),
-        "Spec" => bare(node, SpecKind::Generic, op),
-        "MatMul" => match op {
-            None => Ok(SpecKind::MatMul),
-            Some("set") => Ok(SpecKind::MatMulSet),
-            Some(_) => Err(wrong(node, op, &["set"])),
-        },
-        "UnaryPointwise" => pick(node, op, UnaryOp::ALL, UnaryOp::as_str).map(SpecKind::Unary),
-        "BinaryPointwise" => pick(node, op, BinaryOp::ALL, BinaryOp::as_str).map(SpecKind::Binary),
-        "Reduction" => pick(node, op, ReduceOp::ALL, ReduceOp::as_str).map(SpecKind::Reduction),
-        "Shfl" => pick(node, op, ShflOp::ALL, ShflOp::as_str).map(SpecKind::Shfl),
-        _ => Err(internal(node.span(), "a spec")),
+    let of_word = || SpecKind::all().filter(|kind| kind.word() == word);
+    if of_word().next().is_none() {
+        return Err(internal(node.span(), "a spec"));
     }
-}
-
-fn bare(node: &Node<'_, '_>, kind: SpecKind, op: Option<&str>) -> Answer<SpecKind> {
-    if op.is_none() { Ok(kind) } else { Err(wrong(node, op, &[])) }
-}
-
-fn pick<T: FromStr + Copy>(
-    node: &Node<'_, '_>,
-    op: Option<&str>,
-    all: &[T],
-    text: fn(T) -> &'static str,
-) -> Answer<T> {
-    op.and_then(|op| op.parse().ok()).ok_or_else(|| {
-        let known: Vec<_> = all.iter().map(|v| text(*v)).collect();
+    of_word().find(|kind| kind.operation() == op).ok_or_else(|| {
+        let known: Vec<_> = of_word().filter_map(SpecKind::operation).collect();
         wrong(node, op, &known)
     })
 }

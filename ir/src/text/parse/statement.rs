@@ -13,6 +13,7 @@ use crate::ast::{
 };
 use crate::diag::{Code, Diagnostic};
 use crate::scalar::Scalar;
+use crate::span::Span;
 
 /// Whether `{` was read at the statement's end.
 pub(super) fn opens_body(kind: &StmtKind) -> bool {
@@ -27,166 +28,175 @@ pub(super) fn opens_body(kind: &StmtKind) -> bool {
 pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
     let node = node.parts().some()?;
     let (rule, span) = (node.rule(), node.span());
-    if rule == Rule::spec {
-        return spec(node).map(StmtKind::Spec);
-    }
     match rule {
+        Rule::spec => return spec(node).map(StmtKind::Spec),
         Rule::call_stmt => return call(node).map(StmtKind::Call),
         Rule::def_head => return def(node).map(StmtKind::Def),
         Rule::strategy_head => return strategy(node).map(StmtKind::Def),
         _ => {}
     }
-    let mut parts = node.parts();
-    Ok(match rule {
-        Rule::data_stmt => {
-            let name = parts.next(Rule::data_name)?.without_sigil();
-            let whole = parts.take(Rule::data_type);
-            let is_whole = whole.is_some();
-            let ty = whole.or_else(|| parts.take(Rule::short_type)).map(result_type).transpose()?;
-            let range = match parts.take(Rule::data_range) {
-                Some(node) => {
-                    let mut ends = node.parts();
-                    let first = expr(ends.next(Rule::value)?)?;
-                    Some(match ends.take(Rule::value).map(expr).transpose()? {
-                        Some(to) if ends.take(Rule::kw_distinct).is_some() => {
-                            Elements::Distinct(first, to)
-                        }
-                        Some(to) => Elements::Within(first, to),
-                        None => Elements::Splits(first),
-                    })
-                }
-                None => None,
-            };
-            let stray = |what: &str, help: &str| {
-                Box::new(
-                    Diagnostic::new(Code::Syntax, span, what)
-                        .label("stands where it says nothing")
-                        .help(help),
-                )
-            };
-            let full = |ty: crate::ast::ResultType| -> Answer<TensorType> {
-                let param = matches!(ty.attrs.first(), Some(TypeAttr::Scalar(_)));
-                let scalar = ty.scalar.or(param.then_some(Scalar::F32));
-                let (true, Some(scalar)) = (is_whole, scalar) else {
-                    return Err(stray(
-                        "a part of a type, where the whole is due",
-                        "write the extents, too: `%A:[8,8].f16.GL`",
-                    ));
-                };
-                let crate::ast::ResultType { levels, memory, attrs, span, .. } = ty;
-                Ok(TensorType { levels, scalar, memory, attrs, span })
-            };
-            let Some(def) = parts.take(Rule::data_def) else {
-                let Some(ty) = ty else { return Err(internal(span, "a type or a view")) };
-                return Ok(StmtKind::DataDecl { name, ty: full(ty)?, range });
-            };
-            if range.is_some() {
+    let parts = node.parts();
+    match rule {
+        Rule::data_stmt => data_stmt(parts, span),
+        Rule::store => store(parts),
+        Rule::import_stmt => import(parts),
+        Rule::thread_stmt => thread_stmt(parts, span),
+        Rule::indices => indices(parts),
+        Rule::element => element(parts),
+        Rule::allocate => allocate(parts),
+        Rule::for_head => for_head(parts),
+        Rule::if_head => if_head(parts),
+        Rule::barrier => barrier(parts),
+        Rule::sync => sync(parts),
+        Rule::let_stmt => let_stmt(parts),
+        Rule::sym_stmt => symbols(parts),
+        _ => Err(internal(span, "a statement")),
+    }
+}
+
+/// A declaration, a definition or an assignment of a data tensor.
+fn data_stmt(mut parts: Parts<'_, '_>, span: Span) -> Answer<StmtKind> {
+    let name = parts.next(Rule::data_name)?.without_sigil();
+    let whole = parts.take(Rule::data_type);
+    let is_whole = whole.is_some();
+    let ty = whole.or_else(|| parts.take(Rule::short_type)).map(result_type).transpose()?;
+    let range = parts.take(Rule::data_range).map(data_range).transpose()?;
+    let stray = |what: &str, help: &str| {
+        Box::new(
+            Diagnostic::new(Code::Syntax, span, what)
+                .label("stands where it says nothing")
+                .help(help),
+        )
+    };
+    let full = |ty: crate::ast::ResultType| -> Answer<TensorType> {
+        let param = matches!(ty.attrs.first(), Some(TypeAttr::Scalar(_)));
+        let scalar = ty.scalar.or(param.then_some(Scalar::F32));
+        let (true, Some(scalar)) = (is_whole, scalar) else {
+            return Err(stray(
+                "a part of a type, where the whole is due",
+                "write the extents, too: `%A:[8,8].f16.GL`",
+            ));
+        };
+        let crate::ast::ResultType { levels, memory, attrs, span, .. } = ty;
+        Ok(TensorType { levels, scalar, memory, attrs, span })
+    };
+    let Some(def) = parts.take(Rule::data_def) else {
+        let Some(ty) = ty else { return Err(internal(span, "a type or a view")) };
+        return Ok(StmtKind::DataDecl { name, ty: full(ty)?, range });
+    };
+    if range.is_some() {
+        return Err(stray(
+            "a range of elements behind a definition",
+            "state the range where the caller's tensor is declared",
+        ));
+    }
+    Ok(match tensors(def.parts().next(Rule::tensors)?)? {
+        TensorExpr::View(view) => {
+            if ty.as_ref().is_some_and(|ty| ty.levels.is_empty()) {
                 return Err(stray(
-                    "a range of elements behind a definition",
-                    "state the range where the caller's tensor is declared",
+                    "a view with a part of a type",
+                    "leave the type out, or copy: `%x:SH = move(%A)`",
                 ));
             }
-            match tensors(def.parts().next(Rule::tensors)?)? {
-                TensorExpr::View(view) => {
-                    if ty.as_ref().is_some_and(|ty| ty.levels.is_empty()) {
-                        return Err(stray(
-                            "a view with a part of a type",
-                            "leave the type out, or copy: `%x:SH = move(%A)`",
-                        ));
-                    }
-                    StmtKind::DataDef { name, ty: ty.map(full).transpose()?, view }
-                }
-                value => {
-                    let span = name.span;
-                    StmtKind::Assign { target: View { base: name, ops: vec![], span }, ty, value }
-                }
-            }
+            StmtKind::DataDef { name, ty: ty.map(full).transpose()?, view }
         }
-        Rule::store => {
-            let base = parts.next(Rule::data_name)?.without_sigil();
-            let mut span = base.span;
-            let mut ops = Vec::new();
-            let value = loop {
-                let part = parts.some()?;
-                match part.rule() {
-                    Rule::tensors => break tensors(part)?,
-                    _ => {
-                        span = span.to(part.span());
-                        ops.push(view_op(part)?);
-                    }
-                }
-            };
-            StmtKind::Assign { target: View { base, ops, span }, ty: None, value }
+        value => {
+            let span = name.span;
+            StmtKind::Assign { target: View { base: name, ops: vec![], span }, ty, value }
         }
-        Rule::import_stmt => {
-            let path = parts.next(Rule::string)?;
-            let text = path.text().trim_matches('"').to_owned();
-            StmtKind::Import(Text { text, span: path.span() })
-        }
-        Rule::thread_stmt => {
-            let name = parts.next(Rule::thread_name)?.without_sigil();
-            let ty = parts.take(Rule::thread_type).map(thread_type).transpose()?;
-            match (parts.take(Rule::thread_def), ty) {
-                (Some(def), ty) => {
-                    StmtKind::ThreadDef { name, ty, view: view(def.parts().some()?)? }
-                }
-                (None, Some(ty)) => StmtKind::ThreadDecl { name, ty },
-                (None, None) => return Err(internal(span, "a type or a view")),
-            }
-        }
-        Rule::indices => {
-            let mut names = Vec::new();
-            while let Some(name) = parts.take(Rule::index_name) {
-                names.push(name.name());
-            }
-            StmtKind::Indices { names, threads: view(parts.next(Rule::thread_view)?)? }
-        }
-        Rule::element => {
-            let name = parts.next(Rule::index_name)?.name();
-            StmtKind::Element { name, view: view(parts.next(Rule::data_view)?)? }
-        }
-        Rule::allocate => {
-            let name = parts.next(Rule::data_name)?.without_sigil();
-            StmtKind::Allocate { name, ty: data_type(parts.next(Rule::data_type)?)? }
-        }
-        Rule::for_head => for_head(parts)?,
-        Rule::if_head => {
-            let mut cond = Vec::new();
-            while let Some(node) = parts.take(Rule::compare) {
-                cond.push(compare(node)?);
-            }
-            StmtKind::If { cond, then: Block::default(), otherwise: None }
-        }
-        Rule::barrier => {
-            let of = parts.take(Rule::barrier_of);
-            StmtKind::Barrier(of.map(|n| view(n.parts().some()?)).transpose()?)
-        }
-        Rule::sync => {
-            let op = sync_op(&parts.next(Rule::sync_op)?)?;
-            let mut args = Vec::new();
-            if let Some(list) = parts.take(Rule::sync_args) {
-                let mut list = list.parts();
-                while let Some(arg) = list.any() {
-                    args.push(match arg.rule() {
-                        Rule::data_view => SyncArg::View(view(arg)?),
-                        _ => SyncArg::Number(expr(arg)?),
-                    });
-                }
-            }
-            StmtKind::Sync { op, args }
-        }
-        Rule::let_stmt => {
-            let mut bindings = Vec::new();
-            while let Some(binding) = parts.take(Rule::binding) {
-                let mut parts = binding.parts();
-                let name = parts.next(Rule::ident)?.name();
-                bindings.push((name, expr(parts.next(Rule::value)?)?));
-            }
-            StmtKind::Let(bindings)
-        }
-        Rule::sym_stmt => symbols(parts)?,
-        _ => return Err(internal(span, "a statement")),
     })
+}
+
+/// The range that the elements of a declared tensor lie in.
+fn data_range(node: Node<'_, '_>) -> Answer<Elements> {
+    let mut ends = node.parts();
+    let first = expr(ends.next(Rule::value)?)?;
+    Ok(match ends.take(Rule::value).map(expr).transpose()? {
+        Some(to) if ends.take(Rule::kw_distinct).is_some() => Elements::Distinct(first, to),
+        Some(to) => Elements::Within(first, to),
+        None => Elements::Splits(first),
+    })
+}
+
+/// An assignment to a part of a tensor.
+fn store(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let base = parts.next(Rule::data_name)?.without_sigil();
+    let mut span = base.span;
+    let mut ops = Vec::new();
+    let value = loop {
+        let part = parts.some()?;
+        match part.rule() {
+            Rule::tensors => break tensors(part)?,
+            _ => {
+                span = span.to(part.span());
+                ops.push(view_op(part)?);
+            }
+        }
+    };
+    Ok(StmtKind::Assign { target: View { base, ops, span }, ty: None, value })
+}
+
+fn import(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let path = parts.next(Rule::string)?;
+    let text = path.text().trim_matches('"').to_owned();
+    Ok(StmtKind::Import(Text { text, span: path.span() }))
+}
+
+/// A declaration or a definition of a thread tensor.
+fn thread_stmt(mut parts: Parts<'_, '_>, span: Span) -> Answer<StmtKind> {
+    let name = parts.next(Rule::thread_name)?.without_sigil();
+    let ty = parts.take(Rule::thread_type).map(thread_type).transpose()?;
+    Ok(match (parts.take(Rule::thread_def), ty) {
+        (Some(def), ty) => StmtKind::ThreadDef { name, ty, view: view(def.parts().some()?)? },
+        (None, Some(ty)) => StmtKind::ThreadDecl { name, ty },
+        (None, None) => return Err(internal(span, "a type or a view")),
+    })
+}
+
+fn indices(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let mut names = Vec::new();
+    while let Some(name) = parts.take(Rule::index_name) {
+        names.push(name.name());
+    }
+    Ok(StmtKind::Indices { names, threads: view(parts.next(Rule::thread_view)?)? })
+}
+
+fn element(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let name = parts.next(Rule::index_name)?.name();
+    Ok(StmtKind::Element { name, view: view(parts.next(Rule::data_view)?)? })
+}
+
+fn allocate(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let name = parts.next(Rule::data_name)?.without_sigil();
+    Ok(StmtKind::Allocate { name, ty: data_type(parts.next(Rule::data_type)?)? })
+}
+
+fn if_head(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let mut cond = Vec::new();
+    while let Some(node) = parts.take(Rule::compare) {
+        cond.push(compare(node)?);
+    }
+    Ok(StmtKind::If { cond, then: Block::default(), otherwise: None })
+}
+
+fn barrier(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let of = parts.take(Rule::barrier_of);
+    Ok(StmtKind::Barrier(of.map(|n| view(n.parts().some()?)).transpose()?))
+}
+
+fn sync(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let op = sync_op(&parts.next(Rule::sync_op)?)?;
+    let mut args = Vec::new();
+    if let Some(list) = parts.take(Rule::sync_args) {
+        let mut list = list.parts();
+        while let Some(arg) = list.any() {
+            args.push(match arg.rule() {
+                Rule::data_view => SyncArg::View(view(arg)?),
+                _ => SyncArg::Number(expr(arg)?),
+            });
+        }
+    }
+    Ok(StmtKind::Sync { op, args })
 }
 
 fn sync_op(node: &Node<'_, '_>) -> Answer<SyncOp> {
@@ -234,6 +244,16 @@ fn for_head(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
         None => None,
     };
     Ok(StmtKind::For { var, start, end, step, unroll, stages, body: Block::default() })
+}
+
+fn let_stmt(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let mut bindings = Vec::new();
+    while let Some(binding) = parts.take(Rule::binding) {
+        let mut parts = binding.parts();
+        let name = parts.next(Rule::ident)?.name();
+        bindings.push((name, expr(parts.next(Rule::value)?)?));
+    }
+    Ok(StmtKind::Let(bindings))
 }
 
 fn symbols(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {

@@ -8,7 +8,7 @@ use super::tensor::{attribute, data_type, result_type, thread_type, view};
 use super::tensors::tensors;
 use crate::ast::{
     Call, Choices, Compare, Def, Elements, Exec, Expr, Group, Name, Operand, ResultType, Spec,
-    StmtKind, SymDecl, Symbols, SyncArg, TensorType, ThreadType, View,
+    StmtKind, SymDecl, Symbols, SyncArg, TensorExpr, TensorType, ThreadType, View,
 };
 use pretty::{Arena, DocAllocator, DocBuilder};
 
@@ -30,52 +30,15 @@ pub(super) fn head(out: &mut String, depth: usize, kind: &StmtKind) {
 
 fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
     match kind {
-        StmtKind::Let(bindings) => {
-            let all = bindings.iter().map(|(name, e)| {
-                arena.text(with(|out| {
-                    out.push_str(&name.text);
-                    out.push_str(" = ");
-                    expr(out, e);
-                }))
-            });
-            arena.text("let ").append(list(arena, all, arena.softline())).nest(CONTINUED)
-        }
+        StmtKind::Let(bindings) => constants(arena, bindings),
         StmtKind::Sym(sym) => arena.text(symbol(sym)),
         StmtKind::Symbols(all) => symbols(arena, all),
         StmtKind::DataDecl { name, ty, range } => {
             let mut text = data(&name.text, Some(ty));
-            match range {
-                Some(are @ (Elements::Within(from, to) | Elements::Distinct(from, to))) => {
-                    text.push_str(" in ");
-                    expr(&mut text, from);
-                    text.push_str("..");
-                    expr(&mut text, to);
-                    if matches!(are, Elements::Distinct(..)) {
-                        text.push_str(" distinct");
-                    }
-                }
-                Some(Elements::Splits(n)) => {
-                    text.push_str(" splits ");
-                    expr(&mut text, n);
-                }
-                None => {}
-            }
+            elements(&mut text, range.as_ref());
             arena.text(text)
         }
-        StmtKind::Assign { target, ty, value } => {
-            let mut to = with(|out| view(out, '%', target));
-            if let Some(ty) = ty {
-                to.push(':');
-                result_type(&mut to, ty);
-            }
-            arena
-                .text(to)
-                .append(" =")
-                .append(arena.line())
-                .append(tensors(arena, value))
-                .nest(CONTINUED)
-                .group()
-        }
+        StmtKind::Assign { target, ty, value } => assignment(arena, target, ty.as_ref(), value),
         StmtKind::Import(path) => arena.text(format!("import \"{}\"", path.text)),
         StmtKind::Def(d) => def(arena, d),
         StmtKind::Call(c) => call(arena, c),
@@ -102,13 +65,6 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
         }
         StmtKind::Spec(s) => spec(arena, s),
         StmtKind::For { var, start, end, step, unroll, stages, body: _ } => {
-            let var = &var.text;
-            let parts = [
-                format!("{var} = {}", number(start)),
-                format!("{var} < {}", number(end)),
-                format!("{var} += {}", number(step)),
-            ];
-            let parts = parts.into_iter().map(|part| arena.text(part));
             let mut behind = String::new();
             if !unroll.as_str().is_empty() {
                 behind.push(' ');
@@ -118,11 +74,7 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
                 behind.push_str(" stages=");
                 expr(&mut behind, stages);
             }
-            arena
-                .text("for (")
-                .append(arena.intersperse(parts, arena.text(";").append(arena.softline())))
-                .append(format!("){behind} {{"))
-                .nest(CONTINUED)
+            for_head(arena, &var.text, [start, end, step], &behind)
         }
         StmtKind::If { cond, then: _, otherwise: _ } => {
             let all = cond.iter().map(|c| arena.text(compare(c)));
@@ -149,6 +101,79 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
             arena.text(op.as_str()).append(parenthesized(arena, args)).group()
         }
     }
+}
+
+/// `let N = 4, M = 2 * N`
+fn constants<'a>(arena: &'a Arena<'a>, bindings: &[(Name, Expr)]) -> Doc<'a> {
+    let all = bindings.iter().map(|(name, e)| {
+        arena.text(with(|out| {
+            out.push_str(&name.text);
+            out.push_str(" = ");
+            expr(out, e);
+        }))
+    });
+    arena.text("let ").append(list(arena, all, arena.softline())).nest(CONTINUED)
+}
+
+/// ` in 0..N distinct`
+fn elements(out: &mut String, range: Option<&Elements>) {
+    match range {
+        Some(are @ (Elements::Within(from, to) | Elements::Distinct(from, to))) => {
+            out.push_str(" in ");
+            expr(out, from);
+            out.push_str("..");
+            expr(out, to);
+            if matches!(are, Elements::Distinct(..)) {
+                out.push_str(" distinct");
+            }
+        }
+        Some(Elements::Splits(n)) => {
+            out.push_str(" splits ");
+            expr(out, n);
+        }
+        None => {}
+    }
+}
+
+/// `%x:SH = %a + %b`
+fn assignment<'a>(
+    arena: &'a Arena<'a>,
+    target: &View,
+    ty: Option<&ResultType>,
+    value: &TensorExpr,
+) -> Doc<'a> {
+    let mut to = with(|out| view(out, '%', target));
+    if let Some(ty) = ty {
+        to.push(':');
+        result_type(&mut to, ty);
+    }
+    arena
+        .text(to)
+        .append(" =")
+        .append(arena.line())
+        .append(tensors(arena, value))
+        .nest(CONTINUED)
+        .group()
+}
+
+/// `for (k = 0; k < N; k += 1) unroll {`
+fn for_head<'a>(
+    arena: &'a Arena<'a>,
+    var: &str,
+    [start, end, step]: [&Expr; 3],
+    behind: &str,
+) -> Doc<'a> {
+    let parts = [
+        format!("{var} = {}", number(start)),
+        format!("{var} < {}", number(end)),
+        format!("{var} += {}", number(step)),
+    ];
+    let parts = parts.into_iter().map(|part| arena.text(part));
+    arena
+        .text("for (")
+        .append(arena.intersperse(parts, arena.text(";").append(arena.softline())))
+        .append(format!("){behind} {{"))
+        .nest(CONTINUED)
 }
 
 /// `@w < 2`

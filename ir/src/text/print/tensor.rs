@@ -1,7 +1,7 @@
 //! Types and views, each on one line.
 
 use super::expr::{expr, tuple, tuples};
-use crate::ast::{Attr, AttrValue, Pick, ResultType, View, ViewOp};
+use crate::ast::{Attr, AttrValue, Pad, Pick, ResultType, View, ViewOp};
 use crate::ast::{
     Dims, Expr, LayoutExpr, Name, TensorType, ThreadType, Tiler, TupleExpr, TypeAttr,
 };
@@ -124,114 +124,123 @@ pub(super) fn view(out: &mut String, sigil: char, view: &View) {
     out.push(sigil);
     out.push_str(&view.base.text);
     for op in &view.ops {
-        match op {
-            ViewOp::Tile(Tiler::Sizes(sizes)) => {
-                out.push_str(".tile([");
-                entries(out, sizes, ",");
-                out.push_str("])");
+        view_op(out, op);
+    }
+}
+
+/// `.tile([8,8])`
+fn view_op(out: &mut String, op: &ViewOp) {
+    match op {
+        ViewOp::Tile(Tiler::Sizes(sizes)) => {
+            out.push_str(".tile([");
+            entries(out, sizes, ",");
+            out.push_str("])");
+        }
+        ViewOp::Tile(Tiler::Modes(modes)) => tile_modes(out, modes),
+        ViewOp::Reshape(layout) => {
+            out.push_str(".reshape(");
+            side(out, &layout.shape);
+            out.push(':');
+            side(out, &layout.stride);
+            out.push(')');
+        }
+        ViewOp::Index(index) => {
+            out.push('[');
+            entries(out, index, ", ");
+            out.push(']');
+        }
+        ViewOp::Permute(order) if order.is_empty() => out.push_str(".transpose()"),
+        ViewOp::Permute(list) => {
+            out.push_str(".permute(");
+            modes_list(out, list);
+            out.push(')');
+        }
+        ViewOp::Pad(of) => pad(out, of),
+        ViewOp::Iota(axis) => method(out, "iota", axis),
+        ViewOp::Plus(number) => method(out, "plus", number),
+        ViewOp::Pick(picks) => {
+            out.push('[');
+            for (i, entry) in picks.iter().enumerate() {
+                out.push_str(if i == 0 { "" } else { ", " });
+                pick(out, entry);
             }
-            ViewOp::Tile(Tiler::Modes(modes)) => {
-                out.push_str(".tile(");
-                for (i, mode) in modes.iter().enumerate() {
-                    out.push_str(if i == 0 { "" } else { ", " });
-                    match mode {
-                        None => out.push('_'),
-                        Some(l) => {
-                            out.push('[');
-                            layout(out, l);
-                            out.push(']');
-                        }
-                    }
-                }
-                out.push(')');
+            out.push(']');
+        }
+        ViewOp::Mine => out.push_str(".mine"),
+        ViewOp::Tv(layout, threads) => {
+            out.push_str(".tv(");
+            over(out, layout, threads);
+            out.push(')');
+        }
+        ViewOp::Scalar => out.push_str(".scalar()"),
+        ViewOp::Elect => out.push_str(".elect()"),
+        ViewOp::Peer(rank) => method(out, "peer", rank),
+        ViewOp::TensorMap { sizes, swizzle: of } => {
+            out.push_str(".tensormap(");
+            modes_list(out, sizes);
+            if let Some(of) = of {
+                out.push_str(", ");
+                swizzle(out, of);
             }
-            ViewOp::Reshape(layout) => {
-                out.push_str(".reshape(");
-                side(out, &layout.shape);
-                out.push(':');
-                side(out, &layout.stride);
-                out.push(')');
-            }
-            ViewOp::Index(index) => {
+            out.push(')');
+        }
+    }
+}
+
+/// `.iota(0)`
+fn method(out: &mut String, name: &str, argument: &Expr) {
+    out.push('.');
+    out.push_str(name);
+    out.push('(');
+    expr(out, argument);
+    out.push(')');
+}
+
+/// `.tile([8:1], _)`
+fn tile_modes(out: &mut String, modes: &[Option<LayoutExpr>]) {
+    out.push_str(".tile(");
+    for (i, mode) in modes.iter().enumerate() {
+        out.push_str(if i == 0 { "" } else { ", " });
+        match mode {
+            None => out.push('_'),
+            Some(l) => {
                 out.push('[');
-                entries(out, index, ", ");
+                layout(out, l);
                 out.push(']');
             }
-            ViewOp::Permute(order) if order.is_empty() => out.push_str(".transpose()"),
-            ViewOp::Permute(list) => {
-                out.push_str(".permute(");
-                modes_list(out, list);
-                out.push(')');
-            }
-            ViewOp::Pad(pad) => {
-                out.push_str(".pad(");
-                modes_list(out, &pad.before);
-                if !pad.behind.is_empty() {
-                    out.push_str(", ");
-                    modes_list(out, &pad.behind);
-                }
-                if let Some(value) = &pad.value {
-                    out.push_str(", ");
-                    expr(out, value);
-                }
-                out.push(')');
-            }
-            ViewOp::Iota(axis) => {
-                out.push_str(".iota(");
-                expr(out, axis);
-                out.push(')');
-            }
-            ViewOp::Plus(number) => {
-                out.push_str(".plus(");
-                expr(out, number);
-                out.push(')');
-            }
-            ViewOp::Pick(picks) => {
-                out.push('[');
-                for (i, pick) in picks.iter().enumerate() {
-                    out.push_str(if i == 0 { "" } else { ", " });
-                    match pick {
-                        Pick::Keep => out.push('_'),
-                        Pick::At(e) => expr(out, e),
-                        Pick::Range(from, to) => {
-                            expr(out, from);
-                            out.push_str("..");
-                            expr(out, to);
-                        }
-                        Pick::From(name) => {
-                            out.push('%');
-                            out.push_str(&name.text);
-                        }
-                    }
-                }
-                out.push(']');
-            }
-            ViewOp::Mine => out.push_str(".mine"),
-            ViewOp::Tv(layout, threads) => {
-                out.push_str(".tv(");
-                over(out, layout, threads);
-                out.push(')');
-            }
-            ViewOp::Scalar => out.push_str(".scalar()"),
-            ViewOp::Elect => out.push_str(".elect()"),
-            ViewOp::Peer(rank) => {
-                out.push_str(".peer(");
-                expr(out, rank);
-                out.push(')');
-            }
-            ViewOp::TensorMap { sizes, swizzle: of } => {
-                out.push_str(".tensormap([");
-                for (i, size) in sizes.iter().enumerate() {
-                    out.push_str(if i == 0 { "" } else { "," });
-                    expr(out, size);
-                }
-                out.push(']');
-                if let Some(of) = of {
-                    out.push_str(", ");
-                    swizzle(out, of);
-                }
-                out.push(')');
-            }
+        }
+    }
+    out.push(')');
+}
+
+/// `.pad([1,1], [0,0], 0.0)`
+fn pad(out: &mut String, pad: &Pad) {
+    out.push_str(".pad(");
+    modes_list(out, &pad.before);
+    if !pad.behind.is_empty() {
+        out.push_str(", ");
+        modes_list(out, &pad.behind);
+    }
+    if let Some(value) = &pad.value {
+        out.push_str(", ");
+        expr(out, value);
+    }
+    out.push(')');
+}
+
+/// `_`, `@i`, `0..64`, `%rows`
+fn pick(out: &mut String, pick: &Pick) {
+    match pick {
+        Pick::Keep => out.push('_'),
+        Pick::At(e) => expr(out, e),
+        Pick::Range(from, to) => {
+            expr(out, from);
+            out.push_str("..");
+            expr(out, to);
+        }
+        Pick::From(name) => {
+            out.push('%');
+            out.push_str(&name.text);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::expr::expr_within;
 use super::tensor::{attribute, view};
-use crate::ast::{Key, SpecKind, TensorExpr, UnaryOp, function, operator};
+use crate::ast::{Key, SpecKind, TensorExpr, UnaryOp, operator};
 use pretty::{Arena, DocAllocator, DocBuilder};
 
 type Doc<'a> = DocBuilder<'a, Arena<'a>>;
@@ -57,7 +57,7 @@ pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
                     todo.push(Piece::Tensors(a, TIGHTEST));
                     continue;
                 }
-                text.push_str(function(apply.kind).unwrap_or("?"));
+                text.push_str(apply.kind.function().unwrap_or("?"));
                 text.push('(');
                 todo.push(Piece::Text(")".to_owned()));
                 // The type of a cast is its first attribute, and written without the name.

@@ -1,0 +1,421 @@
+//! The kinds of specs with the answers to questions about a kind: its text, its operands, the rule of their extents.
+//!
+//! Other files ask these questions instead of listing kinds, so that a new kind is a variant and answers here, and
+//! its meaning in the simulator.
+
+use crate::scalar::{Scalar, spelled};
+
+/// A computation: those of Graphene's Table 1 (Allocate is a statement of its own) with `Move.add` and
+/// `Select`, and the generic `Spec`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SpecKind {
+    /// `Move`: the output is the input, element by element. A mode of the input that has extent 1 where the
+    /// output has n is broadcast; both have the same rank.
+    Move,
+    /// `Move.add`: the output is the sum (the minimum, the maximum) of itself and the input, element by element. The
+    /// update of an element is atomic: any threads of any blocks may update one, in any order.
+    Accumulate(AccumulateOp),
+    /// `MatMul`: C += A·B.
+    MatMul,
+    /// `MatMul.set`: C = A·B.
+    MatMulSet,
+    /// `UnaryPointwise.exp`
+    Unary(UnaryOp),
+    /// `BinaryPointwise.add`: modes of extent 1 as in a Move; one input may be a literal of their type.
+    Binary(BinaryOp),
+    /// `Select (%p, %a, %b) -> (%d)`: the element of `%a` where that of `%p` is true, else that of `%b`.
+    Select,
+    /// `Reduction.sum`: over the modes named by `axis=`.
+    Reduction(ReduceOp),
+    /// `Shfl.bfly`: exchange within a warp; the lane or mask by `lane=`.
+    Shfl(ShflOp),
+    /// `Init`: every element becomes the scalar.
+    Init,
+    /// `Iota (%x) -> (%i) axis=1`: the coordinate along a mode of the input, whose elements are not read. In `means` only.
+    Iota,
+    /// `Spec`: what its `means` block says; without one, what its body does.
+    Generic,
+}
+
+spelled! {
+    /// Pointwise functions of one operand.
+    UnaryOp {
+        /// Conversion to the output's scalar type, rounded to nearest even.
+        Cast = "cast",
+        /// Negation.
+        Neg = "neg",
+        /// Absolute value.
+        Abs = "abs",
+        /// e^x.
+        Exp = "exp",
+        /// 2^x.
+        Exp2 = "exp2",
+        /// Natural logarithm.
+        Log = "log",
+        /// Square root.
+        Sqrt = "sqrt",
+        /// 1/sqrt(x).
+        Rsqrt = "rsqrt",
+        /// 1/x.
+        Rcp = "rcp",
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// 1/(1+e^-x).
+        Sigmoid = "sigmoid",
+        /// max(x, 0).
+        Relu = "relu",
+        /// x·Φ(x), by erf.
+        Gelu = "gelu",
+        /// x·sigmoid(x).
+        Silu = "silu",
+    }
+}
+
+spelled! {
+    /// Pointwise functions of two operands.
+    BinaryOp {
+        /// Sum.
+        Add = "add",
+        /// Difference.
+        Sub = "sub",
+        /// Product.
+        Mul = "mul",
+        /// Quotient.
+        Div = "div",
+        /// Smaller one; of a NaN and a number the number (IEEE 754-2019, minimumNumber).
+        Min = "min",
+        /// Larger one; of a NaN and a number the number (IEEE 754-2019, maximumNumber).
+        Max = "max",
+        /// Smaller one of floats; of a NaN and a number the NaN (IEEE 754-2019, minimum).
+        Minimum = "minimum",
+        /// Larger one of floats; of a NaN and a number the NaN (IEEE 754-2019, maximum).
+        Maximum = "maximum",
+        /// Whether the first is less; like all comparisons a `bool`, and false of a NaN.
+        Lt = "lt",
+        /// Whether the first is at most the second.
+        Le = "le",
+        /// Whether they are equal.
+        Eq = "eq",
+        /// Whether they differ; true of a NaN.
+        Ne = "ne",
+        /// Whether the first is at least the second.
+        Ge = "ge",
+        /// Whether the first is greater.
+        Gt = "gt",
+    }
+}
+
+impl BinaryOp {
+    /// Whether the result is a `bool`.
+    pub fn compares(self) -> bool {
+        use BinaryOp::*;
+        match self {
+            Lt | Le | Eq | Ne | Ge | Gt => true,
+            Add | Sub | Mul | Div | Min | Max | Minimum | Maximum => false,
+        }
+    }
+}
+
+spelled! {
+    /// What a `Move.add`, `Move.min` or `Move.max` makes of the output and the input.
+    AccumulateOp {
+        /// Their sum.
+        Add = "add",
+        /// The smaller one.
+        Min = "min",
+        /// The larger one.
+        Max = "max",
+    }
+}
+
+impl AccumulateOp {
+    /// The same as a function of two operands.
+    pub fn binary(self) -> BinaryOp {
+        match self {
+            AccumulateOp::Add => BinaryOp::Add,
+            AccumulateOp::Min => BinaryOp::Min,
+            AccumulateOp::Max => BinaryOp::Max,
+        }
+    }
+}
+
+spelled! {
+    /// Associative operations of a reduction.
+    ReduceOp {
+        /// Sum.
+        Sum = "sum",
+        /// Product.
+        Prod = "prod",
+        /// Smallest; NaN where nothing else is there.
+        Min = "min",
+        /// Largest; NaN where nothing else is there.
+        Max = "max",
+        /// Smallest of floats; NaN where one of them is.
+        Minimum = "minimum",
+        /// Largest of floats; NaN where one of them is.
+        Maximum = "maximum",
+        /// Bits that all have; of integers.
+        And = "and",
+        /// Bits that any has; of integers.
+        Or = "or",
+        /// Bits that an odd number has; of integers.
+        Xor = "xor",
+    }
+}
+
+spelled! {
+    /// Which lane a shuffle reads.
+    ShflOp {
+        /// The lane named.
+        Idx = "idx",
+        /// The lane that many below.
+        Up = "up",
+        /// The lane that many above.
+        Down = "down",
+        /// The lane whose index differs by xor.
+        Bfly = "bfly",
+    }
+}
+
+impl ReduceOp {
+    /// What changes nothing where elements of a type are combined, which is what a reduction of none gives: 0 of a sum, -inf
+    /// or the least integer of a maximum. None where the operation is not one of the type.
+    ///
+    /// ```
+    /// use carbyne_ir::ast::ReduceOp;
+    /// use carbyne_ir::scalar::Scalar;
+    ///
+    /// assert_eq!(ReduceOp::Max.neutral(Scalar::F16), Some(f64::NEG_INFINITY));
+    /// assert_eq!(ReduceOp::Max.neutral(Scalar::I8), Some(-128.0));
+    /// assert_eq!(ReduceOp::And.neutral(Scalar::F16), None);
+    /// ```
+    pub fn neutral(self, scalar: Scalar) -> Option<f64> {
+        let ends = scalar.int_range().map(|(lo, hi)| (lo as f64, hi as f64));
+        match self {
+            ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => Some(0.0),
+            ReduceOp::Prod => Some(1.0),
+            ReduceOp::Max | ReduceOp::Maximum => Some(ends.map_or(f64::NEG_INFINITY, |(lo, _)| lo)),
+            ReduceOp::Min | ReduceOp::Minimum => Some(ends.map_or(f64::INFINITY, |(_, hi)| hi)),
+            // All bits.
+            ReduceOp::And => ends.map(|(lo, hi)| if lo < 0.0 { -1.0 } else { hi }),
+        }
+    }
+
+    /// Whether it tells a NaN from numbers, which floats alone have.
+    pub fn keeps_nan(self) -> bool {
+        matches!(self, ReduceOp::Minimum | ReduceOp::Maximum)
+    }
+
+    /// The function of two elements that a reduction repeats, if there is a pointwise one.
+    pub fn combining(self) -> Option<BinaryOp> {
+        match self {
+            ReduceOp::Sum => Some(BinaryOp::Add),
+            ReduceOp::Prod => Some(BinaryOp::Mul),
+            ReduceOp::Min => Some(BinaryOp::Min),
+            ReduceOp::Max => Some(BinaryOp::Max),
+            ReduceOp::Minimum => Some(BinaryOp::Minimum),
+            ReduceOp::Maximum => Some(BinaryOp::Maximum),
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => None,
+        }
+    }
+}
+
+/// Where numbers stand among the inputs of a spec.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Nowhere: all inputs are tensors.
+    Nowhere,
+    /// The one input is a number.
+    Alone,
+    /// One may stand beside a tensor.
+    Beside,
+    /// All but the first may be numbers, in `means` blocks and in expressions.
+    Chosen,
+}
+
+/// The rule that the extents of the operands of a spec obey.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ExtentRule {
+    /// The output has any.
+    Any,
+    /// All operands have the same.
+    Same,
+    /// All operands have the same, save inputs with 1 where the output has more, which are broadcast.
+    Broadcast,
+    /// A\[m,k\], B\[k,n\] and C\[m,n\], behind the same batches.
+    Product,
+    /// The output lacks the modes of `axis=`, or has 1 there.
+    Reduced,
+    /// The output has the modes of `axis=`, and 1 elsewhere.
+    Counted,
+}
+
+impl SpecKind {
+    /// Every kind; those that begin with one word stand side by side.
+    ///
+    /// ```
+    /// use carbyne_ir::ast::SpecKind;
+    ///
+    /// let moves = SpecKind::all().filter(|kind| kind.word() == "Move");
+    /// let texts: Vec<String> = moves.map(|kind| kind.to_string()).collect();
+    /// assert_eq!(texts, ["Move", "Move.add", "Move.min", "Move.max"]);
+    /// ```
+    pub fn all() -> impl Iterator<Item = SpecKind> {
+        use SpecKind::*;
+        let moves = AccumulateOp::ALL.iter().map(|op| Accumulate(*op));
+        [Move]
+            .into_iter()
+            .chain(moves)
+            .chain([MatMul, MatMulSet])
+            .chain(UnaryOp::ALL.iter().map(|op| Unary(*op)))
+            .chain(BinaryOp::ALL.iter().map(|op| Binary(*op)))
+            .chain(ReduceOp::ALL.iter().map(|op| Reduction(*op)))
+            .chain(ShflOp::ALL.iter().map(|op| Shfl(*op)))
+            .chain([Init, Iota, Select, Generic])
+    }
+
+    /// The words that begin a spec.
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        let mut last = "";
+        SpecKind::all()
+            .map(SpecKind::word)
+            .filter(move |word| std::mem::replace(&mut last, word) != *word)
+    }
+
+    /// The word that begins it in text.
+    pub fn word(self) -> &'static str {
+        match self {
+            SpecKind::Move | SpecKind::Accumulate(_) => "Move",
+            SpecKind::MatMul | SpecKind::MatMulSet => "MatMul",
+            SpecKind::Unary(_) => "UnaryPointwise",
+            SpecKind::Binary(_) => "BinaryPointwise",
+            SpecKind::Select => "Select",
+            SpecKind::Reduction(_) => "Reduction",
+            SpecKind::Shfl(_) => "Shfl",
+            SpecKind::Init => "Init",
+            SpecKind::Iota => "Iota",
+            SpecKind::Generic => "Spec",
+        }
+    }
+
+    /// The operation behind the word, `add` of `Move.add`; none where the word stands alone.
+    pub fn operation(self) -> Option<&'static str> {
+        match self {
+            SpecKind::Accumulate(op) => Some(op.as_str()),
+            SpecKind::MatMulSet => Some("set"),
+            SpecKind::Unary(op) => Some(op.as_str()),
+            SpecKind::Binary(op) => Some(op.as_str()),
+            SpecKind::Reduction(op) => Some(op.as_str()),
+            SpecKind::Shfl(op) => Some(op.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The function of an expression by name, if there is one: also of operators, which are written so where they have
+    /// attributes.
+    pub(crate) fn function(self) -> Option<&'static str> {
+        match self {
+            SpecKind::Move => Some("move"),
+            SpecKind::MatMulSet => Some("matmul"),
+            SpecKind::Select => Some("select"),
+            SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Reduction(_) => self.operation(),
+            _ => None,
+        }
+    }
+
+    /// How many inputs it has, beside one output; none of a `Spec`, which has any number of both.
+    #[must_use]
+    pub fn n_inputs(self) -> Option<usize> {
+        match self {
+            SpecKind::Move
+            | SpecKind::Accumulate(_)
+            | SpecKind::Unary(_)
+            | SpecKind::Reduction(_)
+            | SpecKind::Shfl(_)
+            | SpecKind::Init
+            | SpecKind::Iota => Some(1),
+            SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Binary(_) => Some(2),
+            SpecKind::Select => Some(3),
+            SpecKind::Generic => None,
+        }
+    }
+
+    /// Where numbers stand among its inputs.
+    #[must_use]
+    pub fn numbers(self) -> Numbers {
+        match self {
+            SpecKind::Init => Numbers::Alone,
+            SpecKind::Binary(_) => Numbers::Beside,
+            SpecKind::Select => Numbers::Chosen,
+            _ => Numbers::Nowhere,
+        }
+    }
+
+    /// Its operands in text, in examples of errors.
+    pub(crate) fn operands(self) -> &'static str {
+        match (self.numbers(), self.n_inputs()) {
+            (Numbers::Alone, _) => "(0) -> (%A)",
+            (Numbers::Chosen, _) => "(%p, %A, %B) -> (%C)",
+            (_, Some(2)) => "(%A, %B) -> (%C)",
+            _ => "(%A) -> (%B)",
+        }
+    }
+
+    /// The rule that the extents of its operands obey.
+    #[must_use]
+    pub fn extents(self) -> ExtentRule {
+        match self {
+            SpecKind::Init | SpecKind::Generic => ExtentRule::Any,
+            SpecKind::Accumulate(_) | SpecKind::Unary(_) | SpecKind::Shfl(_) => ExtentRule::Same,
+            SpecKind::Move | SpecKind::Binary(_) | SpecKind::Select => ExtentRule::Broadcast,
+            SpecKind::MatMul | SpecKind::MatMulSet => ExtentRule::Product,
+            SpecKind::Reduction(_) => ExtentRule::Reduced,
+            SpecKind::Iota => ExtentRule::Counted,
+        }
+    }
+
+    /// Whether it is a product of matrices, with or without what is there added.
+    #[must_use]
+    pub fn is_product(self) -> bool {
+        self.extents() == ExtentRule::Product
+    }
+
+    /// Whether each element of the output follows from one element of each input.
+    #[must_use]
+    pub fn is_pointwise(self) -> bool {
+        matches!(self, SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select)
+    }
+
+    /// Whether each element of the output follows from at most one element of each input.
+    #[must_use]
+    pub fn is_elementwise(self) -> bool {
+        self.is_pointwise() || self == SpecKind::Init
+    }
+
+    /// Whether the output keeps a part of what it was: something is added to it.
+    #[must_use]
+    pub fn reads_output(self) -> bool {
+        matches!(self, SpecKind::MatMul | SpecKind::Accumulate(_))
+    }
+
+    /// Whether `axis=` names modes of its input.
+    #[must_use]
+    pub fn has_axis(self) -> bool {
+        matches!(self.extents(), ExtentRule::Reduced | ExtentRule::Counted)
+    }
+
+    /// Whether it may be a step of a `means` block: it says what whole tensors become.
+    #[must_use]
+    pub fn may_be_meant(self) -> bool {
+        !matches!(self, SpecKind::Accumulate(_) | SpecKind::Shfl(_) | SpecKind::Generic)
+    }
+}
+
+impl std::fmt::Display for SpecKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.operation() {
+            Some(operation) => write!(f, "{}.{operation}", self.word()),
+            None => f.write_str(self.word()),
+        }
+    }
+}
