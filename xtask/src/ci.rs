@@ -220,7 +220,7 @@ fn cargo_version() -> Result<(u32, u32), String> {
     }
 }
 
-const GPU: [&str; 2] = ["--features", "carbyne/gpu"];
+const GPU: [&str; 2] = ["--features", "carbyne/gpu,carbyne-capi/gpu"];
 const LINUX: bool = cfg!(target_os = "linux");
 
 /// Whether somebody compiles incrementally here: `cargo test` has, or `cargo build`.
