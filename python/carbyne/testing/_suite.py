@@ -210,7 +210,7 @@ def law_names() -> list[str]:
 
     >>> from carbyne.testing import law_names
     >>> law_names()[:4]
-    ['build', 'build_negative', 'at', 'at_negative']
+    ['build_negative', 'build', 'at_negative', 'at']
     """
     return list(RULES)
 

@@ -141,8 +141,8 @@ fn compare() -> impl Strategy<Value = Compare> {
 /// A strategy.
 fn strategy(depth: u32) -> impl Strategy<Value = Def> {
     let choices = prop_oneof![
-        super::expr::tuple().prop_map(Choices::Among),
-        (expr(), expr(), option::of(expr())).prop_map(|(start, end, step)| Choices::Range {
+        1 => super::expr::tuple().prop_map(Choices::Among),
+        2 => (expr(), expr(), option::weighted(0.75, expr())).prop_map(|(start, end, step)| Choices::Range {
             start,
             end,
             step
