@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib.util
 import io
 import json
 import operator
@@ -23,6 +22,7 @@ from . import _native, cache
 from ._native import Function
 from ._diagnostics import Diagnostic, diagnostics
 from ._explained import Explanation
+from ._nvrtc import find_nvrtc
 from ._picture import Picture
 
 
@@ -612,7 +612,7 @@ class Decomposed:
         """
         if emit not in ("cubin", "ptx"):
             raise ValueError(f"emit is `cubin` or `ptx`, not {emit!r}")
-        _find_nvrtc()
+        find_nvrtc()
         return self._native.compile(emit)
 
     def jit(self, device: str = "cuda") -> Function:
@@ -620,7 +620,7 @@ class Decomposed:
         number = _gpu(device)
         if number is None:
             return self._native.function(self, None)
-        _find_nvrtc()
+        find_nvrtc()
         version = _native.nvrtc_version()
         entry = cache.Entry((self.arch, version, self._native.source()), ".cubin")
         code = entry.fetch(lambda: self._native.compile("cubin"))
@@ -741,17 +741,6 @@ def _to_npy(name: str, array: Any, tensor: Tensor | None) -> bytes:
 
 def _from_npy(data: bytes) -> np.ndarray:
     return np.load(io.BytesIO(data), allow_pickle=False)
-
-
-def _find_nvrtc() -> None:
-    """Names the NVRTC of NVIDIA's packages of Python, unless another one is named."""
-    package = importlib.util.find_spec("nvidia")
-    if "CARBYNE_NVRTC" in os.environ or package is None:
-        return
-    folders = [Path(folder) for folder in package.submodule_search_locations or ()]
-    found = sorted(path for folder in folders for path in folder.glob("*/lib/libnvrtc.so.*"))
-    if found:
-        os.environ["CARBYNE_NVRTC"] = str(found[-1])
 
 
 def _pre(text: str) -> str:
