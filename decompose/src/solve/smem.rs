@@ -3,7 +3,7 @@
 //! Every access wants the values of one instruction side by side: a *run*, digits of the tensor's index
 //! space that take the strides 1, n₀, n₀·n₁, ... Unifying runs splits the modes where runs begin and
 //! end and gives each digit one stride; a digit with two strides, or two digits with one, is a
-//! conflict. Digits that no run names follow compactly ([`unify`], of the layout algebra). Then the swizzle S is chosen that gives the
+//! conflict. Digits that no run names follow compactly ([`unify()`], of the layout algebra). Then the swizzle S is chosen that gives the
 //! fewest wavefronts over all accesses, weighted by how often they run.
 
 use carbyne_ir::layout::{Layout, Swizzle};
