@@ -511,7 +511,8 @@ def solve(f: Layout, p: Layout, q: Layout) -> Layout:
 
     An instruction holds the elements of its tile as `p` at its source and as `q` at its destination; `f` is the tensor at
     the source, by the same threads and values, and `g` that at the destination (Hexcute, Fig. 19a). `p` must be one-to-one onto
-    the numbers below its size; `f` is as large as `p` at least, and `q` has no element that `p` has not.
+    the numbers below its size; `f` is as large as `p` at least, and `q` has no element that `p` has not. If `p` and `q` are the same
+    layout, the answer is `f`, and nothing else is asked of them.
 
     >>> import carbyne
     >>> from carbyne import Layout
@@ -538,6 +539,8 @@ def unify(shape: IntTuple, runs: Sequence[Layout], outer: int = 0) -> Layout:
     ...     print(error)
     two directions of the tensor would both be consecutive (stride 1); leave out a run, or let runs begin and end where modes do
     """
+    if isinstance(runs, Layout):
+        raise TypeError("runs: found a layout, and a list of layouts is wanted")
     return calculate("unify", shape, list(runs), outer)
 
 

@@ -475,8 +475,9 @@ class Decomposed:
         if (data := entry.read()) is not None:
             try:
                 text, warnings = json.loads(data)
+                diagnostics(warnings)
                 found = source._native.restored(how, text, warnings)
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 found = None
             if found is not None:
                 return cls(source, how, found)
@@ -563,7 +564,7 @@ class Decomposed:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What may not be as wanted. Places are those of the text that was decomposed."""
+        """Possible problems. Places are those of the text that was decomposed."""
         return diagnostics(self._native.warnings)
 
     @cached_property

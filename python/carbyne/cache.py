@@ -5,7 +5,8 @@ of the package; for machine code the CUDA C++ of the kernels and the version of 
 as any text is, and the order of its accesses is proved again.
 
 The environment variable `CARBYNE_CACHE` names the folder, which is `~/.cache/carbyne` otherwise; if it is empty, nothing is kept. Processes may share
-the folder. An entry that was cut short or changed is thrown away. If the folder cannot be written to, a warning says so once, and nothing is kept.
+the folder. An entry that was cut short or damaged is thrown away. Whoever can write to the folder decides what is run: share it with nobody whom you do not
+trust. If the folder cannot be written to, a warning says so once, and nothing is kept.
 
 >>> import carbyne
 >>> carbyne.cache.clear()
@@ -16,6 +17,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
+import stat
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -27,7 +30,7 @@ __all__ = ["clear", "folder"]
 
 #: Bytes of all entries; those that were not used for the longest time make room.
 _MOST = 1 << 30
-_SUFFIXES = (".cubin", ".json")
+_NAME = re.compile(r"[0-9a-f]{64}\.(cubin|json)")
 
 
 def folder() -> Path | None:
@@ -83,6 +86,10 @@ def _build() -> tuple[object, ...]:
 def _read(path: Path) -> bytes | None:
     """What an entry holds, if it is what was written."""
     try:
+        said = os.stat(path)
+        # Others, such as pipes, may never end.
+        if not stat.S_ISREG(said.st_mode) or said.st_size > _MOST:
+            return None
         data = path.read_bytes()
     except OSError:
         return None
@@ -146,6 +153,6 @@ def _make_room(kept: Path) -> None:
 def _entries() -> list[Path]:
     place = folder()
     try:
-        return [] if place is None else sorted(p for p in place.iterdir() if p.suffix in _SUFFIXES)
+        return [] if place is None else sorted(p for p in place.iterdir() if _NAME.fullmatch(p.name))
     except OSError:
         return []

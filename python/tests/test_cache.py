@@ -1,12 +1,23 @@
 """Compiled kernels on disk."""
 
+import hashlib
 import multiprocessing
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import carbyne
 from carbyne import cache
+
+TWICE = """\
+carbyne 2
+sym N where N >= 1
+%A:[N].f32.GL
+%B:[N].f32.GL
+BinaryPointwise.add @twice (%A, %A) -> (%B)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +104,30 @@ def test_processes_write_at_once(place: Path) -> None:
         process.join()
         assert process.exitcode == 0
     assert len(list(place.iterdir())) == 50
+
+
+def test_files_of_others_stay(place: Path) -> None:
+    place.mkdir()
+    other = place / "important.json"
+    other.write_text("{}")
+    cache.Entry(("kept",), ".json").write(b"data")
+    assert len(list(place.iterdir())) == 2
+    cache.clear()
+    assert list(place.iterdir()) == [other]
+
+
+def test_an_entry_that_is_no_file_holds_nothing(place: Path) -> None:
+    place.mkdir()
+    entry = cache.Entry(("pipe",), ".json")
+    os.mkfifo(entry._path)
+    assert entry.read() is None
+
+
+@pytest.mark.parametrize("entry", [b"[" * 100_000, b"{}", b'["", "null"]', b'["", "{not json"]', b"[1, 2]"])
+def test_entries_that_make_no_sense_are_made_again(entry: bytes, place: Path) -> None:
+    program = carbyne.Program(TWICE)
+    program.jit("simulate")
+    (kept,) = place.iterdir()
+    kept.write_bytes(hashlib.sha256(entry).digest() + entry)
+    x = np.arange(77, dtype=np.float32)
+    assert (carbyne.Program(TWICE).jit("simulate")(x) == 2 * x).all()

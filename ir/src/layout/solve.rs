@@ -11,7 +11,8 @@
 use super::{Layout, LayoutError};
 use crate::leaf::{Decision, Leaf};
 
-/// The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: it has the size of `q`, and its modes refine those of `q`.
+/// The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: it has the size of `q`, and its modes refine those of `q`. If `p` and `q` are
+/// the same layout, `g` is `f`, and nothing else is asked of them.
 ///
 /// # Errors
 /// [`LayoutError::NoInverse`] where `p` is not one-to-one onto `0..size`, [`LayoutError::Argument`] where `f` is
