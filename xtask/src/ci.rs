@@ -1,13 +1,12 @@
 //! `cargo xtask ci`: every check, each with a closing line; all run, whatever the others found.
 
-use crate::process::{Run, Step, cargo, program, say};
+use crate::process::{Run, Step, cargo, program, root, say};
 use crate::{setup, tidy};
-use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// A step and its name.
-type Named<'a> = (&'static str, Box<dyn Fn() -> Step + Sync + 'a>);
+type Named<'a> = (&'static str, Box<dyn Fn() -> Step + 'a>);
 
 /// What all steps that build have in common, so that none builds again what another has built: all packages are
 /// chosen, so that features of dependencies are the same.
@@ -119,7 +118,7 @@ impl Build {
             .done("the wheel imports without CUDA, its tests and all its examples pass")
     }
 
-    /// Packages of all crates that are published, each built from what its package holds and from the others' packages.
+    /// Packages of all crates that are published, each compiled from what it holds and from the others' packages.
     fn publish(&self) -> Step {
         const WANTED: (u32, u32) = (1, 90);
         let version = cargo_version()?;
@@ -129,26 +128,28 @@ impl Build {
                 WANTED.0, WANTED.1, version.0, version.1
             ));
         }
-        let publish = ["--workspace", "--allow-dirty", "--quiet"];
-        // Without the registry's index nothing can be published, but everything can be packaged.
-        if std::env::var_os("CARGO_NET_OFFLINE").is_some_and(|v| v == "true") {
-            return cargo(&["package", "--no-verify"])
-                .args(&publish)
-                .done("packaged, but not built from the packages: Cargo is offline");
+        let target = setup::target()?;
+        let (packages, folder) = (target.join("package"), target.join("publish"));
+        for old in [&packages, &folder] {
+            let _ = std::fs::remove_dir_all(old);
         }
-        let target = setup::target()?.join("publish");
-        forget_packages(&target);
-        let (ok, log) = cargo(&["publish", "--dry-run"])
-            .args(&publish)
+        let mut package = cargo(&["package", "--workspace", "--no-verify", "--allow-dirty"]);
+        for name in &unpublished()? {
+            package = package.args(&["--exclude", name]);
+        }
+        let (ok, log) = package
+            .args(&["--quiet"])
             .env("CARGO_TARGET_DIR", &target.to_string_lossy())
-            .env("CARGO_PROFILE_DEV_DEBUG", "0")
-            .env("CARGO_INCREMENTAL", "0")
             .errors()?;
         // That tests are left out is said once a package, and meant.
-        match ok {
-            true => Ok("every package builds from what it holds".to_owned()),
-            false => Err(format!("`cargo publish --workspace --dry-run`:\n{log}")),
+        if !ok {
+            return Err(format!("`cargo package --workspace`:\n{log}"));
         }
+        let manifest = unpacked(&packages, &folder)?;
+        self.cargo(&["check", "--workspace", "--quiet"])
+            .args(&["--manifest-path", &manifest.to_string_lossy()])
+            .env("CARGO_TARGET_DIR", &target.to_string_lossy())
+            .done("every package compiles from what it holds")
     }
 
     /// Packages of another workspace, which depend on ours as a stranger's do. Each is built by itself: the one with the kit
@@ -179,29 +180,36 @@ impl Build {
     }
 }
 
-/// Removes what Cargo unpacked of our own packages when they were checked before: versions are the same, and Cargo
-/// would build the others from sources that are old. Registries of folders have names that begin with `-`.
-fn forget_packages(target: &Path) {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let Some(home) = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))) else {
-        return;
-    };
-    let named = |folder: &Path, start: &str| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let is_named = |e: &DirEntry| e.file_name().to_string_lossy().starts_with(start);
-        entries.filter(is_named).map(|e| e.path()).collect()
-    };
-    let registries = [home.join("registry/src"), home.join("registry/cache")];
-    let mut folders: Vec<PathBuf> = registries.iter().flat_map(|f| named(f, "-")).collect();
-    // Nor does it build again what it has built of a version.
-    folders.push(target.join("debug/.fingerprint"));
-    for package in folders.iter().flat_map(|folder| named(folder, "carbyne")) {
-        // What cannot be removed is said by the build, if it matters.
-        let _ = match package.is_dir() {
-            true => std::fs::remove_dir_all(&package),
-            false => std::fs::remove_file(&package),
-        };
+/// Names of the packages of the workspace that are in no registry.
+fn unpublished() -> Result<Vec<String>, String> {
+    let folders = std::fs::read_dir(root()).map_err(|e| format!("the workspace: {e}"))?;
+    let manifests = folders.flatten().map(|folder| folder.path().join("Cargo.toml"));
+    let texts = manifests.filter_map(|path| std::fs::read_to_string(path).ok());
+    let name = |text: &str| Some(text.split_once("name = \"")?.1.split_once('"')?.0.to_owned());
+    Ok(texts.filter(|t| t.contains("\npublish = false")).filter_map(|t| name(&t)).collect())
+}
+
+/// Unpacks packages into one workspace, in which they depend on each other; its manifest.
+fn unpacked(packages: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let failed = |e: std::io::Error| format!("`{}`: {e}", setup::shown(folder));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut manifest =
+        "[workspace]\nresolver = \"3\"\nmembers = [\"carbyne*\"]\n[patch.crates-io]\n".to_owned();
+    let entries = std::fs::read_dir(packages).map_err(failed)?;
+    let mut all: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    all.retain(|path| path.extension().is_some_and(|e| e == "crate"));
+    all.sort();
+    for package in all {
+        let (path, into) = (package.to_string_lossy(), folder.to_string_lossy());
+        program("tar", &["-xzf", &path, "-C", &into]).done("")?;
+        let stem = package.file_stem().unwrap_or_default().to_string_lossy();
+        let (name, _) = stem.rsplit_once('-').ok_or_else(|| format!("`{stem}` has no version"))?;
+        manifest += &format!("{name} = {{ path = \"{stem}\" }}\n");
     }
+    let lock = root().join("Cargo.lock");
+    std::fs::copy(lock, folder.join("Cargo.lock")).map_err(failed)?;
+    std::fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
+    Ok(folder.join("Cargo.toml"))
 }
 
 /// A seed that no run had before.
@@ -232,9 +240,6 @@ fn is_worked_in() -> bool {
     };
     entries.into_iter().flatten().any(ours)
 }
-
-/// The step that has a target directory of its own and prints nothing before it ends: it runs beside the others.
-const ALONE: &str = "publish";
 
 /// Runs a step; whether it passed, and its closing line.
 fn timed((name, step): &Named<'_>) -> (bool, String) {
@@ -273,26 +278,15 @@ pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     }
     let chosen = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
     let start = Instant::now();
-    let (alone, in_order): (Vec<_>, Vec<_>) =
-        steps.iter().filter(|(name, _)| chosen(name)).partition(|(name, _)| *name == ALONE);
     let mut closing = vec![];
-    let n_failed = std::thread::scope(|scope| {
-        let alone: Vec<_> = alone.into_iter().map(|step| scope.spawn(|| timed(step))).collect();
-        let mut n_failed = 0;
-        let mut end = |(ended, line): (bool, String)| {
-            say(&line);
-            closing.push(line);
-            n_failed += usize::from(!ended);
-        };
-        for step in in_order {
-            say(&format!("== {}", step.0));
-            end(timed(step));
-        }
-        for step in alone {
-            end(step.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        n_failed
-    });
+    let mut n_failed = 0;
+    for step in steps.iter().filter(|(name, _)| chosen(name)) {
+        say(&format!("== {}", step.0));
+        let (ended, line) = timed(step);
+        say(&line);
+        closing.push(line);
+        n_failed += usize::from(!ended);
+    }
     say("");
     closing.iter().for_each(|line| say(line));
     let seconds = start.elapsed().as_secs_f64();
