@@ -11,30 +11,6 @@ use crate::unary::unary_atom;
 use carbyne_ir::ast::UnaryOp;
 use carbyne_ir::scalar::Scalar::{self, Bf16, E4m3, E5m2, F16, F32, F64, Tf32};
 
-/// Every scalar that is no float, as a pattern: where conversions are told apart by floats, a new one is named by the
-/// compiler.
-macro_rules! not_floats {
-    () => {
-        Scalar::I64
-            | Scalar::I32
-            | Scalar::I16
-            | Scalar::I8
-            | Scalar::I4
-            | Scalar::I2
-            | Scalar::I1
-            | Scalar::U64
-            | Scalar::U32
-            | Scalar::U16
-            | Scalar::U8
-            | Scalar::U4
-            | Scalar::U2
-            | Scalar::U1
-            | Scalar::Bool
-            | Scalar::Mbarrier
-    };
-}
-pub(crate) use not_floats;
-
 const HALF: &str = "CUDA Math API, Half Precision Conversion and Data Movement";
 const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Movement";
 const FP8: &str = "CUDA Math API, FP8 Conversion and Data Movement";
@@ -88,7 +64,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         .chain(narrow())
         .map(|(name, first, (from, from_cxx), (to, to_cxx), n, cuda, kind, cite)| {
             let (tile, tv) = if n == 1 { ([1], ONE) } else { ([2], PAIR) };
-            let rounding = if widens(from, to) { Rounding::Exact } else { Rounding::Nearest };
+            let rounding = if to.holds(from) { Rounding::Exact } else { Rounding::Nearest };
             let wide = from == F64 || to == F64;
             let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
             let cost = match kind == ROUNDED {
@@ -124,16 +100,6 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let away = away.ptx_scalar("cvt.rna.tf32.f32 {D}, {S};").rounded(Rounding::NearestAway);
     atoms.push(away.cite(CVT));
     atoms
-}
-
-/// Whether every value of `from` is one of `to`.
-pub(crate) fn widens(from: Scalar, to: Scalar) -> bool {
-    match to {
-        F64 => true,
-        F32 => from != F64,
-        F16 | Bf16 => matches!(from, E4m3 | E5m2),
-        Scalar::Tf32 | Scalar::E4m3 | Scalar::E5m2 | not_floats!() => false,
-    }
 }
 
 #[rustfmt::skip] // One atom a line.

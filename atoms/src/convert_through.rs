@@ -11,7 +11,6 @@
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
-use crate::convert::not_floats;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
 use crate::limits::{Timing, limits};
 use crate::{convert, convert_int};
@@ -20,6 +19,29 @@ use carbyne_ir::scalar::Scalar::{
     self, Bf16, Bool, E4m3, E5m2, F16, F32, F64, I4, I8, I16, I32, I64, Tf32, U4, U8, U16, U32, U64,
 };
 use std::sync::LazyLock;
+
+/// The types that are no floats, as a pattern. A match that uses it names every type, so the compiler finds it when a type is
+/// added.
+macro_rules! not_floats {
+    () => {
+        Scalar::I64
+            | Scalar::I32
+            | Scalar::I16
+            | Scalar::I8
+            | Scalar::I4
+            | Scalar::I2
+            | Scalar::I1
+            | Scalar::U64
+            | Scalar::U32
+            | Scalar::U16
+            | Scalar::U8
+            | Scalar::U4
+            | Scalar::U2
+            | Scalar::U1
+            | Scalar::Bool
+            | Scalar::Mbarrier
+    };
+}
 
 const CVT: &str = "PTX ISA, Data Movement and Conversion Instructions: cvt";
 const HALF: &str = "CUDA Math API, Half Precision Conversion and Data Movement";
@@ -70,7 +92,7 @@ impl Way {
         let value = number(from);
         let (text, formula) = match (from.is_float(), to.is_float()) {
             _ if to == Bool => (not_zero(from, &value), "a comparison with 0"),
-            _ if to == Tf32 && !fits_tf32(from) => {
+            _ if to == Tf32 && !Tf32.holds(from) => {
                 let text = rounded_to_tf32(from);
                 let formula = "cut to f32, the last bit odd where anything was lost; rounded";
                 return Way { name, text, ptx: true, from, to, formula };
@@ -90,7 +112,9 @@ impl Way {
         let wide = from.bits() == 64 || to.bits() == 64;
         let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
         let steps = if self.ptx { 8 } else { 2 };
-        let exact = !to.is_float() || convert::widens(from, to) || fits_tf32(from) && to == Tf32;
+        // 0 and 1 are exact in every float, but casts of a `bool` to less than 32 bits are entered as rounded.
+        let is_stated = from.is_float() || to.bits() >= 32;
+        let exact = !to.is_float() || is_stated && to.holds(from);
         let (mut s, mut d) = (
             r(("S", Elem::Scalar(from), RF, &[1], ONE)),
             w(("D", Elem::Scalar(to), RF, &[1], ONE)),
@@ -113,7 +137,7 @@ fn since(scalar: Scalar) -> Arch {
     match scalar {
         Tf32 => Arch::Sm80,
         E4m3 | E5m2 => Arch::Sm89,
-        Scalar::F64 | Scalar::F32 | Scalar::F16 | Scalar::Bf16 | not_floats!() => Arch::Sm70,
+        F64 | F32 | F16 | Bf16 | not_floats!() => Arch::Sm70,
     }
 }
 
@@ -152,22 +176,17 @@ fn cxx(scalar: Scalar) -> &'static str {
         U32 => "unsigned",
         U16 => "unsigned short",
         Bool => "bool",
-        Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I4
+        E4m3
+        | E5m2
+        | I4
         | Scalar::I2
         | Scalar::I1
-        | Scalar::U8
-        | Scalar::U4
+        | U8
+        | U4
         | Scalar::U2
         | Scalar::U1
         | Scalar::Mbarrier => "unsigned char",
     }
-}
-
-/// Whether tf32 has all of its values.
-fn fits_tf32(from: Scalar) -> bool {
-    matches!(from, F16 | Bf16 | E4m3 | E5m2 | I8 | U8 | Bool)
 }
 
 /// The operand as a number: f32 of floats that are no wider.
@@ -180,7 +199,7 @@ fn number(from: Scalar) -> String {
         E4m3 | E5m2 => {
             format!("__half2float(__half(__nv_cvt_fp8_to_halfraw({{S}}, {})))", fp8(from))
         }
-        Scalar::F64 | Scalar::F32 | not_floats!() => "{S}".to_owned(),
+        F64 | F32 | not_floats!() => "{S}".to_owned(),
     }
 }
 
@@ -191,14 +210,8 @@ fn fp8(scalar: Scalar) -> &'static str {
 fn not_zero(from: Scalar, value: &str) -> String {
     let zero = match from {
         F64 => "0.0",
-        _ if from.is_float() => "0.0f",
-        Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | not_floats!() => "0",
+        F32 | Tf32 | F16 | Bf16 | E4m3 | E5m2 => "0.0f",
+        not_floats!() => "0",
     };
     format!("{value} != {zero}")
 }
@@ -208,9 +221,7 @@ fn of_double(to: Scalar) -> String {
         Bf16 => "__double2bfloat16({S})".to_owned(),
         E4m3 | E5m2 => format!("__nv_cvt_double_to_fp8({{S}}, __NV_SATFINITE, {})", fp8(to)),
         F16 => "__double2half({S})".to_owned(),
-        Scalar::F64 | Scalar::F32 | Scalar::Tf32 | not_floats!() => {
-            "__double2float_rn({S})".to_owned()
-        }
+        F64 | F32 | Tf32 | not_floats!() => "__double2float_rn({S})".to_owned(),
     }
 }
 
@@ -221,7 +232,7 @@ fn of_float(to: Scalar, value: &str) -> String {
         F16 => format!("__float2half_rn({value})"),
         Bf16 => format!("__float2bfloat16_rn({value})"),
         E4m3 | E5m2 => format!("__nv_cvt_float_to_fp8({value}, __NV_SATFINITE, {})", fp8(to)),
-        Scalar::F32 | Scalar::Tf32 | not_floats!() => value.to_owned(),
+        F32 | Tf32 | not_floats!() => value.to_owned(),
     }
 }
 
@@ -231,37 +242,16 @@ fn to_integer(from: Scalar, to: Scalar, value: &str) -> String {
     let nan = |text: String| format!("{value} == {value} ? {text} : 0");
     let clamped = |text: String| if from == F64 { nan(text) } else { text };
     let cast = cxx(to);
-    match to {
-        I64 => nan(format!("__{f}2ll_rn({value})")),
-        U64 => nan(format!("__{f}2ull_rn({value})")),
-        I32 => clamped(format!("__{f}2int_rn({value})")),
-        U32 => clamped(format!("__{f}2uint_rn({value})")),
-        I16 | I8 => {
-            let (lo, hi) = bounds(to);
-            let text = clamped(format!("max({lo}, min({hi}, __{f}2int_rn({value})))"));
-            format!("static_cast<{cast}>({text})")
-        }
-        Scalar::F64
-        | Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U16
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => {
-            let text = clamped(format!("min({}u, __{f}2uint_rn({value}))", bounds(to).1));
-            format!("static_cast<{cast}>({text})")
-        }
-    }
+    let (lo, hi) = bounds(to);
+    let in_bounds = match (to.bits(), lo < 0) {
+        (64, true) => return nan(format!("__{f}2ll_rn({value})")),
+        (64, false) => return nan(format!("__{f}2ull_rn({value})")),
+        (32, true) => return clamped(format!("__{f}2int_rn({value})")),
+        (32, false) => return clamped(format!("__{f}2uint_rn({value})")),
+        (_, true) => format!("max({lo}, min({hi}, __{f}2int_rn({value})))"),
+        (_, false) => format!("min({hi}u, __{f}2uint_rn({value}))"),
+    };
+    format!("static_cast<{cast}>({})", clamped(in_bounds))
 }
 
 /// An integer as a float.
@@ -303,35 +293,21 @@ fn bounds(scalar: Scalar) -> (i128, i128) {
 /// PTX that rounds a number to nearest even. What has no more bits than f32 loses none on the way.
 fn rounded_to_tf32(from: Scalar) -> String {
     let ty = ptx_name(from);
-    let (cut, back) = match from {
-        F32 => ("mov.b32 z, {S};".to_owned(), String::new()),
-        I16 | U16 => (format!("cvt.rn.f32.{ty} z, {{S}};"), String::new()),
-        F64 => (
-            "cvt.rz.f32.f64 z, {S};".to_owned(),
-            "cvt.f64.f32 back, z;\nsetp.neu.f64 lost, back, {S};".to_owned(),
-        ),
-        Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | Scalar::I64
-        | Scalar::I32
-        | Scalar::I8
-        | Scalar::I4
-        | Scalar::I2
-        | Scalar::I1
-        | Scalar::U64
-        | Scalar::U32
-        | Scalar::U8
-        | Scalar::U4
-        | Scalar::U2
-        | Scalar::U1
-        | Scalar::Bool
-        | Scalar::Mbarrier => (
+    let is_wide_float = from.is_float() && !F32.holds(from);
+    let (cut, back) = if from == F32 {
+        ("mov.b32 z, {S};".to_owned(), String::new())
+    } else if F32.holds(from) {
+        (format!("cvt.rn.f32.{ty} z, {{S}};"), String::new())
+    } else if is_wide_float {
+        (
+            format!("cvt.rz.f32.{ty} z, {{S}};"),
+            format!("cvt.{ty}.f32 back, z;\nsetp.neu.{ty} lost, back, {{S}};"),
+        )
+    } else {
+        (
             format!("cvt.rz.f32.{ty} z, {{S}};"),
             format!("cvt.rzi.{ty}.f32 back, z;\nsetp.ne.{ty} lost, back, {{S}};"),
-        ),
+        )
     };
     let sticky = match back.as_str() {
         "" => String::new(),
@@ -339,15 +315,11 @@ fn rounded_to_tf32(from: Scalar) -> String {
             ".reg .{ty} back;\n.reg .pred lost;\n{back}\nselp.b32 s, 1, 0, lost;\nor.b32 bits, bits, s;\n"
         ),
     };
-    let last = match from {
-        F64 => ".reg .pred nan;\nsetp.nan.f64 nan, {S}, {S};\nselp.b32 {D}, 0x7fffe000, bits, nan;",
-        Scalar::F32
-        | Scalar::Tf32
-        | Scalar::F16
-        | Scalar::Bf16
-        | Scalar::E4m3
-        | Scalar::E5m2
-        | not_floats!() => "mov.b32 {D}, bits;",
+    let last = match is_wide_float {
+        true => format!(
+            ".reg .pred nan;\nsetp.nan.{ty} nan, {{S}}, {{S}};\nselp.b32 {{D}}, 0x7fffe000, bits, nan;"
+        ),
+        false => "mov.b32 {D}, bits;".to_owned(),
     };
     format!(
         "{{{{\n.reg .f32 z;\n.reg .b32 bits, s;\n{cut}\nmov.b32 bits, z;\n{sticky}\

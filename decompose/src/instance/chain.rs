@@ -81,14 +81,10 @@ pub(crate) fn scalar_of(graph: &Graph, value: usize) -> Scalar {
         if let Some(scalar) = step.scalar {
             return scalar;
         }
-        let inputs = step.inputs.iter().filter_map(|i| match i {
-            Input::Value(v) => Some(*v),
-            Input::Number(_) => None,
-        });
         // The largest operand, whose elements are what is computed on.
         let size =
             |v: &usize| graph.values[*v].extents.iter().fold(1i64, |n, e| n.saturating_mul(*e));
-        match inputs.filter(|v| graph.values[*v].scalar.is_float()).max_by_key(size) {
+        match step.values().filter(|v| graph.values[*v].scalar.is_float()).max_by_key(size) {
             Some(v) => at = v,
             None => break,
         }
@@ -201,7 +197,7 @@ impl Chains<'_> {
         // What is computed of the tile is computed where something reads it.
         let reduced = steps.iter().filter(|s| graph.steps[**s].reduces().is_some());
         let reduced: Vec<&Vec<i64>> = reduced
-            .flat_map(|s| read(&graph.steps[*s]))
+            .flat_map(|s| graph.steps[*s].values())
             .map(|v| &graph.values[v].extents)
             .collect();
         let recomputes = self.recomputes && reduced.len() <= MOST_RECOMPUTED;
@@ -273,10 +269,7 @@ impl Chains<'_> {
         w.known.insert(*value, Known::Given { view: (*from).clone(), scalar: from_type });
         // Operands by names, which a `means` block speaks of.
         let mut reads: Vec<View> = vec![(*from).clone()];
-        let leaves = steps.iter().flat_map(|s| &graph.steps[*s].inputs).filter_map(|i| match i {
-            Input::Value(v) => Some(*v),
-            Input::Number(_) => None,
-        });
+        let leaves = steps.iter().flat_map(|s| graph.steps[*s].values());
         for v in leaves.filter(|v| v != value) {
             if let Some(source) = &graph.values[v].source {
                 if !source.view.ops.is_empty() {
@@ -488,7 +481,7 @@ impl Writing<'_> {
     /// until something else reads them.
     fn forget(&mut self, step: &Step) {
         let graph = self.graph;
-        let tiles: Vec<&Vec<i64>> = read(step).map(|v| &graph.values[v].extents).collect();
+        let tiles: Vec<&Vec<i64>> = step.values().map(|v| &graph.values[v].extents).collect();
         let given = &self.given;
         self.known.retain(|v, _| {
             let computed = graph.maker(*v).is_some_and(|s| graph.steps[s].reduces().is_none());
@@ -513,7 +506,7 @@ impl Writing<'_> {
             }
             let maker = graph.maker(v).ok_or(Unwritten::Modes)?;
             if steps.insert(maker) {
-                todo.extend(read(&graph.steps[maker]));
+                todo.extend(graph.steps[maker].values());
             }
         }
         for step in steps {
@@ -570,10 +563,7 @@ impl Writing<'_> {
                 Input::Number(n) => TensorExpr::Number(self.number(*n)),
             });
         }
-        let from = step.inputs.iter().find_map(|i| match i {
-            Input::Value(v) => Some(*v),
-            Input::Number(_) => None,
-        });
+        let from = step.values().next();
         let wanted = computed(self.graph, step.output);
         let mut attrs = vec![];
         match step.kind {
@@ -702,14 +692,6 @@ impl Writing<'_> {
         self.assign(target, ty, value);
         Ok(())
     }
-}
-
-/// The values that a step reads.
-fn read(step: &Step) -> impl Iterator<Item = usize> {
-    step.inputs.iter().filter_map(|i| match i {
-        Input::Value(v) => Some(*v),
-        Input::Number(_) => None,
-    })
 }
 
 fn to(scalar: Scalar) -> Attr {

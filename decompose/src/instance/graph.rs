@@ -334,13 +334,7 @@ impl Graph {
 
     /// The step whose result a Reduction reduces, if that is a Reduction by the same operation or a scaled sum.
     fn inner(&self, step: usize) -> Option<usize> {
-        let made = |step: &Step| {
-            let of = step.inputs.iter().find_map(|input| match input {
-                Input::Value(v) => Some(*v),
-                Input::Number(_) => None,
-            });
-            self.maker(of?)
-        };
+        let made = |step: &Step| self.maker(step.values().next()?);
         let scales = |scale: &Step| match (scale.kind, &scale.inputs[..]) {
             (SpecKind::Binary(BinaryOp::Mul), [Input::Value(_), Input::Number(_)])
             | (SpecKind::Binary(BinaryOp::Mul), [Input::Number(_), Input::Value(_)])
@@ -1044,6 +1038,14 @@ fn composed(own: &Layout, seen: &Layout) -> Option<Layout> {
 }
 
 impl Step {
+    /// The values that it reads.
+    pub(crate) fn values(&self) -> impl Iterator<Item = usize> + Clone {
+        self.inputs.iter().filter_map(|i| match i {
+            Input::Value(v) => Some(*v),
+            Input::Number(_) => None,
+        })
+    }
+
     /// Whether an element of the result needs one element of each input alone, broadcast where that has extent 1.
     pub(crate) fn is_pointwise(&self) -> bool {
         self.kind.is_elementwise()

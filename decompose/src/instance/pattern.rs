@@ -449,10 +449,7 @@ impl<'a> Assembly<'a> {
             }
             self.used[s] = true;
             steps.push(s);
-            open.extend(step.inputs.iter().filter_map(|i| match i {
-                Input::Value(v) => Some(*v),
-                Input::Number(_) => None,
-            }));
+            open.extend(step.values());
         }
         steps.sort_unstable();
         Ok((steps, reached))
@@ -484,11 +481,7 @@ impl<'a> Assembly<'a> {
         let wanted = &graph.values[value].extents;
         let operands = steps
             .iter()
-            .flat_map(|s| &graph.steps[*s].inputs)
-            .filter_map(|i| match i {
-                Input::Value(v) => Some(*v),
-                Input::Number(_) => None,
-            })
+            .flat_map(|s| graph.steps[*s].values())
             .chain([value])
             .filter(|v| graph.values[*v].source.as_ref().is_some_and(|s| !s.counts));
         let is_reduced = |v: &usize| {
@@ -567,10 +560,7 @@ fn both(own: Scalar, other: Scalar) -> Scalar {
 
 /// The type in which a MatMul accumulates that does not say so.
 pub(super) fn accumulates(graph: &Graph, step: &Step) -> Scalar {
-    let factors = step.inputs.iter().filter_map(|i| match i {
-        Input::Value(v) => Some(super::chain::scalar_of(graph, *v)),
-        Input::Number(_) => None,
-    });
+    let factors = step.values().map(|v| super::chain::scalar_of(graph, v));
     match factors.reduce(both) {
         Some(s) if !s.is_float() => Scalar::I32,
         Some(Scalar::F64) => Scalar::F64,

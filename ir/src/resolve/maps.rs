@@ -50,9 +50,6 @@ impl Resolver {
         swizzle: Option<&[Expr; 3]>,
         span: Span,
     ) -> Fallible<()> {
-        let wrong = |message: String, help: &str| {
-            fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
-        };
         let level = self.level_to_map(t, sizes.len(), span)?;
         let Boxes { mut extents, mut strides, sizes: mut boxes, outer, inner } =
             self.boxes(level, sizes, span)?;
@@ -60,15 +57,17 @@ impl Resolver {
         let is_one = |d: Option<&Dim>| d.is_some_and(|d| Leaf::eq(cx, *d, Dim::Const(1)).is_true());
         let first_fastest = !is_one(strides.last());
         if first_fastest && !is_one(strides.first()) {
-            return wrong(
-                "neither the first nor the last mode is contiguous in memory".to_owned(),
+            return refuse_map(
+                span,
+                "neither the first nor the last mode is contiguous in memory",
                 "give one of them the stride 1",
             );
         }
         if !self.is_known_at_launch(t.offset) {
             let help = "make the map of the whole tensor, and choose boxes by its indices";
-            return wrong(
-                "where the tensor begins is not known before the launch".to_owned(),
+            return refuse_map(
+                span,
+                "where the tensor begins is not known before the launch",
                 help,
             );
         }
@@ -108,9 +107,6 @@ impl Resolver {
         n_sizes: usize,
         span: Span,
     ) -> Fallible<&'t Layout<Dim>> {
-        let wrong = |message: String, help: &str| {
-            fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
-        };
         if !t.bounds.is_empty() {
             return fail(
                 Diagnostic::new(
@@ -124,14 +120,19 @@ impl Resolver {
         }
         let buffer = &self.p.buffers[t.buffer];
         if !buffer.is_global() {
-            return wrong(
+            return refuse_map(
+                span,
                 format!("`%{}` does not lie in GL, and has no tensor map", buffer.name),
                 "make maps of the caller's tensors",
             );
         }
         let [level] = &t.levels[..] else {
             let help = "make the map of the whole tensor, before `.tile`";
-            return wrong(format!("a tensor of {} levels has no map", t.levels.len()), help);
+            return refuse_map(
+                span,
+                format!("a tensor of {} levels has no map", t.levels.len()),
+                help,
+            );
         };
         if n_sizes != level.rank() {
             return fail(
@@ -149,24 +150,29 @@ impl Resolver {
 
     /// Takes the modes of `level` apart into boxes of these extents.
     fn boxes(&self, level: &Layout<Dim>, sizes: &[Expr], span: Span) -> Fallible<Boxes> {
-        let wrong = |message: String, help: &str| {
-            fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
-        };
         let cx = &self.p.arena;
         let mut all = Boxes::default();
         for (mode, size) in level.modes().iter().zip(sizes) {
             let (IntTuple::Leaf(extent), IntTuple::Leaf(stride)) = (mode.shape(), mode.stride())
             else {
                 let help = "give the tensor plain modes, one extent and one stride each";
-                return wrong(format!("the mode {} is nested", mode.display_in(cx)), help);
+                return refuse_map(
+                    span,
+                    format!("the mode {} is nested", mode.display_in(cx)),
+                    help,
+                );
             };
             if !self.is_known_at_launch(extent) || !self.is_known_at_launch(stride) {
                 let help = "make the map of a tensor that the caller provides";
-                return wrong("the tensor is not known before the launch".to_owned(), help);
+                return refuse_map(span, "the tensor is not known before the launch", help);
             }
             let n = self.constant(size, "the extent of a box")?;
             if n < 1 {
-                return wrong(format!("a box of extent {n}"), "box extents are at least 1");
+                return refuse_map(
+                    span,
+                    format!("a box of extent {n}"),
+                    "box extents are at least 1",
+                );
             }
             let e = |e: crate::layout::LayoutError| overflow(size.span, &e);
             let size = Dim::Const(n);
@@ -193,18 +199,27 @@ impl Resolver {
 
     /// The only operation on a tensor map: choosing a box.
     pub(super) fn map_box(&mut self, t: &mut Tensor, op: &ViewOp, span: Span) -> Fallible<()> {
-        let whole = |message: &str, help: &str| {
-            fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
-        };
         let Some(MapView { map, at: None }) = t.map else {
-            return whole("a box of a tensor map is moved as a whole", "make the boxes smaller");
+            return refuse_map(
+                span,
+                "a box of a tensor map is moved as a whole",
+                "make the boxes smaller",
+            );
         };
         let ViewOp::Index(args) = op else {
-            return whole("a tensor map is neither tiled nor reshaped", "index it: `%mA[i,j]`");
+            return refuse_map(
+                span,
+                "a tensor map is neither tiled nor reshaped",
+                "index it: `%mA[i,j]`",
+            );
         };
         let (offset, kept) = self.index_where(t.levels.first(), args, span, |_, _, _, _| Ok(()))?;
         if kept.is_some() {
-            return whole("a tensor map has an index for every mode", "replace `_` by an index");
+            return refuse_map(
+                span,
+                "a tensor map has an index for every mode",
+                "replace `_` by an index",
+            );
         }
         let cx = &self.p.arena;
         let e = |e: crate::layout::LayoutError| overflow(span, &e);
@@ -226,4 +241,8 @@ impl Resolver {
         t.map = Some(MapView { map, at: Some(at) });
         Ok(())
     }
+}
+
+fn refuse_map<T>(span: Span, message: impl Into<String>, help: &str) -> Fallible<T> {
+    fail(Diagnostic::new(Code::TensorMapUse, span, message).help(help))
 }

@@ -328,9 +328,6 @@ impl Resolver {
         name: &ast::Name,
         span: Span,
     ) -> Fallible<()> {
-        let refuse = |message: String, label: String, help: &str| {
-            fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
-        };
         let index = self.tensor_named(&name.text, name.span)?;
         let index = self.p.tensors[index].clone();
         let of = self.p.buffers[index.buffer].clone();
@@ -344,8 +341,9 @@ impl Resolver {
         let times = (most / stride + 1).max(3) | 1;
         let unit = times.checked_mul(stride);
         let Some(unit) = unit else {
-            return refuse(
-                "the tensor is too large to be indexed by another".to_owned(),
+            return refuse_index(
+                name,
+                "the tensor is too large to be indexed by another",
                 format!("{most} elements belong to one coordinate"),
                 "index a part of it",
             );
@@ -353,9 +351,10 @@ impl Resolver {
         let positions = cx.range(of.cosize).1;
         let cosize = positions.and_then(|n| n.checked_mul(unit)).filter(|n| *n < 1 << 56);
         let Some(cosize) = cosize else {
-            return refuse(
+            return refuse_index(
+                name,
                 format!("`%{}` has too many elements", of.name),
-                "or a size without an upper bound".to_owned(),
+                "or a size without an upper bound",
                 &format!("{}, or index by a part of it", self.bound_wanted(&[of.cosize])),
             );
         };
@@ -381,12 +380,10 @@ impl Resolver {
 
     /// Refuses tensors that no tensor may index, and those that index none.
     fn check_gather(&self, t: &Tensor, index: &Tensor, name: &ast::Name) -> Fallible<()> {
-        let refuse = |message: String, label: String, help: &str| {
-            fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
-        };
         let (from, of) = (&self.p.buffers[t.buffer], &self.p.buffers[index.buffer]);
         if !from.is_global() || from.gather.is_some() || t.map.is_some() {
-            return refuse(
+            return refuse_index(
+                name,
                 format!("`%{}` cannot be indexed by a tensor", from.name),
                 match from.gather {
                     Some(_) => "one of its modes is".to_owned(),
@@ -396,7 +393,8 @@ impl Resolver {
             );
         }
         if !is_of_integers(of) {
-            return refuse(
+            return refuse_index(
+                name,
                 format!("`%{}` is no tensor of coordinates", of.name),
                 format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
                 "take integers in GL: `%rows:[64].i32.GL in 0..N`",
@@ -404,9 +402,10 @@ impl Resolver {
         }
         let rank: usize = index.levels.iter().map(Layout::rank).sum();
         if rank > 1 {
-            return refuse(
+            return refuse_index(
+                name,
                 format!("`%{}` has {} where a coordinate is due", of.name, count(rank, "mode")),
-                "of one mode, or of none".to_owned(),
+                "of one mode, or of none",
                 "index it down to one mode",
             );
         }
@@ -446,14 +445,11 @@ impl Resolver {
     fn constant_stride(&self, mode: &Layout<Dim>, name: &ast::Name) -> Fallible<i64> {
         match (mode.stride().flatten().as_slice(), mode.shape().flatten().len()) {
             (&[Dim::Const(s)], 1) if s > 0 => Ok(s),
-            _ => fail(
-                Diagnostic::new(
-                    Code::DataIndex,
-                    name.span,
-                    "the mode is found by several strides, or by an unknown one",
-                )
-                .label(format!("it is {}", mode.display_in(&self.p.arena)))
-                .help("index a mode of one constant stride"),
+            _ => refuse_index(
+                name,
+                "the mode is found by several strides, or by an unknown one",
+                format!("it is {}", mode.display_in(&self.p.arena)),
+                "index a mode of one constant stride",
             ),
         }
     }
@@ -466,9 +462,6 @@ impl Resolver {
         i: usize,
         name: &ast::Name,
     ) -> Fallible<i64> {
-        let refuse = |message: String, label: String, help: &str| {
-            fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
-        };
         let from = &self.p.buffers[t.buffer].name;
         let cx = &self.p.arena;
         let mut most = cx.range(t.offset).1;
@@ -478,19 +471,20 @@ impl Resolver {
             most = most.zip(last).and_then(|(a, b)| a.checked_add(b - 1));
         }
         let (Some(most), Some(lo)) = (most, cx.range(t.offset).0) else {
-            return refuse(
-                "the other modes have no known extents".to_owned(),
-                "an extent without an upper bound".to_owned(),
+            return refuse_index(
+                name,
+                "the other modes have no known extents",
+                "an extent without an upper bound",
                 &self.bound_wanted(&others_of(t, modes, i)),
             );
         };
         if lo < 0 {
-            return refuse(
-                "a padded view is indexed by a tensor".to_owned(),
-                format!("it begins before the first element of `%{}`", from),
+            return refuse_index(
+                name,
+                "a padded view is indexed by a tensor",
+                format!("it begins before the first element of `%{from}`"),
                 &format!(
-                    "index `%{}` without `.pad`, or copy the padded view to a tensor in GL and index that",
-                    from
+                    "index `%{from}` without `.pad`, or copy the padded view to a tensor in GL and index that"
                 ),
             );
         }
@@ -550,6 +544,16 @@ impl Resolver {
         let known = |d: Dim| cx.range(d).0.is_some_and(|lo| lo >= 0);
         range.is_some_and(|(lo, hi)| known(lo) && Dim::sub(cx, size, hi).is_ok_and(known))
     }
+}
+
+/// Refuses `name` as the index of a mode.
+fn refuse_index<T>(
+    name: &ast::Name,
+    message: impl Into<String>,
+    label: impl Into<String>,
+    help: &str,
+) -> Fallible<T> {
+    fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
 }
 
 /// What the offsets within one coordinate of mode `i` are made of.

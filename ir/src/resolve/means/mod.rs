@@ -23,7 +23,6 @@ use crate::leaf::Leaf;
 use crate::program::{Means, MeansInput, MeansOp, MeansStep, MeansValue, Operand, Spec, TensorId};
 use crate::scalar::Scalar;
 use crate::span::Span;
-use crate::tuple::IntTuple;
 use crate::verify::no_literal;
 use std::collections::HashMap;
 
@@ -360,14 +359,14 @@ impl Resolver {
         let op = MeansOp::Spec { kind: SpecKind::Iota, axes: vec![mode], scalar: None };
         let counted = self.step(c, op, &[base], (Scalar::I32, ones.collect()), view.span);
         let stride = (0..extents.len()).map(|i| Dim::Const(i64::from(is_mode(i))));
-        let stride = IntTuple::Tuple(stride.map(IntTuple::Leaf).collect());
-        let whole = Layout::new_in(&self.p.arena, shape_of(extents), stride)
+        let stride: Vec<Dim> = stride.collect();
+        let whole = Layout::new_in(&self.p.arena, extents.to_vec(), stride)
             .map_err(|e| refused(view.span, &e))?;
         Ok((counted, whole))
     }
 
     fn col_major(&self, extents: &[Dim], span: Span) -> Fallible<Layout<Dim>> {
-        Layout::col_major_in(&self.p.arena, shape_of(extents)).map_err(|e| refused(span, &e))
+        Layout::col_major_in(&self.p.arena, extents.to_vec()).map_err(|e| refused(span, &e))
     }
 
     /// Sees levels, which begin at `offset`, by operation `at` of a view.
@@ -703,10 +702,6 @@ impl Resolver {
             ),
         )
     }
-}
-
-fn shape_of(extents: &[Dim]) -> IntTuple<Dim> {
-    IntTuple::Tuple(extents.iter().copied().map(IntTuple::Leaf).collect())
 }
 
 /// How many operands a spec of a block reads.
