@@ -1,4 +1,4 @@
-//! How functions of the interface begin and end: what pointers of C are to Rust, and what results and panics of Rust are to C.
+//! The begin and the end of each function of the interface: pointers of C become references, results and panics become statuses.
 
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::new;
@@ -29,7 +29,7 @@ pub enum Status {
 pub(crate) enum Failure {
     /// Errors of a program, by the text in which they are.
     Refused(Text, Vec<Diagnostic>),
-    /// What is wrong with the call, and what to do.
+    /// A message about a wrong call, and a help.
     Misuse(String, String),
     Cancelled,
 }
@@ -50,7 +50,7 @@ impl From<Box<Diagnostic>> for Failure {
 /// A result, or why there is none.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
-/// Does the work of a function, which returns warnings, and puts diagnostics into their place.
+/// Does the work of a function, which returns warnings. Puts diagnostics into their place.
 ///
 /// # Safety
 /// `diagnostics` is null, or a pointer may be written there.
@@ -97,7 +97,7 @@ pub(crate) unsafe fn place<'a, T>(place: *mut *mut T, name: &str) -> Outcome<&'a
     unsafe { place.as_mut() }.ok_or_else(|| null(name))
 }
 
-/// What a pointer points to.
+/// The object behind a pointer.
 ///
 /// # Safety
 /// The pointer is null, or points to an object that lives as long as the reference.
@@ -152,8 +152,8 @@ pub(crate) unsafe fn word<'a>(from: *const c_char, name: &str) -> Outcome<&'a st
     unsafe { optional_word(from, name) }?.ok_or_else(|| null(name))
 }
 
-/// Options of a structure whose first field is its size: of an older caller without the last fields, which are 0 then; of a newer one
-/// as long as it does not use what is not known here.
+/// Reads a structure of options, whose first field is its size. An older caller's is shorter: its missing fields are 0. A newer
+/// caller's may be longer, if the fields that are not known here are 0.
 ///
 /// # Safety
 /// The pointer is null, or points to as many bytes as its first field says. A `T` of zeros is one.

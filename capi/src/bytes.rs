@@ -9,11 +9,17 @@ pub struct Bytes {
     data: Vec<u8>,
 }
 
+impl Bytes {
+    pub(crate) fn new(data: impl Into<Vec<u8>>) -> Bytes {
+        let mut data = data.into();
+        data.push(0);
+        Bytes { data }
+    }
+}
+
 /// Bytes for the caller.
 pub(crate) fn bytes(data: impl Into<Vec<u8>>) -> *mut Bytes {
-    let mut data = data.into();
-    data.push(0);
-    new(Bytes { data })
+    new(Bytes::new(data))
 }
 
 /// The bytes. A NUL byte follows the last one, so that a text is one of C. They are there until `bytes` is freed. Null for null.

@@ -1,13 +1,13 @@
 //! Programs for an architecture: layouts, instructions and synchronization chosen; as CUDA C++ and machine code.
 
 use crate::border::{
-    Outcome, Status, answer, given, list, misuse, optional_word, options, place, silent, word,
+    Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,
 };
-use crate::bytes::{Bytes, bytes};
+use crate::bytes::Bytes;
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::{free, new};
 use crate::program::{Program, refused, table};
-use crate::token::{Token, under};
+use crate::token::{Token, made, under};
 use carbyne::documents;
 use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
 use carbyne_embed::{AtomTable, CudaKernel, Decomposition, LoadError, Search};
@@ -20,7 +20,7 @@ use std::ptr::null;
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct Strategy {
-    /// What messages call it by.
+    /// Its name in messages.
     pub name: *const c_char,
     /// `text_size` bytes of UTF-8.
     pub text: *const c_char,
@@ -28,7 +28,7 @@ pub struct Strategy {
     pub text_size: usize,
 }
 
-/// How a program is decomposed. A field of 0 is the usual.
+/// Options of a decomposition. A field of 0 has its default.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct DecomposeOptions {
@@ -187,39 +187,10 @@ pub unsafe extern "C" fn carbyne_decomposed_program(
     program: *mut *mut Program,
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
-    let work = || {
-        // SAFETY: the head of `lib.rs`.
-        let (program, of) =
-            unsafe { (place(program, "program")?, given(decomposed, "decomposed")?) };
-        // SAFETY: there is no token.
-        let read = unsafe { under(null(), || Program::new(of.found.text.clone(), None)) }?;
-        *program = new(read);
-        Ok(())
-    };
+    let read = |of: &Decomposed| Program::new(of.found.text.clone(), None);
+    let from = (decomposed, "decomposed");
     // SAFETY: the head of `lib.rs`.
-    unsafe { answer(diagnostics, || silent(work())) }
-}
-
-/// What a decomposed program is as a text or as code.
-///
-/// # Safety
-/// Pointers are null or point to what their types say.
-unsafe fn shown(
-    decomposed: *const Decomposed,
-    token: *const Token,
-    (to, name): (*mut *mut Bytes, &str),
-    diagnostics: *mut *mut Diagnostics,
-    show: impl FnOnce(&Decomposed) -> Outcome<Vec<u8>> + Send,
-) -> Status {
-    let work = || {
-        // SAFETY: the caller states it.
-        let (to, of) = unsafe { (place(to, name)?, given(decomposed, "decomposed")?) };
-        // SAFETY: as above.
-        *to = bytes(unsafe { under(token, || show(of)) }?);
-        Ok(())
-    };
-    // SAFETY: the caller states it.
-    unsafe { answer(diagnostics, || silent(work())) }
+    unsafe { made(from, null(), (program, "program"), diagnostics, read) }
 }
 
 /// A file of CUDA C++ with all kernels. `name` begins the names of the functions of the host in it, such as `gemm_launch`; null for the
@@ -234,13 +205,14 @@ pub unsafe extern "C" fn carbyne_decomposed_cuda(
     // SAFETY: the head of `lib.rs`.
     let name = unsafe { optional_word(name, "name") };
     let show = |of: &Decomposed| {
-        let Some(name) = name? else { return Ok(of.kernels()?.0.into_bytes()) };
+        let Some(name) = name? else { return Ok(Bytes::new(of.kernels()?.0)) };
         let (program, host) = (&of.found.program, Host { name, declared: &of.declared });
         let printed = print_program(program, &program.kernels, &of.table, host);
-        Ok(printed.map_err(|errors| refused(&of.text, errors))?.0.into_bytes())
+        Ok(Bytes::new(printed.map_err(|errors| refused(&of.text, errors))?.0))
     };
+    let from = (decomposed, "decomposed");
     // SAFETY: the head of `lib.rs`.
-    unsafe { shown(decomposed, null(), (cuda, "cuda"), diagnostics, show) }
+    unsafe { made(from, null(), (cuda, "cuda"), diagnostics, show) }
 }
 
 /// All that a launcher must know, in JSON, as `carbyne compile --emit abi` prints it.
@@ -252,10 +224,11 @@ pub unsafe extern "C" fn carbyne_decomposed_abi(
 ) -> Status {
     let show = |of: &Decomposed| {
         let (_, kernels) = of.kernels()?;
-        Ok(documents::abi(&kernels, &of.found.program, &of.table).into_bytes())
+        Ok(Bytes::new(documents::abi(&kernels, &of.found.program, &of.table)))
     };
+    let from = (decomposed, "decomposed");
     // SAFETY: the head of `lib.rs`.
-    unsafe { shown(decomposed, null(), (abi, "abi"), diagnostics, show) }
+    unsafe { made(from, null(), (abi, "abi"), diagnostics, show) }
 }
 
 /// The choices and certificates of why they are right, in JSON, as `carbyne decompose --emit json` prints them. `token` may be null.
@@ -268,11 +241,11 @@ pub unsafe extern "C" fn carbyne_decomposed_document(
 ) -> Status {
     let show = |of: &Decomposed| {
         let how = (&of.table, &of.how);
-        let document = documents::decomposition(&of.found, &of.reports, &of.text.text, how);
-        Ok(document.into_bytes())
+        Ok(Bytes::new(documents::decomposition(&of.found, &of.reports, &of.text.text, how)))
     };
+    let from = (decomposed, "decomposed");
     // SAFETY: the head of `lib.rs`.
-    unsafe { shown(decomposed, token, (document, "document"), diagnostics, show) }
+    unsafe { made(from, token, (document, "document"), diagnostics, show) }
 }
 
 /// For `carbyne_decomposed_compile`: PTX, a text.
@@ -290,18 +263,19 @@ pub unsafe extern "C" fn carbyne_decomposed_compile(
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
     let show = |of: &Decomposed| match form {
-        PTX => Ok(of.compiled()?.ptx.into_bytes()),
-        CUBIN => Ok(of.compiled()?.cubin),
+        PTX => Ok(Bytes::new(of.compiled()?.ptx)),
+        CUBIN => Ok(Bytes::new(of.compiled()?.cubin)),
         other => {
             let what = format!("`form` is {other}, which is none");
             Err(misuse(what, "give `CARBYNE_PTX` or `CARBYNE_CUBIN`"))
         }
     };
+    let from = (decomposed, "decomposed");
     // SAFETY: the head of `lib.rs`.
-    unsafe { shown(decomposed, null(), (code, "code"), diagnostics, show) }
+    unsafe { made(from, null(), (code, "code"), diagnostics, show) }
 }
 
-/// Frees a decomposed program that no call uses anymore. What was made of it stays. Null is nothing.
+/// Frees a decomposed program that no call uses anymore. Objects made from it remain valid. Null is nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_free(decomposed: *mut Decomposed) {
     // SAFETY: the head of `lib.rs`.

@@ -66,7 +66,7 @@ pub struct Span {
     pub end_line: usize,
     /// Its column.
     pub end_column: usize,
-    /// What stands there; may be empty.
+    /// A text about the place; may be empty.
     pub label: *const c_char,
 }
 
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn carbyne_diagnostics_message(
     unsafe { entry(list, i) }.map_or(null(), |e| e.message.as_ptr())
 }
 
-/// What mends diagnostic `i`. Null if nothing is known to, or there is no diagnostic `i`.
+/// A remedy of diagnostic `i`. Null if none is known, or if there is no diagnostic `i`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_diagnostics_help(
     list: *const Diagnostics,

@@ -6,10 +6,10 @@ use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::{free, new};
 use crate::tensors::{Given, Symbol, misfit, symbols};
 use crate::token::{Token, under};
-use carbyne_embed::{AtomTable, Diagnostic, Options, Program};
+use carbyne_embed::Diagnostic;
 use carbyne_ir::expr::VarId;
-use carbyne_launch::call::{self, Cache, Call, Device, DlTensor, Parameter, Place, Word};
-use carbyne_launch::{Binary, Devices};
+use carbyne_launch::Binary;
+use carbyne_launch::call::{self, Call, Device, DlTensor, Kernels, Parameter, Place, RunsOn, Word};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::null;
@@ -19,24 +19,19 @@ pub const SIMULATOR: i32 = -1;
 
 /// The kernels of a program as one function of tensors. Threads may call it at once.
 pub struct Function {
-    calls: Cache,
+    kernels: Kernels,
     names: Vec<CString>,
-    /// The program that runs, in which facts stand.
-    text: Text,
-    runs_on: RunsOn,
-}
-
-enum RunsOn {
-    Gpus(Devices, i32),
-    Simulator(Box<(Program, AtomTable)>),
+    /// The GPU on which kernels lie whose call has no tensor.
+    device: i32,
 }
 
 impl Function {
-    /// Of kernels for a GPU of that number, or for the simulator. `code` is that of the kernels; they are compiled if it is empty.
+    /// Takes the number of a GPU, or `CARBYNE_SIMULATOR`. Kernels are compiled if `code` is empty.
     fn new(of: &Decomposed, device: i32, code: &[u8]) -> Outcome<Function> {
         let (_, kernels) = of.kernels()?;
-        let program = of.found.program.clone();
-        let runs_on = match u32::try_from(device) {
+        let text = of.found.text.clone();
+        let call = |kernels| Call::new(of.found.program.clone(), kernels, &of.declared);
+        let kernels = match u32::try_from(device) {
             Ok(number) => {
                 if !carbyne_launch::has_gpu_support() {
                     return Err(carbyne_launch::without_gpu().into());
@@ -46,40 +41,32 @@ impl Function {
                     [] => Binary::Cubin(of.compiled()?.cubin),
                     code => Binary::read("code", code.to_vec(), first)?,
                 };
-                let devices = Devices::new(binary);
-                devices.load(number, &kernels)?;
-                RunsOn::Gpus(devices, device)
+                let kernels = Kernels::on_gpus(call(kernels)?, text, binary);
+                kernels.load(number)?;
+                kernels
             }
             Err(_) if device == SIMULATOR => {
-                RunsOn::Simulator(Box::new((program.clone(), of.table.clone())))
+                Kernels::on_simulator(call(kernels)?, text, of.table.clone())
             }
             Err(_) => {
                 let help = "give the number of a GPU, or `CARBYNE_SIMULATOR`";
                 return Err(misuse(format!("`device` is {device}"), help));
             }
         };
-        let call = Call::new(program, kernels, &of.declared)?;
         let name = |p: &Parameter| CString::new(p.name.as_str()).unwrap_or_default();
-        let names = call.parameters().iter().map(name).collect();
-        let text = Text { name: "<program>".into(), text: of.found.text.as_str().into() };
-        Ok(Function { calls: Cache::new(call), names, text, runs_on })
+        let names = kernels.parameters().iter().map(name).collect();
+        Ok(Function { kernels, names, device })
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        self.calls.call().parameters()
-    }
-
-    /// An error of a call. A fact stands in the text; an argument does not.
-    fn refused(&self, errors: Vec<Diagnostic>) -> Failure {
-        let text = match errors.iter().all(|e| e.span.end == 0) {
-            true => Text::default(),
-            false => self.text.clone(),
-        };
-        Failure::Refused(text, errors)
+    /// An error of a call.
+    fn refused(&self, error: Diagnostic) -> Failure {
+        let text = self.kernels.text_of(&error);
+        let name = if text.is_empty() { "" } else { "<program>" };
+        Failure::Refused(Text { name: name.into(), text: text.into() }, vec![error])
     }
 
     fn symbols(&self, given: BTreeMap<String, i64>) -> Outcome<BTreeMap<VarId, i64>> {
-        let var = |(name, value): (String, i64)| match self.calls.call().symbol(&name) {
+        let var = |(name, value): (String, i64)| match self.kernels.call().symbol(&name) {
             Some(var) => Ok((var, value)),
             None => {
                 let what = format!("the program has no symbol `{name}`");
@@ -92,7 +79,6 @@ impl Function {
 
 /// Arguments of a call in the order of parameters.
 struct Arguments<'a> {
-    tensors: Vec<Option<Given<'a>>>,
     given: Vec<call::Given<'a>>,
     words: Vec<Word>,
 }
@@ -106,7 +92,7 @@ impl<'a> Arguments<'a> {
             let what = format!("{} tensors are given, and {} are wanted", all.len(), names.len());
             return Err(misuse(what, &format!("give {}", names.join(", "))));
         }
-        let mut arguments = Arguments { tensors: vec![], given: vec![], words: vec![] };
+        let mut arguments = Arguments { given: vec![], words: vec![] };
         for (parameter, tensor) in parameters.iter().zip(all) {
             // SAFETY: the caller states it.
             let tensor = unsafe { Given::new(*tensor, &parameter.name) }?;
@@ -119,90 +105,12 @@ impl<'a> Arguments<'a> {
                 };
                 arguments.words.extend(array.values);
                 arguments.given.push(call::Given::Number);
-                arguments.tensors.push(None);
             } else {
-                arguments.words.push(tensor.view.address);
-                arguments.given.push(call::Given::Tensor(tensor.view));
-                arguments.tensors.push(Some(tensor));
+                arguments.words.push(tensor.0.address);
+                arguments.given.push(call::Given::Tensor(tensor.0));
             }
         }
         Ok(arguments)
-    }
-}
-
-impl Function {
-    /// Puts the kernels into a stream.
-    fn launch(
-        &self,
-        (devices, device): (&Devices, i32),
-        arguments: &Arguments<'_>,
-        symbols: &BTreeMap<VarId, i64>,
-        stream: u64,
-    ) -> Outcome<()> {
-        let own = Device { kind: Device::CUDA, number: device };
-        let first = arguments.tensors.iter().flatten().next();
-        let place = Place { device: first.map_or(own, |t| t.view.device), stream };
-        let kernels = self.calls.call().kernels();
-        let launched = self.calls.with(&arguments.given, symbols, |plan| {
-            // SAFETY: the plan is that of the tensors, which the caller keeps until work on the stream is done.
-            unsafe { devices.launch(plan, kernels, &arguments.words, place) }
-        });
-        launched.map_err(|e| self.refused(vec![*e]))
-    }
-
-    /// Executes the kernels.
-    ///
-    /// # Safety
-    /// The token is null or alive until the work has ended.
-    unsafe fn simulate(
-        &self,
-        (program, table): (&Program, &AtomTable),
-        arguments: &Arguments<'_>,
-        symbols: &BTreeMap<VarId, i64>,
-        token: *const Token,
-    ) -> Outcome<()> {
-        // Others may call meanwhile: the simulation does not hold the plan.
-        let sizes = self.calls.with(&arguments.given, symbols, |plan| {
-            plan.check(&arguments.words).map(|()| plan.sizes().to_vec())
-        });
-        let sizes = sizes.map_err(|e| self.refused(vec![*e]))?;
-        let mut options = Options::default();
-        let name = |(var, n)| (self.calls.call().name(var), n);
-        options.symbols = sizes.into_iter().map(name).collect();
-        let all = || self.parameters().iter().zip(&arguments.tensors);
-        for ((parameter, tensor), word) in all().zip(&arguments.words) {
-            let (name, scalar) = (&parameter.name, parameter.scalar);
-            let array = match tensor {
-                None => carbyne_embed::Array { scalar, shape: vec![], values: vec![*word] },
-                Some(tensor) => {
-                    tensor.is_of(name, scalar)?;
-                    if scalar.bits() < 8 || parameter.is_flat() {
-                        let what = "is packed, or a mode has several strides";
-                        let help =
-                            "use `carbyne_program_simulate`, which takes elements by coordinates";
-                        return Err(misfit(name, what, help));
-                    }
-                    // Results hold nothing yet.
-                    if parameter.is_result {
-                        continue;
-                    }
-                    tensor.read(name, scalar)?
-                }
-            };
-            options.arrays.insert(name.clone(), array);
-        }
-        let run = || {
-            let ran = carbyne_simulate::simulate(program, table, &options);
-            ran.map_err(|error| self.refused(vec![*error]))
-        };
-        // SAFETY: the caller states it.
-        let report = unsafe { under(token, run) }?;
-        for (parameter, tensor) in all().filter(|(p, _)| p.is_written) {
-            if let (Some(array), Some(tensor)) = (report.outputs.get(&parameter.name), tensor) {
-                tensor.write(&parameter.name, &array)?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -272,18 +180,28 @@ pub unsafe extern "C" fn carbyne_function_call(
         let (function, arguments, symbols) = unsafe {
             let function = given(function, "function")?;
             let all = list(arguments, count, "arguments")?;
-            let arguments = Arguments::new(function.parameters(), all)?;
+            let arguments = Arguments::new(function.kernels.parameters(), all)?;
             (function, arguments, self::symbols(symbols, symbol_count)?)
         };
         let symbols = function.symbols(symbols)?;
-        match &function.runs_on {
-            RunsOn::Gpus(devices, device) => {
-                let stream = stream.addr() as u64;
-                function.launch((devices, *device), &arguments, &symbols, stream)
+        let (kernels, Arguments { given, words }) = (&function.kernels, &arguments);
+        match kernels.runs_on() {
+            RunsOn::Gpus(devices) => {
+                let own = Device { kind: Device::CUDA, number: function.device };
+                let device = given.iter().find_map(call::Given::device).unwrap_or(own);
+                let place = Place { device, stream: stream.addr() as u64 };
+                // SAFETY: the caller keeps tensors until work on the stream is done.
+                let launched = unsafe { kernels.launch(devices, given, words, &symbols, place) };
+                launched.map_err(|e| function.refused(*e))
             }
-            RunsOn::Simulator(of) => {
+            RunsOn::Simulator(simulator) => {
+                let run = || {
+                    // SAFETY: the caller keeps tensors during the call.
+                    let ran = unsafe { kernels.simulate(simulator, given, words, &symbols) };
+                    ran.map_err(|e| function.refused(*e))
+                };
                 // SAFETY: the head of `lib.rs`.
-                unsafe { function.simulate((&of.0, &of.1), &arguments, &symbols, token) }
+                unsafe { under(token, run) }
             }
         }
     };

@@ -4,10 +4,9 @@ use crate::border::{Failure, Outcome, Status, answer, given, list, optional_word
 use crate::bytes::{Bytes, bytes};
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::{free, new};
-use crate::token::{Token, under};
+use crate::token::{Token, made, under};
 use carbyne::documents;
-use carbyne_embed::{Arch, AtomTable, Checked, Diagnostic, Module};
-use carbyne_ir::diag::Severity;
+use carbyne_embed::{Arch, AtomTable, Checked, Diagnostic, Module, Proved};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::text;
 use serde_json::Value;
@@ -117,16 +116,9 @@ pub unsafe extern "C" fn carbyne_program_format(
     text: *mut *mut Bytes,
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
-    let work = || {
-        // SAFETY: the head of `lib.rs`.
-        let (text, program) = unsafe { (place(text, "text")?, given(program, "program")?) };
-        // SAFETY: there is no token.
-        let printed = unsafe { under(null(), || Ok(text::print(&program.written))) }?;
-        *text = bytes(printed);
-        Ok(())
-    };
+    let print = |of: &Program| Ok(Bytes::new(text::print(&of.written)));
     // SAFETY: the head of `lib.rs`.
-    unsafe { answer(diagnostics, || silent(work())) }
+    unsafe { made((program, "program"), null(), (text, "text"), diagnostics, print) }
 }
 
 /// Proves that accesses are ordered, of kernels that name their instructions; others are left out. `arch` is an architecture such as "sm_80",
@@ -159,19 +151,14 @@ pub unsafe extern "C" fn carbyne_program_check(
 /// Pairs of accesses of each kernel, and warnings.
 fn checked(of: &Program, arch: Option<&str>) -> Outcome<(Value, Vec<Diagnostic>)> {
     let program = of.checked.program();
-    let reports = of.table(arch)?.map_or(vec![], |table| of.checked.order(&table));
-    let said = reports.iter().flat_map(|(k, r)| carbyne_embed::diagnostics(r, program, *k));
-    let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
-        said.partition(|d| d.severity == Severity::Error);
-    if !errors.is_empty() {
-        return Err(Failure::Refused(of.text.clone(), errors));
-    }
+    let proved = of.table(arch)?.map_or(Ok(Proved::default()), |t| of.checked.proved(&t));
+    let (reports, warnings) = proved.map_err(|errors| refused(&of.text, errors))?;
     let text = of.checked.text();
     let pairs = reports.iter().map(|(k, report)| documents::pairs(program, *k, report, text));
     Ok((pairs.collect(), warnings))
 }
 
-/// Frees a program that no call uses anymore. What was made of it stays. Null is nothing.
+/// Frees a program that no call uses anymore. Objects made from it remain valid. Null is nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_program_free(program: *mut Program) {
     // SAFETY: the head of `lib.rs`.

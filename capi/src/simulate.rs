@@ -15,7 +15,7 @@ use carbyne_ir::program::{Buffer, BufferId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_char;
 
-/// How a program is executed. A field of 0 is the usual.
+/// Options of a simulation. A field of 0 has its default.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct SimulateOptions {

@@ -26,7 +26,7 @@ pub struct Symbol {
     pub value: i64,
 }
 
-/// Elements of the largest array that is read or written.
+/// Elements of the largest tensor that is read or written.
 const MAX_ELEMENTS: i64 = 1 << 28;
 
 /// Values by names.
@@ -48,10 +48,7 @@ pub(crate) fn misfit(name: &str, what: &str, help: &str) -> Failure {
 }
 
 /// A tensor of the caller.
-pub(crate) struct Given<'a> {
-    first: *mut u8,
-    pub(crate) view: View<'a>,
-}
+pub(crate) struct Given<'a>(pub(crate) View<'a>);
 
 impl<'a> Given<'a> {
     /// # Safety
@@ -62,15 +59,13 @@ impl<'a> Given<'a> {
         // SAFETY: as above.
         let whole = unsafe { tensor.whole() };
         let whole = whole.map_err(|e| misfit(name, &format!("is {e}"), "give a tensor"))?;
-        let offset = usize::try_from(whole.byte_offset).unwrap_or(usize::MAX);
-        let first = whole.data.cast::<u8>().wrapping_add(offset);
         // SAFETY: as above.
-        Ok(Given { first, view: unsafe { whole.view(false) } })
+        Ok(Given(unsafe { whole.view(false) }))
     }
 
-    /// That the memory is the CPU's and that elements are those of the scalar type.
+    /// Refuses memory that is not the CPU's, and elements that the scalar type does not have.
     pub(crate) fn is_of(&self, name: &str, scalar: Scalar) -> Outcome<()> {
-        let View { device, element, shape, .. } = self.view;
+        let View { device, element, shape, .. } = self.0;
         if device.kind != Device::CPU {
             let what = format!("lies on {device}, and the simulator runs on the CPU");
             return Err(misfit(name, &what, "copy it to the CPU"));
@@ -80,7 +75,7 @@ impl<'a> Given<'a> {
             let wanted = carbyne_launch::call::Element::of(scalar);
             return Err(misfit(name, &what, &format!("give a tensor of {wanted}")));
         }
-        if shape.iter().any(|n| *n < 0) || self.view.elements() > MAX_ELEMENTS {
+        if shape.iter().any(|n| *n < 0) || self.0.elements() > MAX_ELEMENTS {
             let what = format!("has extents {shape:?}");
             return Err(misfit(name, &what, &format!("give at most {MAX_ELEMENTS} elements")));
         }
@@ -89,46 +84,19 @@ impl<'a> Given<'a> {
 
     /// The elements. [`Given::is_of`] holds for the scalar type.
     pub(crate) fn read(&self, name: &str, scalar: Scalar) -> Outcome<Array> {
-        let width = self.view.element.bytes() as usize;
-        let mut data = vec![0; width * self.view.elements() as usize];
-        for (to, at) in data.chunks_exact_mut(width).zip(self.elements()) {
-            // SAFETY: the caller says that elements lie there, each of so many bytes, and keeps them during the call.
-            unsafe { std::ptr::copy_nonoverlapping(at, to.as_mut_ptr(), width) };
-        }
-        let array = Array::from_bytes(scalar, &self.extents(), &data);
+        // SAFETY: the caller says that elements lie there, and keeps them during the call.
+        let array = unsafe { self.0.read(scalar) };
         array.map_err(|e| misfit(name, &format!("cannot be read: {e}"), "correct its elements"))
     }
 
     /// Writes the elements of an array. [`Given::is_of`] holds for its scalar type.
     pub(crate) fn write(&self, name: &str, array: &Array) -> Outcome<()> {
-        if array.shape != self.extents() {
-            let what =
-                format!("has extents {:?}, and {:?} are wanted", self.view.shape, array.shape);
+        if array.shape != self.0.extents() {
+            let what = format!("has extents {:?}, and {:?} are wanted", self.0.shape, array.shape);
             return Err(misfit(name, &what, "give a tensor of the program's shape"));
         }
-        let width = self.view.element.bytes() as usize;
-        for (from, at) in array.to_bytes().chunks_exact(width).zip(self.elements()) {
-            // SAFETY: as above; the caller lets the elements be written.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), at, width) };
-        }
+        // SAFETY: as above; the caller lets the elements be written.
+        unsafe { self.0.write(array) };
         Ok(())
-    }
-
-    fn extents(&self) -> Vec<u64> {
-        self.view.shape.iter().map(|n| n.cast_unsigned()).collect()
-    }
-
-    /// Where elements lie, the last mode the fastest.
-    fn elements(&self) -> impl Iterator<Item = *mut u8> {
-        let strides = self.view.strides();
-        let width = self.view.element.bytes().cast_signed();
-        (0..self.view.elements()).map(move |i| {
-            let (mut rest, mut at) = (i, 0i64);
-            for (extent, stride) in self.view.shape.iter().zip(&strides).rev() {
-                at = at.wrapping_add((rest % extent).wrapping_mul(*stride));
-                rest /= extent;
-            }
-            self.first.wrapping_offset(at.wrapping_mul(width) as isize)
-        })
     }
 }

@@ -1,6 +1,7 @@
 //! Ending long work, and the threads that it is done on.
 
-use crate::border::Outcome;
+use crate::border::{Outcome, Status, answer, given, place, silent};
+use crate::diagnostics::Diagnostics;
 use crate::objects::{free, new};
 use carbyne_embed::{Code, Diagnostic};
 use carbyne_ir::cancel;
@@ -8,7 +9,7 @@ use carbyne_ir::parallel::STACK;
 use std::panic::resume_unwind;
 use std::thread::{Builder, scope};
 
-/// What ends work from another thread. A token may be given to any number of calls, which end together.
+/// Ends work from another thread. A token may be given to any number of calls, which end together.
 pub struct Token(cancel::Token);
 
 /// A token that does not end anything yet.
@@ -18,7 +19,7 @@ pub extern "C" fn carbyne_token_new() -> *mut Token {
 }
 
 /// Ends all work that was given this token, also such as begins later: it returns `CARBYNE_STATUS_CANCELLED` within moments. Any thread
-/// may do this, at any time; of null, nothing happens.
+/// may do this, at any time. Null is nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_token_cancel(token: *const Token) {
     // SAFETY: the head of `lib.rs`.
@@ -34,7 +35,7 @@ pub unsafe extern "C" fn carbyne_token_free(token: *mut Token) {
     unsafe { free(token) }
 }
 
-/// Does work that a token may end, on a thread with as large a stack as it needs: those of callers may have small ones.
+/// Does work that a token may end. It runs on a thread of its own, as the stacks of callers may be small.
 ///
 /// # Safety
 /// The token is null or alive until the work has ended.
@@ -58,4 +59,26 @@ pub(crate) unsafe fn under<T: Send>(
         })?;
         worker.join().unwrap_or_else(|panic| resume_unwind(panic))?
     })
+}
+
+/// Makes an object from another one, and puts it into its place. Names are those of parameters.
+///
+/// # Safety
+/// Pointers are null or point to what their types say.
+pub(crate) unsafe fn made<S: Sync, T: Send>(
+    (from, name): (*const S, &str),
+    token: *const Token,
+    (to, result): (*mut *mut T, &str),
+    diagnostics: *mut *mut Diagnostics,
+    make: impl FnOnce(&S) -> Outcome<T> + Send,
+) -> Status {
+    let work = || {
+        // SAFETY: the caller states it.
+        let (to, from) = unsafe { (place(to, result)?, given(from, name)?) };
+        // SAFETY: as above.
+        *to = new(unsafe { under(token, || make(from)) }?);
+        Ok(())
+    };
+    // SAFETY: the caller states it.
+    unsafe { answer(diagnostics, || silent(work())) }
 }

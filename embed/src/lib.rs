@@ -46,7 +46,7 @@ pub use carbyne_decompose::certificate::{Certificate, Relation};
 pub use carbyne_decompose::{Options as Decomposition, Search, Strategies};
 pub use carbyne_ir::ast::{BinaryOp, CmpOp, Key, Module, ReduceOp, SpecKind};
 pub use carbyne_ir::build;
-pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
+pub use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, Severity};
 pub use carbyne_ir::link::{File, LoadError, Loader};
 pub use carbyne_ir::program::Program;
 pub use carbyne_ir::scalar::{Memory, Scalar};
@@ -58,6 +58,9 @@ use carbyne_ir::link::link;
 use carbyne_ir::program::SpecId;
 use carbyne_ir::text;
 use carbyne_sync::Limits;
+
+/// Reports of kernels whose accesses are ordered, and warnings.
+pub type Proved = (Vec<(SpecId, OrderReport)>, Vec<Diagnostic>);
 
 /// A program that is well formed.
 #[derive(Clone, Debug)]
@@ -157,6 +160,21 @@ impl Checked {
         let atomic = program.kernels.iter().filter(|k| carbyne_sync::is_atomic(program, **k));
         let of = |k: &SpecId| (*k, carbyne_sync::check(program, *k, table, &Limits::default()));
         atomic.map(of).collect()
+    }
+
+    /// Proves that accesses are ordered. Returns the reports of [`Checked::order`], and warnings.
+    ///
+    /// # Errors
+    /// Accesses that are not ordered.
+    pub fn proved(&self, table: &AtomTable) -> Result<Proved, Diagnostics> {
+        let reports = self.order(table);
+        let said = reports.iter().flat_map(|(id, r)| diagnostics(r, &self.program, *id));
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            said.partition(|d| d.severity == Severity::Error);
+        match errors.is_empty() {
+            true => Ok((reports, warnings)),
+            false => Err(errors.into_iter().collect()),
+        }
     }
 
     /// Executes the program as it stands, on the CPU, and compares it with what it means.

@@ -1,14 +1,12 @@
 //! Functions of Python that launch the kernels of a program on tensors of other libraries.
 
 use crate::dlpack;
-use crate::kernels::{
-    Kernels, List, RunsOn, is_about_arguments, launched, word_of_integer, word_of_number,
-};
+use crate::kernels::{List, is_about_arguments, shown, word_of_integer, word_of_number};
 use crate::tvm_ffi;
 use crate::work::interruptible;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::expr::VarId;
-use carbyne_launch::call::{Given, Parameter, Place, Plan, Word};
+use carbyne_launch::call::{Given, Kernels, Parameter, Place, Plan, RunsOn, Word};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
@@ -29,7 +27,10 @@ pyo3::import_exception!(carbyne, Error);
 /// arrays, the call waits for the kernels.
 #[pyclass(frozen, name = "Function", module = "carbyne")]
 pub(crate) struct Function {
-    pub(crate) kernels: Arc<Kernels>,
+    kernels: Arc<Kernels>,
+    /// `cuda:0` and so on, or `simulate`.
+    #[pyo3(get)]
+    device: String,
     /// The program that runs.
     #[pyo3(get)]
     decomposed: Py<PyAny>,
@@ -44,8 +45,10 @@ struct Arguments<'py> {
 }
 
 impl Function {
-    pub(crate) fn new(kernels: Kernels, decomposed: Py<PyAny>) -> Function {
-        Function { kernels: Arc::new(kernels), decomposed }
+    /// Of kernels that a GPU executes, or the simulator if there is none.
+    pub(crate) fn new(kernels: Kernels, gpu: Option<u32>, decomposed: Py<PyAny>) -> Function {
+        let device = gpu.map_or("simulate".to_owned(), |gpu| format!("cuda:{gpu}"));
+        Function { kernels: Arc::new(kernels), device, decomposed }
     }
 
     fn parameters(&self) -> &[Parameter] {
@@ -53,13 +56,13 @@ impl Function {
     }
 
     fn misfit(&self, what: &str) -> PyErr {
-        PyTypeError::new_err(format!("{what}; call it as `{}`", self.kernels.signature()))
+        PyTypeError::new_err(format!("{what}; call it as `{}`", self.signature()))
     }
 
-    /// Errors of a call as an exception.
-    fn wrong(&self, errors: &[Diagnostic]) -> PyErr {
-        let given = self.kernels.shown(errors);
-        if is_about_arguments(errors) {
+    /// An error of a call as an exception.
+    fn wrong(&self, error: &Diagnostic) -> PyErr {
+        let given = shown(&self.kernels, error);
+        if is_about_arguments(error) {
             ArgumentError::new_err(given)
         } else {
             Error::new_err(given)
@@ -79,7 +82,7 @@ impl Function {
             let name: String = key.extract()?;
             if let Some(i) = by_name(&name) {
                 objects[i] = Some(value);
-            } else if let Some(var) = self.kernels.calls.call().symbol(&name) {
+            } else if let Some(var) = self.kernels.call().symbol(&name) {
                 let size = integer(&name, &value)?.and_then(|n| i64::try_from(n).ok());
                 let size = size.ok_or_else(|| {
                     PyValueError::new_err(format!("`{name}` does not fit 64 bits: {value}"))
@@ -143,7 +146,11 @@ impl Function {
         if arguments.objects.iter().all(Option::is_some) {
             return Ok(vec![]);
         }
-        let results = self.with_plan(arguments, |plan| Ok(plan.results().to_vec()))?;
+        let given = arguments.given(self.parameters());
+        let results = |plan: &mut Plan| Ok(plan.results().to_vec());
+        let results = self.kernels.calls().with(&given, &arguments.symbols, results);
+        let results = results.map_err(|e| self.wrong(&e))?;
+        drop(given);
         let like = arguments.objects.iter().zip(&arguments.tensors);
         let mut like = like.filter_map(|(object, t)| Some((object.clone()?, t.as_ref()?.library)));
         let Some((like, library)) = like.next() else {
@@ -157,17 +164,6 @@ impl Function {
             arguments.objects[*i] = Some(made);
         }
         Ok(results.into_iter().map(|(i, _)| i).collect())
-    }
-
-    /// Uses the plan for these arguments.
-    fn with_plan<T>(
-        &self,
-        arguments: &Arguments<'_>,
-        then: impl FnOnce(&mut Plan) -> Result<T, Box<Diagnostic>>,
-    ) -> PyResult<T> {
-        let given = arguments.given(self.parameters());
-        let with = self.kernels.calls.with(&given, &arguments.symbols, then);
-        with.map_err(|e| self.wrong(&[*e]))
     }
 }
 
@@ -193,16 +189,12 @@ impl Function {
         self.parameters().iter().map(|p| p.name.clone()).collect()
     }
 
-    /// `cuda:0` and so on, or `simulate`.
+    /// The call as a person writes it, such as `f(A, B, [C])`: results that may be left out stand in brackets.
     #[getter]
-    fn device(&self) -> &str {
-        &self.kernels.device
-    }
-
-    /// The call as a person writes it: results that may be left out stand in brackets.
-    #[getter(signature)]
-    fn shown(&self) -> String {
-        self.kernels.signature()
+    fn signature(&self) -> String {
+        let name =
+            |p: &Parameter| if p.is_result { format!("[{}]", p.name) } else { p.name.clone() };
+        format!("f({})", self.parameters().iter().map(name).collect::<Vec<_>>().join(", "))
     }
 
     /// Launches the kernels on the current stream, and does not wait for them. Returns the results that were left out.
@@ -248,7 +240,7 @@ impl Function {
 
     /// Where it is unpickled, the kernels are compiled again, or machine code is taken from the cache.
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String,))> {
-        Ok((self.decomposed.getattr(py, "jit")?, (self.kernels.device.clone(),)))
+        Ok((self.decomposed.getattr(py, "jit")?, (self.device.clone(),)))
     }
 
     /// The function as one of tvm-ffi, a `tvm_ffi.Function`: any library that calls such functions launches the kernels, without the
@@ -267,19 +259,21 @@ impl Function {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Function {} on {}>", self.kernels.signature(), self.kernels.device)
+        format!("<Function {} on {}>", self.signature(), self.device)
     }
 }
 
 impl Function {
+    #[expect(unsafe_code, reason = "tensors of other libraries")]
     fn launch(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<()> {
-        let devices = match &self.kernels.runs_on {
+        let (kernels, given) = (&self.kernels, arguments.given(self.parameters()));
+        let (words, symbols) = (&arguments.words, &arguments.symbols);
+        let devices = match kernels.runs_on() {
             RunsOn::Gpus(devices) => devices,
             RunsOn::Simulator(simulator) => {
-                let given = arguments.given(self.parameters());
-                let (words, symbols) = (&arguments.words, &arguments.symbols);
-                let run = || self.kernels.simulate(simulator, &given, words, symbols);
-                return interruptible(py, run)?.map_err(|errors| self.wrong(&errors));
+                // SAFETY: their libraries keep the tensors while the call lasts.
+                let run = || unsafe { kernels.simulate(simulator, &given, words, symbols) };
+                return interruptible(py, run)?.map_err(|e| self.wrong(&e));
             }
         };
         let Some(first) = arguments.tensors.iter().flatten().next() else {
@@ -287,13 +281,12 @@ impl Function {
         };
         let device = first.view().device;
         let place = Place { device, stream: if device.is_cuda() { first.stream() } else { 0 } };
-        let kernels = self.kernels.calls.call().kernels();
-        self.with_plan(arguments, |plan| {
-            launched(devices, plan, kernels, &arguments.words, place)
-        })?;
+        // SAFETY: the tensors' libraries keep them until work on the stream is done: they free memory in the order of the stream.
+        let launched = unsafe { kernels.launch(devices, &given, words, symbols, place) };
+        launched.map_err(|e| self.wrong(&e))?;
         if arguments.tensors.iter().flatten().any(|t| t.library.waits) {
             let waited = py.detach(|| devices.wait(place));
-            waited.map_err(|e| self.wrong(&[*e]))?;
+            waited.map_err(|e| self.wrong(&e))?;
         }
         Ok(())
     }

@@ -9,7 +9,6 @@ mod error;
 mod kernels;
 mod layout;
 mod program;
-mod simulator;
 mod tvm_ffi;
 mod work;
 

@@ -2,21 +2,19 @@
 
 use crate::call::Function;
 use crate::error::{of_command, refused};
-use crate::kernels::Kernels;
-use crate::simulator::Simulator;
 use crate::work::{Listener, interruptible, reported};
 use carbyne::documents;
 use carbyne_codegen::{Host, nvrtc, print_kernels, print_program, print_tvm_ffi};
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic, Inputs,
-    LoadError, Module, Options, Program, Report, Search,
+    LoadError, Module, Options, Program, Proved, Report, Search,
 };
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Buffer, BufferId};
 use carbyne_ir::text;
 use carbyne_launch::Binary;
-use carbyne_launch::call::Call;
+use carbyne_launch::call::{Call, Kernels};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -173,14 +171,9 @@ impl Source {
     fn check(&self, py: Python<'_>, arch: Option<&str>) -> PyResult<(Vec<String>, String)> {
         let (program, text) = (self.checked.program(), self.checked.text());
         let table = self.table(arch)?;
-        let order = || table.map_or(vec![], |table| self.checked.order(&table));
-        let reports = interruptible(py, order)?;
-        let said = reports.iter().flat_map(|(k, r)| carbyne_embed::diagnostics(r, program, *k));
-        let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) =
-            said.partition(|d| d.severity == carbyne_ir::diag::Severity::Error);
-        if !errors.is_empty() {
-            return Err(refused(&self.name, text, errors.into_iter().collect()));
-        }
+        let prove = || table.map_or(Ok(Proved::default()), |table| self.checked.proved(&table));
+        let proved = interruptible(py, prove)?;
+        let (reports, warnings) = proved.map_err(|e| refused(&self.name, text, e))?;
         let pairs = reports.iter().map(|(k, r)| documents::pairs(program, *k, r, text).to_string());
         let warnings = documents::diagnostics(&self.name, text, &warnings);
         Ok((pairs.collect(), Value::from(warnings).to_string()))
@@ -223,14 +216,10 @@ impl Source {
         let again = interruptible(py, || -> Option<Decomposed> {
             let checked = Checked::new(decomposed).ok()?;
             let found = checked.decompose_by(&table, &how).ok()?;
-            let mut order = checked.order(&table).into_iter();
-            let is_wrong = order.any(|(id, report)| {
-                let all = carbyne_embed::diagnostics(&report, checked.program(), id);
-                all.iter().any(|d| d.severity == carbyne_ir::diag::Severity::Error)
-            });
+            checked.proved(&table).ok()?;
             let theirs = tensors(checked.program());
             let is_same = tensors(self.checked.program()).iter().all(|t| theirs.contains(t));
-            (found.text == decomposed && !is_wrong && is_same).then_some(found)
+            (found.text == decomposed && is_same).then_some(found)
         })?;
         let (name, text) = (self.name.clone(), self.checked.text().to_owned());
         let declared = documents::declared(self.checked.module());
@@ -359,13 +348,12 @@ impl Found {
         let call = Call::new(self.found.program.clone(), kernels, &self.declared).map_err(about)?;
         let text = self.found.text.clone();
         let Some((code, gpu)) = on else {
-            let (program, table) = (self.found.program.clone(), self.table.clone());
-            let kernels = Kernels::on_simulator(call, text, Simulator { program, table });
-            return Ok(Function::new(kernels, owner));
+            let kernels = Kernels::on_simulator(call, text, self.table.clone());
+            return Ok(Function::new(kernels, None, owner));
         };
-        let kernels = Kernels::on_gpu(call, text, Binary::Cubin(code), gpu);
+        let kernels = Kernels::on_gpus(call, text, Binary::Cubin(code));
         py.detach(|| kernels.load(gpu)).map_err(about)?;
-        Ok(Function::new(kernels, owner))
+        Ok(Function::new(kernels, Some(gpu), owner))
     }
 
     /// PTX or machine code of all kernels, by NVRTC.

@@ -4,13 +4,11 @@
 //! The library is that of the Python package, and is opened when the first function is made.
 #![allow(unsafe_code, reason = "the C interface of tvm-ffi")]
 
-use crate::kernels::{
-    Kernels, List, RunsOn, is_about_arguments, launched, word_of_integer, word_of_number,
-};
+use crate::kernels::{List, is_about_arguments, shown, word_of_integer, word_of_number};
 use crate::work::until;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::expr::VarId;
-use carbyne_launch::call::{Device, DlTensor, Given, Parameter, Place, Word};
+use carbyne_launch::call::{Device, DlTensor, Given, Kernels, Parameter, Place, RunsOn, Word};
 use libloading::Library;
 use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -140,7 +138,7 @@ pub(crate) fn function<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let tvm_ffi = py.import("tvm_ffi")?;
     let api = Api::of_package(&tvm_ffi)?;
-    let open_sizes = kernels.calls.call().open_sizes();
+    let open_sizes = kernels.call().open_sizes();
     let open_sizes = open_sizes.map_err(|e| PyRuntimeError::new_err(e.message.clone()))?;
     let exported = Exported { kernels: kernels.clone(), api, open_sizes };
     let (own, mut made) = (Box::into_raw(Box::new(exported)).cast(), null_mut());
@@ -225,7 +223,7 @@ impl Exported {
         }
         let mut symbols = BTreeMap::new();
         for (var, any) in self.open_sizes.iter().zip(sizes) {
-            let name = self.kernels.calls.call().name(*var);
+            let name = self.kernels.call().name(*var);
             let value = any.integer().ok_or_else(|| self.other(&name, any, "an integer"))?;
             symbols.insert(*var, value);
         }
@@ -239,24 +237,21 @@ impl Exported {
         symbols: &BTreeMap<VarId, i64>,
     ) -> Result<(), Refusal> {
         let kernels = &*self.kernels;
-        let devices = match &kernels.runs_on {
+        let devices = match kernels.runs_on() {
             RunsOn::Gpus(devices) => devices,
             RunsOn::Simulator(simulator) => {
                 // SAFETY: the function has no arguments.
                 let signalled = |_: &_| unsafe { (self.api.check_signals)() } != 0;
-                let run = || kernels.simulate(simulator, given, words, symbols);
+                // SAFETY: tvm-ffi keeps the tensors while the function is called.
+                let run = || unsafe { kernels.simulate(simulator, given, words, symbols) };
                 let run = until(signalled, run);
                 let run = run.map_err(|e| Refusal::new(c"RuntimeError", e.to_string()))?;
                 // The interpreter has an exception already, which tvm-ffi raises for an error of this kind.
                 let run = run.map_err(|_| Refusal::new(c"EnvErrorAlreadySet", ""))?;
-                return run.map_err(|errors| self.wrong(&errors));
+                return run.map_err(|e| self.wrong(&e));
             }
         };
-        let first = given.iter().find_map(|given| match given {
-            Given::Tensor(view) => Some(view.device),
-            Given::Number | Given::Nothing => None,
-        });
-        let Some(device) = first else {
+        let Some(device) = given.iter().find_map(Given::device) else {
             return Err(Refusal::new(c"TypeError", "no tensor is given"));
         };
         let stream = match device.is_cuda() {
@@ -265,9 +260,9 @@ impl Exported {
             false => 0,
         };
         let place = Place { device, stream };
-        let launch =
-            |plan: &mut _| launched(devices, plan, kernels.calls.call().kernels(), words, place);
-        kernels.calls.with(given, symbols, launch).map_err(|e| self.wrong(&[*e]))
+        // SAFETY: the tensors' owners keep them until work on the stream is done.
+        let launched = unsafe { kernels.launch(devices, given, words, symbols, place) };
+        launched.map_err(|e| self.wrong(&e))
     }
 
     /// An argument as the launcher takes it, and its address or its bytes.
@@ -292,9 +287,9 @@ impl Exported {
         Ok((Given::Number, word))
     }
 
-    fn wrong(&self, errors: &[Diagnostic]) -> Refusal {
-        let (message, _) = self.kernels.shown(errors);
-        let kind = if is_about_arguments(errors) { c"ValueError" } else { c"RuntimeError" };
+    fn wrong(&self, error: &Diagnostic) -> Refusal {
+        let (message, _) = shown(&self.kernels, error);
+        let kind = if is_about_arguments(error) { c"ValueError" } else { c"RuntimeError" };
         Refusal { kind, message }
     }
 
@@ -306,7 +301,7 @@ impl Exported {
     }
 
     fn signature(&self) -> String {
-        let call = self.kernels.calls.call();
+        let call = self.kernels.call();
         let names = call.parameters().iter().map(|p| p.name.clone());
         let all = names.chain(self.open_sizes.iter().map(|v| call.name(*v)));
         format!("f({})", all.collect::<Vec<_>>().join(", "))

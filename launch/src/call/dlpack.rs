@@ -120,7 +120,7 @@ impl DlTensor {
         };
         let DlDataType { code, bits, lanes } = self.dtype;
         View {
-            address: (self.data.addr() as u64).wrapping_add(self.byte_offset),
+            address: (self.data.expose_provenance() as u64).wrapping_add(self.byte_offset),
             device: Device { kind: self.device.device_type, number: self.device.device_id },
             element: Element { code, bits, lanes },
             shape: list(self.shape),

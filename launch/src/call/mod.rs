@@ -5,19 +5,24 @@
 //! all that the program says of its tensors holds), [`Plan`] (what is launched for tensors of such shapes).
 //!
 //! A [`Plan`] is made once, and kept by [`Cache`], for tensors of the same types, shapes and strides. A further call only fills in addresses and numbers.
+//! [`Kernels`] are a call with the GPUs or the simulator that execute it: front ends make their functions of it.
 //!
 //! Invariant: nothing is launched before all arguments are checked.
 
 mod bind;
 mod cache;
 mod dlpack;
+mod kernels;
 mod plan;
+mod simulator;
 mod view;
 
 pub use cache::Cache;
 pub use carbyne_codegen::Element;
 pub use dlpack::{DlDataType, DlDevice, DlTensor, NoTensor};
+pub use kernels::{Kernels, RunsOn};
 pub use plan::{Plan, Shape, Word};
+pub use simulator::Simulator;
 pub use view::{Device, View};
 
 use crate::Fallible;
@@ -36,6 +41,17 @@ pub enum Given<'a> {
     Number,
     /// Nothing: the tensor is a result, and its shape is asked for.
     Nothing,
+}
+
+impl Given<'_> {
+    /// The device of a tensor.
+    #[must_use]
+    pub fn device(&self) -> Option<Device> {
+        match self {
+            Given::Tensor(view) => Some(view.device),
+            Given::Number | Given::Nothing => None,
+        }
+    }
 }
 
 /// Where a call is launched.

@@ -1,0 +1,142 @@
+//! Calls that the simulator executes, on tensors of the CPU.
+#![allow(unsafe_code, reason = "memory of other libraries")]
+
+use super::{Call, Device, Given, Parameter, View, Word};
+use crate::{Fallible, refused};
+use carbyne_atoms::AtomTable;
+use carbyne_ir::diag::Code;
+use carbyne_ir::scalar::Scalar;
+use carbyne_simulate::{Array, ArrayError, Options, simulate};
+use std::collections::BTreeMap;
+
+/// Elements of the largest tensor that the simulator takes.
+const MAX_ELEMENTS: i64 = 1 << 28;
+
+/// The simulator with the instructions of a program.
+pub struct Simulator {
+    table: AtomTable,
+}
+
+impl Simulator {
+    pub(super) fn new(table: AtomTable) -> Simulator {
+        Simulator { table }
+    }
+
+    /// Executes the program on tensors that fit it, and writes results into them.
+    ///
+    /// # Safety
+    /// Tensors lie where they say, and nothing else uses them meanwhile.
+    pub(super) unsafe fn run(
+        &self,
+        call: &Call,
+        given: &[Given<'_>],
+        words: &[Word],
+        symbols: BTreeMap<String, i64>,
+    ) -> Fallible<()> {
+        let parameters = call.parameters();
+        let mut arrays = BTreeMap::new();
+        for ((parameter, given), word) in parameters.iter().zip(given).zip(words) {
+            let (name, scalar) = (&parameter.name, parameter.scalar);
+            let array = match given {
+                Given::Nothing => continue,
+                Given::Number => Array { scalar, shape: vec![], values: vec![*word] },
+                Given::Tensor(view) => {
+                    takes(parameter, view)?;
+                    // Results hold nothing yet.
+                    if parameter.is_result {
+                        continue;
+                    }
+                    // SAFETY: the caller states it.
+                    let read = unsafe { view.read(scalar) };
+                    read.map_err(|e| {
+                        let text = format!("`%{name}` cannot be read: {e}");
+                        refused(Code::BadInput, text, "correct its elements")
+                    })?
+                }
+            };
+            arrays.insert(name.clone(), array);
+        }
+        let options = Options { arrays, symbols, ..Options::default() };
+        let report = simulate(&call.program, &self.table, &options)?;
+        for (parameter, given) in parameters.iter().zip(given).filter(|(p, _)| p.is_written) {
+            if let Given::Tensor(view) = given
+                && let Some(array) = report.outputs.get(&parameter.name)
+            {
+                // SAFETY: the caller states it; the tensor may be written, and shares no memory with another one.
+                unsafe { view.write(&array) };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a tensor that the simulator does not take.
+fn takes(parameter: &Parameter, view: &View<'_>) -> Fallible<()> {
+    let name = &parameter.name;
+    let (what, help) = if view.device.kind != Device::CPU {
+        let what = format!("`%{name}` lies on {}, and the simulator runs on the CPU", view.device);
+        (what, "move the tensors to the CPU")
+    } else if parameter.scalar.bits() < 8 || parameter.is_flat() {
+        let what = format!(
+            "`%{name}`: the simulator takes no tensor that is packed, or whose mode has several strides"
+        );
+        (what, "simulate the program with the tensor's elements by coordinates")
+    } else if view.elements() > MAX_ELEMENTS {
+        let what = format!("`%{name}` has {} elements", view.elements());
+        (what, "give tensors of at most 2^28 elements to the simulator")
+    } else {
+        return Ok(());
+    };
+    Err(refused(Code::BadInput, what, help))
+}
+
+impl View<'_> {
+    /// Reads the elements of a tensor of the CPU, whose [`Element`](super::Element) holds the scalar type.
+    ///
+    /// # Safety
+    /// All elements lie where the view says.
+    ///
+    /// # Errors
+    /// A `bool` or an integer of fewer than 8 bits that there is not.
+    pub unsafe fn read(&self, scalar: Scalar) -> Result<Array, ArrayError> {
+        let width = self.element.bytes() as usize;
+        let mut data = vec![0; width * self.elements() as usize];
+        for (to, from) in data.chunks_exact_mut(width).zip(self.addresses()) {
+            // SAFETY: the caller states that an element lies there.
+            unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), width) };
+        }
+        Array::from_bytes(scalar, &self.extents(), &data)
+    }
+
+    /// Writes the elements of an array of the view's extents and type into a tensor of the CPU.
+    ///
+    /// # Safety
+    /// All elements lie where the view says, and may be written.
+    pub unsafe fn write(&self, array: &Array) {
+        let width = self.element.bytes() as usize;
+        for (from, to) in array.to_bytes().chunks_exact(width).zip(self.addresses()) {
+            // SAFETY: the caller states that an element lies there.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, width) };
+        }
+    }
+
+    /// Extents as an array has them.
+    #[must_use]
+    pub fn extents(&self) -> Vec<u64> {
+        self.shape.iter().map(|n| n.cast_unsigned()).collect()
+    }
+
+    /// The addresses of elements, the last mode the fastest.
+    fn addresses(&self) -> impl Iterator<Item = *mut u8> {
+        let (strides, width) = (self.strides(), self.element.bytes());
+        (0..self.elements()).map(move |i| {
+            let (mut rest, mut at) = (i, 0i64);
+            for (extent, stride) in self.shape.iter().zip(&strides).rev() {
+                at = at.wrapping_add((rest % extent).wrapping_mul(*stride));
+                rest /= extent;
+            }
+            let bytes = at.cast_unsigned().wrapping_mul(width);
+            std::ptr::with_exposed_provenance_mut(self.address.wrapping_add(bytes) as usize)
+        })
+    }
+}
