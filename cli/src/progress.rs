@@ -26,13 +26,13 @@ impl Default for Bar {
 impl Bar {
     /// Draws how far the work is.
     pub fn shows(&self, progress: &Progress) {
-        let template = match progress.total {
-            Some(_) => "{prefix} {bar:32} {pos}/{len} {elapsed} {wide_msg}",
-            None => "{prefix} {spinner} {pos} {elapsed} {wide_msg}",
-        };
         if self.0.prefix() != progress.stage {
             self.0.reset();
             self.0.set_prefix(progress.stage);
+            let template = match progress.total {
+                Some(_) => "{prefix} {bar:32} {pos}/{len} {elapsed} {wide_msg}",
+                None => "{prefix} {spinner} {pos} {elapsed} {wide_msg}",
+            };
             if let Ok(style) = ProgressStyle::with_template(template) {
                 self.0.set_style(style);
             }

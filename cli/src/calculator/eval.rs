@@ -42,12 +42,8 @@ impl Session {
         let parsed = parse::line(text)?;
         let known = self.known(&parsed)?;
         let (scope, names) = known.as_ref().map_or((&self.scope, &self.names), |(s, n)| (s, n));
-        let (bound, kept) = (BTreeMap::new(), self.kept);
-        let mut line = Line { scope, names, bound, kept, calls: 0, cost: 0 };
-        let mut last = None;
-        for step in &parsed.steps {
-            last = Some(line.step(step)?);
-        }
+        let mut line = Line::new(scope, names, self.kept);
+        let last = line.steps(&parsed.steps)?;
         let Line { bound, kept, .. } = line;
         self.kept = kept;
         if let Some((scope, names)) = known {
@@ -96,11 +92,7 @@ impl Session {
             if symbols.symbol(name).is_none() {
                 continue;
             }
-            let value = match step.expr.kind {
-                Kind::Int(value) if value >= 0 => Some(value),
-                _ => None,
-            };
-            let Some(value) = value else {
+            let Kind::Int(value @ 0..) = step.expr.kind else {
                 let message =
                     format!("the symbol `{name}` is given what is no number of 0 or more");
                 let d = Diagnostic::new(Code::CalcArguments, step.expr.span, message);
@@ -122,20 +114,9 @@ impl Session {
         let none = BTreeMap::new();
         let mut names = BTreeMap::new();
         for (name, value) in &self.names {
-            let text = value.text(&self.scope.arena);
-            let mut symbolic = false;
-            value.for_each(&mut |number| symbolic |= number.as_const().is_none());
-            let again = if symbolic {
-                let kept = parse::line(&text)?;
-                let mut line = Line {
-                    scope: &scope,
-                    names: &none,
-                    bound: BTreeMap::new(),
-                    kept: 0,
-                    calls: 0,
-                    cost: 0,
-                };
-                kept.steps.iter().map(|step| line.step(step)).last().transpose()?
+            let again = if value.is_symbolic() {
+                let text = value.text(&self.scope.arena);
+                Line::new(&scope, &none, 0).steps(&parse::line(&text)?.steps)?
             } else {
                 None
             };
@@ -154,7 +135,20 @@ struct Line<'a> {
     cost: usize,
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
+    fn new(scope: &'a Scope, names: &'a BTreeMap<String, Value>, kept: usize) -> Self {
+        Line { scope, names, bound: BTreeMap::new(), kept, calls: 0, cost: 0 }
+    }
+
+    /// The worth of the last step; `None` if there is no step.
+    fn steps(&mut self, steps: &[Step]) -> Worth<Option<Value>> {
+        let mut last = None;
+        for step in steps {
+            last = Some(self.step(step)?);
+        }
+        Ok(last)
+    }
+
     fn step(&mut self, step: &Step) -> Worth {
         let value = self.value(&step.expr)?;
         let Some((name, span)) = &step.name else { return Ok(value) };

@@ -173,8 +173,9 @@ fn to_json(session: &Session, v: &Value) -> Result<Json, Box<Diagnostic>> {
         Value::Tuple(items) | Value::List(items) => {
             items.iter().map(|item| to_json(session, item)).collect::<Result<_, _>>()?
         }
+        Value::Layout(_) if !v.is_symbolic() => json!(v.text(session.arena())),
         Value::Layout(_) | Value::Coords(_) | Value::Composed(_) => {
-            // How sums are ordered depends on what was computed before; read again, a layout has one text.
+            // The order of sums depends on earlier calculations. A layout that is read again has one text.
             let text = session.text(v);
             let mut fresh = Session::default();
             match fresh.line(&text)? {

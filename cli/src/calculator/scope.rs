@@ -7,12 +7,16 @@
 
 use super::ops;
 use super::value::Value;
-use carbyne_ir::ast::{CmpOp, Compare, Expr, ExprKind, FORMAT_VERSION, Module, Name, StmtKind};
+use carbyne_ir::ast::{
+    CmpOp, Compare, Expr, ExprKind, FORMAT_VERSION, Module, Name, Stmt, StmtKind, Substitution,
+    Symbols,
+};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::resolve;
 use carbyne_ir::span::Span;
 use carbyne_ir::text::{self, print_compare};
+use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Symbols, and the arena in which expressions over them live.
@@ -56,29 +60,23 @@ impl Scope {
         if facts.len() == self.stated.len() && values == self.values {
             return Ok(None);
         }
-        let names: Vec<String> = distinct(facts.iter().flat_map(names_of));
+        let names: IndexSet<&str> = facts.iter().flat_map(names_of).collect();
         if let Some(name) = names.iter().find(|name| !may_be_bound(name)) {
             return Err(not_bindable(name, span));
         }
-        let given = |name: &String| values.get(name).copied();
         let least = names.iter().map(|name| {
             let least = i64::from(!facts.iter().any(|fact| bounds_below(fact, name)));
-            Compare { lhs: Expr::name(name), op: CmpOp::Ge, rhs: Expr::int(least) }
+            Compare { lhs: Expr::name(*name), op: CmpOp::Ge, rhs: Expr::int(least) }
         });
-        let all: Vec<Compare> = facts.iter().cloned().chain(least).collect();
-        let all = all.into_iter().map(|c| Compare {
-            lhs: put(&c.lhs, &values),
-            op: c.op,
-            rhs: put(&c.rhs, &values),
-        });
-        let open: Vec<&String> = names.iter().filter(|name| given(name).is_none()).collect();
-        let program = resolve::resolve(&module(&open, all.collect()), "");
+        let all = facts.iter().cloned().chain(least).collect();
+        let (given, open): (Vec<&str>, Vec<&str>) =
+            names.iter().partition(|name| values.contains_key(**name));
+        let program = resolve::resolve(&module(&open, all, &values), "");
         let program = program.map_err(|errors| at(errors, span))?;
         let vars = program.symbols.iter().filter_map(|var| program.arena.dim_of(*var));
-        let mut symbols: BTreeMap<String, Dim> = open.into_iter().cloned().zip(vars).collect();
-        let numbers =
-            names.iter().filter_map(|name| Some((name.clone(), Dim::Const(given(name)?))));
-        symbols.extend(numbers);
+        let numbers = given.iter().map(|name| Dim::Const(values[*name]));
+        let all = open.iter().zip(vars).chain(given.iter().zip(numbers));
+        let symbols = all.map(|(name, symbol)| ((*name).to_owned(), symbol)).collect();
         let known = program.facts.iter().zip(&facts).map(|(resolved, fact)| {
             let names = names_of(fact).into_iter().filter(|name| !values.contains_key(*name));
             Known { text: resolved.text.clone(), names: names.map(str::to_owned).collect() }
@@ -160,16 +158,23 @@ fn no_facts(span: Span) -> Box<Diagnostic> {
     Box::new(d.help("write comparisons, separated by commas: `where M >= 1, K % 64 == 0`"))
 }
 
-/// A program that says no more than these facts.
-fn module(names: &[&String], facts: Vec<Compare>) -> Module {
-    let names = names.iter().map(|name| Name { text: (*name).clone(), span: Span::default() });
-    let names: Vec<Name> = names.collect();
-    // Without symbols there is still something to check.
-    let none = Name { text: "none_is_open".to_owned(), span: Span::default() };
-    let names = if names.is_empty() { vec![none] } else { names };
-    let symbols = carbyne_ir::ast::Symbols { names, facts, typical: vec![] };
-    let statement = carbyne_ir::ast::Stmt::new(StmtKind::Symbols(symbols));
-    Module { header: vec![], items: vec![statement], footer: vec![] }
+/// A program that says no more than these facts, with values in the place of symbols that have them.
+fn module(open: &[&str], facts: Vec<Compare>, values: &BTreeMap<String, i64>) -> Module {
+    // A statement has at least one symbol; its facts are checked even if all their symbols have values.
+    let names = if open.is_empty() { &["none_is_open"] } else { open };
+    let names = names.iter().map(|name| Name { text: (*name).to_owned(), span: Span::default() });
+    let symbols = Symbols { names: names.collect(), facts, typical: vec![] };
+    let mut items = [Stmt::new(StmtKind::Symbols(symbols))];
+    let numbers = values.iter().map(|(name, value)| (name.clone(), Expr::int(*value)));
+    let mut by = Substitution {
+        numbers: numbers.collect(),
+        span: Some(Span::default()),
+        budget: usize::MAX,
+        ..Substitution::default()
+    };
+    // A number fits wherever a fact has a name.
+    let _ = by.in_place(&mut items);
+    Module { header: vec![], items: items.into(), footer: vec![] }
 }
 
 /// The first of the errors, said of the whole clause.
@@ -184,37 +189,8 @@ fn at(errors: Diagnostics, span: Span) -> Box<Diagnostic> {
     Box::new(d)
 }
 
-/// The expression with numbers in the place of names.
-fn put(e: &Expr, values: &BTreeMap<String, i64>) -> Expr {
-    let kind = match &e.kind {
-        ExprKind::Name(name) => match values.get(name) {
-            Some(value) => return Expr::int(*value),
-            None => ExprKind::Name(name.clone()),
-        },
-        ExprKind::Neg(a) => ExprKind::Neg(Box::new(put(a, values))),
-        ExprKind::Sqrt(a) => ExprKind::Sqrt(Box::new(put(a, values))),
-        ExprKind::Bin(op, a, b) => {
-            ExprKind::Bin(*op, Box::new(put(a, values)), Box::new(put(b, values)))
-        }
-        ExprKind::Int(v) => ExprKind::Int(*v),
-        ExprKind::Real(text) => ExprKind::Real(text.clone()),
-    };
-    Expr { kind, span: Span::default() }
-}
-
 fn names_of(fact: &Compare) -> Vec<&str> {
     [fact.lhs.names(), fact.rhs.names()].concat()
-}
-
-/// In order, each once.
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut all: Vec<String> = vec![];
-    for name in names {
-        if !all.iter().any(|other| other == name) {
-            all.push(name.to_owned());
-        }
-    }
-    all
 }
 
 /// Whether the fact says what a symbol is at least: `M >= 0`, `0 < M`, `M == 4`.

@@ -297,24 +297,30 @@ impl Value {
             Kind::Modes => self.modes(cx).map(drop),
         }
     }
-}
 
-impl Value {
+    /// Whether a number in it depends on symbols.
+    pub(crate) fn is_symbolic(&self) -> bool {
+        let mut symbolic = false;
+        self.for_each(&mut |number| symbolic |= number.as_const().is_none());
+        symbolic
+    }
+
     /// Calls `f` on every number in it.
     pub(crate) fn for_each(&self, f: &mut dyn FnMut(Dim)) {
+        let of_layout = |l: &Layout, f: &mut dyn FnMut(Dim)| {
+            l.leaves().iter().flat_map(|(n, d)| [*n, *d]).for_each(f);
+        };
         match self {
             Value::Int(v) => f(*v),
             Value::Basis(b) => f(b.value()),
             Value::Tuple(items) | Value::List(items) => items.iter().for_each(|v| v.for_each(f)),
-            Value::Layout(l) => {
-                l.leaves().iter().for_each(|(n, d)| [*n, *d].into_iter().for_each(&mut *f))
-            }
+            Value::Layout(l) => of_layout(l, f),
             Value::Coords(l) => {
-                l.leaves().iter().for_each(|(n, d)| [*n, d.value()].into_iter().for_each(&mut *f))
+                l.leaves().iter().flat_map(|(n, d)| [*n, d.value()]).for_each(f);
             }
             Value::Composed(c) => {
                 c.twists().iter().for_each(|(_, at)| f(*at));
-                Value::Layout(c.layout().clone()).for_each(f);
+                of_layout(c.layout(), f);
             }
             Value::Bool(_) | Value::Hole | Value::Swizzle(_) => {}
         }

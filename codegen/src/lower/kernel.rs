@@ -67,7 +67,7 @@ pub fn print_program(
     atoms: &AtomTable,
     host: Host<'_>,
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
-    with_host(program, kernels, atoms, |parts| host::items(program, parts, host, false))
+    with_host(program, kernels, atoms, host, false)
 }
 
 /// As [`print_program`], and a function of [tvm-ffi](https://tvm.apache.org/ffi/) that checks tensors and launches the kernels on
@@ -81,18 +81,19 @@ pub fn print_tvm_ffi(
     atoms: &AtomTable,
     host: Host<'_>,
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
-    with_host(program, kernels, atoms, |parts| host::items(program, parts, host, true))
+    with_host(program, kernels, atoms, host, true)
 }
 
 fn with_host(
     program: &Program,
     kernels: &[SpecId],
     atoms: &AtomTable,
-    host: impl FnOnce(&[Parts]) -> Result<Vec<Item>, Diagnostics>,
+    host: Host<'_>,
+    for_tvm_ffi: bool,
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
     let kernels: Vec<(&Program, SpecId)> = kernels.iter().map(|id| (program, *id)).collect();
     let parts = all_lowered(&kernels, atoms, false)?;
-    let host = host(&parts)?;
+    let host = host::items(program, &parts, host, for_tvm_ffi)?;
     Ok((file(&parts, Some(host)), parts.into_iter().map(|p| p.kernel).collect()))
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Source {
 }
 
 /// The numbers of a tensor with what the program says they are.
-pub(super) fn sides(form: &Form) -> Vec<(Side, Dim)> {
+fn sides(form: &Form) -> Vec<(Side, Dim)> {
     match form {
         Form::Flat(n) => vec![(Side::Elements, *n)],
         Form::Modes(modes) => {

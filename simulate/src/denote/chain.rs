@@ -144,15 +144,14 @@ impl Chain {
         let before = chain.values.len();
         if kind.reads_output() {
             chain.values.push(output.clone());
+            match kind {
+                SpecKind::Accumulate(_) => read.insert(0, Input::Value(before)),
+                _ => read.push(Input::Value(before)),
+            }
         }
         let modes =
             |input: &Result<Shape, f64>| input.as_ref().map_or(0, |shape| shape.modes.len());
         let op = StepOp::of(kind, axes, inputs.first().map_or(0, modes))?;
-        match kind {
-            _ if !kind.reads_output() => {}
-            SpecKind::Accumulate(_) => read.insert(0, Input::Value(before)),
-            _ => read.push(Input::Value(before)),
-        }
         chain.values.push(Shape { operand: None, ..output });
         let output = chain.values.len() - 1;
         chain.steps.push(Step { op, inputs: read, output });
@@ -411,7 +410,7 @@ impl<'a> Evaluation<'a> {
     fn result(&self, slack: f64) -> Exact {
         let n = self.n_elements();
         let scalar = self.chain.values[self.step.output].scalar;
-        let from = self.type_of(0).or_else(|| self.type_of(1)).unwrap_or(scalar);
+        let from = self.tensor(0).or_else(|| self.tensor(1)).map_or(scalar, |t| t.scalar);
         let pairs = |e: Exact| e.numbers.into_iter().zip(e.scales);
         match &self.step.op {
             StepOp::Move => self.wide(0),
@@ -438,12 +437,7 @@ impl<'a> Evaluation<'a> {
             }
             StepOp::MatMul => {
                 let before = (self.step.inputs.len() > 2).then(|| self.input(2).into_owned());
-                let deep = match self.step.inputs.first() {
-                    Some(Input::Value(a)) => {
-                        self.chain.values[*a].modes.last().copied().unwrap_or(1)
-                    }
-                    _ => 1,
-                };
+                let deep = self.modes(0).and_then(|modes| modes.last()).copied().unwrap_or(1);
                 matmul(self.wanted, deep, scalar, &self.input(0), &self.input(1), before)
             }
             StepOp::Iota(axis) => self.iota(*axis),
@@ -507,19 +501,16 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn type_of(&self, input: usize) -> Option<Scalar> {
+    /// An input that is a tensor.
+    fn tensor(&self, input: usize) -> Option<&'a Shape> {
         match self.step.inputs.get(input) {
-            Some(Input::Value(v)) => Some(self.chain.values[*v].scalar),
+            Some(Input::Value(v)) => Some(&self.chain.values[*v]),
             _ => None,
         }
     }
 
-    /// The modes of an input that is a tensor.
     fn modes(&self, input: usize) -> Option<&'a [i64]> {
-        match self.step.inputs.get(input) {
-            Some(Input::Value(v)) => Some(&self.chain.values[*v].modes),
-            _ => None,
-        }
+        self.tensor(input).map(|tensor| &*tensor.modes)
     }
 
     fn iota(&self, axis: usize) -> Exact {

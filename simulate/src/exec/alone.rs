@@ -221,14 +221,14 @@ impl Runner<'_> {
         (j, thread): (usize, usize),
         results: &Tile,
     ) -> Checked<()> {
-        let (output, n) = (task.leaf.outputs[0], task.n());
+        let (output, n, adds) = (task.leaf.outputs[0], task.n(), task.adds());
         let base = self.alone_base(task, thread)?;
         let rank = self.peer(output, thread, task.leaf.site)?;
         self.note_remote(rank, who);
         for e in 0..n {
             let at = task.to.place(&base, e);
             let value: Value = results.get(j * n + e);
-            if let Err(f) = self.blocks[rank].put(task.to, at, value, thread, who, task.adds()) {
+            if let Err(f) = self.blocks[rank].put(task.to, at, value, thread, who, adds) {
                 let access = ElementAccess { view: output, at, write: true, thread };
                 return blame::failed(self.kernel, self.env.block, who, &access, &f);
             }

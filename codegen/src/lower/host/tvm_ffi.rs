@@ -5,7 +5,7 @@ use super::printer::{Printer, function, quoted, when};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Stmt, StmtKind, Type};
 use crate::element::Element;
 use crate::lower::interface::{Form, Interface, alignment, written};
-use crate::lower::sizes::{Side, open_sizes, sides, sources};
+use crate::lower::sizes::{Side, open_sizes, sources};
 use crate::scalars::storage;
 use crate::{Fallible, errors};
 use carbyne_ir::expr::Dim;
@@ -51,7 +51,7 @@ impl Printer<'_> {
             let name = self.symbol(*var)?;
             let said = quoted(&p.arena.var_info(*var).name);
             let index = (taken.caller.len() + i) as i64;
-            self.integer(&mut body, "long long", name, (index, said), (i64::MIN, i64::MAX));
+            integer(&mut body, "long long", name, (index, said), (i64::MIN, i64::MAX));
         }
         let values = p.symbols.iter().map(|v| self.symbol(*v)).collect::<Fallible<Vec<Expr>>>()?;
         if !values.is_empty() {
@@ -131,7 +131,7 @@ impl Printer<'_> {
             let (name, said) = (Expr::name(self.passed[b].clone()), quoted(&buffer.name));
             if let Some((least, most)) = buffer.scalar.int_range() {
                 let within = |n: i128| i64::try_from(n).unwrap_or(i64::MAX);
-                self.integer(body, ty, name, (i as i64, said), (within(least), within(most)));
+                integer(body, ty, name, (i as i64, said), (within(least), within(most)));
             } else {
                 declared(body, ty, &name);
                 let all = [Expr::Int(i as i64), said, name.address()];
@@ -139,20 +139,6 @@ impl Printer<'_> {
             }
         }
         Ok(())
-    }
-
-    fn integer(
-        &self,
-        body: &mut Vec<Stmt>,
-        ty: &'static str,
-        name: Expr,
-        (index, said): (i64, Expr),
-        (least, most): (i64, i64),
-    ) {
-        declared(body, ty, &name);
-        let range = [Expr::Int(least), Expr::Int(most)];
-        let all = [Expr::Int(index), said].into_iter().chain(range).chain([name.address()]);
-        unless(body, vec![given("integer", all)]);
     }
 
     /// Takes sizes from tensors.
@@ -165,7 +151,8 @@ impl Printer<'_> {
                 Side::Stride(mode) => asked("stride", [at, Expr::Int(mode as i64)]),
                 Side::Elements => asked("elements", [at]),
             };
-            let number = match self.scalars(source.buffer, source.side)? {
+            let form = Form::of(self.p, source.buffer)?;
+            let number = match self.scalars(source.buffer, &form, source.side) {
                 1 => number,
                 n => number.binary(Binary::Mul, Expr::Int(n)),
             };
@@ -186,40 +173,39 @@ impl Printer<'_> {
 
     /// What a number of the caller's tensor is to be multiplied by: several scalars of fewer than 8 bits are one element of it,
     /// along the mode of stride 1.
-    fn scalars(&self, b: BufferId, side: Side) -> Fallible<i64> {
+    fn scalars(&self, b: BufferId, form: &Form, side: Side) -> i64 {
         let packed = storage(self.p.buffers[b].scalar).packed;
-        let form = Form::of(self.p, b)?;
-        let is_along = |mode: usize| match &form {
+        let is_along = |mode: usize| match form {
             Form::Modes(modes) => modes.get(mode).is_some_and(|(_, s)| *s == Dim::Const(1)),
             Form::Flat(_) => true,
         };
-        Ok(match side {
+        match side {
             Side::Elements => packed,
             Side::Extent(mode) if is_along(mode) => packed,
             Side::Stride(mode) if !is_along(mode) => packed,
             Side::Extent(_) | Side::Stride(_) => 1,
-        })
+        }
     }
 
     /// That extents and strides of a tensor are those of the program.
     fn modes(&mut self, i: i64, b: BufferId) -> Fallible<Vec<Expr>> {
         let form = Form::of(self.p, b)?;
-        let Form::Modes(modes) = &form else {
-            let mut all = vec![Expr::Int(i)];
-            for (side, n) in sides(&form) {
-                all.push(self.indices.print(n)?.expr);
-                all.extend(Some(self.scalars(b, side)?).filter(|n| *n > 1).map(Expr::Int));
+        let modes = match &form {
+            Form::Modes(modes) => modes,
+            Form::Flat(n) => {
+                let mut all = vec![Expr::Int(i), self.indices.print(*n)?.expr];
+                let packed = self.scalars(b, &form, Side::Elements);
+                all.extend(Some(packed).filter(|n| *n > 1).map(Expr::Int));
+                return Ok(vec![given("flat", all)]);
             }
-            return Ok(vec![given("flat", all)]);
         };
         let mut checks = vec![];
         for (mode, (extent, stride)) in modes.iter().enumerate() {
             let mut all = vec![Expr::Int(i), Expr::Int(mode as i64)];
             all.push(self.indices.print(*extent)?.expr);
             all.push(self.indices.print(*stride)?.expr);
-            let own = [Side::Extent(mode), Side::Stride(mode)].map(|side| self.scalars(b, side));
-            let [along, across] = own;
-            let (along, across) = (along?, across?);
+            let along = self.scalars(b, &form, Side::Extent(mode));
+            let across = self.scalars(b, &form, Side::Stride(mode));
             if (along, across) != (1, 1) {
                 all.extend([Expr::Int(along), Expr::Int(across)]);
             }
@@ -276,6 +262,20 @@ fn given(method: &str, all: impl IntoIterator<Item = Expr>) -> Expr {
 fn unless(body: &mut Vec<Stmt>, checks: Vec<Expr>) {
     let any = checks.into_iter().reduce(|a, b| a.binary(Binary::Or, b));
     body.extend(any.map(|any| when(any, Expr::Int(-1))));
+}
+
+/// Declares a variable, and reads an integer of a range into it.
+fn integer(
+    body: &mut Vec<Stmt>,
+    ty: &'static str,
+    name: Expr,
+    (index, said): (i64, Expr),
+    (least, most): (i64, i64),
+) {
+    declared(body, ty, &name);
+    let range = [Expr::Int(least), Expr::Int(most)];
+    let all = [Expr::Int(index), said].into_iter().chain(range).chain([name.address()]);
+    unless(body, vec![given("integer", all)]);
 }
 
 fn declared(body: &mut Vec<Stmt>, ty: &'static str, name: &Expr) {
