@@ -45,7 +45,7 @@ struct Arguments<'py> {
 }
 
 impl Function {
-    /// Of kernels that a GPU executes, or the simulator if there is none.
+    /// `gpu` is the number of the GPU on which the kernels are loaded; None for the simulator.
     pub(crate) fn new(kernels: Kernels, gpu: Option<u32>, decomposed: Py<PyAny>) -> Function {
         let device = gpu.map_or("simulate".to_owned(), |gpu| format!("cuda:{gpu}"));
         Function { kernels: Arc::new(kernels), device, decomposed }

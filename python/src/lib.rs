@@ -31,7 +31,7 @@ fn gpu(number: u32) -> PyResult<(String, Option<&'static str>, u32)> {
     Ok((info.name, own.map(|a| a.as_str()), info.multiprocessors))
 }
 
-/// As above, of a package that was built without GPU support.
+/// Refuses: the package was built without GPU support.
 #[pyfunction]
 #[cfg(not(feature = "gpu"))]
 fn gpu(_number: u32) -> PyResult<(String, Option<&'static str>, u32)> {

@@ -203,8 +203,8 @@ impl Source {
         Ok(Found { name, text, found, reports, table, how, declared, known })
     }
 
-    /// What the program was decomposed to before, with the warnings of then: the text is read and checked again, and the order of its accesses is
-    /// proved. None if it is not complete, or wrong.
+    /// Takes a text to which the program was decomposed before, and the warnings of that time. The text is read and checked again, and the order
+    /// of its accesses is proved. None if it is not complete, or wrong.
     fn restored(
         &self,
         py: Python<'_>,
@@ -263,7 +263,7 @@ pub(crate) struct Found {
     how: Decomposition,
     /// Tensors that the text declares; strategies may add others.
     declared: BTreeSet<String>,
-    /// Of one that was restored, its warnings as JSON. How it was found is not known.
+    /// Warnings as JSON of a program that was restored. Nothing is known of how it was found.
     known: Option<String>,
 }
 

@@ -94,7 +94,7 @@ impl Api {
         }
     }
 
-    /// That of the package `apache-tvm-ffi`.
+    /// Opens the library of the package `apache-tvm-ffi`, once.
     fn of_package(tvm_ffi: &Bound<'_, PyModule>) -> PyResult<&'static Api> {
         static API: PyOnceLock<Api> = PyOnceLock::new();
         let py = tvm_ffi.py();

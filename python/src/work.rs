@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How often signals are looked at, and progress is told.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Who is told how far work is.
+/// A listener to the progress of work.
 pub(crate) enum Listener {
     Nobody,
     /// A bar on the terminal.
@@ -25,7 +25,7 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Of the argument `progress` of Python: a function, or whether a bar is drawn.
+    /// Reads the argument `progress` of Python: a function, or whether a bar is drawn.
     pub(crate) fn of(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Listener> {
         match progress {
             None => Ok(Listener::Nobody),
@@ -65,7 +65,7 @@ pub(crate) fn interruptible<T: Send>(
     reported(py, &Listener::Nobody, work)
 }
 
-/// The same, and tells somebody how far the work is. An exception of theirs ends it, too.
+/// Does work as [`interruptible`] does, and tells a listener how far it is. An exception of the listener ends the work.
 pub(crate) fn reported<T: Send>(
     py: Python<'_>,
     listener: &Listener,
@@ -107,10 +107,10 @@ pub(crate) fn reported<T: Send>(
     }
 }
 
-/// Does work on a thread of its own. What is asked meanwhile of the work's token, every now and then, ends it when it is true.
+/// Does work on a thread of its own. `is_enough` is asked every [`EVERY`]; when it answers true, the work is cancelled.
 ///
 /// # Errors
-/// There is no thread to be had.
+/// No thread can be started.
 pub(crate) fn until<T: Send>(
     mut is_enough: impl FnMut(&Token) -> bool,
     work: impl FnOnce() -> T + Send,

@@ -1,4 +1,4 @@
-//! What a call is given, against what the program says of its tensors.
+//! Checks the arguments of a call against the tensors of the program.
 
 use super::plan::{Map, Place, Plan, Planned, Shape, Slot, Tensor};
 use super::view::View;
@@ -11,7 +11,7 @@ use carbyne_ir::program::BufferId;
 use std::collections::BTreeMap;
 
 impl Call {
-    /// What is launched for tensors of these types, shapes and strides, one for each parameter. `symbols` are sizes that the
+    /// Plans the launches for tensors of these types, shapes and strides, one for each parameter. `symbols` are sizes that the
     /// caller states; the others are taken from shapes.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Sizes<'_> {
         })
     }
 
-    /// That no extent or stride excludes all values of a symbol that stands alone in it: `2*N + 1` is 8 for no `N`.
+    /// Checks that no extent or stride excludes all values of a symbol that stands alone in it: `2*N + 1` is 8 for no `N`.
     fn reach(&self, var: VarId, equations: &[Equation]) -> Fallible<()> {
         let excludes = |e: &&Equation| {
             let Some((of, factor, rest)) = self.unknown(e) else { return false };
@@ -200,7 +200,7 @@ impl Sizes<'_> {
         Err(refused(Code::BadInput, text, "give a tensor of another shape"))
     }
 
-    /// That all equations hold whose symbols are known.
+    /// Checks all equations whose symbols are known.
     fn hold(&self, equations: &[Equation]) -> Fallible<()> {
         let value = |v: VarId| self.known.get(&v).map(|(n, _)| *n);
         for e in equations {
@@ -228,7 +228,7 @@ impl Sizes<'_> {
     }
 }
 
-/// That a tensor may be one of the program's.
+/// Checks that a tensor may be one of the program's.
 fn fits(parameter: &Parameter, view: &View<'_>) -> Fallible<()> {
     if !view.element.holds(parameter.scalar) {
         let what = format!("has elements of {}", view.element);
@@ -348,7 +348,7 @@ fn rows(view: &View<'_>) -> Option<(u64, u64)> {
 /// Where the buffers of kernels are.
 struct Places<'a> {
     call: &'a Call,
-    /// Of the workspace's tensors, in bytes.
+    /// Offsets of the workspace's tensors, in bytes.
     starts: Vec<u64>,
 }
 
@@ -362,7 +362,7 @@ impl Places<'_> {
         given.map(Place::Given).or_else(within)
     }
 
-    /// What fills the parameters of a kernel.
+    /// The sources of a kernel's parameters.
     fn slots(
         &self,
         kernel: &CudaKernel,

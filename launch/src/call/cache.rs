@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// Plans that are kept. A further one takes the place of the one that was not used for the longest time.
 const MOST: usize = 128;
 
-/// What a plan depends on.
+/// Everything that a plan depends on.
 type Key = SmallVec<[i64; 96]>;
 
 /// A call and the plans that were made for it.

@@ -32,7 +32,7 @@ use carbyne_ir::program::{BufferId, Program};
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::BTreeSet;
 
-/// What a call is given for a parameter.
+/// An argument of a call.
 #[derive(Copy, Clone, Debug)]
 pub enum Given<'a> {
     /// A tensor.
@@ -101,8 +101,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Of all kernels of a decomposed program, as they are printed. `declared` are the tensors that the text declares which was
-    /// decomposed.
+    /// Takes all kernels of a decomposed program, as they are printed. `declared` are the tensors that the source text declares.
     ///
     /// # Errors
     /// Sizes beyond 64 bits.

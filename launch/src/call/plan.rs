@@ -11,7 +11,7 @@ use std::ffi::c_void;
 pub struct Plan {
     launches: Vec<Planned>,
     tensors: Vec<Tensor>,
-    /// Of `tensors`, those that are written.
+    /// Tensors that kernels write, as numbers in `tensors`.
     written: Vec<usize>,
     results: Vec<(usize, Shape)>,
     sizes: Vec<(VarId, i64)>,
@@ -68,7 +68,7 @@ pub(super) struct Planned {
     pub slots: Vec<Slot>,
 }
 
-/// What a tensor's address must keep.
+/// Conditions on the address of a tensor.
 pub(super) struct Tensor {
     pub name: String,
     /// From the first element to the end of the last one.
@@ -129,7 +129,7 @@ impl Plan {
         (self.workspace, self.unit)
     }
 
-    /// That tensors lie where kernels may use them: aligned, and those that are written apart from all others.
+    /// Checks that tensors are aligned, and that written ones share no memory with others.
     ///
     /// # Errors
     /// [`Code::BadInput`] with the parameter.

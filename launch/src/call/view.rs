@@ -48,7 +48,7 @@ impl fmt::Display for Device {
 /// A tensor of the caller.
 #[derive(Copy, Clone, Debug)]
 pub struct View<'a> {
-    /// Of the first element.
+    /// Address of the first element.
     pub address: u64,
     /// Where it lies.
     pub device: Device,
