@@ -290,7 +290,7 @@ fn bounds(scalar: Scalar) -> (i128, i128) {
     scalar.int_range().unwrap_or_default()
 }
 
-/// PTX that rounds a number to nearest even. What has no more bits than f32 loses none on the way.
+/// PTX that rounds a number to nearest even. Types with no more digits than f32 lose none in the first step.
 fn rounded_to_tf32(from: Scalar) -> String {
     let ty = ptx_name(from);
     let is_wide_float = from.is_float() && !F32.holds(from);

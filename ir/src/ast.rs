@@ -470,7 +470,7 @@ impl Expr {
     pub fn int(v: i64) -> Self {
         Expr { kind: ExprKind::Int(v), span: Span::default() }
     }
-    /// The names in it, in the order of the text; a name that occurs twice is given twice.
+    /// The names in it, in the order of the text; a name that occurs twice is listed twice.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let (mut names, mut todo) = (vec![], vec![self]);
@@ -568,10 +568,10 @@ impl BinOp {
     }
 
     /// Joins operands by the ranks of the operators between them; operators of one rank group from the left. `next`
-    /// gives the next operator with the operand behind it, while there is one.
+    /// returns the next operator with the operand behind it, and none at the end.
     ///
     /// # Errors
-    /// Those of `next`.
+    /// The errors of `next`.
     pub fn grouped<T, E>(
         first: T,
         mut next: impl FnMut() -> Result<Option<(BinOp, T)>, E>,

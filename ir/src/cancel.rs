@@ -26,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether work is still wanted, and how far it is. Clones are the same token.
+/// Tells whether work is still wanted, and records its progress. Clones are the same token.
 #[derive(Clone, Debug, Default)]
 pub struct Token(Arc<Shared>);
 
@@ -36,20 +36,20 @@ struct Shared {
     reported: Mutex<Reported>,
 }
 
-/// How far work is. [`crate::progress`] reports it.
+/// The progress of work, as reported by [`crate::progress`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The part that is being worked on, such as `solving`.
     pub stage: &'static str,
-    /// Steps of it that are done.
+    /// The number of its finished steps.
     pub done: u64,
-    /// Steps of it in all, if that is known.
+    /// The number of all its steps, if known.
     pub total: Option<u64>,
-    /// What the next step is about; may be empty.
+    /// The subject of the next step, such as the name of a kernel; may be empty.
     pub subject: String,
 }
 
-/// What was reported last.
+/// The last report.
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
     pub(crate) last: Option<Progress>,
@@ -62,7 +62,7 @@ impl Token {
         self.0.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// How far the work is; after its end, how far it came. None if it has not said anything yet.
+    /// The progress of the work, also after its end. None before its first report.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
         self.report(|reported| reported.last.clone())

@@ -69,7 +69,7 @@ impl Decision {
         matches!(self, Decision::Known(false))
     }
 
-    /// The answer to the opposite question. The fact that is missing stays the one that was asked for.
+    /// The answer to the opposite question. A missing fact stays the same.
     #[must_use]
     pub(crate) fn not(self) -> Self {
         match self {

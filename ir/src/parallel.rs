@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Bytes of the stack of a thread that works as a process's first one does.
+/// The stack size of worker threads in bytes, which is the usual one of a main thread.
 pub const STACK: usize = 8 << 20;
 
 /// How many threads the machine has cores for.

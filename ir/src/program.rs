@@ -602,7 +602,7 @@ impl StmtId {
 /// A statement that does something. Views and constants have been resolved away.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// Tells it from all other statements of the program.
+    /// Its number in the program.
     pub id: StmtId,
     /// What it does.
     pub kind: StmtKind,

@@ -1,8 +1,7 @@
-//! How far work is, for whoever waits for it.
+//! The progress of work.
 //!
-//! Work that knows how far it is begins a [`Stage`], and says when a step of it is done. That costs next to nothing: it is
-//! written into the [`Token`] under which the thread works, and nobody is told. Whoever waits asks the token now and then,
-//! by [`Token::progress`], as often as people want to read it.
+//! Work begins a [`Stage`] and reports its finished steps. A report is cheap: it only updates the [`Token`] under which the
+//! thread works. A waiting thread polls the token by [`Token::progress`].
 //!
 //! ```
 //! use carbyne_ir::cancel::{self, Token};
@@ -18,19 +17,19 @@
 //! # Ok::<(), cancel::Cancelled>(())
 //! ```
 //!
-//! Invariant: of stages within each other the outermost is reported, so that what is reported goes forward.
+//! Invariant: only the outermost of nested stages is reported, so progress never goes back within a stage.
 
 use crate::cancel::{self, Progress, Token};
 
-/// A part of work that has steps. It ends where it is dropped.
+/// A part of work that has steps. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Stage {
-    /// None if nobody waits, or if this is a part of another stage.
+    /// None if the thread works under no token, or if this is a part of another stage.
     token: Option<Token>,
 }
 
 impl Stage {
-    /// Begins a stage of so many steps, if their number is known. `name` says what is done, such as `measuring`.
+    /// Begins a stage of `total` steps, if their number is known. `name` is its activity, such as `measuring`.
     #[must_use]
     pub fn new(name: &'static str, total: Option<u64>) -> Stage {
         let token = cancel::current().filter(|token| {
@@ -47,22 +46,22 @@ impl Stage {
         Stage { token }
     }
 
-    /// So many more steps are done.
+    /// Reports `n` more finished steps.
     pub fn steps(&self, n: u64) {
         self.report(|progress| progress.done = progress.done.saturating_add(n));
     }
 
-    /// Another step is done.
+    /// Reports a finished step.
     pub fn step(&self) {
         self.steps(1);
     }
 
-    /// What the next step is about, such as the name of a kernel.
+    /// Reports the subject of the next step.
     pub fn says(&self, subject: &str) {
         self.report(|progress| subject.clone_into(&mut progress.subject));
     }
 
-    /// That the next step is about a kernel, which may have no name.
+    /// Reports a kernel, which may have no name, as the subject of the next step.
     pub fn kernel(&self, name: Option<&str>) {
         self.says(&name.map_or_else(String::new, |name| format!("@{name}")));
     }
@@ -97,7 +96,7 @@ mod tests {
                 inner.step();
             }
             assert_eq!(said(), Some(("outer", 0, Some(2))));
-            // Other threads that help count, too.
+            // Steps of helping threads count, too.
             crate::parallel::map(&[1, 2], 2, |_| outer.step());
             assert_eq!(said(), Some(("outer", 2, Some(2))));
             drop(outer);
@@ -107,7 +106,7 @@ mod tests {
         assert_eq!(said(), None);
         assert_eq!(cancel::run(&token, work), Ok(()));
         assert_eq!(token.progress().map(|p| p.subject).as_deref(), Some("this"));
-        // Where nobody waits, nothing happens.
+        // Without a token, nothing happens.
         Stage::new("alone", None).step();
     }
 }

@@ -222,7 +222,7 @@ enum Holder {
     Nobody,
 }
 
-/// A row of the table of memories. The questions of [`Memory`] are answered by it; other code need not know which memories there are.
+/// A row of the table of memories. The methods of [`Memory`] read it, so other code does not list memories.
 struct Facts {
     /// Who has a tensor of its own there.
     holder: Holder,

@@ -53,7 +53,8 @@ pub(crate) type OwnPair = ((u32, Does), (u32, Does), (u32, u32), (AgentKind, Age
 /// What is kept in order beside accesses: what, by which statement, of which buffer.
 pub(crate) type Kept = (Keeps, u32, u32);
 
-/// Which loops an access is in, each by the first statement of its body, and which turn it is of those that were followed.
+/// The loops around an access: the first statement of the body, the variable, and the number of the turn among the followed
+/// ones.
 pub(crate) type Position = Arc<[(Option<StmtId>, VarId, u64)]>;
 
 /// What is known of a pair so far.

@@ -180,7 +180,7 @@ pub(crate) struct Site {
     synchronizes: bool,
 }
 
-/// The first statement of a list, which is in no other list.
+/// The first statement of a list. It identifies the list, since no other list has it.
 pub(crate) fn first_of(stmts: &[Stmt]) -> Option<StmtId> {
     stmts.first().map(|s| s.id)
 }
@@ -201,7 +201,7 @@ pub(crate) struct Plan {
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
     /// Accesses that are not followed.
     pub(crate) lost: Vec<Unfollowed>,
-    /// Bodies of loops whose first turn stands for all of them, by their first statements.
+    /// The first statements of the bodies of loops whose first turn represents all turns.
     once: FxHashSet<Option<StmtId>>,
     /// Elements of all views.
     n_places: i64,

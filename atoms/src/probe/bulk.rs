@@ -133,7 +133,7 @@ pub(super) fn probe(
     Ok(Probe { text, kernel, operands, blocks: 1, threads: THREADS, set: false })
 }
 
-/// The extents of the tensor, and of what one copy moves.
+/// The extents of the tensor and of the part that one copy moves.
 fn shapes(atom: &Atom, scalar: Scalar) -> (Vec<i64>, Vec<i64>) {
     let n = if let Extent::Box(n) = atom.extent { n.max(1) } else { 1 };
     let width = ROW_BYTES * 8 / scalar.bits();

@@ -124,7 +124,7 @@ pub(crate) enum Opaque {
     Kind(SpecKind),
 }
 
-/// The kind of the step that a spec becomes: a product begins at zero.
+/// The kind of a step that replaces a spec. A product becomes one that begins at zero.
 fn step_kind(kind: SpecKind) -> Result<SpecKind, Opaque> {
     match kind {
         SpecKind::MatMul => Ok(SpecKind::MatMulSet),
@@ -499,7 +499,7 @@ impl Graph {
         Some(operands)
     }
 
-    /// Groups of modes, each from the slowest to the fastest, that follow one another in all operands.
+    /// Groups of modes that follow one another in all operands. Each group runs from the slowest mode to the fastest.
     fn groups(
         &self,
         extents: &[i64],
@@ -534,7 +534,7 @@ impl Graph {
         groups
     }
 
-    /// The graph with each group of modes as one mode.
+    /// The graph whose modes are these groups of modes.
     fn grouped(&self, groups: &[Vec<usize>]) -> Option<Self> {
         let together = |own: &[i64]| -> Vec<i64> {
             groups.iter().map(|g| g.iter().map(|m| own[*m]).product()).collect()
@@ -907,7 +907,7 @@ impl Builder<'_> {
         }
     }
 
-    /// An operand of which a mode is indexed by another one.
+    /// An operand with one mode indexed by another operand.
     fn gathered(
         &mut self,
         step: &MeansStep,

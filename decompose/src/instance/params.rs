@@ -449,7 +449,7 @@ fn enumerated(
     Ok(out)
 }
 
-/// All that must hold: what the text demands, the conditions of the strategy, and its habits where they count.
+/// All conditions on the parameters: the pins of the text, the conditions of the strategy and, if `habits`, its habits.
 fn conditions(
     def: &Def,
     strategy: &Strategy,
@@ -480,7 +480,7 @@ fn conditions(
     }
     conditions.extend(strategy.conditions.iter().map(of));
     if habits {
-        // What is pinned is not what it usually is.
+        // A pin overrides a habit.
         let pinned = |c: &&Compare| match &c.lhs.kind {
             ExprKind::Name(name) => c.op == CmpOp::Eq && pins.values.iter().any(|(n, _)| n == name),
             _ => false,
@@ -490,7 +490,7 @@ fn conditions(
     Ok(conditions)
 }
 
-/// That an attribute of the strategy has these numbers.
+/// Conditions under which an attribute of the strategy has these numbers.
 fn pinned_attr(strategy: &Strategy, key: Key, numbers: &[i64]) -> Result<Vec<Condition>, Unpinned> {
     let tuple = match Attr::among(&strategy.attrs, key).map(|a| &a.value) {
         Some(AttrValue::Tuple(tuple)) => tuple,
@@ -512,8 +512,8 @@ fn pinned_attr(strategy: &Strategy, key: Key, numbers: &[i64]) -> Result<Vec<Con
     Ok(own.into_iter().zip(numbers).map(|(e, n)| pinned(key, e.clone(), *n)).collect())
 }
 
-/// For each number of chosen parameters the conditions that are looked at then, as soon as the last of their names is known,
-/// and how many steps that takes.
+/// The conditions to check after each number of chosen parameters, and the steps that this takes. A condition is checked as
+/// soon as the last of its names is known.
 fn due(conditions: &[Condition], choices: &[(&str, &Choices)]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let level: HashMap<&str, usize> =
         choices.iter().enumerate().map(|(i, (name, _))| (*name, i + 1)).collect();

@@ -301,20 +301,20 @@ impl Pattern {
     }
 }
 
-/// A match while it is put together.
+/// An unfinished match.
 struct Assembly<'a> {
     pattern: &'a Pattern,
     def: &'a Def,
     graph: &'a Graph,
     found: Found,
-    /// Values that names of the pattern stand for.
+    /// The values of the names of the pattern.
     values: BTreeMap<&'a str, usize>,
     /// Whether each step belongs to the match.
     used: Vec<bool>,
 }
 
 impl<'a> Assembly<'a> {
-    /// The steps that were chosen for the specs of the pattern.
+    /// Enters the steps that were chosen for the specs of the pattern.
     fn specs(&mut self, concrete: &[usize], chosen: &[usize]) -> Result<(), Unlike> {
         let (graph, def) = (self.graph, self.def);
         for (part, step) in concrete.iter().zip(chosen) {
@@ -357,7 +357,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Finds the steps that a sub-spec of the pattern stands for.
+    /// Finds the steps that match a sub-spec of the pattern.
     fn hole(
         &mut self,
         name: &str,
@@ -380,7 +380,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// A Reduction.
+    /// Matches a sub-spec with a Reduction.
     fn fold(&mut self, input: &'a str, output: &str, value: usize) -> Result<Hole, Unlike> {
         let step = self.graph.maker(value).filter(|s| self.graph.steps[*s].reduces().is_some());
         let Some(step) = step else { return Err(Unlike::Otherwise(format!("%{output}"))) };
@@ -394,7 +394,7 @@ impl<'a> Assembly<'a> {
         Ok(Hole::Fold { step })
     }
 
-    /// A chain of steps that ends in `value`, and in all other outputs where it is the last one.
+    /// Matches a sub-spec with the chain of steps that ends in `value`. The last chain ends in all outputs.
     fn chain(
         &mut self,
         inputs: &'a [String],
@@ -403,7 +403,7 @@ impl<'a> Assembly<'a> {
         ends: &[usize],
     ) -> Result<Hole, Unlike> {
         let graph = self.graph;
-        // What the chain may end at: values of the pattern, and results of its specs.
+        // The walk back from `value` stops at values of the pattern and at results of its specs.
         let stop: Vec<usize> = inputs
             .iter()
             .filter_map(|n| self.values.get(n.as_str()).copied())
@@ -455,7 +455,7 @@ impl<'a> Assembly<'a> {
         Ok((steps, reached))
     }
 
-    /// The value that a chain of these steps reads by a name of the pattern.
+    /// The value that a chain of these steps reads under a name of the pattern.
     fn chain_input(
         &mut self,
         input: &'a str,
@@ -475,7 +475,7 @@ impl<'a> Assembly<'a> {
         Ok(found)
     }
 
-    /// The first operand that has as many elements as the result; else one whose rows are reduced to it.
+    /// The first operand with the extents of the result; without one, the first whose rows are reduced to the result.
     fn operand_of(&self, steps: &[usize], value: usize) -> Option<usize> {
         let graph = self.graph;
         let wanted = &graph.values[value].extents;
@@ -494,7 +494,7 @@ impl<'a> Assembly<'a> {
         alike.or_else(|| operands.clone().find(is_reduced))
     }
 
-    /// Finds the operands that are read.
+    /// Enters the operands that the pattern reads.
     fn operands(&mut self) -> Result<(), Unlike> {
         for (name, _) in &self.def.inputs {
             let Some(v) = self.values.get(name.text.as_str()) else {
@@ -510,7 +510,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Numbers and types that follow from the types of operands and of results of sub-specs.
+    /// Enters the numbers and types that follow from the types of operands and of results of sub-specs.
     fn types(&mut self) -> Result<(), Unlike> {
         let (graph, def) = (self.graph, self.def);
         for (name, ty) in def.inputs.iter().chain(&def.outputs) {
@@ -528,7 +528,7 @@ impl<'a> Assembly<'a> {
                 None => continue,
             };
             let extents = graph.values[value].extents.clone();
-            // What a spec reads has a type of memory, what is computed on that of registers.
+            // An input of a spec has a type of memory, a computed value a type of registers.
             let scalar = match self.pattern.is_factor(output) {
                 true => self
                     .pattern

@@ -359,13 +359,13 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// The extents of a row of the result, where that is another shape.
+    /// The extents of a row of the result.
     fn row(&self) -> Vec<i64> {
         let own = &self.own;
         own.iter().enumerate().map(|(i, e)| if i + 1 == own.len() { *e } else { 1 }).collect()
     }
 
-    /// The modes of an operand of which the result has one element.
+    /// The modes of an operand that have several elements and one in the result.
     fn reduced(&self, from: &str) -> Vec<i64> {
         let mut inputs = self.def.inputs.iter();
         let ty = inputs.find(|(name, _)| name.text == from).and_then(|(_, ty)| ty.as_ref());
@@ -374,7 +374,7 @@ impl Body<'_> {
         modes.filter(|(_, (n, left))| n != left && **left == 1).map(|(i, _)| i as i64).collect()
     }
 
-    /// A statement that is no use of a sub-spec.
+    /// Copies a statement that uses no sub-spec.
     fn other(&mut self, stmt: &ast::Stmt, types: &BTreeMap<String, Scalar>) -> Option<()> {
         let mut stmt = stmt.clone();
         let mut by = ast::Substitution { budget: 1 << 16, ..ast::Substitution::default() };
@@ -386,7 +386,7 @@ impl Body<'_> {
         Some(())
     }
 
-    /// A statement in the place of the use of a sub-spec.
+    /// Writes a statement in place of a use of a sub-spec.
     fn call(&mut self, call: &Call) -> Option<()> {
         let (chain, mut body) = (self.chain, String::new());
         let [to] = &call.outputs[..] else { return None };

@@ -167,7 +167,7 @@ impl Instance<'_> {
         Ok(vec![self.kernel(stmt, exec, said, body)])
     }
 
-    /// The substitution for the numbers, types and operands of the strategy, and definitions of views that it names.
+    /// The substitution for the numbers, types and operands of the strategy, with definitions of the views that it names.
     fn given(&self, strategy: &Strategy, names: &mut Names) -> (Substitution, Vec<Stmt>) {
         let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
         for (name, n) in self.numbers {
@@ -177,7 +177,7 @@ impl Instance<'_> {
         for (name, scalar) in &self.found.types {
             by.types.insert(name.clone(), *scalar);
         }
-        // Kernels speak of operands by name: views of several kernels get some.
+        // Kernels refer to operands by name, so views that several kernels use get names.
         let mut views = vec![];
         for (name, bound) in &self.found.operands {
             let mut view = bound.source.view.clone();
@@ -195,7 +195,7 @@ impl Instance<'_> {
         (by, views)
     }
 
-    /// The kernel-level spec with its body, and with the attributes that tell how it was decomposed.
+    /// The kernel-level spec with its body and with attributes that record the decomposition.
     fn kernel(&self, stmt: &Stmt, exec: Exec, said: Vec<Attr>, body: Block) -> Stmt {
         let mut kernel = stmt.clone();
         if let StmtKind::Spec(kernel) = &mut kernel.kind {

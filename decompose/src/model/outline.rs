@@ -315,7 +315,7 @@ impl Walk<'_> {
             }
             if p.buffer_of(t).is_global() {
                 let touched = self.touched(number, t, by);
-                // A tensor that is written as boxes says itself which part it is.
+                // A tensor that is written as boxes already names its part.
                 let copies = spec.kind == SpecKind::Move && spec.bar.is_none() && !writes;
                 if let (Some(touched), true) = (&touched, copies && self.cluster > 1) {
                     let blocks = self.cluster as f64;

@@ -45,7 +45,7 @@ const SPARSE: usize = 32;
 /// Elements that are compared at a time.
 const CHUNK: usize = 256;
 
-/// Who accesses an element that both access: it is nobody's own where these are several threads.
+/// The accessor of an element that `a` and `b` access: [`MANY`] if they differ.
 fn together(a: u32, b: u32) -> u32 {
     if a == b { a } else { MANY }
 }
@@ -69,7 +69,7 @@ impl Elements {
         Elements { id, block, list, dense: None }
     }
 
-    /// Who accesses each element from the first one on, if a list without gaps is not much longer than this one.
+    /// The accessor of each element from the first to the last; none if gaps would make it much longer than `list`.
     fn dense(list: &[(i64, u32)]) -> Option<Vec<u32>> {
         let elements = || list.iter().map(|(at, _)| *at);
         let (first, last) = (elements().min()?, elements().max()?);

@@ -234,7 +234,7 @@ impl Kernel<'_> {
         Some((head, all))
     }
 
-    /// Makes the mbarriers; the thread that does may copy the first stages, too.
+    /// Writes the initialization of the mbarriers. The initializing thread may also copy the first stages.
     fn begin(&self, turns: Option<&Turns>, lead: &str, loops: &mut [Stmt], head: &mut Vec<Stmt>) {
         let p = self.producer;
         let prefetch = |map: &String| sync(SyncOp::Prefetch, Some(View::of(map)), None);
@@ -285,7 +285,7 @@ impl Kernel<'_> {
         head.extend(met(together));
     }
 
-    /// Statements of the consumers, who may take `more` registers.
+    /// The statements of the consumers, which may take `more` registers.
     fn consume(
         &self,
         turns: Option<&Turns>,

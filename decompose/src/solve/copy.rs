@@ -308,14 +308,15 @@ fn candidate(
     })
 }
 
-/// The operands of a row, and what it is to move.
+/// The operands of a row of the atom table, and the tensors that it moves.
 struct Rows<'a> {
     s: &'a AtomOperand,
     d: &'a AtomOperand,
     from: TensorId,
     to: TensorId,
-    /// The row's layouts in scalars: of the source, and of the destination.
+    /// The row's layout of the source, in scalars.
     p: Layout,
+    /// The row's layout of the destination, in scalars.
     q: Layout,
 }
 
@@ -342,12 +343,12 @@ fn refused(operand: &'static str, want: String, found: String) -> Mismatch {
     Mismatch::Order { operand, want, found }
 }
 
-/// The side from which the layout of the other one follows.
+/// The side of a copy that determines the layout of the other side.
 struct Known {
     tv: Layout,
-    /// Whether that is the source.
+    /// Whether the known side is the source.
     is_src: bool,
-    /// Threads that take part, where that is not the whole block.
+    /// The threads that take part, if not the whole block.
     part: Option<Layout>,
     /// See [`Candidate::crosses`].
     crosses: bool,
@@ -364,7 +365,7 @@ fn known(
     let whole = |tv: &Layout, is_src| Known { tv: tv.clone(), is_src, part: None, crosses: false };
     match sides {
         (Side::Registers(f), Side::Memory) => {
-            // Of threads that hold the same elements one writes them.
+            // One of the threads that hold the same elements writes them.
             let (tv, part) = writers(f)
                 .map_err(|e| refused(s.name, "a thread-value layout".into(), e.to_string()))?;
             if part.is_some() && group != 1 {
@@ -385,7 +386,7 @@ fn known(
     }
 }
 
-/// Where nothing is known, the memory side is read or written along its consecutive direction.
+/// The known side if neither layout is known: memory, accessed along its consecutive direction.
 fn along_memory(
     p: &Program,
     rows: &Rows<'_>,
@@ -402,7 +403,7 @@ fn along_memory(
         .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
     let n = rows.p.mode(1).map_or(1, |v| v.size());
     let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
-    // What goes into one of several stages is not waited for at once: what counts is what it takes to issue it.
+    // A copy into one of several stages is not waited for at once: its cost is the cost of issuing it.
     let ring = p.tensors[p.buffer_of(to).tensor].levels.len() > 1;
     let copied = matches!((src, dst), (Side::Memory, Side::Memory)) && ring;
     let line = copied.then(|| line(&memory, n, p.scalar_of(anchor).bits(), threads));
@@ -430,8 +431,7 @@ fn along_memory(
     Ok(Known { tv: f, is_src: true, part, crosses })
 }
 
-/// Whether single elements are moved where an instruction's do not lie in the tensors together. Elements that may end between
-/// each other are moved by one instruction where they do not.
+/// Whether an instruction must be split into moves of single elements where its elements do not all lie in the tensors.
 fn is_split(
     p: &Program,
     (spec, atom): (&Spec, &Atom),

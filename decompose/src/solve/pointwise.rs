@@ -231,10 +231,10 @@ fn fits(
     Ok((n, loops, steps))
 }
 
-/// Iterations around the instructions, and what each input goes on by in each of them.
+/// The loops around an instruction: their iterations, and for each input its step in each loop.
 type Loops = (Vec<i64>, Vec<(Vec<Option<i64>>, i64)>);
 
-/// The digits of the values, the first ones split so that an instruction takes n.
+/// Loops over the digits of the values. The first digits are split so that an instruction takes `n` values.
 fn loops(
     out: &Projection,
     inputs: &[Projection],
@@ -267,7 +267,7 @@ fn loops(
     Ok((loops, steps))
 }
 
-/// Makes loops that go on where the one before ends one.
+/// Joins each loop with the one before if it continues where that ends.
 fn joined((mut loops, mut steps): Loops) -> Loops {
     let mut i = 1;
     while i < loops.len() {

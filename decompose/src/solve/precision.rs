@@ -361,7 +361,7 @@ impl Flow<'_> {
                 ReduceOp::Min | ReduceOp::Max | ReduceOp::Minimum | ReduceOp::Maximum => through,
                 ReduceOp::Prod | ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => 0.0,
             },
-            // Of any other, nothing is known.
+            // Nothing is known about other kinds.
             _ => 0.0,
         }
     }

@@ -4,7 +4,7 @@
 //! (t,v) to the column-major index of an element.
 //!
 //! - copy, Fig. 19(a): f∘p⁻¹ = g∘q⁻¹, so with the side k known and the other side u wanted,
-//!   u = k∘r_k⁻¹∘r_u, where r_k and r_u are the row's layouts of the two sides ([`other_side`], by [`solve()`]).
+//!   u = k∘r_k⁻¹∘r_u, where r_k and r_u are the row's layouts of the two sides ([`other_side`] calls [`solve()`]).
 //! - gemm, Fig. 19(b): along M, the maps from instruction tile to tensor of C and A agree; along N those
 //!   of C and B; along K those of A and B ([`Gemm`]).
 //!

@@ -47,7 +47,7 @@ impl Programs {
         self.push(format!("{} {means}", operands.join(" ")), since, text);
     }
 
-    /// Failures of half of the programs, each for one architecture and one kind of inputs, all of which are drawn.
+    /// Failures of a drawn half of the programs, each on a drawn architecture with a drawn kind of inputs.
     fn wrong(&self) -> Vec<String> {
         let mut wrong = vec![];
         let mut tables: Vec<Option<AtomTable>> = ARCHS.iter().map(|_| None).collect();

@@ -1,12 +1,12 @@
-//! The kinds of specs with the answers to questions about a kind: its text, its operands, the rule of their extents.
+//! The kinds of specs and their properties: the text of a kind, its operands, the rule of their extents.
 //!
-//! Other files ask these questions instead of listing kinds, so that a new kind is a variant and answers here, and
+//! Other files use these properties instead of lists of kinds. A new kind needs a variant and its properties here, and
 //! its meaning in the simulator.
 
 use crate::scalar::{Scalar, spelled};
 
-/// A computation: those of Graphene's Table 1 (Allocate is a statement of its own) with `Move.add` and
-/// `Select`, and the generic `Spec`.
+/// A computation. The kinds are those of Graphene's Table 1 (without Allocate, which is a statement), `Move.add`, `Select`
+/// and the generic `Spec`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecKind {
     /// `Move`: the output is the input, element by element. A mode of the input that has extent 1 where the
@@ -117,7 +117,7 @@ impl BinaryOp {
 }
 
 spelled! {
-    /// What a `Move.add`, `Move.min` or `Move.max` makes of the output and the input.
+    /// The operation by which `Move.add`, `Move.min` and `Move.max` combine the output with the input.
     AccumulateOp {
         /// Their sum.
         Add = "add",
@@ -129,7 +129,7 @@ spelled! {
 }
 
 impl AccumulateOp {
-    /// The same as a function of two operands.
+    /// The pointwise function that computes it.
     pub fn binary(self) -> BinaryOp {
         match self {
             AccumulateOp::Add => BinaryOp::Add,
@@ -178,8 +178,8 @@ spelled! {
 }
 
 impl ReduceOp {
-    /// What changes nothing where elements of a type are combined, which is what a reduction of none gives: 0 of a sum, -inf
-    /// or the least integer of a maximum. None where the operation is not one of the type.
+    /// The neutral element of the operation for elements of a type, which is the result for no elements: 0 for a sum, -inf
+    /// or the least integer for a maximum. None if the type does not have the operation.
     ///
     /// ```
     /// use carbyne_ir::ast::ReduceOp;
@@ -201,7 +201,7 @@ impl ReduceOp {
         }
     }
 
-    /// Whether it tells a NaN from numbers, which floats alone have.
+    /// Whether it is a minimum or maximum that gives NaN if an element is NaN. Only floats have these.
     pub fn keeps_nan(self) -> bool {
         matches!(self, ReduceOp::Minimum | ReduceOp::Maximum)
     }
@@ -220,14 +220,14 @@ impl ReduceOp {
     }
 }
 
-/// Where numbers stand among the inputs of a spec.
+/// Which inputs of a spec may be numbers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Nowhere: all inputs are tensors.
+    /// None: all inputs are tensors.
     Nowhere,
     /// The one input is a number.
     Alone,
-    /// One may stand beside a tensor.
+    /// One of the two inputs may be a number.
     Beside,
     /// All but the first may be numbers, in `means` blocks and in expressions.
     Chosen,
@@ -236,13 +236,13 @@ pub enum Numbers {
 /// The rule that the extents of the operands of a spec obey.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ExtentRule {
-    /// The output has any.
+    /// The output may have any extents.
     Any,
-    /// All operands have the same.
+    /// All operands have the same extents.
     Same,
-    /// All operands have the same, save inputs with 1 where the output has more, which are broadcast.
+    /// All operands have the same extents, except that an input is broadcast along its modes of extent 1.
     Broadcast,
-    /// A\[m,k\], B\[k,n\] and C\[m,n\], behind the same batches.
+    /// The operands are A\[m,k\], B\[k,n\] and C\[m,n\], with the same batches in front.
     Product,
     /// The output lacks the modes of `axis=`, or has 1 there.
     Reduced,
@@ -251,7 +251,7 @@ pub enum ExtentRule {
 }
 
 impl SpecKind {
-    /// Every kind; those that begin with one word stand side by side.
+    /// Every kind. Kinds with the same first word follow one another.
     ///
     /// ```
     /// use carbyne_ir::ast::SpecKind;
@@ -298,7 +298,7 @@ impl SpecKind {
         }
     }
 
-    /// The operation behind the word, `add` of `Move.add`; none where the word stands alone.
+    /// The operation behind the word, `add` in `Move.add`; none if the word is alone.
     pub fn operation(self) -> Option<&'static str> {
         match self {
             SpecKind::Accumulate(op) => Some(op.as_str()),
@@ -311,8 +311,7 @@ impl SpecKind {
         }
     }
 
-    /// The function of an expression by name, if there is one: also of operators, which are written so where they have
-    /// attributes.
+    /// The name of its function in expressions, if it has one. Operators with attributes are written as functions, too.
     pub(crate) fn function(self) -> Option<&'static str> {
         match self {
             SpecKind::Move => Some("move"),
@@ -323,7 +322,7 @@ impl SpecKind {
         }
     }
 
-    /// How many inputs it has, beside one output; none of a `Spec`, which has any number of both.
+    /// The number of its inputs, beside one output; none for a `Spec`, which has any number of both.
     #[must_use]
     pub fn n_inputs(self) -> Option<usize> {
         match self {
@@ -340,7 +339,7 @@ impl SpecKind {
         }
     }
 
-    /// Where numbers stand among its inputs.
+    /// Which of its inputs may be numbers.
     #[must_use]
     pub fn numbers(self) -> Numbers {
         match self {
@@ -374,7 +373,7 @@ impl SpecKind {
         }
     }
 
-    /// Whether it is a product of matrices, with or without what is there added.
+    /// Whether it is a product of matrices, added to the output or not.
     #[must_use]
     pub fn is_product(self) -> bool {
         self.extents() == ExtentRule::Product
@@ -392,7 +391,7 @@ impl SpecKind {
         self.is_pointwise() || self == SpecKind::Init
     }
 
-    /// Whether the output keeps a part of what it was: something is added to it.
+    /// Whether the result depends on the old output, to which something is added.
     #[must_use]
     pub fn reads_output(self) -> bool {
         matches!(self, SpecKind::MatMul | SpecKind::Accumulate(_))
@@ -404,7 +403,7 @@ impl SpecKind {
         matches!(self.extents(), ExtentRule::Reduced | ExtentRule::Counted)
     }
 
-    /// Whether it may be a step of a `means` block: it says what whole tensors become.
+    /// Whether it may be a step of a `means` block, which computes whole tensors.
     #[must_use]
     pub fn may_be_meant(self) -> bool {
         !matches!(self, SpecKind::Accumulate(_) | SpecKind::Shfl(_) | SpecKind::Generic)

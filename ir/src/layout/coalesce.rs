@@ -67,10 +67,10 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
 }
 
 impl<L: Leaf> Layout<L> {
-    /// Whether both are the same function of one-dimensional indices below the same size.
+    /// Whether both layouts have the same size and the same function of one-dimensional indices.
     ///
-    /// Of numbers it is known. Of symbols a yes holds for all their values, a no for none of them, and what is
-    /// missing is the first equation that would be true if they were the same.
+    /// Layouts of numbers always have an answer. For symbols, yes means equal for all their values, no means equal for none
+    /// of them; otherwise the missing fact is the first equation that equality would require.
     ///
     /// # Errors
     /// As [`Layout::coalesce_in`].
@@ -82,7 +82,7 @@ impl<L: Leaf> Layout<L> {
         let (a, b) = (self.coalesce_in(cx)?, other.coalesce_in(cx)?);
         for ((n, d), (m, e)) in a.leaves.iter().zip(&b.leaves) {
             let (extents, strides) = (<L as Leaf>::eq(cx, *n, *m), <L as Leaf>::eq(cx, *d, *e));
-            // Behind equal modes the next index has the stride of the next mode, if both have a second element.
+            // The modes before are equal: with a second element in both modes, the strides decide.
             let both = |least| [n, m].iter().all(|n| L::lt(cx, L::constant(least), **n).is_true());
             if strides.is_false() && both(1) {
                 return Ok(strides);
@@ -90,7 +90,7 @@ impl<L: Leaf> Layout<L> {
             for part in [strides, extents] {
                 match part {
                     Decision::Known(true) => {}
-                    // A stride of a mode that may have one element, or an extent that the next mode may make up for.
+                    // With symbols, the mode may have one element, or the next mode may make up for the extent.
                     Decision::Known(false) if self.is_fixed() && other.is_fixed() => {
                         return Ok(part);
                     }
@@ -102,7 +102,7 @@ impl<L: Leaf> Layout<L> {
                 }
             }
         }
-        // Of equal sizes and equal modes up to there, the rest has one element.
+        // All compared modes are equal, so equal sizes leave one element for the remaining modes.
         Ok(size)
     }
 

@@ -180,7 +180,7 @@ impl ComposedLayout<Dim> {
     /// The layout with every symbol replaced by its value.
     ///
     /// # Errors
-    /// Those of [`Layout::eval`].
+    /// The errors of [`Layout::eval`].
     pub fn eval(
         &self,
         arena: &ExprArena,

@@ -25,7 +25,7 @@ impl fmt::Display for Clash {
     }
 }
 
-/// Why runs of elements do not unify: see [`unify`](super::unify()).
+/// The reason why [`unify`](super::unify()) finds no layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Obstacle {
     /// A run of this step leaves the tensor.
@@ -39,7 +39,7 @@ pub enum Obstacle {
         /// The digit.
         digit: (i64, i64),
     },
-    /// A run of so many elements ends within a digit (extent, step).
+    /// A run of `run` elements ends within a digit (extent, step).
     #[error("runs of {run} do not divide the mode {}:{}", digit.0, digit.1)]
     RunEnds {
         /// Elements of the run.
@@ -47,10 +47,10 @@ pub enum Obstacle {
         /// The digit.
         digit: (i64, i64),
     },
-    /// Another run took the digits of that of this step apart.
+    /// Another run split the digits of the run of this step.
     #[error("a run of step {0} was split by another")]
     RunSplit(i64),
-    /// A run of so many elements ends within a digit of another.
+    /// A run of `run` elements ends within a digit of another run.
     #[error("a run of {run} ends inside a digit of {digit}")]
     RunInside {
         /// Elements of the run.
@@ -58,15 +58,15 @@ pub enum Obstacle {
         /// Elements of the digit.
         digit: i64,
     },
-    /// Two runs want one element in two places.
+    /// Two runs require one element in two places.
     #[error("elements {apart} apart would need the strides {} and {} at once", strides.0, strides.1)]
     TwoStrides {
-        /// Elements so far apart.
+        /// The distance of the elements in the column-major index.
         apart: i64,
-        /// The stride that each run wants.
+        /// The stride that each run requires.
         strides: (i64, i64),
     },
-    /// Two runs want two elements in one place, or a run goes on where nothing precedes it.
+    /// Two runs require two elements in one place, or the strides of the runs leave a gap.
     #[error("two directions of the tensor would both be consecutive (stride {0})")]
     TwoDirections(i64),
 }
@@ -204,7 +204,7 @@ pub enum LayoutError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A layout that would have to be one-to-one onto the numbers below its size.
+    /// A layout that is not one-to-one onto the numbers below its size.
     #[error(
         "layout `{layout}` is not one-to-one onto the numbers below its size: it has no inverse"
     )]

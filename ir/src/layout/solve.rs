@@ -2,7 +2,7 @@
 //!
 //! It is Hexcute's constraint of a copy (CGO 2026, section IV, Fig. 19a). An instruction holds the elements of its
 //! tile, by thread and value, as `p` at its source and as `q` at its destination; `f` and `g` send the same threads
-//! and values to elements of the tensors. That both sides name the same element of the copy is the equation. With
+//! and values to elements of the tensors. The equation says that both sides name the same element of the copy. With
 //! `f` given, `g = f∘p⁻¹∘q`; with `g` given, exchange the sides.
 //!
 //! Invariant: for every `j` below the size of `q`, `g(j) == f(i)` where `p(i) == q(j)`; there is just one such `i`,
@@ -12,11 +12,11 @@ use super::{Layout, LayoutError};
 use crate::leaf::{Decision, Leaf};
 
 /// The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: it has the size of `q`, and its modes refine those of `q`. If `p` and `q` are
-/// the same layout, `g` is `f`, and nothing else is asked of them.
+/// the same layout, `g` is `f`, without further requirements.
 ///
 /// # Errors
 /// [`LayoutError::NoInverse`] where `p` is not one-to-one onto `0..size`, [`LayoutError::Argument`] where `f` is
-/// smaller than `p` or where `q` has elements that `p` has not, [`LayoutError::Indivisible`] where
+/// smaller than `p` or where `q` has elements that `p` lacks, [`LayoutError::Indivisible`] where
 /// `f∘p⁻¹∘q` is a function but no layout, [`LayoutError::NeedsFact`].
 pub fn solve_in<L: Leaf>(
     cx: &L::Cx,
@@ -37,7 +37,7 @@ pub fn solve_in<L: Leaf>(
     require(<L as Leaf>::eq(cx, inverse.size_in(cx)?, size), || LayoutError::NoInverse {
         layout: p.display_in(cx),
     })?;
-    // Behind the last element an inverse goes on, which means nothing.
+    // The inverse is also defined behind the last element of `p`, but means nothing there.
     require(L::lt(cx, size, q.cosize_in(cx)?).not(), || LayoutError::Argument {
         what: "every element of `q`",
         found: q.display_in(cx),
@@ -69,7 +69,7 @@ fn require(decision: Decision, refused: impl Fn() -> LayoutError) -> Result<(), 
 /// ```
 ///
 /// # Errors
-/// Those of [`solve_in`].
+/// The errors of [`solve_in`].
 pub fn solve(f: &Layout, p: &Layout, q: &Layout) -> Result<Layout, LayoutError> {
     solve_in(&(), f, p, q)
 }

@@ -1,7 +1,7 @@
 //! Unification: one compact layout under which several runs of elements are all consecutive.
 //!
-//! It is how Hexcute (CGO 2026, section V, Fig. 10) finds layouts of shared memory: every access states the
-//! elements that it wants side by side, and a layout that serves all accesses is searched.
+//! Hexcute (CGO 2026, section V, Fig. 10) finds layouts of shared memory this way: every access states the elements
+//! that it needs side by side, and one layout must serve all accesses.
 //!
 //! A *run* of `n` elements is a layout of size `n` whose indices are column-major indices of the tensor: element
 //! `j` of the run is element `run(j)` of the tensor. The unknown is a layout `m` of the tensor's shape, one-to-one

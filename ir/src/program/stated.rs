@@ -69,7 +69,7 @@ impl Program {
         self.broken_fact(value).map_or(Ok(()), |(_, broken)| Err(broken))
     }
 
-    /// The first thing said of symbols that values break, with these symbols and the error of [`Program::check_facts`].
+    /// The symbols of the first stated fact that the values break, and the error of [`Program::check_facts`].
     pub fn broken_fact(
         &self,
         value: &dyn Fn(VarId) -> Option<i64>,

@@ -397,7 +397,7 @@ impl Resolver {
     }
 }
 
-/// A product of matrices; none where the shapes do not fit one.
+/// The result of a product of matrices; none if the shapes fit no product.
 fn product(a: &Shaped, b: &Shaped, stated: Option<Scalar>) -> Option<Shaped> {
     let (n, m) = (a.extents.len(), b.extents.len());
     if n != m || n < 2 {
@@ -405,7 +405,7 @@ fn product(a: &Shaped, b: &Shaped, stated: Option<Scalar>) -> Option<Shaped> {
     }
     let mut extents = a.extents[..n - 1].to_vec();
     extents.push(b.extents[n - 1]);
-    // Of types that are no numbers there is no product.
+    // Types that are no numbers have no product.
     let natural = match a.scalar {
         Scalar::F64 => Scalar::F64,
         float if float.is_float() => Scalar::F32,
@@ -414,7 +414,7 @@ fn product(a: &Shaped, b: &Shaped, stated: Option<Scalar>) -> Option<Shaped> {
     Some(Shaped { extents, scalar: stated.unwrap_or(natural) })
 }
 
-/// The type of a choice: of the first tensor that it takes elements of.
+/// The type of a choice: the type of the first tensor among the alternatives.
 fn chosen_type(inputs: &[Option<Shaped>], wanted: Option<Scalar>, span: Span) -> Fallible<Scalar> {
     let chosen = inputs.get(1..).unwrap_or_default().iter().flatten().next();
     match chosen.map(|s| s.scalar).or(wanted) {
@@ -431,7 +431,7 @@ fn chosen_type(inputs: &[Option<Shaped>], wanted: Option<Scalar>, span: Span) ->
     }
 }
 
-/// The extents of the tensors of the most modes; of two that differ the one that is not 1.
+/// The extents of the tensors with the most modes. Where two extents differ, the one that is not 1 counts.
 fn broadcast(tensors: &[&Shaped]) -> Vec<Dim> {
     let rank = tensors.iter().map(|t| t.extents.len()).max().unwrap_or(0);
     let mut extents = vec![Dim::Const(1); rank];

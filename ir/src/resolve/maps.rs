@@ -11,12 +11,12 @@ use crate::program::{MapId, MapView, Tensor, TensorMap, VarKind};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// The modes of a tensor, and the boxes that a tensor map makes of each.
+/// The modes of a tensor, divided into the boxes of a tensor map.
 #[derive(Default)]
 struct Boxes {
     extents: Vec<Dim>,
     strides: Vec<Dim>,
-    /// Elements of a box.
+    /// The extents of a box.
     sizes: Vec<i64>,
     /// The modes from box to box.
     outer: Vec<Layout<Dim>>,
@@ -100,7 +100,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// The one level of a tensor that may have a map.
+    /// The only level of a tensor; an error if the tensor may have no map.
     fn level_to_map<'t>(
         &self,
         t: &'t Tensor,
@@ -148,7 +148,7 @@ impl Resolver {
         Ok(level)
     }
 
-    /// Takes the modes of `level` apart into boxes of these extents.
+    /// Divides the modes of `level` into boxes of these extents.
     fn boxes(&self, level: &Layout<Dim>, sizes: &[Expr], span: Span) -> Fallible<Boxes> {
         let cx = &self.p.arena;
         let mut all = Boxes::default();
@@ -191,7 +191,7 @@ impl Resolver {
         Ok(all)
     }
 
-    /// Whether a number is made of constants and of the caller's symbols.
+    /// Whether a number depends only on constants and on symbols of the caller.
     fn is_known_at_launch(&self, d: Dim) -> bool {
         let vars = self.p.vars_in(d);
         vars.iter().all(|v| matches!(self.p.vars.get(v), Some(VarKind::Symbol)))

@@ -136,7 +136,7 @@ struct Resolver {
     errors: Diagnostics,
     scopes: Scopes,
     line_starts: Vec<u32>,
-    /// Statements of the program so far.
+    /// The number of statements so far.
     n_stmts: u32,
     /// The statement, until those of its body are resolved.
     node: ast::NodeId,

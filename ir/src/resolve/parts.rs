@@ -573,7 +573,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// The numbers and types that a use gives for the parameters of a sub-spec.
+    /// The substitution of the parameters of a sub-spec by the numbers and types of a use.
     fn arguments(&mut self, call: &Call, part: &Defined) -> Fallible<Substitution> {
         let def = &part.def;
         let mut by = Substitution {
@@ -594,7 +594,7 @@ impl Resolver {
         Ok(by)
     }
 
-    /// The operands that a use reads: numbers, and views.
+    /// Substitutes the inputs of a use. Returns the views among them.
     fn inputs_of_call(
         &mut self,
         stmt: &ast::Stmt,
@@ -625,7 +625,7 @@ impl Resolver {
         Ok(inputs)
     }
 
-    /// The views that a use writes, of which new names are declared.
+    /// Substitutes the outputs of a use, and declares the new ones.
     fn outputs_of_call(
         &mut self,
         stmt: &ast::Stmt,
@@ -654,7 +654,7 @@ impl Resolver {
         Ok(outputs)
     }
 
-    /// Renames what the body defines under names that are in scope.
+    /// Renames definitions of the body whose names are already in scope.
     fn rename_own(&mut self, part: &Defined, by: &mut Substitution) {
         for (sigil, name) in &part.own {
             if self.scopes.get(*sigil, name).is_some() {
@@ -887,7 +887,7 @@ fn shown(def: &Def) -> String {
     format!("@{}{params} ({}) -> ({})", def.name.text, list(&def.inputs), list(&def.outputs))
 }
 
-/// A type of a sub-spec with the parameters of a use.
+/// A type of a sub-spec with its parameters substituted.
 fn substituted(
     by: &mut Substitution,
     ty: &ResultType,

@@ -337,7 +337,7 @@ impl Resolver {
         self.check_coordinates(&of, &modes[i], name, span)?;
         let stride = self.constant_stride(&modes[i], name)?;
         let most = self.largest_offset_beside(t, modes, i, name)?;
-        // An odd number of strides, so that no alignment seems to be there that is not, and no neighbors.
+        // An odd number of strides, so that positions suggest no alignment and no neighbors.
         let times = (most / stride + 1).max(3) | 1;
         let unit = times.checked_mul(stride);
         let Some(unit) = unit else {
@@ -378,7 +378,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Refuses tensors that no tensor may index, and those that index none.
+    /// Refuses a tensor `t` that no tensor may index, and an `index` that may index none.
     fn check_gather(&self, t: &Tensor, index: &Tensor, name: &ast::Name) -> Fallible<()> {
         let (from, of) = (&self.p.buffers[t.buffer], &self.p.buffers[index.buffer]);
         if !from.is_global() || from.gather.is_some() || t.map.is_some() {
@@ -454,7 +454,7 @@ impl Resolver {
         }
     }
 
-    /// The largest offset within one coordinate of mode `i`: those of the other modes and of where the view begins.
+    /// The largest offset within one coordinate of mode `i`, due to the other modes and the beginning of the view.
     fn largest_offset_beside(
         &self,
         t: &Tensor,
@@ -491,7 +491,7 @@ impl Resolver {
         Ok(most)
     }
 
-    /// The buffer whose elements are gathered so, made where there is none yet.
+    /// The buffer of this gather, made if there is none yet.
     fn gather_buffer(&mut self, gather: Gather, cosize: i64, span: Span) -> BufferId {
         let known = self.p.buffers.iter().find(|(_, b)| b.gather == Some(gather));
         if let Some((id, _)) = known {

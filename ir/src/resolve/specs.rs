@@ -133,7 +133,7 @@ impl Resolver {
         }
     }
 
-    /// `meant` is said of casts that lose something.
+    /// Refuses `meant` of casts that do not round to a float.
     fn check_meant(
         &self,
         spec: &ast::Spec,
@@ -156,7 +156,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Resolves the body of a spec: the block, and how it is written out.
+    /// Resolves the body of a spec. Returns its statements, and the block as written out.
     fn body(
         &mut self,
         spec: &ast::Spec,

@@ -501,7 +501,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Refuses what needs a layout that is still open, and maps of elements that a tensor indexes.
+    /// Refuses operations that need a layout that is still open, and tensor maps of gathered elements.
     fn check_layout_known(&self, t: &Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
         let span = view.span;
         if self.p.buffers[t.buffer].gather.is_some() && matches!(op, ViewOp::TensorMap { .. }) {
@@ -528,7 +528,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// `.peer(rank)`: the tensor as another block of the cluster has it.
+    /// `.peer(rank)`: the tensor of another block of the cluster.
     fn in_peer(&self, t: &mut Tensor, rank: &Expr, view: &ast::View) -> Fallible<()> {
         let span = view.span;
         let what = format!("`%{}`", view.base.text);
@@ -547,7 +547,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Tiles the outermost level, and the levels that say where a mode ends.
+    /// Tiles the outermost level, and likewise the levels of the bounds.
     fn tiled_with_bounds(&mut self, t: &mut Tensor, tiler: &Tiler, span: Span) -> Fallible<()> {
         let may_be_partial = self.may_be_partial(t);
         if may_be_partial {

@@ -513,7 +513,7 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
     format!("make A[m,k], B[k,n] and C[m,n] agree: here are {a:?}, {b:?} and {c:?}")
 }
 
-/// The help where operands do not go together element by element, by the extents of the output.
+/// The help for operands that do not fit elementwise; `out` are the extents of the output.
 fn elementwise_help(rule: ExtentRule, out: &str) -> String {
     match rule {
         ExtentRule::Broadcast => format!(

@@ -1,4 +1,4 @@
-//! Equations between layouts: copies (`solve`), runs of shared memory (`unify`), and sameness, judged by counting.
+//! Equations between layouts, checked element by element: copies (`solve`), runs (`unify`) and equivalence.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
 use carbyne_ir::layout::{Layout, LayoutError, Obstacle, solve, solve_in, unify};
@@ -17,7 +17,7 @@ fn layout(leaves: &[(i64, i64)]) -> Layout {
     Layout::concat(&modes.collect::<Vec<_>>()).unwrap()
 }
 
-/// The layout whose modes are these of a compact layout of the extents.
+/// The modes of a compact layout of the extents, in another order.
 fn digits(extents: &[i64], order: &[usize]) -> Layout {
     let stride = |k: usize| extents[..k].iter().product();
     layout(&order.iter().map(|k| (extents[*k], stride(*k))).collect::<Vec<_>>())
@@ -75,14 +75,14 @@ proptest! {
         runs in prop::collection::vec(prop::collection::vec((1i64..9, 0usize..4), 1..3), 1..3),
         outer in 0usize..3,
     ) {
-        // Steps at which something may begin: products of extents, and halves of them.
+        // Runs begin at products of extents, and at twice such products.
         let size: i64 = shape.iter().product();
         let step = |k: usize| shape.iter().take(k).product::<i64>() * (1 + (k as i64 % 2));
         let runs: Vec<Layout> = runs
             .iter()
             .map(|run| layout(&run.iter().map(|(n, k)| (*n, step(*k))).collect::<Vec<_>>()))
             .collect();
-        // Which place each element must have, by counting.
+        // The place that each element must have.
         let (mut places, mut elements) = (BTreeMap::new(), BTreeMap::new());
         let (mut clash, mut outside) = (false, false);
         for run in &runs {
@@ -160,7 +160,7 @@ fn copies_over_symbols_are_solved() {
     let p = Layout::col_major_in(&cx, vec![m, k]).unwrap();
     let q = Layout::row_major_in(&cx, vec![m, k]).unwrap();
     let f = Layout::new(vec![m, k], vec![k, one]).unwrap();
-    // Every thread of `q` names the element of the same number, counted along the other mode.
+    // `q` counts the elements along the other mode.
     match solve_in(&cx, &f, &p, &q) {
         Ok(g) => {
             let values = [5, 3];

@@ -135,7 +135,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 }
 
-/// The number of a list of statements, as a word of a fingerprint.
+/// A list of statements, given by its first statement, as a word of a fingerprint.
 fn word(list: Option<StmtId>) -> u64 {
     list.map_or(u64::MAX, |first| first.index() as u64)
 }

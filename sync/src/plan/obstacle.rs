@@ -1,4 +1,4 @@
-//! Why an access cannot be followed.
+//! Reasons why an access cannot be followed.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -27,7 +27,7 @@ pub(crate) enum Obstacle {
         size: i64,
     },
     TooManyPlaces,
-    /// Another crate refused it, and says why.
+    /// The reason of another crate.
     Refused(String),
 }
 

@@ -144,7 +144,7 @@ impl Steps<'_> {
 }
 
 impl Around {
-    /// Nothing but fresh names.
+    /// Only fresh names; everything else is empty.
     fn named(bulk: &Bulk, names: &mut Names) -> Self {
         let [full, empty, warps, lead, leads, stage] =
             ["full", "empty", "warps", "lead", "leads", "stage"].map(|n| names.fresh(n));
@@ -396,7 +396,7 @@ impl Write<'_> {
         let empty = sync(SyncOp::MbarrierInit, Some(View::of(&around.empty)), count);
         let (barriers, rings) = (views(around.barriers()), views(&around.rings));
         if around.cluster > 1 {
-            // Nobody copies to a block whose mbarriers are not there.
+            // Blocks must not copy to a block before its mbarriers exist.
             let mut made = around.prefetched();
             made.extend([init, empty, sync(SyncOp::FenceMbarrierInit, None, None)]);
             out.push(within(&around.lead, vec![], barriers, made));
@@ -652,7 +652,7 @@ impl Write<'_> {
         Expr::name(rank)
     }
 
-    /// The name of a map, which is made once.
+    /// The name of a tensor map. Equal maps share one name.
     fn map_named(&mut self, maps: &mut Vec<(String, StmtKind)>, whole: &View, map: View) -> String {
         let map = define("", map);
         if let Some((name, _)) = maps.iter().find(|(_, m)| *m == map.kind) {
@@ -664,7 +664,7 @@ impl Write<'_> {
     }
 }
 
-/// The statements of an iteration that are no copies and no rings, of the stage that is read.
+/// The statements of an iteration without copies and rings. They read `stage` of the rings.
 fn uses(bulk: &Bulk, around: &Around, body: &Block, stage: &Expr) -> Option<Vec<Stmt>> {
     let is_ring = |s: &Stmt| bulk.rings.contains_key(&s.id.key());
     let is_copy = |s: &Stmt| bulk.rings.values().any(|r| r.copy == s.id.key());
@@ -696,7 +696,7 @@ fn looped(bulk: &Bulk, stmt: &Stmt, all: Vec<Stmt>) -> Option<Stmt> {
     Some(Stmt { id: stmt.id, from: stmt.from, trailing, ..Stmt::derived(kind, stmt) })
 }
 
-/// The view that fills a ring by a copy, and the attributes of the copy; none where it writes a part of the ring.
+/// The source of the copy that fills a ring, and the attributes of the copy; none if the copy writes a part of the ring.
 fn copied_by<'b>(ring: &Ring, body: &'b Block) -> Option<(&'b View, &'b [Attr])> {
     let copy = body.stmts.iter().find(|s| s.id.key() == ring.copy)?;
     let StmtKind::Spec(Spec { inputs, outputs, attrs, .. }) = &copy.kind else { return None };
@@ -704,7 +704,7 @@ fn copied_by<'b>(ring: &Ring, body: &'b Block) -> Option<(&'b View, &'b [Attr])>
     outputs.iter().all(|to| to.ops.is_empty()).then_some((from, attrs))
 }
 
-/// A copy of a box, which arrives at an mbarrier; of all blocks of a cluster where one copies for all.
+/// A copy of a box, which arrives at the mbarrier `bar`. `multicast` is the number of blocks that one copy serves.
 fn box_copy(
     from: View,
     to: View,
@@ -725,7 +725,7 @@ fn box_copy(
     Stmt::new(StmtKind::Spec(copy))
 }
 
-/// The warps of the block, and the threads that lead them.
+/// Definitions of the warps of the block and of the threads that lead them.
 fn leads_of(bulk: &Bulk, around: &Around) -> [Stmt; 3] {
     let all = View::of(&bulk.exec.1);
     let of_warp = Tiler::Sizes(vec![Some(Expr::int(WARP))]);

@@ -337,7 +337,7 @@ impl Resolver {
         Ok(self.step(c, op, &[base], (scalar, extents), view.span))
     }
 
-    /// The coordinates of one mode of a value, and a layout that sees them in the shape of the value.
+    /// The coordinates of one mode of a value, and a layout that gives them the shape of the value.
     fn means_iota(
         &self,
         c: &mut Chain,
@@ -353,7 +353,7 @@ impl Resolver {
                     .help("name a mode of the tensor, counted from 0"),
             );
         };
-        // Along the other modes they are all the same.
+        // The coordinates are constant along the other modes.
         let is_mode = |i: usize| i == mode;
         let ones = (0..extents.len()).map(|i| if is_mode(i) { extents[i] } else { Dim::Const(1) });
         let op = MeansOp::Spec { kind: SpecKind::Iota, axes: vec![mode], scalar: None };
@@ -369,7 +369,7 @@ impl Resolver {
         Layout::col_major_in(&self.p.arena, extents.to_vec()).map_err(|e| refused(span, &e))
     }
 
-    /// Sees levels, which begin at `offset`, by operation `at` of a view.
+    /// Applies operation `at` of a view to levels that begin at `offset`.
     fn see(
         &self,
         levels: &mut Vec<Layout<Dim>>,
@@ -449,7 +449,7 @@ impl Resolver {
         self.step(c, op, &[from], (scalar, extents), span)
     }
 
-    /// Adds a step whose result the text does not name, and that the rest of its view or spec reads.
+    /// Adds a step with a result that the text does not name; the rest of its view or spec reads it.
     fn step(
         &self,
         c: &mut Chain,
@@ -607,7 +607,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// The numbers beside tensors are numbers of the type that the spec computes in.
+    /// Refuses numbers beside tensors that the type of the computation does not have.
     fn check_literals(
         &self,
         c: &Chain,
@@ -704,7 +704,7 @@ impl Resolver {
     }
 }
 
-/// How many operands a spec of a block reads.
+/// The number of inputs of a spec in a `means` block; an error for kinds that no block has.
 fn n_inputs(kind: SpecKind, span: Span) -> Fallible<usize> {
     kind.n_inputs().filter(|_| kind.may_be_meant()).ok_or_else(|| {
         let help = match kind {
@@ -716,7 +716,8 @@ fn n_inputs(kind: SpecKind, span: Span) -> Fallible<usize> {
     })
 }
 
-/// The output of the spec that `to` names, which nothing has assigned; none where a result is named.
+/// The output of the spec that `to` names; none if `to` is no output. An error for a part of a tensor, and for an output that
+/// is already assigned.
 fn unassigned(c: &Chain, to: &ast::View) -> Fallible<Option<usize>> {
     if !to.ops.is_empty() {
         let help = format!(

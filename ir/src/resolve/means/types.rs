@@ -135,9 +135,9 @@ impl Resolver {
 struct Operands<'a> {
     resolver: &'a Resolver,
     spec: &'a ast::Spec,
-    /// Those that it reads.
+    /// The extents of each input.
     given: Vec<&'a [Dim]>,
-    /// The one that it assigns, where that is an output of the block.
+    /// The extents of the assigned tensor, if that is an output of the block.
     wanted: Option<&'a [Dim]>,
 }
 
@@ -159,7 +159,7 @@ impl Operands<'_> {
         )
     }
 
-    /// The extents of the result, which are those of the output where there is one.
+    /// Checks the extents of the result against those of the output, if there is one.
     fn fits(&self, own: Vec<Dim>, help: &str) -> Fallible<Vec<Dim>> {
         match self.wanted {
             Some(extents) if !self.resolver.same_extents(&own, extents) => {
@@ -173,7 +173,7 @@ impl Operands<'_> {
         }
     }
 
-    /// The result of a reduction, whose modes may stay with extent 1, or of coordinates along a mode.
+    /// The extents of a reduction, whose reduced modes may stay with extent 1, or of coordinates along a mode.
     fn along_axes(&self, axes: &[usize]) -> Fallible<Vec<Dim>> {
         let from = self.given[0];
         if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {
@@ -190,7 +190,7 @@ impl Operands<'_> {
         }
     }
 
-    /// The result of a product of matrices.
+    /// The extents of a product of matrices.
     fn product(&self) -> Fallible<Vec<Dim>> {
         let help = "A[m,k], B[k,n], C[m,n], with batches first in all or none, of which one of 1 is \
                     broadcast; B stored N×K is a view, `%B.reshape([K,N]:[N,1])`";
@@ -209,14 +209,14 @@ impl Operands<'_> {
         self.fits(own, help)
     }
 
-    /// The result of a spec whose operands have an element for each of its own.
+    /// The extents of an elementwise spec.
     fn pointwise(&self) -> Fallible<Vec<Dim>> {
         let help = "all operands have the same extents, mode by mode; an input of as many \
                     modes may have extent 1 where it is broadcast, and one without modes is";
         let mut own: Vec<Dim> = match self.wanted {
             Some(extents) => extents.to_vec(),
             None => {
-                // The first of the most modes; what has none is broadcast.
+                // The first input with the most modes; inputs without modes are broadcast.
                 let most = self.given.iter().map(|from| from.len()).max().unwrap_or(0);
                 let first = self.given.iter().find(|from| from.len() == most);
                 first.map_or(vec![], |from| from.to_vec())

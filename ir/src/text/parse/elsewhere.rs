@@ -47,9 +47,9 @@ struct Place<'a> {
     base: usize,
     /// Where it is wrong.
     at: usize,
-    /// The text from the one to the other.
+    /// The text from `base` to `at`.
     step: &'a str,
-    /// The text from where it is wrong.
+    /// The text from `at` on.
     rest: &'a str,
     /// The first line of the step, without its comment.
     line: &'a str,
@@ -166,7 +166,7 @@ impl Place<'_> {
         Some((format!("write it as `{ty}`"), edit(self.base, self.at + end + 1, ty)))
     }
 
-    /// Where the line begins that the step ends.
+    /// The beginning of the line in which the step begins.
     fn line_start(&self) -> usize {
         self.text[..self.base].rfind('\n').map_or(0, |n| n + 1)
     }
@@ -176,7 +176,7 @@ fn edit(from: usize, to: usize, new: String) -> Edit {
     Edit { span: Span::new(from, to), text: new }
 }
 
-/// The first line of a text, up to its comment.
+/// The first line of a text, without its comment.
 fn without_comment(text: &str) -> &str {
     let line = text.lines().next().unwrap_or("");
     line.split(" //").next().unwrap_or("").trim_end()

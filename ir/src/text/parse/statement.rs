@@ -107,7 +107,7 @@ fn data_stmt(mut parts: Parts<'_, '_>, span: Span) -> Answer<StmtKind> {
     })
 }
 
-/// The range that the elements of a declared tensor lie in.
+/// The range of the elements of a declared tensor.
 fn data_range(node: Node<'_, '_>) -> Answer<Elements> {
     let mut ends = node.parts();
     let first = expr(ends.next(Rule::value)?)?;
