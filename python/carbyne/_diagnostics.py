@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import json
 from dataclasses import dataclass
+
+from ._picture import pre
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Error(Exception):
         return _rebuilt, (type(self), str(self), self.diagnostics)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return pre(str(self))
 
 
 class ArgumentError(Error, ValueError):

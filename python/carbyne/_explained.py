@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from ._picture import pre
 
 
 class Explanation(Mapping[str, Any]):
@@ -44,4 +45,4 @@ class Explanation(Mapping[str, Any]):
         return f"<Explanation of {self['file']} for {self['arch']}>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self._text)}</pre>"
+        return pre(self._text)

@@ -420,11 +420,20 @@ class Layout:
         return calculate("tile_to_shape", self, shape, *([] if order is None else [tuple(order)]))
 
     def max_common_vector(self, other: Layout) -> int:
-        """How many consecutive elements both layouts have in common from index 0 on."""
+        """The size of :meth:`max_common_layout`: how many indices from 0 on both layouts have at the same coordinates.
+
+        As in CuTe, all coordinates of `other` count, and `self` goes on beyond its extents there.
+
+        >>> from carbyne import Layout
+        >>> Layout("(8,4):(1,16)").max_common_vector(Layout("(8,4):(1,8)"))
+        8
+        >>> Layout("1:1").max_common_vector(Layout("(1,5,1):(1,1,1)"))
+        5
+        """
         return calculate("max_common_vector", self, other)
 
     def max_common_layout(self, other: Layout) -> Layout:
-        """The layout of the elements that both have in common."""
+        """The layout `R` of one-dimensional coordinates with `self(R(i)) == other(R(i)) == i`, see :meth:`max_common_vector`."""
         return calculate("max_common_layout", self, other)
 
     # Other widths

@@ -1,7 +1,8 @@
-"""Pictures."""
+"""Pictures and texts for notebooks."""
 
 from __future__ import annotations
 
+import html
 import os
 from pathlib import Path
 
@@ -21,3 +22,8 @@ class Picture(str):
 
     def _repr_svg_(self) -> str:
         return str(self)
+
+
+def pre(text: str) -> str:
+    """HTML that shows a text."""
+    return f"<pre>{html.escape(text)}</pre>"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import operator
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -23,7 +22,7 @@ from ._native import Function
 from ._diagnostics import Diagnostic, diagnostics
 from ._explained import Explanation
 from ._nvrtc import find_nvrtc
-from ._picture import Picture
+from ._picture import Picture, pre
 
 
 #: Types of NumPy by those of carbyne, as far as NumPy has them.
@@ -193,7 +192,9 @@ class Program:
         :param progress: a function that is told how far the work is: a :class:`Progress`, at most twenty times a second. If it raises an exception,
             the work ends with that. True draws a bar on terminals.
         """
-        how = _how(arch, forbid, strategies, top, budget, sms, exhaustive, tuned)
+        how = _how(
+            arch, forbid=forbid, strategies=strategies, top=top, budget=budget, sms=sms, exhaustive=exhaustive, tuned=tuned
+        )
         return Decomposed(self, how, self._native.decompose(how, _listener(progress)))
 
     def explain(
@@ -253,8 +254,8 @@ class Program:
         :param unit: `element` or `byte`: the unit of offsets.
         :param whole: draws all of a large picture, also what repeats.
         """
-        tiles = [tile] if isinstance(tile, str) else list(tile)
-        name = tensor if tensor[:1] in ("%", "#") else f"%{tensor}"
+        tiles = _texts("tile", tile)
+        name = tensor if _text("tensor", tensor)[:1] in ("%", "#") else f"%{tensor}"
         arguments = ["draw", "-", "--format", "svg", f"--tensor={name}"]
         arguments += _options(line=line, tile=tiles, banks=banks, access=access, lanes=lanes, unit=unit, whole=whole)
         return Picture(self._native.command(arguments))
@@ -311,7 +312,7 @@ class Program:
         with tempfile.TemporaryDirectory(prefix="carbyne") as folder:
             figures, database = Path(folder, "figures.json"), Path(tuned or Path(folder, "carbyne.tuned"))
             arguments = ["tune", "-", "--device", "--json", str(figures), "--tuned", str(database)]
-            sizes = [f"{name}={_number(name, n)}" for name, n in (symbols or {}).items()]
+            sizes = [f"{name}={n}" for name, n in _sizes(symbols).items()]
             arguments += _options(
                 arch=arch, gpu=gpu, top=top, launches=launches, sym=sizes, seed=seed, compare=compare, timeout=timeout,
                 strategy=_files(strategies),
@@ -354,7 +355,7 @@ class Program:
                 raise ValueError(f"no architecture is known whose code {name} runs")
             sms = sms or multiprocessors
         progress = _listener(options.pop("progress", None))
-        how = _how(arch or "sm_80", **{**_HOW, "sms": sms, **options})
+        how = _how(arch or "sm_80", sms=sms, **options)
         return Decomposed._cached(self, how, progress).jit(device)
 
     def simulate(
@@ -388,7 +389,7 @@ class Program:
         given.update(named)
         tensors = {tensor.name: tensor for tensor in self.tensors}
         data = {name: _to_npy(name, array, tensors.get(name)) for name, array in given.items()}
-        sizes = {name: _number(f"symbols[{name!r}]", n) for name, n in (symbols or {}).items()}
+        sizes = _sizes(symbols)
         if unknown := sizes.keys() - set(self.symbols):
             known = ", ".join(self.symbols) or "none"
             raise ValueError(f"the program has no symbol `{min(unknown)}`; its symbols: {known}")
@@ -421,7 +422,7 @@ class Program:
         return f"<Program of {', '.join(f'@{k}' for k in self.kernels) or 'no kernel'}>"
 
     def _repr_html_(self) -> str:
-        return _pre(self.text)
+        return pre(self.text)
 
 
 class Pairs(list):  # type: ignore[type-arg]
@@ -638,25 +639,30 @@ class Decomposed:
         return f"<Decomposed {', '.join(f'@{k}' for k in self.kernels)} for {self.arch}>"
 
     def _repr_html_(self) -> str:
-        return _pre(self.text)
+        return pre(self.text)
 
 
-#: How a program is decomposed: the arguments of :meth:`Program.decompose`, read.
+#: The checked arguments of :meth:`Program.decompose`, with the texts of their files.
 _How = tuple[str, list[str], list[tuple[str, str]], int | None, int | None, int | None, bool, str | None]
-
-#: Arguments of :meth:`Program.decompose` that are left out.
-_HOW: dict[str, Any] = {
-    "forbid": (), "strategies": (), "top": None, "budget": None, "sms": None, "exhaustive": False, "tuned": None,
-}  # fmt: skip
 
 
 def _how(
-    arch: str, forbid: Any, strategies: Any, top: Any, budget: Any, sms: Any, exhaustive: bool, tuned: Any
+    arch: Any,
+    *,
+    forbid: Any = (),
+    strategies: Any = (),
+    top: Any = None,
+    budget: Any = None,
+    sms: Any = None,
+    exhaustive: Any = False,
+    tuned: Any = None,
 ) -> _How:
-    names = [forbid] if isinstance(forbid, str) else list(forbid)
+    if not isinstance(exhaustive, (bool, np.bool_)):
+        raise TypeError(f"`exhaustive` is neither True nor False: {exhaustive!r}")
     texts = [(path, _read(path)) for path in _files(strategies)]
     numbers = (_count("top", top, 1), _count("budget", budget, 0), _count("sms", sms, 1))
-    return arch, names, texts, *numbers, exhaustive, None if tuned is None else _read(tuned)
+    pins = None if tuned is None else _read(tuned)
+    return _text("arch", arch), _texts("forbid", forbid), texts, *numbers, bool(exhaustive), pins
 
 
 def _files(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[str]:
@@ -694,6 +700,30 @@ def _read(path: str | PathLike[str]) -> str:
     """A file's text; of one that is too long, enough to be refused."""
     with open(os.fspath(path), "rb") as file:
         return file.read(_MAX_BYTES + 1).decode()
+
+
+def _text(argument: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"`{argument}` is no text: {value!r}")
+    return value
+
+
+def _texts(argument: str, given: Any) -> list[str]:
+    """One text, or several."""
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise TypeError(f"`{argument}` is neither a text nor a list of texts: {given!r}")
+    return [_text(f"{argument}[{i}]", value) for i, value in enumerate(given)]
+
+
+def _sizes(symbols: Any) -> dict[str, int]:
+    """Values of sizes that are known at launch."""
+    if symbols is None:
+        return {}
+    if not isinstance(symbols, Mapping):
+        raise TypeError(f"`symbols` is no mapping of names to integers: {symbols!r}")
+    return {name: _number(f"symbols[{name!r}]", value) for name, value in symbols.items()}
 
 
 def _number(name: str, value: Any) -> int:
@@ -742,7 +772,3 @@ def _to_npy(name: str, array: Any, tensor: Tensor | None) -> bytes:
 
 def _from_npy(data: bytes) -> np.ndarray:
     return np.load(io.BytesIO(data), allow_pickle=False)
-
-
-def _pre(text: str) -> str:
-    return f"<pre>{html.escape(text)}</pre>"

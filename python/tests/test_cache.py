@@ -10,20 +10,9 @@ import pytest
 
 import carbyne
 from carbyne import cache
+from samples import TWICE
 
-TWICE = """\
-carbyne 2
-sym N where N >= 1
-%A:[N].f32.GL
-%B:[N].f32.GL
-BinaryPointwise.add @twice (%A, %A) -> (%B)
-"""
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CARBYNE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def fetch(parts: tuple[str, ...], make) -> bytes:

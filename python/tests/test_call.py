@@ -1,45 +1,19 @@
 """Programs as functions of tensors, on the simulator: what needs no GPU."""
 
 import copy
-import ctypes
 import inspect
 import pickle
-import threading
 
 import numpy as np
 import pytest
 
 import carbyne
-
-ANY = """\
-carbyne 2
-sym M, N, K where M >= 0, M <= 4096, N >= 0, N <= 4096, K >= 0, K <= 4096, K % 8 == 0
-%A:[M,K].f16.GL
-%B:[(K,N):(1,K)].f16.GL
-%C:[M,N].f16.GL
-MatMul.set @gemm (%A, %B) -> (%C) acc=f32
-"""
-TWICE = """\
-carbyne 2
-sym N where N >= 1
-%A:[N].f32.GL
-%B:[N].f32.GL
-BinaryPointwise.add @twice (%A, %A) -> (%B)
-"""
-SCALED = """\
-carbyne 2
-%A:[64,64].f32.GL
-%alpha:[].f32
-%B:[64,64].f32.GL
-Spec @scaled (%A, %alpha) -> (%B) means {
-  %B = %A * %alpha
-}
-"""
+from samples import GEMM_ANY, SCALED, TWICE, Described, aligned, at_once
 
 
 @pytest.fixture(scope="module")
 def gemm() -> carbyne.Function:
-    return carbyne.Program(ANY).jit("simulate")
+    return carbyne.Program(GEMM_ANY).jit("simulate")
 
 
 @pytest.fixture(scope="module")
@@ -128,27 +102,12 @@ def test_a_size_of_another_type_is_refused_in_words(twice, size, error, said) ->
         twice(np.ones(8, np.float32), N=size)
 
 
-class Elsewhere:
-    """An array of NumPy that says that it lies on another device."""
-
-    def __init__(self, kind: int, number: int) -> None:
-        self.array, self.place = np.ones(8, np.float32), (kind, number)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.place
-
-    def __dlpack__(self, **_: object) -> object:
-        tensor = Given(1, [8])
-        tensor.tensor.device = self.place
-        self.kept = tensor
-        return tensor.__dlpack__()
-
-
 def test_devices_are_named_with_their_numbers(twice: carbyne.Function) -> None:
+    a, b = aligned(8, dtype=np.float32), aligned(8, dtype=np.float32)
     with pytest.raises(carbyne.ArgumentError, match="lies on cpu:1, and `%A` on the CPU"):
-        twice(Elsewhere(1, 0), Elsewhere(1, 1))
+        twice(Described(a), Described(b, (1, 1)))
     with pytest.raises(carbyne.ArgumentError, match="`%A` lies on cuda:3, and the simulator"):
-        twice(Elsewhere(2, 3), Elsewhere(2, 3))
+        twice(Described(a, (2, 3)), Described(b, (2, 3)))
 
 
 def test_a_function_has_a_signature_and_is_copied_and_pickled(gemm: carbyne.Function) -> None:
@@ -252,11 +211,7 @@ def test_many_threads_call_at_once(twice: carbyne.Function) -> None:
             if not (twice(a) == 2 * a).all():
                 failed.append(n)
 
-    threads = [threading.Thread(target=call, args=(n,)) for n in (5, 64, 77, 1000)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(call, (5, 64, 77, 1000))
     assert not failed
 
 
@@ -325,55 +280,18 @@ def test_what_ends_a_program_is_not_swallowed(twice: carbyne.Function) -> None:
         twice(Wrong(OSError("gone")))
 
 
-class Tensor(ctypes.Structure):
-    """`DLTensor`, at the beginning of `DLManagedTensor`."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", ctypes.c_int32 * 2),
-        ("rank", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-    ]
-
-
-class Given:
-    """A tensor as whoever made it says."""
-
-    def __init__(self, rank: int, extents: list[int] | None, has_memory: bool = True) -> None:
-        self.memory = (ctypes.c_float * 32)()
-        self.extents = (ctypes.c_int64 * len(extents))(*extents) if extents is not None else None
-        begin = -ctypes.addressof(self.memory) % 16
-        data = ctypes.addressof(self.memory) + begin if has_memory else None
-        self.tensor = Tensor(data, (1, 0), rank, 2, 32, 1, self.extents, None, 0, None, None)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-    def __dlpack__(self, **_: object) -> object:
-        new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return new(ctypes.addressof(self.tensor), b"dltensor", None)
-
-
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("wrong", "said"),
     [
-        (Given(1, None), "without extents"),
-        (Given(-1, [8]), "of -1 modes"),
-        (Given(1_000_000, [8]), "of 1000000 modes"),
-        (Given(2**31 - 1, [8]), "of 2147483647 modes"),
-        (Given(1, [8], has_memory=False), "without memory"),
+        ({"shape": None}, "without extents"),
+        ({"rank": -1}, "of -1 modes"),
+        ({"rank": 1_000_000}, "of 1000000 modes"),
+        ({"rank": 2**31 - 1}, "of 2147483647 modes"),
+        ({"data": None}, "without memory"),
     ],
 )
-def test_a_tensor_that_is_none_is_refused(twice: carbyne.Function, given: Given, said: str) -> None:
-    out = np.empty(8, np.float32)
-    twice(Given(1, [8]), out)
+def test_a_tensor_that_is_none_is_refused(twice: carbyne.Function, wrong: dict[str, object], said: str) -> None:
+    a, b = aligned(8, dtype=np.float32), aligned(8, dtype=np.float32)
+    twice(Described(a, strides=None), b)
     with pytest.raises(ValueError, match=said):
-        twice(given, out)
+        twice(Described(a, strides=None, **wrong), b)

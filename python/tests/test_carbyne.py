@@ -3,7 +3,6 @@
 import copy
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
@@ -15,15 +14,7 @@ import numpy as np
 import pytest
 
 import carbyne
-
-ROOT = Path(__file__).resolve().parents[2]
-GEMM = """\
-carbyne 2
-%A:[64,32].f16.GL
-%B:[32,64].f16.GL
-%C:[64,64].f16.GL
-MatMul.set @gemm (%A, %B) -> (%C) acc=f32
-"""
+from samples import GEMM, ROOT, at_once, run_page
 
 
 def test_a_program_is_decomposed_simulated_and_printed() -> None:
@@ -170,6 +161,26 @@ def test_numbers_out_of_range_are_named() -> None:
         any_size.simulate(symbols={any_size.program.symbols[0]: 2**63})
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda p: p.decompose("sm_80", forbid=[1]), r"`forbid\[0\]` is no text: 1"),
+        (lambda p: p.decompose("sm_80", forbid=1), "`forbid` is neither a text nor a list of texts: 1"),
+        (lambda p: p.decompose("sm_80", exhaustive="no"), "`exhaustive` is neither True nor False: 'no'"),
+        (lambda p: p.decompose(80), "`arch` is no text: 80"),
+        (lambda p: p.jit("simulate", exhaustive="no"), "`exhaustive` is neither"),
+        (lambda p: p.tune(symbols=3), "`symbols` is no mapping of names to integers: 3"),
+        (lambda p: p.tune(symbols={"N": "x"}), r"`symbols\['N'\]` is no integer: 'x'"),
+        (lambda p: p.simulate(symbols=3), "`symbols` is no mapping"),
+        (lambda p: p.draw(None), "`tensor` is no text: None"),
+        (lambda p: p.draw("%A", tile=(4, 8)), r"`tile\[0\]` is no text: 4"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(call, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        call(carbyne.Program(GEMM))
+
+
 def test_unknown_instructions_are_errors_with_places() -> None:
     text = carbyne.Program(GEMM).decompose("sm_80").text
     for arch in [None, "sm_80"]:
@@ -224,14 +235,7 @@ def test_long_work_releases_the_lock() -> None:
 def test_many_threads_decompose_one_program() -> None:
     program = carbyne.Program(GEMM)
     texts: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: texts.append(program.decompose("sm_80").text))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: texts.append(program.decompose("sm_80").text), range(4))
     assert len(set(texts)) == 1 and len(texts) == 4
 
 
@@ -248,13 +252,8 @@ def test_the_command_line_is_part_of_the_package() -> None:
 
 @pytest.mark.parametrize("page", ["python/README.md", "docs/python.md"])
 def test_examples_of_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert blocks
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), names)
+    run_page(page)
 
 
 def interrupted(work: str, after: float) -> float:

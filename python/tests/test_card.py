@@ -3,18 +3,19 @@
 import os
 import shutil
 import subprocess
-import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import carbyne
+from samples import ROOT, at_once
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: calls on its tensors were not tested")
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU: calls on its tensors were not tested", allow_module_level=True)
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 TWO = """\
 carbyne 2
 sym M, N where M >= 1, M <= 4096, N >= 1, N <= 4096
@@ -51,9 +52,8 @@ def test_a_product_is_that_of_torch(gemm: carbyne.Function) -> None:
         assert torch.equal(gemm(A=a, B=b), c)
 
 
-def test_a_call_is_on_the_current_stream(gemm: carbyne.Function) -> None:
-    a, b = operands(512, 512, 512)
-    wanted = gemm(a, b)
+def behind_work(call: Callable[[object], object], a: object) -> object:
+    """Calls on a busy stream, with a copy of a tensor that the stream makes last. The call must not wait for it."""
     stream = torch.cuda.Stream()
     busy = torch.randn(4096, 4096, device="cuda")
     torch.cuda.synchronize()
@@ -62,10 +62,16 @@ def test_a_call_is_on_the_current_stream(gemm: carbyne.Function) -> None:
         for _ in range(20):
             busy @ busy
         late.copy_(a)
-        c = gemm(late, b)
-    # The call did not wait.
+        result = call(late)
     assert not stream.query()
     stream.synchronize()
+    return result
+
+
+def test_a_call_is_on_the_current_stream(gemm: carbyne.Function) -> None:
+    a, b = operands(512, 512, 512)
+    wanted = gemm(a, b)
+    c = behind_work(lambda late: gemm(late, b), a)
     assert torch.equal(c, wanted)
 
 
@@ -75,18 +81,7 @@ def test_a_function_of_tvm_ffi_is_on_the_current_stream(gemm: carbyne.Function) 
     a, b = operands(512, 512, 512)
     wanted = gemm(a, b)
     c = torch.empty_like(wanted)
-    stream = torch.cuda.Stream()
-    busy = torch.randn(4096, 4096, device="cuda")
-    torch.cuda.synchronize()
-    with torch.cuda.stream(stream):
-        late = torch.zeros_like(a)
-        for _ in range(20):
-            busy @ busy
-        late.copy_(a)
-        exported(late, b, c)
-    # The call did not wait.
-    assert not stream.query()
-    stream.synchronize()
+    behind_work(lambda late: exported(late, b, c), a)
     assert torch.equal(c, wanted)
     with pytest.raises(ValueError, match="extent 0 of `%C` is 511, and 512 is wanted"):
         exported(a, b, c[:511])
@@ -218,9 +213,7 @@ def test_many_threads_call_at_once(gemm: carbyne.Function) -> None:
                 if (c.float() - a.float() @ b.float()).abs().max() > 0.1:
                     failed.append((n, i))
 
-    threads = [threading.Thread(target=call, args=(n,)) for n in (5, 64, 77, 300)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    at_once(call, (5, 64, 77, 300))
     assert not failed
 
 

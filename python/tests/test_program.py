@@ -13,27 +13,9 @@ import pytest
 
 import carbyne
 from carbyne import _native, cache
+from samples import GEMM, TWICE
 
-GEMM = """\
-carbyne 2
-%A:[64,32].f16.GL
-%B:[32,64].f16.GL
-%C:[64,64].f16.GL
-MatMul.set @gemm (%A, %B) -> (%C) acc=f32
-"""
-TWICE = """\
-carbyne 2
-sym N where N >= 1
-%A:[N].f32.GL
-%B:[N].f32.GL
-BinaryPointwise.add @twice (%A, %A) -> (%B)
-"""
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CARBYNE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def test_why_an_instruction_was_taken_is_explained() -> None:

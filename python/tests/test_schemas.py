@@ -7,14 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import jsonschema_rs
 import pytest
 
 import carbyne
+from samples import ROOT
 
-ROOT = Path(__file__).parents[2]
 SCHEMAS = {
     path.name.split(".")[0]: json.loads(path.read_text())
     for path in (ROOT / "docs" / "schemas").glob("*.schema.json")

@@ -20,8 +20,9 @@ from hypothesis import strategies as hyp  # noqa: E402
 
 from carbyne import testing  # noqa: E402
 from carbyne.testing import Adapter, Bounds, Carbyne, Deviation, LawError, Plain, Swizzle, judge, strategies  # noqa: E402
+from carbyne.testing._laws import RULES  # noqa: E402
+from samples import ROOT, run_page  # noqa: E402
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 ALL = "CARBYNE_ALL" in os.environ
 # Machines may be busy: examples of the page are drawn by this profile, too.
 settings.register_profile("busy", deadline=None, derandomize=True, database=None, max_examples=20)
@@ -103,6 +104,22 @@ def test_a_deviation_that_is_gone_fails() -> None:
     gone = Deviation("coalesce", "it is wrong", (Plain((2, 2), (1, 2)),))
     with pytest.raises(testing.LawsBroken, match=r"it is wrong.*take it from the list.*gone"):
         testing.check(Carbyne(), only=["coalesce"], settings=examples(5), deviations=[gone])
+
+
+def test_a_law_that_a_deviation_covers_wholly_does_not_hold() -> None:
+    wrong = Mutant("coalesce", lambda right, a, profile: right.build(a.size(), 7))
+    known = [Deviation("coalesce", "it is wrong", (Plain((2, 2), (1, 2)),))]
+    report = testing.check(wrong, only=["coalesce", "flatten"], settings=examples(5), deviations=known)
+    assert report.held == ["flatten"] and report.covered == ["coalesce"] and report.not_implemented == []
+    assert str(report) == "carbyne: 1 laws hold\n  covered by known deviations: coalesce"
+    testing.check(wrong, only=["coalesce"], settings=examples(5), deviations=known)
+
+
+def test_the_operands_of_all_laws_have_the_types_of_their_parameters() -> None:
+    for law in testing.law_names():
+        operands = find(RULES[law].operands(Bounds()), lambda _: True, settings=examples(5))
+        several = operands if isinstance(operands, tuple) and not isinstance(operands, Swizzle) else (operands,)
+        judge(Carbyne(), law, *several)
 
 
 # Libraries that are wrong
@@ -378,6 +395,27 @@ def test_mistakes_of_callers_are_told() -> None:
         testing.laws(Carbyne(), only=["composit"])
     with pytest.raises(TypeError, match=r"law `composition` is about \(outer, inner\), given were 1 operands"):
         judge(Carbyne(), "composition", Plain(1, 0))
+    with pytest.raises(TypeError, match=r"`only` is a list of names of laws; give \['coalesce'\]"):
+        testing.laws(Carbyne(), only="coalesce")
+    with pytest.raises(TypeError, match="`skip` is a list"):
+        testing.check(Carbyne(), skip="coalesce")
+    for limit in (-1, 0, float("nan"), float("inf"), "1"):
+        with pytest.raises(ValueError, match="`time_limit` is .*; give a positive number of seconds, or None"):
+            testing.laws(Carbyne(), time_limit=limit)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="`time_limit` is"):
+            judge(Carbyne(), "coalesce", Plain(1, 0), time_limit=limit)  # type: ignore[arg-type]
+    for law, operands, said in (
+        ("coalesce", (5,), "operand `a` of law `coalesce` is 5, and Plain is wanted"),
+        ("complement", (Plain(2, 2), "2"), "operand `cotarget` .* is '2', and int is wanted"),
+        ("composition_by_mode", (Plain((2,), (1,)), [3]), r"operand `tiler` .*, and list\[Plain \| None\] is wanted"),
+        ("logical_divide", (Plain(2, 1), [3]), "operand `tiler` .*, and PlainTiler is wanted"),
+        ("slice", (Plain((2,), (1,)), ("x",)), "operand `coordinate` .*, and OpenCoordinate is wanted"),
+        ("with_shape", (Plain(2, 1), (None,)), "operand `shape` .*, and IntTuple is wanted"),
+        ("swizzle", ((1, 0, 1), 0), "operand `swizzle` .*, and Swizzle is wanted"),
+        ("thread_value", (Plain(2, 1),), "operand `thread_value` .*, and ThreadValue is wanted"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            judge(Carbyne(), law, *operands)
     with pytest.raises(TypeError, match="abstract"):
         type("Nothing", (Adapter,), {})()
     with pytest.raises(ValueError, match="1 <= size"):
@@ -499,13 +537,8 @@ def test_the_laws_are_those_of_the_kit() -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs/property-testing.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert blocks
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "page"}
-    for block in blocks:
-        exec(compile(block, "docs/property-testing.md", "exec"), names)
+    names = run_page("docs/property-testing.md")
     for law in names["test_law"].pytestmark[0].args[1]:
         try:
             names["test_law"](law)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from samples import ROOT
+
 RUSTC = shutil.which(os.environ.get("RUSTC", "rustc"))
 SCRIPT = """\
 import carbyne, json, sys

@@ -15,28 +15,11 @@ import numpy as np
 import pytest
 
 import carbyne
+from samples import GEMM_ANY, ROOT, SCALED, Described, aligned, at_once
 
 tvm_ffi = pytest.importorskip("tvm_ffi", reason="apache-tvm-ffi is not installed: its functions were not tested")
 
-ROOT = Path(__file__).resolve().parents[2]
 STUBS = ROOT / "cli/tests/host/include"
-PRODUCT = """\
-carbyne 2
-sym M, N, K where M >= 0, M <= 4096, N >= 0, N <= 4096, K >= 0, K <= 4096, K % 8 == 0
-%A:[M,K].f16.GL
-%B:[(K,N):(1,K)].f16.GL
-%C:[M,N].f16.GL
-MatMul.set @gemm (%A, %B) -> (%C) acc=f32
-"""
-SCALED = """\
-carbyne 2
-%A:[64,64].f32.GL
-%alpha:[].f32
-%B:[64,64].f32.GL
-Spec @scaled (%A, %alpha) -> (%B) means {
-  %B = %A * %alpha
-}
-"""
 TWO = """\
 carbyne 2
 sym M where M >= 0, M <= 65536
@@ -51,7 +34,7 @@ Reduction.sum @rows (%H) -> (%Y) axis=1
 
 @pytest.fixture(scope="module")
 def gemm() -> object:
-    return carbyne.Program(PRODUCT).jit("simulate").tvm_ffi()
+    return carbyne.Program(GEMM_ANY).jit("simulate").tvm_ffi()
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +42,9 @@ def scaled() -> object:
     return carbyne.Program(SCALED).jit("simulate").tvm_ffi()
 
 
-def aligned(*shape: int, dtype: type = np.float16) -> np.ndarray:
-    """An array that begins at a multiple of 64 bytes."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + 64, np.uint8)
-    begin = -memory.ctypes.data % 64
-    return memory[begin : begin + size].view(dtype).reshape(shape)
+def on_gpu(array: np.ndarray, number: int = 0) -> Described:
+    """An array that says to lie on a GPU. Its memory must not be accessed."""
+    return Described(array, (2, number))
 
 
 def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -144,47 +124,9 @@ def test_a_result_shares_no_memory(scaled) -> None:
         scaled(a, 1.0, a)
 
 
-class Elsewhere:
-    """A tensor of a device that is not there: its memory is not accessed."""
-
-    def __init__(self, like: np.ndarray, device: tuple[int, int] = (2, 0)) -> None:
-        self.like, self.device = like, device
-        self.extents = (ctypes.c_int64 * like.ndim)(*like.shape)
-        self.strides = (ctypes.c_int64 * like.ndim)(*(s // like.itemsize for s in like.strides))
-        self.tensor = Managed(
-            like.ctypes.data, device, like.ndim, 2, like.itemsize * 8, 1, self.extents, self.strides, 0, None, None
-        )
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.device
-
-    def __dlpack__(self, **_: object) -> object:
-        new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return new(ctypes.addressof(self.tensor), b"dltensor", None)
-
-
-class Managed(ctypes.Structure):
-    """`DLManagedTensor`"""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", ctypes.c_int32 * 2),
-        ("rank", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-    ]
-
-
 def test_tensors_of_another_device_are_refused(scaled) -> None:
     a, b = (aligned(64, 64, dtype=np.float32) for _ in range(2))
-    there = Elsewhere(a), Elsewhere(b)
+    there = on_gpu(a), on_gpu(b)
     with pytest.raises(ValueError, match="`%B` lies on the CPU, and `%A` on cuda:0"):
         scaled(there[0], 1.0, b)
     with pytest.raises(ValueError, match="`%A` lies on cuda:0, and the simulator runs on the CPU"):
@@ -237,11 +179,7 @@ def test_many_threads_call_at_once(gemm) -> None:
             except BaseException as error:
                 wrong.append(error)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(8))
     assert not wrong
 
 
@@ -333,32 +271,32 @@ def test_a_printed_function_checks_and_launches(tmp_path: Path) -> None:
     recorded = launches_of(library)
     x, y = aligned(10, 16, dtype=np.float32), aligned(10, 1, dtype=np.float32)
     with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:0"), 0x1234):
-        two(Elsewhere(x), Elsewhere(y))
+        two(on_gpu(x), on_gpu(y))
     assert recorded(-1, 0) == 2
     assert recorded(0, -1) == 5 and recorded(0, -2) == 0x1234
     assert recorded(0, 0) == x.ctypes.data and recorded(1, 1) == y.ctypes.data
     assert recorded(0, 1) == recorded(1, 0) != 0 and recorded(0, 1) % 256 == 0
     assert [recorded(0, 2), recorded(0, 3)] == [10, 16]
     for wrong, kind, said in (
-        ((Elsewhere(x),), TypeError, "1 arguments are given, and 2 are wanted: two(X, Y)"),
-        ((Elsewhere(x), None), TypeError, "`Y` is no tensor: two(X, Y)"),
-        ((Elsewhere(x), 1), TypeError, "`Y` is no tensor"),
-        ((x, Elsewhere(y)), ValueError, "`X` does not lie on a CUDA device"),
-        ((Elsewhere(x), Elsewhere(y, (2, 1))), ValueError, "`Y` lies on cuda:1, and another tensor on cuda:0"),
-        ((Elsewhere(x.astype(np.float16)), Elsewhere(y)), ValueError, "`X` has elements of DLPack's type 2 of 16 bits"),
-        ((Elsewhere(x[0]), Elsewhere(y)), ValueError, "`X` has 1 modes, and 2 are wanted"),
-        ((Elsewhere(x[:, :15]), Elsewhere(y)), ValueError, "does not hold where M = 10, N = 15"),
-        ((Elsewhere(x), Elsewhere(y[:9])), ValueError, "extent 0 of `Y` is 9, and 10 is wanted"),
-        ((Elsewhere(x[:, ::2]), Elsewhere(y)), ValueError, "stride"),
-        ((Elsewhere(x.ravel()[1:145].reshape(9, 16)), Elsewhere(y[:9])), ValueError, "and a multiple of 16 is wanted"),
-        ((Elsewhere(x), Elsewhere(x[:, :1])), ValueError, "stride 0 of `Y`"),
-        ((Elsewhere(x), Elsewhere(x.ravel()[:10].reshape(10, 1))), ValueError, "`Y` is written, and shares memory with `X`"),
+        ((on_gpu(x),), TypeError, "1 arguments are given, and 2 are wanted: two(X, Y)"),
+        ((on_gpu(x), None), TypeError, "`Y` is no tensor: two(X, Y)"),
+        ((on_gpu(x), 1), TypeError, "`Y` is no tensor"),
+        ((x, on_gpu(y)), ValueError, "`X` does not lie on a CUDA device"),
+        ((on_gpu(x), on_gpu(y, 1)), ValueError, "`Y` lies on cuda:1, and another tensor on cuda:0"),
+        ((on_gpu(x.astype(np.float16)), on_gpu(y)), ValueError, "`X` has elements of DLPack's type 2 of 16 bits"),
+        ((on_gpu(x[0]), on_gpu(y)), ValueError, "`X` has 1 modes, and 2 are wanted"),
+        ((on_gpu(x[:, :15]), on_gpu(y)), ValueError, "does not hold where M = 10, N = 15"),
+        ((on_gpu(x), on_gpu(y[:9])), ValueError, "extent 0 of `Y` is 9, and 10 is wanted"),
+        ((on_gpu(x[:, ::2]), on_gpu(y)), ValueError, "stride"),
+        ((on_gpu(x.ravel()[1:145].reshape(9, 16)), on_gpu(y[:9])), ValueError, "and a multiple of 16 is wanted"),
+        ((on_gpu(x), on_gpu(x[:, :1])), ValueError, "stride 0 of `Y`"),
+        ((on_gpu(x), on_gpu(x.ravel()[:10].reshape(10, 1))), ValueError, "`Y` is written, and shares memory with `X`"),
     ):
         with pytest.raises(kind) as raised:
             two(*wrong)
         assert said in str(raised.value), raised.value
     assert recorded(-1, 0) == 2
-    two(Elsewhere(x[:0]), Elsewhere(y[:0]))
+    two(on_gpu(x[:0]), on_gpu(y[:0]))
     assert recorded(-1, 0) == 2
 
 
@@ -366,7 +304,7 @@ def test_a_printed_function_takes_numbers(tmp_path: Path) -> None:
     library = compiled(SCALED, "scaled", "sm_80", tmp_path)
     scaled = tvm_ffi.load_module(str(library))["scaled"]
     recorded = launches_of(library)
-    a, b = (Elsewhere(aligned(64, 64, dtype=np.float32)) for _ in range(2))
+    a, b = (on_gpu(aligned(64, 64, dtype=np.float32)) for _ in range(2))
     scaled(a, 0.5, b), scaled(a, 2, b)
     assert recorded(-1, 0) == 2
     with pytest.raises(TypeError, match="`alpha` is no number"):
@@ -379,5 +317,5 @@ def test_a_printed_function_encodes_tensor_maps(tmp_path: Path) -> None:
     gemm = tvm_ffi.load_module(str(library))["gemm"]
     recorded = launches_of(library)
     a, b, c = operands(64, 128, 64)
-    gemm(Elsewhere(a), Elsewhere(b), Elsewhere(c))
+    gemm(on_gpu(a), on_gpu(b), on_gpu(c))
     assert recorded(-1, 0) == 1

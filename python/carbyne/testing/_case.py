@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import reprlib
 from collections.abc import Callable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from ._adapter import Adapter
@@ -166,6 +167,16 @@ class Case:
         for i, (one, other) in enumerate(zip(found, wanted)):
             if one != other:
                 raise self.broken(f"{what} at {i}", one, other)
+
+    def by_mode(
+        self, result: Plain, whole: Plain, tilers: Sequence[Plain | None], judge: Callable[[Case, Plain, Plain, Plain], None]
+    ) -> None:
+        """Judges each mode of the result that has a tiler. The other modes are those of `whole`."""
+        for mode, part, tile in zip(result.modes(), whole.modes(), chain(tilers, repeat(None))):
+            if tile is not None:
+                judge(self, mode, part, tile)
+            else:
+                self.agree("a mode left alone", mode.values(), part.values())
 
     def points(self, what: str, at: Sequence[int], table: Sequence[int], wanted: Callable[[int], int]) -> None:
         """The place `at[i]` of a table holds `wanted(i)`."""

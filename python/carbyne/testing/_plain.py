@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, SupportsIndex, Union
 
 #: A shape, a stride or a coordinate: a number or a tuple of such.
 IntTuple = Union[int, tuple["IntTuple", ...]]
@@ -151,6 +151,19 @@ class ThreadValue:
 
 #: A layout, or one for each of the first modes; `None` leaves the mode alone.
 PlainTiler = Union[Plain, None, list[Optional[Plain]]]
+
+
+def is_operand(kind: str, value: Any) -> bool:
+    """True if the value has the type that is written as `kind` at a law's parameter."""
+    if kind in ("IntTuple", "OpenCoordinate"):
+        if isinstance(value, tuple):
+            return all(is_operand(kind, part) for part in value)
+        return isinstance(value, int) or value is None and kind == "OpenCoordinate"
+    if kind in ("list[Plain | None]", "PlainTiler"):
+        if isinstance(value, list):
+            return all(mode is None or isinstance(mode, Plain) for mode in value)
+        return kind == "PlainTiler" and (value is None or isinstance(value, Plain))
+    return isinstance(value, {"Plain": Plain, "Swizzle": Swizzle, "ThreadValue": ThreadValue, "int": SupportsIndex}[kind])
 
 
 def text(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import math
 import signal
 import threading
 import time
@@ -19,7 +20,7 @@ from hypothesis import errors
 from ._adapter import Adapter
 from ._case import Case, LawError, Refused, Unsupported, Verbatim
 from ._laws import RULES, Rule
-from ._plain import Swizzle
+from ._plain import Swizzle, is_operand
 from .strategies import DEFAULT, Bounds
 
 #: Seconds for a library to answer about one set of operands.
@@ -76,8 +77,13 @@ class Result:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the law could be asked of any operands."""
+        """True unless the library lacks an operation for every set of operands."""
         return bool(self.held or self.refused or self.known)
+
+    @property
+    def is_covered(self) -> bool:
+        """True if known deviations cover every set of operands: the law was seen broken, and never held."""
+        return bool(self.known) and not (self.held or self.refused)
 
     def __str__(self) -> str:
         parts = [f"held for {self.held}" if self.is_asked else "not implemented"]
@@ -96,8 +102,13 @@ class Report:
 
     @property
     def held(self) -> list[str]:
-        """The laws that were asked."""
-        return [r.law for r in self.results if r.is_asked]
+        """The laws that hold, apart from known deviations."""
+        return [r.law for r in self.results if r.is_asked and not r.is_covered]
+
+    @property
+    def covered(self) -> list[str]:
+        """The laws that known deviations cover for all operands."""
+        return [r.law for r in self.results if r.is_covered]
 
     @property
     def not_implemented(self) -> list[str]:
@@ -106,6 +117,8 @@ class Report:
 
     def __str__(self) -> str:
         text = f"{self.library}: {len(self.held)} laws hold"
+        if self.covered:
+            text += f"\n  covered by known deviations: {', '.join(self.covered)}"
         if self.not_implemented:
             text += f"\n  not implemented, so not asked: {', '.join(self.not_implemented)}"
         return text
@@ -187,12 +200,13 @@ class Law:
             # Only the library's own part of the traceback tells something: the cause.
             raise error.with_traceback(None) from causes.get(id(error))
         except errors.Flaky as error:
-            of = dict(zip(rule.names(), broken[-1].operands)) if broken else {}
-            what = "the same operands once more"
-            raise LawError(
-                self.name, self.adapter.name, of, None, what, Verbatim("another answer"), Verbatim("the same")
-            ) from error
+            operands = broken[-1].operands if broken else ()
+            raise self._broken(operands, "the same operands once more", "another answer", "the same") from error
         return result
+
+    def _broken(self, operands: tuple[Any, ...], what: str, found: str, wanted: str) -> LawError:
+        named = dict(zip(RULES[self.name].names(), operands))
+        return LawError(self.name, self.adapter.name, named, None, what, Verbatim(found), Verbatim(wanted))
 
     def _deviates(self) -> None:
         for deviation in self.deviations:
@@ -200,9 +214,8 @@ class Law:
                 judge(self.adapter, self.name, *deviation.example, time_limit=self.time_limit)
             except LawError:
                 continue
-            of = dict(zip(RULES[self.name].names(), deviation.example))
             what = f"the deviation `{deviation.reason}` (take it from the list)"
-            raise LawError(self.name, self.adapter.name, of, None, what, Verbatim("gone"), Verbatim("a broken law"))
+            raise self._broken(deviation.example, what, "gone", "a broken law")
 
 
 def law_names() -> list[str]:
@@ -240,6 +253,10 @@ def laws(
     if not isinstance(adapter, Adapter):
         hint = f"`{adapter.__name__}()`" if isinstance(adapter, type) else "a class derived from it"
         raise TypeError(f"{adapter!r} is no instance of carbyne.testing.Adapter; give {hint}")
+    for option, names in (("only", only), ("skip", skip)):
+        if isinstance(names, str):
+            raise TypeError(f"`{option}` is a list of names of laws; give [{names!r}]")
+    _check_limit(time_limit)
     for name in [*(only or ()), *skip, *(d.law for d in deviations)]:
         _rule(name)
     chosen = [name for name in RULES if (only is None or name in only) and name not in skip]
@@ -266,7 +283,7 @@ def check(adapter: Adapter[Any], **options: Any) -> Report:
     if broken:
         texts = "\n".join(map(str, broken))
         raise LawsBroken(f"{texts}\n{len(broken)} laws are broken; {report}", broken)
-    if not report.held:
+    if not (report.held or report.covered):
         raise LawsBroken(f"no law was asked; {report}", [])
     return report
 
@@ -281,6 +298,10 @@ def judge(adapter: Adapter[Any], law: str, *operands: Any, time_limit: float | N
     rule = _rule(law)
     if len(operands) != len(rule.names()):
         raise TypeError(f"law `{law}` is about ({', '.join(rule.names())}), given were {len(operands)} operands")
+    for (name, kind), operand in zip(rule.operand_types().items(), operands):
+        if not is_operand(kind, operand):
+            raise TypeError(f"operand `{name}` of law `{law}` is {operand!r}, and {kind} is wanted")
+    _check_limit(time_limit)
     return _judged(rule, adapter, operands, time_limit)[0]
 
 
@@ -290,6 +311,12 @@ def _rule(name: str) -> Rule:
     near = difflib.get_close_matches(name, RULES, 1)
     hint = f"did you mean `{near[0]}`?" if near else "carbyne.testing.law_names() lists them"
     raise ValueError(f"there is no law `{name}`; {hint}")
+
+
+def _check_limit(seconds: float | None) -> None:
+    """A timer of 0 seconds would never ring."""
+    if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
+        raise ValueError(f"`time_limit` is {seconds!r}; give a positive number of seconds, or None for no limit")
 
 
 class _Hung(LawError):

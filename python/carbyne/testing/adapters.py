@@ -161,14 +161,12 @@ class Pycute(Adapter[Any]):
 
     def __init__(self) -> None:
         try:
-            pycute = importlib.import_module("pycute")
             self._cute: Any = importlib.import_module("pycute.layout")
             self._tuples: Any = importlib.import_module("pycute.int_tuple")
             self._swizzle: Any = importlib.import_module("pycute.swizzle")
         except ImportError as error:
             help = "`pip install --no-deps nvidia-cutlass` has it; the package `pycute` is another one"
             raise ImportError(f"NVIDIA's pycute is not installed: {help}") from error
-        del pycute
 
     @property
     def name(self) -> str:

@@ -33,7 +33,12 @@ class Rule:
 
     def names(self) -> list[str]:
         """The names of the operands."""
-        return list(inspect.signature(self.body).parameters)[1:]
+        return list(self.operand_types())
+
+    def operand_types(self) -> dict[str, str]:
+        """The names of the operands, with their types as they are written."""
+        parameters = list(inspect.signature(self.body).parameters.values())[1:]
+        return {parameter.name: parameter.annotation for parameter in parameters}
 
 
 #: All laws by name, in the order of their modules.

@@ -36,14 +36,9 @@ def composition(case: Case, outer: Plain, inner: Plain) -> None:
 def composition_by_mode(case: Case, outer: Plain, tiler: list[Plain | None]) -> None:
     """Each mode is composed with its own layout. Modes that no tiler reaches may stay or go."""
     c = case.get("composition", case.build(outer), case.tiler(list(tiler)))
-    modes, outers = c.modes(), outer.modes()
-    case.same("the rank", len(modes), len(tiler) if len(modes) == len(tiler) else len(outers))
-    for k, (mode, whole) in enumerate(zip(modes, outers)):
-        inner = tiler[k] if k < len(tiler) else None
-        if inner is not None:
-            _composed(case, mode, whole, inner)
-        else:
-            case.agree("a mode left alone", mode.values(), whole.values())
+    rank = len(c.modes())
+    case.same("the rank", rank, len(tiler) if rank == len(tiler) else len(outer.modes()))
+    case.by_mode(c, outer, tiler, _composed)
 
 
 @law("with_shape", st.reshapes)

@@ -51,14 +51,8 @@ def by_tiler(case: Case, result: Plain, whole: Plain, tiler: PlainTiler, judge: 
     """Judges the result by a layout, or each mode that has one; all others are unchanged."""
     if isinstance(tiler, Plain):
         return judge(case, result, whole, tiler)
-    modes, wholes, tilers = result.modes(), whole.modes(), tiler or []
-    case.same("the rank", len(modes), len(wholes))
-    for k, (mode, part) in enumerate(zip(modes, wholes)):
-        tile = tilers[k] if k < len(tilers) else None
-        if tile is not None:
-            judge(case, mode, part, tile)
-        else:
-            case.agree("a mode left alone", mode.values(), part.values())
+    case.same("the rank", len(result.modes()), len(whole.modes()))
+    case.by_mode(result, whole, tiler or [], judge)
 
 
 @law("logical_divide", st.divisions)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from .. import strategies as st
 from .._plain import Plain, coordinate, depth_of, is_congruent, text
 from ._registry import Case, law
+from .widths import may_refuse_parts
 
 
 def _samples(a: Plain) -> list[int]:
@@ -175,5 +176,5 @@ def upcast(case: Case, a: Plain, n: int) -> None:
 @law("downcast_large", st.large_casts)
 def downcast(case: Case, a: Plain, n: int) -> None:
     """The `n` parts of each element of a large layout are exact."""
-    case.may_refuse = n != 1 and all(stride != 1 for _, stride in a.leaves())
+    case.may_refuse = may_refuse_parts(a, n)
     _same_elements(case, case.large("downcast", case.build(a), n), a, n)

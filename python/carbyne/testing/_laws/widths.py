@@ -31,7 +31,7 @@ def _parts(case: Case, small: Plain, a: Plain, n: int) -> None:
     _same_memory(case, small, a, n, whole=True)
 
 
-def _may_refuse_parts(a: Plain, n: int) -> bool:
+def may_refuse_parts(a: Plain, n: int) -> bool:
     """Without a mode of stride 1 the parts of an element have no coordinate."""
     return n != 1 and all(stride != 1 for _, stride in a.leaves())
 
@@ -45,7 +45,7 @@ def upcast(case: Case, a: Plain, n: int) -> None:
 @law("downcast", st.downcasts, small=True)
 def downcast(case: Case, a: Plain, n: int) -> None:
     """The parts of the element at `i` are at `n * i`, `n * i + 1`, and so on."""
-    case.may_refuse = _may_refuse_parts(a, n)
+    case.may_refuse = may_refuse_parts(a, n)
     _parts(case, case.get("downcast", case.build(a), n), a, n)
 
 
@@ -56,7 +56,7 @@ def recast(case: Case, a: Plain, old_bits: int, new_bits: int) -> None:
         _same_memory(case, a, case.get("recast", case.build(a), old_bits, new_bits), new_bits // old_bits, whole=False)
     else:
         n = old_bits // new_bits
-        case.may_refuse = _may_refuse_parts(a, n)
+        case.may_refuse = may_refuse_parts(a, n)
         _parts(case, case.get("recast", case.build(a), old_bits, new_bits), a, n)
 
 
