@@ -7,6 +7,7 @@ use std::fmt::{self, Display, Formatter};
 pub(crate) enum Obstacle {
     Size,
     Place,
+    Offset,
     Layout,
     Map,
     Threads,
@@ -36,6 +37,7 @@ impl Display for Obstacle {
         let words = match self {
             Obstacle::Size => "a size is not known",
             Obstacle::Place => "its place is not known",
+            Obstacle::Offset => "a place is not known",
             Obstacle::Layout => "its layout is not known",
             Obstacle::Map => "the extents of its map are not known",
             Obstacle::Threads => "its threads cannot be placed",

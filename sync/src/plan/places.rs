@@ -32,7 +32,7 @@ impl Plan {
             let cosize = exprs.constant(b.cosize).ok_or(Obstacle::Size)?;
             let bits = b.scalar.bits();
             let bytes = cosize.checked_mul(bits).ok_or(Obstacle::Size)?.div_euclid(8) + 1;
-            let at = arena.offset(*id).ok_or(Obstacle::Place)?;
+            let at = arena.offset(*id).ok_or(Obstacle::Offset)?;
             if b.open {
                 return Err(Obstacle::OpenLayout { buffer: b.name.clone() });
             }
