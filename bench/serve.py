@@ -4,7 +4,7 @@
     python3 bench/serve.py target/release/carbyne [--requests 2000] [--threads 2] [--arch sm_80] [FILE]
 
 FILE, `examples/tile/gemm_staged.cby` where none is given, is decomposed again and again; nothing is kept from one request for
-the next but the tables of instructions. As many requests are under way as threads work, and as many wait. A tenth of the
+the next but the tables of instructions. For each thread one request is under way, and one waits. A tenth of the
 requests come before the clock starts. Memory is the resident set of the process, read after each tenth.
 """
 
@@ -19,7 +19,7 @@ PARTS = 10
 
 
 def resident(process):
-    """MiB of memory that a process has."""
+    """The memory of a process in MiB."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) / 1024
 
@@ -54,7 +54,7 @@ def main():
         last = answered + n
         while answered < last:
             while sent < last and sent - answered < 2 * args.threads:
-                # Only numbers differ, so that making requests takes no time of the machine.
+                # Requests differ in their ids alone, so that making them takes next to no time.
                 process.stdin.write(line.replace('"id": 0', f'"id": {sent}', 1) + "\n")
                 process.stdin.flush()
                 sent += 1

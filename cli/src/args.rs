@@ -223,8 +223,8 @@ pub(crate) enum Emit {
     /// One self-contained CUDA C++ file: all kernels, and functions of the host, named after the file, that launch them in order
     /// and say how large their workspace is.
     Cuda,
-    /// That file with a function of tvm-ffi, `__tvm_ffi_NAME`, too: it checks tensors and launches the kernels on them. It is
-    /// compiled with the headers of the Python package `apache-tvm-ffi`.
+    /// The file of `cuda` with a function of tvm-ffi, `__tvm_ffi_NAME`, which checks tensors and launches the kernels on them. The
+    /// file is compiled with the headers of the Python package `apache-tvm-ffi`.
     TvmFfi,
     /// PTX of all kernels, made by NVRTC.
     Ptx,

@@ -84,7 +84,7 @@ pub fn calculated(request: &str) -> Value {
 /// A command that did not succeed.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// The process's exit code: see the library.
+    /// The exit code of the process, as the crate lists them.
     pub exit_code: i32,
     /// Its message for people, without color.
     pub rendered: String,
@@ -96,7 +96,7 @@ impl Refused {
     fn of(failure: &Failure) -> Refused {
         let said = |write: fn(&Failure, &mut Io<'_>) -> std::io::Result<()>| {
             let mut text = vec![];
-            // Memory takes all that is written.
+            // Writing to memory does not fail.
             let _ = write(failure, &mut Io::plain(&mut &b""[..], &mut vec![], &mut text));
             String::from_utf8_lossy(&text).into_owned()
         };
@@ -109,11 +109,11 @@ impl Refused {
     }
 }
 
-/// Runs a command of the command line, such as `["draw", "-", "--tensor", "%A"]`, in which `-` stands for the text. `file` is that of
-/// the text, if there is one: it may import files of its folder and below. Returns what the command writes to standard output.
+/// Runs a command of the command line, such as `["draw", "-", "--tensor", "%A"]`, in which `-` stands for the text. `file` is the file
+/// of the text, if there is one: the text may import files of its folder and below. Returns the command's standard output.
 ///
 /// # Errors
-/// What the command says instead.
+/// The command did not succeed.
 pub fn command(
     arguments: &[String],
     text: &str,
@@ -150,8 +150,8 @@ impl Tuned {
     }
 }
 
-/// Decomposes a module as `decompose --tuned` does: kernel-level specs that say nothing of how they are decomposed take the pins that
-/// were tuned. `text` is that of the module.
+/// Decomposes a module as `decompose --tuned` does: kernel-level specs without a pin of their own take the pins that
+/// were tuned. `text` is the text of the module.
 ///
 /// # Errors
 /// As [`carbyne_decompose::decompose_by`].

@@ -163,10 +163,10 @@ fn text(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
     }
 }
 
-/// The text that a file holds, or the first bytes of it.
+/// The bytes of a file as text.
 ///
 /// # Errors
-/// X0001 beyond [`MAX_TEXT_BYTES`], P0005 for what is not UTF-8.
+/// X0001 for more bytes than [`MAX_TEXT_BYTES`], P0005 for bytes that are not UTF-8.
 pub fn utf8(bytes: Vec<u8>) -> Result<String, Box<Diagnostic>> {
     if bytes.len() > MAX_TEXT_BYTES {
         let d = Diagnostic::new(

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub struct Io<'a> {
     /// Where `-` reads from.
     pub stdin: &'a mut (dyn Read + Send),
-    /// The file that stands there, which may import files of its folder and below. None if it is no file.
+    /// The file that `-` reads, if it is a file. It may import files of its folder and below.
     pub stdin_file: Option<PathBuf>,
     /// Where results go.
     pub stdout: &'a mut dyn Write,

@@ -1,8 +1,8 @@
 //! Bars of progress on standard error, for commands that take long.
 //!
-//! Commands report how far they are by [`carbyne_ir::progress`], and so do the libraries below them. A bar shows what is reported:
-//! [`shown`] asks for it from another thread while a command works. It is drawn on the process's own stream, and only where
-//! that is a terminal ([`Io::progress`](crate::Io)).
+//! Commands and the libraries below them report progress by [`carbyne_ir::progress`]. While a command works, [`shown`] asks for the
+//! progress from another thread, and draws it as a bar. The bar is drawn on the process's own stream, and only if that is a
+//! terminal ([`Io::progress`](crate::Io)).
 
 use carbyne_ir::cancel::{self, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,14 +10,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, scope};
 use std::time::Duration;
 
-/// How often people are told.
+/// The time between two drawings of a bar.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A bar, which is taken away where it is dropped.
+/// A bar. Dropping it clears it.
 pub struct Bar(ProgressBar);
 
 impl Default for Bar {
-    /// Of nothing yet. It is not drawn unless standard error is a terminal.
+    /// A bar without progress yet. It is drawn only if standard error is a terminal.
     fn default() -> Self {
         Bar(ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()))
     }
@@ -64,7 +64,7 @@ pub(crate) fn shown<T>(is_wanted: bool, work: impl FnOnce(&Bar) -> T) -> T {
     let token = cancel::current().unwrap_or_default();
     let bar = Bar::default();
     scope(|threads| {
-        // Dropped at the end of the work, also of one that unwinds.
+        // Dropped when the work ends or unwinds.
         let (_working, ended) = channel::<()>();
         let (bar, of) = (&bar, &token);
         let draw = move || {

@@ -26,7 +26,7 @@ mod code {
     pub(super) const E5M2: u8 = 12;
 }
 
-/// The type codes under which tensors of a scalar are given: its own first, then those of libraries that lack it.
+/// The type codes that tensors of a scalar may have: its own first, then those that libraries without it use.
 fn codes(scalar: Scalar) -> &'static [u8] {
     match scalar {
         Scalar::F64 | Scalar::F32 | Scalar::Tf32 | Scalar::F16 => &[code::FLOAT],
@@ -48,7 +48,7 @@ impl Element {
         Element { code: codes(scalar)[0], bits: scalar.bits().max(8) as u8, lanes: 1 }
     }
 
-    /// Whether elements of this type are those of a tensor of the scalar. Types that libraries of arrays lack are also given as
+    /// Whether a tensor of the scalar may have elements of this type. Types that libraries of arrays lack may also be given as
     /// unsigned integers of as many bits.
     #[must_use]
     pub fn holds(self, scalar: Scalar) -> bool {
@@ -56,7 +56,7 @@ impl Element {
         codes(scalar).contains(&self.code) && Element { code: own.code, ..self } == own
     }
 
-    /// Names of the type codes under which tensors of a scalar are given, as DLPack's header spells them.
+    /// Names of the type codes that tensors of a scalar may have, as DLPack's header spells them.
     pub(crate) fn code_names(scalar: Scalar) -> impl Iterator<Item = &'static str> {
         codes(scalar).iter().map(|of| match *of {
             code::INT => "kDLInt",

@@ -28,7 +28,7 @@ pub struct Array {
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// What is said of data that is too long or too short.
+/// The error for data that is too long or too short.
 const UNFIT: ArrayError = ArrayError::Format("it does not hold as many elements as its shape says");
 /// Longest accepted header, in bytes.
 const MAX_HEADER: usize = 1 << 14;
@@ -71,8 +71,8 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`ArrayError::Format`] where there are not as many bytes as the shape says, [`ArrayError::Range`] for an integer of fewer than
-    /// 8 bits or a `bool` that there is not.
+    /// [`ArrayError::Format`] where there are not as many bytes as the shape says, [`ArrayError::Range`] for a value that
+    /// no integer of fewer than 8 bits, or no `bool`, has.
     pub fn from_bytes(scalar: Scalar, shape: &[u64], data: &[u8]) -> Result<Self, ArrayError> {
         let width = (scalar.bits() as usize / 8).max(1);
         let size = shape.iter().try_fold(width as u64, |p, n| p.checked_mul(*n));

@@ -134,13 +134,13 @@ impl Memory {
     }
 }
 
-/// The tensors that a program declares, and how they begin.
+/// The tensors that a program declares, with their initial elements.
 struct Declared<'a> {
     program: &'a Program,
     options: &'a Options,
     symbols: &'a HashMap<VarId, i64>,
     decisions: &'a Decisions,
-    /// Those that are read before they are written.
+    /// The tensors that are read before they are written.
     read: HashSet<BufferId>,
 }
 
@@ -227,7 +227,7 @@ impl Declared<'_> {
     }
 }
 
-/// Refuses an array that does not fit its tensor, or whose elements are not what the tensor declares of them.
+/// Refuses an array that does not fit its tensor, or whose elements break the declarations of the tensor.
 fn check_array(
     buffer: &Buffer,
     array: &Array,
@@ -468,8 +468,9 @@ struct Run<'a> {
     buffers: Vec<&'a GlobalMemory>,
     options: &'a Options,
     mode: Mode,
-    /// The meaning that results are compared with, where they are, and the outputs that have one.
+    /// The meaning that results are compared with, if they are compared.
     root: Option<&'a RootSpec>,
+    /// The outputs that have a meaning.
     outputs: Vec<Output>,
 }
 
@@ -492,7 +493,7 @@ impl<'a> Run<'a> {
         Run { kernel, buffers, options, mode, root, outputs }
     }
 
-    /// Compares what a block wrote.
+    /// Compares the elements that a block wrote with their meaning.
     fn judge(&self, block: i64, finished: &mut Finished) -> Checked<()> {
         let Some(root) = self.root else { return Ok(()) };
         let oracle = Oracle::new(self.kernel, &self.buffers, root);
@@ -528,8 +529,8 @@ impl<'a> Run<'a> {
         Ok((ran.counts, ran.grid))
     }
 
-    /// Runs the first cluster again where its threads hand stages over: they may be faster or slower than in the order of the
-    /// text.
+    /// Runs the first cluster again in another order if its threads hand stages over: they may be faster or slower than in the
+    /// order of the text.
     fn again(&self, chosen: &[i64]) -> Checked<()> {
         let Run { kernel, options, mode, .. } = *self;
         if !options.check || options.schedule.is_some() || !kernel.waits_for_mbarriers() {
@@ -540,7 +541,7 @@ impl<'a> Run<'a> {
         execute(kernel, &self.buffers, first, drawn, |_, _| Ok(())).map(drop)
     }
 
-    /// Runs others in the place of blocks that find no work, as long as that is soon said of them.
+    /// Runs other blocks in the place of those that find no work, until [`MOST_IN_VAIN`] leaves were executed in vain.
     fn spare(&self, ran: &mut Ran, report: &mut KernelReport) -> Checked<()> {
         let Run { kernel, options, mode, .. } = *self;
         let one = |block: i64, finished: &mut Finished| self.judge(block, finished);
@@ -562,7 +563,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Checks what all blocks wrote together.
+    /// Checks the elements that all blocks wrote together.
     fn check(&self, grid: &Grid, counts: &mut Counts, report: &mut KernelReport) -> Checked<()> {
         let Run { kernel, root, mode, .. } = *self;
         if self.options.check {
@@ -597,7 +598,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds what the blocks that did not run would write.
+    /// Adds the elements that the blocks that did not run would write.
     fn fill(&self, written: &mut [Pages]) -> Checked<()> {
         let others = meant(self.kernel, &self.buffers, self.options)?;
         for (pages, others) in written.iter_mut().zip(others) {

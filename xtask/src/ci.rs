@@ -89,7 +89,7 @@ impl Build {
         ];
         let environment = setup::environment("python", PACKAGES)?;
         let python = setup::python(&environment);
-        // NVIDIA's pycute is in it, which needs none of the packages that it depends on.
+        // It contains NVIDIA's pycute, which needs none of its dependencies.
         const PYCUTE: &str = "nvidia-cutlass>=4.2,<5";
         program(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
             .args(&["--no-deps", PYCUTE])
@@ -99,7 +99,7 @@ impl Build {
         let _ = std::fs::remove_dir_all(&wheels);
         let target = setup::target()?;
         let build = ["-m", "maturin", "build", "--profile", "dev", "--quiet"];
-        // Those of pyproject.toml, and one with which dependencies are those that tests have compiled.
+        // The features of pyproject.toml, and one by which the dependencies that the tests compiled are used again.
         let features = ["--features", "pyo3/extension-module,gpu,as-tested"];
         program(&python, &build)
             .args(&features)
@@ -180,7 +180,7 @@ impl Build {
     }
 }
 
-/// Names of the packages of the workspace that are in no registry.
+/// Names of the packages of the workspace that are not published.
 fn unpublished() -> Result<Vec<String>, String> {
     let folders = std::fs::read_dir(root()).map_err(|e| format!("the workspace: {e}"))?;
     let manifests = folders.flatten().map(|folder| folder.path().join("Cargo.toml"));
@@ -189,7 +189,7 @@ fn unpublished() -> Result<Vec<String>, String> {
     Ok(texts.filter(|t| t.contains("\npublish = false")).filter_map(|t| name(&t)).collect())
 }
 
-/// Unpacks packages into one workspace, in which they depend on each other; its manifest.
+/// Unpacks packages into one workspace, in which they depend on each other. Returns its manifest.
 fn unpacked(packages: &Path, folder: &Path) -> Result<PathBuf, String> {
     let failed = |e: std::io::Error| format!("`{}`: {e}", setup::shown(folder));
     std::fs::create_dir_all(folder).map_err(failed)?;
@@ -241,7 +241,7 @@ fn is_worked_in() -> bool {
     entries.into_iter().flatten().any(ours)
 }
 
-/// Runs a step; whether it passed, and its closing line.
+/// Runs a step. Returns whether it passed, and its closing line.
 fn timed((name, step): &Named<'_>) -> (bool, String) {
     let began = Instant::now();
     let ended = step();

@@ -53,10 +53,10 @@ impl Session {
         Ok(last)
     }
 
-    /// Assumes the facts of lines that are yet to be read, so that their symbols are the same.
+    /// Assumes the facts of lines before the lines are read, so that a name is the same symbol in all of them.
     pub(super) fn assume<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Worth<()> {
         for text in lines {
-            // What is wrong with a line is said when it is read.
+            // Errors of a line are reported when it is read.
             let Ok(line) = parse::line(text) else { continue };
             if let Some((scope, names)) = self.known(&line)? {
                 (self.scope, self.names) = (scope, names);
@@ -75,12 +75,12 @@ impl Session {
         self.scope.text(value)
     }
 
-    /// Where symbols live.
+    /// The arena of the symbols.
     pub(crate) fn arena(&self) -> &ExprArena {
         &self.scope.arena
     }
 
-    /// The symbols and names from this line on, if they are others: it states facts, or gives a symbol its value.
+    /// The symbols and names after a line; `None` if it neither states new facts nor gives a symbol a value.
     fn known(&self, line: &parse::Line<'_>) -> Worth<Option<(Scope, BTreeMap<String, Value>)>> {
         let (facts, span) = line.facts;
         let stated = self.scope.with(facts, &BTreeMap::new(), span)?;
@@ -93,11 +93,10 @@ impl Session {
                 continue;
             }
             let Kind::Int(value @ 0..) = step.expr.kind else {
-                let message =
-                    format!("the symbol `{name}` is given what is no number of 0 or more");
+                let message = format!("the value of the symbol `{name}` is no number of 0 or more");
                 let d = Diagnostic::new(Code::CalcArguments, step.expr.span, message);
                 let help = format!("write its value, as in `{name} = 16`, or choose another name");
-                return Err(Box::new(d.label("no value of a symbol").help(help)));
+                return Err(Box::new(d.label("not a value of a symbol").help(help)));
             };
             values.insert(name.clone(), value);
             place = at.to(step.expr.span);
@@ -110,7 +109,7 @@ impl Session {
         if let Some(name) = self.names.keys().find(|name| scope.symbol(name).is_some()) {
             return Err(scope::not_bindable(name, span));
         }
-        // Values over symbols are read again, for they live in the arena of before.
+        // Values over symbols belong to the old arena: their texts are read again in the new one.
         let none = BTreeMap::new();
         let mut names = BTreeMap::new();
         for (name, value) in &self.names {
@@ -236,7 +235,7 @@ impl<'a> Line<'a> {
     fn binary(&mut self, span: Span, op: BinOp, a: &Expr, b: &Expr) -> Worth {
         let mut number = |expr: &Expr| {
             let mut value = self.value(expr)?;
-            // Where a number is due, `(x)` is x.
+            // `(x)` is `x` where a number is expected.
             while let Value::Tuple(mut items) = value {
                 if items.len() != 1 {
                     value = Value::Tuple(items);

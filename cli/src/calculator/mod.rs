@@ -101,8 +101,8 @@ cargo run --release -- layout --list                                            
 | `A o B`, `A ∘ B` | `composition(A, B)` |
 | `A = (4,8):(8,1); size(A)` | a name for a value; with `layout -` it lasts for the lines that follow |
 | `M*4 + 1`, `(M + 127)/128` | arithmetic as in programs: `+`, `-`, `*`, `/` and `%`, both rounding down, and `min`, `max`, `ceil_div` |
-| `(M,4):(4,1) where M % 8 == 0` | a layout over symbols: the names that the facts at the end of a line are about |
-| `M = 16; (M,4):(4,1) where M % 8 == 0` | the same with a value in the place of the symbol, for which its facts must hold |
+| `(M,4):(4,1) where M % 8 == 0` | a layout over symbols; the facts at the end of the line name them |
+| `M = 16; (M,4):(4,1) where M % 8 == 0` | the same layout with 16 in the place of `M`; the facts must hold for 16 |
 | `A(1,2)`, `A(_,2)` | of a bound layout the index of a coordinate, or a slice |
 | `// ...`, `# ...` | a comment, to the end of the line |
 
@@ -110,12 +110,12 @@ Indices run column-major: the first mode is the fastest. What has no exact answe
 that `carbyne explain` knows. A line of `layout -` that is refused has the answer `error CODE` and its message on standard error;
 the lines after it are answered, and the exit code is 1.
 
-**Symbols** are 1 or more, unless a fact says what they are at least: `where i >= 0, i < M`. An answer over symbols holds for all values that
-the facts allow; where it depends on what is not known, the error L0108 names the fact that is missing. Operations that count (`is_injective`,
-`layout_eval`, what moves through swizzles) want numbers. What is bound to names, and the facts themselves, last for the lines that follow.
+**Symbols** are 1 or more, unless a fact states a least value: `where i >= 0, i < M`. An answer over symbols holds for all values that
+the facts allow; if it needs another fact, the error L0108 names this fact. Operations that count elements (`is_injective`,
+`layout_eval`, operations on swizzled layouts) need numbers. With `layout -`, names and facts last for the lines that follow.
 
 With `--json` every line is a request such as `{\"id\":1,\"op\":\"composition\",\"args\":[\"(6,2):(8,2)\",\"(4,3):(3,1)\"]}`. Strings are
-expressions, whose facts hold for the whole request, arrays tuples or tilers by mode, `null` is `_`. Every line has one answer: a string (a layout with its facts, or a number over symbols: `\"M*4\"`), an integer, a boolean,
+expressions, arrays tuples or tilers by mode, `null` is `_`. Facts of an expression hold for the whole request. Every line has one answer: a string (a layout with its facts, or a number over symbols: `\"M*4\"`), an integer, a boolean,
 an array, `{\"skip\":true}` for an operation that there is not, or an object with `error`, `code`, `message`, `help`, and as `span` the
 range of bytes in the string that is wrong.
 ";

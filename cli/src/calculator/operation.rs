@@ -41,7 +41,7 @@ pub(super) const fn op(
 
 /// The operands of a call, checked against the row.
 pub(crate) struct Args<'a> {
-    /// Where their symbols live.
+    /// The arena of their symbols.
     pub(super) cx: &'a ExprArena,
     pub(super) values: &'a [Value],
 }

@@ -8,7 +8,7 @@
 //!       | "(" [chain {"," chain}] ")" | "[" [chain {"," chain}] "]"
 //!       | NAME | NAME "(" [chain {"," chain}] ")"
 //! ```
-//! `_4` is `4`, `∘` is `o`; operators, how they bind and FACTS are those of program texts. What follows `//` or `#` is a comment.
+//! `_4` is `4`, `∘` is `o`. Operators, their precedence and FACTS are as in program texts. Text after `//` or `#` is a comment.
 //!
 //! Invariant: nesting is bounded by [`MAX_NESTING`] and the number of items by [`MAX_ITEMS`] before
 //! anything is built, so no text exhausts the stack or memory.
@@ -42,7 +42,7 @@ pub(super) enum Kind {
     Pair(Box<Expr>, Box<Expr>),
     /// What stands between `o`, at least two.
     Chain(Vec<Expr>),
-    /// What an operator makes of two numbers.
+    /// An operator with its two numbers.
     Bin(BinOp, Box<Expr>, Box<Expr>),
     /// The three fields of a swizzle.
     Swizzle([i64; 3]),
@@ -61,7 +61,7 @@ pub(super) struct Step {
 /// A line.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
-    /// None if it is blank or a comment.
+    /// Empty if the line is blank or a comment.
     pub(super) steps: Vec<Step>,
     /// The facts behind `where`, and the place of the clause.
     pub(super) facts: (&'a str, Span),

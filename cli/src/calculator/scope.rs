@@ -2,8 +2,8 @@
 //!
 //! Facts are read, checked and put to use by [`carbyne_ir`], as those of `sym M where M % 8 == 0` in a program.
 //!
-//! Invariant: a symbol is 1 or more, or 0 or more where a fact says what it is at least; whatever values within its
-//! facts it has, an answer over symbols is the answer over these values.
+//! Invariant: a symbol is 1 or more, or 0 or more if a fact bounds it below. An answer over symbols holds for all values
+//! that the facts allow.
 
 use super::ops;
 use super::value::Value;
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
     pub(super) arena: ExprArena,
-    /// What each symbol is: a variable, or the number that it was given.
+    /// The variable of each symbol, or the number that the symbol was given.
     symbols: BTreeMap<String, Dim>,
     /// The facts as they were stated.
     stated: Vec<Compare>,
@@ -40,10 +40,10 @@ struct Known {
 }
 
 impl Scope {
-    /// The symbols of this scope and of further facts, some of which have values; none where nothing is new.
+    /// This scope with further facts and further values of symbols; `None` if none of them is new.
     ///
     /// # Errors
-    /// Facts that contradict each other or a value, or that are no facts; they are said of `span`.
+    /// Facts contradict each other or a value, or the text is not a list of facts. Errors have the place `span`.
     pub(super) fn with(
         &self,
         further: &str,
@@ -90,7 +90,7 @@ impl Scope {
         self.symbols.get(name).copied()
     }
 
-    /// The value as an expression, with the facts that its symbols have, directly or by way of each other.
+    /// The value as an expression, with the facts about its symbols and about all symbols that these facts relate to them.
     pub(super) fn text(&self, value: &Value) -> String {
         let mut names: BTreeSet<String> = BTreeSet::new();
         value.for_each(&mut |number| {
@@ -118,7 +118,7 @@ impl Scope {
     }
 }
 
-/// Whether a name is free to be bound: no operation has it, and expressions can say it.
+/// Whether a name can be bound: no operation has it, and expressions can refer to it.
 pub(super) fn may_be_bound(name: &str) -> bool {
     let said = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -153,8 +153,8 @@ fn read(facts: &str, span: Span) -> Result<Vec<Compare>, Box<Diagnostic>> {
 }
 
 fn no_facts(span: Span) -> Box<Diagnostic> {
-    let message = "what stands behind `where` is more than facts";
-    let d = Diagnostic::new(Code::CalcSyntax, span, message).label("these are no facts alone");
+    let message = "the text behind `where` is not a list of facts";
+    let d = Diagnostic::new(Code::CalcSyntax, span, message).label("not facts alone");
     Box::new(d.help("write comparisons, separated by commas: `where M >= 1, K % 64 == 0`"))
 }
 
@@ -177,13 +177,13 @@ fn module(open: &[&str], facts: Vec<Compare>, values: &BTreeMap<String, i64>) ->
     Module { header: vec![], items: items.into(), footer: vec![] }
 }
 
-/// The first of the errors, said of the whole clause.
+/// The first of the errors, with the whole clause as its place.
 fn at(errors: Diagnostics, span: Span) -> Box<Diagnostic> {
     let first = errors.into_vec().into_iter().next();
     let mut d = first.unwrap_or_else(|| *no_facts(span));
     (d.span, d.related, d.edits) = (span, vec![], vec![]);
     if d.label.is_empty() {
-        d.label = "of these facts".to_owned();
+        d.label = "in these facts".to_owned();
     }
     d.help.get_or_insert_with(|| "change the facts".to_owned());
     Box::new(d)
@@ -193,7 +193,7 @@ fn names_of(fact: &Compare) -> Vec<&str> {
     [fact.lhs.names(), fact.rhs.names()].concat()
 }
 
-/// Whether the fact says what a symbol is at least: `M >= 0`, `0 < M`, `M == 4`.
+/// Whether the fact bounds a symbol below: `M >= 0`, `0 < M`, `M == 4`.
 fn bounds_below(fact: &Compare, name: &str) -> bool {
     let is = |e: &Expr| matches!(&e.kind, ExprKind::Name(n) if n == name);
     match fact.op {

@@ -3,9 +3,9 @@
 //!
 //! ```json
 //! {"id": 1, "arguments": ["decompose", "-", "--arch", "sm_80"], "stdin": "carbyne 2\n.."}
-//! {"id": 1, "schema_version": 1, "exit": 0, "stdout": "carbyne 2\n..", "stderr": ""}
+//! {"exit": 0, "id": 1, "schema_version": 1, "stderr": "", "stdout": "carbyne 2\n.."}
 //! {"cancel": 1}
-//! {"id": 1, "schema_version": 1, "cancelled": true}
+//! {"cancelled": true, "id": 1, "schema_version": 1}
 //! ```
 //!
 //! Invariant: an answer is given to each request, whatever other requests do. A request that fails, panics or is cancelled ends

@@ -274,7 +274,7 @@ fn compared(k: &KernelReport, options: &Options) -> String {
     }
 }
 
-/// How near results are, of the kernel as a whole, else of the spec that is farthest from its meaning.
+/// The rounding of the whole kernel if it was compared, else of the spec that is farthest from its meaning.
 fn rounding(text: &mut String, k: &KernelReport, given: &Given) {
     let at = |line: u32| given.name(line as usize);
     let norm = |n: &SpecReport| n.relative_norm.unwrap_or(0.0);
@@ -334,7 +334,7 @@ fn warnings(text: &mut String, k: &KernelReport, given: &Given) {
     }
 }
 
-/// The lines that are not compared: those of one reason at once.
+/// The lines that are not compared, grouped by the reason.
 fn unchecked(text: &mut String, k: &KernelReport, given: &Given) {
     let mut lines: IndexMap<&str, BTreeSet<usize>> = IndexMap::new();
     for (line, why) in &k.unchecked {

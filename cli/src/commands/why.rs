@@ -263,7 +263,7 @@ fn names(atoms: &[&Considered], table: &AtomTable) -> Vec<String> {
     out
 }
 
-/// The answer as data; `rendered` is the one for people.
+/// The answer as data; `rendered` is the text for people.
 fn object(found: &Explanation, source: &Source, rendered: &str) -> Value {
     let lines = LineIndex::new(&source.text);
     let line = |span: Span| lines.line(span.start);

@@ -51,7 +51,7 @@ impl Tuning {
         Ok(database.map(|database| Tuning { database, card: card.map(card_name) }))
     }
 
-    /// That of a text.
+    /// Reads the text of a database.
     pub(crate) fn read(text: &str, card: Option<&str>) -> Result<Tuning, Box<Diagnostic>> {
         read::read(text).map(|database| Tuning { database, card: card.map(card_name) })
     }

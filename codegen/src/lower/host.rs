@@ -276,7 +276,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Returns that a range or a fact of the symbols does not hold. Ranges come first, since facts are printed for
+    /// Statements that return [`Checks::broken`] for a range or a fact of the symbols that does not hold. Ranges come first, since facts are printed for
     /// values within these.
     fn facts(&mut self, checks: &Checks) -> Fallible<Vec<Stmt>> {
         let mut body = vec![];
@@ -338,7 +338,7 @@ impl Checks {
     };
 
     const NAMED: Checks = Checks {
-        comment: "The fact that sizes break; null if they keep all.",
+        comment: "The first fact that does not hold for these sizes; null if all hold.",
         head: "static const char*",
         name: "broken_fact",
         broken: quoted,

@@ -92,7 +92,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Of a tensor of the program.
+    /// The form of a tensor of the program.
     ///
     /// # Errors
     /// Sizes beyond 64 bits.

@@ -70,8 +70,8 @@ pub fn print_program(
     with_host(program, kernels, atoms, host, false)
 }
 
-/// As [`print_program`], and a function of [tvm-ffi](https://tvm.apache.org/ffi/) that checks tensors and launches the kernels on
-/// them: `__tvm_ffi_NAME`. Compilers of the file find the headers of the package `apache-tvm-ffi`.
+/// Prints as [`print_program`] does, and adds `__tvm_ffi_NAME`, a function of [tvm-ffi](https://tvm.apache.org/ffi/) that checks
+/// tensors and launches the kernels on them. The file is compiled with the headers of the package `apache-tvm-ffi`.
 ///
 /// # Errors
 /// As [`print_kernel`].

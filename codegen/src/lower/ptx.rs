@@ -185,7 +185,7 @@ struct Numbered<'a> {
     inputs: Vec<(String, Expr)>,
     /// The text of each name of the template.
     texts: HashMap<&'a str, String>,
-    /// Its registers one by one.
+    /// The registers of each name, one by one.
     single: HashMap<&'a str, Vec<String>>,
 }
 

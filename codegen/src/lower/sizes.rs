@@ -22,11 +22,11 @@ pub(super) struct Source {
     pub(super) buffer: BufferId,
     pub(super) side: Side,
     pub(super) factor: i64,
-    /// Of sizes that come before.
+    /// An expression of sizes that come before.
     pub(super) rest: Dim,
 }
 
-/// The numbers of a tensor with what the program says they are.
+/// The numbers of a tensor, each with its expression in the program.
 fn sides(form: &Form) -> Vec<(Side, Dim)> {
     match form {
         Form::Flat(n) => vec![(Side::Elements, *n)],
@@ -45,7 +45,7 @@ pub(super) fn sources(program: &Program, caller: &[BufferId]) -> Fallible<Vec<So
         let sides = sides(&Form::of(program, *b)?);
         all.extend(sides.into_iter().map(|(side, dim)| (*b, side, dim)));
     }
-    // Extents come before strides, of which those of a mode of one element mean nothing.
+    // Extents come before strides, since the stride of a mode of one element means nothing.
     all.sort_by_key(|(_, side, _)| matches!(side, Side::Stride(_)));
     let mut found: Vec<Source> = vec![];
     loop {

@@ -95,7 +95,7 @@ pub enum StepOp {
 }
 
 impl StepOp {
-    /// The step that a spec along `axes` is, whose first input has so many modes.
+    /// The step of a spec along `axes`. `modes` is the rank of its first input.
     ///
     /// # Errors
     /// The spec has no meaning of its own.
@@ -451,7 +451,7 @@ impl<'a> Evaluation<'a> {
         usize::try_from(self.wanted.size()).unwrap_or(0)
     }
 
-    /// Where an input is needed.
+    /// The region in which an input is needed.
     fn needed(&self, input: usize) -> Option<Region> {
         self.chain.needed(self.step, input, self.wanted, self.rows)
     }
@@ -597,7 +597,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// A number with its scale; zero where it is none.
+/// The number at a place, with its scale; zeros beyond the end.
 fn element_at(of: &Exact, place: usize) -> (f64, f64) {
     let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
     (pick(&of.numbers), pick(&of.scales))

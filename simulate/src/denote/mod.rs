@@ -224,8 +224,8 @@ impl Meaning {
         self.terms().is_none()
     }
 
-    /// How many terms an element of the output is the sum of, or is combined from; none where it follows from one element
-    /// of each input.
+    /// The number of terms that an element of the output combines; `None` if the element follows from one element of each
+    /// input.
     pub fn terms(&self) -> Option<usize> {
         match self {
             Meaning::MatMul { k, .. } => Some(*k),
@@ -237,7 +237,7 @@ impl Meaning {
         }
     }
 
-    /// Whether each element is copied from an operand, or the literal.
+    /// Whether each element is a copy of an operand's element, or of the literal.
     pub fn copies(&self) -> bool {
         matches!(self, Meaning::Move | Meaning::Select | Meaning::Init)
     }

@@ -118,7 +118,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reads what a thread reads, and computes its results.
+    /// Reads the inputs of a thread, and computes its results.
     fn compute(
         &mut self,
         task: &Task<'_>,
@@ -169,7 +169,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reads the inputs of a thread as numbers; those whose bits count are kept besides.
+    /// Reads the inputs of a thread as numbers; returns the bits of those inputs whose bits are needed.
     fn read_inputs(
         &mut self,
         task: &Task<'_>,
@@ -180,7 +180,7 @@ impl Runner<'_> {
         let Task { leaf, meaning, to, out, .. } = *task;
         let kernel = self.kernel;
         let mut kept = Vec::new();
-        // Of what is computed element by element nothing is read where nothing is written.
+        // A leaf that computes element by element reads nothing where it writes nothing.
         let wanted = match to.is_bounded() && meaning.is_elementwise() {
             true => Some((to, self.alone_base(task, thread)?)),
             false => None,
@@ -213,7 +213,7 @@ impl Runner<'_> {
         Ok(kept)
     }
 
-    /// Writes the results of a thread, which is thread `j` of those that have any.
+    /// Writes the results of a thread, the `j`-th thread that has results.
     fn write(
         &mut self,
         task: &Task<'_>,

@@ -258,7 +258,7 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// Whether a body, which is compared with what its spec means, waits for the other threads of its group.
+    /// Whether a body waits for the other threads of its group, before it is compared with the meaning of its spec.
     fn waits_to_compare(
         &mut self,
         set: &mut ConvergedSet<'k>,
@@ -277,7 +277,7 @@ impl<'k> Runner<'k> {
         Ok(false)
     }
 
-    /// The first value of a loop variable, where the loop ends, and the threads that enter it; none where none does.
+    /// The first value of a loop variable, the end of the loop, and the threads that enter it; `None` if no thread does.
     fn trips(
         &self,
         start: &Index,

@@ -109,7 +109,7 @@ pub(crate) fn lower<'p>(
     Ok(kernel)
 }
 
-/// The blocks and threads of a kernel; none of one without a body.
+/// The blocks and threads of a kernel; a kernel without a body has none.
 struct Executors {
     n_blocks: i64,
     n_threads: usize,

@@ -163,7 +163,7 @@ fn measure(
     Ok(measured)
 }
 
-/// Writes a file of costs, which are those of the chip, whatever it is called.
+/// Writes a file of costs, for all architectures of the chip.
 fn write_costs(
     path: &Path,
     gpu: &Gpu,

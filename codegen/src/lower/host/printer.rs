@@ -1,4 +1,4 @@
-//! What all functions of the host are printed with: names, and pieces of C++.
+//! Names and pieces of C++ for all functions of the host.
 
 use crate::cpp::ast::{Expr, Function, Item, Piece, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;

@@ -5,7 +5,7 @@
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
-// Arguments of a function of tvm-ffi. What is asked of them is false where an argument does not fit; then an error is raised.
+// Arguments of a function of tvm-ffi. Each check raises an error and returns false if an argument does not fit.
 template <int N>
 class FfiArguments {
  public:
@@ -17,7 +17,7 @@ class FfiArguments {
     return refuse("TypeError", "%d arguments are given, and %d are wanted: %s", count, wanted, signature);
   }
 
-  // A tensor of elements of one of these types, on the device of the others. A negative rank is any.
+  // Checks a tensor: its elements have one of these types, and it lies on the device of the other tensors. A negative rank allows any.
   bool tensor(int i, const char* name, std::initializer_list<int> codes, int bits, int align, int rank) {
     names[i] = name;
     const TVMFFIAny& arg = args[i];
@@ -45,7 +45,7 @@ class FfiArguments {
     if (rank >= 0 && t.ndim != rank) {
       return refuse("ValueError", "`%s` has %d modes, and %d are wanted", name, t.ndim, rank);
     }
-    // So large a number is no extent of memory, and products of two do not overflow where a tensor has these extents.
+    // No memory has so large an extent, and the product of two such numbers does not overflow.
     const long long most = 1LL << 40;
     double last = 0;
     for (int mode = 0; mode < t.ndim; ++mode) {
@@ -62,7 +62,7 @@ class FfiArguments {
     return true;
   }
 
-  // A floating-point number.
+  // Reads a floating-point number.
   template <typename T>
   bool number(int i, const char* name, T* value) const {
     const TVMFFIAny& arg = args[i];
@@ -76,7 +76,7 @@ class FfiArguments {
     return true;
   }
 
-  // An integer of a range.
+  // Reads an integer of a range.
   template <typename T>
   bool integer(int i, const char* name, long long least, long long most, T* value) const {
     const TVMFFIAny& arg = args[i];
@@ -106,7 +106,7 @@ class FfiArguments {
     return n > 1e18 ? 1000000000000000000 : static_cast<long long>(n);
   }
 
-  // Whether a mode is as the program says. An element of the tensor may hold several of the program's, along one mode.
+  // Checks the extent and the stride of a mode. An element of the tensor may hold several of the program's, along one mode.
   bool mode(int i, int mode, long long n, long long step, int along = 1, int across = 1) const {
     if (extent(i, mode) * along != n) {
       return refuse("ValueError", "extent %d of `%s` is %lld, and %lld is wanted", mode, names[i],
@@ -119,7 +119,7 @@ class FfiArguments {
     return true;
   }
 
-  // Whether a tensor has so many elements side by side.
+  // Checks that a tensor has `n` elements side by side.
   bool flat(int i, long long n, int packed = 1) const {
     if (elements(i) * packed != n) {
       return refuse("ValueError", "`%s` has %lld elements, and %lld are wanted", names[i], elements(i) * packed, n);
@@ -134,7 +134,7 @@ class FfiArguments {
     return true;
   }
 
-  // Whether tensors that are written share no memory with others.
+  // Checks that tensors that are written share no memory with other tensors.
   bool are_apart(std::initializer_list<int> written) const {
     for (int i : written) {
       for (int other = 0; other < N; ++other) {
@@ -147,7 +147,7 @@ class FfiArguments {
     return true;
   }
 
-  // Whether sizes keep all facts. The values of sizes follow.
+  // Checks that no fact is broken. `sizes` is a format for the values of the sizes, which follow it.
   bool keep(const char* broken, const char* sizes, ...) const {
     if (broken == nullptr) return true;
     char values[512];
@@ -163,7 +163,7 @@ class FfiArguments {
     return reinterpret_cast<T*>(begin(i));
   }
 
-  // Launches on the tensors' device, on the stream of the environment, with a workspace of so many bytes that begins at a multiple.
+  // Launches on the tensors' device, on the stream of the environment, with a workspace of `bytes` bytes at a multiple of `align`.
   template <typename Launch>
   int launch(long long bytes, long long align, Launch launch) const {
     int before = 0;
@@ -189,11 +189,12 @@ class FfiArguments {
   }
 
  private:
-  // The address of the first element, and that behind the last one.
+  // The address of the first element.
   unsigned long long begin(int i) const {
     return reinterpret_cast<unsigned long long>(tensors[i]->data) + tensors[i]->byte_offset;
   }
 
+  // The address behind the last element.
   unsigned long long end(int i) const {
     if (elements(i) == 0) return begin(i);
     long long last = 0;

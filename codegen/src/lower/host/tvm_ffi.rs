@@ -1,5 +1,5 @@
-//! The kernels as a function of tvm-ffi, `__tvm_ffi_NAME`: it takes tensors, checks all that the function that launches the kernels takes
-//! for granted, and calls that function. The C interface is that of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi.
+//! The kernels as a function of tvm-ffi, `__tvm_ffi_NAME`: it takes tensors, checks all assumptions of the function that launches the
+//! kernels, and calls that function. The C interface is that of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi.
 
 use super::printer::{Printer, function, quoted, when};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Stmt, StmtKind, Type};
@@ -18,7 +18,7 @@ pub(super) const NAMES: [&str; 6] = ["args", "num_args", "given", "result", "sel
 pub(super) struct Names<'a> {
     pub(super) launch: &'a str,
     pub(super) bytes: &'a str,
-    /// The function that says which fact sizes break.
+    /// The function that returns the first fact that does not hold.
     pub(super) facts: &'static str,
 }
 
@@ -160,7 +160,7 @@ impl Printer<'_> {
                 Dim::Const(0) => number,
                 rest => number.binary(Binary::Sub, self.indices.print(rest)?.expr),
             };
-            // Whether the division has a rest is found where extents are compared.
+            // If the division has a rest, the comparison of extents fails.
             let value = match source.factor {
                 1 => number,
                 factor => number.binary(Binary::Div, Expr::Int(factor)),
@@ -171,8 +171,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// What a number of the caller's tensor is to be multiplied by: several scalars of fewer than 8 bits are one element of it,
-    /// along the mode of stride 1.
+    /// The factor from a number of the caller's tensor to the program's: an element of the tensor holds several scalars of fewer
+    /// than 8 bits, along the mode of stride 1.
     fn scalars(&self, b: BufferId, form: &Form, side: Side) -> i64 {
         let packed = storage(self.p.buffers[b].scalar).packed;
         let is_along = |mode: usize| match form {
@@ -187,7 +187,7 @@ impl Printer<'_> {
         }
     }
 
-    /// That extents and strides of a tensor are those of the program.
+    /// Checks of the extents and strides of a tensor; each is true if one of them does not fit.
     fn modes(&mut self, i: i64, b: BufferId) -> Fallible<Vec<Expr>> {
         let form = Form::of(self.p, b)?;
         let modes = match &form {
@@ -248,17 +248,17 @@ fn tensors(printer: &Printer<'_>, taken: &Interface) -> Vec<(i64, BufferId)> {
     all.filter(|(_, b)| !printer.p.buffers[*b].is_number()).collect()
 }
 
-/// A call of a method of the arguments.
+/// The result of a method of the arguments.
 fn asked(method: &str, all: impl IntoIterator<Item = Expr>) -> Expr {
     Expr::call(format!("given.{method}"), all.into_iter().collect::<Vec<_>>())
 }
 
-/// That a method of the arguments is false.
+/// The negated result of a method of the arguments: true if an argument does not fit.
 fn given(method: &str, all: impl IntoIterator<Item = Expr>) -> Expr {
     Expr::call(format!("!given.{method}"), all.into_iter().collect::<Vec<_>>())
 }
 
-/// Returns -1 where one of these is true: an error is raised.
+/// Returns -1 if one of the checks is true; it has raised an error.
 fn unless(body: &mut Vec<Stmt>, checks: Vec<Expr>) {
     let any = checks.into_iter().reduce(|a, b| a.binary(Binary::Or, b));
     body.extend(any.map(|any| when(any, Expr::Int(-1))));
