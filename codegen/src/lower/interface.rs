@@ -87,7 +87,7 @@ pub fn bytes(program: &Program, buffer: BufferId) -> Fallible<Dim> {
 pub enum Form {
     /// Extent and stride of each mode, in scalars.
     Modes(Vec<(Dim, Dim)>),
-    /// As many scalars side by side: one of the tensor's modes has several strides.
+    /// The number of scalars, which lie side by side. One of the tensor's modes has several strides.
     Flat(Dim),
 }
 

@@ -56,7 +56,7 @@ impl Lowering<'_> {
         }
         let numbered = Numbered::new(atom, &placeholders, registers, texts);
         let text = numbered.text(atom, filled, accumulates)?;
-        // What orders accesses to memory must not be passed by them.
+        // Accesses to memory must not move past an atom that orders them.
         let memory = atom.touches_memory() || atom.op.spec_kind().is_none();
         let Numbered { outputs, inputs, .. } = numbered;
         Ok(Stmt::new(StmtKind::Asm(Asm { text, outputs, inputs, memory })))
