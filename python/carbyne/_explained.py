@@ -1,4 +1,4 @@
-"""Which instructions were considered for a program, and why they were taken or not."""
+"""Explanations of the choice of instructions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ._picture import pre
 
 
 class Explanation(Mapping[str, Any]):
-    """The answer of :meth:`Program.explain`: a mapping of plain data, whose text is for people.
+    """The answer of :meth:`Program.explain`: a mapping of plain data. `str` gives a text for people.
 
-    `leaves` are the statements that an instruction implements, each with the instructions that were `considered`: whether one matches, or its
-    `mismatch` with a `help`. `choices` are what the search has chosen, and at what cost; `rankings` the strategies of kernels; `refused` are errors
-    if the program is not decomposed. `docs/explain.md` says more.
+    `leaves` lists the statements that one instruction implements, each with the instructions that were `considered`: an instruction matches, or has a
+    `mismatch` with a `help`. `choices` lists the choices of the search with their costs, `rankings` the strategies of kernels, and `refused` the errors
+    of a program that cannot be decomposed. `docs/explain.md` says more.
 
     >>> import carbyne
     >>> program = carbyne.Program("carbyne 2\\n%A:[32,8].f16.GL\\n%B:[32,8].f16.GL\\nMove @copy (%A) -> (%B)")

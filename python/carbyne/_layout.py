@@ -64,8 +64,8 @@ class Layout:
 
     A stride that is left out is compact, the first mode fastest. A swizzled layout is `Sw<3,4,3> o 0 o (8,64):(64,1)`.
 
-    Extents and strides may hold symbols: names that facts are about. What is answered then holds for all values that the facts
-    allow; what depends on more is a :class:`LayoutError` that names the fact that is missing.
+    Extents and strides may hold symbols, which facts describe. An answer then holds for all values that the facts allow. If the
+    answer needs another fact, a :class:`LayoutError` names it.
 
     >>> m = Layout("(M,K):(K,1)", facts="M >= 1, K % 64 == 0")
     >>> m.size(), m(2, 3), m.shape
@@ -75,8 +75,8 @@ class Layout:
     >>> m.where(M=16, K=128)
     Layout('(16,128):(128,1)')
 
-    A symbol is 1 or more, unless a fact says what it is at least. `==` compares layouts as they are written; :meth:`equivalent` asks
-    whether they are the same function.
+    A symbol is 1 or more, unless a fact states another lower bound. `==` compares layouts as they are written, :meth:`equivalent`
+    as functions.
     """
 
     __slots__ = ("_text",)
@@ -171,7 +171,7 @@ class Layout:
 
     @property
     def facts(self) -> str:
-        """The facts about its symbols, as they stand behind `where`; empty where it has none.
+        """The facts about its symbols, as they stand behind `where`; empty if there are none.
 
         >>> from carbyne import Layout
         >>> Layout("(M,4):(4,1)", facts="M % 8 == 0").facts
@@ -180,7 +180,7 @@ class Layout:
         return self._text.partition(" where ")[2]
 
     def where(self, **values: int) -> Layout:
-        """The layout with numbers in the place of symbols, for which the facts must hold.
+        """The layout with numbers in the place of symbols. The facts must hold for the numbers.
 
         >>> from carbyne import Layout, LayoutError
         >>> m = Layout("(M,4):(4,1)", facts="M % 8 == 0")
@@ -519,9 +519,9 @@ def solve(f: Layout, p: Layout, q: Layout) -> Layout:
     """The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: wherever `p(i) == q(j)`, `f(i) == g(j)`.
 
     An instruction holds the elements of its tile as `p` at its source and as `q` at its destination; `f` is the tensor at
-    the source, by the same threads and values, and `g` that at the destination (Hexcute, Fig. 19a). `p` must be one-to-one onto
-    the numbers below its size; `f` is as large as `p` at least, and `q` has no element that `p` has not. If `p` and `q` are the same
-    layout, the answer is `f`, and nothing else is asked of them.
+    the source, by the same threads and values, and `g` the tensor at the destination (Hexcute, Fig. 19a). `p` must be one-to-one
+    onto the numbers below its size, `f` must be at least as large as `p`, and `p` must have every element of `q`. If `p` and `q` are
+    the same layout, the answer is `f`, and these conditions need not hold.
 
     >>> import carbyne
     >>> from carbyne import Layout
@@ -535,8 +535,8 @@ def solve(f: Layout, p: Layout, q: Layout) -> Layout:
 def unify(shape: IntTuple, runs: Sequence[Layout], outer: int = 0) -> Layout:
     """The compact layout `m` of the shape under which every run is consecutive: `m(run(j)) == j`.
 
-    A run is a layout whose indices are column-major indices of the shape (Hexcute, section V). Where no run says otherwise the
-    first `outer` modes lie outside of the others. Where runs do not go together, the :class:`LayoutError` says what is in the way.
+    A run is a layout whose indices are column-major indices of the shape (Hexcute, section V). The first
+    `outer` modes lie outside of the others unless a run says otherwise. If runs contradict each other, a :class:`LayoutError` says how.
 
     >>> import carbyne
     >>> from carbyne import Layout, LayoutError

@@ -1,4 +1,4 @@
-"""Where NVRTC is."""
+"""The search for NVRTC."""
 
 import importlib.util
 import os

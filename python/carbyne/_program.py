@@ -37,19 +37,19 @@ _MAX_BYTES = 1 << 21
 
 @dataclass(frozen=True)
 class Progress:
-    """How far work is."""
+    """The progress of a decomposition or of tuning."""
 
-    #: What is done, such as `choosing`, `solving`, `proving`, `compiling` or `measuring`.
+    #: The stage, such as `choosing`, `solving`, `proving`, `compiling` or `measuring`.
     stage: str
-    #: Steps of the stage that are done.
+    #: The number of steps that are done.
     done: int
-    #: Steps in all, if that is known.
+    #: The number of all steps of the stage, if it is known.
     total: int | None
-    #: What the next step is about, such as a kernel; may be empty.
+    #: The subject of the next step, such as a kernel; may be empty.
     subject: str
 
 
-#: A function that is told how far work is, at most twenty times a second and once at the end. True draws a bar on terminals.
+#: A function that is told the progress, at most twenty times a second and once at the end. True draws a bar on terminals.
 Listener = Callable[[Progress], object] | bool | None
 
 
@@ -154,7 +154,7 @@ class Program:
 
         Returns the pairs of accesses of each kernel and what orders them, as `carbyne check --pairs --message-format json`
         prints them. Without `arch` the oldest architecture is taken that has all instructions. Accesses that are not ordered are an
-        :class:`Error`; :attr:`warnings` of the result are what could not be decided.
+        :class:`Error`; :attr:`warnings` of the result are about accesses that could not be decided.
         """
         pairs, warnings = self._native.check(arch)
         return Pairs(map(json.loads, pairs), diagnostics(warnings))
@@ -188,9 +188,9 @@ class Program:
         :param budget: how many nodes of a search are looked at.
         :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
         :param exhaustive: looks at every solution.
-        :param tuned: a database of :meth:`tune`, whose pins are taken.
-        :param progress: a function that is told how far the work is: a :class:`Progress`, at most twenty times a second. If it raises an exception,
-            the work ends with that. True draws a bar on terminals.
+        :param tuned: a database of :meth:`tune` with pins to follow.
+        :param progress: a function that is given a :class:`Progress` at most twenty times a second. An exception that it raises ends the work.
+            True draws a bar on terminals.
         """
         how = _how(
             arch, forbid=forbid, strategies=strategies, top=top, budget=budget, sms=sms, exhaustive=exhaustive, tuned=tuned
@@ -208,7 +208,7 @@ class Program:
         strategies: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
         progress: Listener = None,
     ) -> Explanation:
-        """Which instructions were considered for the program, and why they were taken or not, as `carbyne explain` says it.
+        """Explains which instructions were considered for the program, and why each was taken or not, as `carbyne explain` does.
 
         >>> import carbyne
         >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -216,9 +216,9 @@ class Program:
         >>> found["choices"][0]["chosen"]
         'ld.global.b64 x1'
 
-        :param at: only what is written on this line, or generated for it.
-        :param why: only instructions whose names hold this, `*` for anything: why not these?
-        :param all: says all that was compared, also to people.
+        :param at: only statements that are written on this line or generated for it.
+        :param why: only instructions whose names hold this text; `*` stands for any characters.
+        :param all: the text for people also has everything that was compared.
         :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
         :param strategies: files of strategies that are tried beside carbyne's own.
         :param progress: as for :meth:`decompose`.
@@ -246,13 +246,13 @@ class Program:
         >>> picture.startswith("<svg")
         True
 
-        :param line: the line that defines it, if several have the name.
+        :param line: the line that defines the tensor, if several tensors have the name.
         :param tile: outlines tiles: `(4,8)`, or a tiler for each mode, `2:1,4:2`; several for tiles in tiles.
         :param banks: draws which banks of shared memory the access of a warp touches.
         :param access: bytes that each lane accesses for `banks`.
         :param lanes: where lanes begin for `banks`: a layout from lanes to column-major indices of the tile.
         :param unit: `element` or `byte`: the unit of offsets.
-        :param whole: draws all of a large picture, also what repeats.
+        :param whole: draws all of a large picture, also parts that repeat.
         """
         tiles = _texts("tile", tile)
         name = tensor if _text("tensor", tensor)[:1] in ("%", "#") else f"%{tensor}"
@@ -261,8 +261,8 @@ class Program:
         return Picture(self._native.command(arguments))
 
     def abi(self, arch: str | None = None) -> dict[str, Any]:
-        """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it, of a program that names its
-        instructions. Without `arch` the oldest architecture is taken that has all of them.
+        """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it. The program must name
+        its instructions. Without `arch` the oldest architecture is taken that has all of them.
 
         >>> import carbyne
         >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -287,7 +287,7 @@ class Program:
         strategies: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
         progress: Listener = None,
     ) -> Tuned:
-        """Measures on a GPU by which strategies the kernels are fastest, as `carbyne tune` does.
+        """Finds the fastest strategies of the kernels by measuring on a GPU, as `carbyne tune` does.
 
         >>> import carbyne
         >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -305,7 +305,7 @@ class Program:
         :param ints: draws integers from -2 to 2 as inputs, by this seed.
         :param compare: how many elements of each output are compared, if not all.
         :param timeout: seconds after which a kernel is given up.
-        :param tuned: a database to which the pins of the best are written; :meth:`decompose` takes it.
+        :param tuned: a database for the pins of the fastest candidates; :meth:`decompose` takes it.
         :param strategies: files of strategies that are tried beside carbyne's own.
         :param progress: as for :meth:`decompose`.
         """
@@ -347,7 +347,7 @@ class Program:
         :param device: `cuda`, or `cuda:1` and so on; `simulate` for the simulator, which takes tensors of the CPU and finds races.
         :param arch: the GPU's own architecture if none is given, for the simulator `sm_80`.
         :param sms: the GPU's own number of multiprocessors if none is given.
-        :param options: those of :meth:`decompose`. A program that was decomposed so before comes from the cache.
+        :param options: options of :meth:`decompose`. The cache keeps the decomposed program for these options.
         """
         if (number := _gpu(device)) is not None:
             name, own, multiprocessors = _native.gpu(number)
@@ -428,7 +428,7 @@ class Program:
 class Pairs(list):  # type: ignore[type-arg]
     """Pairs of accesses of each kernel."""
 
-    #: What could not be decided.
+    #: Warnings about accesses that could not be decided.
     warnings: tuple[Diagnostic, ...]
 
     def __init__(self, pairs: Iterator[dict[str, Any]], warnings: tuple[Diagnostic, ...]) -> None:
@@ -438,13 +438,13 @@ class Pairs(list):  # type: ignore[type-arg]
 
 @dataclass(frozen=True)
 class Tuned:
-    """What :meth:`Program.tune` has measured."""
+    """The measurements of :meth:`Program.tune`."""
 
     #: The figures for people.
     text: str
     #: The figures, as `carbyne tune --json` writes them: the card, and the candidates of each kernel, best first.
     figures: dict[str, Any]
-    #: The program, its kernels decomposed by the fastest of the candidates.
+    #: The program, decomposed by the fastest candidate of each kernel.
     decomposed: Decomposed
 
     def __str__(self) -> str:
@@ -454,7 +454,7 @@ class Tuned:
 class Decomposed:
     """A program in which every statement names its instruction. The order of its accesses is proved.
 
-    It is pickled as a text, and read and checked again.
+    A pickle holds its text, which is read and checked again.
 
     >>> import carbyne, pickle
     >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -470,7 +470,7 @@ class Decomposed:
 
     @classmethod
     def _cached(cls, source: Program, how: _How, progress: Any) -> Decomposed:
-        """From the cache, or found and kept there."""
+        """Takes it from the cache, or decomposes the program and keeps the result there."""
         parts = ("decomposed", _native.fingerprint(how[0]), how, *source._identity)
         entry = cache.Entry(parts, ".json")
         if (data := entry.read()) is not None:
@@ -488,7 +488,7 @@ class Decomposed:
 
     @classmethod
     def _restored(cls, source: Program, how: _How, text: str, warnings: str) -> Decomposed:
-        """From a pickle."""
+        """Reads it from a pickle."""
         found = source._native.restored(how, text, warnings)
         if found is None:
             raise ValueError("the pickled text is not a decomposition of the program by this version of carbyne")
@@ -523,7 +523,7 @@ class Decomposed:
     def document(self) -> dict[str, Any]:
         """The choices and why they are right, as `carbyne decompose --emit json` prints them.
 
-        One that comes from the cache or from a pickle is decomposed once more for this.
+        A program from the cache or from a pickle is decomposed once more for this.
         """
         found = self._native
         if found.is_restored:
@@ -537,7 +537,7 @@ class Decomposed:
 
     @property
     def choices(self) -> list[dict[str, Any]]:
-        """What was chosen for each operation, with its line in the program.
+        """The choice for each operation, with its line in the program.
 
         >>> import carbyne
         >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -560,12 +560,12 @@ class Decomposed:
 
     @property
     def order(self) -> list[dict[str, Any]]:
-        """For each kernel the pairs of accesses that meet, and what orders them: see :meth:`Program.check`."""
+        """For each kernel the pairs of accesses that meet, and the proofs of their order: see :meth:`Program.check`."""
         return self.document["synchronization"]
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Possible problems. Places are those of the text that was decomposed."""
+        """Possible problems, with places in the text that was decomposed."""
         return diagnostics(self._native.warnings)
 
     @cached_property
@@ -574,7 +574,7 @@ class Decomposed:
         return Program(self.text)
 
     def explain(self, **options: Any) -> Explanation:
-        """Which instructions were considered for the decomposed text, and why they match or not: see :meth:`Program.explain`.
+        """Explains which instructions were considered for the decomposed text, and why each matches or not: see :meth:`Program.explain`.
 
         >>> import carbyne
         >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -681,7 +681,7 @@ def _options(**given: Any) -> list[str]:
 
 
 def _listener(progress: Listener) -> Callable[..., object] | bool | None:
-    """As the part that is Rust calls it."""
+    """The function as the Rust part calls it."""
     if not callable(progress):
         return progress
     return lambda *fields: progress(Progress(*fields))

@@ -1,11 +1,11 @@
 """Decomposed programs and compiled kernels on disk, so that :meth:`Program.jit` decomposes and compiles a program once.
 
-An entry is found by all that it was made from: the text with what it imports, the architecture and its instructions, options, strategies and this build
+The name of an entry is a hash of all that it was made from: the text with what it imports, the architecture and its instructions, options, strategies and this build
 of the package; for machine code the CUDA C++ of the kernels and the version of NVRTC. A decomposed program that comes from the cache is read and checked
 as any text is, and the order of its accesses is proved again.
 
 The environment variable `CARBYNE_CACHE` names the folder, which is `~/.cache/carbyne` otherwise; if it is empty, nothing is kept. Processes may share
-the folder. An entry that was cut short or damaged is thrown away. Whoever can write to the folder decides what is run: share it with nobody whom you do not
+the folder. An entry that was cut short or damaged is thrown away. Anyone who can write to the folder decides what is run: share it only with people whom you
 trust. If the folder cannot be written to, a warning says so once, and nothing is kept.
 
 >>> import carbyne
@@ -53,7 +53,7 @@ def clear() -> None:
 
 
 class Entry:
-    """A place in the cache, by what its contents are made from. `suffix` is `.cubin` or `.json`."""
+    """A place in the cache. `parts` are all that its contents are made from; `suffix` is `.cubin` or `.json`."""
 
     def __init__(self, parts: tuple[object, ...], suffix: str) -> None:
         place = folder()
@@ -61,7 +61,7 @@ class Entry:
         self._path = place and place / (key + suffix)
 
     def read(self) -> bytes | None:
-        """What it holds; None if it holds nothing."""
+        """The contents; None if there are none."""
         return self._path and _read(self._path)
 
     def write(self, data: bytes) -> None:
@@ -70,7 +70,7 @@ class Entry:
             _write(self._path, data)
 
     def fetch(self, make: Callable[[], bytes]) -> bytes:
-        """What it holds. It is made and kept if it holds nothing."""
+        """The contents, which are made and kept if there are none."""
         if (found := self.read()) is None:
             found = make()
             self.write(found)
@@ -78,7 +78,7 @@ class Entry:
 
 
 def _build() -> tuple[object, ...]:
-    """Changes with the package: a build of the same version may choose other instructions."""
+    """An identity of this build: another build of the same version may choose other instructions."""
     said = os.stat(_native.__file__)
     return _native.__version__, said.st_size, said.st_mtime_ns
 
@@ -87,7 +87,7 @@ def _read(path: Path) -> bytes | None:
     """What an entry holds, if it is what was written."""
     try:
         said = os.stat(path)
-        # Others, such as pipes, may never end.
+        # A pipe or a device may never end.
         if not stat.S_ISREG(said.st_mode) or said.st_size > _MOST:
             return None
         data = path.read_bytes()

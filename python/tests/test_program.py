@@ -1,4 +1,4 @@
-"""What a program and its decomposition say of themselves, progress, and decompositions that are kept."""
+"""Explanations, pictures and data of programs; progress; decompositions in the cache."""
 
 import json
 import os

@@ -37,7 +37,7 @@ Move @g <<<#grid, #cta>>> (%A) -> (%B) {
 
 
 def validate(name: str, document: object) -> None:
-    """Raises an error that names the place which is not as the schema says."""
+    """Raises an error that names the place that contradicts the schema."""
     jsonschema_rs.Draft202012Validator(SCHEMAS[name], registry=REGISTRY).validate(document)
 
 

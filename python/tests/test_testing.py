@@ -30,7 +30,7 @@ settings.load_profile("busy")
 
 
 def examples(n: int) -> settings:
-    """The same few examples in every run, or many fresh ones."""
+    """Settings for a few examples, equal in every run, or for many fresh ones."""
     phases = [Phase.generate, Phase.shrink]
     free = settings(database=None, phases=phases, deadline=None, suppress_health_check=[HealthCheck.too_slow])  # Machines may be busy.
     return settings(free, max_examples=50 * n) if ALL else settings(free, max_examples=n, derandomize=True)
@@ -51,7 +51,7 @@ def test_all_operations_are_ours() -> None:
 
 # NVIDIA's pycute
 
-#: What pycute does otherwise, each with operands that show it.
+#: Known deviations of pycute, each with operands that show it.
 PYCUTE_DEVIATIONS = [
     Deviation(
         "composition_any",
@@ -237,7 +237,7 @@ def test_a_counterexample_is_small_and_shows_both_sides() -> None:
 
 
 class Pairs(Adapter[Any]):
-    """A library of tuples, whose `coalesce` is what a test says."""
+    """A library of tuples with the `coalesce` of a test."""
 
     def __init__(self, coalesce: Callable[[Any], Any]) -> None:
         self.answer = coalesce

@@ -1,4 +1,4 @@
-"""Tuning on libraries that stand for NVIDIA's driver and NVRTC: those of the command's own tests."""
+"""Tuning on stand-ins for NVIDIA's driver and NVRTC, which the command's own tests use, too."""
 
 import json
 import os

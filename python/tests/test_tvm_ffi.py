@@ -210,7 +210,7 @@ def test_ctrl_c_ends_a_call_on_the_simulator(gemm) -> None:
 
 
 def host_of(text: str) -> str:
-    """A printed file as the host's compiler reads it, with kernels whose bodies are empty."""
+    """The host's part of a printed file, with empty kernels."""
     host, in_host, in_head = [], False, False
     for line in text.splitlines():
         if line == "#ifndef __CUDACC_RTC__":
@@ -227,7 +227,7 @@ def host_of(text: str) -> str:
     return "\n".join(host) + "\n"
 
 
-#: What the test asks of recorded launches.
+#: A function that reads a recorded launch.
 RECORDED = """
 extern "C" unsigned long long recorded(int launch, int what) {
   if (launch < 0) return launches.size();
@@ -258,7 +258,7 @@ def compiled(text: str, name: str, arch: str, folder: Path) -> Path:
 
 
 def launches_of(library: Path) -> Callable[[int, int], int]:
-    """What is recorded of launches from here on; libraries share the list."""
+    """A reader of the launches that are recorded from here on. Libraries share the list."""
     recorded = ctypes.CDLL(str(library)).recorded
     recorded.restype = ctypes.c_uint64
     before = recorded(-1, 0)

@@ -3,7 +3,7 @@
 use crate::own;
 use std::fs;
 
-/// Compares a file with what it should hold, or rewrites it.
+/// Compares a file with its wanted contents, or rewrites it.
 fn is_fresh(path: &str, wanted: &str) {
     let file = own(path);
     if std::env::var_os("BLESS").is_some() {

@@ -1,4 +1,4 @@
-//! The header is that of the sources, the page shows the example, and programs of C work with the library.
+//! The header matches the sources, the page shows the example, and programs of C work with the library.
 
 mod header;
 mod programs;

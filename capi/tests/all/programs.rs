@@ -4,10 +4,10 @@ use crate::own;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Cycles in which memory is not to grow. `CARBYNE_ALL` runs many.
+/// Cycles in which memory must not grow. `CARBYNE_ALL` runs many.
 const CYCLES: &str = "100";
 
-/// The compiler that a variable names, or the usual one. None if it does not run, which is said.
+/// The compiler that a variable names, or the usual one. If it does not run, a message says so, and there is none.
 fn compiler(variable: &str, usual: &str) -> Option<Command> {
     let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
     let runs = Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success());
@@ -44,7 +44,7 @@ fn compiled(source: &str) -> Option<Command> {
     Some(Command::new(to))
 }
 
-/// What a program prints. It must succeed.
+/// The output of a program, which must succeed.
 fn ran(mut program: Command) -> String {
     let output = program.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

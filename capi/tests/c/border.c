@@ -1,4 +1,4 @@
-/* What the example does not: errors, wrong calls, cancellation, threads, and memory that does not grow. `border CYCLES FILE`. */
+/* Errors, wrong calls, cancellation, threads, and memory that must not grow. `border CYCLES FILE`. */
 #include <carbyne.h>
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ static CarbyneTensor vector(float *data, const int64_t *extent) {
     return tensor;
 }
 
-/* A call that is wrong has one error without a code. The diagnostics are read after the call, whichever argument comes first. */
+/* A call that is wrong has one error without a code. The diagnostics are read after the call, whichever argument C evaluates first. */
 static void expect_misuse(CarbyneStatus status, CarbyneDiagnostics **place, const char *about) {
     CarbyneDiagnostics *said = *place;
     CHECK(status == CARBYNE_STATUS_MISUSE);
@@ -93,7 +93,7 @@ static void errors_have_code_text_and_place(void) {
     CHECK(strstr(span.label, "[64, 32]") != NULL);
     CHECK(strstr(carbyne_diagnostics_rendered(said), "MatMul.set @gemm") != NULL);
     CHECK(strstr(carbyne_diagnostics_json(said), "\"code\":\"V0208\"") != NULL);
-    /* What there is not. */
+    /* Diagnostics and places that do not exist. */
     CHECK(carbyne_diagnostics_code(said, 7) == NULL && carbyne_diagnostics_help(said, 7) == NULL);
     CHECK(carbyne_diagnostics_message(said, (size_t)-1) == NULL);
     CHECK(carbyne_diagnostics_span_count(said, 7) == 0);
@@ -101,7 +101,7 @@ static void errors_have_code_text_and_place(void) {
     CHECK(span.line == 0 && span.label == NULL);
     carbyne_diagnostics_free(said);
 
-    /* Who wants no diagnostics gets the status alone. */
+    /* Without a place for diagnostics the status is returned alone. */
     status = carbyne_program_new(UNFIT, strlen(UNFIT), NULL, &program, NULL);
     CHECK(status == CARBYNE_STATUS_REFUSED && program == NULL);
 }
@@ -240,7 +240,7 @@ static void wrong_calls(void) {
     expect_code(status, &said, "S0507");
     CHECK(CALL(2) == CARBYNE_STATUS_OK && said == NULL);
 
-    /* Null is nothing. */
+    /* Functions accept null. */
     CHECK(carbyne_bytes_data(NULL) == NULL && carbyne_bytes_size(NULL) == 0);
     CHECK(carbyne_diagnostics_count(NULL) == 0 && carbyne_diagnostics_json(NULL) == NULL);
     CHECK(carbyne_function_parameter_count(NULL) == 0);
@@ -250,7 +250,7 @@ static void wrong_calls(void) {
     carbyne_token_cancel(NULL);
     carbyne_token_free(NULL);
 
-    /* What was made of a program stays when it is freed. */
+    /* Objects that were made from a program stay when the program is freed. */
     carbyne_program_free(program);
     carbyne_decomposed_free(decomposed);
     data[3] = 21;

@@ -1,4 +1,4 @@
-"""What a library of layouts shows to the laws: :class:`Adapter`."""
+"""The interface between a library of layouts and the laws: :class:`Adapter`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Adapter(abc.ABC, Generic[L]):
     """How layouts of a library are built, read and asked; `L` is its type of layouts.
 
     Three methods are required. The others are operations of CuTe under its names; write those that the library has, one call
-    each. What is not written, or raises `NotImplementedError`, is reported as not implemented, and its laws are skipped.
+    each. An operation that is missing or raises `NotImplementedError` is reported as not implemented, and its laws are skipped.
 
     >>> from carbyne.testing import Adapter, check
     >>> class Pairs(Adapter[tuple]):
@@ -36,7 +36,7 @@ class Adapter(abc.ABC, Generic[L]):
     has_negative_strides: bool = False
     #: Whether sizes and indices may be beyond 32 bits, up to 2^60.
     has_large_layouts: bool = True
-    #: What the library raises where it has no result. Anything else that is raised breaks a law, whatever the operands.
+    #: Exceptions that the library raises where it has no result. Any other exception breaks a law, whatever the operands.
     refusals: tuple[type[BaseException], ...] = (ValueError, AssertionError)
 
     @property
@@ -63,7 +63,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def coalesce(self, a: L, profile: IntTuple | None) -> L:
-        """The same function of one-dimensional indices with as few modes as possible, at each number of the profile if there is one."""
+        """As few modes as the function of one-dimensional indices needs, at each number of the profile if there is one."""
         _absent()
 
     def filter(self, a: L) -> L:
@@ -71,7 +71,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def flatten(self, a: L) -> L:
-        """The same leaves without nesting."""
+        """The leaves without nesting."""
         _absent()
 
     # Algebra
@@ -81,7 +81,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def complement(self, a: L, cotarget: int) -> L:
-        """What fills the gaps of a layout up to `cotarget`."""
+        """The layout that fills the gaps up to `cotarget`."""
         _absent()
 
     def right_inverse(self, a: L) -> L:
@@ -137,7 +137,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def with_shape(self, a: L, shape: IntTuple) -> L:
-        """The same function under another shape of the same or a smaller size."""
+        """The function under another shape, whose size is the same or smaller."""
         _absent()
 
     def tile_to_shape(self, block: L, shape: IntTuple) -> L:
@@ -145,11 +145,11 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def max_common_vector(self, a: L, b: L) -> int:
-        """How many indices from 0 on belong to the same coordinates in both."""
+        """The number of indices from 0 on that both layouts have at the same coordinates."""
         _absent()
 
     def max_common_layout(self, a: L, b: L) -> L:
-        """The coordinates of those indices: `a(result(i)) == b(result(i)) == i`."""
+        """The coordinates of these indices: `a(result(i)) == b(result(i)) == i`."""
         _absent()
 
     # Other widths of elements

@@ -1,4 +1,4 @@
-"""A law being judged for operands: how the library is asked, and how a law ends."""
+"""One law judged for one set of operands: the questions to the library and the comparisons."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any
 from ._adapter import Adapter
 from ._plain import MAX_POINTS, IntTuple, Plain, PlainTiler, is_congruent, text
 
-#: Deeper answers, and answers of more parts, are no layouts of the operands that are asked about.
+#: The most nesting and the most parts of an answer. Right answers stay far below.
 _MOST_DEPTH, _MOST_PARTS = 50, 1000
-#: Sizes of results stay below it.
+#: The most coordinates of a large result.
 _MOST_SIZE = 1 << 63
 
 
 class LawError(AssertionError):
-    """A law that a library breaks, with what shows it."""
+    """A law that a library breaks, with a counterexample."""
 
     #: The law's name.
     law: str
     #: The smallest operands that were found, as :func:`judge` takes them.
     operands: tuple[Any, ...]
-    #: The answer that is wrong, where there is one.
+    #: The wrong answer, if there is one.
     result: str | None
-    #: Where the answer is compared, and at which coordinate.
+    #: The compared part of the answer, with its coordinate.
     what: str
-    #: The library's side.
+    #: The library's value.
     found: str
-    #: The side of the law.
+    #: The value that the law requires.
     wanted: str
 
     def __init__(
@@ -118,7 +118,7 @@ class Case:
         return self.read(operation, self.ask(operation, *operands))
 
     def large(self, operation: str, *operands: Any) -> Plain:
-        """As :meth:`get`, of any size."""
+        """The answer of an operation as plain data of any size."""
         return self.read(operation, self.ask(operation, *operands), _MOST_SIZE)
 
     def _integer(self, what: str, value: Any) -> int:
@@ -153,16 +153,16 @@ class Case:
         return LawError(self.law, self.adapter.name, self.operands, self._result, what, found, wanted)
 
     def same(self, what: str, found: object, wanted: object) -> None:
-        """Both are the same."""
+        """Requires that both are the same."""
         if found != wanted:
             raise self.broken(what, found, wanted)
 
     def holds(self, what: str, is_so: bool) -> None:
-        """It is so."""
+        """Requires that a statement is true."""
         self.same(what, is_so, True)
 
     def agree(self, what: str, found: Sequence[int], wanted: Sequence[int]) -> None:
-        """Both tables are the same; the error names the first place where they differ."""
+        """Requires that both tables are the same; the error names the first difference."""
         self.same(f"{what}: number of coordinates", len(found), len(wanted))
         for i, (one, other) in enumerate(zip(found, wanted)):
             if one != other:
@@ -179,7 +179,7 @@ class Case:
                 self.agree("a mode left alone", mode.values(), part.values())
 
     def points(self, what: str, at: Sequence[int], table: Sequence[int], wanted: Callable[[int], int]) -> None:
-        """The place `at[i]` of a table holds `wanted(i)`."""
+        """Requires that the place `at[i]` of a table holds `wanted(i)`."""
         for i, place in enumerate(at):
             if not 0 <= place < len(table):
                 raise self.broken(f"{what} at {i}", place, Verbatim(f"a coordinate below {len(table)}"))

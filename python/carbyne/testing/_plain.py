@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Optional, SupportsIndex, Union
 
 #: A shape, a stride or a coordinate: a number or a tuple of such.
 IntTuple = Union[int, tuple["IntTuple", ...]]
-#: A coordinate of which `None` leaves modes open.
+#: A coordinate. `None` leaves a mode open.
 OpenCoordinate = Union[int, None, tuple["OpenCoordinate", ...]]
 
 #: The most coordinates that are enumerated.
@@ -22,7 +22,7 @@ MAX_POINTS = 1 << 16
 
 @dataclass(frozen=True)
 class Plain:
-    """A shape and a stride, nested alike: what every library of layouts takes and gives back.
+    """A layout as plain data: a shape and a stride, nested alike.
 
     >>> from carbyne.testing import Plain
     >>> rows = Plain((2, 3), (3, 1))
@@ -114,7 +114,7 @@ class Plain:
 
 
 class Swizzle(NamedTuple):
-    """`Sw<bits,base,shift>`: the `bits` bits above the lowest `base` are exchanged by those `shift` above them."""
+    """`Sw<bits,base,shift>`: `bits` bits above the lowest `base` are XORed with the bits that lie `shift` above them."""
 
     bits: int
     base: int
@@ -131,7 +131,7 @@ class Swizzle(NamedTuple):
         return index ^ (index >> self.shift & mask)
 
     def period(self) -> int:
-        """The indices below it are permuted among themselves."""
+        """The number of indices, from 0 on, that are permuted among themselves."""
         return 1 << (self.bits + self.base + self.shift)
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ class Swizzle(NamedTuple):
 
 @dataclass(frozen=True)
 class ThreadValue:
-    """A layout from (thread, value) to an index of a tile, whose indices count column-major."""
+    """A layout from (thread, value) to a column-major index of a tile."""
 
     tile: IntTuple
     layout: Plain
@@ -167,7 +167,7 @@ def is_operand(kind: str, value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """As layouts are written: no blanks, `_` for `None`."""
+    """The value as layouts are written: no blanks, `_` for `None`."""
     if isinstance(value, Plain):
         return str(value)
     if isinstance(value, list):

@@ -32,7 +32,7 @@ Outcome = Literal["holds", "refused", "not implemented"]
 class LawsBroken(AssertionError):
     """Laws that a library breaks."""
 
-    #: What breaks each law.
+    #: One error for each broken law.
     errors: list[LawError]
 
     def __init__(self, text: str, errors: list[LawError]) -> None:
@@ -48,31 +48,31 @@ def _everything(*_operands: Any) -> bool:
 class Deviation:
     """A law that a library is known to break.
 
-    The example must break the law: a deviation that is gone fails the law, until it is taken from the list. Of other operands
-    the law is asked where `covers` is not true.
+    The example must break the law: a deviation that is gone fails the law, until it is taken from the list. The law is still
+    asked of operands for which `covers` is false.
     """
 
     law: str
     #: Why the library breaks it, in a line.
     reason: str
-    #: Operands that show it.
+    #: Operands that break the law.
     example: tuple[Any, ...]
-    #: Whether operands are those that the deviation is about; all of them where nothing is said.
+    #: Whether the deviation is about these operands. By default it is about all.
     covers: Callable[..., bool] = _everything
 
 
 @dataclass
 class Result:
-    """How a law fared that is not broken."""
+    """The result of a law that is not broken."""
 
     law: str
-    #: For how many operands it held.
+    #: The number of sets of operands for which it held.
     held: int = 0
     #: How often the library refused operands that it may refuse.
     refused: int = 0
-    #: How many operands a known deviation is about.
+    #: The number of sets of operands that a known deviation covers.
     known: int = 0
-    #: What the library does not have, and for how many operands that mattered.
+    #: Operations that the library lacks, with the number of sets of operands that needed them.
     missing: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -95,7 +95,7 @@ class Result:
 
 @dataclass
 class Report:
-    """How the laws fared of a library that breaks none."""
+    """The results of a library that breaks no law."""
 
     library: str
     results: list[Result]
@@ -148,7 +148,7 @@ class Law:
             raise unittest.SkipTest(f"not implemented by {self.adapter.name}: {', '.join(result.missing)}")
 
     def run(self) -> Result:
-        """As a call, but says how the law fared."""
+        """Asks the law like a call, and returns the result."""
         rule, result = RULES[self.name], Result(self.name)
         if rule.needs and not getattr(self.adapter, rule.needs):
             result.missing[rule.needs] += 1
@@ -173,7 +173,7 @@ class Law:
                 broken.append(error)
                 if isinstance(error, _Hung):
                     hung.append((operands, error))
-                # Hypothesis tells failures apart by tracebacks, and those of a recursion without end are not the same twice.
+                # Hypothesis tells failures apart by tracebacks, and an endless recursion never has the same traceback twice.
                 causes[id(error)], error.__cause__, error.__context__ = error.__cause__, None, None
                 failure = error.with_traceback(None)
                 raise failure from None
@@ -197,7 +197,7 @@ class Law:
         try:
             settings(given)()
         except LawError as error:
-            # Only the library's own part of the traceback tells something: the cause.
+            # The useful part of the traceback is the library's own: the cause.
             raise error.with_traceback(None) from causes.get(id(error))
         except errors.Flaky as error:
             operands = broken[-1].operands if broken else ()
@@ -241,8 +241,8 @@ def laws(
     """The laws to be asked of a library, each for a test of its own.
 
     `settings` are Hypothesis's, those of the loaded profile where none are given; their deadline is not used. `only` and `skip`
-    name laws. A set of operands about which the library does not answer within `time_limit` seconds breaks the law; the limit is
-    kept in the main thread on POSIX.
+    name laws. A library that does not answer about a set of operands within `time_limit` seconds breaks the law; the limit is kept
+    in the main thread on POSIX.
 
     >>> import pytest
     >>> from carbyne.testing import Carbyne, laws
@@ -289,7 +289,7 @@ def check(adapter: Adapter[Any], **options: Any) -> Report:
 
 
 def judge(adapter: Adapter[Any], law: str, *operands: Any, time_limit: float | None = TIME_LIMIT) -> Outcome:
-    """Judges a law for given operands: what a broken law prints, to keep it as a test.
+    """Judges a law for given operands. A broken law prints this call, to be kept as a test.
 
     >>> from carbyne.testing import Carbyne, Plain, judge
     >>> judge(Carbyne(), "complement", Plain(2, 2), 2)
@@ -328,7 +328,7 @@ class _TimeIsUp(BaseException):
 
 
 def _judged(rule: Rule, adapter: Adapter[Any], operands: tuple[Any, ...], limit: float | None) -> tuple[Outcome, str | None]:
-    """How a law ends for operands, and which operation is missing."""
+    """The outcome of a law for operands, and the missing operation."""
     named = dict(zip(rule.names(), operands))
     case = Case(rule.name, adapter, named, rule.may_refuse)
     try:
@@ -359,7 +359,7 @@ def _ends_after(seconds: float | None) -> Iterator[None]:
             raise _TimeIsUp
 
     handler = signal.signal(signal.SIGALRM, ring)
-    # It rings again, for a library that catches what it does not know.
+    # It rings again, for a library that catches all exceptions.
     left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     began = time.monotonic()
     try:

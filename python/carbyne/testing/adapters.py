@@ -142,7 +142,7 @@ class Carbyne(Adapter[Layout]):
         return _swizzled(swizzle, offset, outer).compose(inner)(i)  # type: ignore[no-any-return]
 
     def swizzle_recast(self, swizzle: Swizzle, old_bits: int, new_bits: int) -> Swizzle:
-        # A layout under a swizzle is recast with it; without bits nothing is left of one.
+        # A layout under a swizzle is recast together with the swizzle. A swizzle without bits disappears.
         found = str(_swizzled(swizzle, 0, Layout(1 << 20)).recast(old_bits, new_bits))
         fields = re.match(r"Sw<(\d+),(\d+),(\d+)>", found)
         return Swizzle(*map(int, fields.groups())) if fields else Swizzle(0, 0, 0)
@@ -155,7 +155,7 @@ def _swizzled(swizzle: Swizzle, offset: int, a: Layout) -> Layout:
 class Pycute(Adapter[Any]):
     """NVIDIA's pycute, which comes with the package `nvidia-cutlass`."""
 
-    # It checks by `assert`, and takes for granted that operands are what they should be.
+    # It checks some operands by `assert`, and trusts all others.
     refusals = (AssertionError,)
     has_negative_strides = True
 

@@ -97,7 +97,7 @@ class Bounds:
     >>> a = strategies.layouts(matrices).example()
     """
 
-    #: The most coordinates of a layout, at most 1024; those of large layouts are not bound by it.
+    #: The most coordinates of a layout, at most 1024. Large layouts may have more.
     size: int = 192
     #: The most modes of the outermost tuple.
     rank: int = 5
@@ -111,7 +111,7 @@ class Bounds:
             raise ValueError(f"{self}: 1 <= size <= 1024, 1 <= rank, 0 <= depth and 1 <= extent are wanted")
 
     def at_most(self, size: int) -> Bounds:
-        """The same bounds with at most so many coordinates."""
+        """These bounds with at most so many coordinates."""
         return replace(self, size=min(self.size, size))
 
     def leaves(self) -> int:
@@ -171,7 +171,7 @@ def _leaves(draw: DrawFn, style: _Style, bounds: Bounds) -> list[tuple[int, int]
 
 
 def _nest(draw: DrawFn, leaves: list[tuple[int, int]], bounds: Bounds) -> Plain:
-    """The leaves nested at random. No leaves make `1:0`; those that do not fit without nesting, where there is none, go."""
+    """The leaves nested at random. No leaves make `1:0`. Bounds without nesting drop leaves that do not fit."""
     if bounds.depth <= 1:
         leaves = leaves[: bounds.rank if bounds.depth else 1]
     modes = [Plain(e, s) for e, s in leaves] or [Plain(1, 0)]
@@ -206,7 +206,7 @@ def int_tuples(bounds: Bounds = DEFAULT) -> st.SearchStrategy[IntTuple]:
 
 
 def layouts(bounds: Bounds = DEFAULT) -> st.SearchStrategy[Plain]:
-    """Any layouts of strides that are not negative; some strides are out of the blue."""
+    """Any layouts without negative strides. Some strides are arbitrary numbers."""
     return _styled(_ANY, bounds)
 
 
@@ -243,13 +243,13 @@ def _signed(draw: DrawFn, stride: IntTuple) -> IntTuple:
 
 @st.composite
 def negative_layouts(draw: DrawFn, bounds: Bounds = DEFAULT) -> Plain:
-    """Layouts in a part of whose leaves the stride is negative."""
+    """Layouts with some negative strides."""
     a = draw(layouts(bounds))
     return Plain(a.shape, _signed(draw, a.stride))
 
 
 def layout_pairs(bounds: Bounds = DEFAULT) -> st.SearchStrategy[tuple[Plain, Plain]]:
-    """Two layouts that know nothing of each other: an operation may refuse them."""
+    """Two independent layouts: an operation may refuse them."""
     return st.tuples(layouts(bounds), layouts(bounds))
 
 
@@ -274,7 +274,7 @@ def same_shapes(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, Plain]:
 
 @st.composite
 def large_layouts(draw: DrawFn, bounds: Bounds = DEFAULT, padded: bool = True, broadcast: bool = True) -> Plain:
-    """Layouts whose strides nest, with sizes and indices of up to 60 bits; their size is not bound."""
+    """Layouts whose strides nest, with sizes and indices of up to 60 bits. `bounds.size` does not limit them."""
     power = st.one_of(st.just(0), st.integers(0, 39))
     leaf = st.tuples(st.sampled_from(EXTENTS), st.integers(0, 15), power, power, st.integers(0, 7))
     chosen = draw(st.lists(leaf, max_size=bounds.leaves()))
@@ -323,7 +323,7 @@ def _cut(draw: DrawFn, radices: list[int]) -> list[int]:
     return radices
 
 
-#: What becomes of a digit, and the place of a run that begins with it.
+#: The use of a digit, and the place of a run that begins with it.
 _USES = st.tuples(st.sampled_from(["skip", "new", "new", "continue"]), st.integers(0, 15))
 
 
@@ -432,13 +432,13 @@ def tilers(whole: Plain, bounds: Bounds = DEFAULT) -> st.SearchStrategy[PlainTil
 
 
 def complements(bounds: Bounds = DEFAULT) -> st.SearchStrategy[tuple[Plain, int]]:
-    """A layout whose strides nest, and how far its complement is to reach."""
+    """A layout whose strides nest, and the cotarget of its complement."""
     return st.tuples(nested_strides(bounds), st.integers(1, 2 * bounds.size))
 
 
 @st.composite
 def products(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, Plain]:
-    """`(block, tiler)` whose product exists: the strides of the block nest, the tiler takes digits of what it leaves out."""
+    """`(block, tiler)` whose product exists: the strides of the block nest, and the tiler takes digits that the block leaves out."""
     block = draw(nested_strides(bounds))
     return block, _copies(draw, block, draw(_tops(3)), 64 * bounds.size, bounds)
 
@@ -504,7 +504,7 @@ def slices(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, OpenCoordinat
 
 @st.composite
 def refinements(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[IntTuple, IntTuple, IntTuple, IntTuple]:
-    """Shapes of which each refines the one before, and a fourth one that need not."""
+    """Three shapes, each a refinement of the one before, and an independent fourth shape."""
 
     def refine(shape: IntTuple, depth: int) -> IntTuple:
         if not isinstance(shape, int):
@@ -523,7 +523,7 @@ def refinements(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[IntTuple, IntTu
 
 
 def _parts(draw: DrawFn, large: Plain, n: int, parts: int, bounds: Bounds) -> Plain:
-    """A layout of elements of which `n` make a larger one: strides times `n`, and a leaf that counts `parts` of them."""
+    """A layout of the `n` parts of larger elements: strides times `n`, and a leaf that counts `parts` of the parts."""
     leaves = [(e, s * n) for e, s in large.leaves()]
     unit = next((k for k, (e, s) in enumerate(large.leaves()) if e > 1 and s == 1), None)
     if unit is None:
@@ -575,7 +575,7 @@ def large_divisions(bounds: Bounds = DEFAULT) -> st.SearchStrategy[tuple[Plain, 
 
 
 def large_complements(bounds: Bounds = DEFAULT) -> st.SearchStrategy[tuple[Plain, int]]:
-    """A large layout and how far its complement is to reach."""
+    """A large layout and the cotarget of its complement."""
     return st.builds(lambda a, power, times: (a, times << power), large_layouts(bounds), st.integers(0, 49), st.integers(1, 8))
 
 

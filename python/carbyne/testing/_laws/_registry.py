@@ -28,7 +28,7 @@ class Rule:
     body: Callable[..., None]
     #: Whether the library may refuse the operands.
     may_refuse: bool
-    #: The property of the adapter without which the law is not asked.
+    #: The property of the adapter that must be true for the law to be asked.
     needs: str | None
 
     def names(self) -> list[str]:

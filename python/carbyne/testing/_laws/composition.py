@@ -1,4 +1,4 @@
-"""Composition, and what is made of it. A point is judged only where the inner index lies inside the outer layout."""
+"""Composition, and operations that are made of it. A point is judged only where the inner index lies inside the outer layout."""
 
 from __future__ import annotations
 

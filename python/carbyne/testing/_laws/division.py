@@ -1,4 +1,4 @@
-"""Division: a layout split into tiles and what iterates over them.
+"""Division: a layout split into a tile and the rest, which iterates over tiles.
 
 The places of tiles are found by enumeration: the smallest index that no tile before has covered begins the next one.
 """

@@ -19,7 +19,7 @@ def build(case: Case, a: Plain) -> None:
 @law("at", st.layouts)
 @law("at_negative", st.negative_layouts)
 def at(case: Case, a: Plain) -> None:
-    """The index at a number, at indices of whole modes and at full coordinates is that of shape and stride."""
+    """The index at a number, at indices of whole modes and at full coordinates follows from shape and stride."""
     built = case.build(a)
     for i, wanted in enumerate(a.values()):
         for at in dict.fromkeys(coordinate(i, a.shape, depth) for depth in (0, 1, 99)):

@@ -51,7 +51,7 @@ def build(case: Case, a: Plain) -> None:
 
 @law("at_large", st.large_layouts)
 def at(case: Case, a: Plain) -> None:
-    """The index of a large layout at numbers and full coordinates is that of shape and stride."""
+    """The index of a large layout at numbers and full coordinates follows from shape and stride."""
     built = case.build(a)
     for i in _samples(a):
         for at in (i, coordinate(i, a.shape)):
@@ -135,7 +135,7 @@ def _left_out(a: Plain, size: int) -> Plain | None:
 
 @law("logical_divide_large", st.large_divisions)
 def logical_divide(case: Case, whole: Plain, tile: Plain) -> None:
-    """The first mode is `whole` after the tile, the second `whole` after what the tile leaves out."""
+    """The first mode is `whole` after the tile, the second `whole` after the indices that the tile leaves out."""
     halves = case.large("logical_divide", case.build(whole), case.build(tile)).modes()
     case.same("the rank of (tile, rest)", len(halves), 2)
     _follow(case, "the tile mode", halves[0], tile, lambda i: whole.index(tile.index(i)))
@@ -147,7 +147,7 @@ def logical_divide(case: Case, whole: Plain, tile: Plain) -> None:
 
 @law("logical_product_large", st.large_products)
 def logical_product(case: Case, block: Plain, tiler: Plain) -> None:
-    """The first mode is the block, the second walks over what the block leaves out as the tiler does."""
+    """The first mode is the block, the second walks over the indices that the block leaves out, as the tiler does."""
     halves = case.large("logical_product", case.build(block), case.build(tiler)).modes()
     case.same("the rank of (block, copies)", len(halves), 2)
     _agree(case, "the block mode", halves[0], block)

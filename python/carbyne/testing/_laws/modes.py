@@ -1,4 +1,4 @@
-"""Regrouping: leaves keep their extents, strides and order; only the nesting changes, or which are there."""
+"""Regrouping: leaves keep their extents, strides and order; only the nesting changes, or leaves go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations of shapes: of the shapes given, each of the first three refines the one before."""
+"""Relations of four shapes, the first three of which refine each other in their order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Layouts of the same memory in larger or smaller elements, and common vectors.
 
-Both sides of a recast name the same bits: an element of the smaller kind lies in the element of the larger kind whose digits are
-those of the smaller one, divided.
+Both sides of a recast name the same bits: dividing the digits of a small element gives the digits of the large element that it
+lies in.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ._registry import Case, law
 
 
 def _same_memory(case: Case, small: Plain, large: Plain, n: int, whole: bool) -> None:
-    """`small` counts elements of which `n` make one of `large`; with `whole`, the remainder counts the parts in order."""
+    """`n` elements of `small` make one of `large`; with `whole`, the remainder counts the parts in order."""
     case.holds("shapes are nested alike", is_congruent(small.shape, large.shape))
     wanted = [0]
     for (extent, _), (larger, stride) in zip(small.leaves(), large.leaves()):
