@@ -130,7 +130,7 @@ typedef struct CarbyneFunction CarbyneFunction;
 typedef struct CarbyneProgram CarbyneProgram;
 
 /**
- * What ends work from another thread. A token may be given to any number of calls, which end together.
+ * Ends work from another thread. A token may be given to any number of calls, which end together.
  */
 typedef struct CarbyneToken CarbyneToken;
 
@@ -139,7 +139,7 @@ typedef struct CarbyneToken CarbyneToken;
  */
 typedef struct CarbyneStrategy {
     /**
-     * What messages call it by.
+     * Its name in messages.
      */
     const char *name;
     /**
@@ -153,7 +153,7 @@ typedef struct CarbyneStrategy {
 } CarbyneStrategy;
 
 /**
- * How a program is decomposed. A field of 0 is the usual.
+ * Options of a decomposition. A field of 0 has its default.
  */
 typedef struct CarbyneDecomposeOptions {
     /**
@@ -223,7 +223,7 @@ typedef struct CarbyneSpan {
      */
     size_t end_column;
     /**
-     * What stands there; may be empty.
+     * A text about the place; may be empty.
      */
     const char *label;
 } CarbyneSpan;
@@ -323,7 +323,7 @@ typedef struct CarbyneNamedTensor {
 } CarbyneNamedTensor;
 
 /**
- * How a program is executed. A field of 0 is the usual.
+ * Options of a simulation. A field of 0 has its default.
  */
 typedef struct CarbyneSimulateOptions {
     /**
@@ -436,7 +436,7 @@ CarbyneStatus carbyne_decomposed_compile(const struct CarbyneDecomposed *decompo
                                          struct CarbyneDiagnostics **diagnostics);
 
 /**
- * Frees a decomposed program that no call uses anymore. What was made of it stays. Null is nothing.
+ * Frees a decomposed program that no call uses anymore. Objects made from it remain valid. Null is nothing.
  */
 void carbyne_decomposed_free(struct CarbyneDecomposed *decomposed);
 
@@ -462,7 +462,7 @@ CarbyneSeverity carbyne_diagnostics_severity(const struct CarbyneDiagnostics *li
 const char *carbyne_diagnostics_message(const struct CarbyneDiagnostics *list, size_t i);
 
 /**
- * What mends diagnostic `i`. Null if nothing is known to, or there is no diagnostic `i`.
+ * A remedy of diagnostic `i`. Null if none is known, or if there is no diagnostic `i`.
  */
 const char *carbyne_diagnostics_help(const struct CarbyneDiagnostics *list, size_t i);
 
@@ -573,7 +573,7 @@ CarbyneStatus carbyne_program_check(const struct CarbyneProgram *program,
                                     struct CarbyneDiagnostics **diagnostics);
 
 /**
- * Frees a program that no call uses anymore. What was made of it stays. Null is nothing.
+ * Frees a program that no call uses anymore. Objects made from it remain valid. Null is nothing.
  */
 void carbyne_program_free(struct CarbyneProgram *program);
 
@@ -601,7 +601,7 @@ struct CarbyneToken *carbyne_token_new(void);
 
 /**
  * Ends all work that was given this token, also such as begins later: it returns `CARBYNE_STATUS_CANCELLED` within moments. Any thread
- * may do this, at any time; of null, nothing happens.
+ * may do this, at any time. Null is nothing.
  */
 void carbyne_token_cancel(const struct CarbyneToken *token);
 
