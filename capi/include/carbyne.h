@@ -386,7 +386,8 @@ size_t carbyne_bytes_size(const struct CarbyneBytes *bytes);
 void carbyne_bytes_free(struct CarbyneBytes *bytes);
 
 /**
- * Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and proves that accesses are ordered.
+ * Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and proves that accesses of the kernels that it
+ * changes are ordered. It leaves kernels alone that name all of their instructions: `carbyne_program_check` proves these.
  * `options` may be null, as may `token`. Diagnostics of a result are its warnings.
  */
 CarbyneStatus carbyne_decompose(const struct CarbyneProgram *program,

@@ -1,7 +1,7 @@
 //! Programs for an architecture: layouts, instructions and synchronization chosen; as CUDA C++ and machine code.
 
 use crate::border::{
-    Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,
+    Failure, Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,
 };
 use crate::bytes::Bytes;
 use crate::diagnostics::{Diagnostics, Text};
@@ -139,7 +139,10 @@ impl Asked {
     fn decomposition(self) -> Outcome<Decomposition> {
         let mut how = Decomposition { search: self.search, ..Decomposition::default() };
         for (name, text) in self.strategies {
-            let text = documents::utf8(text)?;
+            let text = documents::utf8(text).map_err(|e| {
+                let name = name.as_str().into();
+                Failure::Refused(Text { name, ..Text::default() }, vec![*e])
+            })?;
             let alone = &mut |_: &str, _: &str| Err(LoadError::Outside);
             let added = how.strategies.add(&text, &name, alone);
             let own = Text { name: name.into(), text: text.as_str().into() };
@@ -149,7 +152,8 @@ impl Asked {
     }
 }
 
-/// Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and proves that accesses are ordered.
+/// Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and proves that accesses of the kernels that it
+/// changes are ordered. It leaves kernels alone that name all of their instructions: `carbyne_program_check` proves these.
 /// `options` may be null, as may `token`. Diagnostics of a result are its warnings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decompose(

@@ -133,10 +133,10 @@ pub unsafe extern "C" fn carbyne_program_check(
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
     let work = || {
-        // SAFETY: the head of `lib.rs`.
-        let (program, arch) = unsafe { (given(program, "program")?, optional_word(arch, "arch")?) };
         // SAFETY: the head of `lib.rs`; the list of pairs may be left out.
         let pairs = unsafe { place(pairs, "pairs") }.ok();
+        // SAFETY: the head of `lib.rs`.
+        let (program, arch) = unsafe { (given(program, "program")?, optional_word(arch, "arch")?) };
         // SAFETY: the head of `lib.rs`.
         let (documents, warnings) = unsafe { under(token, || checked(program, arch)) }?;
         if let Some(pairs) = pairs {

@@ -87,12 +87,33 @@ unsafe fn bound<'a>(
     Ok(bound)
 }
 
-/// Writes what was computed into the caller's tensors. Returns a warning for each one that is not whole.
+/// Refuses a tensor that is written and shares memory with another one, or whose elements share memory.
+fn are_apart(bound: &[Bound<'_>]) -> Outcome<()> {
+    for (i, Bound { name, given, .. }) in bound.iter().enumerate().filter(|(_, b)| b.is_written) {
+        let own = given.0.bytes();
+        let others = bound.iter().enumerate().filter(|(j, _)| *j != i);
+        let mut ranges = others.map(|(_, b)| (b.name, b.given.0.bytes()));
+        if let Some((other, _)) = ranges.find(|(_, r)| own.start.max(r.start) < own.end.min(r.end))
+        {
+            let what = format!("is written, and its memory overlaps that of `%{other}`");
+            return Err(misfit(name, &what, "give it memory of its own"));
+        }
+        if !given.0.is_apart() {
+            let what = "is written, and its strides put several elements in one place";
+            return Err(misfit(name, what, "give a tensor of other strides"));
+        }
+    }
+    Ok(())
+}
+
+/// Writes what was computed into the caller's tensors, if all of them fit. Returns a warning for each one that is not whole.
 fn write(report: &Report, bound: &[Bound<'_>]) -> Outcome<Vec<Diagnostic>> {
     let mut warnings = vec![];
+    let mut computed = vec![];
     for Bound { name, given, is_result, .. } in bound.iter().filter(|b| b.is_written) {
         if let Some(array) = report.outputs.get(name) {
-            given.write(name, &array)?;
+            given.fits(name, &array)?;
+            computed.push((given, array));
             continue;
         }
         let text = format!("`%{name}` is left as it was: not all of its elements were computed");
@@ -102,6 +123,7 @@ fn write(report: &Report, bound: &[Bound<'_>]) -> Outcome<Vec<Diagnostic>> {
             false => warning,
         });
     }
+    computed.iter().for_each(|(given, array)| given.write(array));
     Ok(warnings)
 }
 
@@ -134,6 +156,7 @@ pub unsafe extern "C" fn carbyne_program_simulate(
         let mut how = unsafe { self::how(program, &asked) }?;
         // SAFETY: the head of `lib.rs`.
         let bound = unsafe { bound(program, (tensors, tensor_count), &mut how) }?;
+        are_apart(&bound)?;
         let run = || {
             let table = program.table(arch)?.ok_or_else(|| {
                 misuse("no architecture has all instructions of the program", "give `arch`")

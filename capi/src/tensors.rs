@@ -1,6 +1,6 @@
 //! Tensors of the caller, and arrays of the simulator.
 
-use crate::border::{Failure, Outcome, given, list, word};
+use crate::border::{Failure, Outcome, given, list, misuse, word};
 use carbyne_embed::{Array, Code, Diagnostic, Scalar};
 use carbyne_launch::call::{Device, DlTensor, View};
 use std::collections::BTreeMap;
@@ -36,9 +36,15 @@ const MAX_ELEMENTS: i64 = 1 << 28;
 pub(crate) unsafe fn symbols(from: *const Symbol, count: usize) -> Outcome<BTreeMap<String, i64>> {
     // SAFETY: the caller states it.
     let all = unsafe { list(from, count, "symbols") }?;
-    // SAFETY: as above.
-    let one = |s: &Symbol| Ok((unsafe { word(s.name, "symbols.name") }?.to_owned(), s.value));
-    all.iter().map(one).collect()
+    let mut values = BTreeMap::new();
+    for Symbol { name, value } in all {
+        // SAFETY: as above.
+        let name = unsafe { word(*name, "symbols.name") }?;
+        if values.insert(name.to_owned(), *value).is_some() {
+            return Err(misuse(format!("the symbol `{name}` is given twice"), "give it once"));
+        }
+    }
+    Ok(values)
 }
 
 /// An error about a tensor.
@@ -89,14 +95,18 @@ impl<'a> Given<'a> {
         array.map_err(|e| misfit(name, &format!("cannot be read: {e}"), "correct its elements"))
     }
 
-    /// Writes the elements of an array. [`Given::is_of`] holds for its scalar type.
-    pub(crate) fn write(&self, name: &str, array: &Array) -> Outcome<()> {
+    /// Refuses a tensor whose shape is not that of an array.
+    pub(crate) fn fits(&self, name: &str, array: &Array) -> Outcome<()> {
         if array.shape != self.0.extents() {
             let what = format!("has extents {:?}, and {:?} are wanted", self.0.shape, array.shape);
             return Err(misfit(name, &what, "give a tensor of the program's shape"));
         }
-        // SAFETY: as above; the caller lets the elements be written.
-        unsafe { self.0.write(array) };
         Ok(())
+    }
+
+    /// Writes the elements of an array. [`Given::is_of`] holds for its scalar type, and [`Given::fits`].
+    pub(crate) fn write(&self, array: &Array) {
+        // SAFETY: the caller lets the elements be written.
+        unsafe { self.0.write(array) };
     }
 }

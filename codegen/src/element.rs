@@ -21,7 +21,6 @@ mod code {
     pub(super) const FLOAT: u8 = 2;
     pub(super) const BFLOAT: u8 = 4;
     pub(super) const BOOL: u8 = 6;
-    pub(super) const E4M3: u8 = 8;
     pub(super) const E4M3FN: u8 = 10;
     pub(super) const E5M2: u8 = 12;
 }
@@ -31,7 +30,7 @@ fn codes(scalar: Scalar) -> &'static [u8] {
     match scalar {
         Scalar::F64 | Scalar::F32 | Scalar::Tf32 | Scalar::F16 => &[code::FLOAT],
         Scalar::Bf16 => &[code::BFLOAT, code::UINT],
-        Scalar::E4m3 => &[code::E4M3FN, code::E4M3, code::UINT],
+        Scalar::E4m3 => &[code::E4M3FN, code::UINT],
         Scalar::E5m2 => &[code::E5M2, code::UINT],
         Scalar::I64 | Scalar::I32 | Scalar::I16 | Scalar::I8 => &[code::INT],
         Scalar::Bool => &[code::BOOL, code::UINT],
@@ -63,7 +62,6 @@ impl Element {
             code::UINT => "kDLUInt",
             code::BFLOAT => "kDLBfloat",
             code::BOOL => "kDLBool",
-            code::E4M3 => "kDLFloat8_e4m3",
             code::E4M3FN => "kDLFloat8_e4m3fn",
             code::E5M2 => "kDLFloat8_e5m2",
             _ => "kDLFloat",
@@ -86,7 +84,7 @@ impl fmt::Display for Element {
             code::FLOAT => write!(f, "float{bits}")?,
             code::BFLOAT => write!(f, "bfloat{bits}")?,
             code::BOOL => f.write_str("bool")?,
-            code::E4M3 | code::E4M3FN => f.write_str("float8_e4m3fn")?,
+            code::E4M3FN => f.write_str("float8_e4m3fn")?,
             code::E5M2 => f.write_str("float8_e5m2")?,
             code => write!(f, "DLPack's type {code} of {bits} bits")?,
         }

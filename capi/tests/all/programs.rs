@@ -65,6 +65,7 @@ fn the_border_holds() {
     let Some(mut border) = compiled("tests/c/border.c") else { return };
     let all = std::env::var_os("CARBYNE_ALL").is_some();
     border.arg(if all { "10000" } else { CYCLES }).arg(own("../examples/gemm_any.cby"));
+    border.arg(own("../examples/grouped_gemm.cby"));
     let printed = ran(border);
     assert!(printed.contains("all is as it should be"), "{printed}");
 }

@@ -1,4 +1,5 @@
-/* Errors, wrong calls, cancellation, threads, and memory that must not grow. `border CYCLES FILE`. */
+/* Errors, wrong calls, cancellation, threads, and memory that must not grow. `border CYCLES SEARCHED PROVED`: a program that is long
+   searched for, and one whose order is long proved. */
 #include <carbyne.h>
 
 #include <pthread.h>
@@ -306,19 +307,82 @@ static void simulation_by_names(void) {
     carbyne_program_free(program);
 }
 
+static const char TWICE[] = "carbyne 2\n"
+                            "%X:[4].f32.GL\n"
+                            "%Y:[4].f32.GL\n"
+                            "%Z:[4].f32.GL\n"
+                            "BinaryPointwise.add @a (%X, %X) -> (%Y)\n"
+                            "BinaryPointwise.add @b (%X, %X) -> (%Z)\n";
+
+/* A simulation that is refused writes nothing; results must have memory of their own. */
+static void results_are_written_together(void) {
+    CarbyneProgram *program = program_of(TWICE);
+    CarbyneDiagnostics *said;
+    float x[] = {1, 2, 3, 4}, y[] = {7, 7, 7, 7, 7};
+    int64_t four = 4, three = 3, none = 0;
+    CarbyneTensor tx = vector(x, &four), ty = vector(y, &four), tz = vector(y, &three);
+    CarbyneNamedTensor tensors[] = {{"X", &tx}, {"Y", &ty}, {"Z", &tz}};
+#undef RUN
+#define RUN() carbyne_program_simulate(program, NULL, tensors, 3, NULL, NULL, NULL, &said)
+    float z[] = {7, 7, 7, 7};
+    tz.data = z;
+    expect_code(RUN(), &said, "S0507");
+    tz.shape = &four;
+    tz.data = x;
+    expect_code(RUN(), &said, "S0507");
+    tz.data = y + 1;
+    expect_code(RUN(), &said, "S0507");
+    tz.data = z;
+    tz.strides = &none;
+    expect_code(RUN(), &said, "S0507");
+    for (int i = 0; i < 4; i++)
+        CHECK(x[i] == i + 1 && y[i] == 7 && z[i] == 7);
+    tz.strides = NULL;
+    CHECK(RUN() == CARBYNE_STATUS_OK && said == NULL);
+    for (int i = 0; i < 4; i++)
+        CHECK(y[i] == 2 * x[i] && z[i] == 2 * x[i]);
+    CarbyneSymbol symbols[] = {{"N", 4}, {"N", 5}};
+    CarbyneSimulateOptions options = {
+        .size = sizeof options, .symbols = symbols, .symbol_count = 2};
+    CarbyneStatus status =
+        carbyne_program_simulate(program, NULL, tensors, 3, &options, NULL, NULL, &said);
+    expect_misuse(status, &said, "twice");
+    carbyne_program_free(program);
+    CarbyneBytes *pairs = (CarbyneBytes *)&four;
+    CHECK(carbyne_program_check(NULL, NULL, NULL, &pairs, NULL) == CARBYNE_STATUS_MISUSE);
+    CHECK(pairs == NULL);
+}
+
 static void *cancel_soon(void *token) {
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     carbyne_token_cancel(token);
     return NULL;
 }
 
-static void cancellation(const char *path) {
+static CarbyneProgram *program_at(const char *path) {
     static char text[1 << 16];
     FILE *file = fopen(path, "rb");
     CHECK(file != NULL);
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     fclose(file);
-    CarbyneProgram *program = program_of(text);
+    return program_of(text);
+}
+
+static void proofs_are_cancelled(const char *path) {
+    CarbyneProgram *program = program_at(path);
+    CarbyneToken *token = carbyne_token_new();
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, cancel_soon, token) == 0);
+    CarbyneDecomposed *decomposed;
+    CarbyneStatus status = carbyne_decompose(program, "sm_80", NULL, token, &decomposed, NULL);
+    CHECK(status == CARBYNE_STATUS_CANCELLED);
+    CHECK(pthread_join(thread, NULL) == 0);
+    carbyne_token_free(token);
+    carbyne_program_free(program);
+}
+
+static void cancellation(const char *path) {
+    CarbyneProgram *program = program_at(path);
     CarbyneToken *token = carbyne_token_new();
     CarbyneDecomposed *decomposed;
     CarbyneDiagnostics *said;
@@ -419,7 +483,7 @@ static void memory_stays(int cycles) {
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 3);
+    CHECK(argc == 4);
     CHECK(carbyne_abi_version() == CARBYNE_ABI_VERSION);
     CHECK(strlen(carbyne_version()) >= 5);
     errors_have_code_text_and_place();
@@ -427,7 +491,9 @@ int main(int argc, char **argv) {
     texts_of_all_kinds("none.cby");
     wrong_calls();
     simulation_by_names();
+    results_are_written_together();
     cancellation(argv[2]);
+    proofs_are_cancelled(argv[3]);
     threads();
     memory_stays(atoi(argv[1]));
     puts("all is as it should be");

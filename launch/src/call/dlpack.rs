@@ -67,7 +67,7 @@ impl fmt::Display for NoTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoTensor::Rank(rank) => {
-                write!(f, "a tensor of {rank} modes, and {MAX_RANK} are read")
+                write!(f, "a tensor of {rank} modes, and 0 to {MAX_RANK} are wanted")
             }
             NoTensor::NoExtents => f.write_str("a tensor without extents"),
             NoTensor::Misaligned => {

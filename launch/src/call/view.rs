@@ -2,6 +2,7 @@
 
 use carbyne_codegen::Element;
 use std::fmt;
+use std::ops::Range;
 
 /// Where a tensor lies (`DLDevice`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +74,39 @@ impl View<'_> {
     #[must_use]
     pub fn elements(&self) -> i64 {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent))
+    }
+
+    /// Addresses of its bytes, from the first to behind the last. Empty without elements.
+    #[must_use]
+    pub fn bytes(&self) -> Range<u64> {
+        if self.elements() == 0 {
+            return self.address..self.address;
+        }
+        let (mut below, mut above) = (0u64, self.element.bytes());
+        for (extent, stride) in self.shape.iter().zip(self.strides()) {
+            let steps = (extent - 1).unsigned_abs().saturating_mul(stride.unsigned_abs());
+            let far = steps.saturating_mul(self.element.bytes());
+            let side = if stride < 0 { &mut below } else { &mut above };
+            *side = side.saturating_add(far);
+        }
+        self.address.saturating_sub(below)..self.address.saturating_add(above)
+    }
+
+    /// Whether its strides show that no two of its elements lie in the same place: each is beyond all smaller ones together.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        let strides = self.strides();
+        let modes = self.shape.iter().zip(&strides).filter(|(n, _)| **n > 1);
+        let mut modes: Vec<(u64, u64)> =
+            modes.map(|(n, s)| (s.unsigned_abs(), n.unsigned_abs())).collect();
+        modes.sort_unstable();
+        let mut reach = 0u64;
+        self.elements() == 0
+            || modes.iter().all(|(stride, extent)| {
+                let is_beyond = *stride > reach;
+                reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+                is_beyond
+            })
     }
 
     /// Whether it has its elements side by side, the last mode the fastest.

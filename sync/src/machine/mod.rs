@@ -40,6 +40,7 @@ use crate::threads::Mask;
 use crate::value::{NOTHING, Value};
 use carbyne_atoms::{AtomTable, Visibility};
 use carbyne_ir::ast::{CmpOp, SyncOp};
+use carbyne_ir::cancel;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{
     BufferId, Program, SpecId, Stmt, StmtId, StmtKind, Sync, TensorId, ThreadsId,
@@ -295,6 +296,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     fn spend(&mut self, n: u64) -> Goes<()> {
+        cancel::point();
         self.steps += n;
         match self.steps + self.overhead > self.max_steps {
             true => Err(Stop::Limit(
