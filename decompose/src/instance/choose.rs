@@ -329,10 +329,10 @@ impl Choosing<'_> {
             let least = padded::least(m.def, &variants);
             for ((given, all), least) in variants.into_iter().zip(least) {
                 if all.instances.is_empty() {
-                    let most = all.ended.iter().max_by_key(|(_, n)| *n);
-                    let why = most.map_or("it has no values to choose".to_owned(), |(c, _)| {
-                        params::unsatisfied(m.def, &given, c)
-                    });
+                    let why =
+                        all.unmet.as_ref().map_or("it has no values to choose".to_owned(), |c| {
+                            params::unsatisfied(m.def, &given, c)
+                        });
                     looked.refusals.entry(name.clone()).or_insert(why);
                 }
                 ranking.counts.0 +=

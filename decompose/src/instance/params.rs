@@ -9,6 +9,7 @@ use carbyne_ir::ast::{
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use carbyne_ir::text;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Numbers by name.
@@ -125,8 +126,8 @@ const MOST_VALUES: usize = 4096;
 pub(crate) struct Enumerated {
     /// Parameters and what the match gave, by name.
     pub instances: Vec<Numbers>,
-    /// How many branches each condition ended, as it is written; in the order in which they were met.
-    pub ended: Vec<(String, u64)>,
+    /// The condition that ended most branches, as it is written, if there are no instances.
+    pub unmet: Option<String>,
     /// Whether those that are not usual are left out.
     pub usual: bool,
 }
@@ -205,13 +206,35 @@ pub(crate) fn leaves(tuple: &TupleExpr) -> Vec<&Expr> {
 }
 
 /// What a value is compared with, in the order of the conditions.
-struct Condition {
-    lhs: Expr,
+struct Condition<'a> {
+    lhs: Cow<'a, Expr>,
     op: CmpOp,
-    rhs: Expr,
-    text: String,
-    /// Whether the text that is decomposed demands it.
-    pin: bool,
+    rhs: Cow<'a, Expr>,
+    /// The attribute of the decomposed text that demands it.
+    pin: Option<Key>,
+}
+
+impl<'a> Condition<'a> {
+    /// A condition of a strategy.
+    fn of(c: &'a Compare) -> Self {
+        let (lhs, rhs) = (Cow::Borrowed(&c.lhs), Cow::Borrowed(&c.rhs));
+        Condition { lhs, op: c.op, rhs, pin: None }
+    }
+
+    /// The text demands by `key` that `lhs` is `n`.
+    fn pinned(key: Key, lhs: Expr, n: i64) -> Self {
+        let (lhs, rhs) = (Cow::Owned(lhs), Cow::Owned(Expr::int(n)));
+        Condition { lhs, op: CmpOp::Eq, rhs, pin: Some(key) }
+    }
+
+    /// The condition as an error names it.
+    fn text(&self) -> String {
+        let (lhs, rhs) = (text::print_number(&self.lhs), text::print_number(&self.rhs));
+        match self.pin {
+            Some(key) => format!("`{key}=` asks for {lhs} == {rhs}"),
+            None => format!("{lhs} {} {rhs}", self.op),
+        }
+    }
 }
 
 /// What `tile=`, `warps=` and `by=` of a text demand.
@@ -324,11 +347,10 @@ pub(crate) fn tried(def: &Def, e: &Expr, known: &Numbers) -> Vec<i64> {
 /// The condition against which pins of a strategy are.
 pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budget) -> String {
     let Some(strategy) = def.strategy.as_deref() else { return String::new() };
-    let most = |all: &Enumerated| all.ended.iter().max_by_key(|(_, n)| *n).map(|(c, _)| c.clone());
     for (habits, what) in [(false, "no values satisfy"), (true, "not tried, as it is not usual:")] {
         match enumerated(def, strategy, given, pins, habits, &mut budget) {
             Ok(all) if all.instances.is_empty() => {
-                return match most(&all) {
+                return match all.unmet {
                     Some(c) => format!("{what} `{c}`"),
                     None => "it has no values to choose".to_owned(),
                 };
@@ -375,7 +397,7 @@ fn enumerated(
 ) -> Result<Enumerated, Unpinned> {
     let conditions = conditions(def, strategy, pins, habits)?;
     // A pin may be another value than those that are tried.
-    let stated = conditions.iter().filter(|c| c.pin).filter_map(|c| match &c.lhs.kind {
+    let stated = conditions.iter().filter(|c| c.pin.is_some()).filter_map(|c| match &c.lhs.kind {
         ExprKind::Name(n) => Some((n.as_str(), eval(&c.rhs, &Numbers::new())?)),
         _ => None,
     });
@@ -444,29 +466,24 @@ fn enumerated(
             }
         }
     }
-    let met = conditions.iter().zip(&ended).filter(|(_, n)| **n > 0);
-    out.ended = met.map(|(c, n)| (c.text.clone(), *n)).collect();
+    if out.instances.is_empty() {
+        let met = conditions.iter().zip(&ended).filter(|(_, n)| **n > 0);
+        out.unmet = met.max_by_key(|(_, n)| **n).map(|(c, _)| c.text());
+    }
     Ok(out)
 }
 
 /// All conditions on the parameters: the pins of the text, the conditions of the strategy and, if `habits`, its habits.
-fn conditions(
-    def: &Def,
-    strategy: &Strategy,
+fn conditions<'a>(
+    def: &'a Def,
+    strategy: &'a Strategy,
     pins: &Pins,
     habits: bool,
-) -> Result<Vec<Condition>, Unpinned> {
-    let of = |c: &Compare| Condition {
-        lhs: c.lhs.clone(),
-        op: c.op,
-        rhs: c.rhs.clone(),
-        text: format!("{} {} {}", text::print_number(&c.lhs), c.op, text::print_number(&c.rhs)),
-        pin: false,
-    };
+) -> Result<Vec<Condition<'a>>, Unpinned> {
     if pins.strategy.as_ref().is_some_and(|s| *s != def.name.text) {
         return Err(Unpinned::Another);
     }
-    let mut conditions: Vec<Condition> = vec![];
+    let mut conditions: Vec<Condition<'_>> = vec![];
     for &(key, ref numbers) in &pins.attrs {
         conditions.extend(pinned_attr(strategy, key, numbers)?);
     }
@@ -476,26 +493,30 @@ fn conditions(
             let all: Vec<&str> = chosen.map(|p| p.name.text.as_str()).collect();
             return Err(Unpinned::NoParameter(name.clone(), or_none(&all)));
         }
-        conditions.push(pinned(Key::By, Expr::name(name), *n));
+        conditions.push(Condition::pinned(Key::By, Expr::name(name), *n));
     }
-    conditions.extend(strategy.conditions.iter().map(of));
+    conditions.extend(strategy.conditions.iter().map(Condition::of));
     if habits {
         // A pin overrides a habit.
         let pinned = |c: &&Compare| match &c.lhs.kind {
             ExprKind::Name(name) => c.op == CmpOp::Eq && pins.values.iter().any(|(n, _)| n == name),
             _ => false,
         };
-        conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(of));
+        conditions.extend(strategy.habits.iter().filter(|c| !pinned(c)).map(Condition::of));
     }
     Ok(conditions)
 }
 
 /// Conditions under which an attribute of the strategy has these numbers.
-fn pinned_attr(strategy: &Strategy, key: Key, numbers: &[i64]) -> Result<Vec<Condition>, Unpinned> {
+fn pinned_attr<'a>(
+    strategy: &'a Strategy,
+    key: Key,
+    numbers: &[i64],
+) -> Result<Vec<Condition<'a>>, Unpinned> {
     let tuple = match Attr::among(&strategy.attrs, key).map(|a| &a.value) {
         Some(AttrValue::Tuple(tuple)) => tuple,
         Some(AttrValue::Word(word)) if numbers.len() == 1 => {
-            return Ok(vec![pinned(key, Expr::name(word), numbers[0])]);
+            return Ok(vec![Condition::pinned(key, Expr::name(word), numbers[0])]);
         }
         _ => return Err(Unpinned::NoAttribute(key)),
     };
@@ -504,24 +525,28 @@ fn pinned_attr(strategy: &Strategy, key: Key, numbers: &[i64]) -> Result<Vec<Con
         let all = own.iter().map(|e| (*e).clone());
         let product =
             all.reduce(|a, b| Expr::bin(BinOp::Mul, a, b)).unwrap_or_else(|| Expr::int(1));
-        return Ok(vec![pinned(key, product, numbers[0])]);
+        return Ok(vec![Condition::pinned(key, product, numbers[0])]);
     }
     if own.len() != numbers.len() {
         return Err(Unpinned::Count(key, numbers.len(), own.len()));
     }
-    Ok(own.into_iter().zip(numbers).map(|(e, n)| pinned(key, e.clone(), *n)).collect())
+    let each = own.into_iter().zip(numbers);
+    Ok(each.map(|(e, n)| Condition::pinned(key, e.clone(), *n)).collect())
 }
 
 /// The conditions to check after each number of chosen parameters, and the steps that this takes. A condition is checked as
 /// soon as the last of its names is known.
-fn due(conditions: &[Condition], choices: &[(&str, &Choices)]) -> (Vec<Vec<usize>>, Vec<usize>) {
+fn due(
+    conditions: &[Condition<'_>],
+    choices: &[(&str, &Choices)],
+) -> (Vec<Vec<usize>>, Vec<usize>) {
     let level: HashMap<&str, usize> =
         choices.iter().enumerate().map(|(i, (name, _))| (*name, i + 1)).collect();
     let mut due: Vec<Vec<usize>> = vec![vec![]; choices.len() + 1];
     let mut costs = vec![1usize; choices.len() + 1];
     for (i, c) in conditions.iter().enumerate() {
         let (mut last, mut cost) = (0, 0);
-        for e in [&c.lhs, &c.rhs] {
+        for e in [&*c.lhs, &*c.rhs] {
             each(e, &mut |e| {
                 cost += 1;
                 if let ExprKind::Name(name) = &e.kind {
@@ -533,11 +558,6 @@ fn due(conditions: &[Condition], choices: &[(&str, &Choices)]) -> (Vec<Vec<usize
         costs[last] += cost;
     }
     (due, costs)
-}
-
-fn pinned(key: Key, lhs: Expr, n: i64) -> Condition {
-    let text = format!("`{key}=` asks for {} == {n}", text::print_number(&lhs));
-    Condition { text, lhs, op: CmpOp::Eq, rhs: Expr::int(n), pin: true }
 }
 
 /// Looks at an expression and all that it is made of.
