@@ -36,7 +36,8 @@ impl Build {
 
     /// The algebra without a parser, alone, with the kit, and with what tests it.
     fn features(&self) -> Step {
-        let choices: [&[&str]; 3] = [&[], &["--features", "proptest"], &["--all-targets"]];
+        // Tests, examples and benchmarks turn the kit on.
+        let choices: [&[&str]; 2] = [&[], &["--lib", "--test", "all", "--examples", "--benches"]];
         for choice in choices {
             self.cargo(&["clippy", "--quiet", "--package", "carbyne-ir", "--no-default-features"])
                 .args(choice)
@@ -83,6 +84,7 @@ impl Build {
             "maturin>=1.9,<2",
             "numpy>=1.26,<3",
             "pytest>=8,<9",
+            "pytest-xdist>=3,<4",
             "hypothesis>=6,<7",
             "jsonschema-rs>=0.30,<1",
             "apache-tvm-ffi==0.1.15.post2",
@@ -114,7 +116,7 @@ impl Build {
             .args(&["--force-reinstall", "--no-deps", &wheel.to_string_lossy()])
             .done("")?;
         program(&python, &["-m", "pytest", "--quiet", "--doctest-modules", "--pyargs", "carbyne"])
-            .args(&["python/tests"])
+            .args(&["python/tests", "--numprocesses", "auto"])
             .done("the wheel imports without CUDA, its tests and all its examples pass")
     }
 

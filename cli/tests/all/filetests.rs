@@ -8,6 +8,7 @@
 
 use crate::support::{Ran, carbyne, changed, none, root, shown, texts_under};
 use carbyne_ir::diag::Code;
+use rayon::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::path::Path;
 fn every_file_has_the_errors_it_says() {
     let files = texts_under(&root().join("cli/tests/filetests"));
     assert!(files.len() > 20, "the filetests are gone");
-    none(files.iter().filter_map(|f| one(f).err()).collect());
+    none(files.par_iter().filter_map(|f| one(f).err()).collect());
 }
 
 /// Makes the edits of a help and checks the text again: it must have one error of that code less. Returns what fails.

@@ -6,6 +6,7 @@ use carbyne_atoms::probe::{Choice, probe};
 use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable};
 use carbyne_codegen::testing::calls;
 use carbyne_ir::scalar::Memory;
+use carbyne_ir::testing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ fn is_arithmetic(atom: &Atom) -> bool {
 
 #[test]
 fn atoms_become_calls_where_the_table_says_so() {
-    for arch in [Arch::Sm80, Arch::Sm90a] {
+    for &arch in testing::one_of("calls", &[Arch::Sm80, Arch::Sm90a]) {
         let table = AtomTable::new(arch);
         let atoms: Vec<&Atom> = table.atoms().iter().filter(|a| is_arithmetic(a)).collect();
         let text = |a: &&Atom| {

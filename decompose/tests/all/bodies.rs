@@ -50,13 +50,13 @@ fn all(texts: &[(String, String)]) {
 
 /// A text under `tests/tile`.
 fn text(name: &str) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tile").join(name);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decompose/tests/tile").join(name);
     std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
 #[test]
 fn bodies_of_many_sorts() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tile");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decompose/tests/tile");
     let files = std::fs::read_dir(folder).expect("a folder of bodies");
     let mut names: Vec<String> = files
         .map(|f| f.expect("a file").file_name().to_string_lossy().into_owned())

@@ -4,6 +4,7 @@
 use crate::support::{decomposed, run};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Code;
+use carbyne_ir::testing;
 
 fn sm_90a() -> AtomTable {
     AtomTable::new("sm_90a".parse().expect("an architecture"))
@@ -174,11 +175,12 @@ fn large_products_whose_rows_begin_anywhere_are_of_copies() {
     assert!(both.contains("%a:[(4095,4097):(4160,1)]"), "{both}");
     assert!(both.contains("%b:[(4097,4097):(1,4160)]"), "{both}");
     // A copy takes longer than what it saves.
-    for (size, columns) in [
+    let small = [
         ([256, 257, 256], [false, false]),
         ([500, 501, 504], [false, false]),
         ([16, 4097, 4096], [false, true]),
-    ] {
+    ];
+    for &(size, columns) in testing::one_of("small copies", &small) {
         let small = decomposed(size, columns);
         assert!(!small.rankings[0].instances[0].by.starts_with("@wgmma_padded"), "{size:?}");
     }
@@ -187,8 +189,8 @@ fn large_products_whose_rows_begin_anywhere_are_of_copies() {
 #[test]
 fn products_whose_results_no_box_holds_are_of_warp_groups() {
     let sm_90a = sm_90a();
-    for (size, columns) in [([4097, 4097, 4097], [true, true]), ([2049, 2047, 2050], [false, true])]
-    {
+    let products = [([4097, 4097, 4097], [true, true]), ([2049, 2047, 2050], [false, true])];
+    for &(size, columns) in testing::one_of("no box", &products) {
         let src = odd(size, columns, "");
         let d = decomposed(&src, &sm_90a).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
         assert!(d.text.contains("atom=wgmma."), "{}", d.text);

@@ -64,7 +64,8 @@ fn no_choice_needs_more_registers_than_a_block_has() {
         for (factors, out, acc) in
             [("f16", "f16", "f32"), ("i8", "i32", "i32"), ("f64", "f64", "f64")]
         {
-            for transposed in [[false; 3], [false, true, false]] {
+            let orders = [[false; 3], [false, true, false]];
+            for &transposed in testing::one_of(&format!("{arch} {factors}"), &orders) {
                 let name = format!("{arch} {factors} {transposed:?}");
                 let sizes = [(4096, 4096, 4096), (512, 512, 2048), (128, 8192, 64)];
                 for &size in testing::one_of(&name, &sizes) {
@@ -83,7 +84,7 @@ fn no_choice_needs_more_registers_than_a_block_has() {
             }
         }
     }
-    assert!(kernels > testing::count(13, 40), "{kernels}");
+    assert!(kernels > testing::count(6, 40), "{kernels}");
 }
 
 /// An instruction and groups of threads that are both named, at kernel level and in a body with a pipeline.

@@ -1,5 +1,5 @@
-//! Kernels as people write them, `decompose/tests/kernel/*.cby`: each is decomposed for its architectures and orders its
-//! accesses, and is right for one of them on integers or on random numbers, as drawn; `CARBYNE_ALL=1` for all and on both.
+//! Kernels as people write them, `decompose/tests/kernel/*.cby`: a drawn half of them is decomposed, orders its accesses and is
+//! right, each for one of its architectures on integers or on random numbers; `CARBYNE_ALL=1` for all of them and on both.
 
 use crate::support::{decomposed, resolved};
 use carbyne_atoms::AtomTable;
@@ -14,12 +14,7 @@ fn said<'t>(text: &'t str, key: &str) -> Option<Vec<&'t str>> {
 }
 
 /// Decomposes a text for an architecture and simulates it on these inputs. Returns the fault.
-fn one(
-    name: &str,
-    text: &str,
-    arch: &str,
-    inputs: impl Iterator<Item = Inputs>,
-) -> Result<(), String> {
+fn one(name: &str, text: &str, arch: &str, inputs: &[Inputs]) -> Result<(), String> {
     let table = AtomTable::new(arch.parse().expect("an architecture"));
     let at = |what: String| format!("{name} {arch}: {what}");
     let d = decomposed(text, &table).map_err(|e| at(format!("{:?}", e.into_vec())))?;
@@ -28,7 +23,7 @@ fn one(
     let symbols: std::collections::BTreeMap<String, i64> =
         sizes.map(|(name, n)| (name.to_owned(), n.parse().expect("a number"))).collect();
     let parent = resolved(text);
-    for inputs in inputs {
+    for &inputs in inputs {
         let between = Between::for_parent(&parent);
         let symbols = symbols.clone();
         let options = Options { inputs, symbols, between, ..Options::default() };
@@ -45,13 +40,16 @@ fn one(
 
 #[test]
 fn kernels_that_people_write() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decompose/tests/kernel");
     let files = std::fs::read_dir(folder).expect("a folder of kernels");
     let mut paths: Vec<_> = files.map(|f| f.expect("a file").path()).collect();
     paths.sort();
     let mut wrong = vec![];
     for path in &paths {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if !testing::one_in(2, &name) {
+            continue;
+        }
         let text = std::fs::read_to_string(path).expect("a text");
         let archs = said(&text, "archs:").unwrap_or_else(|| vec!["sm_80", "sm_90a"]);
         let runs = archs.iter().flat_map(|a| [Inputs::Ints(3), Inputs::Seed(5)].map(|i| (*a, i)));
@@ -59,7 +57,10 @@ fn kernels_that_people_write() {
         let drawn = testing::one_of(&name, &runs);
         for arch in archs {
             let inputs = drawn.iter().filter(|run| run.0 == arch).map(|run| run.1);
-            wrong.extend(one(&name, &text, arch, inputs).err());
+            let inputs: Vec<Inputs> = inputs.collect();
+            if !inputs.is_empty() {
+                wrong.extend(one(&name, &text, arch, &inputs).err());
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));

@@ -21,8 +21,8 @@ fn every_strategy_computes_what_it_means() {
     let all = Strategies::default();
     let names: Vec<String> = all.iter().map(|(def, _)| def.name.text.clone()).collect();
     // A file that does not parse would be left out.
-    let files =
-        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/strategies")).expect("there");
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../decompose/strategies"))
+        .expect("there");
     let texts = files.filter_map(|f| std::fs::read_to_string(f.ok()?.path()).ok());
     let written = texts.map(|t| t.lines().filter(|l| l.starts_with("strategy @")).count());
     assert_eq!(names.len(), written.sum::<usize>(), "{names:?}");
@@ -34,7 +34,12 @@ fn every_strategy_computes_what_it_means() {
                 break;
             }
             let rows = table(arch);
+            // The first of its samples that has an instance, all of them where everything is run.
+            let most = testing::count(1, usize::MAX);
             for sample in all.samples(&name, &rows, testing::count(3, 5)).expect("ours are small") {
+                if right >= most {
+                    break;
+                }
                 let module = text::parse(&sample.text).expect("a sample is a text");
                 let mut options = Options::default();
                 options.search.sms = Some(sample.sms as u32);

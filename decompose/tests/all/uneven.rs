@@ -5,6 +5,7 @@ use crate::support::{decomposed, run, run_random, sm_80};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_decompose::Decomposed;
 use carbyne_ir::diag::Code;
+use carbyne_ir::testing;
 
 /// A softmax of rows.
 fn softmax(columns: i64, threads: i64, scalar: &str) -> String {
@@ -230,7 +231,8 @@ MatMul.set @g (%A, %B) -> (%C) acc=f32
     assert_eq!(chosen(&product((1000, 1000, 1000), "f32", "f32")), 0);
     // Sizes that 32 divides are rounded up to tiles of warp groups; a result of 32 bits whose rows begin anywhere has room to
     // be staged.
-    for sizes in [(992, 992, 992), (4064, 4064, 4064), (1000, 8191, 1000)] {
+    let sizes = [(992, 992, 992), (4064, 4064, 4064), (1000, 8191, 1000)];
+    for &sizes in testing::one_of("32 bits", &sizes) {
         let result = if sizes.1 == 8191 { "f32" } else { "f16" };
         assert!(chosen(&product(sizes, "f16", result)) > 0, "{sizes:?}");
     }

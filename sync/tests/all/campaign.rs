@@ -274,9 +274,9 @@ fn what_the_simulator_refutes_is_not_proved() {
                 let every = if all {
                     1
                 } else if pipeline {
-                    3
+                    7
                 } else {
-                    23
+                    53
                 };
                 if drawn % every != 0 || !all && case.name.starts_with("..") {
                     continue;
