@@ -502,6 +502,9 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, Group)]
+#[command(
+    after_help = "--message-format, --allow-import and --strategy hold for all requests. docs/json.md describes these."
+)]
 pub(crate) struct Serve {
     /// Commands that run at once; as many as there are cores without.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]

@@ -149,7 +149,7 @@ fn load(
     // A file may hold wider elements than the tensor, which are converted.
     let limit = elements * MAX_BYTES + MAX_HEADER;
     let mut bytes = vec![];
-    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let file = input::open(Path::new(path)).map_err(unreadable)?;
     file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > limit {
         return Err(misfit(format!("it has more than the {elements} elements that are read")));

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub struct Io<'a> {
     /// Where `-` reads from.
     pub stdin: &'a mut (dyn Read + Send),
+    /// Whether `stdin` is the process's own, and the process exits when the run has ended: a thread may still wait for input then.
+    pub own_stdin: bool,
     /// The file that `-` reads, if it is a file. It may import files of its folder and below.
     pub stdin_file: Option<PathBuf>,
     /// Where results go.
@@ -34,6 +36,7 @@ impl<'a> Io<'a> {
     ) -> Self {
         Io {
             stdin,
+            own_stdin: false,
             stdin_file: None,
             stdout,
             stderr,

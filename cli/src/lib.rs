@@ -68,9 +68,14 @@ where
     A: Into<OsString>,
 {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-    let args = match Args::try_parse_from(&args) {
+    run_parsed(&args, Args::try_parse_from(&args), io)
+}
+
+/// Runs a command line that was parsed, and says why it failed.
+fn run_parsed(args: &[OsString], parsed: Result<Args, clap::Error>, io: &mut Io<'_>) -> i32 {
+    let args = match parsed {
         Ok(args) => args,
-        Err(e) => return usage(&e, wants_json(&args), io),
+        Err(e) => return usage(&e, wants_json(args), io),
     };
     let Err(failure) = outcome(&args, io) else { return 0 };
     // Where standard error is closed, the exit code is what is left to say.

@@ -12,6 +12,7 @@ fn main() {
         std::env::args_os(),
         &mut carbyne::Io {
             color: carbyne::wants_color(&io::stderr()),
+            own_stdin: true,
             progress: io::stderr().is_terminal(),
             stdout_color: carbyne::wants_color(&io::stdout()),
             ..carbyne::Io::plain(

@@ -5,7 +5,7 @@
 
 use crate::args::MessageFormat;
 use crate::failure::{Failure, Outcome, Source};
-use crate::input::{is_stdin, reason};
+use crate::input::{is_stdin, others_allowed, reason};
 use crate::{Io, human, json};
 use carbyne_ir::diag::Diagnostic;
 use std::fs::{File, Metadata, OpenOptions};
@@ -21,7 +21,10 @@ pub(crate) fn write(to: Option<&Path>, bytes: &[u8], io: &mut Io<'_>) -> Outcome
     match to.filter(|p| !is_stdin(p)) {
         None => io.stdout.write_all(bytes).map_err(Failure::written),
         Some(path) => save(path, bytes).map_err(|e| {
-            Failure::usage(format!("`{}` cannot be written: {}", path.display(), reason(&e)))
+            Failure::usage_help(
+                format!("`{}` cannot be written: {}", path.display(), reason(&e)),
+                "name another file, or `-` for standard output",
+            )
         }),
     }
 }
@@ -41,7 +44,10 @@ pub(crate) fn say(text: &str, io: &mut Io<'_>) {
 
 /// Makes the file hold `bytes`, or leaves it as it was. Devices, pipes and the like are written to as they are.
 fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let Some((file, old)) = regular(path)? else { return std::fs::write(path, bytes) };
+    let Some((file, old)) = regular(path)? else {
+        others_allowed()?;
+        return std::fs::write(path, bytes);
+    };
     if old.is_some() {
         // A file that is protected against writing is not replaced either.
         OpenOptions::new().write(true).open(&file)?;
@@ -63,7 +69,7 @@ fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Where links lead, and the file that is there, if any; none for what is not an ordinary file.
-fn regular(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
+pub(crate) fn regular(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         // What ends with a separator can be a folder only.

@@ -35,7 +35,7 @@ pub(crate) fn costed(name: &str, costs: Option<&Path>) -> Result<AtomTable, Fail
             "`carbyne atoms calibrate --device -o FILE` writes such a file",
         )
     };
-    let text = std::fs::File::open(path).and_then(|f| {
+    let text = input::open(path).and_then(|f| {
         let mut text = String::new();
         f.take(MAX_TEXT_BYTES as u64).read_to_string(&mut text).map(|_| text)
     });

@@ -44,7 +44,8 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> i32 {
     py.detach(|| {
         let (mut stdin, mut stdout, mut stderr) =
             (std::io::stdin(), std::io::stdout(), std::io::stderr());
-        carbyne::run(arguments, &mut stdin, &mut stdout, &mut stderr)
+        let io = carbyne::Io::plain(&mut stdin, &mut stdout, &mut stderr);
+        carbyne::run_on(arguments, &mut carbyne::Io { own_stdin: true, ..io })
     })
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Draw(a) => draw::run(a, io),
         Command::Atoms(a) => atoms::run(a, io),
         Command::Layout(a) => layout::run(a, args.message_format, io),
-        Command::Serve(a) => serve::run_all(a, io),
+        Command::Serve(a) => serve::run_all(a, args.message_format, io),
         Command::Strategies(a) => strategies::run(a, io),
         Command::Explain(a) => explain::run(a, io),
     }

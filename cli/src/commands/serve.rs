@@ -8,27 +8,43 @@
 //! {"cancelled": true, "id": 1, "schema_version": 1}
 //! ```
 //!
+//! One thread reads lines, others run commands, and the caller's writes answers.
+//!
 //! Invariant: an answer is given to each request, whatever other requests do. A request that fails, panics or is cancelled ends
 //! alone.
-//! Invariant: at most [`WAITING`] requests wait; then no further line is read until one is done.
+//! Invariant: requests that wait take [`WAITING`] bytes at most, and [`ANSWERS`] answers wait at most. While answers are read,
+//! lines are.
 
-use crate::args::Serve;
+use crate::args::{Args, Command, MessageFormat, Serve};
 use crate::failure::{Failure, Outcome};
 use crate::json::schema;
-use crate::{Io, run};
+use crate::{Io, input, run_parsed};
 use carbyne_ir::cancel::{self, Cancelled, Token};
 use carbyne_ir::parallel::{self, STACK};
+use clap::Parser;
 use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, scope};
 
-/// Requests that wait for a thread.
-const WAITING: usize = 256;
+/// Bytes of all requests that wait for a thread.
+const WAITING: usize = 256 << 20;
+/// Bytes of a request beside its line: what refers to it, and its token.
+const OVERHEAD: usize = 1 << 10;
+/// Answers that wait until they are written.
+const ANSWERS: usize = 16;
 /// Bytes of a line.
-const MAX_LINE: u64 = 16 << 20;
+const MAX_LINE: usize = 16 << 20;
+/// Characters of a wrong key that are shown.
+const MAX_SHOWN: usize = 64;
+
+/// What to do about a line that is no request.
+const FORM: &str =
+    "send {\"id\": ID, \"arguments\": [\"..\"], \"stdin\": \"..\"} or {\"cancel\": ID}";
 
 /// A command that is to be run.
 struct Task {
@@ -36,155 +52,337 @@ struct Task {
     arguments: Vec<String>,
     stdin: String,
     token: Token,
+    /// Bytes that it takes, no fewer than it does.
+    bytes: usize,
 }
 
-/// Tokens of requests without an answer yet, by their ids as text.
-type Running = Mutex<HashMap<String, Token>>;
+/// What a line asks for.
+enum Line {
+    Run(Task),
+    Cancel(Value),
+}
 
-pub(super) fn run_all(args: &Serve, io: &mut Io<'_>) -> Outcome {
-    let Io { stdin, stdout, .. } = io;
-    let running = Running::default();
-    let (answer, answers) = channel::<Value>();
-    let (give, tasks) = sync_channel::<Task>(WAITING);
-    let tasks = Mutex::new(tasks);
+/// An answer, or why no more lines are read.
+type Said = io::Result<Value>;
+
+/// Requests without an answer yet.
+#[derive(Default)]
+struct Requests {
+    state: Mutex<State>,
+    /// Tells threads of a request that waits, and of the end.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Requests that wait for a thread.
+    waiting: VecDeque<Task>,
+    /// Bytes of these.
+    bytes: usize,
+    /// Tokens of all, by their ids as text.
+    tokens: BTreeMap<String, Token>,
+    /// Nothing comes anymore.
+    ended: bool,
+}
+
+impl Requests {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a request wait for a thread, or refuses it.
+    fn add(&self, task: Task) -> Result<(), Value> {
+        let mut state = self.state();
+        let key = task.id.to_string();
+        if state.tokens.contains_key(&key) {
+            let what = "another request of this id is not answered yet";
+            return Err(error(task.id, what, "choose another id"));
+        }
+        if state.bytes + task.bytes > WAITING {
+            let what = format!("too many requests wait: they take {} MiB", WAITING >> 20);
+            return Err(error(task.id, &what, "send it again when others are answered"));
+        }
+        state.bytes += task.bytes;
+        state.tokens.insert(key, task.token.clone());
+        state.waiting.push_back(task);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Cancels a request. The answer, if no thread has taken the request yet.
+    fn cancel(&self, id: &Value) -> Option<Value> {
+        let mut state = self.state();
+        let key = id.to_string();
+        // It may have ended already.
+        state.tokens.get(&key)?.cancel();
+        let at = state.waiting.iter().position(|task| task.id == *id)?;
+        let task = state.waiting.remove(at)?;
+        state.bytes -= task.bytes;
+        state.tokens.remove(&key);
+        Some(cancelled(task.id))
+    }
+
+    /// The next request to run; none at the end.
+    fn next(&self) -> Option<Task> {
+        let idle = |state: &mut State| state.waiting.is_empty() && !state.ended;
+        let state = self.changed.wait_while(self.state(), idle);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let task = state.waiting.pop_front()?;
+        state.bytes -= task.bytes;
+        Some(task)
+    }
+
+    /// Runs what waits, and nothing more.
+    fn end(&self) {
+        self.state().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Cancels everything.
+    fn stop(&self) {
+        let mut state = self.state();
+        state.waiting.clear();
+        state.tokens.values().for_each(Token::cancel);
+        drop(state);
+        self.end();
+    }
+}
+
+/// What holds for all requests.
+struct Defaults<'a> {
+    format: MessageFormat,
+    allow_import: &'a [PathBuf],
+    strategies: &'a [PathBuf],
+}
+
+pub(super) fn run_all(args: &Serve, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
+    let Io { stdin, stdout, own_stdin, allow_import, strategies, .. } = io;
+    let defaults = Defaults { format, allow_import, strategies };
+    let requests = Arc::new(Requests::default());
+    let (answer, answers) = sync_channel::<Said>(ANSWERS);
     scope(|threads| {
         let n = args.threads.map_or_else(parallel::cores, usize::from);
-        let works = (0..n).filter(|_| start(threads, &tasks, &running, answer.clone()));
-        let refused = || {
-            let help = "allow more threads or memory: `ulimit -u`, `ulimit -v`";
-            Failure::usage_help("the machine starts no thread", help)
+        let works = (0..n).filter(|_| start(threads, &defaults, &requests, answer.clone()));
+        let works = works.count();
+        let reader = Reader { requests: Arc::clone(&requests), answer };
+        let reads = works > 0
+            && match own_stdin {
+                // It may wait for a line that never comes, and is not waited for.
+                true => Builder::new().spawn(|| reader.read_all(io::stdin().lock())).is_ok(),
+                false => {
+                    let read = || reader.read_all(BufReader::new(stdin));
+                    Builder::new().spawn_scoped(threads, read).is_ok()
+                }
+            };
+        let ended = match reads {
+            true => write_all(answers, &mut **stdout),
+            false => Err(Failure::usage_help(
+                "the machine starts no thread",
+                "allow more threads or memory: `ulimit -u`, `ulimit -v`",
+            )),
         };
-        if works.count() == 0 {
-            return Err(refused());
-        }
-        let running = &running;
-        // The threads end when nothing is given anymore, and the answers when they have ended.
-        let read = move || read_all(BufReader::new(stdin), &give, running, &answer);
-        Builder::new().spawn_scoped(threads, read).map_err(|_| refused())?;
-        for value in answers {
-            // A reader who went away gets no more answers.
-            writeln!(stdout, "{value}").and_then(|()| stdout.flush()).map_err(Failure::written)?;
-        }
-        Ok(())
+        requests.stop();
+        ended
     })
+}
+
+/// Writes answers until no more come, or until one cannot be written.
+fn write_all(answers: Receiver<Said>, stdout: &mut dyn Write) -> Outcome {
+    let mut ended = Ok(());
+    for said in answers {
+        match said {
+            Ok(answer) => writeln!(stdout, "{answer}")
+                .and_then(|()| stdout.flush())
+                .map_err(Failure::written)?,
+            Err(e) => {
+                let what = format!("standard input cannot be read: {}", input::reason(&e));
+                ended = Err(Failure::usage_help(what, "give requests by a pipe or a file"));
+            }
+        }
+    }
+    ended
 }
 
 /// Starts a thread that runs commands. False if the machine starts none.
 fn start<'s>(
     threads: &'s Scope<'s, '_>,
-    tasks: &'s Mutex<Receiver<Task>>,
-    running: &'s Running,
-    answer: Sender<Value>,
+    defaults: &'s Defaults<'_>,
+    requests: &'s Requests,
+    answer: SyncSender<Said>,
 ) -> bool {
     let work = move || {
-        loop {
-            let next = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(task) = next else { return };
-            let id = task.id.clone();
-            let said = done(task);
-            running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id.to_string());
-            // Where nobody reads answers, requests are still taken, so that nobody waits to give one.
-            let _ = answer.send(said);
+        input::open_ordinary_alone();
+        while let Some(task) = requests.next() {
+            let key = task.id.to_string();
+            let said = done(task, defaults);
+            requests.state().tokens.remove(&key);
+            if answer.send(Ok(said)).is_err() {
+                return;
+            }
         }
     };
     Builder::new().stack_size(STACK).spawn_scoped(threads, work).is_ok()
 }
 
 /// Runs a command, and says how it ended.
-fn done(task: Task) -> Value {
-    let Task { id, arguments, stdin, token } = task;
-    let (mut out, mut err) = (vec![], vec![]);
-    let all = std::iter::once("carbyne".to_owned()).chain(arguments);
-    let ended = cancel::run(&token, || run(all, &mut stdin.as_bytes(), &mut out, &mut err));
-    let exit = match ended {
+fn done(task: Task, defaults: &Defaults<'_>) -> Value {
+    let Task { id, arguments, stdin, token, .. } = task;
+    let mut all = vec![OsString::from("carbyne")];
+    let own = arguments.iter().any(|a| a.starts_with("--message-format"));
+    if defaults.format == MessageFormat::Json && !own {
+        all.push("--message-format=json".into());
+    }
+    all.extend(arguments.into_iter().map(OsString::from));
+    let parsed = Args::try_parse_from(&all);
+    if let Ok(Args { command: Command::Serve(_), .. }) = parsed {
+        return error(id, "`serve` serves already", "name another command");
+    }
+    let (mut stdin, mut out, mut err) = (stdin.as_bytes(), vec![], vec![]);
+    let mut io = Io {
+        allow_import: defaults.allow_import.to_vec(),
+        strategies: defaults.strategies.to_vec(),
+        ..Io::plain(&mut stdin, &mut out, &mut err)
+    };
+    let exit = match cancel::run(&token, || run_parsed(&all, parsed, &mut io)) {
         Ok(exit) => exit,
-        Err(Cancelled) => return answered(id, json!({ "cancelled": true })),
+        Err(Cancelled) => return cancelled(id),
     };
     match (String::from_utf8(out), String::from_utf8(err)) {
         (Ok(stdout), Ok(stderr)) => {
             answered(id, json!({ "exit": exit, "stdout": stdout, "stderr": stderr }))
         }
-        _ => error(id, "the output is no text: write it to a file with `-o`"),
+        _ => error(id, "the output is no text", "write it to a file with `-o`"),
     }
 }
 
-fn read_all(
-    mut from: impl BufRead,
-    give: &SyncSender<Task>,
-    running: &Running,
-    answer: &Sender<Value>,
-) {
-    loop {
-        let mut line = vec![];
-        match from.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) if line.len() as u64 > MAX_LINE => {
-                let text = format!("a line is longer than {} MiB", MAX_LINE >> 20);
-                let skipped = skip(&mut from);
-                if answer.send(error(Value::Null, &text)).is_err() || !skipped {
-                    return;
-                }
-                continue;
+/// Reads lines. When it is dropped, no more requests come.
+struct Reader {
+    requests: Arc<Requests>,
+    answer: SyncSender<Said>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.requests.end();
+    }
+}
+
+impl Reader {
+    /// Reads to the end, or until nobody takes answers.
+    fn read_all(self, mut from: impl BufRead) {
+        loop {
+            let mut line = vec![];
+            let read = from.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line);
+            // While it waited for a line, all may have been stopped.
+            if self.requests.state().ended {
+                return;
             }
-            Ok(_) => {}
+            let said = match read {
+                Ok(0) => return,
+                Ok(_) if line.len() > MAX_LINE && !line.ends_with(b"\n") => {
+                    let what = format!("a line is longer than {} MiB", MAX_LINE >> 20);
+                    let said = error(Value::Null, &what, "write what is long to a file");
+                    let rest = from.skip_until(b'\n');
+                    rest.map(|_| Some(said))
+                }
+                Ok(_) if line.trim_ascii().is_empty() => Ok(None),
+                Ok(_) => Ok(self.take(&line)),
+                Err(e) => Err(e),
+            };
+            let failed = said.is_err();
+            if let Some(said) = said.transpose()
+                && (self.answer.send(said).is_err() || failed)
+            {
+                return;
+            }
         }
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        if let Err(said) = take(&line, give, running)
-            && answer.send(said).is_err()
-        {
-            return;
+    }
+
+    /// Takes a line. The answer, if there is one already.
+    fn take(&self, line: &[u8]) -> Option<Value> {
+        match asked(line) {
+            Ok(Line::Run(task)) => self.requests.add(task).err(),
+            Ok(Line::Cancel(id)) => self.requests.cancel(&id),
+            Err(said) => Some(said),
         }
     }
 }
 
-/// Reads to the end of a line that is too long. False at the end of all.
-fn skip(from: &mut impl BufRead) -> bool {
-    from.skip_until(b'\n').is_ok_and(|n| n > 0)
-}
-
-/// Takes a line, or says what is wrong with it.
-fn take(line: &[u8], give: &SyncSender<Task>, running: &Running) -> Result<(), Value> {
-    let parsed: Value = serde_json::from_slice(line)
-        .map_err(|e| error(Value::Null, &format!("a line is no JSON: {e}")))?;
-    if let Some(id) = parsed.get("cancel") {
-        // It may have ended already.
-        let running = running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.get(&id.to_string()).into_iter().for_each(Token::cancel);
-        return Ok(());
+/// What a line asks for, or the answer to one that is wrong.
+fn asked(line: &[u8]) -> Result<Line, Value> {
+    let nameless = |what: &str| error(Value::Null, what, FORM);
+    let value = serde_json::from_slice(line).map_err(|e| match e.to_string() {
+        e if e.starts_with("recursion limit") => nameless("a line is nested too deeply"),
+        e => nameless(&format!("a line is no JSON: {e}")),
+    })?;
+    let Value::Object(mut keys) = value else { return Err(nameless("a line is no object")) };
+    let is_id = |id: &Value| id.is_string() || id.is_i64();
+    let id = keys.get("id").filter(|id| is_id(id)).cloned().unwrap_or_default();
+    let refused = |what: &str| Err(error(id.clone(), what, FORM));
+    if members(line) > keys.len() {
+        return refused("a key stands twice in a line");
     }
-    let id = parsed.get("id").cloned().unwrap_or(Value::Null);
-    let strings = |list: &Value| -> Option<Vec<String>> {
-        list.as_array()?.iter().map(|a| a.as_str().map(str::to_owned)).collect()
+    let (kind, known) = match keys.contains_key("cancel") {
+        true => ("line that cancels", &["cancel"][..]),
+        false => ("request", &["id", "arguments", "stdin"][..]),
     };
-    let arguments = parsed.get("arguments").and_then(strings);
-    let stdin = parsed.get("stdin").map_or(Some(""), Value::as_str).map(str::to_owned);
-    let (Some(arguments), Some(stdin)) = (arguments, stdin) else {
-        let wanted = "a request is {\"id\": .., \"arguments\": [\"..\"], \"stdin\": \"..\"}, or {\"cancel\": ID}";
-        return Err(error(id, wanted));
+    if let Some(key) = keys.keys().find(|key| !known.contains(&key.as_str())) {
+        let key: String = key.chars().take(MAX_SHOWN).collect();
+        return refused(&format!("`{key}` is no key of a {kind}"));
+    }
+    if let Some((key, _)) = keys.iter().find(|(key, id)| known[0] == key.as_str() && !is_id(id)) {
+        let range = "from -2^63 to 2^63 - 1, without fraction and exponent";
+        return refused(&format!("`{key}` is neither a string nor an integer {range}"));
+    }
+    if let Some(id) = keys.remove("cancel") {
+        return Ok(Line::Cancel(id));
+    }
+    if id.is_null() {
+        return refused("a request has no `id`");
+    }
+    let string = |value: Value| match value {
+        Value::String(text) => Some(text),
+        _ => None,
     };
-    if arguments.first().is_some_and(|a| a == "serve") {
-        return Err(error(id, "`serve` serves already: name another command"));
-    }
-    let token = Token::default();
-    {
-        let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.contains_key(&id.to_string()) {
-            return Err(error(
-                id,
-                "another request of this id is not answered yet: choose another",
-            ));
-        }
-        running.insert(id.to_string(), token.clone());
-    }
-    // Without threads that take it nothing is read anymore.
-    let _ = give.send(Task { id, arguments, stdin, token });
-    Ok(())
+    let strings = |value: Value| match value {
+        Value::Array(list) => list.into_iter().map(string).collect::<Option<Vec<_>>>(),
+        _ => None,
+    };
+    let Some(arguments) = keys.remove("arguments").and_then(strings) else {
+        return refused("`arguments` is no list of strings");
+    };
+    let Some(stdin) = keys.remove("stdin").map_or(Some(String::new()), string) else {
+        return refused("`stdin` is no string");
+    };
+    // The id is kept twice. Short strings take more than they do in the line.
+    let bytes = OVERHEAD + 2 * line.len() + 32 * arguments.len();
+    Ok(Line::Run(Task { id, arguments, stdin, token: Token::default(), bytes }))
 }
 
-fn error(id: Value, text: &str) -> Value {
-    answered(id, json!({ "error": text }))
+/// The members of an object of JSON, also those whose key another one has.
+fn members(json: &[u8]) -> usize {
+    let (mut depth, mut quoted, mut n) = (0, false, 0);
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => _ = bytes.next(),
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b':' if depth == 1 => n += 1,
+            _ => {}
+        }
+    }
+    n
+}
+
+fn error(id: Value, what: &str, help: &str) -> Value {
+    answered(id, json!({ "error": what, "help": help }))
+}
+
+fn cancelled(id: Value) -> Value {
+    answered(id, json!({ "cancelled": true }))
 }
 
 /// The answer to the request of that id.

@@ -153,7 +153,7 @@ pub(in crate::commands) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         return Err(refused("it is a directory".to_owned()));
     }
     let mut bytes = vec![];
-    let file = std::fs::File::open(path).map_err(|e| refused(input::reason(&e)))?;
+    let file = input::open(path).map_err(|e| refused(input::reason(&e)))?;
     file.take(MAX_BINARY + 1).read_to_end(&mut bytes).map_err(|e| refused(input::reason(&e)))?;
     match bytes.len() as u64 > MAX_BINARY {
         true => Err(refused(format!("it is longer than {} MiB", MAX_BINARY >> 20))),
