@@ -24,6 +24,7 @@ from ._layout import Layout, LayoutError, calculate, solve, unify
 from ._native import Function, __version__, architectures
 from ._picture import Picture
 from ._program import Decomposed, Program, Progress, Run, Tensor, Tuned
+from .language import Kernel, kernel
 
 __all__ = [
     "ArgumentError",
@@ -33,6 +34,7 @@ __all__ = [
     "Error",
     "Explanation",
     "Function",
+    "Kernel",
     "Layout",
     "LayoutError",
     "Picture",
@@ -46,6 +48,7 @@ __all__ = [
     "architectures",
     "cache",
     "calculate",
+    "kernel",
     "solve",
     "unify",
 ]

@@ -1,0 +1,32 @@
+"""The words of kernels that are written in Python: types, sizes, and functions of traced tensors.
+
+>>> import carbyne
+>>> from carbyne.language import f16, f32, relu
+>>> @carbyne.kernel
+... def linear(A: f16[64, 32], B: f16[32, 64], bias: f32[1, 64]) -> f16[64, 64]:
+...     return relu(A @ B + bias)
+>>> linear.program.kernels
+['linear']
+
+Tensors have the operators `+ - * / @`, comparisons, reductions such as `A.max(axis=1)`, and views such as `A.T` and `A[0:32, :]`: see
+:class:`Value`. Reductions keep their modes with extent 1. A condition chooses by :func:`where`.
+"""
+
+from ._functions import (
+    assume, cast, exp, exp2, gelu, log, matmul, max, maximum, min, minimum, move, rcp, relu, rsqrt, sigmoid, silu, sqrt, tanh,
+    where,
+)  # fmt: skip
+from ._kernel import Kernel, kernel
+from ._sizes import Condition, Size, Symbol, ceil_div, symbols
+from ._types import (
+    Scalar, TensorType, bf16, bool_, e4m3, e5m2, f16, f32, f64, i1, i2, i4, i8, i16, i32, i64, tf32, u1, u2, u4, u8, u16, u32,
+    u64,
+)  # fmt: skip
+from ._values import Value
+
+__all__ = [
+    "Condition", "Kernel", "Scalar", "Size", "Symbol", "TensorType", "Value", "assume", "bf16", "bool_", "cast", "ceil_div",
+    "e4m3", "e5m2", "exp", "exp2", "f16", "f32", "f64", "gelu", "i1", "i16", "i2", "i32", "i4", "i64", "i8", "kernel", "log",
+    "matmul", "max", "maximum", "min", "minimum", "move", "rcp", "relu", "rsqrt", "sigmoid", "silu", "sqrt", "symbols", "tanh",
+    "tf32", "u1", "u16", "u2", "u32", "u4", "u64", "u8", "where",
+]  # fmt: skip

@@ -1,0 +1,153 @@
+"""Functions of traced tensors. Those of sizes and of numbers take these, too."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, overload
+
+from . import _sizes
+from ._sizes import Extent, Size
+from ._trace import current
+from ._types import Scalar
+from ._values import Operand, Value, unary
+
+
+def exp(x: Value) -> Value:
+    """The exponential of each element."""
+    return unary("exp", x)
+
+
+def exp2(x: Value) -> Value:
+    """2 to the power of each element."""
+    return unary("exp2", x)
+
+
+def log(x: Value) -> Value:
+    """The natural logarithm of each element."""
+    return unary("log", x)
+
+
+@overload
+def sqrt(x: Value) -> Value: ...
+@overload
+def sqrt(x: float) -> float: ...
+def sqrt(x: Any) -> Any:
+    """The square root of each element, or of a number."""
+    return math.sqrt(x) if isinstance(x, numbers.Real) else unary("sqrt", x)
+
+
+def rsqrt(x: Value) -> Value:
+    """The reciprocal of the square root of each element."""
+    return unary("rsqrt", x)
+
+
+def rcp(x: Value) -> Value:
+    """The reciprocal of each element."""
+    return unary("rcp", x)
+
+
+def tanh(x: Value) -> Value:
+    """The hyperbolic tangent of each element."""
+    return unary("tanh", x)
+
+
+def sigmoid(x: Value) -> Value:
+    """1 / (1 + exp(-x)) of each element."""
+    return unary("sigmoid", x)
+
+
+def relu(x: Value) -> Value:
+    """The greater one of each element and 0."""
+    return unary("relu", x)
+
+
+def gelu(x: Value) -> Value:
+    """x / 2 * (1 + erf(x / sqrt(2))) of each element."""
+    return unary("gelu", x)
+
+
+def silu(x: Value) -> Value:
+    """x * sigmoid(x) of each element."""
+    return unary("silu", x)
+
+
+def move(x: Value) -> Value:
+    """The elements of a view as a tensor of their own."""
+    return unary("move", x)
+
+
+def cast(x: Value, scalar: Scalar) -> Value:
+    """Elements rounded to a type."""
+    return x.cast(scalar)
+
+
+def matmul(a: Value, b: Value) -> Value:
+    """Products of matrices, as `a @ b`."""
+    return a @ b
+
+
+@overload
+def max(a: Value, b: Operand) -> Value: ...
+@overload
+def max(a: Operand, b: Value) -> Value: ...
+@overload
+def max(a: Extent, b: Extent) -> Extent: ...
+def max(a: Any, b: Any) -> Any:
+    """The greater one of two tensors' elements, or of two sizes. A NaN beside a number is left out."""
+    found = _both("max", a, b)
+    return _sizes.larger(a, b) if found is None else found
+
+
+@overload
+def min(a: Value, b: Operand) -> Value: ...
+@overload
+def min(a: Operand, b: Value) -> Value: ...
+@overload
+def min(a: Extent, b: Extent) -> Extent: ...
+def min(a: Any, b: Any) -> Any:
+    """The lesser one of two tensors' elements, or of two sizes. A NaN beside a number is left out."""
+    found = _both("min", a, b)
+    return _sizes.smaller(a, b) if found is None else found
+
+
+def maximum(a: Operand, b: Operand) -> Value:
+    """The greater one of two tensors' elements; NaN if one of them is."""
+    return _of_tensors("maximum", a, b)
+
+
+def minimum(a: Operand, b: Operand) -> Value:
+    """The lesser one of two tensors' elements; NaN if one of them is."""
+    return _of_tensors("minimum", a, b)
+
+
+def where(condition: Value, a: Operand, b: Operand) -> Value:
+    """Elements of `a` where a condition holds, and of `b` elsewhere."""
+    if not isinstance(condition, Value):
+        raise TypeError(f"the condition of `where` is a traced tensor such as `A > 0`, not {condition!r}")
+    for operand in (a, b):
+        if not isinstance(operand, (Value, Size, numbers.Real)):
+            raise TypeError(f"`where` chooses between tensors and numbers, not {operand!r}")
+    return Value(condition.trace, "select", (condition, a, b))
+
+
+def assume(*conditions: _sizes.Condition) -> None:
+    """States facts about the sizes of the kernel that is traced, such as `assume(N % 8 == 0)`. Callers must keep them; a call checks them."""
+    for condition in conditions:
+        if not isinstance(condition, _sizes.Condition):
+            raise TypeError(f"a fact compares symbols, such as `N % 8 == 0`; found {condition!r}")
+        current().assume(condition)
+
+
+def _both(function: str, a: object, b: object) -> Value | None:
+    for x in (a, b):
+        if isinstance(x, Value):
+            return Value(x.trace, function, (a, b))  # type: ignore[arg-type]
+    return None
+
+
+def _of_tensors(function: str, a: object, b: object) -> Value:
+    found = _both(function, a, b)
+    if found is None:
+        raise TypeError(f"`{function}` is of traced tensors, not of {a!r} and {b!r}")
+    return found

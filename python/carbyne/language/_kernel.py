@@ -1,0 +1,165 @@
+"""Kernels that are functions of Python."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from .._program import Decomposed, Program
+from .._native import Function
+from ._trace import Writer, heads, is_tracing, of_caller, parameters, traced, tracing
+from ._values import Value
+
+
+class Kernel:
+    """A kernel that a function of Python computes, made by :func:`kernel`."""
+
+    def __init__(self, function: Callable[..., Any], pins: Mapping[str, str], around: Mapping[str, Any]) -> None:
+        if not hasattr(function, "__code__"):
+            raise TypeError(f"a kernel is made of a function, not of {function!r}")
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._inputs, self._outputs = parameters(function, around)
+        self._pins = dict(pins)
+        self._calls: dict[str, Function] = {}
+
+    def __repr__(self) -> str:
+        return f"<kernel {self._function.__qualname__}>"
+
+    def __get__(self, instance: object, owner: object = None) -> Kernel:
+        raise TypeError("a kernel is a function, not a method: write it outside of the class")
+
+    @cached_property
+    def program(self) -> Program:
+        """The kernel as a program. Operations have `loc=` with their line of the Python source, which errors show."""
+        return Program(self.text())
+
+    def text(self, *, loc: bool = True) -> str:
+        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the Python source."""
+        inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
+        with tracing() as trace:
+            arguments = [of_caller(trace, n, of) for n, of in inputs.items()]
+            for of in outputs.values():
+                trace.uses(of.symbols)
+            result, variables = traced(self._function, arguments)
+        results = _results(name, result, list(outputs))
+        wishes = {id(v): n for n, v in variables.items() if isinstance(v, Value) and n.isascii()}
+        # The first result that a computed tensor is has its name; others are copies.
+        own = {id(v): output for output, v in reversed([*zip(outputs, results)]) if v.function}
+        writer = Writer(wishes, own, {*inputs, *outputs}, loc)
+        needed = _needed(results)
+        for value in trace.values:
+            if id(value) in needed and value.function:
+                writer.keep(value)
+        for value, output in zip(results, outputs):
+            if own.get(id(value)) != output:
+                writer.lines.append(f"%{output} = move(%{value.name})")
+        tensors = [f"%{n}:{of.text('GL')}" for n, of in {**inputs, **outputs}.items()]
+        head = f"Spec @{name} ({_names(inputs)}) -> ({_names(outputs)})"
+        pins = "".join(f" {key}={value}" for key, value in self._pins.items())
+        spec = [f"{head}{pins} means {{", *writer.lines, "}"]
+        parts = [["carbyne 2"], heads(trace), tensors, spec]
+        return Program("\n\n".join("\n".join(part) for part in parts if part) + "\n").fmt()
+
+    def decompose(self, arch: str, **options: Any) -> Decomposed:
+        """Decomposes the program: :meth:`carbyne.Program.decompose`."""
+        return self.program.decompose(arch, **options)
+
+    def jit(self, device: str = "cuda", **options: Any) -> Function:
+        """The kernel as a function of tensors: :meth:`carbyne.Program.jit`."""
+        return self.program.jit(device, **options)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Within another kernel, computes the same there. Else runs the kernel on tensors: on the simulator if the first one is NumPy's or on the
+        CPU, else on its GPU."""
+        if is_tracing():
+            return self._function(*arguments, **keywords)
+        first = next(iter((*arguments, *keywords.values())), None)
+        device = "simulate" if _is_on_cpu(first) else _name_of_gpu(first)
+        if device not in self._calls:
+            self._calls[device] = self.jit(device)
+        return self._calls[device](*arguments, **keywords)
+
+
+@overload
+def kernel(function: Callable[..., Any], /) -> Kernel: ...
+@overload
+def kernel(**pins: str) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(function: Any = None, /, **pins: Any) -> Any:
+    """Makes a kernel of a function that computes tensors from tensors.
+
+    The function is run once, on traced tensors: what it does with them is the meaning of the kernel, for which `decompose` finds tiles, threads and
+    instructions. Annotations are types of tensors. Keywords are pins, such as `by="@ring[BM=128]"`.
+
+    >>> import carbyne, numpy as np
+    >>> from carbyne.language import assume, exp, f32, symbols
+    >>> M, N = symbols("M N", M=4096, N=1024)
+    >>> @carbyne.kernel
+    ... def softmax(X: f32[M, N]) -> f32[M, N]:
+    ...     assume(N > 0, N <= 4096)
+    ...     e = exp(X - X.max(axis=1))
+    ...     return e / e.sum(axis=1)
+    >>> print(softmax.text(loc=False))
+    carbyne 2
+    <BLANKLINE>
+    sym M, N where N > 0, N <= 4096 typical M=4096, N=1024
+    <BLANKLINE>
+    %X:[M,N].f32.GL
+    %out:[M,N].f32.GL
+    <BLANKLINE>
+    Spec @softmax (%X) -> (%out) means {
+      %e = exp(%X - max(%X, axis=1))
+      %out = %e / sum(%e, axis=1)
+    }
+    <BLANKLINE>
+    >>> softmax(np.zeros((2, 4), np.float32))[0].tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    around = sys._getframe(1).f_locals
+    return Kernel(function, pins, around) if function is not None else lambda of: Kernel(of, pins, around)
+
+
+def _results(name: str, result: Any, outputs: list[str]) -> list[Value]:
+    if isinstance(result, Mapping):
+        if set(result) != set(outputs):
+            raise TypeError(f"`{name}` returns {', '.join(result)}, and {', '.join(outputs)} are wanted")
+        all = [result[output] for output in outputs]
+    else:
+        all = list(result) if isinstance(result, tuple) else [result]
+    if len(all) != len(outputs):
+        raise TypeError(f"`{name}` returns {len(all)} results, and {len(outputs)} types of results are given")
+    for value in all:
+        if not isinstance(value, Value):
+            raise TypeError(f"`{name}` returns {value!r}, which is no traced tensor")
+    return all
+
+
+def _needed(results: list[Value]) -> set[int]:
+    needed: set[int] = set()
+    todo = list(results)
+    while todo:
+        value = todo.pop()
+        if id(value) not in needed:
+            needed.add(id(value))
+            todo += [o for o in value.operands if isinstance(o, Value)]
+    return needed
+
+
+def _names(tensors: Mapping[str, Any]) -> str:
+    return ", ".join(f"%{name}" for name in tensors)
+
+
+def _name_of_gpu(tensor: Any) -> str:
+    """The GPU on which a tensor lies, as PyTorch names it."""
+    number = getattr(tensor, "__dlpack_device__", lambda: (0, 0))()[1]
+    return f"cuda:{number}"
+
+
+def _is_on_cpu(tensor: Any) -> bool:
+    device = getattr(tensor, "device", None)
+    return isinstance(tensor, np.ndarray) or getattr(device, "type", device) == "cpu"

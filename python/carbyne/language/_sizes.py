@@ -1,0 +1,225 @@
+"""Sizes: integers that a program knows only at launch, and expressions of them."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Union
+
+#: A number where a size may stand.
+Extent = Union[int, "Size"]
+
+#: Symbols by their names.
+Symbols = dict[str, "Symbol"]
+
+#: Operators of numbers, by how tightly they bind.
+_BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "% ": 2}
+
+
+class Size:
+    """An integer that is known at launch: a symbol, a coordinate, or an expression of them.
+
+    >>> from carbyne.language import symbols
+    >>> M, N = symbols("M N")
+    >>> (M + 1) * N // 2
+    Size('(M + 1) * N / 2')
+
+    `//` and `%` are those of Python for integers that are not negative.
+    """
+
+    __slots__ = ("text", "_binds", "_symbols")
+
+    text: str
+    _binds: int
+    _symbols: Symbols
+
+    def __init__(self, text: str, binds: int = 3, symbols: Symbols | None = None) -> None:
+        self.text = text
+        self._binds = binds
+        self._symbols = symbols or {}
+
+    def __repr__(self) -> str:
+        return f"Size({self.text!r})"
+
+    def __add__(self, other: Extent) -> Size:
+        return _binary(self, "+", other)
+
+    def __radd__(self, other: Extent) -> Size:
+        return _binary(other, "+", self)
+
+    def __sub__(self, other: Extent) -> Size:
+        return _binary(self, "-", other)
+
+    def __rsub__(self, other: Extent) -> Size:
+        return _binary(other, "-", self)
+
+    def __mul__(self, other: Extent) -> Size:
+        return _binary(self, "*", other)
+
+    def __rmul__(self, other: Extent) -> Size:
+        return _binary(other, "*", self)
+
+    def __floordiv__(self, other: Extent) -> Size:
+        return _binary(self, "/", other)
+
+    def __rfloordiv__(self, other: Extent) -> Size:
+        return _binary(other, "/", self)
+
+    def __mod__(self, other: Extent) -> Size:
+        return _binary(self, "% ", other)
+
+    def __rmod__(self, other: Extent) -> Size:
+        return _binary(other, "% ", self)
+
+    def __truediv__(self, other: object) -> Size:
+        raise TypeError("sizes are integers: divide them by `//`")
+
+    __rtruediv__ = __truediv__
+
+    def __neg__(self) -> Size:
+        return Size(f"-{_within(self, 3)}", 3, self._symbols)
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        return _compare(self, "==", other)
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        return _compare(self, "!=", other)
+
+    def __lt__(self, other: Extent) -> Condition:
+        return _compare(self, "<", other)
+
+    def __le__(self, other: Extent) -> Condition:
+        return _compare(self, "<=", other)
+
+    def __gt__(self, other: Extent) -> Condition:
+        return _compare(self, ">", other)
+
+    def __ge__(self, other: Extent) -> Condition:
+        return _compare(self, ">=", other)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"`{self.text}` has no value yet: it is known at launch")
+
+    def __index__(self) -> int:
+        raise TypeError(f"`{self.text}` is no number of Python: it is known at launch")
+
+
+class Symbol(Size):
+    """A size that the caller of a kernel decides."""
+
+    __slots__ = ("typical",)
+
+    typical: int | None
+
+    def __init__(self, name: str, typical: int | None = None) -> None:
+        if not (name.isascii() and name.isidentifier()) or name == "_":
+            raise ValueError(f"{name!r} is no name of a symbol: take letters, digits and `_`")
+        super().__init__(name)
+        self._symbols = {name: self}
+        self.typical = typical
+
+    def __repr__(self) -> str:
+        return f"Symbol({self.text!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A comparison of sizes. :func:`assume` makes a fact of it."""
+
+    text: str
+    symbols: Symbols
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"`{self.text}` has no value yet: sizes are known at launch. Write `assume({self.text})` to state it as a fact"
+        )
+
+
+def symbols(names: str, **typical: int) -> tuple[Symbol, ...]:
+    """Symbols of these names, apart by spaces or commas. Keywords are usual values, by which `decompose` chooses.
+
+    >>> from carbyne.language import symbols
+    >>> symbols("M, N", M=4096)
+    (Symbol('M'), Symbol('N'))
+    """
+    all = names.replace(",", " ").split()
+    if unknown := set(typical) - set(all):
+        raise TypeError(f"`{sorted(unknown)[0]}` has a usual value and is none of the symbols")
+    return tuple(Symbol(name, typical.get(name)) for name in all)
+
+
+def ceil_div(a: Extent, b: Extent) -> Extent:
+    """The quotient of sizes, rounded up."""
+    if isinstance(a, int) and isinstance(b, int):
+        return -(-a // b)
+    return _call("ceil_div", a, b)
+
+
+def smaller(a: Extent, b: Extent) -> Extent:
+    """The smaller one of two sizes."""
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else _call("min", a, b)
+
+
+def larger(a: Extent, b: Extent) -> Extent:
+    """The larger one of two sizes."""
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else _call("max", a, b)
+
+
+def text_of(size: object) -> str:
+    """A size as the language writes it."""
+    return _of(size).text
+
+
+def symbols_of(size: object) -> Symbols:
+    """The symbols in a size."""
+    return size._symbols if isinstance(size, Size) else {}
+
+
+def literal(number: float) -> str:
+    """A number of Python as the language writes it."""
+    if isinstance(number, numbers.Integral):
+        return str(int(number))
+    value = float(number)
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    text = repr(value)
+    return format(Decimal(text), "f") if 1e-7 <= abs(value) < 1 else text
+
+
+def _of(size: object) -> Size:
+    if isinstance(size, Size):
+        return size
+    if isinstance(size, numbers.Integral) and not isinstance(size, bool):
+        return Size(str(int(size)), 3)
+    raise TypeError(f"a size is an integer or an expression of symbols, not {size!r}")
+
+
+def _binary(a: object, op: str, b: object) -> Size:
+    if not isinstance(a, (Size, numbers.Integral)) or not isinstance(b, (Size, numbers.Integral)):
+        return NotImplemented  # type: ignore[return-value]
+    a, b, binds = _of(a), _of(b), _BINDS[op]
+    text = f"{_within(a, binds)} {op.strip()} {_within(b, binds + 1)}"
+    return Size(text, binds, a._symbols | b._symbols)
+
+
+def _call(function: str, a: object, b: object) -> Size:
+    a, b = _of(a), _of(b)
+    return Size(f"{function}({a.text}, {b.text})", 3, a._symbols | b._symbols)
+
+
+def _compare(a: Size, op: str, b: object) -> Condition:
+    if not isinstance(b, (Size, numbers.Integral)):
+        return NotImplemented  # type: ignore[return-value]
+    b = _of(b)
+    return Condition(f"{a.text} {op} {b.text}", a._symbols | b._symbols)
+
+
+def _within(size: Size, binds: int) -> str:
+    return f"({size.text})" if size._binds < binds else size.text

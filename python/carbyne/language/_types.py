@@ -1,0 +1,101 @@
+"""Types of tensors, as annotations of a kernel's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ._sizes import Extent, Symbol, Symbols, symbols_of, text_of
+
+
+@dataclass(frozen=True, eq=False)
+class TensorType:
+    """The type of a tensor of the caller.
+
+    >>> from carbyne.language import f16, i32, symbols
+    >>> M, N = symbols("M N")
+    >>> f16[M, N]
+    TensorType([M,N].f16)
+    >>> f16[M, N].strides(1, M)
+    TensorType([(M,N):(1,M)].f16)
+    >>> i32[M].within(0, N)
+    TensorType([M].i32 in 0..N)
+    """
+
+    scalar: Scalar
+    shape: tuple[Extent, ...]
+    #: Elements from one to the next along each mode; None is row-major.
+    stride: tuple[Extent, ...] | None = None
+    #: What is known of its integers, as the language writes it.
+    values: str = ""
+    #: Symbols in what is known.
+    _more: Symbols = field(default_factory=dict)
+
+    def strides(self, *strides: Extent) -> TensorType:
+        """The type with distances from one element to the next, in elements."""
+        if len(strides) != len(self.shape):
+            raise ValueError(f"{len(self.shape)} strides are wanted, and {len(strides)} are given")
+        return replace(self, stride=tuple(map(_extent, strides)))
+
+    def within(self, least: Extent, end: Extent, *, distinct: bool = False) -> TensorType:
+        """The type of a tensor whose integers are from `least` and below `end`, and all different if they are `distinct`."""
+        text = f" in {text_of(least)}..{text_of(end)}{' distinct' if distinct else ''}"
+        return replace(self, values=text, _more=symbols_of(least) | symbols_of(end))
+
+    def splits(self, total: Extent) -> TensorType:
+        """The type of a tensor whose integers begin with 0, never fall, and end with `total`."""
+        return replace(self, values=f" splits {text_of(total)}", _more=symbols_of(total))
+
+    @property
+    def symbols(self) -> Symbols:
+        """The symbols in the type."""
+        all = dict(self._more)
+        for size in self.shape + (self.stride or ()):
+            all |= symbols_of(size)
+        return all
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorType) and self.text() == other.text()
+
+    def __hash__(self) -> int:
+        return hash(self.text())
+
+    def text(self, memory: str = "") -> str:
+        """The type as the language writes it, in a memory such as `GL`."""
+        modes = ",".join(map(text_of, self.shape))
+        if self.stride is not None:
+            strides = ",".join(map(text_of, self.stride))
+            modes = f"{modes}:{strides}" if len(self.shape) == 1 else f"({modes}):({strides})"
+        place = f".{memory}" if memory and self.shape else ""
+        return f"[{modes}].{self.scalar.name}{place}{self.values}"
+
+    def __repr__(self) -> str:
+        return f"TensorType({self.text()})"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A type of elements. Subscripts make the type of a tensor, `f16[M, N]`; alone it is that of a number."""
+
+    name: str
+
+    def __getitem__(self, shape: Any) -> TensorType:
+        sizes = shape if isinstance(shape, tuple) else (shape,)
+        return TensorType(self, tuple(map(_extent, sizes)))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _extent(size: Any) -> Extent:
+    if isinstance(size, str):
+        return Symbol(size)
+    text_of(size)
+    return size
+
+
+f64, f32, tf32, f16, bf16 = map(Scalar, ("f64", "f32", "tf32", "f16", "bf16"))
+e4m3, e5m2 = map(Scalar, ("e4m3", "e5m2"))
+i64, i32, i16, i8, i4, i2, i1 = (Scalar(f"i{n}") for n in (64, 32, 16, 8, 4, 2, 1))
+u64, u32, u16, u8, u4, u2, u1 = (Scalar(f"u{n}") for n in (64, 32, 16, 8, 4, 2, 1))
+bool_ = Scalar("bool")

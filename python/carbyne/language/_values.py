@@ -1,0 +1,281 @@
+"""Tensors of a kernel that is traced, and operations on them."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from ._sizes import Extent, Size, Symbols, literal, symbols_of, text_of
+from ._types import Scalar
+
+if TYPE_CHECKING:
+    from ._trace import Trace
+
+#: What may stand where a tensor does: numbers and sizes are one number for all elements.
+Operand = Union["Value", float, Size]
+
+
+class Value:
+    """A tensor of a kernel that is traced. Operators work element by element; modes of extent 1 are broadcast.
+
+    `A @ B` multiplies matrices. `A.sum(axis=1)` and other reductions keep the mode with extent 1. `A[i, :]`, `A[0:64, :]` and `A[rows, :]` are
+    views, as are `A.T`, `A.tile([64, 32])[i, k]`, `A.permute([1, 0])` and `A.reshape(shape, steps)`.
+    """
+
+    #: NumPy must leave operators to this class.
+    __array_ufunc__ = None
+
+    __slots__ = ("trace", "function", "operands", "attributes", "place", "uses", "name")
+
+    def __init__(
+        self,
+        trace: Trace,
+        function: str,
+        operands: Sequence[Operand] = (),
+        attributes: Sequence[str] = (),
+        name: str | None = None,
+    ) -> None:
+        #: The kernel that it is of.
+        self.trace = trace
+        #: Its operation in the language; empty for tensors of the caller, `.` and what follows for views.
+        self.function = function
+        self.operands = tuple(operands)
+        self.attributes = tuple(attributes)
+        #: File and line of the Python source.
+        self.place = trace.here()
+        self.uses = 0
+        #: Its name in the text.
+        self.name = name
+        for operand in self.operands:
+            if isinstance(operand, Value):
+                if operand.trace is not trace:
+                    raise ValueError("a tensor of another kernel cannot be used here")
+                operand.uses += 1
+            else:
+                trace.uses(symbols_of(operand))
+        trace.values.append(self)
+
+    def __repr__(self) -> str:
+        return f"<traced {'%' + self.name if self.name else self.function or 'tensor'}>"
+
+    # ---- Elements
+
+    def __add__(self, other: Operand) -> Value:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return binary("div", other, self)
+
+    def __neg__(self) -> Value:
+        return unary("neg", self)
+
+    def __abs__(self) -> Value:
+        return unary("abs", self)
+
+    def __lt__(self, other: Operand) -> Value:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return binary("le", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return binary("gt", self, other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return binary("ge", self, other)
+
+    def __eq__(self, other: object) -> Value:  # type: ignore[override]
+        return binary("eq", self, other)
+
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        return binary("ne", self, other)
+
+    __hash__ = object.__hash__
+
+    def __matmul__(self, other: Value) -> Value:
+        return binary("matmul", self, other)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a traced tensor has no truth value: choose elements by `where(condition, a, b)`")
+
+    def __iter__(self) -> Any:
+        raise TypeError("a traced tensor cannot be iterated over: take parts of it by `A[0:64, :]`")
+
+    def __float__(self) -> float:
+        raise TypeError("a traced tensor has no numbers: it is known when the kernel runs")
+
+    __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("NumPy cannot compute with a traced tensor: use functions of `carbyne.language`")
+
+    def cast(self, scalar: Scalar) -> Value:
+        """Elements rounded to a type."""
+        if not isinstance(scalar, Scalar):
+            raise TypeError(f"a cast is to a type such as `f16`, not to {scalar!r}")
+        return Value(self.trace, "cast", (self,), (scalar.name,))
+
+    # ---- Reductions
+
+    def sum(self, axis: int | Sequence[int]) -> Value:
+        """Sums along modes, which stay with extent 1. They are added up in the type of the elements."""
+        return reduction("sum", self, axis)
+
+    def prod(self, axis: int | Sequence[int]) -> Value:
+        """Products along modes."""
+        return reduction("prod", self, axis)
+
+    def max(self, axis: int | Sequence[int]) -> Value:
+        """The greatest elements along modes. NaN is left out; see :meth:`maximum`."""
+        return reduction("max", self, axis)
+
+    def min(self, axis: int | Sequence[int]) -> Value:
+        """The least elements along modes. NaN is left out; see :meth:`minimum`."""
+        return reduction("min", self, axis)
+
+    def maximum(self, axis: int | Sequence[int]) -> Value:
+        """The greatest elements along modes; NaN if one of them is."""
+        return reduction("maximum", self, axis)
+
+    def minimum(self, axis: int | Sequence[int]) -> Value:
+        """The least elements along modes; NaN if one of them is."""
+        return reduction("minimum", self, axis)
+
+    def any(self, axis: int | Sequence[int]) -> Value:
+        """Whether a condition holds anywhere along modes."""
+        return reduction("or", self, axis)
+
+    def all(self, axis: int | Sequence[int]) -> Value:
+        """Whether a condition holds everywhere along modes."""
+        return reduction("and", self, axis)
+
+    # ---- Views
+
+    def view(self, method: str, *sizes: Extent) -> Value:
+        """A view by a method of the language, such as `.tile([64,32])`."""
+        for size in sizes:
+            self.trace.uses(symbols_of(size))
+        return Value(self.trace, method, (self,))
+
+    @property
+    def T(self) -> Value:
+        """The last two modes exchanged."""
+        return self.view(".transpose()")
+
+    def transpose(self) -> Value:
+        """The last two modes exchanged."""
+        return self.T
+
+    def permute(self, modes: Sequence[int]) -> Value:
+        """The modes in another order."""
+        return self.view(f".permute([{_list(modes)}])", *modes)
+
+    def reshape(self, shape: Sequence[Extent], steps: Sequence[Extent]) -> Value:
+        """The same elements under other coordinates. `steps` says how far one step along each new mode goes, in coordinates of this tensor,
+        its first mode the fastest."""
+        return self.view(f".reshape([{_list(shape)}]:[{_list(steps)}])", *shape, *steps)
+
+    def tile(self, sizes: Sequence[Extent | None]) -> Value:
+        """Tiles of these sizes; None keeps a whole mode. An index behind it picks one."""
+        given = [s for s in sizes if s is not None]
+        return self.view(f".tile([{_list(sizes)}])", *given)
+
+    def iota(self, axis: int) -> Value:
+        """The coordinate of each element along a mode."""
+        return self.view(f".iota({text_of(axis)})")
+
+    def plus(self, number: Extent) -> Value:
+        """Coordinates of :meth:`iota` with a number added."""
+        return self.view(f".plus({text_of(number)})", number)
+
+    def pad(self, before: Sequence[Extent], behind: Sequence[Extent] | None = None, value: float | None = None) -> Value:
+        """The tensor with elements before the first one and behind the last one of each mode."""
+        parts = [f"[{_list(before)}]"]
+        if behind is not None:
+            parts.append(f"[{_list(behind)}]")
+        if value is not None:
+            parts.append(literal(value))
+        return self.view(f".pad({', '.join(parts)})", *before, *(behind or ()))
+
+    def __getitem__(self, index: Any) -> Value:
+        picks, operands, sizes = [], [], []
+        for pick in index if isinstance(index, tuple) else (index,):
+            if isinstance(pick, Value):
+                # Its name is put here when the text is written.
+                picks.append(None)
+                operands.append(pick)
+            elif isinstance(pick, slice):
+                picks.append(_range(pick, sizes))
+            elif pick is Ellipsis or pick is None:
+                raise TypeError("an index names each mode: write `:` for a whole one")
+            else:
+                sizes.append(pick)
+                picks.append(text_of(pick))
+        for size in sizes:
+            self.trace.uses(symbols_of(size))
+        return Value(self.trace, "[]", (self, *operands), picks)
+
+
+def binary(function: str, a: object, b: object) -> Value:
+    """An operation on two tensors, or on a tensor and a number."""
+    for operand in (a, b):
+        if not isinstance(operand, (Value, Size, numbers.Real)) or isinstance(operand, bool):
+            return NotImplemented  # type: ignore[return-value]
+    trace = a.trace if isinstance(a, Value) else b.trace
+    return Value(trace, function, (a, b))
+
+
+def unary(function: str, a: Value, *attributes: str) -> Value:
+    """An operation on one tensor."""
+    if not isinstance(a, Value):
+        raise TypeError(f"`{function}` is of a traced tensor, not of {a!r}")
+    return Value(a.trace, function, (a,), attributes)
+
+
+def reduction(function: str, a: Value, axis: int | Sequence[int]) -> Value:
+    """A reduction along modes."""
+    axes = list(axis) if isinstance(axis, Sequence) else [axis]
+    if not axes or not all(isinstance(i, numbers.Integral) for i in axes):
+        raise TypeError(f"`axis` is a mode or a list of modes, not {axis!r}")
+    if any(i < 0 for i in axes):
+        raise ValueError("modes count from 0: `axis` cannot be negative")
+    text = str(axes[0]) if len(axes) == 1 else f"({','.join(map(str, axes))})"
+    return unary(function, a, f"axis={text}")
+
+
+def _list(sizes: Sequence[Extent | None]) -> str:
+    return ",".join("_" if size is None else text_of(size) for size in sizes)
+
+
+def _range(pick: slice, sizes: list[Extent]) -> str:
+    if pick.step is not None:
+        raise TypeError("a range has no step: take every second element by `reshape`")
+    if pick.start is None and pick.stop is None:
+        return "_"
+    if pick.stop is None:
+        raise TypeError("a range that begins within a mode needs its end")
+    start = 0 if pick.start is None else pick.start
+    sizes += [start, pick.stop]
+    return f"{text_of(start)}..{text_of(pick.stop)}"
+
+
+__all__ = ["Operand", "Symbols", "Value", "binary", "reduction", "unary"]

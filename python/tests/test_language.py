@@ -1,0 +1,269 @@
+"""Kernels that are written in Python: their texts, what they compute, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import carbyne
+import numpy as np
+import pytest
+from carbyne.language import (
+    TensorType, assume, cast, ceil_div, exp, f16, f32, gelu, i32, max, maximum, min, move, relu, rsqrt, sqrt, symbols, where,
+)  # fmt: skip
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+M, N, K = symbols("M N K", M=4096, N=4096, K=4096)
+B, H, S, T = symbols("B, H, S, T")
+
+
+def meaning(example: str) -> str:
+    """The declarations and the meaning of the spec of an example, without comments, facts and body."""
+    text = re.sub(r"//.*", "", (EXAMPLES / f"{example}.cby").read_text())
+    text = re.sub(r" *<<<.*?>>>\s*", " ", text)
+    (means,) = re.findall(r"means \{(.*?)\n\}", text, re.S)
+    return " ".join(means.split())
+
+
+def means(kernel: carbyne.Kernel) -> str:
+    (found,) = re.findall(r"means \{(.*?)\n\}", kernel.text(loc=False), re.S)
+    return " ".join(found.split())
+
+
+def test_kernels_mean_what_examples_mean():
+    D = 64
+
+    @carbyne.kernel
+    def softmax_any(X: f16[M, N]) -> {"Y": f16[M, N]}:
+        e = exp(X - X.max(axis=1))
+        return e / e.sum(axis=1)
+
+    @carbyne.kernel
+    def layernorm_any(
+        X: f16[M, N], weight: f16[1, N], bias: f16[1, N]
+    ) -> {"Y": f16[M, N]}:
+        d = X - X.sum(axis=1) / N
+        variance = (d * d).sum(axis=1) / N
+        return d * rsqrt(variance + 0.00001) * weight + bias
+
+    @carbyne.kernel
+    def attention_any(
+        Q: f16[B, H, S, D], K: f16[B, H, T, D], V: f16[B, H, T, D]
+    ) -> {"O": f16[B, H, S, D]}:
+        s = Q @ K.T / sqrt(D)
+        seen = where(s.iota(2) + (T - S) >= s.iota(3), s, -np.inf)
+        p = exp(seen - seen.max(axis=3))
+        return p / p.sum(axis=3) @ V
+
+    @carbyne.kernel
+    def add_any(A: f32[M, N], B: f32[M, N]) -> {"C": f32[M, N]}:
+        return A + B
+
+    @carbyne.kernel
+    def gemm_bias_relu(A: f16[256, 128], B: f16[128, 256], b: f32[1, 256]) -> {"C": f16[256, 256]}:
+        return relu(A @ B + b)
+
+    @carbyne.kernel
+    def moe_gemm(
+        A: f16[1024, 128], rows: i32[256].within(0, 1024), B: f16[128, 256]
+    ) -> {"C": f16[256, 256]}:
+        return A[rows, :] @ B
+
+    for kernel in (softmax_any, layernorm_any, add_any, gemm_bias_relu, moe_gemm):
+        assert means(kernel) == meaning(kernel.__name__)
+    # The root of a constant is computed by Python.
+    assert means(attention_any) == meaning("attention_any").replace("sqrt(D)", "8.0")
+
+
+def test_sizes_and_facts_are_declared():
+    @carbyne.kernel
+    def scaled(X: f32[M, N].strides(N + 8, 1), s: f32) -> f32[N, M]:
+        assume(M > 0, N % 8 == 0, N <= 2 * M)
+        assume(M > 0)
+        return X.T * s / ceil_div(N, 3)
+
+    text = scaled.text(loc=False)
+    assert "sym M, N where M > 0, N % 8 == 0, N <= 2 * M typical M=4096, N=4096" in text
+    assert "%X:[(M,N):(N + 8,1)].f32.GL" in text
+    assert "%s:[].f32\n" in text
+    assert "%out = %X.transpose() * %s / ceil_div(N, 3)" in text
+
+
+def test_names_are_those_of_variables():
+    @carbyne.kernel
+    def twice(X: f32[8, 8]) -> f32[8, 8]:
+        square = X * X
+        X = square + square
+        half = X / 2
+        unused = exp(half)
+        del unused
+        return half * half + square
+
+    lines = twice.text(loc=False).split("means {")[1].splitlines()[1:-1]
+    assert lines == [
+        "  %square = %X * %X",
+        "  %X1 = %square + %square",
+        "  %half = %X1 / 2",
+        "  %out = %half * %half + %square",
+    ]
+
+
+def test_operators_bind_as_in_python():
+    @carbyne.kernel
+    def odd(X: f32[4, 4]) -> f32[4, 4]:
+        return -(X - (X - 1)) * (X + 2) / (3 * X + 5) - 1 / (X + 7) - abs(X)
+
+    x = np.random.default_rng(1).uniform(1, 2, (4, 4)).astype(np.float32)
+    wanted = -(x - (x - 1)) * (x + 2) / (3 * x + 5) - 1 / (x + 7) - abs(x)
+    np.testing.assert_allclose(odd(x), wanted, rtol=1e-5)
+
+
+def test_results_may_be_several_and_views():
+    @carbyne.kernel
+    def parts(X: f32[4, 8]) -> {"top": f32[4, 1], "turned": f32[8, 4], "again": f32[4, 8]}:
+        return {"turned": X.T, "top": X.max(axis=1), "again": X}
+
+    @carbyne.kernel
+    def pair(X: f32[4, 8]) -> (f32[4, 8], f32[4, 8]):
+        y = X + 1
+        return y, y
+
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    top, turned, again = parts(x)
+    assert (top[:, 0] == x.max(1)).all() and (turned == x.T).all() and (again == x).all()
+    first, second = pair(x)
+    assert (first == x + 1).all() and (second == x + 1).all()
+
+
+def test_kernels_are_made_of_kernels():
+    @carbyne.kernel
+    def norm(X: f32[4, 16]) -> f32[4, 16]:
+        return X * rsqrt((X * X).sum(axis=1) / 16 + 1e-6)
+
+    @carbyne.kernel
+    def block(X: f32[4, 16], R: f32[4, 16]) -> f32[4, 16]:
+        return norm(X + R) + R
+
+    rng = np.random.default_rng(2)
+    x, r = rng.standard_normal((2, 4, 16)).astype(np.float32)
+    y = x + r
+    wanted = y / np.sqrt((y * y).mean(1, keepdims=True) + 1e-6) + r
+    np.testing.assert_allclose(block(x, r), wanted, rtol=1e-5)
+
+
+def test_operations_compute_what_numpy_does():
+    @carbyne.kernel
+    def many(X: f32[8, 16], Y: f32[8, 16]) -> {"a": f32[8, 16], "b": f32[8, 1], "c": f32[4, 16], "d": f32[8, 16]}:
+        return {
+            "a": where(X > Y, max(X, 0.0), min(Y, X) - 1),
+            "b": (X * Y).min(axis=1) + Y.sum(axis=1) * 0.5,
+            "c": X[2:6, :] + move(Y[0:4, :]),
+            "d": cast(cast(X.iota(1), f32) * 2.5, f32) + maximum(X, Y),
+        }
+
+    x, y = np.random.default_rng(3).standard_normal((2, 8, 16)).astype(np.float32)
+    a, b, c, d = many(x, y)
+    np.testing.assert_allclose(a, np.where(x > y, np.maximum(x, 0), np.minimum(y, x) - 1), rtol=1e-6)
+    np.testing.assert_allclose(b[:, 0], (x * y).min(1) + y.sum(1) * 0.5, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(c, x[2:6] + y[:4], rtol=1e-6)
+    np.testing.assert_allclose(d, np.arange(16) * 2.5 + np.maximum(x, y), rtol=1e-6)
+
+
+def test_errors_point_into_python():
+    @carbyne.kernel
+    def unfit(A: f16[64, 32], B: f16[16, 64]) -> f16[64, 64]:
+        return gelu(A @ B)
+
+    with pytest.raises(carbyne.Error) as error:
+        unfit.program
+    (first, *_) = error.value.diagnostics
+    assert first.code == "V0208"
+    assert re.search(r"test_language\.py:\d+", str(error.value))
+
+
+def refused(message: str, kind: type[Exception] = TypeError):
+    return pytest.raises(kind, match=message)
+
+
+def test_wrong_functions_are_refused():
+    X = f32[8, 8]
+
+    def no_type(A) -> X: ...
+    def no_result(A: X): ...
+    def wrong_type(A: int) -> X: ...
+    def many(*A: X) -> X: ...
+    def nothing(A: X) -> X: ...
+    def two(A: X) -> X:
+        return A, A
+    def branches(A: X) -> X:
+        return A if A > 0 else -A
+    def loops(A: X) -> X:
+        return sum(A)
+    def calls_numpy(A: X) -> X:
+        return np.exp(A)
+    def guesses(A: f32[M, 8]) -> f32[M, 8]:
+        return A if M > 8 else -A
+    def halves(A: f32[M, 8]) -> f32[M, 8]:
+        return A * (M / 2)
+    def negative(A: X) -> X:
+        return A.sum(axis=-1)
+    def clash(A: X) -> {"A": X}:
+        return A
+
+    for function, message in [
+        (no_type, "`A` needs a type"),
+        (no_result, "needs the type of its result"),
+        (wrong_type, "has a type such as"),
+        (many, "a parameter for each tensor"),
+        (nothing, "returns None"),
+        (two, "returns 2 results, and 1 types"),
+        (branches, "no truth value: choose elements by `where"),
+        (loops, "cannot be iterated over"),
+        (calls_numpy, "NumPy cannot compute|ufunc|loop of ufunc"),
+        (guesses, "has no value yet.*assume"),
+        (halves, "divide them by `//`"),
+        (clash, "has the name of an argument"),
+    ]:
+        with refused(message):
+            carbyne.kernel(function).text()
+    with refused("cannot be negative", ValueError):
+        carbyne.kernel(negative).text()
+    with refused("no kernel is traced", RuntimeError):
+        assume(M > 0)
+    with refused("is no name of a symbol", ValueError):
+        symbols("M 2N")
+    with refused("none of the symbols"):
+        symbols("M", N=3)
+
+
+def test_tensors_of_another_kernel_are_refused():
+    kept = []
+
+    @carbyne.kernel
+    def first(A: f32[8, 8]) -> f32[8, 8]:
+        kept.append(A)
+        return A
+
+    @carbyne.kernel
+    def second(A: f32[8, 8]) -> f32[8, 8]:
+        return A + kept[0]
+
+    first.text()
+    with refused("of another kernel", ValueError):
+        second.text()
+
+
+def test_types_compare_by_what_they_say():
+    assert f32[M, 8] == f32["M", 8] and f32[M, 8] != f32[N, 8]
+    assert hash(f32[M, 8]) == hash(f32["M", 8])
+    assert repr(i32[4].within(0, N, distinct=True)) == "TensorType([4].i32 in 0..N distinct)"
+    assert isinstance(f32[8], TensorType)
+
+
+def test_pins_stand_in_the_text():
+    @carbyne.kernel(by="@ring[BM=128]")
+    def pinned(A: f16[256, 64], B: f16[64, 256]) -> f16[256, 256]:
+        return A @ B
+
+    assert "by=@ring[BM=128] means {" in pinned.text()
+    assert "by=@ring[" in pinned.decompose("sm_80").text
