@@ -24,7 +24,7 @@ from ._layout import Layout, LayoutError, calculate, solve, unify
 from ._native import Function, __version__, architectures
 from ._picture import Picture
 from ._program import Decomposed, Program, Progress, Run, Tensor, Tuned
-from .language import Kernel, kernel
+from .language import Kernel, Tile, kernel, tile
 
 __all__ = [
     "ArgumentError",
@@ -43,6 +43,7 @@ __all__ = [
     "Run",
     "Span",
     "Tensor",
+    "Tile",
     "Tuned",
     "__version__",
     "architectures",
@@ -50,5 +51,6 @@ __all__ = [
     "calculate",
     "kernel",
     "solve",
+    "tile",
     "unify",
 ]

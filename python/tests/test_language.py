@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import carbyne
+import forms
 import numpy as np
 import pytest
 from carbyne.language import (
@@ -73,6 +74,24 @@ def test_kernels_mean_what_examples_mean():
         assert means(kernel) == meaning(kernel.__name__)
     # The root of a constant is computed by Python.
     assert means(attention_any) == meaning("attention_any").replace("sqrt(D)", "8.0")
+
+
+def plain(text: str) -> str:
+    """A text without comments and blank lines; `let` of numbers as numbers."""
+    text = re.sub(r"//.*", "", text)
+    known: dict[str, int] = {}
+    for name, value in re.findall(r"(\w+) = ([^,\n]+)", "\n".join(re.findall(r"^let .*", text, re.M))):
+        known[name] = eval(value, {}, known)
+    lets = lambda m: "let " + ", ".join(f"{n} = {known[n]}" for n in re.findall(r"(\w+) =", m[0]))
+    return " ".join(re.sub(r"^let .*", lets, text, flags=re.M).split())
+
+
+@pytest.mark.parametrize("name", [name for name, made in vars(forms).items() if getattr(made, "__module__", "") == "forms"])
+def test_examples_are_printed_from_their_python_form(name: str):
+    files = [*EXAMPLES.glob(f"{name}.cby"), *EXAMPLES.glob(f"tile/{name}.cby")]
+    (example,) = files
+    wanted = carbyne.Program(example.read_text()).fmt()
+    assert plain(getattr(forms, name)().text(loc=False)) == plain(wanted)
 
 
 def test_sizes_and_facts_are_declared():
@@ -234,6 +253,90 @@ def test_wrong_functions_are_refused():
         symbols("M 2N")
     with refused("none of the symbols"):
         symbols("M", N=3)
+
+
+def test_statements_of_bodies_are_those_of_the_language():
+    @carbyne.tile(grid={}, threads={"t": 64})
+    def many(body, X: f32[64], n: i32[2].within(0, 64)) -> {"Y": f32[64]}:
+        (t,) = body.at
+        one = body.group("one", body.threads.scalar())
+        warps = body.threads.tile([32])
+        w = body.indices("w", warps)
+        first = body.number("first", n[0])
+        half = body.let("half", (first + 64) // 2)
+        s = body.allocate(f32[64], "SH", align=128)
+        x = body.allocate(f32[1], "RF")
+        with body.when(w < 1, half >= 0):
+            body.move(X[t], x[0], on=one, atom="ld.global.b32")
+        with body.otherwise():
+            body.spec("Init", [1.5], [x], on=one)
+        body.move(x[0], s[t], on=one, atom="st.shared.b32")
+        body.barrier()
+        body.barrier(warps[w])
+        body.sync("async.wait", 0)
+        with body.body([s], [x, body["Y"]], on=body.threads[0:64]):
+            body.move(s[63 - t], x[0], on=one, atom="ld.shared.b32")
+            body.move(x[0], body["Y"][t], on=one, atom="st.global.b32")
+
+    statements = many.text(loc=False).split("-> (%Y) {\n")[1].splitlines()[:-1]
+    assert [line.strip() for line in statements] == [
+        "#one = #cta.scalar()",
+        "@w = #cta.tile([32]).indices()",
+        "@first = %n[0]",
+        "let half = (@first + 64) / 2",
+        "Allocate %s:[64].f32.SH{align=128}",
+        "Allocate %x:[1].f32.RF",
+        "if (@w < 1 && half >= 0) {",
+        "Move <<<#one>>> (%X[@t]) -> (%x[0]) atom=ld.global.b32",
+        "} else {",
+        "Init <<<#one>>> (1.5) -> (%x)",
+        "}",
+        "Move <<<#one>>> (%x[0]) -> (%s[@t]) atom=st.shared.b32",
+        "barrier",
+        "barrier(#cta.tile([32])[@w])",
+        "async.wait(0)",
+        "Spec <<<#cta[0..64]>>> (%s) -> (%x, %Y) {",
+        "Move <<<#one>>> (%s[63 - @t]) -> (%x[0]) atom=ld.shared.b32",
+        "Move <<<#one>>> (%x[0]) -> (%Y[@t]) atom=st.global.b32",
+        "}",
+    ]
+
+
+def test_operations_stand_before_what_changes_their_operands():
+    @carbyne.tile(grid={}, threads=128)
+    def order(body, X: f32[64, 64]) -> {"Y": f32[64, 64]}:
+        x = body.move(X)
+        twice = [x * 2]
+        x[...] = x + 1
+        body["Y"][...] = twice[0] + x
+
+    x = np.arange(4096, dtype=np.float32).reshape(64, 64)
+    assert (order(x) == 3 * x + 1).all()
+
+
+def test_wrong_bodies_are_refused():
+    def body_of(function):
+        return carbyne.tile(grid={}, threads=128)(function).text()
+
+    def otherwise(body, X: f32[64]) -> {"Y": f32[64]}:
+        with body.otherwise():
+            pass
+
+    def unknown(body, X: f32[64]) -> {"Y": f32[64]}:
+        body["Z"]
+
+    with refused("stands behind a `when`", RuntimeError):
+        body_of(otherwise)
+    with refused("there is no result `Z`", KeyError):
+        body_of(unknown)
+
+    @carbyne.kernel
+    def stores(X: f32[64]) -> f32[64]:
+        X[...] = X + 1
+        return X
+
+    with refused("stores nothing"):
+        stores.text()
 
 
 def test_tensors_of_another_kernel_are_refused():

@@ -1,8 +1,8 @@
-"""Functions of traced tensors. Those of sizes and of numbers take these, too."""
+"""Functions of traced tensors; some take sizes and numbers, too. `math="fast"` and `math="exact"` say how exact a function is."""
 
 from __future__ import annotations
 
-import math
+import math as _math
 import numbers
 from typing import Any, overload
 
@@ -13,63 +13,67 @@ from ._types import Scalar
 from ._values import Operand, Value, unary
 
 
-def exp(x: Value) -> Value:
+def exp(x: Value, *, math: str | None = None) -> Value:
     """The exponential of each element."""
-    return unary("exp", x)
+    return unary("exp", x, *_exactness(math))
 
 
-def exp2(x: Value) -> Value:
+def exp2(x: Value, *, math: str | None = None) -> Value:
     """2 to the power of each element."""
-    return unary("exp2", x)
+    return unary("exp2", x, *_exactness(math))
 
 
-def log(x: Value) -> Value:
+def log(x: Value, *, math: str | None = None) -> Value:
     """The natural logarithm of each element."""
-    return unary("log", x)
+    return unary("log", x, *_exactness(math))
 
 
 @overload
-def sqrt(x: Value) -> Value: ...
+def sqrt(x: Value, *, math: str | None = None) -> Value: ...
 @overload
 def sqrt(x: float) -> float: ...
-def sqrt(x: Any) -> Any:
-    """The square root of each element, or of a number."""
-    return math.sqrt(x) if isinstance(x, numbers.Real) else unary("sqrt", x)
+@overload
+def sqrt(x: Size) -> Size: ...
+def sqrt(x: Any, *, math: str | None = None) -> Any:
+    """The square root of each element, of a number, or of a constant."""
+    if isinstance(x, Size):
+        return _sizes.root(x)
+    return _math.sqrt(x) if isinstance(x, numbers.Real) else unary("sqrt", x, *_exactness(math))
 
 
-def rsqrt(x: Value) -> Value:
+def rsqrt(x: Value, *, math: str | None = None) -> Value:
     """The reciprocal of the square root of each element."""
-    return unary("rsqrt", x)
+    return unary("rsqrt", x, *_exactness(math))
 
 
-def rcp(x: Value) -> Value:
+def rcp(x: Value, *, math: str | None = None) -> Value:
     """The reciprocal of each element."""
-    return unary("rcp", x)
+    return unary("rcp", x, *_exactness(math))
 
 
-def tanh(x: Value) -> Value:
+def tanh(x: Value, *, math: str | None = None) -> Value:
     """The hyperbolic tangent of each element."""
-    return unary("tanh", x)
+    return unary("tanh", x, *_exactness(math))
 
 
-def sigmoid(x: Value) -> Value:
+def sigmoid(x: Value, *, math: str | None = None) -> Value:
     """1 / (1 + exp(-x)) of each element."""
-    return unary("sigmoid", x)
+    return unary("sigmoid", x, *_exactness(math))
 
 
-def relu(x: Value) -> Value:
+def relu(x: Value, *, math: str | None = None) -> Value:
     """The greater one of each element and 0."""
-    return unary("relu", x)
+    return unary("relu", x, *_exactness(math))
 
 
-def gelu(x: Value) -> Value:
+def gelu(x: Value, *, math: str | None = None) -> Value:
     """x / 2 * (1 + erf(x / sqrt(2))) of each element."""
-    return unary("gelu", x)
+    return unary("gelu", x, *_exactness(math))
 
 
-def silu(x: Value) -> Value:
+def silu(x: Value, *, math: str | None = None) -> Value:
     """x * sigmoid(x) of each element."""
-    return unary("silu", x)
+    return unary("silu", x, *_exactness(math))
 
 
 def move(x: Value) -> Value:
@@ -137,6 +141,13 @@ def assume(*conditions: _sizes.Condition) -> None:
         if not isinstance(condition, _sizes.Condition):
             raise TypeError(f"a fact compares symbols, such as `N % 8 == 0`; found {condition!r}")
         current().assume(condition)
+
+
+def _exactness(math: str | None) -> list[str]:
+    """`math=exact` asks for the smallest error, `math=fast` for the fewest cycles; else the rule is that of the language."""
+    if math not in (None, "exact", "fast"):
+        raise ValueError(f"`math` is `exact` or `fast`, not {math!r}")
+    return [] if math is None else [f"math={math}"]
 
 
 def _both(function: str, a: object, b: object) -> Value | None:

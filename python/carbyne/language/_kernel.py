@@ -12,59 +12,29 @@ import numpy as np
 
 from .._program import Decomposed, Program
 from .._native import Function
-from ._trace import Writer, heads, is_tracing, of_caller, parameters, traced, tracing
+from ._trace import Trace, Writer, is_tracing, named, needed, of_caller, parameters, traced, tracing, whole
 from ._values import Value
 
 
-class Kernel:
-    """A kernel that a function of Python computes, made by :func:`kernel`."""
+class Runs:
+    """A kernel that is written in Python, as a program and as a function of tensors."""
 
-    def __init__(self, function: Callable[..., Any], pins: Mapping[str, str], around: Mapping[str, Any]) -> None:
-        if not hasattr(function, "__code__"):
-            raise TypeError(f"a kernel is made of a function, not of {function!r}")
-        functools.update_wrapper(self, function)
-        self._function = function
-        self._inputs, self._outputs = parameters(function, around)
-        self._pins = dict(pins)
-        self._calls: dict[str, Function] = {}
+    _function: Callable[..., Any]
+
+    def text(self, *, loc: bool = True) -> str:
+        """The kernel in the language of carbyne."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<kernel {self._function.__qualname__}>"
 
-    def __get__(self, instance: object, owner: object = None) -> Kernel:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         raise TypeError("a kernel is a function, not a method: write it outside of the class")
 
     @cached_property
     def program(self) -> Program:
         """The kernel as a program. Operations have `loc=` with their line of the Python source, which errors show."""
         return Program(self.text())
-
-    def text(self, *, loc: bool = True) -> str:
-        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the Python source."""
-        inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
-        with tracing() as trace:
-            arguments = [of_caller(trace, n, of) for n, of in inputs.items()]
-            for of in outputs.values():
-                trace.uses(of.symbols)
-            result, variables = traced(self._function, arguments)
-        results = _results(name, result, list(outputs))
-        wishes = {id(v): n for n, v in variables.items() if isinstance(v, Value) and n.isascii()}
-        # The first result that a computed tensor is has its name; others are copies.
-        own = {id(v): output for output, v in reversed([*zip(outputs, results)]) if v.function}
-        writer = Writer(wishes, own, {*inputs, *outputs}, loc)
-        needed = _needed(results)
-        for value in trace.values:
-            if id(value) in needed and value.function:
-                writer.keep(value)
-        for value, output in zip(results, outputs):
-            if own.get(id(value)) != output:
-                writer.lines.append(f"%{output} = move(%{value.name})")
-        tensors = [f"%{n}:{of.text('GL')}" for n, of in {**inputs, **outputs}.items()]
-        head = f"Spec @{name} ({_names(inputs)}) -> ({_names(outputs)})"
-        pins = "".join(f" {key}={value}" for key, value in self._pins.items())
-        spec = [f"{head}{pins} means {{", *writer.lines, "}"]
-        parts = [["carbyne 2"], heads(trace), tensors, spec]
-        return Program("\n\n".join("\n".join(part) for part in parts if part) + "\n").fmt()
 
     def decompose(self, arch: str, **options: Any) -> Decomposed:
         """Decomposes the program: :meth:`carbyne.Program.decompose`."""
@@ -75,15 +45,56 @@ class Kernel:
         return self.program.jit(device, **options)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Within another kernel, computes the same there. Else runs the kernel on tensors: on the simulator if the first one is NumPy's or on the
-        CPU, else on its GPU."""
-        if is_tracing():
-            return self._function(*arguments, **keywords)
+        """Runs the kernel on tensors: on the simulator if the first one is NumPy's or on the CPU, else on its GPU."""
         first = next(iter((*arguments, *keywords.values())), None)
         device = "simulate" if _is_on_cpu(first) else _name_of_gpu(first)
-        if device not in self._calls:
-            self._calls[device] = self.jit(device)
-        return self._calls[device](*arguments, **keywords)
+        calls: dict[str, Function] = self.__dict__.setdefault("_calls", {})
+        if device not in calls:
+            calls[device] = self.jit(device)
+        return calls[device](*arguments, **keywords)
+
+
+class Kernel(Runs):
+    """A kernel that a function of Python computes, made by :func:`kernel`."""
+
+    def __init__(self, function: Callable[..., Any], pins: Mapping[str, str], around: Mapping[str, Any]) -> None:
+        if not hasattr(function, "__code__"):
+            raise TypeError(f"a kernel is made of a function, not of {function!r}")
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._inputs, self._outputs = parameters(function, around)
+        self._pins = dict(pins)
+
+    def text(self, *, loc: bool = True) -> str:
+        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the Python source."""
+        inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
+        with tracing() as trace:
+            arguments = {n: of_caller(trace, n, of) for n, of in inputs.items()}
+            lines = self.meaning(trace, arguments, loc)
+        head = f"Spec @{name} ({_names(inputs)}) -> ({_names(outputs)})"
+        pins = "".join(f" {key}={value}" for key, value in self._pins.items())
+        return whole(trace, {**inputs, **outputs}, [f"{head}{pins} means {{", *lines, "}"])
+
+    def meaning(self, trace: Trace, arguments: Mapping[str, Value], loc: bool) -> list[str]:
+        """The statements of the `means` block."""
+        outputs = list(self._outputs)
+        result, variables = traced(self._function, list(arguments.values()))
+        results = _results(self._function.__name__, result, outputs)
+        wishes = named(variables)
+        # The first result that a computed tensor is has its name; others are copies.
+        own = {id(v): output for output, v in reversed([*zip(outputs, results)]) if v.function}
+        writer = Writer(wishes, own, {*arguments, *outputs}, loc)
+        writer.block(trace.items, needed(results))
+        for value, output in zip(results, outputs):
+            if own.get(id(value)) != output:
+                writer.lines.append(f"%{output} = move(%{value.name})")
+        return writer.lines
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Within another kernel, computes the same there. Else runs the kernel on tensors."""
+        if is_tracing():
+            return self._function(*arguments, **keywords)
+        return super().__call__(*arguments, **keywords)
 
 
 @overload
@@ -137,17 +148,6 @@ def _results(name: str, result: Any, outputs: list[str]) -> list[Value]:
         if not isinstance(value, Value):
             raise TypeError(f"`{name}` returns {value!r}, which is no traced tensor")
     return all
-
-
-def _needed(results: list[Value]) -> set[int]:
-    needed: set[int] = set()
-    todo = list(results)
-    while todo:
-        value = todo.pop()
-        if id(value) not in needed:
-            needed.add(id(value))
-            todo += [o for o in value.operands if isinstance(o, Value)]
-    return needed
 
 
 def _names(tensors: Mapping[str, Any]) -> str:

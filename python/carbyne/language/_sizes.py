@@ -127,6 +127,18 @@ class Symbol(Size):
         return f"Symbol({self.text!r})"
 
 
+class Constant(Symbol):
+    """A name for a number, which the text has, too."""
+
+    __slots__ = ("value", "group")
+
+    value: int
+    group: tuple[Constant, ...]
+
+    def __repr__(self) -> str:
+        return f"Constant({self.text!r}, {self.value})"
+
+
 @dataclass(frozen=True, eq=False)
 class Condition:
     """A comparison of sizes. :func:`assume` makes a fact of it."""
@@ -151,6 +163,32 @@ def symbols(names: str, **typical: int) -> tuple[Symbol, ...]:
     if unknown := set(typical) - set(all):
         raise TypeError(f"`{sorted(unknown)[0]}` has a usual value and is none of the symbols")
     return tuple(Symbol(name, typical.get(name)) for name in all)
+
+
+def constants(**values: int) -> tuple[Constant, ...]:
+    """Names for numbers: `let` of the language. They are used as sizes are.
+
+    >>> from carbyne.language import constants
+    >>> M, BM = constants(M=256, BM=64)
+    >>> M // BM
+    Size('M / BM')
+    """
+    all = []
+    for name, value in values.items():
+        if not isinstance(value, numbers.Integral):
+            raise TypeError(f"`{name}` is an integer, not {value!r}")
+        constant = Constant(name)
+        constant.value = int(value)
+        all.append(constant)
+    group = tuple(all)
+    for constant in all:
+        constant.group = group
+    return group
+
+
+def root(size: Size) -> Size:
+    """The square root of a constant, as a number."""
+    return _call("sqrt", size)
 
 
 def ceil_div(a: Extent, b: Extent) -> Extent:
@@ -209,9 +247,10 @@ def _binary(a: object, op: str, b: object) -> Size:
     return Size(text, binds, a._symbols | b._symbols)
 
 
-def _call(function: str, a: object, b: object) -> Size:
-    a, b = _of(a), _of(b)
-    return Size(f"{function}({a.text}, {b.text})", 3, a._symbols | b._symbols)
+def _call(function: str, *operands: object) -> Size:
+    all = [_of(operand) for operand in operands]
+    symbols = {name: s for operand in all for name, s in operand._symbols.items()}
+    return Size(f"{function}({', '.join(operand.text for operand in all)})", 3, symbols)
 
 
 def _compare(a: Size, op: str, b: object) -> Condition:

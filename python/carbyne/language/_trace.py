@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from ._sizes import Condition, Size, Symbols, literal, text_of
+from .._program import Program
+from ._sizes import Condition, Constant, Size, Symbols, literal, text_of
 from ._types import Scalar, TensorType
-from ._values import Value
+from ._values import Operand, Value
 
 #: Files of this package, whose lines are nobody's source.
 _OWN = os.path.dirname(__file__)
@@ -44,7 +46,10 @@ class Trace:
     """What a function does with its tensors, as statements of the language."""
 
     def __init__(self) -> None:
-        self.values: list[Value] = []
+        #: Whether a body is written, in which tensors are stored.
+        self.is_body = False
+        #: Tensors and statements of the block that is written, in order.
+        self.items: list[Value | Statement] = []
         self.symbols: Symbols = {}
         self.facts: list[Condition] = []
 
@@ -54,6 +59,17 @@ class Trace:
             own = self.symbols.setdefault(name, symbol)
             if own.typical is None and symbol.typical is not None:
                 self.symbols[name] = symbol
+
+    def store(self, place: Value, value: Operand, is_whole: bool) -> None:
+        """Writes a tensor, or a number, into a view or into a whole tensor."""
+        if not self.is_body:
+            raise TypeError("a kernel of `@carbyne.kernel` stores nothing: return its results")
+        if not isinstance(value, Value):
+            raise TypeError(f"what is stored is a traced tensor, not {value!r}")
+        statement = Statement([place, " = ", value], is_store=True, is_whole=is_whole)
+        for read in statement.reads():
+            read.uses += 1
+        self.items.append(statement)
 
     def assume(self, fact: Condition) -> None:
         """Notes a fact about symbols."""
@@ -98,15 +114,16 @@ def tracing() -> Iterator[Trace]:
 
 
 def parameters(
-    function: Callable[..., Any], around: Mapping[str, Any]
+    function: Callable[..., Any], around: Mapping[str, Any], *, skipped: int = 0, in_place: bool = False
 ) -> tuple[dict[str, TensorType], dict[str, TensorType]]:
-    """The types of a function's arguments and of its results, by name. `around` has the variables where the function is defined."""
+    """The types of a function's arguments and of its results, by name. `around` has the variables where the function is defined; the first
+    arguments may be skipped. Arguments that are written `in_place` are results, too."""
     name = function.__name__
     # Annotations are texts under `from __future__ import annotations`.
     types = inspect.get_annotations(function, eval_str=True, locals=dict(around))
     results = types.pop("return", None)
     inputs: dict[str, TensorType] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in [*inspect.signature(function).parameters.values()][skipped:]:
         if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             raise TypeError(f"`{name}`: a kernel has a parameter for each tensor, not `{parameter}`")
         if parameter.name not in types:
@@ -121,9 +138,9 @@ def parameters(
     else:
         outputs = {"out": results}
     for output, of in outputs.items():
-        if output in inputs:
-            raise TypeError(f"`{name}`: the result `{output}` has the name of an argument")
         outputs[output] = tensor_type(of, f"`{name}`: the result `{output}`")
+        if output in inputs and not (in_place and inputs[output] == outputs[output]):
+            raise TypeError(f"`{name}`: the result `{output}` has the name of an argument")
     return inputs, outputs
 
 
@@ -136,8 +153,28 @@ def tensor_type(of: Any, what: str) -> TensorType:
     raise TypeError(f"{what} has a type such as `f16[64, 32]`, not {of!r}")
 
 
+@dataclass
+class Statement:
+    """A statement that is no operation on tensors."""
+
+    #: Texts, and tensors that stand between them.
+    parts: list[str | Value]
+    #: Tensors that it declares.
+    declares: list[Value] = field(default_factory=list)
+    #: The statements between its braces.
+    body: list[Value | Statement] | None = None
+    #: Whether it stores what an expression computes.
+    is_store: bool = False
+    #: Whether that is into a whole tensor, where a name alone would be another name and no store.
+    is_whole: bool = False
+
+    def reads(self) -> Iterator[Value]:
+        """The tensors in its text."""
+        return (part for part in self.parts if isinstance(part, Value))
+
+
 class Writer:
-    """Statements of a `means` block. Tensors without a name that are read once stand where they are read."""
+    """Writes blocks. Tensors without a name that are read once stand where they are read, if no statement lies between."""
 
     def __init__(
         self, names: Mapping[int, str], results: Mapping[int, str], taken: set[str], places: bool
@@ -149,6 +186,38 @@ class Writer:
         self.places = places
         self.lines: list[str] = []
         self.count = 0
+
+    def block(self, items: Sequence[Value | Statement], needed: set[int]) -> None:
+        """Writes statements in their order, and operations where they are needed."""
+        last = _last_reads(items)
+        statements = [i for i, item in enumerate(items) if isinstance(item, Statement)]
+        for i, item in enumerate(items):
+            if isinstance(item, Statement):
+                self.plain(item, needed)
+            elif id(item) in needed and item.function:
+                reader = last.get(id(item))
+                is_near = reader is not None and not any(i < s < reader for s in statements)
+                self.keep(item, is_near)
+
+    def plain(self, statement: Statement, needed: set[int]) -> None:
+        """Writes a statement and its body."""
+        for value in statement.declares:
+            value.name = self.fresh(self.names.get(id(value)))
+        part = self.part if statement.is_store else self.viewed
+        texts = [part(p) if isinstance(p, Value) else p for p in statement.parts]
+        if statement.is_whole and (statement.parts[2].name is not None or _is_view(statement.parts[2])):
+            texts[2] = f"move({texts[2]})"
+        text = "".join(texts)
+        if statement.body is None:
+            self.lines.append(text)
+            return
+        self.lines.append(f"{text} {{" if text else "{")
+        self.block(statement.body, needed)
+        self.lines.append("}")
+
+    def part(self, value: Value) -> str:
+        """A tensor in a statement."""
+        return self.expression(value) if value.name is None else f"%{value.name}"
 
     def fresh(self, wish: str | None) -> str:
         """A name that is not taken yet."""
@@ -166,10 +235,11 @@ class Writer:
         self.lines.append(f"%{name} = {text}")
         value.name = name
 
-    def keep(self, value: Value) -> None:
+    def keep(self, value: Value, is_near: bool) -> None:
         """Writes a tensor's statement where it is computed, if the tensor is to have a name."""
         is_named = id(value) in self.results or id(value) in self.names
-        if value.name is None and (is_named or value.uses > 1 and not _is_view(value)):
+        is_apart = not _is_view(value) and (value.uses > 1 or not is_near)
+        if value.name is None and (is_named or is_apart):
             self.statement(value)
 
     def name_of(self, value: Value) -> str:
@@ -219,8 +289,34 @@ class Writer:
         return literal(operand)
 
 
+def _last_reads(items: Sequence[Value | Statement]) -> dict[int, int]:
+    """The last item of a block that reads a tensor; those in bodies read it far away."""
+    last: dict[int, int] = {}
+    for i, item in enumerate(items):
+        reads = item.reads() if isinstance(item, Statement) else item.operands
+        last |= {id(value): i for value in reads if isinstance(value, Value)}
+    return last
+
+
 def _is_view(value: Value) -> bool:
     return value.function == "[]" or value.function.startswith(".")
+
+
+def named(variables: Mapping[str, Any]) -> dict[int, str]:
+    """The names of a function's variables, by the identity of their tensors."""
+    return {id(v): n for n, v in variables.items() if isinstance(v, Value) and n.isascii()}
+
+
+def needed(roots: Iterable[Value]) -> set[int]:
+    """Identities of tensors from which others are computed, and of these."""
+    found: set[int] = set()
+    todo = list(roots)
+    while todo:
+        value = todo.pop()
+        if id(value) not in found:
+            found.add(id(value))
+            todo += [o for o in value.operands if isinstance(o, Value)]
+    return found
 
 
 def of_caller(trace: Trace, name: str, type: TensorType) -> Value:
@@ -229,15 +325,19 @@ def of_caller(trace: Trace, name: str, type: TensorType) -> Value:
     return Value(trace, "", name=name)
 
 
-def heads(trace: Trace) -> list[str]:
-    """The declaration of symbols."""
-    if not trace.symbols:
-        return []
-    names = sorted(trace.symbols)
-    lines = [f"sym {', '.join(names)}"]
+def whole(trace: Trace, tensors: Mapping[str, TensorType], spec: Sequence[str]) -> str:
+    """A program of one kernel, as `carbyne fmt` prints it."""
+    for of in tensors.values():
+        trace.uses(of.symbols)
+    groups = {id(c.group): c.group for c in trace.symbols.values() if isinstance(c, Constant)}
+    lets = [f"let {', '.join(f'{c.text} = {c.value}' for c in group)}" for group in groups.values()]
+    symbols = {n: s for n, s in sorted(trace.symbols.items()) if not isinstance(s, Constant)}
+    line = f"sym {', '.join(symbols)}"
     if trace.facts:
-        lines.append("where " + ", ".join(fact.text for fact in trace.facts))
-    usual = [f"{n}={s.typical}" for n, s in sorted(trace.symbols.items()) if s.typical is not None]
+        line += " where " + ", ".join(fact.text for fact in trace.facts)
+    usual = [f"{n}={s.typical}" for n, s in symbols.items() if s.typical is not None]
     if usual:
-        lines.append("typical " + ", ".join(usual))
-    return [" ".join(lines)]
+        line += " typical " + ", ".join(usual)
+    declared = [f"%{name}:{of.text('GL')}" for name, of in tensors.items()]
+    parts = [["carbyne 2"], lets, [line] if symbols else [], declared, spec]
+    return Program("\n\n".join("\n".join(part) for part in parts if part) + "\n").fmt()

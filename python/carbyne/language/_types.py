@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Union
 
 from ._sizes import Extent, Symbol, Symbols, symbols_of, text_of
+
+
+#: An extent or a stride; a tuple for a mode of several.
+Mode = Union[Extent, tuple["Mode", ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,19 +27,19 @@ class TensorType:
     """
 
     scalar: Scalar
-    shape: tuple[Extent, ...]
+    shape: tuple[Mode, ...]
     #: Elements from one to the next along each mode; None is row-major.
-    stride: tuple[Extent, ...] | None = None
+    stride: tuple[Mode, ...] | None = None
     #: What is known of its integers, as the language writes it.
     values: str = ""
     #: Symbols in what is known.
     _more: Symbols = field(default_factory=dict)
 
-    def strides(self, *strides: Extent) -> TensorType:
+    def strides(self, *strides: Mode) -> TensorType:
         """The type with distances from one element to the next, in elements."""
         if len(strides) != len(self.shape):
             raise ValueError(f"{len(self.shape)} strides are wanted, and {len(strides)} are given")
-        return replace(self, stride=tuple(map(_extent, strides)))
+        return replace(self, stride=tuple(map(_mode, strides)))
 
     def within(self, least: Extent, end: Extent, *, distinct: bool = False) -> TensorType:
         """The type of a tensor whose integers are from `least` and below `end`, and all different if they are `distinct`."""
@@ -49,10 +53,7 @@ class TensorType:
     @property
     def symbols(self) -> Symbols:
         """The symbols in the type."""
-        all = dict(self._more)
-        for size in self.shape + (self.stride or ()):
-            all |= symbols_of(size)
-        return all
+        return _symbols((self.shape, self.stride or ())) | self._more
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorType) and self.text() == other.text()
@@ -62,9 +63,9 @@ class TensorType:
 
     def text(self, memory: str = "") -> str:
         """The type as the language writes it, in a memory such as `GL`."""
-        modes = ",".join(map(text_of, self.shape))
+        modes = ",".join(map(_text, self.shape))
         if self.stride is not None:
-            strides = ",".join(map(text_of, self.stride))
+            strides = ",".join(map(_text, self.stride))
             modes = f"{modes}:{strides}" if len(self.shape) == 1 else f"({modes}):({strides})"
         place = f".{memory}" if memory and self.shape else ""
         return f"[{modes}].{self.scalar.name}{place}{self.values}"
@@ -81,17 +82,29 @@ class Scalar:
 
     def __getitem__(self, shape: Any) -> TensorType:
         sizes = shape if isinstance(shape, tuple) else (shape,)
-        return TensorType(self, tuple(map(_extent, sizes)))
+        return TensorType(self, tuple(map(_mode, sizes)))
 
     def __repr__(self) -> str:
         return self.name
 
 
-def _extent(size: Any) -> Extent:
+def _mode(size: Any) -> Mode:
     if isinstance(size, str):
         return Symbol(size)
+    if isinstance(size, tuple):
+        return tuple(map(_mode, size))
     text_of(size)
     return size
+
+
+def _text(mode: Mode) -> str:
+    return f"({','.join(map(_text, mode))})" if isinstance(mode, tuple) else text_of(mode)
+
+
+def _symbols(mode: Mode) -> Symbols:
+    if not isinstance(mode, tuple):
+        return symbols_of(mode)
+    return {name: symbol for part in mode for name, symbol in _symbols(part).items()}
 
 
 f64, f32, tf32, f16, bf16 = map(Scalar, ("f64", "f32", "tf32", "f16", "bf16"))

@@ -54,7 +54,7 @@ class Value:
                 operand.uses += 1
             else:
                 trace.uses(symbols_of(operand))
-        trace.values.append(self)
+        trace.items.append(self)
 
     def __repr__(self) -> str:
         return f"<traced {'%' + self.name if self.name else self.function or 'tensor'}>"
@@ -216,6 +216,11 @@ class Value:
             parts.append(literal(value))
         return self.view(f".pad({', '.join(parts)})", *before, *(behind or ()))
 
+    def __setitem__(self, index: Any, value: Operand) -> None:
+        """Stores in a body: `view[i, j] = value` into a view, `tensor[...] = value` into a whole tensor."""
+        is_whole = index is Ellipsis
+        self.trace.store(self if is_whole else self[index], value, is_whole)
+
     def __getitem__(self, index: Any) -> Value:
         picks, operands, sizes = [], [], []
         for pick in index if isinstance(index, tuple) else (index,):
@@ -223,13 +228,8 @@ class Value:
                 # Its name is put here when the text is written.
                 picks.append(None)
                 operands.append(pick)
-            elif isinstance(pick, slice):
-                picks.append(_range(pick, sizes))
-            elif pick is Ellipsis or pick is None:
-                raise TypeError("an index names each mode: write `:` for a whole one")
             else:
-                sizes.append(pick)
-                picks.append(text_of(pick))
+                picks.append(index_of(pick, sizes))
         for size in sizes:
             self.trace.uses(symbols_of(size))
         return Value(self.trace, "[]", (self, *operands), picks)
@@ -260,6 +260,16 @@ def reduction(function: str, a: Value, axis: int | Sequence[int]) -> Value:
         raise ValueError("modes count from 0: `axis` cannot be negative")
     text = str(axes[0]) if len(axes) == 1 else f"({','.join(map(str, axes))})"
     return unary(function, a, f"axis={text}")
+
+
+def index_of(pick: Any, sizes: list[Extent]) -> str:
+    """An index as the language writes it. Sizes in it are added to a list."""
+    if isinstance(pick, slice):
+        return _range(pick, sizes)
+    if pick is Ellipsis or pick is None:
+        raise TypeError("an index names each mode: write `:` for a whole one")
+    sizes.append(pick)
+    return text_of(pick)
 
 
 def _list(sizes: Sequence[Extent | None]) -> str:

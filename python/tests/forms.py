@@ -1,0 +1,201 @@
+"""Examples of the repository as functions of Python, each by the name of its file."""
+
+from __future__ import annotations
+
+import carbyne
+from carbyne import language as cl
+from carbyne.language import (
+    assume, cast, ceil_div, constants, exp, f16, f32, i4, i32, matmul, relu, rsqrt, sqrt, symbols, where,
+)  # fmt: skip
+
+INF = float("inf")
+
+
+def add_any():
+    BM, BN = constants(BM=4, BN=256)
+    M, N = symbols("M, N", M=4096, N=4096)
+
+    @carbyne.kernel
+    def means(A: f32[M, N], B: f32[M, N]) -> {"C": f32[M, N]}:
+        assume(M >= 0, M <= 65536, N >= 0, N <= 65536)
+        return A + B
+
+    @carbyne.tile(grid={"j": ceil_div(N, BN), "i": ceil_div(M, BM)}, threads=128, means=means)
+    def add_any(body, A: f32[M, N], B: f32[M, N]) -> {"C": f32[M, N]}:
+        j, i = body.at
+        a = body.move(A.tile([BM, BN])[i, j])
+        b = body.move(B.tile([BM, BN])[i, j])
+        body["C"].tile([BM, BN])[i, j] = a + b
+
+    return add_any
+
+
+def layernorm_any():
+    M, N = symbols("M, N", M=32768, N=4096)
+
+    @carbyne.kernel
+    def layernorm_any(X: f16[M, N], weight: f16[1, N], bias: f16[1, N]) -> {"Y": f16[M, N]}:
+        assume(M >= 0, M <= 1048576, N > 0, N <= 4096, N % 8 == 0)
+        d = X - X.sum(axis=1) / N
+        variance = (d * d).sum(axis=1) / N
+        return d * rsqrt(variance + 0.00001) * weight + bias
+
+    return layernorm_any
+
+
+def softmax_any():
+    M, N = symbols("M, N", M=32768, N=4096)
+
+    @carbyne.kernel
+    def softmax_any(X: f16[M, N]) -> {"Y": f16[M, N]}:
+        assume(M >= 0, M <= 1048576, N > 0, N <= 4096, N % 8 == 0)
+        e = exp(X - X.max(axis=1))
+        return e / e.sum(axis=1)
+
+    return softmax_any
+
+
+def gemm_bias_relu():
+    M, N, K = constants(M=256, N=256, K=128)
+    BM, BN, BK = constants(BM=128, BN=128, BK=32)
+
+    @carbyne.kernel
+    def means(A: f16[M, K], B: f16[K, N], b: f32[1, N]) -> {"C": f16[M, N]}:
+        return relu(A @ B + b)
+
+    @carbyne.tile(grid={"i": M // BM, "j": N // BN}, threads=128, means=means)
+    def gemm_bias_relu(body, A: f16[M, K], B: f16[K, N], b: f32[1, N]) -> {"C": f16[M, N]}:
+        i, j = body.at
+        c = body.tensor(f32[BM, BN], 0)
+        with body.loop("k", K // BK) as k:
+            sa = body.move(A.tile([BM, BK])[i, k], "SH")
+            sb = body.move(B.tile([BK, BN])[k, j], "SH")
+            body.matmul(sa, sb, c)
+        y = relu(c + b.tile([1, BN])[0, j])
+        body["C"].tile([BM, BN])[i, j] = cast(y, f16)
+
+    return gemm_bias_relu
+
+
+def moe_gemm():
+    T, M, N, K = constants(T=1024, M=256, N=256, K=128)
+    BM, BN, BK = constants(BM=128, BN=128, BK=32)
+
+    @carbyne.kernel
+    def means(A: f16[T, K], rows: i32[M].within(0, T), B: f16[K, N]) -> {"C": f16[M, N]}:
+        return A[rows, :] @ B
+
+    @carbyne.tile(grid={"i": M // BM, "j": N // BN}, threads=128, means=means)
+    def moe_gemm(b, A: f16[T, K], rows: i32[M].within(0, T), B: f16[K, N]) -> {"C": f16[M, N]}:
+        i, j = b.at
+        mine = rows.tile([BM])[i]
+        c = b.tensor(f32[BM, BN], 0)
+        with b.loop("k", K // BK) as k:
+            sa = b.move(A[mine, :].tile([BM, BK])[0, k], "SH")
+            sb = b.move(B.tile([BK, BN])[k, j], "SH")
+            b.matmul(sa, sb, c)
+        b["C"].tile([BM, BN])[i, j] = cast(c, f16)
+
+    return moe_gemm
+
+
+def gemm_roles():
+    M, N, K = constants(M=256, N=512, K=256)
+    BM, BN, BK = constants(BM=128, BN=256, BK=64)
+
+    @carbyne.tile("MatMul.set", grid={"bm": M // BM, "bn": N // BN}, threads=288, acc=f32)
+    def gemm_roles(body, A: f16[M, K], B: f16[K, N]) -> {"C": f16[M, N]}:
+        bm, bn = body.at
+        consumers = body.group("consumers", body.threads[0:256])
+        producer = body.group("producer", body.threads[256:288])
+        c = body.spec("Init", [0], [f32[BM, BN]], on=consumers)
+        with body.loop("k", K // BK, stages=3) as k:
+            a = body.move(A.tile([BM, BK])[bm, k], "SH", on=producer)
+            b = body.move(B.tile([BK, BN])[k, bn], "SH", on=producer)
+            with body.loop("s", BK // 16, unroll=False) as s:
+                body.matmul(a.tile([BM, 16])[0, s], b.tile([16, BN])[s, 0], c, on=consumers)
+        body.spec("UnaryPointwise.cast", [c], [body["C"].tile([BM, BN])[bm, bn]], on=consumers)
+
+    return gemm_roles
+
+
+def attention_causal():
+    B, H, S, T, D = constants(B=2, H=16, S=4096, T=4096, D=128)
+    BS, BT = constants(BS=64, BT=64)
+
+    @carbyne.kernel
+    def means(
+        Q: f16[B, H, S, D], K: f16[B, H, T, D], V: f16[B, H, T, D]
+    ) -> {"O": f16[B, H, S, D]}:
+        s = Q @ K.T / sqrt(D)
+        seen = where(s.iota(2) >= s.iota(3), s, -INF)
+        p = exp(seen - seen.max(axis=3))
+        return p / p.sum(axis=3) @ V
+
+    @carbyne.tile(grid={"i": S // BS, "h": H, "b": B}, threads=128, means=means)
+    def attention_causal(
+        body, Q: f16[B, H, S, D], K: f16[B, H, T, D], V: f16[B, H, T, D]
+    ) -> {"O": f16[B, H, S, D]}:
+        i, h, b = body.at
+        query = body["O"][b, h, :, :].iota(0).tile([BS, 1])[i, 0]
+        q = body.move(Q[b, h, :, :].tile([BS, D])[i, 0])
+        max = body.tensor(f32[BS, 1], -INF)
+        sum = body.tensor(f32[BS, 1], 0)
+        o = body.tensor(f32[BS, D], 0)
+        with body.loop("t", (i + 1) * BS // BT, stages=2) as t:
+            k = body.move(K[b, h, :, :].tile([BT, D])[t, 0], "SH")
+            v = body.move(V[b, h, :, :].tile([BT, D])[t, 0], "SH")
+            key = K[b, h, :, :].iota(0).tile([BT, 1])[t, 0].T
+            all = q @ k.T / sqrt(D)
+            s = where(query >= key, all, -INF)
+            top = cl.max(s.max(axis=1), max)
+            old = exp(max - top, math="fast")
+            o[...] = o * old
+            p = exp(s - top)
+            sum[...] = sum * old + p.sum(axis=1)
+            half = cast(p, f16)
+            body.matmul(half, v, o)
+            max[...] = top
+        body["O"][b, h, :, :].tile([BS, D])[i, 0] = cast(o / sum, f16)
+
+    return attention_causal
+
+
+def cache_append():
+    (D,) = constants(D=1024)
+    B, P = symbols("B, P", B=64, P=8192)
+
+    @carbyne.tile(grid={"b": B}, threads=128)
+    def cache_append(
+        body, k: f16[B, D], v: f16[B, D], slots: i32[B].within(0, P, distinct=True), keys: f16[P, D], values: f16[P, D]
+    ) -> {"keys": f16[P, D], "values": f16[P, D]}:
+        assume(B >= 0, B <= 8192, P >= B, P >= 1, P <= 65536)
+        (b,) = body.at
+        slot = body.number("slot", slots[b])
+        body.move(k[b, :], keys[slot, :])
+        body.move(v[b, :], values[slot, :])
+
+    return cache_append
+
+
+def int4_gemm():
+    M, N, K = constants(M=128, N=256, K=128)
+    BM, BN, BK = constants(BM=64, BN=128, BK=64)
+    packed_type = i4[(2, 4, 2, K // 16), (8, 2, N // 16)].strides((1, 8, 2, 32), (2 * K, 4, 16 * K))
+
+    @carbyne.kernel
+    def means(A: f16[M, K], B: packed_type) -> {"C": f16[M, N]}:
+        return matmul(A, cast(B, f16))
+
+    @carbyne.tile(grid={"bm": M // BM, "bn": N // BN}, threads=128, means=means)
+    def int4_gemm(body, A: f16[M, K], B: packed_type) -> {"C": f16[M, N]}:
+        bm, bn = body.at
+        c = body.tensor(f32[BM, BN], 0)
+        with body.loop("k", K // BK) as k:
+            a = body.move(A.tile([BM, BK])[bm, k], "SH")
+            packed = body.move(B.tile([BK, BN])[k, bn], "SH")
+            b = cast(packed, f16)
+            body.matmul(a, b, c)
+        body["C"].tile([BM, BN])[bm, bn] = cast(c, f16)
+
+    return int4_gemm
