@@ -23,6 +23,7 @@ from ._diagnostics import Diagnostic, diagnostics
 from ._explained import Explanation
 from ._nvrtc import find_nvrtc
 from ._picture import Picture, pre
+from ._torch import operator as torch_operator
 
 
 #: Types of NumPy by those of carbyne, as far as NumPy has them.
@@ -357,6 +358,27 @@ class Program:
         progress = _listener(options.pop("progress", None))
         how = _how(arch or "sm_80", sms=sms, **options)
         return Decomposed._cached(self, how, progress).jit(device)
+
+    def as_op(
+        self,
+        name: str,
+        *,
+        backward: Callable[..., Any] | None = None,
+        setup_context: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Registers the program as an operator of PyTorch, and returns it: `torch.ops.mine.norm` for the name `mine::norm`.
+
+        `torch.compile`, `torch.export` and CUDA graphs take it as a whole; results get their shapes from symbols. It takes the arguments of
+        :meth:`jit` in their order and returns the results. On tensors of the CPU it runs in the simulator. Tensors that kernels update in place
+        are arguments that the operator mutates.
+
+        :param backward: a function that is given `ctx` and gradients of the results, and returns gradients of the arguments, as for
+            `torch.library.register_autograd`.
+        :param setup_context: what it needs of the forward pass; else `ctx.saved_tensors` has all arguments.
+        :param options: options of :meth:`jit`.
+        """
+        return torch_operator(self, name, backward, setup_context, options)
 
     def simulate(
         self,

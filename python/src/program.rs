@@ -4,7 +4,9 @@ use crate::call::Function;
 use crate::error::{of_command, refused};
 use crate::work::{Listener, interruptible, reported};
 use carbyne::documents;
-use carbyne_codegen::{Host, nvrtc, print_kernels, print_program, print_tvm_ffi};
+use carbyne_codegen::{
+    Form, Host, handed_on, nvrtc, print_kernels, print_program, print_tvm_ffi, results, written,
+};
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic, Inputs,
     LoadError, Module, Options, Program, Proved, Report, Search,
@@ -384,10 +386,10 @@ fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
     program.buffers.iter().filter(|(_, b)| b.is_global() || b.is_number())
 }
 
-/// The caller's tensors and numbers: name, scalar type, extents, whether a kernel writes it.
+/// The caller's tensors and numbers: name, scalar type, extents, strides if each mode has one, whether a kernel writes it, whether that is
+/// before it is read, and whether it only passes data from one kernel to another.
 fn tensors(program: &Program) -> Vec<Value> {
-    let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
-    let written: BTreeSet<BufferId> = outputs.map(|t| program.tensors[*t].buffer).collect();
+    let (written, results, handed_on) = (written(program), results(program), handed_on(program));
     let of = |(id, b): (BufferId, &Buffer)| {
         let modes = program.tensors[b.tensor].levels.iter().flat_map(|l| l.modes());
         let extent = |m: Layout<Dim>| m.size_in(&program.arena).map(|n| program.arena.display(n));
@@ -395,10 +397,23 @@ fn tensors(program: &Program) -> Vec<Value> {
             "name": b.name,
             "scalar": b.scalar.as_str(),
             "extents": modes.map(|m| extent(m).unwrap_or_default()).collect::<Vec<_>>(),
+            "strides": strides(program, id),
             "is_output": written.contains(&id),
+            "is_result": results.contains(&id),
+            "is_handed_on": handed_on.contains(&id),
         })
     };
     of_caller(program).map(of).collect()
+}
+
+/// The strides of a tensor's modes; none if one of them has several.
+fn strides(program: &Program, buffer: BufferId) -> Option<Vec<String>> {
+    match Form::of(program, buffer).ok()? {
+        Form::Modes(modes) => {
+            Some(modes.iter().map(|(_, s)| program.arena.display(*s).to_string()).collect())
+        }
+        Form::Flat(_) => None,
+    }
 }
 
 /// A run's options: arrays as `.npy` files, of tensors by name.

@@ -253,3 +253,115 @@ def test_arrays_of_jax_are_taken() -> None:
     assert isinstance(b, jax.Array) and (b == 2 * a).all()
     with pytest.raises(carbyne.ArgumentError, match="read-only"):
         twice(a, b)
+
+
+@pytest.fixture(scope="module")
+def norm() -> object:
+    """A normalization of rows as an operator, with its gradient."""
+    from carbyne.language import assume, f32, rsqrt, symbols
+
+    M, N = symbols("M N", M=4096, N=1024)
+
+    @carbyne.kernel
+    def forward(X: f32[M, N], w: f32[1, N]) -> {"Y": f32[M, N], "scale": f32[M, 1]}:
+        assume(N > 0, N <= 8192, N % 4 == 0)
+        scale = rsqrt((X * X).sum(axis=1) / N + 1e-6)
+        return {"Y": X * scale * w, "scale": scale}
+
+    @carbyne.kernel
+    def gradient(X: f32[M, N], w: f32[1, N], scale: f32[M, 1], G: f32[M, N]) -> {"D": f32[M, N]}:
+        assume(N > 0, N <= 8192, N % 4 == 0)
+        g = G * w * scale
+        x = X * scale
+        return g - x * ((g * x).sum(axis=1) / N)
+
+    back = gradient.as_op("carbyne_test::norm_gradient")
+
+    def setup(ctx: object, inputs: tuple, output: tuple) -> None:
+        ctx.save_for_backward(*inputs, output[1])
+        ctx.set_materialize_grads(True)
+
+    def backward(ctx: object, g: object, _: object) -> tuple:
+        x, w, scale = ctx.saved_tensors
+        return back(x, w, scale, g.contiguous()), (g * x * scale).sum(0, keepdim=True)
+
+    return forward.as_op("carbyne_test::norm", backward=backward, setup_context=setup)
+
+
+def normalized(x: object, w: object) -> object:
+    return x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-6) * w
+
+
+def test_an_operator_computes_and_has_gradients(norm: object) -> None:
+    x = torch.randn(33, 256, device="cuda", requires_grad=True)
+    w = torch.randn(1, 256, device="cuda", requires_grad=True)
+    y, _ = norm(x, w)
+    wanted = normalized(x, w)
+    torch.testing.assert_close(y, wanted, rtol=1e-4, atol=1e-4)
+    g = torch.randn_like(y)
+    found = torch.autograd.grad(y, (x, w), g)
+    for a, b in zip(found, torch.autograd.grad(wanted, (x, w), g)):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+
+
+def test_an_operator_passes_the_checks_of_torch(norm: object) -> None:
+    for m, n in ((33, 256), (1, 4)):
+        x = torch.randn(m, n, device="cuda", requires_grad=True)
+        w = torch.randn(1, n, device="cuda", requires_grad=True)
+        torch.library.opcheck(norm, (x, w))
+
+
+def test_an_operator_is_compiled_and_exported_as_a_whole(norm: object) -> None:
+    def model(x: object, w: object) -> object:
+        return torch.relu(norm(x, w)[0] + 1)
+
+    w = torch.randn(1, 256, device="cuda")
+    compiled = torch.compile(model, fullgraph=True, dynamic=True)
+    for m in (17, 40):
+        x = torch.randn(m, 256, device="cuda")
+        torch.testing.assert_close(compiled(x, w), torch.relu(normalized(x, w) + 1), rtol=1e-4, atol=1e-4)
+
+    class Model(torch.nn.Module):
+        def forward(self, x: object, w: object) -> object:
+            return model(x, w)
+
+    rows = torch.export.Dim("rows", min=2, max=4096)
+    exported = torch.export.export(Model(), (x, w), dynamic_shapes={"x": {0: rows}, "w": None})
+    assert "carbyne_test.norm" in str(exported.graph)
+    torch.testing.assert_close(exported.module()(x, w), model(x, w))
+
+
+def test_a_graph_captures_an_operator(norm: object) -> None:
+    x, w = torch.randn(64, 256, device="cuda"), torch.randn(1, 256, device="cuda")
+    norm(x, w)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y, _ = norm(x, w)
+    x.copy_(torch.randn_like(x))
+    graph.replay()
+    torch.testing.assert_close(y, normalized(x, w), rtol=1e-4, atol=1e-4)
+
+
+def test_an_operator_of_the_cpu_is_simulated(norm: object) -> None:
+    x, w = torch.randn(4, 16), torch.randn(1, 16)
+    torch.testing.assert_close(norm(x, w)[0], normalized(x, w), rtol=1e-4, atol=1e-4)
+
+
+def test_an_operator_updates_tensors_in_place() -> None:
+    append = carbyne.Program.from_file(EXAMPLES / "cache_append.cby").as_op("carbyne_test::append")
+    k, v = (torch.randn(3, 1024, device="cuda", dtype=torch.float16) for _ in range(2))
+    keys, values = (torch.zeros(8, 1024, device="cuda", dtype=torch.float16) for _ in range(2))
+    slots = torch.tensor([5, 0, 2], device="cuda", dtype=torch.int32)
+    append(k, v, slots, keys, values)
+    assert torch.equal(keys[slots.long()], k) and torch.equal(values[slots.long()], v)
+    assert not keys[1].any()
+    torch.library.opcheck(append, (k, v, slots, keys, values))
+
+
+def test_names_of_operators_are_checked() -> None:
+    program = carbyne.Program(TWO)
+    with pytest.raises(ValueError, match="mine::norm"):
+        program.as_op("norm")
+    sized = carbyne.Program("carbyne 2\nsym N where N > 0\n%A:[2 * N].f32.GL\n%B:[2 * N].f32.GL\nMove @copy (%A) -> (%B)")
+    with pytest.raises(ValueError, match="`N` is no extent of an argument"):
+        sized.as_op("carbyne_test::sized")

@@ -254,6 +254,9 @@ fn they_run_as_written() {
 fn they_compute_what_they_mean() {
     each_on(drawn_arch, |e, arch| {
         let name = format!("{} for {arch}", shown(&e.file));
+        if !testing::one_in(2, &name) {
+            return Ok(());
+        }
         for inputs in testing::one_of(&name, &["--seed=1", "--ints=1", "--schedule=5"]) {
             let mut args = vec!["simulate", "--arch", arch, inputs];
             args.extend(e.simulate.iter().map(String::as_str));

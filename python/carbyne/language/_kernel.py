@@ -44,6 +44,10 @@ class Runs:
         """The kernel as a function of tensors: :meth:`carbyne.Program.jit`."""
         return self.program.jit(device, **options)
 
+    def as_op(self, name: str, **options: Any) -> Any:
+        """The kernel as an operator of PyTorch: :meth:`carbyne.Program.as_op`."""
+        return self.program.as_op(name, **options)
+
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Runs the kernel on tensors: on the simulator if the first one is NumPy's or on the CPU, else on its GPU."""
         first = next(iter((*arguments, *keywords.values())), None)

@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-const CASES: usize = 400;
+const CASES: usize = 300;
 
 /// Rules that leave no trace in what the parser returns, and why.
 const SILENT: [(&str, &str); 25] = [
