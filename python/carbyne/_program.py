@@ -678,7 +678,10 @@ def _how(
     sms: Any = None,
     exhaustive: Any = False,
     tuned: Any = None,
+    **unknown: Any,
 ) -> _How:
+    for name in unknown:
+        raise TypeError(f"there is no option `{name}`; there are forbid, strategies, top, budget, sms, exhaustive, tuned and progress")
     if not isinstance(exhaustive, (bool, np.bool_)):
         raise TypeError(f"`exhaustive` is neither True nor False: {exhaustive!r}")
     texts = [(path, _read(path)) for path in _files(strategies)]

@@ -199,3 +199,168 @@ def int4_gemm():
         body["C"].tile([BM, BN])[bm, bn] = cast(c, f16)
 
     return int4_gemm
+
+
+def gemm():
+    @carbyne.tile("MatMul.set", acc=f32)
+    def gemm(body, A: f16[4096, 4096], B: f16[4096, 4096]) -> {"C": f16[4096, 4096]}: ...
+
+    return gemm
+
+
+def gemm_any():
+    M, N, K = symbols("M, N, K", M=4096, N=4096, K=4096)
+
+    @carbyne.tile("MatMul.set", acc=f32)
+    def gemm_any(body, A: f16[M, K], B: f16[K, N].strides(1, K)) -> {"C": f16[M, N]}:
+        assume(M >= 0, M <= 32768, N >= 0, N <= 32768, K >= 0, K <= 32768, K % 8 == 0)
+
+    return gemm_any
+
+
+def copy_rows():
+    @carbyne.tile("Move")
+    def copy_rows(body, A: f16[512, 1024]) -> {"B": f16[512, 1024]}: ...
+
+    return copy_rows
+
+
+def row_sum():
+    @carbyne.tile("Reduction.sum", axis=1)
+    def row_sum(body, X: f32[512, 1024]) -> {"Y": f32[512, 1]}: ...
+
+    return row_sum
+
+
+def transpose():
+    M, N = constants(M=256, N=256)
+    BM, BN = constants(BM=64, BN=64)
+
+    @carbyne.tile("Move", grid={"i": M // BM, "j": N // BN}, threads=128)
+    def transpose(body, A: f16[M, N]) -> {"B": f16[M, N].strides(1, M)}:
+        i, j = body.at
+        rows = body.move(A.tile([BM, BN])[i, j])
+        shared = body.move(rows, "SH")
+        columns = body.move(shared)
+        body.move(columns, body["B"].tile([BM, BN])[i, j])
+
+    return transpose
+
+
+def row_sum_tiled():
+    M, N = constants(M=128, N=1024)
+    BM, BN = constants(BM=32, BN=128)
+
+    @carbyne.tile("Reduction.sum", grid={"i": M // BM}, threads=128, axis=1)
+    def row_sum(body, X: f32[M, N]) -> {"Y": f32[M, 1]}:
+        (i,) = body.at
+        sum = body.tensor(f32[BM, 1], 0)
+        with body.loop("k", N // BN) as k:
+            sum[...] = sum + X.tile([BM, BN])[i, k].sum(axis=1)
+        body.move(sum, body["Y"].tile([BM, 1])[i, 0])
+
+    return row_sum
+
+
+def softmax():
+    M, N, BM = constants(M=64, N=512, BM=16)
+
+    @carbyne.kernel
+    def means(X: f32[M, N]) -> {"Y": f32[M, N]}:
+        e = exp(X - X.max(axis=1))
+        return e / e.sum(axis=1)
+
+    @carbyne.tile(grid={"i": M // BM}, threads=128, means=means)
+    def softmax(body, X: f32[M, N]) -> {"Y": f32[M, N]}:
+        (i,) = body.at
+        x = body.move(X.tile([BM, N])[i, 0])
+        e = exp(x - x.max(axis=1))
+        body["Y"].tile([BM, N])[i, 0] = e / e.sum(axis=1)
+
+    return softmax
+
+
+def rmsnorm():
+    M, N = constants(M=64, N=512)
+    (BM,) = constants(BM=16)
+
+    @carbyne.kernel
+    def means(X: f16[M, N], w: f32[1, N]) -> {"Y": f16[M, N]}:
+        return X * rsqrt((X * X).sum(axis=1) / N + 1e-5) * w
+
+    @carbyne.tile(grid={"i": M // BM}, threads=128, means=means)
+    def rmsnorm(body, X: f16[M, N], w: f32[1, N]) -> {"Y": f16[M, N]}:
+        (i,) = body.at
+        x = cast(X.tile([BM, N])[i, 0], f32)
+        scale = rsqrt((x * x).sum(axis=1) / N + 1e-5)
+        body["Y"].tile([BM, N])[i, 0] = cast(x * scale * w, f16)
+
+    return rmsnorm
+
+
+def layernorm():
+    M, N = constants(M=64, N=512)
+    (BM,) = constants(BM=16)
+
+    @carbyne.kernel
+    def means(X: f16[M, N], w: f32[1, N], b: f32[1, N]) -> {"Y": f16[M, N]}:
+        x = X - X.sum(axis=1) / N
+        scale = rsqrt((x * x).sum(axis=1) / N + 1e-5)
+        return x * scale * w + b
+
+    @carbyne.tile(grid={"i": M // BM}, threads=128, means=means)
+    def layernorm(body, X: f16[M, N], w: f32[1, N], b: f32[1, N]) -> {"Y": f16[M, N]}:
+        (i,) = body.at
+        x = cast(X.tile([BM, N])[i, 0], f32)
+        x[...] = x - x.sum(axis=1) / N
+        scale = rsqrt((x * x).sum(axis=1) / N + 1e-5)
+        body["Y"].tile([BM, N])[i, 0] = cast(x * scale * w + b, f16)
+
+    return layernorm
+
+
+def cast_chain():
+    M, N = constants(M=256, N=256)
+    BM, BN = constants(BM=64, BN=64)
+
+    @carbyne.tile("Move", grid={"i": M // BM, "j": N // BN}, threads=128)
+    def cast_chain(body, X: f16[M, N]) -> {"Y": f16[M, N]}:
+        i, j = body.at
+        single = cast(X.tile([BM, BN])[i, j], f32)
+        body["Y"].tile([BM, BN])[i, j] = cast(single, f16)
+
+    return cast_chain
+
+
+def gemm_staged():
+    M, N, K = constants(M=256, N=256, K=128)
+    BM, BN, BK = constants(BM=128, BN=128, BK=32)
+
+    @carbyne.tile("MatMul.set", grid={"bm": M // BM, "bn": N // BN}, threads=128, acc=f32)
+    def gemm(body, A: f16[M, K], B: f16[K, N]) -> {"C": f16[M, N]}:
+        bm, bn = body.at
+        c = body.tensor(f32[BM, BN], 0)
+        with body.loop("k", K // BK, stages=3) as k:
+            a = body.move(A.tile([BM, BK])[bm, k], "SH")
+            b = body.move(B.tile([BK, BN])[k, bn], "SH")
+            body.matmul(a, b, c)
+        body["C"].tile([BM, BN])[bm, bn] = cast(c, f16)
+
+    return gemm
+
+
+def gemm_hopper():
+    M, N, K = constants(M=512, N=512, K=512)
+    BM, BN, BK = constants(BM=128, BN=256, BK=64)
+
+    @carbyne.tile("MatMul.set", grid={"bm": M // BM, "bn": N // BN}, threads=256, acc=f32)
+    def gemm_hopper(body, A: f16[M, K], B: f16[K, N].strides(1, K)) -> {"C": f16[M, N]}:
+        bm, bn = body.at
+        c = body.spec("Init", [0], [f32[BM, BN]])
+        with body.loop("k", K // BK, stages=4) as k:
+            a = body.move(A.tile([BM, BK])[bm, k], "SH")
+            b = body.move(B.tile([BK, BN])[k, bn], "SH")
+            body.matmul(a, b, c)
+        body.spec("UnaryPointwise.cast", [c], [body["C"].tile([BM, BN])[bm, bn]])
+
+    return gemm_hopper

@@ -169,6 +169,7 @@ def test_numbers_out_of_range_are_named() -> None:
         (lambda p: p.decompose("sm_80", exhaustive="no"), "`exhaustive` is neither True nor False: 'no'"),
         (lambda p: p.decompose(80), "`arch` is no text: 80"),
         (lambda p: p.jit("simulate", exhaustive="no"), "`exhaustive` is neither"),
+        (lambda p: p.jit("simulate", widths=3), "there is no option `widths`"),
         (lambda p: p.tune(symbols=3), "`symbols` is no mapping of names to integers: 3"),
         (lambda p: p.tune(symbols={"N": "x"}), r"`symbols\['N'\]` is no integer: 'x'"),
         (lambda p: p.simulate(symbols=3), "`symbols` is no mapping"),

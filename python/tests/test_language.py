@@ -23,12 +23,12 @@ def meaning(example: str) -> str:
     text = re.sub(r"//.*", "", (EXAMPLES / f"{example}.cby").read_text())
     text = re.sub(r" *<<<.*?>>>\s*", " ", text)
     (means,) = re.findall(r"means \{(.*?)\n\}", text, re.S)
-    return " ".join(means.split())
+    return plain(means)
 
 
 def means(kernel: carbyne.Kernel) -> str:
     (found,) = re.findall(r"means \{(.*?)\n\}", kernel.text(loc=False), re.S)
-    return " ".join(found.split())
+    return plain(found)
 
 
 def test_kernels_mean_what_examples_mean():
@@ -77,13 +77,14 @@ def test_kernels_mean_what_examples_mean():
 
 
 def plain(text: str) -> str:
-    """A text without comments and blank lines; `let` of numbers as numbers."""
+    """A text without comments and blank lines; `let` of numbers as numbers, and numbers as Python writes them."""
     text = re.sub(r"//.*", "", text)
     known: dict[str, int] = {}
     for name, value in re.findall(r"(\w+) = ([^,\n]+)", "\n".join(re.findall(r"^let .*", text, re.M))):
         known[name] = eval(value, {}, known)
     lets = lambda m: "let " + ", ".join(f"{n} = {known[n]}" for n in re.findall(r"(\w+) =", m[0]))
-    return " ".join(re.sub(r"^let .*", lets, text, flags=re.M).split())
+    text = re.sub(r"\d+\.\d+(e-\d+)?|\d+e-\d+", lambda m: repr(float(m[0])), re.sub(r"^let .*", lets, text, flags=re.M))
+    return " ".join(text.split())
 
 
 @pytest.mark.parametrize("name", [name for name, made in vars(forms).items() if getattr(made, "__module__", "") == "forms"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
+import re
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Union
 
 #: A number where a size may stand.
@@ -109,12 +110,17 @@ class Size:
         raise TypeError(f"`{self.text}` is no number of Python: it is known at launch")
 
 
+_made = itertools.count()
+
+
 class Symbol(Size):
     """A size that the caller of a kernel decides."""
 
-    __slots__ = ("typical",)
+    __slots__ = ("typical", "number")
 
     typical: int | None
+    #: Symbols are declared in the order in which they were made.
+    number: int
 
     def __init__(self, name: str, typical: int | None = None) -> None:
         if not (name.isascii() and name.isidentifier()) or name == "_":
@@ -122,6 +128,7 @@ class Symbol(Size):
         super().__init__(name)
         self._symbols = {name: self}
         self.typical = typical
+        self.number = next(_made)
 
     def __repr__(self) -> str:
         return f"Symbol({self.text!r})"
@@ -227,8 +234,8 @@ def literal(number: float) -> str:
         return "nan"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    text = repr(value)
-    return format(Decimal(text), "f") if 1e-7 <= abs(value) < 1 else text
+    # 1e-5, not 1e-05.
+    return re.sub(r"e([+-]?)0*", r"e\1", repr(value)).replace("e+", "e")
 
 
 def _of(size: object) -> Size:

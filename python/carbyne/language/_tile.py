@@ -251,7 +251,7 @@ class Tile(Runs):
 
     def __init__(
         self, function: Callable[..., Any], around: Mapping[str, Any], kind: str, grid: Mapping[str, Extent],
-        threads: Extent | Mapping[str, Extent], means: Kernel | None, attributes: Mapping[str, Any],
+        threads: Extent | Mapping[str, Extent] | None, means: Kernel | None, attributes: Mapping[str, Any],
     ) -> None:  # fmt: skip
         if not hasattr(function, "__code__"):
             raise TypeError(f"a kernel is made of a function, not of {function!r}")
@@ -259,7 +259,7 @@ class Tile(Runs):
         self._function = function
         self._inputs, self._outputs = parameters(function, around, skipped=1, in_place=True)
         self._kind, self._grid = kind, grid
-        self._threads = threads if isinstance(threads, Mapping) else {"": threads}
+        self._threads = {} if threads is None else threads if isinstance(threads, Mapping) else {"": threads}
         self._means, self._attributes = means, attributes
 
     def text(self, *, loc: bool = True) -> str:
@@ -279,22 +279,22 @@ class Tile(Runs):
             _, variables = traced(self._function, [builder, *arguments.values()])
             writer = Writer(named(variables), {}, {*inputs, *outputs}, loc)
             writer.block(trace.items, needed(_roots(trace.items)))
-        grid, threads = _modes(self._grid) or "1", _modes(self._threads)
         parts = f"({', '.join(f'%{n}' for n in inputs)}) -> ({', '.join(f'%{n}' for n in outputs)})"
         pins = "".join(f" {key}={_word(value)}" for key, value in self._attributes.items())
-        head = f"{self._kind} @{name} <<<#grid:[{grid}], #cta:[{threads}]>>> {parts}{pins}"
-        spec = [head + (meaning[0] if meaning else ""), *meaning[1:], "{", *writer.lines, "}"]
-        return whole(trace, {**inputs, **outputs}, spec)
+        exec = f" <<<#grid:[{_modes(self._grid) or '1'}], #cta:[{_modes(self._threads)}]>>>" if self._threads else ""
+        head = f"{self._kind} @{name}{exec} {parts}{pins}"
+        body = ["{", *writer.lines, "}"] if self._threads else []
+        return whole(trace, {**inputs, **outputs}, [head + (meaning[0] if meaning else ""), *meaning[1:], *body])
 
 
 def tile(
-    kind: str = "Spec", *, grid: Mapping[str, Extent] | None = None, threads: Extent | Mapping[str, Extent], means: Kernel | None = None,
-    **attributes: Any,
+    kind: str = "Spec", *, grid: Mapping[str, Extent] | None = None, threads: Extent | Mapping[str, Extent] | None = None,
+    means: Kernel | None = None,     **attributes: Any,
 ) -> Callable[[Callable[..., Any]], Tile]:
     """Makes a kernel of a function that writes its body: tiles, loops and threads.
 
     The function's first argument is a :class:`Builder`; the others are tensors. `grid` has names and extents of the grid's modes, `threads` is the number of
-    threads of a block, or has names and extents, too. `means` is a kernel that says what this one computes, with which it is compared.
+    threads of a block, or has names and extents, too; without it the kernel is a spec without a body. `means` is a kernel that says what this one computes, with which it is compared.
 
     >>> import carbyne, numpy as np
     >>> from carbyne.language import cast, f16, f32

@@ -331,13 +331,14 @@ def whole(trace: Trace, tensors: Mapping[str, TensorType], spec: Sequence[str]) 
         trace.uses(of.symbols)
     groups = {id(c.group): c.group for c in trace.symbols.values() if isinstance(c, Constant)}
     lets = [f"let {', '.join(f'{c.text} = {c.value}' for c in group)}" for group in groups.values()]
-    symbols = {n: s for n, s in sorted(trace.symbols.items()) if not isinstance(s, Constant)}
+    declared = sorted(trace.symbols.values(), key=lambda symbol: symbol.number)
+    symbols = {s.text: s for s in declared if not isinstance(s, Constant)}
     line = f"sym {', '.join(symbols)}"
     if trace.facts:
         line += " where " + ", ".join(fact.text for fact in trace.facts)
     usual = [f"{n}={s.typical}" for n, s in symbols.items() if s.typical is not None]
     if usual:
         line += " typical " + ", ".join(usual)
-    declared = [f"%{name}:{of.text('GL')}" for name, of in tensors.items()]
-    parts = [["carbyne 2"], lets, [line] if symbols else [], declared, spec]
+    types = [f"%{name}:{of.text('GL')}" for name, of in tensors.items()]
+    parts = [["carbyne 2"], lets, [line] if symbols else [], types, spec]
     return Program("\n\n".join("\n".join(part) for part in parts if part) + "\n").fmt()
