@@ -49,7 +49,7 @@ fn driver(name: &str, options: &[&str]) -> (PathBuf, String) {
 fn fake(name: &str, to: &Path, options: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/gpu/{name}.rs"));
     let status = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-        .args(["--edition=2024", "--crate-type=cdylib", "--crate-name", name])
+        .args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "--crate-name", name])
         .args(["--check-cfg=cfg(lacking)", "--cap-lints=allow"])
         .args(options)
         .arg("-o")
