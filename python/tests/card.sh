@@ -18,4 +18,5 @@ else
     echo "compute-sanitizer is not installed: accesses were not checked"
 fi
 python3 python/bench/call.py || failed=1
+python3 python/bench/norm.py || failed=1
 exit $failed

@@ -10,7 +10,7 @@ import forms
 import numpy as np
 import pytest
 from carbyne.language import (
-    TensorType, assume, cast, ceil_div, exp, f16, f32, gelu, i32, max, maximum, min, move, relu, rsqrt, sqrt, symbols, where,
+    TensorType, assume, cast, ceil_div, constants, exp, f16, f32, gelu, i32, max, maximum, min, move, relu, rsqrt, sqrt, symbols, where,
 )  # fmt: skip
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -250,6 +250,8 @@ def test_wrong_functions_are_refused():
         carbyne.kernel(negative).text()
     with refused("no kernel is traced", RuntimeError):
         assume(M > 0)
+    with refused("cannot name a kernel", ValueError):
+        carbyne.kernel(lambda A: A)
     with refused("is no name of a symbol", ValueError):
         symbols("M 2N")
     with refused("none of the symbols"):
@@ -301,6 +303,33 @@ def test_statements_of_bodies_are_those_of_the_language():
         "Move <<<#one>>> (%x[0]) -> (%Y[@t]) atom=st.global.b32",
         "}",
     ]
+
+
+def test_long_chains_are_written_in_parts():
+    @carbyne.kernel
+    def chain(X: f32[8, 8]) -> f32[8, 8]:
+        for _ in range(3000):
+            X = X + 1
+        return X
+
+    assert chain.text(loc=False).count("+ 1") == 3000
+    assert all(len(line) < 200 for line in chain.text(loc=False).splitlines())
+
+
+def test_constants_are_declared_wherever_they_are_used():
+    W, P = constants(W=32, P=2)
+    (E,) = constants(E=16)
+
+    @carbyne.tile(grid={}, threads=64)
+    def used(body, X: f32[64]) -> {"Y": f32[64]}:
+        warps = body.group("warps", body.threads.tile([W]))
+        with body.loop("k", P, start=0) as k:
+            with body.body([X], [body["Y"]], on=warps[k]):
+                body.move(X.tile([32])[k], body["Y"].tile([32])[k])
+        body.allocate(f32[E], "SH")
+
+    text = used.text(loc=False)
+    assert "let W = 32, P = 2" in text and "let E = 16" in text
 
 
 def test_operations_stand_before_what_changes_their_operands():

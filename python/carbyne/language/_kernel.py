@@ -62,8 +62,7 @@ class Kernel(Runs):
     """A kernel that a function of Python computes, made by :func:`kernel`."""
 
     def __init__(self, function: Callable[..., Any], pins: Mapping[str, str], around: Mapping[str, Any]) -> None:
-        if not hasattr(function, "__code__"):
-            raise TypeError(f"a kernel is made of a function, not of {function!r}")
+        check_function(function)
         functools.update_wrapper(self, function)
         self._function = function
         self._inputs, self._outputs = parameters(function, around)
@@ -137,6 +136,15 @@ def kernel(function: Any = None, /, **pins: Any) -> Any:
     """
     around = sys._getframe(1).f_locals
     return Kernel(function, pins, around) if function is not None else lambda of: Kernel(of, pins, around)
+
+
+def check_function(function: Any) -> None:
+    """Refuses what cannot be traced, or whose name cannot stand in a text."""
+    if not hasattr(function, "__code__"):
+        raise TypeError(f"a kernel is made of a function, not of {function!r}")
+    name = function.__name__
+    if not (name.isascii() and name.isidentifier()):
+        raise ValueError(f"`{name}` cannot name a kernel: give the function a name of letters, digits and `_`")
 
 
 def _results(name: str, result: Any, outputs: list[str]) -> list[Value]:

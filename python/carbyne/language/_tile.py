@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Union
 
-from ._kernel import Kernel, Runs
+from ._kernel import Kernel, Runs, check_function
 from ._sizes import Condition, Extent, Size, Symbols, literal, symbols_of, text_of
 from ._trace import Statement, Trace, Writer, named, needed, of_caller, parameters, traced, tracing, whole
 from ._types import Scalar, TensorType
@@ -18,35 +18,41 @@ from ._values import Value, index_of
 class Threads:
     """Threads of a block, or blocks of a grid. Indices and ranges choose some: `threads[0:32]`."""
 
-    __slots__ = ("text",)
+    __slots__ = ("text", "sizes")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, sizes: Sequence[Extent] = ()) -> None:
         #: The threads as the language writes them.
         self.text = text
+        #: Sizes in the text.
+        self.sizes = tuple(sizes)
 
     def __repr__(self) -> str:
         return f"Threads({self.text!r})"
 
     def __getitem__(self, index: Any) -> Threads:
-        picks = index if isinstance(index, tuple) else (index,)
-        return Threads(f"{self.text}[{', '.join(index_of(pick, []) for pick in picks)}]")
+        sizes: list[Extent] = []
+        picks = [index_of(pick, sizes) for pick in (index if isinstance(index, tuple) else (index,))]
+        return self._view(f"[{', '.join(picks)}]", sizes)
 
     def tile(self, sizes: Sequence[Extent]) -> Threads:
         """Groups of so many threads, such as warps: `threads.tile([32])`."""
-        return Threads(f"{self.text}.tile([{','.join(map(text_of, sizes))}])")
+        return self._view(f".tile([{','.join(map(text_of, sizes))}])", sizes)
 
     def scalar(self) -> Threads:
         """Each thread for itself."""
-        return Threads(f"{self.text}.scalar()")
+        return self._view(".scalar()", ())
 
     def elect(self) -> Threads:
         """One thread of them."""
-        return Threads(f"{self.text}.elect()")
+        return self._view(".elect()", ())
 
     def reshape(self, shape: Sequence[Extent], steps: Sequence[Extent]) -> Threads:
         """The same threads under other coordinates."""
-        shape, steps = ",".join(map(text_of, shape)), ",".join(map(text_of, steps))
-        return Threads(f"{self.text}.reshape([{shape}]:[{steps}])")
+        text = f".reshape([{','.join(map(text_of, shape))}]:[{','.join(map(text_of, steps))}])"
+        return self._view(text, (*shape, *steps))
+
+    def _view(self, text: str, sizes: Sequence[Extent]) -> Threads:
+        return Threads(self.text + text, (*self.sizes, *sizes))
 
 
 class New:
@@ -56,6 +62,11 @@ class New:
         self.type = type
         self.memory = memory
         self.attributes = attributes
+
+    @property
+    def symbols(self) -> Symbols:
+        """Symbols in its type."""
+        return {} if self.type is None else self.type.symbols
 
     def text(self) -> str:
         """What stands behind the name."""
@@ -98,8 +109,9 @@ class Builder:
 
     def tensor(self, type: TensorType, value: float, memory: str = "") -> Value:
         """A tensor whose elements are all a number: `%c:[64,64].f32 = 0`."""
-        (out,) = self._outputs([New(type, memory)])
-        self._write([out, New(type, memory).text(), f" = {literal(value)}"], [out])
+        new = New(type, memory)
+        (out,) = self._outputs([new])
+        self._write([out, new.text(), f" = {literal(value)}"], [out])
         return out
 
     def allocate(self, type: TensorType, memory: str, **attributes: object) -> Value:
@@ -153,18 +165,21 @@ class Builder:
         self, name: str, end: Extent, *, start: Extent = 0, step: Extent = 1, stages: int | None = None, unroll: bool | None = None
     ) -> Iterator[Size]:
         """A loop. So many iterations as `stages` says may be under way."""
-        start, end, step = map(text_of, (start, end, step))
-        head = f"for ({name} = {start}; {name} < {end}; {name} += {step})"
+        sizes = (start, end, step)
+        begins, ends, steps = map(text_of, sizes)
+        head = f"for ({name} = {begins}; {name} < {ends}; {name} += {steps})"
         head += "" if unroll is None else " unroll" if unroll else " nounroll"
         head += "" if stages is None else f" stages={stages}"
-        with self._block([head], []):
+        with self._block([head], [], sizes=sizes):
             yield Size(name)
 
     @contextmanager
     def when(self, *conditions: Condition) -> Iterator[None]:
         """Statements that are executed if all conditions hold."""
         text = " && ".join(condition.text for condition in conditions)
-        with self._block([f"if ({text})"], [], symbols=[c.symbols for c in conditions]):
+        for condition in conditions:
+            self._trace.uses(condition.symbols)
+        with self._block([f"if ({text})"], []):
             yield
 
     @contextmanager
@@ -180,36 +195,44 @@ class Builder:
 
     def group(self, name: str, threads: Threads) -> Threads:
         """A name for threads: `#warps = #cta.tile([32])`."""
-        self._write([f"#{name} = {threads.text}"])
+        self._write([f"#{name} = {threads.text}"], sizes=threads.sizes)
         return Threads(f"#{name}")
 
     def indices(self, names: str, threads: Threads) -> Any:
         """The coordinates of the thread that executes the statement: one, or a tuple of several."""
         all = names.replace(",", " ").split()
-        self._write([f"{', '.join(f'@{name}' for name in all)} = {threads.text}.indices()"])
+        self._write([f"{', '.join(f'@{name}' for name in all)} = {threads.text}.indices()"], sizes=threads.sizes)
         sizes = tuple(Size(f"@{name}") for name in all)
         return sizes[0] if len(sizes) == 1 else sizes
 
     def barrier(self, threads: Threads | None = None) -> None:
         """All threads wait for each other, those of the block or of a group."""
-        self._write(["barrier" if threads is None else f"barrier({threads.text})"])
+        if threads is None:
+            self._write(["barrier"])
+        else:
+            self._write([f"barrier({threads.text})"], sizes=threads.sizes)
 
     def sync(self, operation: str, *arguments: Value | Extent) -> None:
         """A statement of synchronization, such as `sync("mbarrier.wait", full[s], parity)`."""
         parts: list[str | Value] = [operation]
         for i, argument in enumerate(arguments):
             parts += [", " if i else "(", argument if isinstance(argument, Value) else text_of(argument)]
-        self._write([*parts, ")"] if arguments else parts)
+        self._write([*parts, ")"] if arguments else parts, sizes=arguments)
 
     # ---- Statements
 
     def _outputs(self, outputs: Sequence[Output]) -> list[Value]:
+        for output in outputs:
+            if not isinstance(output, Value):
+                self._trace.uses(_new(output).symbols)
         return [o if isinstance(o, Value) else Value(self._trace, "") for o in outputs]
 
     def _head(
         self, kind: str, inputs: Sequence[Any], outputs: Sequence[Output], on: Threads | None, attributes: Mapping[str, Any]
     ) -> tuple[list[str | Value], list[Value]]:
         out = self._outputs(outputs)
+        for size in (*inputs, *attributes.values(), *(on.sizes if on else ())):
+            self._trace.uses(symbols_of(size))
         parts: list[str | Value] = [kind, f" <<<{on.text}>>>" if on else "", " ("]
         for i, operand in enumerate(inputs):
             text = operand if isinstance(operand, Value) else text_of(operand) if isinstance(operand, Size) else literal(operand)
@@ -234,11 +257,9 @@ class Builder:
 
     @contextmanager
     def _block(
-        self, parts: Sequence[str | Value], declares: Sequence[Value], symbols: Sequence[Symbols] = ()
+        self, parts: Sequence[str | Value], declares: Sequence[Value], sizes: Sequence[object] = ()
     ) -> Iterator[None]:
-        for all in symbols:
-            self._trace.uses(all)
-        statement = self._write(parts, declares)
+        statement = self._write(parts, declares, sizes)
         outside, self._trace.items = self._trace.items, []
         try:
             yield
@@ -253,8 +274,7 @@ class Tile(Runs):
         self, function: Callable[..., Any], around: Mapping[str, Any], kind: str, grid: Mapping[str, Extent],
         threads: Extent | Mapping[str, Extent] | None, means: Kernel | None, attributes: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        if not hasattr(function, "__code__"):
-            raise TypeError(f"a kernel is made of a function, not of {function!r}")
+        check_function(function)
         functools.update_wrapper(self, function)
         self._function = function
         self._inputs, self._outputs = parameters(function, around, skipped=1, in_place=True)

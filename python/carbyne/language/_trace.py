@@ -26,6 +26,9 @@ _OPERATORS = {
     "lt": ("<", 1), "le": ("<=", 1), "gt": (">", 1), "ge": (">=", 1), "eq": ("==", 1), "ne": ("!=", 1),
 }  # fmt: skip
 
+#: Operations that stand within each other in one statement.
+_DEPTH = 16
+
 _current: ContextVar[Trace | None] = ContextVar("carbyne_trace", default=None)
 
 
@@ -186,6 +189,8 @@ class Writer:
         self.places = places
         self.lines: list[str] = []
         self.count = 0
+        #: Operations within each other in the expression of a tensor that has no name.
+        self.depths: dict[int, int] = {}
 
     def block(self, items: Sequence[Value | Statement], needed: set[int]) -> None:
         """Writes statements in their order, and operations where they are needed."""
@@ -197,7 +202,10 @@ class Writer:
             elif id(item) in needed and item.function:
                 reader = last.get(id(item))
                 is_near = reader is not None and not any(i < s < reader for s in statements)
-                self.keep(item, is_near)
+                inner = (self.depths.get(id(o), 0) for o in item.operands if isinstance(o, Value))
+                depth = 1 + max(inner, default=0)
+                self.keep(item, is_near and depth < _DEPTH)
+                self.depths[id(item)] = 0 if item.name else depth
 
     def plain(self, statement: Statement, needed: set[int]) -> None:
         """Writes a statement and its body."""
