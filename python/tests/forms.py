@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import carbyne
 from carbyne import language as cl
 from carbyne.language import (
-    assume, cast, ceil_div, constants, exp, f16, f32, i4, i32, matmul, relu, rsqrt, sqrt, symbols, where,
+    assume, cast, ceil_div, constants, exp, f16, f32, f64, i4, i32, matmul, relu, rsqrt, sqrt, symbols, u8, where,
 )  # fmt: skip
 
 INF = float("inf")
@@ -364,3 +366,186 @@ def gemm_hopper():
         body.spec("UnaryPointwise.cast", [c], [body["C"].tile([BM, BN])[bm, bn]])
 
     return gemm_hopper
+
+
+def copy_transposed():
+    @carbyne.tile("Move")
+    def copy_transposed(body, A: f16[512, 1024]) -> {"B": f16[512, 1024].strides(1, 512)}: ...
+
+    return copy_transposed
+
+
+def copied(order, scalar, memory):
+    M, N = constants(M=128, N=256)
+    BM, BN = constants(BM=64, BN=64)
+    of = {"row": lambda t: t, "column": lambda t: t.strides(1, M), "padded": lambda t: t.strides(N + 4, 1)}
+    matrix = of[order](scalar[M, N])
+
+    @carbyne.tile("Move", grid={"i": M // BM, "j": N // BN}, threads=128)
+    def copy(body, A: matrix) -> {"B": matrix}:
+        i, j = body.at
+        if memory == "shared":
+            s = body.move(A.tile([BM, BN])[i, j], "SH")
+            r = body.move(s)
+        else:
+            r = body.move(A.tile([BM, BN])[i, j])
+        body.move(r, body["B"].tile([BM, BN])[i, j])
+
+    return copy
+
+
+def rearrange():
+    M, D = constants(M=64, D=32)
+    (BM,) = constants(BM=16)
+
+    @carbyne.kernel
+    def means(A: f64[M, D], B: f64[D, D], C: f64[D, D]) -> {"O": f64[M, D]}:
+        return A @ B @ C
+
+    @carbyne.tile(grid={"i": M // BM}, threads=32, means=means)
+    def rearrange(body, A: f64[M, D], B: f64[D, D], C: f64[D, D]) -> {"O": f64[M, D]}:
+        (i,) = body.at
+        a = body.move(A.tile([BM, D])[i, 0])
+        b = body.move(B)
+        c = body.move(C)
+        body["O"].tile([BM, D])[i, 0] = a @ b @ c
+
+    return rearrange
+
+
+def hexcute_fig15_gemm():
+    M, N, K = constants(M=128, N=128, K=64)
+    BM, BN, BK = constants(BM=64, BN=64, BK=16)
+
+    @carbyne.tile("MatMul.set", grid={"bm": M // BM, "bn": N // BN}, threads=128, acc=f32)
+    def gemm(body, A: f16[M, K], B: f16[K, N].strides(1, K)) -> {"C": f16[M, N]}:
+        bm, bn = body.at
+        c = body.tensor(f32[BM, BN], 0)
+        with body.loop("k", K // BK) as k:
+            a = body.move(A.tile([BM, BK])[bm, k])
+            b = body.move(B.tile([BK, BN])[k, bn])
+            body.matmul(a, b, c)
+        half = cast(c, f16)
+        shared = body.move(half, "SH")
+        rows = body.move(shared)
+        body.move(rows, body["C"].tile([BM, BN])[bm, bn])
+
+    return gemm
+
+
+def hexcute_fig9_gemms():
+    S, T, D = constants(S=128, T=64, D=64)
+    (BS,) = constants(BS=64)
+
+    @carbyne.kernel
+    def means(Q: f16[S, D], K: f16[D, T].strides(1, D), V: f16[T, D]) -> {"O": f16[S, D]}:
+        qk = Q @ K
+        return qk / qk.sum(axis=1) @ V
+
+    @carbyne.tile(grid={"i": S // BS}, threads=128, means=means)
+    def gemms(body, Q: f16[S, D], K: f16[D, T].strides(1, D), V: f16[T, D]) -> {"O": f16[S, D]}:
+        (i,) = body.at
+        q = body.move(Q.tile([BS, D])[i, 0])
+        qk = q @ K
+        p = cast(qk / qk.sum(axis=1), f16)
+        body["O"].tile([BS, D])[i, 0] = cast(p @ V, f16)
+
+    return gemms
+
+
+def attention():
+    S, T, D = constants(S=128, T=256, D=64)
+    BS, BT = constants(BS=64, BT=64)
+
+    @carbyne.kernel
+    def means(Q: f16[S, D], K: f16[D, T].strides(1, D), V: f16[T, D]) -> {"O": f16[S, D]}:
+        s = Q @ K / sqrt(D)
+        p = exp(s - s.max(axis=1))
+        return p / p.sum(axis=1) @ V
+
+    @carbyne.tile(grid={"i": S // BS}, threads=128, means=means)
+    def attention(body, Q: f16[S, D], K: f16[D, T].strides(1, D), V: f16[T, D]) -> {"O": f16[S, D]}:
+        (i,) = body.at
+        q = body.move(Q.tile([BS, D])[i, 0])
+        max = body.tensor(f32[BS, 1], -INF)
+        sum = body.tensor(f32[BS, 1], 0)
+        o = body.tensor(f32[BS, D], 0)
+        with body.loop("t", T // BT) as t:
+            k = body.move(K.tile([D, BT])[0, t], "SH")
+            v = body.move(V.tile([BT, D])[t, 0], "SH")
+            s = q @ k / sqrt(D)
+            top = cl.max(s.max(axis=1), max)
+            p = exp(s - top)
+            old = exp(max - top)
+            sum[...] = sum * old + p.sum(axis=1)
+            o[...] = o * old
+            half = cast(p, f16)
+            body.matmul(half, v, o)
+            max[...] = top
+        body["O"].tile([BS, D])[i, 0] = cast(o / sum, f16)
+
+    return attention
+
+
+def attention_ragged():
+    D, BS, BT = constants(D=64, BS=64, BT=64)
+    B, H, S, T = symbols("B, H, S, T", B=2, H=16, S=4096, T=4096)
+
+    @carbyne.kernel
+    def means(
+        Q: f16[B, H, S, D], K: f16[B, H, T, D], V: f16[B, H, T, D], lengths: i32[B].within(1, T + 1)
+    ) -> {"O": f16[B, H, S, D]}:
+        assume(B >= 0, B <= 1024, H > 0, H <= 256, S > 0, S <= 65536, T > 0, T <= 65536)
+        s = Q @ K.T / sqrt(D)
+        n = lengths.reshape([B, 1, 1, 1], [1, 0, 0, 0])
+        seen = where(s.iota(3) < n, s, -INF)
+        p = exp(seen - seen.max(axis=3))
+        return p / p.sum(axis=3) @ V
+
+    @carbyne.tile(grid={"i": ceil_div(S, BS), "h": H, "b": B}, threads=128, means=means)
+    def attention_ragged(
+        body, Q: f16[B, H, S, D], K: f16[B, H, T, D], V: f16[B, H, T, D], lengths: i32[B].within(1, T + 1)
+    ) -> {"O": f16[B, H, S, D]}:
+        i, h, b = body.at
+        n = body.number("n", lengths[b])
+        keys = K[b, h, 0:n, :]
+        values = V[b, h, 0:n, :]
+        q = body.move(Q[b, h, :, :].tile([BS, D])[i, 0])
+        max = body.tensor(f32[BS, 1], -INF)
+        sum = body.tensor(f32[BS, 1], 0)
+        o = body.tensor(f32[BS, D], 0)
+        with body.loop("t", ceil_div(n, BT), stages=2) as t:
+            k = body.move(keys.tile([BT, D])[t, 0], "SH")
+            v = body.move(values.tile([BT, D])[t, 0], "SH")
+            s = q @ k.T / sqrt(D)
+            top = cl.max(s.max(axis=1), max)
+            p = exp(s - top)
+            old = exp(max - top)
+            sum[...] = sum * old + p.sum(axis=1)
+            o[...] = o * old
+            half = cast(p, f16)
+            body.matmul(half, v, o, warps=(4, 1))
+            max[...] = top
+        body["O"][b, h, :, :].tile([BS, D])[i, 0] = cast(o / sum, f16)
+
+    return attention_ragged
+
+
+def gemm_split_k():
+    @carbyne.tile("MatMul", grid={}, threads=128, acc=f32)
+    def gemm_split_k(body, A: f16[16, 256], B: f16[256, 16]) -> {"C": f32[16, 16]}:
+        a = body.move(A)
+        b = body.move(B)
+        c = body.move(body["C"])
+        body.matmul(a, b, c)
+        body.move(c, body["C"])
+
+    return gemm_split_k
+
+
+#: Functions that make a kernel, by names of examples.
+FORMS = {name: made for name, made in globals().items() if getattr(made, "__module__", "") == __name__ and name != "copied"}
+for order in ("row", "column", "padded"):
+    for bits, scalar in ((8, u8), (16, f16), (32, f32)):
+        for memory in ("registers", "shared"):
+            FORMS[f"copy_{order}_b{bits}_{memory}"] = partial(copied, order, scalar, memory)

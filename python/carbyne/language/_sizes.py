@@ -77,7 +77,11 @@ class Size:
     def __truediv__(self, other: object) -> Size:
         raise TypeError("sizes are integers: divide them by `//`")
 
-    __rtruediv__ = __truediv__
+    def __rtruediv__(self, other: object) -> Size:
+        # A quotient of constants is a number of the text.
+        if isinstance(other, float) and all(isinstance(s, Constant) for s in self._symbols.values()):
+            return Size(f"{literal(other)} / {_within(self, 3)}", 2, self._symbols)
+        raise TypeError("sizes are integers: divide them by `//`")
 
     def __neg__(self) -> Size:
         return Size(f"-{_within(self, 3)}", 3, self._symbols)
@@ -216,12 +220,16 @@ def larger(a: Extent, b: Extent) -> Extent:
 
 
 def text_of(size: object) -> str:
-    """A size as the language writes it."""
+    """A size, or a tuple of sizes, as the language writes it."""
+    if isinstance(size, tuple):
+        return f"({','.join(map(text_of, size))})"
     return _of(size).text
 
 
 def symbols_of(size: object) -> Symbols:
-    """The symbols in a size."""
+    """The symbols in a size, or in a tuple of sizes."""
+    if isinstance(size, tuple):
+        return {name: symbol for part in size for name, symbol in symbols_of(part).items()}
     return size._symbols if isinstance(size, Size) else {}
 
 

@@ -53,7 +53,7 @@ class TensorType:
     @property
     def symbols(self) -> Symbols:
         """The symbols in the type."""
-        return _symbols((self.shape, self.stride or ())) | self._more
+        return symbols_of((self.shape, self.stride or ())) | self._more
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorType) and self.text() == other.text()
@@ -63,9 +63,9 @@ class TensorType:
 
     def text(self, memory: str = "") -> str:
         """The type as the language writes it, in a memory such as `GL`."""
-        modes = ",".join(map(_text, self.shape))
+        modes = ",".join(map(text_of, self.shape))
         if self.stride is not None:
-            strides = ",".join(map(_text, self.stride))
+            strides = ",".join(map(text_of, self.stride))
             modes = f"{modes}:{strides}" if len(self.shape) == 1 else f"({modes}):({strides})"
         place = f".{memory}" if memory and self.shape else ""
         return f"[{modes}].{self.scalar.name}{place}{self.values}"
@@ -95,16 +95,6 @@ def _mode(size: Any) -> Mode:
         return tuple(map(_mode, size))
     text_of(size)
     return size
-
-
-def _text(mode: Mode) -> str:
-    return f"({','.join(map(_text, mode))})" if isinstance(mode, tuple) else text_of(mode)
-
-
-def _symbols(mode: Mode) -> Symbols:
-    if not isinstance(mode, tuple):
-        return symbols_of(mode)
-    return {name: symbol for part in mode for name, symbol in _symbols(part).items()}
 
 
 f64, f32, tf32, f16, bf16 = map(Scalar, ("f64", "f32", "tf32", "f16", "bf16"))
