@@ -7,7 +7,7 @@ from functools import partial
 import carbyne
 from carbyne import language as cl
 from carbyne.language import (
-    assume, cast, ceil_div, constants, exp, f16, f32, f64, i4, i32, matmul, relu, rsqrt, sqrt, symbols, u8, where,
+    assume, cast, ceil_div, constants, exp, f16, f32, f64, i4, i32, matmul, mbarrier, move, relu, rsqrt, sqrt, symbols, u8, where,
 )  # fmt: skip
 
 INF = float("inf")
@@ -541,6 +541,180 @@ def gemm_split_k():
         body.move(c, body["C"])
 
     return gemm_split_k
+
+
+def attention_any():
+    D, BS, BT = constants(D=64, BS=64, BT=64)
+    B, H, S, T = symbols("B, H, S, T", B=2, H=16, S=4096, T=4096)
+
+    @carbyne.kernel
+    def means(
+        Q: f16[B, H, S, D], K: f16[B, H, T, D], V: f16[B, H, T, D]
+    ) -> {"O": f16[B, H, S, D]}:
+        assume(B >= 0, B <= 1024, H > 0, H <= 256, S > 0, S <= 65536, T <= 65536, S <= T)
+        s = Q @ K.T / sqrt(D)
+        seen = where(s.iota(2) + (T - S) >= s.iota(3), s, -INF)
+        p = exp(seen - seen.max(axis=3))
+        return p / p.sum(axis=3) @ V
+
+    @carbyne.tile(grid={"i": ceil_div(S, BS), "h": H, "b": B}, threads=128, means=means)
+    def attention_any(
+        body, Q: f16[B, H, S, D], K: f16[B, H, T, D], V: f16[B, H, T, D]
+    ) -> {"O": f16[B, H, S, D]}:
+        i, h, b = body.at
+        query = body["O"][b, h, :, :].iota(0).tile([BS, 1])[i, 0].plus(T - S)
+        q = body.move(Q[b, h, :, :].tile([BS, D])[i, 0])
+        max = body.tensor(f32[BS, 1], -INF)
+        sum = body.tensor(f32[BS, 1], 0)
+        o = body.tensor(f32[BS, D], 0)
+        with body.loop("t", ceil_div(cl.min((i + 1) * BS + T - S, T), BT), stages=2) as t:
+            k = body.move(K[b, h, :, :].tile([BT, D])[t, 0], "SH")
+            v = body.move(V[b, h, :, :].tile([BT, D])[t, 0], "SH")
+            key = K[b, h, :, :].iota(0).tile([BT, 1])[t, 0].T
+            all = q @ k.T / sqrt(D)
+            s = where(query >= key, all, -INF)
+            top = cl.max(s.max(axis=1), max)
+            p = exp(s - top)
+            half = cast(p, f16)
+            old = exp(max - top)
+            sum[...] = sum * old + p.sum(axis=1)
+            o[...] = o * old
+            body.matmul(half, v, o, warps=(4, 1))
+            max[...] = top
+        body["O"][b, h, :, :].tile([BS, D])[i, 0] = cast(o / sum, f16)
+
+    return attention_any
+
+
+def attention_paged():
+    D, PS, G = constants(D=64, PS=64, G=16)
+    B, H, NP, P = symbols("B, H, NP, P", B=32, H=8, NP=64, P=2048)
+
+    @carbyne.kernel
+    def means(
+        Q: f16[B, H, G, D], K: f16[P, H, PS, D], V: f16[P, H, PS, D],
+        table: i32[B, NP].within(0, P), lengths: i32[B].within(1, PS * NP + 1),
+    ) -> {"O": f16[B, H, G, D]}:  # fmt: skip
+        assume(B >= 0, B <= 1024, H > 0, H <= 256, NP > 0, NP <= 4096, P > 0, P <= 65536)
+        pages = table.reshape([B * NP], [1])
+        shape, steps = [B, H, (PS, NP), D], [1, B * NP, (B * NP * H, B), B * NP * H * PS]
+        k = K[pages, :, :, :].reshape(shape, steps)
+        v = V[pages, :, :, :].reshape(shape, steps)
+        s = Q @ k.T / sqrt(D)
+        n = lengths.reshape([B, 1, 1, 1], [1, 0, 0, 0])
+        seen = where(s.iota(3) < n, s, -INF)
+        p = exp(seen - seen.max(axis=3))
+        return p / p.sum(axis=3) @ v
+
+    @carbyne.tile(grid={"h": H, "b": B}, threads=128, means=means)
+    def attention_paged(
+        body, Q: f16[B, H, G, D], K: f16[P, H, PS, D], V: f16[P, H, PS, D],
+        table: i32[B, NP].within(0, P), lengths: i32[B].within(1, PS * NP + 1),
+    ) -> {"O": f16[B, H, G, D]}:  # fmt: skip
+        h, b = body.at
+        n = body.number("n", lengths[b])
+        q = body.move(Q[b, h, :, :])
+        max = body.tensor(f32[G, 1], -INF)
+        sum = body.tensor(f32[G, 1], 0)
+        o = body.tensor(f32[G, D], 0)
+        with body.loop("t", ceil_div(n, PS), stages=2) as t:
+            page = body.number("page", table[b, t])
+            k = body.move(K[page, h, :, :], "SH")
+            v = body.move(V[page, h, :, :], "SH")
+            a = q @ k.T / sqrt(D)
+            s = where(a.iota(1) + t * PS < n, a, -INF)
+            top = cl.max(s.max(axis=1), max)
+            p = exp(s - top)
+            old = exp(max - top)
+            sum[...] = sum * old + p.sum(axis=1)
+            o[...] = o * old
+            half = cast(p, f16)
+            body.matmul(half, v, o)
+            max[...] = top
+        body["O"][b, h, :, :] = cast(o / sum, f16)
+
+    return attention_paged
+
+
+def accumulate():
+    N, T = constants(N=1024, T=128)
+
+    @carbyne.tile("Move.add", grid={"part": N // T}, threads={"t": T})
+    def accumulate(body, A: f32[N]) -> {"C": f32[N]}:
+        part, t = body.at
+        one = body.group("one", body.threads.scalar())
+        v = body.allocate(f32[1], "RF")
+        body.move(A.tile([T])[part].tile([1])[t], v, on=one)
+        body.spec("Move.add", [v], [body["C"].tile([T])[part].tile([1])[t]], on=one)
+
+    return accumulate
+
+
+def tma_copy():
+    M, N, BM, BN = constants(M=200, N=136, BM=64, BN=64)
+
+    @carbyne.tile("Move", grid={"i": ceil_div(M, BM), "j": ceil_div(N, BN)}, threads=128)
+    def tma_copy(body, A: f16[M, N]) -> {"B": f16[M, N]}:
+        i, j = body.at
+        one = body.group("one", body.threads.tile([32])[0].elect())
+        boxes = A.tensormap([BM, BN], swizzle=(3, 4, 3)).named("from")
+        to = body["B"].tensormap([BM, BN], swizzle=(3, 4, 3))
+        tile = body.allocate(f16[BM, BN], "SH", swizzle=(3, 4, 3))
+        full = body.allocate(mbarrier[1], "SH")
+        with body.body([], [full], on=one):
+            body.sync("mbarrier.init", full, 1)
+            body.sync("fence.async")
+        body.barrier()
+        with body.body([A, full], [tile], on=one):
+            body.sync("mbarrier.expect", full, BM * BN * 2)
+            body.move(boxes[i, j], tile, bar=full)
+        body.sync("mbarrier.wait", full, 0)
+        with body.body([tile], [body["B"]], on=one):
+            body.move(tile, to[i, j])
+            body.sync("bulk.commit")
+            body.sync("bulk.wait", 0)
+
+    return tma_copy
+
+
+def grouped_gemm():
+    BM, BN, BK, P = constants(BM=128, BN=128, BK=64, P=132)
+    T, G, N, K = symbols("T, G, N, K", T=8192, G=8, N=4096, K=4096)
+    matrices = f16[G, N, K].strides(N * K, K, 1)
+
+    @carbyne.kernel
+    def means(A: f16[T, K], offsets: i32[G + 1].splits(T), B: matrices) -> {"C": f16[T, N]}:
+        assume(T >= 0, T <= 131072, G > 0, G <= 1024, N >= 0, N <= 32768, N % 8 == 0, K > 0, K <= 32768, K % 8 == 0)
+        ends = offsets[1 : G + 1].reshape([1, G], [0, 1])
+        column = A[:, 0:1]
+        before = cast(column.iota(0) >= ends, i32).sum(axis=1)
+        group = cl.min(before, G - 1)
+        of = group.reshape([T], [1])
+        own = B[of, :, :]
+        each = A.reshape([T, 1, K], [1, 0, T]) @ own.T
+        return move(each[:, 0, :])
+
+    @carbyne.tile(grid={"b": P}, threads=256, means=means)
+    def grouped_gemm(body, A: f16[T, K], offsets: i32[G + 1].splits(T), B: matrices) -> {"C": f16[T, N]}:
+        (b,) = body.at
+        TN = body.let(TN=ceil_div(N, BN))
+        with body.loop("g", G) as g:
+            first = body.number("first", offsets[g])
+            last = body.number("last", offsets[g + 1])
+            a = A[first:last, :]
+            c = body["C"][first:last, :]
+            before = body.let(before=(first // BM + g) * TN)
+            rows = ceil_div(last - first, BM) * TN
+            with body.loop("t", rows, start=(b + P - before % P) % P, step=P) as t:
+                i, j = body.let(i=t // TN, j=t % TN)
+                sum = body.tensor(f32[BM, BN], 0)
+                with body.loop("k", ceil_div(K, BK), stages=3) as k:
+                    x = body.move(a.tile([BM, BK])[i, k], "SH")
+                    y = body.move(B[g, :, :].tile([BN, BK])[j, k], "SH")
+                    body.matmul(x, y.T, sum)
+                c.tile([BM, BN])[i, j] = cast(sum, f16)
+
+    return grouped_gemm
 
 
 #: Functions that make a kernel, by names of examples.

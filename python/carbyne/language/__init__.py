@@ -20,7 +20,7 @@ from ._kernel import Kernel, kernel
 from ._sizes import Condition, Constant, Size, Symbol, ceil_div, constants, symbols
 from ._tile import Builder, New, Threads, Tile, tile
 from ._types import (
-    Scalar, TensorType, bf16, bool_, e4m3, e5m2, f16, f32, f64, i1, i2, i4, i8, i16, i32, i64, tf32, u1, u2, u4, u8, u16, u32,
+    Scalar, TensorType, bf16, bool_, e4m3, e5m2, f16, f32, f64, i1, i2, i4, i8, i16, i32, i64, mbarrier, tf32, u1, u2, u4, u8, u16, u32,
     u64,
 )  # fmt: skip
 from ._values import Value
@@ -28,6 +28,6 @@ from ._values import Value
 __all__ = [
     "Builder", "Condition", "Constant", "Kernel", "New", "Scalar", "Size", "Symbol", "TensorType", "Threads", "Tile", "Value", "assume", "bf16", "bool_", "cast", "ceil_div", "constants",
     "e4m3", "e5m2", "exp", "exp2", "f16", "f32", "f64", "gelu", "i1", "i16", "i2", "i32", "i4", "i64", "i8", "kernel", "log",
-    "matmul", "max", "maximum", "min", "minimum", "move", "rcp", "relu", "rsqrt", "sigmoid", "silu", "sqrt", "symbols", "tanh",
+    "matmul", "max", "mbarrier", "maximum", "min", "minimum", "move", "rcp", "relu", "rsqrt", "sigmoid", "silu", "sqrt", "symbols", "tanh",
     "tf32", "tile", "u1", "u16", "u2", "u32", "u4", "u64", "u8", "where",
 ]  # fmt: skip

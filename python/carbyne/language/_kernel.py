@@ -83,7 +83,7 @@ class Kernel(Runs):
         outputs = list(self._outputs)
         result, variables = traced(self._function, list(arguments.values()))
         results = _results(self._function.__name__, result, outputs)
-        wishes = named(variables)
+        wishes = named(trace, variables)
         # The first result that a computed tensor is has its name; others are copies.
         own = {id(v): output for output, v in reversed([*zip(outputs, results)]) if v.function}
         writer = Writer(wishes, own, {*arguments, *outputs}, loc)

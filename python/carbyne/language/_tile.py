@@ -121,10 +121,12 @@ class Builder:
         self._write(["Allocate ", out, new.text()], [out])
         return out
 
-    def let(self, name: str, value: Extent) -> Size:
-        """A name for a number."""
-        self._write([f"let {name} = {text_of(value)}"], sizes=[value])
-        return Size(name)
+    def let(self, **values: Extent) -> Any:
+        """Names for numbers: `i, j = b.let(i=t // N, j=t % N)`. Returns one size, or a tuple of several."""
+        text = ", ".join(f"{name} = {text_of(value)}" for name, value in values.items())
+        self._write([f"let {text}"], sizes=list(values.values()))
+        sizes = tuple(map(Size, values))
+        return sizes[0] if len(sizes) == 1 else sizes
 
     def number(self, name: str, element: Value) -> Size:
         """An element of a tensor of integers as a number, of indices and bounds."""
@@ -297,7 +299,7 @@ class Tile(Runs):
             trace.is_body = True
             builder = Builder(trace, results, [Size(f"@{name}") for name in (*self._grid, *self._threads) if name])
             _, variables = traced(self._function, [builder, *arguments.values()])
-            writer = Writer(named(variables), {}, {*inputs, *outputs}, loc)
+            writer = Writer(named(trace, variables), {}, {*inputs, *outputs}, loc)
             writer.block(trace.items, needed(_roots(trace.items)))
         parts = f"({', '.join(f'%{n}' for n in inputs)}) -> ({', '.join(f'%{n}' for n in outputs)})"
         pins = "".join(f" {key}={_word(value)}" for key, value in self._attributes.items())

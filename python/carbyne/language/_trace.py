@@ -53,6 +53,8 @@ class Trace:
         self.is_body = False
         #: Tensors and statements of the block that is written, in order.
         self.items: list[Value | Statement] = []
+        #: Names that tensors were given, by their identity.
+        self.wishes: dict[int, str] = {}
         self.symbols: Symbols = {}
         self.facts: list[Condition] = []
 
@@ -310,9 +312,9 @@ def _is_view(value: Value) -> bool:
     return value.function == "[]" or value.function.startswith(".")
 
 
-def named(variables: Mapping[str, Any]) -> dict[int, str]:
-    """The names of a function's variables, by the identity of their tensors."""
-    return {id(v): n for n, v in variables.items() if isinstance(v, Value) and n.isascii()}
+def named(trace: Trace, variables: Mapping[str, Any]) -> dict[int, str]:
+    """The names of a function's variables, by the identity of their tensors, and names that these were given."""
+    return {id(v): n for n, v in variables.items() if isinstance(v, Value) and n.isascii()} | trace.wishes
 
 
 def needed(roots: Iterable[Value]) -> set[int]:

@@ -168,6 +168,11 @@ class Value:
         """Whether a condition holds everywhere along modes."""
         return reduction("and", self, axis)
 
+    def named(self, name: str) -> Value:
+        """This tensor, under a name in the text that no variable has."""
+        self.trace.wishes[id(self)] = name
+        return self
+
     # ---- Views
 
     def view(self, method: str, *sizes: Extent) -> Value:
@@ -206,6 +211,24 @@ class Value:
     def plus(self, number: Extent) -> Value:
         """Coordinates of :meth:`iota` with a number added."""
         return self.view(f".plus({text_of(number)})", number)
+
+    @property
+    def mine(self) -> Value:
+        """The values of a tensor in registers that a thread has."""
+        return self.view(".mine")
+
+    def tv(self, layout: str, threads: Any) -> Value:
+        """The tensor by threads and values: a thread-value layout over threads."""
+        return self.view(f".tv({layout} over {threads.text})")
+
+    def tensormap(self, box: Sequence[Extent], *, swizzle: tuple[int, int, int] | None = None) -> Value:
+        """Boxes that the copy engine copies."""
+        more = "" if swizzle is None else f", swizzle={text_of(swizzle)}"
+        return self.view(f".tensormap([{_list(box)}]{more})", *box)
+
+    def peer(self, block: Extent) -> Value:
+        """The tensor of another block of the cluster."""
+        return self.view(f".peer({text_of(block)})", block)
 
     def pad(self, before: Sequence[Extent], behind: Sequence[Extent] | None = None, value: float | None = None) -> Value:
         """The tensor with elements before the first one and behind the last one of each mode."""
