@@ -2,7 +2,7 @@
 
 use crate::args::{Data, Given};
 use crate::failure::{Failure, Outcome, Source};
-use crate::{Io, input, output};
+use crate::{Io, input, ordinary, output};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::Program;
 use carbyne_ir::scalar::Scalar;
@@ -149,7 +149,7 @@ fn load(
     // A file may hold wider elements than the tensor, which are converted.
     let limit = elements * MAX_BYTES + MAX_HEADER;
     let mut bytes = vec![];
-    let file = input::open(Path::new(path)).map_err(unreadable)?;
+    let file = ordinary::open(Path::new(path)).map_err(unreadable)?;
     file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > limit {
         return Err(misfit(format!("it has more than the {elements} elements that are read")));

@@ -3,52 +3,18 @@
 //! Invariant: no more than [`MAX_TEXT_BYTES`] and one byte are read, whatever the file is.
 //! Invariant: what a text imports lies below its folder, or below one that the command line allows.
 
+use crate::Io;
 use crate::failure::{Failure, Imports, Source};
-use crate::{Io, output};
+use crate::ordinary::{NO_FILE, open};
 use carbyne_decompose::Strategies;
 use carbyne_ir::ast::Module;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::link::{self, LoadError, link};
 use carbyne_ir::span::Span;
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
-
-thread_local! {
-    /// Whether this thread opens ordinary files alone.
-    static ORDINARY: Cell<bool> = const { Cell::new(false) };
-}
-
-/// From now on this thread opens ordinary files alone. Others may never end, or are the streams of the process.
-pub(crate) fn open_ordinary_alone() {
-    ORDINARY.set(true);
-}
-
-/// Whether this thread may open pipes, devices and the like.
-///
-/// # Errors
-/// It may not.
-pub(crate) fn others_allowed() -> io::Result<()> {
-    match ORDINARY.get() {
-        true => Err(io::Error::other(NO_FILE)),
-        false => Ok(()),
-    }
-}
-
-/// Opens a file to read.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    if let Err(refused) = others_allowed()
-        && output::regular(path)?.is_none()
-    {
-        return Err(refused);
-    }
-    File::open(path)
-}
-
-/// Why a pipe or a device is not opened.
-const NO_FILE: &str = "it is no file";
 
 /// Whether the path stands for standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {

@@ -23,6 +23,7 @@ mod io;
 mod json;
 mod lines;
 mod order;
+mod ordinary;
 mod output;
 mod panics;
 mod pipeline;

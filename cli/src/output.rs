@@ -5,16 +5,14 @@
 
 use crate::args::MessageFormat;
 use crate::failure::{Failure, Outcome, Source};
-use crate::input::{is_stdin, others_allowed, reason};
+use crate::input::{is_stdin, reason};
+use crate::ordinary::{others_allowed, parent, regular};
 use crate::{Io, human, json};
 use carbyne_ir::diag::Diagnostic;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::NamedTempFile;
-
-/// Symbolic links that are followed from one to the next, as many as Linux follows.
-const MAX_LINKS: usize = 40;
 
 /// Writes `bytes` to the file, or to standard output where there is none or it is `-`.
 pub(crate) fn write(to: Option<&Path>, bytes: &[u8], io: &mut Io<'_>) -> Outcome {
@@ -66,37 +64,6 @@ fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(_) if old.is_some() => overwrite(&file, bytes),
         Err(e) => Err(e.error),
     }
-}
-
-/// Where links lead, and the file that is there, if any; none for what is not an ordinary file.
-pub(crate) fn regular(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        // What ends with a separator can be a folder only.
-        let ends = path.as_os_str().as_encoded_bytes().last().copied().map(char::from);
-        let (Some(name), false) = (path.file_name(), ends.is_some_and(std::path::is_separator))
-        else {
-            return Ok(None);
-        };
-        let file = parent(&path).canonicalize()?.join(name);
-        // `/dev/stdout` and its like: a file that somebody has open and goes on writing to.
-        if file.starts_with("/proc") || file.starts_with("/dev/fd") {
-            return Ok(None);
-        }
-        match file.symlink_metadata() {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Some((file, None))),
-            Err(e) => return Err(e),
-            Ok(at) if at.is_symlink() => path = parent(&file).join(file.read_link()?),
-            Ok(at) if at.is_file() => return Ok(Some((file, Some(at)))),
-            Ok(_) => return Ok(None),
-        }
-    }
-    Ok(None)
-}
-
-/// The folder of a file.
-fn parent(file: &Path) -> &Path {
-    file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// An empty file in the folder of `file` that has the rights and the owner of the old one. Dropped, it is removed.

@@ -1,8 +1,8 @@
 //! From a text to what a command needs of it.
 
 use crate::failure::{Failure, Given, Source};
-use crate::input;
 use crate::tuned::{self, Notes, Tuning};
+use crate::{input, ordinary};
 use carbyne_atoms::{Arch, AtomTable, Costs, NoAtom};
 use carbyne_decompose::{Options, Search};
 use carbyne_ir::ast::{Module, Stmt, StmtKind};
@@ -35,7 +35,7 @@ pub(crate) fn costed(name: &str, costs: Option<&Path>) -> Result<AtomTable, Fail
             "`carbyne atoms calibrate --device -o FILE` writes such a file",
         )
     };
-    let text = input::open(path).and_then(|f| {
+    let text = ordinary::open(path).and_then(|f| {
         let mut text = String::new();
         f.take(MAX_TEXT_BYTES as u64).read_to_string(&mut text).map(|_| text)
     });

@@ -18,7 +18,7 @@
 use crate::args::{Args, Command, MessageFormat, Serve};
 use crate::failure::{Failure, Outcome};
 use crate::json::schema;
-use crate::{Io, input, run_parsed};
+use crate::{Io, input, ordinary, run_parsed};
 use carbyne_ir::cancel::{self, Cancelled, Token};
 use carbyne_ir::parallel::{self, STACK};
 use clap::Parser;
@@ -211,7 +211,7 @@ fn start<'s>(
     answer: SyncSender<Said>,
 ) -> bool {
     let work = move || {
-        input::open_ordinary_alone();
+        ordinary::open_ordinary_alone();
         while let Some(task) = requests.next() {
             let key = task.id.to_string();
             let said = done(task, defaults);

@@ -10,7 +10,7 @@ use crate::commands::gpu::{blocks_of, runs};
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::How;
 use crate::tuned::Tuning;
-use crate::{Io, data, input, output, pipeline};
+use crate::{Io, data, input, ordinary, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Usage};
 use carbyne_codegen::{CudaKernel, Param, print_kernel};
@@ -153,7 +153,7 @@ pub(in crate::commands) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         return Err(refused("it is a directory".to_owned()));
     }
     let mut bytes = vec![];
-    let file = input::open(path).map_err(|e| refused(input::reason(&e)))?;
+    let file = ordinary::open(path).map_err(|e| refused(input::reason(&e)))?;
     file.take(MAX_BINARY + 1).read_to_end(&mut bytes).map_err(|e| refused(input::reason(&e)))?;
     match bytes.len() as u64 > MAX_BINARY {
         true => Err(refused(format!("it is longer than {} MiB", MAX_BINARY >> 20))),
