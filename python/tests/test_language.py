@@ -157,20 +157,147 @@ def test_results_may_be_several_and_views():
     assert (first == x + 1).all() and (second == x + 1).all()
 
 
-def test_kernels_are_made_of_kernels():
-    @carbyne.kernel
-    def norm(X: f32[4, 16]) -> f32[4, 16]:
-        return X * rsqrt((X * X).sum(axis=1) / 16 + 1e-6)
+def test_functions_are_shared_and_kernels_are_not():
+    def normalized(x):
+        return x * rsqrt((x * x).sum(axis=1) / 16 + 1e-6)
 
     @carbyne.kernel
     def block(X: f32[4, 16], R: f32[4, 16]) -> f32[4, 16]:
-        return norm(X + R) + R
+        return normalized(X + R) + R
 
     rng = np.random.default_rng(2)
     x, r = rng.standard_normal((2, 4, 16)).astype(np.float32)
     y = x + r
     wanted = y / np.sqrt((y * y).mean(1, keepdims=True) + 1e-6) + r
     np.testing.assert_allclose(block(x, r), wanted, rtol=1e-5)
+
+    @carbyne.kernel
+    def outer(X: f32[4, 16]) -> f32[4, 16]:
+        return block(X, X)
+
+    with refused("a kernel and has sizes of its own"):
+        outer.text()
+
+
+def test_views_are_of_what_was_computed_before():
+    @carbyne.tile(grid={}, threads=128)
+    def turned(body, X: f32[64, 64]) -> {"Y": f32[64, 64]}:
+        x = body.move(X)
+        view = [(x * 2).T]
+        x[...] = x + 1
+        body["Y"][...] = view[0]
+
+    x = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+    assert (turned(x) == 2 * x.T).all()
+
+
+def test_sizes_of_one_name_are_one_size():
+    (four,), (eight,) = constants(C=4), constants(C=8)
+
+    @carbyne.kernel
+    def two(X: f32[4, 4]) -> f32[4, 4]:
+        return X * four + eight
+
+    with refused("two different sizes are named `C`", ValueError):
+        two.text()
+    (thirds,) = constants(M=256)
+
+    @carbyne.kernel
+    def quotient(X: f32[4, 4]) -> f32[4, 4]:
+        return X * (thirds // 3)
+
+    assert (quotient(np.ones((4, 4), np.float32)) == 85).all()
+
+
+def test_variables_end_with_their_blocks():
+    def outside(body, X: f32[64]) -> {"Y": f32[64]}:
+        with body.loop("k", 2) as first:
+            pass
+        with body.loop("k", 3), body.when(first < 1):
+            body.move(X, body["Y"])
+
+    def never(body, X: f32[64]) -> {"Y": f32[64]}:
+        body.loop("k", 2).__enter__()
+
+    def crossed(body, X: f32[64]) -> {"Y": f32[64]}:
+        a, b = body.loop("k", 2), body.loop("m", 2)
+        a.__enter__(), b.__enter__()
+        a.__exit__(None, None, None)
+
+    def returns(body, X: f32[64]) -> {"Y": f32[64]}:
+        return body.move(X)
+
+    def no_builder(X: f32[64], Z: f32[64]) -> {"Y": f32[64]}: ...
+
+    def condition(body, X: f32[64]) -> {"Y": f32[64]}:
+        with body.when(True):
+            pass
+
+    def changed(body, X: f32[64]) -> {"Y": f32[64]}:
+        x = body.move(X)
+        x += 1
+
+    def local_fact(body, X: f32[64]) -> {"Y": f32[64]}:
+        with body.loop("k", 2) as k:
+            assume(k < 2)
+
+    for function, kind, message in [
+        (outside, ValueError, "a block that has ended"),
+        (never, RuntimeError, "has not ended"),
+        (crossed, RuntimeError, "another order"),
+        (returns, TypeError, "returns nothing"),
+        (no_builder, TypeError, "the builder of the body"),
+        (condition, TypeError, "`when` compares sizes"),
+        (changed, TypeError, "would make a new tensor"),
+        (local_fact, ValueError, "about no symbol"),
+    ]:
+        with refused(message, kind):
+            carbyne.tile(grid={}, threads=64)(function).text()
+
+
+def test_a_meaning_has_the_arguments_of_its_body():
+    @carbyne.kernel
+    def other(B: f32[64], A: f32[64]) -> {"Y": f32[64]}:
+        return B - A
+
+    def body_of(body, A: f32[64], B: f32[64]) -> {"Y": f32[64]}:
+        body["Y"][...] = A - B
+
+    with refused("other arguments or results"):
+        carbyne.tile(grid={}, threads=64, means=other)(body_of)
+
+
+def test_equality_is_never_decided_by_python():
+    def wrong(X: f32[8]) -> f32[8]:
+        return X if (X > 3) == True else -X  # noqa: E712
+
+    with refused("compared with tensors and numbers, not with True"):
+        carbyne.kernel(wrong).text()
+    with refused("is compared with sizes"):
+        M == 8.0  # noqa: B015
+
+
+def test_a_profiler_may_run():
+    import cProfile
+
+    @carbyne.kernel
+    def plain(X: f32[8]) -> f32[8]:
+        twice = X + X
+        return twice * twice
+
+    wanted = plain.text()
+    with cProfile.Profile():
+        assert plain.text() == wanted
+
+
+def test_a_number_may_come_first():
+    @carbyne.kernel
+    def scaled(a: f32, X: f32[4, 4]) -> f32[4, 4]:
+        return X * a
+
+    assert (scaled(2.0, np.ones((4, 4), np.float32)) == 2).all()
+    with refused("called with tensors"):
+        scaled()
 
 
 def test_operations_compute_what_numpy_does():

@@ -129,9 +129,7 @@ def where(condition: Value, a: Operand, b: Operand) -> Value:
     """Elements of `a` where a condition holds, and of `b` elsewhere."""
     if not isinstance(condition, Value):
         raise TypeError(f"the condition of `where` is a traced tensor such as `A > 0`, not {condition!r}")
-    for operand in (a, b):
-        if not isinstance(operand, (Value, Size, numbers.Real)):
-            raise TypeError(f"`where` chooses between tensors and numbers, not {operand!r}")
+    check_operands("where", a, b)
     return Value(condition.trace, "select", (condition, a, b))
 
 
@@ -141,6 +139,13 @@ def assume(*conditions: _sizes.Condition) -> None:
         if not isinstance(condition, _sizes.Condition):
             raise TypeError(f"a fact compares symbols, such as `N % 8 == 0`; found {condition!r}")
         current().assume(condition)
+
+
+def check_operands(function: str, *operands: object) -> None:
+    """Refuses what is no tensor, size or number."""
+    for operand in operands:
+        if not isinstance(operand, (Value, Size, numbers.Real)) or isinstance(operand, bool):
+            raise TypeError(f"`{function}` is of tensors and numbers, not of {operand!r}")
 
 
 def _exactness(math: str | None) -> list[str]:
@@ -153,6 +158,7 @@ def _exactness(math: str | None) -> list[str]:
 def _both(function: str, a: object, b: object) -> Value | None:
     for x in (a, b):
         if isinstance(x, Value):
+            check_operands(function, a, b)
             return Value(x.trace, function, (a, b))  # type: ignore[arg-type]
     return None
 

@@ -50,7 +50,10 @@ class Runs:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Runs the kernel on tensors: on the simulator if the first one is NumPy's or on the CPU, else on its GPU."""
-        first = next(iter((*arguments, *keywords.values())), None)
+        given = (*arguments, *keywords.values())
+        first = next((x for x in given if hasattr(x, "__dlpack__") or isinstance(x, np.ndarray)), None)
+        if first is None:
+            raise TypeError(f"`{self._function.__name__}` is called with tensors, and none is given")
         device = "simulate" if _is_on_cpu(first) else _name_of_gpu(first)
         calls: dict[str, Function] = self.__dict__.setdefault("_calls", {})
         if device not in calls:
@@ -94,9 +97,10 @@ class Kernel(Runs):
         return writer.lines
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Within another kernel, computes the same there. Else runs the kernel on tensors."""
-        if is_tracing():
-            return self._function(*arguments, **keywords)
+        """Runs the kernel on tensors: on the simulator if the first one is NumPy's or on the CPU, else on its GPU."""
+        if is_tracing() and any(isinstance(x, Value) for x in (*arguments, *keywords.values())):
+            name = self._function.__name__
+            raise TypeError(f"`{name}` is a kernel and has sizes of its own: write what kernels share as a function without `@carbyne.kernel`")
         return super().__call__(*arguments, **keywords)
 
 

@@ -12,8 +12,8 @@ from typing import Union
 #: A number where a size may stand.
 Extent = Union[int, "Size"]
 
-#: Symbols by their names.
-Symbols = dict[str, "Symbol"]
+#: Symbols by their identity.
+Symbols = dict[int, "Symbol"]
 
 #: Operators of numbers, by how tightly they bind.
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "% ": 2}
@@ -87,9 +87,13 @@ class Size:
         return Size(f"-{_within(self, 3)}", 3, self._symbols)
 
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        if not isinstance(other, (Size, numbers.Integral)):
+            raise TypeError(f"`{self.text}` is compared with sizes, not with {other!r}")
         return _compare(self, "==", other)
 
     def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        if not isinstance(other, (Size, numbers.Integral)):
+            raise TypeError(f"`{self.text}` is compared with sizes, not with {other!r}")
         return _compare(self, "!=", other)
 
     def __lt__(self, other: Extent) -> Condition:
@@ -127,10 +131,10 @@ class Symbol(Size):
     number: int
 
     def __init__(self, name: str, typical: int | None = None) -> None:
-        if not (name.isascii() and name.isidentifier()) or name == "_":
-            raise ValueError(f"{name!r} is no name of a symbol: take letters, digits and `_`")
-        super().__init__(name)
-        self._symbols = {name: self}
+        super().__init__(check_name(name, "a symbol"))
+        self._symbols = {id(self): self}
+        if typical is not None and (not isinstance(typical, numbers.Integral) or typical < 0):
+            raise ValueError(f"a usual value of `{name}` is an integer from 0, not {typical!r}")
         self.typical = typical
         self.number = next(_made)
 
@@ -148,6 +152,27 @@ class Constant(Symbol):
 
     def __repr__(self) -> str:
         return f"Constant({self.text!r}, {self.value})"
+
+
+class Local(Symbol):
+    """A coordinate, the variable of a loop, or a number of a body, which ends with its block. Its text may begin with `@`."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text.removeprefix("@"))
+        self.text = text
+
+
+class Root(Size):
+    """The square root of a constant: a number, and no size."""
+
+    __slots__ = ()
+
+    def __floordiv__(self, other: object) -> Size:
+        raise TypeError(f"`{self.text}` is no integer: a tensor is divided by it, and `//` is of sizes")
+
+    __rfloordiv__ = __mod__ = __rmod__ = __floordiv__
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +224,8 @@ def constants(**values: int) -> tuple[Constant, ...]:
 
 def root(size: Size) -> Size:
     """The square root of a constant, as a number."""
-    return _call("sqrt", size)
+    made = _call("sqrt", size)
+    return Root(made.text, 3, made._symbols)
 
 
 def ceil_div(a: Extent, b: Extent) -> Extent:
@@ -229,8 +255,24 @@ def text_of(size: object) -> str:
 def symbols_of(size: object) -> Symbols:
     """The symbols in a size, or in a tuple of sizes."""
     if isinstance(size, tuple):
-        return {name: symbol for part in size for name, symbol in symbols_of(part).items()}
+        return {key: symbol for part in size for key, symbol in symbols_of(part).items()}
     return size._symbols if isinstance(size, Size) else {}
+
+
+def check_name(name: object, what: str) -> str:
+    """Refuses what is no name of the language."""
+    if not isinstance(name, str) or not (name.isascii() and name.isidentifier()) or name == "_":
+        raise ValueError(f"{name!r} is no name of {what}: take letters, digits and `_`")
+    return name
+
+
+def constant_of(size: Size) -> int | None:
+    """The value of a quotient of constants, which is an integer here and a real number in the text; none for others."""
+    known = {s.text: s.value for s in size._symbols.values() if isinstance(s, Constant)}
+    if " / " not in size.text or "." in size.text or "sqrt" in size.text or len(known) < len(size._symbols):
+        return None
+    functions = {"min": min, "max": max, "ceil_div": lambda a, b: -(-a // b), "__builtins__": {}}
+    return eval(size.text.replace("/", "//"), functions, known)
 
 
 def literal(number: float) -> str:
@@ -264,7 +306,7 @@ def _binary(a: object, op: str, b: object) -> Size:
 
 def _call(function: str, *operands: object) -> Size:
     all = [_of(operand) for operand in operands]
-    symbols = {name: s for operand in all for name, s in operand._symbols.items()}
+    symbols = {key: s for operand in all for key, s in operand._symbols.items()}
     return Size(f"{function}({', '.join(operand.text for operand in all)})", 3, symbols)
 
 

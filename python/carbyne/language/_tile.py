@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Union
 
 from ._kernel import Kernel, Runs, check_function
-from ._sizes import Condition, Extent, Size, Symbols, literal, symbols_of, text_of
+from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, symbols_of, text_of
 from ._trace import Statement, Trace, Writer, named, needed, of_caller, parameters, traced, tracing, whole
 from ._types import Scalar, TensorType
 from ._values import Value, index_of
@@ -72,7 +73,7 @@ class New:
         """What stands behind the name."""
         if self.type is None and not self.memory:
             return ""
-        attributes = [_attribute(key, value) for key, value in self.attributes.items()]
+        attributes = [_attribute(key, value) for key, value in self.attributes.items() if value is not False]
         of = self.memory if self.type is None else self.type.text(self.memory)
         return f":{of}" + (f"{{{', '.join(attributes)}}}" if attributes else "")
 
@@ -109,6 +110,8 @@ class Builder:
 
     def tensor(self, type: TensorType, value: float, memory: str = "") -> Value:
         """A tensor whose elements are all a number: `%c:[64,64].f32 = 0`."""
+        if not isinstance(type, TensorType):
+            raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
         new = New(type, memory)
         (out,) = self._outputs([new])
         self._write([out, new.text(), f" = {literal(value)}"], [out])
@@ -116,6 +119,8 @@ class Builder:
 
     def allocate(self, type: TensorType, memory: str, **attributes: object) -> Value:
         """A tensor that nothing is written to yet. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`, `open=True`."""
+        if not isinstance(type, TensorType):
+            raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
         new = New(type, memory, **attributes)
         (out,) = self._outputs([new])
         self._write(["Allocate ", out, new.text()], [out])
@@ -123,15 +128,15 @@ class Builder:
 
     def let(self, **values: Extent) -> Any:
         """Names for numbers: `i, j = b.let(i=t // N, j=t % N)`. Returns one size, or a tuple of several."""
-        text = ", ".join(f"{name} = {text_of(value)}" for name, value in values.items())
+        text = ", ".join(f"{check_name(name, 'a number')} = {text_of(value)}" for name, value in values.items())
         self._write([f"let {text}"], sizes=list(values.values()))
-        sizes = tuple(map(Size, values))
+        sizes = tuple(map(self._trace.local, values))
         return sizes[0] if len(sizes) == 1 else sizes
 
     def number(self, name: str, element: Value) -> Size:
         """An element of a tensor of integers as a number, of indices and bounds."""
-        self._write([f"@{name} = ", element])
-        return Size(f"@{name}")
+        self._write([f"@{check_name(name, 'a number')} = ", element])
+        return self._trace.local(f"@{name}")
 
     # ---- Specs
 
@@ -167,20 +172,25 @@ class Builder:
         self, name: str, end: Extent, *, start: Extent = 0, step: Extent = 1, stages: int | None = None, unroll: bool | None = None
     ) -> Iterator[Size]:
         """A loop. So many iterations as `stages` says may be under way."""
+        check_name(name, "a loop's variable")
         sizes = (start, end, step)
         begins, ends, steps = map(text_of, sizes)
         head = f"for ({name} = {begins}; {name} < {ends}; {name} += {steps})"
         head += "" if unroll is None else " unroll" if unroll else " nounroll"
         head += "" if stages is None else f" stages={stages}"
         with self._block([head], [], sizes=sizes):
-            yield Size(name)
+            yield self._trace.local(name)
 
     @contextmanager
     def when(self, *conditions: Condition) -> Iterator[None]:
         """Statements that are executed if all conditions hold."""
-        text = " && ".join(condition.text for condition in conditions)
         for condition in conditions:
+            if not isinstance(condition, Condition):
+                raise TypeError(f"`when` compares sizes, such as `k < 4`; found {condition!r}: elements are chosen by `where`")
             self._trace.uses(condition.symbols)
+        if not conditions:
+            raise TypeError("`when` needs a condition, such as `k < 4`")
+        text = " && ".join(condition.text for condition in conditions)
         with self._block([f"if ({text})"], []):
             yield
 
@@ -197,14 +207,16 @@ class Builder:
 
     def group(self, name: str, threads: Threads) -> Threads:
         """A name for threads: `#warps = #cta.tile([32])`."""
-        self._write([f"#{name} = {threads.text}"], sizes=threads.sizes)
+        check_name(name, "a group")
+        self._write([f"#{name} = {_threads(threads).text}"], sizes=threads.sizes)
         return Threads(f"#{name}")
 
     def indices(self, names: str, threads: Threads) -> Any:
         """The coordinates of the thread that executes the statement: one, or a tuple of several."""
-        all = names.replace(",", " ").split()
-        self._write([f"{', '.join(f'@{name}' for name in all)} = {threads.text}.indices()"], sizes=threads.sizes)
-        sizes = tuple(Size(f"@{name}") for name in all)
+        all = [check_name(name, "a coordinate") for name in names.replace(",", " ").split()]
+        text = f"{', '.join(f'@{name}' for name in all)} = {_threads(threads).text}.indices()"
+        self._write([text], sizes=threads.sizes)
+        sizes = tuple(self._trace.local(f"@{name}") for name in all)
         return sizes[0] if len(sizes) == 1 else sizes
 
     def barrier(self, threads: Threads | None = None) -> None:
@@ -212,7 +224,7 @@ class Builder:
         if threads is None:
             self._write(["barrier"])
         else:
-            self._write([f"barrier({threads.text})"], sizes=threads.sizes)
+            self._write([f"barrier({_threads(threads).text})"], sizes=threads.sizes)
 
     def sync(self, operation: str, *arguments: Value | Extent) -> None:
         """A statement of synchronization, such as `sync("mbarrier.wait", full[s], parity)`."""
@@ -232,6 +244,8 @@ class Builder:
     def _head(
         self, kind: str, inputs: Sequence[Any], outputs: Sequence[Output], on: Threads | None, attributes: Mapping[str, Any]
     ) -> tuple[list[str | Value], list[Value]]:
+        if on is not None:
+            _threads(on)
         out = self._outputs(outputs)
         for size in (*inputs, *attributes.values(), *(on.sizes if on else ())):
             self._trace.uses(symbols_of(size))
@@ -252,6 +266,7 @@ class Builder:
         for size in sizes:
             self._trace.uses(symbols_of(size))
         statement = Statement(list(parts), list(declares))
+        self._trace.owns(*statement.reads())
         for value in statement.reads():
             value.uses += 1
         self._trace.items.append(statement)
@@ -262,11 +277,15 @@ class Builder:
         self, parts: Sequence[str | Value], declares: Sequence[Value], sizes: Sequence[object] = ()
     ) -> Iterator[None]:
         statement = self._write(parts, declares, sizes)
-        outside, self._trace.items = self._trace.items, []
-        try:
-            yield
-        finally:
-            statement.body, self._trace.items = self._trace.items, outside
+        outside, inside = self._trace.items, []
+        statement.body = self._trace.items = inside
+        self._trace.scopes.append({})
+        yield
+        # After an exception nothing is written.
+        if self._trace.items is not inside:
+            raise RuntimeError("blocks of `with` end in another order than they begin")
+        self._trace.items = outside
+        self._trace.scopes.pop()
 
 
 class Tile(Runs):
@@ -280,6 +299,16 @@ class Tile(Runs):
         functools.update_wrapper(self, function)
         self._function = function
         self._inputs, self._outputs = parameters(function, around, skipped=1, in_place=True)
+        for what, is_right in (("grid", isinstance(grid, Mapping)), ("means", means is None or isinstance(means, Kernel))):
+            if not is_right:
+                raise TypeError(f"`{what}` is {'a mapping of names to extents' if what == 'grid' else 'a kernel of `@carbyne.kernel`'}")
+        for name in (*grid, *(threads if isinstance(threads, Mapping) else ())):
+            check_name(name, "a coordinate")
+        first = next(iter(inspect.signature(function).parameters), None)
+        if first is None or first in function.__annotations__:
+            raise TypeError(f"`{function.__name__}`: the first parameter is the builder of the body, without a type")
+        if means is not None and (list(means._inputs.items()), means._outputs) != (list(self._inputs.items()), self._outputs):
+            raise TypeError(f"`{function.__name__}`: `means` has other arguments or results: both have the same names and types, in one order")
         self._kind, self._grid = kind, grid
         self._threads = {} if threads is None else threads if isinstance(threads, Mapping) else {"": threads}
         self._means, self._attributes = means, attributes
@@ -297,8 +326,13 @@ class Tile(Runs):
                 trace.uses(symbols_of(extent))
             results = {n: arguments[n] if n in arguments else of_caller(trace, n, of) for n, of in outputs.items()}
             trace.is_body = True
-            builder = Builder(trace, results, [Size(f"@{name}") for name in (*self._grid, *self._threads) if name])
-            _, variables = traced(self._function, [builder, *arguments.values()])
+            builder = Builder(trace, results, [trace.local(f"@{n}") for n in (*self._grid, *self._threads) if n])
+            outside = trace.items
+            returned, variables = traced(self._function, [builder, *arguments.values()])
+            if trace.items is not outside:
+                raise RuntimeError(f"`{name}`: a block of `with` has not ended")
+            if returned is not None:
+                raise TypeError(f"`{name}` is a body and returns nothing: store its results, `b[\"C\"][...] = c`")
             writer = Writer(named(trace, variables), {}, {*inputs, *outputs}, loc)
             writer.block(trace.items, needed(_roots(trace.items)))
         parts = f"({', '.join(f'%{n}' for n in inputs)}) -> ({', '.join(f'%{n}' for n in outputs)})"
@@ -369,10 +403,20 @@ def _roots(items: Sequence[Value | Statement]) -> Iterator[Value]:
             yield from _roots(item.body or ())
 
 
+def _threads(threads: object) -> Threads:
+    if not isinstance(threads, Threads):
+        raise TypeError(f"threads are such as `b.threads[0:32]`, not {threads!r}")
+    return threads
+
+
 def _new(of: Declared) -> New:
     if isinstance(of, New):
         return of
-    return New(None, of) if isinstance(of, str) else New(of)
+    if isinstance(of, str):
+        return New(None, of)
+    if of is not None and not isinstance(of, TensorType):
+        raise TypeError(f"a tensor is declared by a memory such as `\"SH\"` or a type such as `f32[64, 64]`, not {of!r}")
+    return New(of)
 
 
 def _attribute(key: str, value: object) -> str:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from .._program import Program
-from ._sizes import Condition, Constant, Size, Symbols, literal, text_of
+from ._sizes import Condition, Constant, Local, Size, Symbol, Symbols, check_name, constant_of, literal, text_of
 from ._types import Scalar, TensorType
 from ._values import Operand, Value
 
@@ -55,29 +55,56 @@ class Trace:
         self.items: list[Value | Statement] = []
         #: Names that tensors were given, by their identity.
         self.wishes: dict[int, str] = {}
-        self.symbols: Symbols = {}
+        #: Symbols by their names.
+        self.symbols: dict[str, Symbol] = {}
+        #: Variables of the blocks that are open.
+        self.scopes: list[dict[int, Local]] = [{}]
         self.facts: list[Condition] = []
 
     def uses(self, symbols: Symbols) -> None:
-        """Notes symbols that the program declares."""
-        for name, symbol in symbols.items():
+        """Notes symbols that the program declares. Refuses variables of blocks that have ended, and two sizes of one name."""
+        for symbol in symbols.values():
+            name = symbol.text
+            if isinstance(symbol, Local):
+                if not any(id(symbol) in scope for scope in self.scopes):
+                    raise ValueError(f"`{name}` is of a loop or a block that has ended: it has no value here")
+                continue
             own = self.symbols.setdefault(name, symbol)
-            if own.typical is None and symbol.typical is not None:
+            if own is symbol:
+                continue
+            value, other = (getattr(s, "value", None) for s in (own, symbol))
+            if value != other or None not in (own.typical, symbol.typical) and own.typical != symbol.typical:
+                raise ValueError(f"two different sizes are named `{name}`: give one of them another name")
+            if own.typical is None:
                 self.symbols[name] = symbol
+
+    def local(self, text: str) -> Local:
+        """A variable of the block that is written."""
+        made = Local(text)
+        self.scopes[-1][id(made)] = made
+        return made
 
     def store(self, place: Value, value: Operand, is_whole: bool) -> None:
         """Writes a tensor, or a number, into a view or into a whole tensor."""
         if not self.is_body:
             raise TypeError("a kernel of `@carbyne.kernel` stores nothing: return its results")
         if not isinstance(value, Value):
-            raise TypeError(f"what is stored is a traced tensor, not {value!r}")
+            raise TypeError(f"a traced tensor is stored, not {value!r}: numbers are written by `spec(\"Init\", [0], [x])`")
+        self.owns(place, value)
         statement = Statement([place, " = ", value], is_store=True, is_whole=is_whole)
         for read in statement.reads():
             read.uses += 1
         self.items.append(statement)
 
+    def owns(self, *values: Value) -> None:
+        """Refuses tensors of other kernels."""
+        if any(value.trace is not self for value in values):
+            raise ValueError("a tensor of another kernel cannot be used here")
+
     def assume(self, fact: Condition) -> None:
         """Notes a fact about symbols."""
+        if not any(type(symbol) is Symbol for symbol in fact.symbols.values()):
+            raise ValueError(f"`{fact.text}` is about no symbol: nothing can be assumed of it")
         self.uses(fact.symbols)
         if all(fact.text != known.text for known in self.facts):
             self.facts.append(fact)
@@ -99,11 +126,14 @@ def traced(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any,
             variables.update(frame.f_locals)
 
     before = sys.getprofile()
-    sys.setprofile(watch)
+    # A profiler in C cannot be put back: traces of lines tell the end of a function, too.
+    get, put = (sys.getprofile, sys.setprofile) if before is None or callable(before) else (sys.gettrace, sys.settrace)
+    before = get()
+    put(watch if put is sys.setprofile else lambda frame, event, _: watch)
     try:
         result = function(*arguments)
     finally:
-        sys.setprofile(before)
+        put(before)
     return result, variables
 
 
@@ -133,6 +163,7 @@ def parameters(
             raise TypeError(f"`{name}`: a kernel has a parameter for each tensor, not `{parameter}`")
         if parameter.name not in types:
             raise TypeError(f"`{name}`: `{parameter.name}` needs a type, such as `{parameter.name}: f16[64, 32]`")
+        check_name(parameter.name, "a tensor")
         inputs[parameter.name] = tensor_type(types[parameter.name], f"`{name}`: `{parameter.name}`")
     if results is None:
         raise TypeError(f"`{name}` needs the type of its result, such as `-> f16[64, 32]`")
@@ -142,7 +173,10 @@ def parameters(
         outputs = {f"out{i}": of for i, of in enumerate(results)}
     else:
         outputs = {"out": results}
+    if not outputs:
+        raise TypeError(f"`{name}` has no results")
     for output, of in outputs.items():
+        check_name(output, "a result")
         outputs[output] = tensor_type(of, f"`{name}`: the result `{output}`")
         if output in inputs and not (in_place and inputs[output] == outputs[output]):
             raise TypeError(f"`{name}`: the result `{output}` has the name of an argument")
@@ -193,9 +227,13 @@ class Writer:
         self.count = 0
         #: Operations within each other in the expression of a tensor that has no name.
         self.depths: dict[int, int] = {}
+        #: Tensors of which views are taken, and which are indices in these: they stand where they are computed.
+        self.bases: set[int] | None = None
 
     def block(self, items: Sequence[Value | Statement], needed: set[int]) -> None:
         """Writes statements in their order, and operations where they are needed."""
+        if self.bases is None:
+            self.bases = set(_bases(items))
         last = _last_reads(items)
         statements = [i for i, item in enumerate(items) if isinstance(item, Statement)]
         for i, item in enumerate(items):
@@ -248,7 +286,7 @@ class Writer:
     def keep(self, value: Value, is_near: bool) -> None:
         """Writes a tensor's statement where it is computed, if the tensor is to have a name."""
         is_named = id(value) in self.results or id(value) in self.names
-        is_apart = not _is_view(value) and (value.uses > 1 or not is_near)
+        is_apart = not _is_view(value) and (value.uses > 1 or not is_near or id(value) in (self.bases or ()))
         if value.name is None and (is_named or is_apart):
             self.statement(value)
 
@@ -283,7 +321,7 @@ class Writer:
         if not self.places or value.place is None:
             return []
         file, line = value.place
-        name = os.path.basename(file).replace("\\", "/").replace('"', "'")
+        name = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in os.path.basename(file))
         return [f'loc="{name}:{line}"']
 
     def viewed(self, value: Any) -> str:
@@ -294,9 +332,20 @@ class Writer:
         """An operand of an operation."""
         if isinstance(operand, Value):
             return f"%{operand.name}" if operand.name else self.expression(operand, binds)
+        if isinstance(operand, Size) and (value := constant_of(operand)) is not None:
+            return literal(value)
         if isinstance(operand, Size):
             return f"({text_of(operand)})" if binds and " " in text_of(operand) else text_of(operand)
         return literal(operand)
+
+
+def _bases(items: Sequence[Value | Statement]) -> Iterator[int]:
+    """Identities of tensors of which views are taken, and of indices in views."""
+    for item in items:
+        if isinstance(item, Statement):
+            yield from _bases(item.body or ())
+        elif _is_view(item):
+            yield from (id(operand) for operand in item.operands)
 
 
 def _last_reads(items: Sequence[Value | Statement]) -> dict[int, int]:
@@ -340,7 +389,8 @@ def whole(trace: Trace, tensors: Mapping[str, TensorType], spec: Sequence[str]) 
     for of in tensors.values():
         trace.uses(of.symbols)
     groups = {id(c.group): c.group for c in trace.symbols.values() if isinstance(c, Constant)}
-    lets = [f"let {', '.join(f'{c.text} = {c.value}' for c in group)}" for group in groups.values()]
+    used = [[c for c in group if c.text in trace.symbols] for group in groups.values()]
+    lets = [f"let {', '.join(f'{c.text} = {c.value}' for c in group)}" for group in used]
     declared = sorted(trace.symbols.values(), key=lambda symbol: symbol.number)
     symbols = {s.text: s for s in declared if not isinstance(s, Constant)}
     line = f"sym {', '.join(symbols)}"

@@ -104,10 +104,10 @@ class Value:
         return binary("ge", self, other)
 
     def __eq__(self, other: object) -> Value:  # type: ignore[override]
-        return binary("eq", self, other)
+        return compared("eq", self, other)
 
     def __ne__(self, other: object) -> Value:  # type: ignore[override]
-        return binary("ne", self, other)
+        return compared("ne", self, other)
 
     __hash__ = object.__hash__
 
@@ -116,6 +116,23 @@ class Value:
 
     def __bool__(self) -> bool:
         raise TypeError("a traced tensor has no truth value: choose elements by `where(condition, a, b)`")
+
+    def __iadd__(self, other: Operand) -> Value:
+        return self._changed("add", other)
+
+    def __isub__(self, other: Operand) -> Value:
+        return self._changed("sub", other)
+
+    def __imul__(self, other: Operand) -> Value:
+        return self._changed("mul", other)
+
+    def __itruediv__(self, other: Operand) -> Value:
+        return self._changed("div", other)
+
+    def _changed(self, function: str, other: Operand) -> Value:
+        if self.trace.is_body:
+            raise TypeError("in a body `x += y` would make a new tensor: write `x[...] = x + y` to change `x`")
+        return binary(function, self, other)
 
     def __iter__(self) -> Any:
         raise TypeError("a traced tensor cannot be iterated over: take parts of it by `A[0:64, :]`")
@@ -159,14 +176,6 @@ class Value:
     def minimum(self, axis: int | Sequence[int]) -> Value:
         """The least elements along modes; NaN if one of them is."""
         return reduction("minimum", self, axis)
-
-    def any(self, axis: int | Sequence[int]) -> Value:
-        """Whether a condition holds anywhere along modes."""
-        return reduction("or", self, axis)
-
-    def all(self, axis: int | Sequence[int]) -> Value:
-        """Whether a condition holds everywhere along modes."""
-        return reduction("and", self, axis)
 
     def named(self, name: str) -> Value:
         """This tensor, under a name in the text that no variable has."""
@@ -265,6 +274,14 @@ def binary(function: str, a: object, b: object) -> Value:
             return NotImplemented  # type: ignore[return-value]
     trace = a.trace if isinstance(a, Value) else b.trace
     return Value(trace, function, (a, b))
+
+
+def compared(function: str, a: Value, b: object) -> Value:
+    """An equality, which Python would decide by identity if this did not know an operand."""
+    found = binary(function, a, b)
+    if found is NotImplemented:
+        raise TypeError(f"a traced tensor is compared with tensors and numbers, not with {b!r}")
+    return found
 
 
 def unary(function: str, a: Value, *attributes: str) -> Value:
