@@ -13,7 +13,7 @@ import torch
 import carbyne
 from carbyne.language import assume, cast, e4m3, f16, f32, maximum, rsqrt, symbols
 
-ROWS, COLUMNS, LAUNCHES, ROUNDS = 4096, 4096, 50, 2
+ROWS, COLUMNS, LAUNCHES, ROUNDS = 4096, 4096, 50, 3
 M, N = symbols("M N", M=ROWS, N=COLUMNS)
 
 
@@ -38,7 +38,8 @@ def of_torch(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> tuple[torch.T
 
 
 def microseconds(call: Callable[[], object]) -> float:
-    flushed = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
+    # Long enough that the host has launched the call before the card begins it.
+    flushed = torch.empty(512 << 20, device="cuda", dtype=torch.int32)
     times = []
     for _ in range(LAUNCHES):
         flushed.zero_()
@@ -59,7 +60,8 @@ def main() -> None:
     for name, call in calls.items():
         total, q, scale = call(x, r, w)
         assert torch.equal(total, wanted[0]), name
-        torch.testing.assert_close(scale, wanted[2], rtol=1e-5, atol=0)
+        # PyTorch's compiler leaves out the rounding of the sum to halves.
+        torch.testing.assert_close(scale, wanted[2], rtol=1e-5 if name == "carbyne" else 1e-3, atol=0)
         assert (q.float() != wanted[1].float()).float().mean() < 1e-4, name
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {ROWS} rows of {COLUMNS}")
     for _ in range(ROUNDS):
