@@ -1,12 +1,12 @@
 //! Programs for an architecture: layouts, instructions and synchronization chosen; as CUDA C++ and machine code.
 
 use crate::border::{
-    Failure, Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,
+    Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,
 };
 use crate::bytes::Bytes;
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::{free, new};
-use crate::program::{Program, refused, table};
+use crate::program::{Program, refused, table, utf8};
 use crate::token::{Token, made, under};
 use carbyne::documents;
 use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
@@ -139,10 +139,7 @@ impl Asked {
     fn decomposition(self) -> Outcome<Decomposition> {
         let mut how = Decomposition { search: self.search, ..Decomposition::default() };
         for (name, text) in self.strategies {
-            let text = documents::utf8(text).map_err(|e| {
-                let name = name.as_str().into();
-                Failure::Refused(Text { name, ..Text::default() }, vec![*e])
-            })?;
+            let text = utf8(&name, text)?;
             let alone = &mut |_: &str, _: &str| Err(LoadError::Outside);
             let added = how.strategies.add(&text, &name, alone);
             let own = Text { name: name.into(), text: text.as_str().into() };

@@ -45,6 +45,12 @@ impl Program {
     }
 }
 
+/// The text in bytes, which messages call by a name.
+pub(crate) fn utf8(name: &str, text: Vec<u8>) -> Outcome<String> {
+    let unreadable = Text { name: name.into(), ..Text::default() };
+    documents::utf8(text).map_err(|e| Failure::Refused(unreadable, vec![*e]))
+}
+
 /// Errors in a text.
 pub(crate) fn refused(text: &Text, errors: carbyne_embed::Diagnostics) -> Failure {
     Failure::Refused(text.clone(), errors.into_vec())
@@ -78,10 +84,7 @@ pub unsafe extern "C" fn carbyne_program_new(
         // One byte too many is enough to be refused.
         let text = text[..size.min(MAX_TEXT_BYTES + 1)].to_vec();
         let read = move || {
-            let name = path.unwrap_or("<text>").into();
-            let source = documents::utf8(text);
-            let source =
-                source.map_err(|e| Failure::Refused(Text { name, ..Text::default() }, vec![*e]))?;
+            let source = utf8(path.unwrap_or("<text>"), text)?;
             Program::new(source, path.map(PathBuf::from))
         };
         // SAFETY: there is no token.

@@ -46,7 +46,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 pub(crate) fn regular(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
-        // What ends with a separator can be a folder only.
+        // A path that ends with a separator can only be a folder.
         let ends = path.as_os_str().as_encoded_bytes().last().copied().map(char::from);
         let (Some(name), false) = (path.file_name(), ends.is_some_and(std::path::is_separator))
         else {

@@ -248,7 +248,7 @@ pub(crate) fn has_kernel(source: &Source, program: &Program) -> Result<(), Failu
     }
 }
 
-/// What to do about a file without one.
+/// The help of a file without one.
 const NO_KERNEL: &str =
     "write a spec at the top of the file; a `def` takes part in one that uses it";
 

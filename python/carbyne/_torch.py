@@ -7,17 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ._expression import value_of
 from ._native import Function
 
 if TYPE_CHECKING:
     from ._program import Program
-
-#: Types of PyTorch by those of carbyne.
-_TYPES = {
-    "f64": "float64", "f32": "float32", "tf32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2", "bool": "bool", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u64": "uint64",
-    "u32": "uint32", "u16": "uint16", "u8": "uint8",
-}  # fmt: skip
 
 #: Operators that have been registered, which live as long as the process.
 _LIBRARIES: list[Any] = []
@@ -35,15 +29,18 @@ def operator(
     inputs = [t for t in tensors if not t["is_result"]]
     results = [t for t in tensors if t["is_result"]]
     for result in results:
-        if result["strides"] is None or result["scalar"] not in _TYPES:
+        if result["strides"] is None:
             raise TypeError(f"`%{result['name']}` cannot be made as a tensor of PyTorch: its type is packed, or a mode has several strides")
     stated = {text for tensor in inputs for text in tensor["extents"]}
     if missing := [symbol for symbol in program.symbols if symbol not in stated]:
         raise ValueError(f"`{missing[0]}` is no extent of an argument: an operator finds sizes in shapes alone")
     functions: dict[Any, Function] = {}
 
+    def place(arguments: tuple[Any, ...]) -> Any:
+        return next((a.device for a in arguments if isinstance(a, torch.Tensor)), torch.device("cuda"))
+
     def run(*arguments: Any) -> Any:
-        device = next((a.device for a in arguments if isinstance(a, torch.Tensor)), torch.device("cuda"))
+        device = place(arguments)
         function = functions.get(device)
         if function is None:
             where = "simulate" if device.type == "cpu" else f"cuda:{device.index or 0}"
@@ -53,11 +50,10 @@ def operator(
 
     def fake(*arguments: Any) -> Any:
         sizes = _sizes(inputs, arguments)
-        device = next((a.device for a in arguments if isinstance(a, torch.Tensor)), torch.device("cuda"))
-        made = []
+        device, made = place(arguments), []
         for result in results:
-            shape, strides = ([_number(text, sizes) for text in result[key]] for key in ("extents", "strides"))
-            dtype = getattr(torch, _TYPES[result["scalar"]])
+            shape, strides = ([value_of(text, sizes) for text in result[key]] for key in ("extents", "strides"))
+            dtype = getattr(torch, result["element"])
             made.append(torch.empty_strided(shape, strides, dtype=dtype, device=device))
         return tuple(made) if len(made) > 1 else made[0] if made else None
 
@@ -84,8 +80,9 @@ def _saves_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 def _parameter(tensor: Mapping[str, Any]) -> str:
     if tensor["extents"] or tensor["is_output"]:
         return f"Tensor{'(a_' + tensor['name'] + '!)' if tensor['is_output'] else ''} {tensor['name']}"
-    kind = "float" if tensor["scalar"][0] in "fbet" and tensor["scalar"] != "bool" else "int"
-    return f"{'bool' if tensor['scalar'] == 'bool' else kind} {tensor['name']}"
+    element = tensor["element"]
+    kind = "bool" if element == "bool" else "float" if "float" in element else "int"
+    return f"{kind} {tensor['name']}"
 
 
 def _returned(count: int) -> str:
@@ -101,8 +98,3 @@ def _sizes(inputs: list[Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
                 sizes.setdefault(text, extent)
     return sizes
 
-
-def _number(text: str, sizes: Mapping[str, Any]) -> Any:
-    """An extent or a stride for sizes."""
-    known = {"min": min, "max": max, "ceil_div": lambda a, b: -(-a // b), "__builtins__": {}}
-    return eval(text.replace("/", "//"), known, dict(sizes))

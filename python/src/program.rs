@@ -5,7 +5,8 @@ use crate::error::{of_command, refused};
 use crate::work::{Listener, interruptible, reported};
 use carbyne::documents;
 use carbyne_codegen::{
-    Form, Host, handed_on, nvrtc, print_kernels, print_program, print_tvm_ffi, results, written,
+    Element, Form, Host, handed_on, nvrtc, print_kernels, print_program, print_tvm_ffi, results,
+    written,
 };
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic, Inputs,
@@ -386,8 +387,9 @@ fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
     program.buffers.iter().filter(|(_, b)| b.is_global() || b.is_number())
 }
 
-/// The caller's tensors and numbers: name, scalar type, extents, strides if each mode has one, whether a kernel writes it, whether that is
-/// before it is read, and whether it only passes data from one kernel to another.
+/// The caller's tensors and numbers: name, scalar type, the type that libraries of arrays call it by, extents, strides if each mode has one
+/// and no element is packed, whether a kernel writes it, whether that is before it is read, and whether it only passes data from one kernel
+/// to another.
 fn tensors(program: &Program) -> Vec<Value> {
     let (written, results, handed_on) = (written(program), results(program), handed_on(program));
     let of = |(id, b): (BufferId, &Buffer)| {
@@ -396,6 +398,7 @@ fn tensors(program: &Program) -> Vec<Value> {
         json!({
             "name": b.name,
             "scalar": b.scalar.as_str(),
+            "element": Element::of(b.scalar).to_string(),
             "extents": modes.map(|m| extent(m).unwrap_or_default()).collect::<Vec<_>>(),
             "strides": strides(program, id),
             "is_output": written.contains(&id),
@@ -406,13 +409,13 @@ fn tensors(program: &Program) -> Vec<Value> {
     of_caller(program).map(of).collect()
 }
 
-/// The strides of a tensor's modes; none if one of them has several.
+/// The strides of a tensor's modes; none if one of them has several, or if elements are packed.
 fn strides(program: &Program, buffer: BufferId) -> Option<Vec<String>> {
     match Form::of(program, buffer).ok()? {
-        Form::Modes(modes) => {
+        Form::Modes(modes) if program.buffers[buffer].scalar.bits() >= 8 => {
             Some(modes.iter().map(|(_, s)| program.arena.display(*s).to_string()).collect())
         }
-        Form::Flat(_) => None,
+        Form::Modes(_) | Form::Flat(_) => None,
     }
 }
 

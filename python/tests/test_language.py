@@ -473,6 +473,14 @@ def test_operations_stand_before_what_changes_their_operands():
     assert (order(x) == 3 * x + 1).all()
 
 
+def test_a_body_needs_threads():
+    def body_of(body, X: f32[64]) -> {"Y": f32[64]}:
+        body.move(X, body["Y"])
+
+    with refused("say how many threads"):
+        carbyne.tile("Move")(body_of).text()
+
+
 def test_wrong_bodies_are_refused():
     def body_of(function):
         return carbyne.tile(grid={}, threads=128)(function).text()

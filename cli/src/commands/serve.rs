@@ -42,7 +42,7 @@ const MAX_LINE: usize = 16 << 20;
 /// Characters of a wrong key that are shown.
 const MAX_SHOWN: usize = 64;
 
-/// What to do about a line that is no request.
+/// The help of a line that is no request.
 const FORM: &str =
     "send {\"id\": ID, \"arguments\": [\"..\"], \"stdin\": \"..\"} or {\"cancel\": ID}";
 
@@ -56,7 +56,7 @@ struct Task {
     bytes: usize,
 }
 
-/// What a line asks for.
+/// A line of the input.
 enum Line {
     Run(Task),
     Cancel(Value),
@@ -148,7 +148,7 @@ impl Requests {
     }
 }
 
-/// What holds for all requests.
+/// Options that all requests have.
 struct Defaults<'a> {
     format: MessageFormat,
     allow_import: &'a [PathBuf],
@@ -308,7 +308,7 @@ impl Reader {
     }
 }
 
-/// What a line asks for, or the answer to one that is wrong.
+/// Reads a line. Returns the answer to one that is wrong.
 fn asked(line: &[u8]) -> Result<Line, Value> {
     let nameless = |what: &str| error(Value::Null, what, FORM);
     let value = serde_json::from_slice(line).map_err(|e| match e.to_string() {

@@ -294,7 +294,7 @@ fn too_many_requests_are_refused() {
     let mut lines = vec![endless(0)];
     // Each counts for 30 MiB of 256.
     lines.extend((1..=10).map(|id| request(id, &["--version"], &long)));
-    // What is cancelled counts no longer.
+    // A cancelled request counts no longer.
     lines.extend([cancel(3), request(11, &["--version"], &long), cancel(0)]);
     let (code, answers) = served_by(&["--threads", "1"], &lines);
     assert_eq!((code, answers.len()), (0, 12));

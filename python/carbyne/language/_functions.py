@@ -15,17 +15,17 @@ from ._values import Operand, Value, unary
 
 def exp(x: Value, *, math: str | None = None) -> Value:
     """The exponential of each element."""
-    return unary("exp", x, *_exactness(math))
+    return _of_one("exp", x, math)
 
 
 def exp2(x: Value, *, math: str | None = None) -> Value:
     """2 to the power of each element."""
-    return unary("exp2", x, *_exactness(math))
+    return _of_one("exp2", x, math)
 
 
 def log(x: Value, *, math: str | None = None) -> Value:
     """The natural logarithm of each element."""
-    return unary("log", x, *_exactness(math))
+    return _of_one("log", x, math)
 
 
 @overload
@@ -38,42 +38,42 @@ def sqrt(x: Any, *, math: str | None = None) -> Any:
     """The square root of each element, of a number, or of a constant."""
     if isinstance(x, Size):
         return _sizes.root(x)
-    return _math.sqrt(x) if isinstance(x, numbers.Real) else unary("sqrt", x, *_exactness(math))
+    return _math.sqrt(x) if isinstance(x, numbers.Real) else _of_one("sqrt", x, math)
 
 
 def rsqrt(x: Value, *, math: str | None = None) -> Value:
     """The reciprocal of the square root of each element."""
-    return unary("rsqrt", x, *_exactness(math))
+    return _of_one("rsqrt", x, math)
 
 
 def rcp(x: Value, *, math: str | None = None) -> Value:
     """The reciprocal of each element."""
-    return unary("rcp", x, *_exactness(math))
+    return _of_one("rcp", x, math)
 
 
 def tanh(x: Value, *, math: str | None = None) -> Value:
     """The hyperbolic tangent of each element."""
-    return unary("tanh", x, *_exactness(math))
+    return _of_one("tanh", x, math)
 
 
 def sigmoid(x: Value, *, math: str | None = None) -> Value:
     """1 / (1 + exp(-x)) of each element."""
-    return unary("sigmoid", x, *_exactness(math))
+    return _of_one("sigmoid", x, math)
 
 
 def relu(x: Value, *, math: str | None = None) -> Value:
     """The greater one of each element and 0."""
-    return unary("relu", x, *_exactness(math))
+    return _of_one("relu", x, math)
 
 
 def gelu(x: Value, *, math: str | None = None) -> Value:
     """x / 2 * (1 + erf(x / sqrt(2))) of each element."""
-    return unary("gelu", x, *_exactness(math))
+    return _of_one("gelu", x, math)
 
 
 def silu(x: Value, *, math: str | None = None) -> Value:
     """x * sigmoid(x) of each element."""
-    return unary("silu", x, *_exactness(math))
+    return _of_one("silu", x, math)
 
 
 def move(x: Value) -> Value:
@@ -148,11 +148,12 @@ def check_operands(function: str, *operands: object) -> None:
             raise TypeError(f"`{function}` is of tensors and numbers, not of {operand!r}")
 
 
-def _exactness(math: str | None) -> list[str]:
-    """`math=exact` asks for the smallest error, `math=fast` for the fewest cycles; else the rule is that of the language."""
+def _of_one(function: str, x: Value, math: str | None) -> Value:
+    """A function of each element. `math=exact` asks for the smallest error, `math=fast` for the fewest cycles; else the rule is that of the
+    language."""
     if math not in (None, "exact", "fast"):
         raise ValueError(f"`math` is `exact` or `fast`, not {math!r}")
-    return [] if math is None else [f"math={math}"]
+    return unary(function, x, *([] if math is None else [f"math={math}"]))
 
 
 def _both(function: str, a: object, b: object) -> Value | None:

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Union
 
+from .._expression import value_of
+
 #: A number where a size may stand.
 Extent = Union[int, "Size"]
 
@@ -87,14 +89,10 @@ class Size:
         return Size(f"-{_within(self, 3)}", 3, self._symbols)
 
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
-        if not isinstance(other, (Size, numbers.Integral)):
-            raise TypeError(f"`{self.text}` is compared with sizes, not with {other!r}")
-        return _compare(self, "==", other)
+        return _equality(self, "==", other)
 
     def __ne__(self, other: object) -> Condition:  # type: ignore[override]
-        if not isinstance(other, (Size, numbers.Integral)):
-            raise TypeError(f"`{self.text}` is compared with sizes, not with {other!r}")
-        return _compare(self, "!=", other)
+        return _equality(self, "!=", other)
 
     def __lt__(self, other: Extent) -> Condition:
         return _compare(self, "<", other)
@@ -271,8 +269,7 @@ def constant_of(size: Size) -> int | None:
     known = {s.text: s.value for s in size._symbols.values() if isinstance(s, Constant)}
     if " / " not in size.text or "." in size.text or "sqrt" in size.text or len(known) < len(size._symbols):
         return None
-    functions = {"min": min, "max": max, "ceil_div": lambda a, b: -(-a // b), "__builtins__": {}}
-    return eval(size.text.replace("/", "//"), functions, known)
+    return value_of(size.text, known)
 
 
 def literal(number: float) -> str:
@@ -315,6 +312,14 @@ def _compare(a: Size, op: str, b: object) -> Condition:
         return NotImplemented  # type: ignore[return-value]
     b = _of(b)
     return Condition(f"{a.text} {op} {b.text}", a._symbols | b._symbols)
+
+
+def _equality(a: Size, op: str, b: object) -> Condition:
+    """An equality, which Python would decide by identity if this did not know an operand."""
+    found = _compare(a, op, b)
+    if found is NotImplemented:
+        raise TypeError(f"`{a.text}` is compared with sizes, not with {b!r}")
+    return found
 
 
 def _within(size: Size, binds: int) -> str:

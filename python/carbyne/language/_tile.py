@@ -247,8 +247,7 @@ class Builder:
         if on is not None:
             _threads(on)
         out = self._outputs(outputs)
-        for size in (*inputs, *attributes.values(), *(on.sizes if on else ())):
-            self._trace.uses(symbols_of(size))
+        self._trace.uses(symbols_of((*inputs, *attributes.values(), *(on.sizes if on else ()))))
         parts: list[str | Value] = [kind, f" <<<{on.text}>>>" if on else "", " ("]
         for i, operand in enumerate(inputs):
             text = operand if isinstance(operand, Value) else text_of(operand) if isinstance(operand, Size) else literal(operand)
@@ -263,13 +262,9 @@ class Builder:
         return parts, declared
 
     def _write(self, parts: Sequence[str | Value], declares: Sequence[Value] = (), sizes: Sequence[object] = ()) -> Statement:
-        for size in sizes:
-            self._trace.uses(symbols_of(size))
+        self._trace.uses(symbols_of(tuple(sizes)))
         statement = Statement(list(parts), list(declares))
-        self._trace.owns(*statement.reads())
-        for value in statement.reads():
-            value.uses += 1
-        self._trace.items.append(statement)
+        self._trace.add(statement)
         return statement
 
     @contextmanager
@@ -299,9 +294,10 @@ class Tile(Runs):
         functools.update_wrapper(self, function)
         self._function = function
         self._inputs, self._outputs = parameters(function, around, skipped=1, in_place=True)
-        for what, is_right in (("grid", isinstance(grid, Mapping)), ("means", means is None or isinstance(means, Kernel))):
-            if not is_right:
-                raise TypeError(f"`{what}` is {'a mapping of names to extents' if what == 'grid' else 'a kernel of `@carbyne.kernel`'}")
+        if not isinstance(grid, Mapping):
+            raise TypeError(f"`grid` is a mapping of names to extents, not {grid!r}")
+        if means is not None and not isinstance(means, Kernel):
+            raise TypeError(f"`means` is a kernel of `@carbyne.kernel`, not {means!r}")
         for name in (*grid, *(threads if isinstance(threads, Mapping) else ())):
             check_name(name, "a coordinate")
         first = next(iter(inspect.signature(function).parameters), None)
@@ -322,8 +318,7 @@ class Tile(Runs):
             if self._means is not None:
                 meaning = [" means {", *self._means.meaning(trace, arguments, loc), "}"]
                 trace.items = []
-            for extent in (*self._grid.values(), *self._threads.values()):
-                trace.uses(symbols_of(extent))
+            trace.uses(symbols_of((*self._grid.values(), *self._threads.values())))
             results = {n: arguments[n] if n in arguments else of_caller(trace, n, of) for n, of in outputs.items()}
             trace.is_body = True
             builder = Builder(trace, results, [trace.local(f"@{n}") for n in (*self._grid, *self._threads) if n])
@@ -335,6 +330,8 @@ class Tile(Runs):
                 raise TypeError(f"`{name}` is a body and returns nothing: store its results, `b[\"C\"][...] = c`")
             writer = Writer(named(trace, variables), {}, {*inputs, *outputs}, loc)
             writer.block(trace.items, needed(_roots(trace.items)))
+            if writer.lines and not self._threads:
+                raise TypeError(f"`{name}` has a body: say how many threads execute it, `threads=128`")
         parts = f"({', '.join(f'%{n}' for n in inputs)}) -> ({', '.join(f'%{n}' for n in outputs)})"
         pins = "".join(f" {key}={_word(value)}" for key, value in self._attributes.items())
         exec = f" <<<#grid:[{_modes(self._grid) or '1'}], #cta:[{_modes(self._threads)}]>>>" if self._threads else ""
@@ -345,7 +342,7 @@ class Tile(Runs):
 
 def tile(
     kind: str = "Spec", *, grid: Mapping[str, Extent] | None = None, threads: Extent | Mapping[str, Extent] | None = None,
-    means: Kernel | None = None,     **attributes: Any,
+    means: Kernel | None = None, **attributes: Any,
 ) -> Callable[[Callable[..., Any]], Tile]:
     """Makes a kernel of a function that writes its body: tiles, loops and threads.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -84,22 +85,21 @@ class Trace:
         self.scopes[-1][id(made)] = made
         return made
 
+    def add(self, item: Value | Statement) -> None:
+        """Adds a tensor or a statement to the block. Refuses tensors of other kernels."""
+        for value in item.reads():
+            if value.trace is not self:
+                raise ValueError("a tensor of another kernel cannot be used here")
+            value.uses += 1
+        self.items.append(item)
+
     def store(self, place: Value, value: Operand, is_whole: bool) -> None:
-        """Writes a tensor, or a number, into a view or into a whole tensor."""
+        """Writes a tensor into a view or into a whole tensor."""
         if not self.is_body:
             raise TypeError("a kernel of `@carbyne.kernel` stores nothing: return its results")
         if not isinstance(value, Value):
             raise TypeError(f"a traced tensor is stored, not {value!r}: numbers are written by `spec(\"Init\", [0], [x])`")
-        self.owns(place, value)
-        statement = Statement([place, " = ", value], is_store=True, is_whole=is_whole)
-        for read in statement.reads():
-            read.uses += 1
-        self.items.append(statement)
-
-    def owns(self, *values: Value) -> None:
-        """Refuses tensors of other kernels."""
-        if any(value.trace is not self for value in values):
-            raise ValueError("a tensor of another kernel cannot be used here")
+        self.add(Statement([place, " = ", value], is_store=True, is_whole=is_whole))
 
     def assume(self, fact: Condition) -> None:
         """Notes a fact about symbols."""
@@ -241,9 +241,8 @@ class Writer:
                 self.plain(item, needed)
             elif id(item) in needed and item.function:
                 reader = last.get(id(item))
-                is_near = reader is not None and not any(i < s < reader for s in statements)
-                inner = (self.depths.get(id(o), 0) for o in item.operands if isinstance(o, Value))
-                depth = 1 + max(inner, default=0)
+                is_near = reader is not None and bisect(statements, i) == bisect_left(statements, reader)
+                depth = 1 + max((self.depths.get(id(value), 0) for value in item.reads()), default=0)
                 self.keep(item, is_near and depth < _DEPTH)
                 self.depths[id(item)] = 0 if item.name else depth
 
@@ -253,8 +252,10 @@ class Writer:
             value.name = self.fresh(self.names.get(id(value)))
         part = self.part if statement.is_store else self.viewed
         texts = [part(p) if isinstance(p, Value) else p for p in statement.parts]
-        if statement.is_whole and (statement.parts[2].name is not None or _is_view(statement.parts[2])):
-            texts[2] = f"move({texts[2]})"
+        if statement.is_whole:
+            *_, stored = statement.reads()
+            is_move = stored.name is not None or _is_view(stored)
+            texts[-1] = f"move({texts[-1]})" if is_move else texts[-1]
         text = "".join(texts)
         if statement.body is None:
             self.lines.append(text)
@@ -345,15 +346,14 @@ def _bases(items: Sequence[Value | Statement]) -> Iterator[int]:
         if isinstance(item, Statement):
             yield from _bases(item.body or ())
         elif _is_view(item):
-            yield from (id(operand) for operand in item.operands)
+            yield from map(id, item.reads())
 
 
 def _last_reads(items: Sequence[Value | Statement]) -> dict[int, int]:
     """The last item of a block that reads a tensor; those in bodies read it far away."""
     last: dict[int, int] = {}
     for i, item in enumerate(items):
-        reads = item.reads() if isinstance(item, Statement) else item.operands
-        last |= {id(value): i for value in reads if isinstance(value, Value)}
+        last |= {id(value): i for value in item.reads()}
     return last
 
 
@@ -374,7 +374,7 @@ def needed(roots: Iterable[Value]) -> set[int]:
         value = todo.pop()
         if id(value) not in found:
             found.add(id(value))
-            todo += [o for o in value.operands if isinstance(o, Value)]
+            todo += value.reads()
     return found
 
 

@@ -7,7 +7,6 @@ from typing import Any, Union
 
 from ._sizes import Extent, Symbol, Symbols, symbols_of, text_of
 
-
 #: An extent or a stride; a tuple for a mode of several.
 Mode = Union[Extent, tuple["Mode", ...]]
 

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
-from ._sizes import Extent, Size, Symbols, literal, symbols_of, text_of
+from ._sizes import Extent, Size, literal, symbols_of, text_of
 from ._types import Scalar
 
 if TYPE_CHECKING:
@@ -47,14 +47,12 @@ class Value:
         self.uses = 0
         #: Its name in the text.
         self.name = name
-        for operand in self.operands:
-            if isinstance(operand, Value):
-                if operand.trace is not trace:
-                    raise ValueError("a tensor of another kernel cannot be used here")
-                operand.uses += 1
-            else:
-                trace.uses(symbols_of(operand))
-        trace.items.append(self)
+        trace.uses(symbols_of(self.operands))
+        trace.add(self)
+
+    def reads(self) -> list[Value]:
+        """The tensors among its operands."""
+        return [operand for operand in self.operands if isinstance(operand, Value)]
 
     def __repr__(self) -> str:
         return f"<traced {'%' + self.name if self.name else self.function or 'tensor'}>"
@@ -186,8 +184,7 @@ class Value:
 
     def view(self, method: str, *sizes: Extent) -> Value:
         """A view by a method of the language, such as `.tile([64,32])`."""
-        for size in sizes:
-            self.trace.uses(symbols_of(size))
+        self.trace.uses(symbols_of(sizes))
         return Value(self.trace, method, (self,))
 
     @property
@@ -262,8 +259,7 @@ class Value:
                 operands.append(pick)
             else:
                 picks.append(index_of(pick, sizes))
-        for size in sizes:
-            self.trace.uses(symbols_of(size))
+        self.trace.uses(symbols_of(tuple(sizes)))
         return Value(self.trace, "[]", (self, *operands), picks)
 
 
@@ -326,6 +322,3 @@ def _range(pick: slice, sizes: list[Extent]) -> str:
     start = 0 if pick.start is None else pick.start
     sizes += [start, pick.stop]
     return f"{text_of(start)}..{text_of(pick.stop)}"
-
-
-__all__ = ["Operand", "Symbols", "Value", "binary", "reduction", "unary"]
