@@ -113,7 +113,7 @@ fn demo() -> Step {
         &["compile", example, "--arch", "sm_80", "--emit", "cuda"],
         &["simulate", example, "--arch", "sm_80", "--blocks", "1"],
     ];
-    process::say("building carbyne, which takes a minute or two the first time");
+    process::say("building carbyne, which takes some minutes the first time");
     cargo(&["build", "--release", "--package", "carbyne"]).done("")?;
     for command in commands {
         process::say(&format!("\n$ carbyne {}\n", command.join(" ")));
@@ -125,7 +125,6 @@ fn demo() -> Step {
         .to_owned())
 }
 
-/// Lets the golden tests write what they compare with otherwise.
 /// Pages and tables that are generated: each by the test that says whether it is fresh.
 fn docs() -> Step {
     cargo(&["test", "--package", "carbyne-sync", "--test", "all", "corpus::"])
@@ -136,6 +135,7 @@ fn docs() -> Step {
         .done("the pages are fresh")
 }
 
+/// Makes the golden tests write their expected outputs.
 fn bless(path: Option<&str>) -> Step {
     let line = "expected outputs are written; look at `git diff` before you commit";
     // Only the files that the command line's tests compare with can be told apart by path.
