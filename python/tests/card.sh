@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests calls on a machine with a GPU and PyTorch, and prints how long a call takes.
+# Tests calls on a machine with a GPU and PyTorch, and prints the tables of docs/python.md: times of a call, of a kernel, and of layers of models.
 #
 #     sh python/tests/card.sh WHEEL...    # of carbyne, and if wanted of apache-tvm-ffi
 set -eu
@@ -19,4 +19,6 @@ else
 fi
 python3 python/bench/call.py || failed=1
 python3 python/bench/norm.py || failed=1
+python3 python/examples/llama_layer.py || failed=1
+python3 python/examples/bert_layer.py || failed=1
 exit $failed
