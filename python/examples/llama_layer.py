@@ -157,8 +157,8 @@ def tables(c: Config) -> tuple[Any, Any]:
 def of_numpy(c: Config) -> dict[str, Callable[..., Any]]:
     """The kernels by NumPy."""
     def rotary(x, cosine, sine):
-        a, b, c, s = x[:, :, 0], x[:, :, 1], cosine[:, None], sine[:, None]
-        return np.stack((a * c - b * s, b * c + a * s), 2)
+        a, b, cosine, sine = x[:, :, 0], x[:, :, 1], cosine[:, None], sine[:, None]
+        return np.stack((a * cosine - b * sine, b * cosine + a * sine), 2)
 
     def attention(q, k, v):
         s = q @ k.swapaxes(1, 2) / math.sqrt(c.head)
@@ -188,10 +188,8 @@ def of_torch(c: Config) -> dict[str, Callable[..., Any]]:
     import torch.nn.functional as F
 
     def rotary(x, cosine, sine):
-        x = x.reshape(c.tokens, 2 * c.heads, c.head)
-        a, b = x.chunk(2, -1)
-        cosine, sine = cosine[:, None], sine[:, None]
-        return torch.cat((a * cosine - b * sine, b * cosine + a * sine), -1)
+        a, b, cosine, sine = x[:, :, 0], x[:, :, 1], cosine[:, None], sine[:, None]
+        return torch.stack((a * cosine - b * sine, b * cosine + a * sine), 2)
 
     def attention(q, k, v):
         return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
