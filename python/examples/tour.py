@@ -1,20 +1,22 @@
 # %% [markdown]
 # # A tour of carbyne
 #
-# You write what a GPU kernel computes. Carbyne finds tiles, layouts, instructions and synchronization for it. The result is a
-# text that you can read, edit, check, run on the CPU, and print as CUDA C++.
+# You write what a GPU kernel computes. Carbyne finds tiles, layouts, instructions and synchronization for it. The result is a text
+# that you can read, edit, check, run on the CPU, and print as CUDA C++.
 #
 # This notebook needs no GPU and no CUDA: run `pip install './python[testing]'` in a clone of the repository.
 
 # %% [markdown]
 # ## 1. A kernel
 #
-# A kernel is a function of Python. Its annotations are the types of tensors: `f16[M, K]` has M rows of K halves.
-# `@carbyne.kernel` runs the function once, with tensors that record the operations. The record is the *meaning* of the kernel.
+# A kernel is a function of Python. Its annotations are the types of tensors: `f16[M, K]` has M rows of K 16-bit floats. The row of
+# `bias` is added to all rows, and `cast` rounds to f16. `constants` are sizes that are fixed here; `symbols` would leave them to
+# the caller. `@carbyne.kernel` runs the function once, with tensors that record the operations. The record is the *meaning* of the
+# kernel.
 #
-# Tiles, threads and loops come from a *strategy*, a recipe for one kind of kernel. `by=` pins one. `@ring` copies tiles of both
-# factors into a ring of buffers in shared memory. Here a block of threads computes 64 x 64 elements in steps of 32 along K, by
-# 2 x 2 warps, with S = 3 buffers. Without `by=`, the solver chooses the strategy and its numbers.
+# Tiles, threads and loops come from a *strategy*, a recipe for one kind of kernel. `by=` names one, and its parameters. `@ring`
+# copies tiles of both factors of a product into a ring of buffers in shared memory. Here a block of threads computes 64x64
+# elements in steps of 32 along K, by 2x2 warps, with S = 3 buffers. Without `by=`, the solver chooses strategy and parameters.
 
 # %%
 import carbyne
@@ -35,8 +37,8 @@ print(dense.text(loc=False))
 # %% [markdown]
 # ## 2. The decomposed kernel
 #
-# `decompose` finds everything that the kernel leaves open. The result is a program in the same language. We look at some of its
-# lines.
+# `decompose` finds everything that the kernel leaves open, here for `sm_80`, the architecture of the A100. The result is a program
+# in the same language. We look at some of its lines.
 
 # %%
 kernel = dense.decompose("sm_80")
@@ -58,21 +60,21 @@ show(kernel.text, "Allocate %sA", 2)
 
 # %% [markdown]
 # - `%row` and `%column` are the parts of `%X` and `%W` that the block multiplies. `.tile([64,_])` cuts a tensor into tiles of 64
-#   rows and all columns, `[i, 0]` picks one of them.
+#   rows and all columns, `[i, 0]` picks one of them. `i` and `j` follow from the number of the block.
 # - `%sA` and `%sB` lie in shared memory (`SH`): three buffers each, 2048 elements apart. Layouts are written as in CuTe, extents
 #   before strides: in `(64,32):(32,1)` the next of 64 rows is 32 elements further, the next of 32 columns is 1 element further.
-# - `swizzle=(2,4,3)` permutes each buffer, so that the accesses of a warp spread over all banks. Of the byte address it takes the 2
-#   bits above the lowest 4, and XORs them with the 2 bits that lie 3 places higher.
+# - `swizzle=(2,4,3)` permutes each buffer, so that the accesses of a warp spread over all banks. In the byte address it XORs the 2
+#   bits above the lowest 4 with the 2 bits that lie 3 places higher.
 
 # %%
 show(kernel.text, "Move (%row", 7)
 
 # %% [markdown]
 # - `Move` copies a tile into a buffer. The lines in its braces say how, and `loc=` says which line of the strategy they implement.
-# - `.tv(..)` is a *thread-value layout*. It maps the number of a thread and the number of one of its values to an element of the tile.
-#   Elements are counted down the columns: a step of 1 goes to the next row, and a step of 64 to the next column. Threads are
-#   `(4,32):(512,1)`: in each of 32 rows four threads, 8 columns apart. Values are `(8,2):(64,32)`: a thread has 8 side by side, and 8
-#   more 32 rows below.
+# - `.tv(..)` is a *thread-value layout*. It maps the number of a thread and the number of one of its values to an element of the
+#   tile. Elements are counted down the columns: a step of 1 goes to the next row, and a step of 64 to the next column. Threads are
+#   `(4,32):(512,1)`: in each of 32 rows four threads, 8 columns apart. Values are `(8,2):(64,32)`: a thread has 8 side by side, and
+#   8 more 32 rows below.
 # - In `%s_3[_, i_2]` the `_` stands for all 8 values side by side. `<<<#cta.scalar()>>>` says that each thread copies by itself.
 # - `atom=` names the instruction. `cp.async` copies these 16 bytes from global to shared memory while the thread goes on.
 
@@ -82,8 +84,8 @@ show(kernel.text, "async.wait(2)", 8)
 
 # %% [markdown]
 # - `async.commit` puts the copies that a thread has started into a group. `async.wait(2)` waits until at most two groups are under
-#   way, and `barrier` waits for all threads of the block. `decompose` has placed these lines. It has also proved that any two accesses
-#   to one element are ordered if one of them writes.
+#   way, and `barrier` waits for all threads of the block. `decompose` has placed these lines. It has also proved that any two
+#   accesses to one element are ordered if one of them writes.
 # - `%rA_2` lies in registers (`RF`), with the thread-value layout of its tile. `.mine` are the 16 registers of one thread, which
 #   `.reshape` divides into 2 times 8.
 # - `#cta.tile([32])` are groups of 32 threads: each warp executes one `ldmatrix`, which loads 8 values for each of its threads.
@@ -92,22 +94,23 @@ show(kernel.text, "async.wait(2)", 8)
 show(kernel.text, "MatMul (%rA_2", 9)
 
 # %% [markdown]
-# The tensor core instruction `mma.m16n8k16` multiplies the registers of a warp, 2 x 4 times, and adds to `%acc`.
+# The tensor core instruction `mma.m16n8k16` multiplies the registers of a warp, 2x4 times, and adds to `%acc`.
 
 # %% [markdown]
 # ## 3. Layouts, drawn
 #
-# Shared memory has 32 banks of 4 bytes. The upper part of the picture shows one access by a warp of 16 bytes a lane, which the
-# hardware serves in four phases of eight lanes. A column is a bank, a cell is the lane that uses it, and rows are served one after
-# the other. Without the swizzle (left) a phase takes four rows; with it (right) it takes one. The lower part shows the lane (`L`)
-# and the first bank (`b`) of each 16 bytes of the tile.
+# Shared memory has 32 banks of 4 bytes. The upper part of the picture shows one access by a warp, each thread of which (a *lane*)
+# accesses 16 bytes. The hardware serves it in four phases of eight lanes. A column is a bank, and a cell is the lane that uses it.
+# A row is a *wavefront*: the hardware serves wavefronts one after the other. Without the swizzle (left) a phase takes four
+# wavefronts; with it (right) it takes one. The lower part shows the lane (`L`) and the first bank (`b`) of each 16 bytes of the
+# tile.
 
 # %%
 kernel.draw("%sA", banks=True)
 
 # %% [markdown]
-# The accumulator lies in registers. `T4 V1` is value 1 of thread 4, and a color is a thread. This is the order that
-# `mma.m16n8k16` asks for; the picture leaves out what repeats.
+# The accumulator lies in registers. `T4 V1` is value 1 of thread 4, and a color is a thread. This is the order that `mma.m16n8k16`
+# asks for; the picture leaves out what repeats.
 
 # %%
 kernel.draw("%acc")
@@ -124,8 +127,8 @@ print(kernel.explain(at=line, why="ldmatrix"))
 # %% [markdown]
 # `ldmatrix.x4.trans` has the right size, but it transposes: it brings element (1,0) to the place of element (0,1). (A *row* is an
 # instruction in carbyne's table.) `f∘p⁻¹ = g∘q⁻¹` is the equation that an instruction has to satisfy: its layouts and those of the
-# statement send each element of the source to the same element of the destination. The others load too few values for
-# the destination, operand D. The cycles are estimates.
+# statement send each element of the source to the same element of the destination. The others load too few values for the
+# destination, operand D. The cycles are estimates.
 
 # %% [markdown]
 # ## 5. A barrier is deleted
@@ -139,7 +142,8 @@ before, barrier, after = kernel.text.rpartition("    barrier\n")
 wrong = carbyne.Program(before + after)
 
 # %% [markdown]
-# `check` proves the order of accesses without running the program. It finds the race, and says where the barrier is missing:
+# `check` proves the order of accesses without running the program. It finds the race, and says where a barrier is missing. T0801 is
+# the code of this error; the command `carbyne explain T0801` says more about it.
 
 # %%
 try:
@@ -179,8 +183,9 @@ print(report["blocks"], "blocks,", report["multiply_adds"], "products")
 # %% [markdown]
 # ## 7. A call
 #
-# `jit("simulate")` makes a function of arrays that runs in the simulator: a unit test of a kernel needs no GPU. On a machine with
-# a GPU, `dense.jit()` makes the same function for tensors of PyTorch, CuPy and JAX.
+# `jit("simulate")` makes a function of arrays that runs in the simulator: a unit test of a kernel needs no GPU. On a machine with a
+# GPU, `dense.jit()` makes the same function for tensors of PyTorch, CuPy and JAX. In the printed signature, `[Y]` is a result: the
+# call makes it, or you pass an array for it.
 
 # %%
 import numpy as np
@@ -209,10 +214,12 @@ show(source, "cudaError_t dense_launch", 7)
 # ## 9. A test of a layout function
 #
 # You may have layout functions of your own. `carbyne.testing` asks them the laws of layout algebra, for operands that
-# [Hypothesis](https://hypothesis.readthedocs.io) draws. A law judges an answer by counting through all coordinates.
+# [Hypothesis](https://hypothesis.readthedocs.io) draws. A law is a property that the results of an operation must have. It is judged by counting through all
+# coordinates.
 #
-# Here is a logical divide with a bug. It cuts a layout into tiles: the result has a mode (a dimension) for the elements of a tile, and one for the tiles.
-# `complement` is the layout of the places that the tiler leaves out. All other operations of the class are carbyne's own.
+# Here is a logical divide with a bug. It cuts a layout into tiles: the result has a mode (a dimension) for the elements of a tile,
+# and one for the tiles. The *tiler* is the layout of one tile, and its `complement` is the layout of the places that it leaves out.
+# All other operations of the class are carbyne's own.
 
 # %%
 from carbyne import Layout
@@ -233,8 +240,9 @@ except AssertionError as error:
     print(error)
 
 # %% [markdown]
-# Hypothesis has reduced the operands to small ones. The layout `2:2` has 2 elements, at 0 and 2: its size is 2, but its cosize, one more
-# than the last index, is 3. So the bug does not show for layouts without gaps. The complement must reach up to the size:
+# Hypothesis has reduced the operands to small ones. The result has 3 coordinates, and the layout `2:2` has only 2 elements, at the
+# indices 0 and 2. Its size is 2, but its cosize, one more than the last index, is 3. So the bug does not show for layouts without
+# gaps. The complement must reach up to the size:
 
 # %%
 class Mended(Mine):
