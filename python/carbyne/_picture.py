@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from pathlib import Path
 
 
@@ -14,11 +15,17 @@ class Picture(str):
     >>> picture = carbyne.Program("carbyne 2\\n%A:[4,8].f16.GL").draw("%A")
     >>> picture[:4]
     '<svg'
+    >>> picture
+    <Picture of 336 x 190>
     """
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes it to a file."""
         Path(path).write_text(self, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        size = re.search(r'width="([^"]*)" height="([^"]*)"', self)
+        return f"<Picture of {size[1]} x {size[2]}>" if size else "<Picture>"
 
     def _repr_svg_(self) -> str:
         return str(self)

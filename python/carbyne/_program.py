@@ -259,7 +259,7 @@ class Program:
         name = tensor if _text("tensor", tensor)[:1] in ("%", "#") else f"%{tensor}"
         arguments = ["draw", "-", "--format", "svg", f"--tensor={name}"]
         arguments += _options(line=line, tile=tiles, banks=banks, access=access, lanes=lanes, unit=unit, whole=whole)
-        return Picture(self._native.command(arguments))
+        return Picture(self._native.command(arguments).replace("`--whole`", "`whole=True`"))
 
     def abi(self, arch: str | None = None) -> dict[str, Any]:
         """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it. The program must name

@@ -1,6 +1,9 @@
 """Programs, arrays and DLPack tensors that several tests use."""
 
+import contextlib
 import ctypes
+import io
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable
@@ -44,12 +47,27 @@ Spec @scaled (%A, %alpha) -> (%B) means {
 
 
 def run_page(page: str) -> dict[str, Any]:
-    """Runs the examples of a page in one namespace, and returns it."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
+    """Runs the examples of a page in one namespace, and returns it. A block of text right behind an example is its output.
+
+    `BLESS=1` writes the outputs.
+    """
+    path = ROOT / page
+    text = path.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "page"}
-    for block in blocks:
-        exec(compile(block, page, "exec"), names)
+
+    def run(example: re.Match[str]) -> str:
+        code, output = example.groups()
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, page, "exec"), names)
+        return example[0] if output is None else f"```python\n{code}```\n\n```text\n{printed.getvalue()}```"
+
+    fresh = re.sub(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", run, text, flags=re.DOTALL)
+    assert len(names) > 1
+    if os.environ.get("BLESS") == "1":
+        path.write_text(fresh, encoding="utf-8")
+    else:
+        assert fresh.splitlines() == text.splitlines(), f"`BLESS=1 cargo xtask ci python` writes the outputs of {page}"
     return names
 
 

@@ -46,6 +46,9 @@ def test_tensors_are_drawn() -> None:
     kernel = carbyne.Program(GEMM).decompose("sm_80")
     for picture in (carbyne.Program(GEMM).draw("%A"), kernel.draw("%sA", banks=True), kernel.draw("A", tile="(8,8)")):
         assert picture.startswith("<svg") and picture._repr_svg_() == picture
+        assert repr(picture).startswith("<Picture of ")
+    large = carbyne.Program("carbyne 2\n%A:[64,64].f16.GL").draw("%A")
+    assert "`whole=True` draws all" in large and "--" not in large
 
 
 def test_a_program_that_imports_is_explained_and_drawn(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_law_that_a_deviation_covers_wholly_does_not_hold() -> None:
     known = [Deviation("coalesce", "it is wrong", (Plain((2, 2), (1, 2)),))]
     report = testing.check(wrong, only=["coalesce", "flatten"], settings=examples(5), deviations=known)
     assert report.held == ["flatten"] and report.covered == ["coalesce"] and report.not_implemented == []
-    assert str(report) == "carbyne: 1 laws hold\n  covered by known deviations: coalesce"
+    assert str(report) == "Mutant: 1 law holds\n  covered by known deviations: coalesce"
     testing.check(wrong, only=["coalesce"], settings=examples(5), deviations=known)
 
 
@@ -227,9 +227,9 @@ def test_a_counterexample_is_small_and_shows_both_sides() -> None:
     with pytest.raises(testing.LawsBroken) as caught:
         testing.check(wrong, only=["complement", "coalesce"], settings=examples(20))
     text = str(caught.value)
-    assert re.match(r"law `complement` is broken by carbyne\n  a = \S+\n  cotarget = \d+\n  result = \S+\n  sums of both at", text)
+    assert re.match(r"law `complement` is broken by Mutant\n  a = \S+\n  cotarget = \d+\n  result = \S+\n  sums of both at", text)
     assert "wanted no hole\n  again by: judge(adapter, 'complement', Plain(" in text
-    assert text.endswith("1 laws are broken; carbyne: 1 laws hold")
+    assert text.endswith("1 law is broken; Mutant: 1 law holds")
     assert caught.value.errors[0].operands[0].size() <= 4
 
 
@@ -378,7 +378,7 @@ def test_what_is_not_implemented_is_skipped_and_reported() -> None:
 
     few = Few(lambda a: a)
     report = testing.check(few, only=["build", "coalesce", "slice", "at_negative"], settings=examples(5))
-    assert str(report) == "Few: 1 laws hold\n  not implemented, so not asked: at_negative, coalesce, slice"
+    assert str(report) == "Few: 1 law holds\n  not implemented, so not asked: at_negative, coalesce, slice"
     (law,) = testing.laws(few, only=["slice"], settings=examples(5))
     with pytest.raises(unittest.SkipTest, match="not implemented by Few: slice"):
         law()

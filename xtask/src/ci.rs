@@ -89,6 +89,8 @@ impl Build {
             "pytest-xdist>=3,<4",
             "hypothesis>=6,<7",
             "jsonschema-rs>=0.30,<1",
+            "nbclient>=0.11,<1",
+            "ipykernel>=7,<8",
             "apache-tvm-ffi==0.1.15.post2",
         ];
         let environment = setup::environment("python", PACKAGES)?;

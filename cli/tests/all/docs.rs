@@ -56,15 +56,11 @@ const FAMILIES: [(&str, &str); 12] = [
     ("I", "Carbyne itself"),
 ];
 
-/// The README quotes the example, and what becomes of it.
+/// The README quotes the example.
 #[test]
-fn the_readme_shows_what_happens() {
-    let example = root().join("examples/gemm.cby");
-    let source = std::fs::read_to_string(&example).unwrap();
-    let path_text = example.display().to_string();
-    let decomposed = carbyne(&["decompose", &path_text, "--arch", "sm_80"], "").ok();
-    let excerpt = excerpt(decomposed.text());
-    shows("README.md", &[("example", source.trim_end()), ("decomposed", &excerpt)]);
+fn the_readme_shows_the_example() {
+    let source = std::fs::read_to_string(root().join("examples/gemm.cby")).unwrap();
+    shows("README.md", &[("example", source.trim_end())]);
 }
 
 /// The page about strategies quotes why an instance was chosen.
@@ -107,23 +103,6 @@ fn replaced(text: &str, name: &str, code: &str) -> String {
     let start = text.find(&begin).unwrap_or_else(|| panic!("no {begin}")) + begin.len();
     let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("no {end}"));
     format!("{}```text\n{code}\n```\n{}", &text[..start], &text[stop..])
-}
-
-/// The head of the kernel, and the innermost MatMul.
-fn excerpt(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    let kernel = lines.iter().position(|l| l.starts_with("#grid")).expect("a grid");
-    let matmul =
-        lines.iter().position(|l| l.trim_start().starts_with("MatMul (")).expect("a MatMul");
-    let indent = lines[matmul].len() - lines[matmul].trim_start().len();
-    let closing = format!("{}}}", " ".repeat(indent));
-    let n = lines[matmul..].iter().position(|l| *l == closing).expect("a closed body");
-    let dots = format!("{}...", " ".repeat(indent));
-    let mut out: Vec<&str> = lines[kernel..].iter().take(11).copied().collect();
-    out.push("  ...");
-    out.extend(&lines[matmul..=matmul + n]);
-    out.push(&dots);
-    out.join("\n")
 }
 
 /// Every code with its summary and, where a filetest is about it, that filetest.

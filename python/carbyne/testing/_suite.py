@@ -40,6 +40,10 @@ class LawsBroken(AssertionError):
         self.errors = errors
 
 
+def _laws(n: int, one: str, many: str) -> str:
+    return f"{n} law {one}" if n == 1 else f"{n} laws {many}"
+
+
 def _everything(*_operands: Any) -> bool:
     return True
 
@@ -116,7 +120,7 @@ class Report:
         return [r.law for r in self.results if not r.is_asked]
 
     def __str__(self) -> str:
-        text = f"{self.library}: {len(self.held)} laws hold"
+        text = f"{self.library}: {_laws(len(self.held), 'holds', 'hold')}"
         if self.covered:
             text += f"\n  covered by known deviations: {', '.join(self.covered)}"
         if self.not_implemented:
@@ -282,7 +286,7 @@ def check(adapter: Adapter[Any], **options: Any) -> Report:
     report = Report(adapter.name, results)
     if broken:
         texts = "\n".join(map(str, broken))
-        raise LawsBroken(f"{texts}\n{len(broken)} laws are broken; {report}", broken)
+        raise LawsBroken(f"{texts}\n{_laws(len(broken), 'is broken', 'are broken')}; {report}", broken)
     if not (report.held or report.covered):
         raise LawsBroken(f"no law was asked; {report}", [])
     return report

@@ -20,7 +20,8 @@ class Carbyne(Adapter[Layout]):
 
     @property
     def name(self) -> str:
-        return "carbyne"
+        # A class that replaces operations is another library.
+        return "carbyne" if type(self) is Carbyne else type(self).__name__
 
     def build(self, shape: IntTuple, stride: IntTuple) -> Layout:
         return Layout(str(Plain(shape, stride)))
