@@ -3,7 +3,8 @@
     cargo build --release --features gpu
     python3 bench/attention.py [--carbyne target/release/carbyne] [--arch sm_90a] [--shape 4x16x4096x128] [--tile 128x128]
 
-The text is that of `examples/attention_causal.cby` with other numbers, and for full attention without its mask. `carbyne
+The text is that of `examples/attention_causal.cby` with other numbers, and for full attention without its mask. Three things differ:
+heads are the fastest mode of the grid, queries that see the most keys come first, and the result goes through shared memory. `carbyne
 compile` makes the kernel and says how it is launched; it is launched by the driver in this process, in the stream of PyTorch,
 whose `scaled_dot_product_attention` runs cuDNN's kernel on the same tensors. Both are compared with attention in binary32.
 
@@ -45,8 +46,14 @@ def source(shape, tile, causal):
     text = replaced(EXAMPLE.read_text(), r"^let B = .*$", f"let B = {b}, H = {h}, S = {s}, T = S, D = {d}")
     text = replaced(text, r"^let BS = .*$", f"let BS = {bs}, BT = {bt}")
     text = replaced(text, r"#cta:\[\d+\]", f"#cta:[{threads}]")
+    # Blocks start in the order of the grid, the longest of a causal mask first, and share keys and values in the second-level cache.
+    text = replaced(text, r"\[@i < S / BS, @h < H, @b < B\]", "[@h < H, @b < B, @j < S / BS]")
+    text = replaced(text, r"^\} \{$", "} {\n  let i = S / BS - 1 - @j")
+    # Shared memory is stored to global memory 16 bytes at a time.
+    text = replaced(text, r"^  (%O\[.*\]) = (cast\(%o / %sum, f16\))$", r"  %y = \2\n  Move (%y) -> (%staged:SH)\n  \1 = move(%staged)")
     # Keys up to that of the tile's last query.
     text = replaced(text, r"t < \(@i \+ 1\) \* BS / BT;", "t < (@i + 1) * BS / BT;" if causal else "t < T / BT;")
+    text = text.replace("@i", "i")
     if causal:
         return text
     for line in (r"^  %seen = select\(.*\n", r"^  %query = .*\n", r"^    %key = .*\n", r"^    %s = select\(.*\n"):
