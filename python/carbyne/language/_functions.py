@@ -141,6 +141,11 @@ def assume(*conditions: _sizes.Condition) -> None:
         current().assume(condition)
 
 
+def result(name: str) -> Value:
+    """The tensor of a result of the kernel that is traced, for its coordinates: `result("Y").iota(1)`."""
+    return current().result(name)
+
+
 def check_operands(function: str, *operands: object) -> None:
     """Refuses what is no tensor, size or number."""
     for operand in operands:

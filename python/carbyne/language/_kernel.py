@@ -12,7 +12,8 @@ import numpy as np
 
 from .._program import Decomposed, Program
 from .._native import Function
-from ._trace import Trace, Writer, is_tracing, named, needed, of_caller, parameters, traced, tracing, whole
+from ._trace import Trace, Writer, is_tracing, line_of, needed, of_caller, parameters, place_of, traced, tracing, whole
+from ._types import word
 from ._values import Value
 
 
@@ -77,23 +78,25 @@ class Kernel(Runs):
         with tracing() as trace:
             arguments = {n: of_caller(trace, n, of) for n, of in inputs.items()}
             lines = self.meaning(trace, arguments, loc)
-        head = f"Spec @{name} ({_names(inputs)}) -> ({_names(outputs)})"
-        pins = "".join(f" {key}={value}" for key, value in self._pins.items())
-        return whole(trace, {**inputs, **outputs}, [f"{head}{pins} means {{", *lines, "}"])
+        head = f"Spec @{name} ({_names(inputs)}) -> ({_names(outputs)}){pins(self._pins)} means {{"
+        return whole(trace, {**inputs, **outputs}, [], [head, *lines, "}"], place_of(self._function))
 
     def meaning(self, trace: Trace, arguments: Mapping[str, Value], loc: bool) -> list[str]:
         """The statements of the `means` block."""
         outputs = list(self._outputs)
+        trace.results = {n: of_caller(trace, n, of) for n, of in self._outputs.items()}
         result, variables = traced(self._function, list(arguments.values()))
         results = _results(self._function.__name__, result, outputs)
-        wishes = named(trace, variables)
         # The first result that a computed tensor is has its name; others are copies.
         own = {id(v): output for output, v in reversed([*zip(outputs, results)]) if v.function}
-        writer = Writer(wishes, own, {*arguments, *outputs}, loc)
+        writer = Writer(trace, variables, own, {*arguments, *outputs}, loc)
         writer.block(trace.items, needed(results))
         for value, output in zip(results, outputs):
+            if value is arguments.get(output):
+                raise TypeError(f"`{self._function.__name__}` returns `{output}` as it is: leave it out of the results")
             if own.get(id(value)) != output:
-                writer.lines.append(f"%{output} = move(%{value.name})")
+                writer.lines.append(line_of(f"%{output} = move({writer.called(value)})", value.place))
+                writer.replaced.add(output)
         return writer.lines
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -140,6 +143,11 @@ def kernel(function: Any = None, /, **pins: Any) -> Any:
     """
     around = sys._getframe(1).f_locals
     return Kernel(function, pins, around) if function is not None else lambda of: Kernel(of, pins, around)
+
+
+def pins(values: Mapping[str, object]) -> str:
+    """Attributes of a kernel."""
+    return "".join(f" {key}={word(value)}" for key, value in values.items())
 
 
 def check_function(function: Any) -> None:

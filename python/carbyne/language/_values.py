@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from ._sizes import Extent, Size, literal, symbols_of, text_of
-from ._types import Scalar
+from ._types import Mode, Scalar, TensorType
 
 if TYPE_CHECKING:
+    from ._tile import Threads
     from ._trace import Trace
 
 #: What may stand where a tensor does: numbers and sizes are one number for all elements.
@@ -182,7 +183,7 @@ class Value:
 
     # ---- Views
 
-    def view(self, method: str, *sizes: Extent) -> Value:
+    def view(self, method: str, *sizes: Mode | None) -> Value:
         """A view by a method of the language, such as `.tile([64,32])`."""
         self.trace.uses(symbols_of(sizes))
         return Value(self.trace, method, (self,))
@@ -203,12 +204,12 @@ class Value:
     def reshape(self, shape: Sequence[Extent], steps: Sequence[Extent]) -> Value:
         """The same elements under other coordinates. `steps` says how far one step along each new mode goes, in coordinates of this tensor,
         its first mode the fastest."""
-        return self.view(f".reshape([{_list(shape)}]:[{_list(steps)}])", *shape, *steps)
+        return self.view(reshaped(shape, steps), *shape, *steps)
 
-    def tile(self, sizes: Sequence[Extent | None]) -> Value:
-        """Tiles of these sizes; None keeps a whole mode. An index behind it picks one."""
-        given = [s for s in sizes if s is not None]
-        return self.view(f".tile([{_list(sizes)}])", *given)
+    def tile(self, sizes: Sequence[Mode | None], steps: Sequence[Mode | None] | None = None) -> Value:
+        """Tiles of these sizes; None keeps a whole mode. An index behind it picks one. `steps` says how far the elements of a tile lie
+        apart along each mode: `tile([2, 4], [2, 1])` takes every other row."""
+        return self.view(tiles(sizes, steps), *sizes, *(steps or ()))
 
     def iota(self, axis: int) -> Value:
         """The coordinate of each element along a mode."""
@@ -223,9 +224,15 @@ class Value:
         """The values of a tensor in registers that a thread has."""
         return self.view(".mine")
 
-    def tv(self, layout: str, threads: Any) -> Value:
-        """The tensor by threads and values: a thread-value layout over threads."""
-        return self.view(f".tv({layout} over {threads.text})")
+    def tv(self, shape: tuple[Mode, ...], strides: tuple[Mode, ...], threads: Threads) -> Value:
+        """The tensor by threads and values: the shapes of both, and their strides in coordinates of this tensor, its first mode the fastest."""
+        return self.view(f".tv({spread(shape, strides, threads)})", shape, strides)
+
+    def typed(self, type: TensorType, memory: str = "") -> Value:
+        """This tensor, with its type in the text, where it is compared with what follows."""
+        self.trace.uses(type.symbols)
+        self.trace.types[id(self)] = type.text(memory)
+        return self
 
     def tensormap(self, box: Sequence[Extent], *, swizzle: tuple[int, int, int] | None = None) -> Value:
         """Boxes that the copy engine copies."""
@@ -261,6 +268,28 @@ class Value:
                 picks.append(index_of(pick, sizes))
         self.trace.uses(symbols_of(tuple(sizes)))
         return Value(self.trace, "[]", (self, *operands), picks)
+
+
+def reshaped(shape: Sequence[Mode], steps: Sequence[Mode]) -> str:
+    """The method that gives other coordinates."""
+    if len(shape) != len(steps):
+        raise ValueError(f"{len(shape)} steps are wanted, and {len(steps)} are given")
+    return f".reshape([{_list(shape)}]:[{_list(steps)}])"
+
+
+def tiles(sizes: Sequence[Mode | None], steps: Sequence[Mode | None] | None) -> str:
+    """The method that makes tiles."""
+    if steps is None:
+        return f".tile([{_list(sizes)}])"
+    if len(sizes) != len(steps):
+        raise ValueError(f"{len(sizes)} steps are wanted, and {len(steps)} are given")
+    modes = ("_" if size is None else f"[{text_of(size)}:{text_of(step)}]" for size, step in zip(sizes, steps))
+    return f".tile({', '.join(modes)})"
+
+
+def spread(shape: tuple[Mode, ...], strides: tuple[Mode, ...], threads: Threads) -> str:
+    """A thread-value layout."""
+    return f"{text_of(shape)}:{text_of(strides)} over {threads.text}"
 
 
 def binary(function: str, a: object, b: object) -> Value:
@@ -308,7 +337,7 @@ def index_of(pick: Any, sizes: list[Extent]) -> str:
     return text_of(pick)
 
 
-def _list(sizes: Sequence[Extent | None]) -> str:
+def _list(sizes: Sequence[Mode | None]) -> str:
     return ",".join("_" if size is None else text_of(size) for size in sizes)
 
 
