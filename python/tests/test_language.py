@@ -281,7 +281,7 @@ def test_equality_is_never_decided_by_python():
     def wrong(X: f32[8]) -> f32[8]:
         return X if (X > 3) == True else -X  # noqa: E712
 
-    with refused("compared with tensors and numbers, not with True"):
+    with refused("`==` is of traced tensors and numbers, not of True"):
         carbyne.kernel(wrong).text()
     with refused("is compared with sizes"):
         M == 8.0  # noqa: B015
@@ -385,7 +385,7 @@ def test_wrong_functions_are_refused():
         (two, "returns 2 results, and 1 types"),
         (branches, "no truth value: choose elements by `where"),
         (loops, "cannot be iterated over"),
-        (calls_numpy, "NumPy cannot compute|ufunc|loop of ufunc"),
+        (calls_numpy, "NumPy's `exp` cannot compute"),
         (guesses, "has no value yet.*assume"),
         (halves, "divide them by `//`"),
         (clash, "returns `A` as it is"),

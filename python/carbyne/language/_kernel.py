@@ -12,7 +12,7 @@ import numpy as np
 
 from .._program import Decomposed, Program
 from .._native import Function
-from ._trace import Trace, Writer, is_tracing, line_of, needed, of_caller, parameters, place_of, traced, tracing, whole
+from ._trace import Trace, Writer, check_reads, is_tracing, line_of, needed, of_caller, parameters, place_of, traced, tracing, whole
 from ._types import word
 from ._values import Value
 
@@ -87,6 +87,7 @@ class Kernel(Runs):
         trace.results = {n: of_caller(trace, n, of) for n, of in self._outputs.items()}
         result, variables = traced(self._function, list(arguments.values()))
         results = _results(self._function.__name__, result, outputs)
+        check_reads(trace, arguments, results)
         # The first result that a computed tensor is has its name; others are copies.
         own = {id(v): output for output, v in reversed([*zip(outputs, results)]) if v.function}
         writer = Writer(trace, variables, own, {*arguments, *outputs}, loc)
@@ -162,7 +163,7 @@ def check_function(function: Any) -> None:
 def _results(name: str, result: Any, outputs: list[str]) -> list[Value]:
     if isinstance(result, Mapping):
         if set(result) != set(outputs):
-            raise TypeError(f"`{name}` returns {', '.join(result)}, and {', '.join(outputs)} are wanted")
+            raise TypeError(f"`{name}` returns {', '.join(map(str, result))}, and {', '.join(outputs)} are wanted")
         all = [result[output] for output in outputs]
     else:
         all = list(result) if isinstance(result, tuple) else [result]

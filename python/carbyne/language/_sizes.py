@@ -305,7 +305,7 @@ def _value(size: object) -> int | None:
 def literal(number: float) -> str:
     """A number of Python as the language writes it."""
     if isinstance(number, numbers.Integral):
-        return str(int(number))
+        return _of(number).text
     value = float(number)
     if math.isnan(value):
         return "nan"
@@ -319,6 +319,8 @@ def _of(size: object) -> Size:
     if isinstance(size, Size):
         return size
     if isinstance(size, numbers.Integral) and not isinstance(size, bool):
+        if not -(1 << 63) < size < 1 << 63:
+            raise ValueError("an integer has at most 64 bits")
         return Expression(str(int(size)), 3)
     raise TypeError(f"a size is an integer or an expression of symbols, not {size!r}")
 

@@ -171,6 +171,8 @@ class Builder:
 
     def number(self, name: str, element: Value) -> Size:
         """An element of a tensor of integers as a number, of indices and bounds."""
+        if not isinstance(element, Value):
+            raise TypeError(f"a number is an element of a traced tensor, such as `offsets[g]`, not {element!r}")
         self._write([f"@{check_name(name, 'a number')} = ", element])
         return self._trace.local(f"@{name}")
 
@@ -181,7 +183,7 @@ class Builder:
     ) -> Any:
         """A spec of any kind, such as `Reduction.sum`. Returns the tensor that it declares, or a tuple of several, or None."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
-        self._write(head, declared)
+        self._write(head, declared, is_spec=True)
         return declared[0] if len(declared) == 1 else tuple(declared) or None
 
     def body(

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from .._diagnostics import Error
 from .._program import Program
+from ._said import in_python
 from ._sizes import Condition, Constant, Local, Name, Size, Symbol, Symbols, check_name, constant_of, literal, symbols_of, text_of
 from ._types import Scalar, TensorType
 from ._values import Operand, Value
@@ -65,6 +67,8 @@ class Trace:
         self.types: dict[int, str] = {}
         #: Types of tensors that :func:`tensor` has made.
         self.tensors: dict[str, TensorType] = {}
+        #: Types of tensors of the caller, by their identity.
+        self.arguments: dict[int, TensorType | Part] = {}
         #: Tensors of the kernel's results.
         self.results: dict[str, Value] = {}
         #: Blocks that no `with` has entered.
@@ -362,7 +366,7 @@ class Writer:
                 reader = last.get(id(item))
                 is_near = reader is not None and bisect(statements, i) == bisect_left(statements, reader)
                 depth = 1 + max((self.depths.get(id(value), 0) for value in item.reads()), default=0)
-                self.keep(item, is_near and depth < _DEPTH)
+                self.keep(item, is_near, depth < _DEPTH)
                 self.depths[id(item)] = 0 if item.name else depth
 
     def plain(self, statement: Statement, needed: set[int]) -> None:
@@ -417,11 +421,11 @@ class Writer:
         if id(value) in self.results:
             self.replaced.add(name)
 
-    def keep(self, value: Value, is_near: bool) -> None:
+    def keep(self, value: Value, is_near: bool, is_flat: bool) -> None:
         """Writes a tensor's statement where it is computed, if the tensor is to have a name."""
         is_named = any(id(value) in known for known in (self.results, self.names, self.types))
         is_apart = not _is_view(value) and (value.uses > 1 or not is_near or id(value) in (self.bases or ()))
-        if value.name is None and (is_named or is_apart):
+        if value.name is None and (is_named or is_apart or not is_flat):
             self.statement(value)
 
     def name_of(self, value: Value) -> str:
@@ -511,10 +515,26 @@ def needed(roots: Iterable[Value]) -> set[int]:
     return found
 
 
+def check_reads(trace: Trace, arguments: Mapping[str, Value], results: Sequence[Value]) -> None:
+    """Refuses to read elements of a result, of which coordinates alone are known."""
+    unknown = {id(value): name for name, value in trace.results.items() if name not in arguments}
+    values = [item for item in trace.items if isinstance(item, Value)]
+    read = [operand for v in values for operand in (v.operands[1:] if _is_view(v) else v.operands)]
+    for value in (*read, *results):
+        while isinstance(value, Value) and _is_view(value) and not value.function.startswith(".iota"):
+            value = value.operands[0]
+        if id(value) in unknown:
+            name = unknown[id(value)]
+            coordinates = f"`result(\"{name}\").iota(1)`"
+            raise TypeError(f"the result `{name}` has no elements yet: only its coordinates are known, {coordinates}")
+
+
 def of_caller(trace: Trace, name: str, type: TensorType) -> Value:
     """A tensor of the caller."""
     trace.uses(type.symbols)
-    return Value(trace, "", name=name)
+    value = Value(trace, "", name=name)
+    trace.arguments[id(value)] = type
+    return value
 
 
 def place_of(function: Callable[..., Any]) -> Place:
@@ -540,4 +560,7 @@ def whole(trace: Trace, tensors: Mapping[str, TensorType], groups: Sequence[str]
     types = list(dict.fromkeys(text for name, of in tensors.items() for text in of.declared(name)))
     parts = [["carbyne 2"], lets, [line] if symbols else [], [*types, *dict.fromkeys(groups)], spec]
     lines = [line for part in parts if part for line in (*part, "")]
-    return Program("\n".join(lines)).fmt()
+    try:
+        return Program("\n".join(lines)).fmt()
+    except Error as error:
+        raise in_python(error, [getattr(line, "place", None) or place for line in lines]) from None
