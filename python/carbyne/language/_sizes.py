@@ -17,6 +17,9 @@ Extent = Union[int, "Size"]
 #: Symbols, constants and variables by their identity.
 Symbols = dict[int, "Name"]
 
+#: Tuples of sizes within each other.
+DEEPEST = 32
+
 #: Operators of numbers, by how tightly they bind.
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "% ": 2}
 
@@ -138,7 +141,7 @@ class Name(Size):
     number: int
 
     def __init__(self, name: str, typical: int | None = None) -> None:
-        self.text, self._binds = check_name(name, "a symbol"), 3
+        self.text, self._binds = check_name(name, "a symbol", may_be_number=isinstance(self, Local)), 3
         self._symbols = {id(self): self}
         if typical is not None and (not isinstance(typical, numbers.Integral) or typical < 0):
             raise ValueError(f"a usual value of `{name}` is an integer from 0, not {typical!r}")
@@ -169,12 +172,12 @@ class Constant(Name):
 
 
 class Local(Name):
-    """A coordinate, the variable of a loop, or a number of a body, which ends with its block. Its text may begin with `@`."""
+    """A coordinate, the variable of a loop, a number, or a group of a body, which ends with its block. Its text may begin with `@` or `#`."""
 
     __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        super().__init__(text.removeprefix("@"))
+        super().__init__(text.lstrip("@#"))
         self.text = text
 
 
@@ -213,7 +216,7 @@ def symbols(names: str, **typical: int) -> tuple[Symbol, ...]:
     >>> symbols("M, N", M=4096)
     (Symbol('M'), Symbol('N'))
     """
-    all = names.replace(",", " ").split()
+    all = names_of(names)
     if unknown := set(typical) - set(all):
         raise TypeError(f"`{sorted(unknown)[0]}` has a usual value and is none of the symbols")
     return tuple(Symbol(name, typical.get(name)) for name in all)
@@ -263,10 +266,12 @@ def larger(a: Extent, b: Extent) -> Extent:
     return max(a, b) if isinstance(a, int) and isinstance(b, int) else _call("max", a, b)
 
 
-def text_of(size: object) -> str:
+def text_of(size: object, depth: int = 0) -> str:
     """A size, or a tuple of sizes, as the language writes it."""
+    if depth > DEEPEST:
+        raise ValueError(f"tuples of sizes nest {DEEPEST} deep at most")
     if isinstance(size, tuple):
-        return f"({','.join(map(text_of, size))})"
+        return f"({','.join(text_of(part, depth + 1) for part in size)})"
     return _of(size).text
 
 
@@ -277,10 +282,17 @@ def symbols_of(size: object) -> Symbols:
     return size._symbols if isinstance(size, Size) else {}
 
 
+def names_of(names: object) -> list[str]:
+    """Names in a text, apart by spaces or commas."""
+    if not isinstance(names, str) or not (all := names.replace(",", " ").split()):
+        raise TypeError(f"names are a text such as `\"i j\"`, not {names!r}")
+    return all
+
+
 def check_name(name: object, what: str, *, may_be_number: bool = False) -> str:
     """Refuses what is no name of the language. Those of tensors and threads may be numbers, such as %1."""
     is_name = isinstance(name, str) and name.isascii() and (name.isidentifier() or may_be_number and name.isdigit())
-    if not is_name or name == "_":
+    if not is_name or name in ("_", "inf", "nan"):
         raise ValueError(f"{name!r} is no name of {what}: take letters, digits and `_`")
     return name
 
@@ -299,13 +311,18 @@ def _value(size: object) -> int | None:
         return None
     if "." in size.text or "sqrt" in size.text:
         return None
-    return value_of(size.text, {s.text: s.value for s in size._symbols.values()})
+    try:
+        return value_of(size.text, {s.text: s.value for s in size._symbols.values()})
+    except ZeroDivisionError:
+        raise ValueError(f"`{size.text}` divides by 0") from None
 
 
 def literal(number: float) -> str:
     """A number of Python as the language writes it."""
     if isinstance(number, numbers.Integral):
         return _of(number).text
+    if not isinstance(number, numbers.Real):
+        raise TypeError(f"a number is wanted, not {number!r}")
     value = float(number)
     if math.isnan(value):
         return "nan"
@@ -326,6 +343,8 @@ def _of(size: object) -> Size:
 
 
 def _binary(a: object, op: str, b: object) -> Size:
+    if isinstance(a, float) or isinstance(b, float):
+        raise TypeError(f"sizes are integers, not {b if isinstance(b, float) else a!r}: combine it with a tensor")
     if not isinstance(a, (Size, numbers.Integral)) or not isinstance(b, (Size, numbers.Integral)):
         return NotImplemented  # type: ignore[return-value]
     a, b, binds = _of(a), _of(b), _BINDS[op]
@@ -340,6 +359,8 @@ def _call(function: str, *operands: object) -> Size:
 
 
 def _compare(a: Size, op: str, b: object) -> Condition:
+    if isinstance(b, float):
+        raise TypeError(f"`{a.text}` is an integer: it is compared with sizes, not with {b!r}")
     if not isinstance(b, (Size, numbers.Integral)):
         return NotImplemented  # type: ignore[return-value]
     b = _of(b)

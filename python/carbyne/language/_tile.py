@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, Union
 
 from ._kernel import Kernel, Runs, check_function, pins
-from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, symbols_of, text_of
+from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, names_of, symbols_of, text_of
 from ._trace import Statement, Trace, Writer, caller, named, needed, of_caller, parameters, place_of, traced, tracing, whole
 from ._types import Mode, TensorType, block, thread, word
 from ._values import Value, index_of, reshaped, spread, tiles
@@ -95,7 +95,9 @@ class New:
     """A tensor that a statement declares. Parts of its type that are left out follow from the statement."""
 
     def __init__(self, type: TensorType | None = None, memory: str = "", **attributes: object) -> None:
-        self.type = type
+        if memory not in ("", "GL", "SH", "RF"):
+            raise ValueError(f"a memory is `\"GL\"`, `\"SH\"` or `\"RF\"`, not {memory!r}")
+        self.type = None if type is None else _type(type)
         self.memory = memory
         self.attributes = attributes
 
@@ -145,6 +147,9 @@ class Builder:
     def __getitem__(self, name: str) -> Value:
         return self._trace.result(name)
 
+    def __setitem__(self, name: str, value: object) -> None:
+        raise TypeError(f"a result is stored into as a whole or by a view: `b[{name!r}][...] = x`, `b[{name!r}][0:64, :] = x`")
+
     # ---- Tensors
 
     def tensor(self, type: TensorType, value: float, memory: str = "") -> Value:
@@ -164,6 +169,8 @@ class Builder:
 
     def let(self, **values: Extent) -> Any:
         """Names for numbers: `i, j = b.let(i=t // N, j=t % N)`. Returns one size, or a tuple of several."""
+        if not values:
+            raise TypeError("a name and a number are wanted: `b.let(n=4)`")
         text = ", ".join(f"{check_name(name, 'a number')} = {text_of(value)}" for name, value in values.items())
         self._write([f"let {text}"], sizes=list(values.values()))
         sizes = tuple(map(self._trace.local, values))
@@ -239,11 +246,11 @@ class Builder:
         """A name for threads: `#warps = #cta.tile([32])`. A type such as `thread[32].array(4)` is compared with theirs."""
         text = f"#{check_name(name, 'a group', may_be_number=True)}"
         self._write([f"{text}{f':{_type(type).text()}' if type else ''} = {_threads(threads).text}"], sizes=threads.sizes)
-        return Threads(text)
+        return Threads(text, [self._trace.local(text)])
 
     def indices(self, names: str, threads: Threads) -> Any:
         """The coordinates of the thread that executes the statement: one, or a tuple of several."""
-        all = [check_name(name, "a coordinate") for name in _names(names)]
+        all = [check_name(name, "a coordinate") for name in names_of(names)]
         text = f"{', '.join(f'@{name}' for name in all)} = {_threads(threads).text}.indices()"
         self._write([text], sizes=threads.sizes)
         sizes = tuple(self._trace.local(f"@{name}") for name in all)
@@ -328,6 +335,12 @@ class Block(Generic[T]):
         self._statement.body = trace.items = []
         trace.scopes.append({})
         return self._value() if self._value else None  # type: ignore[return-value]
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"a block is no list of iterations: its statements are written once, {self.use}")
+
+    def __repr__(self) -> str:
+        return f"<block of {self.use}>"
 
     def __exit__(self, kind: object, *_: object) -> None:
         # After an exception nothing is written.
@@ -474,12 +487,6 @@ def _type(type: object) -> TensorType:
     if not isinstance(type, TensorType):
         raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
     return type
-
-
-def _names(names: object) -> list[str]:
-    if not isinstance(names, str) or not names.replace(",", " ").split():
-        raise TypeError(f"names are a text such as `\"i j\"`, not {names!r}")
-    return names.replace(",", " ").split()
 
 
 def _roots(trace: Trace, items: Sequence[Value | Statement]) -> Iterator[Value]:

@@ -106,7 +106,7 @@ class Trace:
 
     def result(self, name: str) -> Value:
         """A tensor of the kernel's results."""
-        if name not in self.results:
+        if not isinstance(name, str) or name not in self.results:
             raise KeyError(f"there is no result `{name}`; there are {', '.join(self.results)}")
         return self.results[name]
 
@@ -117,6 +117,8 @@ class Trace:
         for value in item.reads():
             if value.trace is not self:
                 raise ValueError("a tensor of another kernel cannot be used here")
+            if not any(value.scope is scope for scope in self.scopes):
+                raise ValueError("a tensor of a block that has ended: declare it before the block, and write it there")
             value.uses += 1
         self.items.append(item)
 

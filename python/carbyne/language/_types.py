@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
-from ._sizes import Extent, Symbol, Symbols, symbols_of, text_of
+from ._sizes import DEEPEST, Extent, Symbol, Symbols, symbols_of, text_of
 
 #: An extent or a stride; a tuple for a mode of several.
 Mode = Union[Extent, tuple["Mode", ...]]
@@ -124,12 +124,12 @@ def _strides(shape: Sequence[Mode], strides: Sequence[Mode]) -> tuple[Mode, ...]
     return tuple(map(_mode, strides))
 
 
-def _mode(size: Any) -> Mode:
+def _mode(size: Any, depth: int = 0) -> Mode:
     if isinstance(size, str):
         return Symbol(size)
-    if isinstance(size, tuple):
-        return tuple(map(_mode, size))
-    text_of(size)
+    if isinstance(size, tuple) and depth < DEEPEST:
+        return tuple(_mode(part, depth + 1) for part in size)
+    text_of(size, depth)
     return size
 
 

@@ -25,7 +25,7 @@ class Value:
     views, as are `A.T`, `A.tile([64, 32])[i, k]`, `A.permute([1, 0])` and `A.reshape(shape, steps)`.
     """
 
-    __slots__ = ("trace", "function", "operands", "attributes", "place", "uses", "name")
+    __slots__ = ("trace", "function", "operands", "attributes", "place", "scope", "uses", "name")
 
     def __init__(
         self,
@@ -43,6 +43,8 @@ class Value:
         self.attributes = tuple(attributes)
         #: File and line of the Python source.
         self.place = trace.here()
+        #: Variables of the block that it ends with.
+        self.scope = trace.scopes[-1]
         self.uses = 0
         #: Its name in the text.
         self.name = name
@@ -161,10 +163,20 @@ class Value:
     def __itruediv__(self, other: Operand) -> Value:
         return self._changed("div", other)
 
+    def __imatmul__(self, other: Value) -> Value:
+        return self._changed("matmul", other)
+
+    def __ipow__(self, power: int) -> Value:
+        self._refuse_change()
+        return self**power
+
     def _changed(self, function: str, other: Operand) -> Value:
+        self._refuse_change()
+        return binary(function, self, other)
+
+    def _refuse_change(self) -> None:
         if self.trace.is_body:
             raise TypeError("in a body `x += y` would make a new tensor: write `x[...] = x + y` to change `x`")
-        return binary(function, self, other)
 
     def __iter__(self) -> Any:
         raise TypeError("a traced tensor cannot be iterated over: take parts of it by `A[0:64, :]`")
@@ -288,7 +300,7 @@ class Value:
 
     def tv(self, shape: tuple[Mode, ...], strides: tuple[Mode, ...], threads: Threads) -> Value:
         """The tensor by threads and values: the shapes of both, and their strides in coordinates of this tensor, its first mode the fastest."""
-        return self.view(f".tv({spread(shape, strides, threads)})", shape, strides)
+        return self.view(f".tv({spread(shape, strides, threads)})", shape, strides, threads.sizes)
 
     def typed(self, type: TensorType, memory: str = "") -> Value:
         """This tensor, with its type in the text, where it is compared with what follows."""
