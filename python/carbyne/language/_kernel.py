@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -78,6 +79,10 @@ class Kernel(Runs):
         with tracing() as trace:
             arguments = {n: of_caller(trace, n, of) for n, of in inputs.items()}
             lines = self.meaning(trace, arguments, loc)
+        read = set(re.findall(r"%(\w+)", "\n".join(line.partition(" = ")[2] for line in lines)))
+        for argument in arguments:
+            if argument not in read:
+                raise TypeError(f"`{name}` does not read `{argument}`: leave it out of the arguments")
         head = f"Spec @{name} ({_names(inputs)}) -> ({_names(outputs)}){pins(self._pins)} means {{"
         return whole(trace, {**inputs, **outputs}, [], [head, *lines, "}"], place_of(self._function))
 

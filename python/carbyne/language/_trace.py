@@ -480,9 +480,11 @@ class Writer:
 
 
 def _bases(items: Sequence[Value | Statement]) -> Iterator[int]:
-    """Identities of tensors of which views are taken, and of indices in views."""
+    """Identities of tensors of which views are taken or which are stored into, and of indices in views."""
     for item in items:
         if isinstance(item, Statement):
+            if item.is_store:
+                yield id(item.parts[0])
             yield from _bases(item.body or ())
         elif _is_view(item):
             yield from map(id, item.reads())
