@@ -13,7 +13,7 @@ import numpy as np
 
 from .._program import Decomposed, Program
 from .._native import Function
-from ._trace import Trace, Writer, check_reads, is_tracing, line_of, needed, of_caller, parameters, place_of, traced, tracing, whole
+from ._trace import Trace, Writer, check_reads, is_tracing, line_of, needed, of_caller, parameters, place_of, said, traced, tracing, whole
 from ._types import word
 from ._values import Value
 
@@ -60,7 +60,7 @@ class Runs:
         calls: dict[str, Function] = self.__dict__.setdefault("_calls", {})
         if device not in calls:
             calls[device] = self.jit(device)
-        return calls[device](*arguments, **keywords)
+        return calls[device](*arguments, **{said(name): value for name, value in keywords.items()})
 
 
 class Kernel(Runs):
