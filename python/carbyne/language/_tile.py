@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, Union
 from ._kernel import Kernel, Runs, check_function, pins
 from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, names_of, symbols_of, text_of
 from ._trace import Statement, Trace, Writer, caller, named, needed, of_caller, parameters, place_of, traced, tracing, whole
-from ._types import Mode, TensorType, block, thread, word
+from ._types import Mode, TensorType, block, check_memory, check_type, thread, word
 from ._values import Value, index_of, reshaped, spread, tiles
 
 T = TypeVar("T")
@@ -95,10 +95,8 @@ class New:
     """A tensor that a statement declares. Parts of its type that are left out follow from the statement."""
 
     def __init__(self, type: TensorType | None = None, memory: str = "", **attributes: object) -> None:
-        if memory not in ("", "GL", "SH", "RF"):
-            raise ValueError(f"a memory is `\"GL\"`, `\"SH\"` or `\"RF\"`, not {memory!r}")
-        self.type = None if type is None else _type(type)
-        self.memory = memory
+        self.type = None if type is None else check_type(type)
+        self.memory = check_memory(memory)
         self.attributes = attributes
 
     @property
@@ -154,7 +152,7 @@ class Builder:
 
     def tensor(self, type: TensorType, value: float, memory: str = "") -> Value:
         """A tensor whose elements are all a number: `%c:[64,64].f32 = 0`."""
-        new = New(_type(type), memory)
+        new = New(check_type(type), memory)
         (out,) = self._outputs([new])
         self._write([out, new.text(), f" = {literal(value)}"], [out])
         return out
@@ -162,7 +160,7 @@ class Builder:
     def allocate(self, type: TensorType, memory: str, **attributes: object) -> Value:
         """A tensor that nothing is written to yet. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`, `open=True`, and
         `tv=(shape, strides, threads)` of registers, as in :meth:`Value.tv`."""
-        new = New(_type(type), memory, **attributes)
+        new = New(check_type(type), memory, **attributes)
         (out,) = self._outputs([new])
         self._write(["Allocate ", out, new.text()], [out])
         return out
@@ -245,7 +243,7 @@ class Builder:
     def group(self, name: str, threads: Threads, type: TensorType | None = None) -> Threads:
         """A name for threads: `#warps = #cta.tile([32])`. A type such as `thread[32].array(4)` is compared with theirs."""
         text = f"#{check_name(name, 'a group', may_be_number=True)}"
-        self._write([f"{text}{f':{_type(type).text()}' if type else ''} = {_threads(threads).text}"], sizes=threads.sizes)
+        self._write([f"{text}{f':{check_type(type).text()}' if type else ''} = {_threads(threads).text}"], sizes=threads.sizes)
         return Threads(text, [self._trace.local(text)])
 
     def indices(self, names: str, threads: Threads) -> Any:
@@ -481,12 +479,6 @@ def _operand(kind: str, operand: object) -> str | Value:
 def _sizes(values: Iterable[object]) -> tuple[object, ...]:
     """What may have sizes among values of attributes, threads among them."""
     return tuple(_sizes(v) if isinstance(v, tuple) else _sizes(v.sizes) if isinstance(v, Threads) else v for v in values)
-
-
-def _type(type: object) -> TensorType:
-    if not isinstance(type, TensorType):
-        raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
-    return type
 
 
 def _roots(trace: Trace, items: Sequence[Value | Statement]) -> Iterator[Value]:

@@ -18,7 +18,7 @@ from .._diagnostics import Error
 from .._program import Program
 from ._said import in_python
 from ._sizes import Condition, Constant, Local, Name, Size, Symbol, Symbols, check_name, constant_of, literal, symbols_of, text_of
-from ._types import Scalar, TensorType
+from ._types import Scalar, TensorType, check_type
 from ._values import Operand, Value
 
 #: Files of this package, whose lines are nobody's source.
@@ -289,10 +289,8 @@ def tensor(name: str, type: TensorType) -> Value:
     >>> y[0].tolist()
     [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0]
     """
-    if not isinstance(type, TensorType):
-        raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
     trace = Trace()
-    trace.tensors[check_name(name, "a tensor")] = type
+    trace.tensors[check_name(name, "a tensor")] = check_type(type)
     return of_caller(trace, name, type)
 
 

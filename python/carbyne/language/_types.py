@@ -98,6 +98,20 @@ class Scalar:
         return self.name
 
 
+def check_type(type: object) -> TensorType:
+    """Refuses what is no type of a tensor."""
+    if not isinstance(type, TensorType):
+        raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
+    return type
+
+
+def check_memory(memory: object) -> str:
+    """Refuses what is no memory; none is for what follows from other parts."""
+    if memory not in ("", "GL", "SH", "RF"):
+        raise ValueError(f'a memory is `"GL"`, `"SH"` or `"RF"`, not {memory!r}')
+    return memory  # type: ignore[return-value]
+
+
 def word(value: object) -> str:
     """An attribute as the language writes it: a word or a size, a tuple of them, a type, or a strategy such as `@ring[BM=128]`."""
     if isinstance(value, Scalar):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from ._sizes import Extent, Size, check_name, literal, symbols_of, text_of
-from ._types import Mode, Scalar, TensorType, block, mbarrier, thread
+from ._types import Mode, Scalar, TensorType, block, check_memory, check_type, mbarrier, thread
 
 if TYPE_CHECKING:
     from ._tile import Threads
@@ -304,8 +304,8 @@ class Value:
 
     def typed(self, type: TensorType, memory: str = "") -> Value:
         """This tensor, with its type in the text, where it is compared with what follows."""
-        self.trace.uses(type.symbols)
-        self.trace.types[id(self)] = type.text(memory)
+        self.trace.uses(check_type(type).symbols)
+        self.trace.types[id(self)] = type.text(check_memory(memory))
         return self
 
     def tensormap(self, box: Sequence[Extent], *, swizzle: tuple[int, int, int] | None = None) -> Value:
