@@ -7,8 +7,8 @@ from functools import partial
 import carbyne
 from carbyne import language as cl
 from carbyne.language import (
-    assume, block, cast, ceil_div, constants, exp, f16, f32, f64, group, i4, i32, matmul, mbarrier, move, relu, result, rsqrt, sqrt, symbols, tensor,
-    thread, u8, where,
+    assume, block, cast, ceil_div, constants, exp, f16, f32, f64, group, i4, i32, matmul, mbarrier, move,
+    relu, result, rsqrt, sqrt, symbols, tensor, thread, u8, where,
 )  # fmt: skip
 
 INF = float("inf")
@@ -1046,7 +1046,8 @@ def graphene_fig8_gemm():
     @carbyne.tile("MatMul", grid=blocks, threads=threads)
     def graphene_kernel(body, _1: f16[1024, 1024], _2: f16[1024, 1024]) -> {"3": f16[1024, 1024]}:
         bid_m, bid_n, tid_m, tid_n = body.at
-        with body.loop("k", 1024, unroll=True) as k, body.loop("m", 8, unroll=True) as m, body.loop("n", 8, unroll=True) as n:
+        loops = body.loop("k", 1024, unroll=True), body.loop("m", 8, unroll=True), body.loop("n", 8, unroll=True)
+        with loops[0] as k, loops[1] as m, loops[2] as n:
             # Tile for thread blocks.
             _6 = _1.tile([128, None])
             _7 = _2.tile([None, 128])
@@ -1226,7 +1227,7 @@ def ampere_gemm_by_hand():
         wm, wn = body.indices("wm, wn", warps)
         one = body.group("one", cta.scalar())
 
-        # What this block reads and writes: tiles along K of A and B, one tile of C.
+        # This block reads and writes: tiles along K of A and B, one tile of C.
         Ab = A.tile([BM, BK])[bm, :]
         Bb = B.tile([BK, BN])[:, bn]
         Cb = body["C"].tile([BM, BN])[bm, bn]
@@ -1302,7 +1303,10 @@ def ampere_gemm_by_hand():
         h = body.allocate(f16[BM, BN], "RF", tv=of_c)
         hr = h.mine.reshape([2, 64], [1, 2])
         with body.body([c], [h], kind="UnaryPointwise.cast"), body.loop("i", 64, unroll=True) as i:
-            body.spec("UnaryPointwise.cast", [c.mine.reshape([2, 64], [1, 2])[:, i]], [hr[:, i]], on=one, atom="cvt.f16x2.f32")
+            body.spec(
+                "UnaryPointwise.cast", [c.mine.reshape([2, 64], [1, 2])[:, i]], [hr[:, i]],
+                on=one, atom="cvt.f16x2.f32",
+            )  # fmt: skip
         with body.body([h], [Cb], kind="Move"):
             to = Cb.tv(((4, 8, 2, 2), (2, (2, 4, 8))), ((256, 1, 64, 8192), (128, (8, 16, 1024))), cta)
             with body.loop("i", 64, unroll=True) as i:
@@ -1401,7 +1405,7 @@ def ampere_gemm_roles_by_hand():
                         with body.loop("i", 4, unroll=True) as i, body.loop("j", 8, unroll=True) as j:
                             body.matmul(ar[:, i], br[:, j], cr[:, i, j], on=warps, atom="mma.m16n8k16.f32.f16")
 
-                # What all lanes have read one of them gives back.
+                # One of the lanes gives back the stage that all have read.
                 body.barrier(warps[wn, wm])
                 with body.body([empty], [], on=leads):
                     body.sync("mbarrier.arrive", empty[k % ST])
@@ -1447,7 +1451,7 @@ def hopper_wgmma():
         cta = body.threads
         one = body.group("one", cta.scalar())
 
-        # What this block reads and writes: tiles along K of A and B, one tile of C.
+        # This block reads and writes: tiles along K of A and B, one tile of C.
         Ab = A.tile([BM, BK])[bm, :]
         Bb = B.tile([BK, BN])[:, bn]
         Cb = body["C"].tile([BM, BN])[bm, bn]
@@ -1500,7 +1504,10 @@ def hopper_wgmma():
         h = body.allocate(f16[BM, BN], "RF", tv=of_c)
         hr = h.mine.reshape([2, 32], [1, 2])
         with body.body([c], [h], kind="UnaryPointwise.cast"), body.loop("i", 32, unroll=True) as i:
-            body.spec("UnaryPointwise.cast", [c.mine.reshape([2, 32], [1, 2])[:, i]], [hr[:, i]], on=one, atom="cvt.f16x2.f32")
+            body.spec(
+                "UnaryPointwise.cast", [c.mine.reshape([2, 32], [1, 2])[:, i]], [hr[:, i]],
+                on=one, atom="cvt.f16x2.f32",
+            )  # fmt: skip
         with body.body([h], [Cb], kind="Move"):
             to = Cb.tv(((4, 8, 4), (2, (2, 16))), ((128, 1, 16), (64, (8, 512))), cta)
             with body.loop("i", 32, unroll=True) as i:
@@ -1595,7 +1602,7 @@ def hopper_gemm_by_hand():
                 with body.body([], [], on=leads):
                     body.sync("bulk.wait_read", 1)
                 body.barrier(warps[w])
-                # Of 8 columns a thread has pairs of neighbors, in two rows.
+                # A thread has, of 8 columns, pairs of neighbors, in two rows.
                 with body.loop("i", 8, unroll=True) as i, body.loop("v", 2, unroll=True) as v:
                     body.move(
                         h.mine.reshape([2, 2, BN // 8], [1, 2, 4])[:, v, j * 8 + i],

@@ -1,4 +1,5 @@
-"""Functions of traced tensors; some take sizes and numbers, too. `math="fast"` and `math="exact"` say how exact a function is."""
+"""Functions of traced tensors; some take sizes and numbers, too. `math="fast"` and `math="exact"` say how exact a
+function is."""
 
 from __future__ import annotations
 
@@ -140,7 +141,8 @@ def where(condition: Value, a: Operand, b: Operand) -> Value:
 
 
 def assume(*conditions: _sizes.Condition) -> None:
-    """States facts about the sizes of the kernel that is traced, such as `assume(N % 8 == 0)`. Callers must keep them; a call checks them."""
+    """States facts about the sizes of the kernel that is traced, such as `assume(N % 8 == 0)`. Callers must keep them;
+    a call checks them."""
     for condition in conditions:
         if not isinstance(condition, _sizes.Condition):
             raise TypeError(f"a fact compares symbols, such as `N % 8 == 0`; found {condition!r}")
@@ -153,7 +155,8 @@ def result(name: str) -> Value:
 
 
 def _of_one(function: str, x: Value, math: str | None) -> Value:
-    """A function of each element. `math=exact` asks for the smallest error, `math=fast` for the fewest cycles; else the rule is that of the
+    """A function of each element. `math=exact` asks for the smallest error, `math=fast` for the fewest cycles; else
+    the rule is that of the
     language."""
     if math not in (None, "exact", "fast"):
         raise ValueError(f"`math` is `exact` or `fast`, not {math!r}")

@@ -13,7 +13,21 @@ import numpy as np
 
 from .._program import Decomposed, Program
 from .._native import Function
-from ._trace import Trace, Writer, check_reads, is_tracing, line_of, needed, of_caller, parameters, place_of, said, traced, tracing, whole
+from ._trace import (
+    Trace,
+    Writer,
+    check_reads,
+    is_tracing,
+    line_of,
+    needed,
+    of_caller,
+    parameters,
+    place_of,
+    said,
+    traced,
+    tracing,
+    whole,
+)
 from ._types import word
 from ._values import Value
 
@@ -74,7 +88,8 @@ class Kernel(Runs):
         self._pins = dict(pins)
 
     def text(self, *, loc: bool = True) -> str:
-        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the Python source."""
+        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the
+        Python source."""
         inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
         with tracing() as trace:
             arguments = {n: of_caller(trace, n, of) for n, of in inputs.items()}
@@ -109,7 +124,10 @@ class Kernel(Runs):
         """Runs the kernel on tensors: on the simulator if the first one is NumPy's or on the CPU, else on its GPU."""
         if is_tracing() and any(isinstance(x, Value) for x in (*arguments, *keywords.values())):
             name = self._function.__name__
-            raise TypeError(f"`{name}` is a kernel and has sizes of its own: write what kernels share as a function without `@carbyne.kernel`")
+            raise TypeError(
+                f"`{name}` is a kernel and has sizes of its own: write what kernels share as a function without "
+                "`@carbyne.kernel`"
+            )
         return super().__call__(*arguments, **keywords)
 
 
@@ -120,7 +138,8 @@ def kernel(**pins: str) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(function: Any = None, /, **pins: Any) -> Any:
     """Makes a kernel of a function that computes tensors from tensors.
 
-    The function is run once, on traced tensors: what it does with them is the meaning of the kernel, for which `decompose` finds tiles, threads and
+    The function is run once, on traced tensors: what it does with them is the meaning of the kernel, for which
+    `decompose` finds tiles, threads and
     instructions. Annotations are types of tensors. Keywords are pins, such as `by="@ring[BM=128]"`.
 
     >>> import carbyne, numpy as np

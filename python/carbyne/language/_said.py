@@ -15,7 +15,8 @@ Place = tuple[str, int]
 
 
 def in_python(error: Error, places: Sequence[Place]) -> Error:
-    """An error with the lines of the Python source, and with help in words of Python. `places` has one for each line of the text."""
+    """An error with the lines of the Python source, and with help in words of Python. `places` has one for each line
+    of the text."""
     found, lines = [], []
     for diagnostic in error.diagnostics:
         notes, at = diagnostic.notes, diagnostic.spans[0].line - 1 if diagnostic.spans else len(places)

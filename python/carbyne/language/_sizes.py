@@ -114,7 +114,8 @@ class Size:
         raise TypeError(f"`{self.text}` is no number of Python: it is known at launch")
 
 
-# None of the classes below derives from another that is made: of `a < b` Python would ask the one that derives first, by `b > a`.
+# None of the classes below derives from another that is made: of `a < b` Python would ask the one that derives first,
+# by `b > a`.
 
 
 class Expression(Size):
@@ -172,7 +173,8 @@ class Constant(Name):
 
 
 class Local(Name):
-    """A coordinate, the variable of a loop, a number, or a group of a body, which ends with its block. Its text may begin with `@` or `#`."""
+    """A coordinate, the variable of a loop, a number, or a group of a body, which ends with its block. Its text may
+    begin with `@` or `#`."""
 
     __slots__ = ()
 
@@ -205,7 +207,8 @@ class Condition:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            f"`{self.text}` has no value yet: sizes are known at launch. Write `assume({self.text})` to state it as a fact"
+            f"`{self.text}` has no value yet: sizes are known at launch. Write `assume({self.text})` to state it "
+            "as a fact"
         )
 
 
@@ -285,7 +288,7 @@ def symbols_of(size: object) -> Symbols:
 def names_of(names: object) -> list[str]:
     """Names in a text, apart by spaces or commas."""
     if not isinstance(names, str) or not (all := names.replace(",", " ").split()):
-        raise TypeError(f"names are a text such as `\"i j\"`, not {names!r}")
+        raise TypeError(f'names are a text such as `"i j"`, not {names!r}')
     return all
 
 

@@ -12,7 +12,20 @@ from typing import Any, Generic, TypeVar, Union
 
 from ._kernel import Kernel, Runs, check_function, pins
 from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, names_of, symbols_of, text_of
-from ._trace import Statement, Trace, Writer, caller, named, needed, of_caller, parameters, place_of, traced, tracing, whole
+from ._trace import (
+    Statement,
+    Trace,
+    Writer,
+    caller,
+    named,
+    needed,
+    of_caller,
+    parameters,
+    place_of,
+    traced,
+    tracing,
+    whole,
+)
 from ._types import Mode, TensorType, block, check_memory, check_type, thread, word
 from ._values import Value, index_of, reshaped, spread, tiles
 
@@ -20,7 +33,8 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Threads of a block, or blocks of a grid. Indices and ranges choose some: `threads[0:32]`. :func:`group` names them."""
+    """Threads of a block, or blocks of a grid. Indices and ranges choose some: `threads[0:32]`. :func:`group` names
+    them."""
 
     __slots__ = ("text", "sizes", "lines", "head", "at")
 
@@ -33,7 +47,7 @@ class Threads:
         self.sizes = tuple(sizes)
         #: Statements before the kernel that declare them.
         self.lines = tuple(lines)
-        #: What the kernel's head says of them, and names of coordinates there.
+        #: Words of the kernel's head for them, and names of coordinates there.
         self.head = head or text
         self.at = tuple(at)
 
@@ -46,10 +60,13 @@ class Threads:
         return self._view(f"[{', '.join(picks)}]", sizes)
 
     def __iter__(self) -> Any:
-        raise TypeError("threads cannot be iterated over: each of them executes the statements, `b.indices` says which one it is")
+        raise TypeError(
+            "threads cannot be iterated over: each of them executes the statements, `b.indices` says which one it is"
+        )
 
     def tile(self, sizes: Sequence[Mode], steps: Sequence[Mode] | None = None) -> Threads:
-        """Groups of so many threads, such as warps: `threads.tile([32])`. `steps` says how far apart the threads of a group are:
+        """Groups of so many threads, such as warps: `threads.tile([32])`. `steps` says how far apart the threads of a
+        group are:
         `threads.tile([4], [8])`."""
         return self._view(tiles(sizes, steps), (*sizes, *(steps or ())))
 
@@ -70,7 +87,8 @@ class Threads:
 
 
 def group(name: str, of: TensorType | Mapping[str, Extent] | Threads) -> Threads:
-    """Threads or blocks under a name, before a kernel whose `threads` or `grid` they are: threads such as `thread[32]`, which the kernel declares,
+    """Threads or blocks under a name, before a kernel whose `threads` or `grid` they are: threads such as
+    `thread[32]`, which the kernel declares,
     blocks by coordinates and extents, `{"i": 4}`, or threads of others, `grid.tile([2, 1])`.
 
     >>> from carbyne.language import block, group
@@ -85,10 +103,17 @@ def group(name: str, of: TensorType | Mapping[str, Extent] | Threads) -> Threads
         modes = ", ".join(f"@{check_name(n, 'a coordinate')} < {text_of(extent)}" for n, extent in of.items())
         return Threads(text, of.values(), head=f"{text}:[{modes}]", at=of)
     if not isinstance(of, TensorType) or of.scalar not in (thread, block):
-        raise TypeError(f"a group is of threads such as `thread[32]`, or of coordinates and extents such as `{{'i': 4}}`, not of {of!r}")
+        raise TypeError(
+            f"a group is of threads such as `thread[32]`, or of coordinates and extents such as `{{'i': 4}}`, not "
+            f"of {of!r}"
+        )
     is_head = of.stride is None and not of.around
     sizes = tuple(of.symbols.values())
-    return Threads(text, sizes, head=f"{text}:[{','.join(map(text_of, of.shape))}]") if is_head else Threads(text, sizes, [f"{text}:{of.text()}"])
+    return (
+        Threads(text, sizes, head=f"{text}:[{','.join(map(text_of, of.shape))}]")
+        if is_head
+        else Threads(text, sizes, [f"{text}:{of.text()}"])
+    )
 
 
 class New:
@@ -120,7 +145,7 @@ Declared = Union[str, TensorType, New, None]
 Output = Union[Value, Declared]
 
 
-#: Who executes a spec: threads, or blocks and threads.
+#: Executors of a spec: threads, or blocks and threads.
 Executor = Union[Threads, tuple[Threads, ...], None]
 
 #: The blocks or threads of a kernel.
@@ -146,7 +171,9 @@ class Builder:
         return self._trace.result(name)
 
     def __setitem__(self, name: str, value: object) -> None:
-        raise TypeError(f"a result is stored into as a whole or by a view: `b[{name!r}][...] = x`, `b[{name!r}][0:64, :] = x`")
+        raise TypeError(
+            f"a result is stored into as a whole or by a view: `b[{name!r}][...] = x`, `b[{name!r}][0:64, :] = x`"
+        )
 
     # ---- Tensors
 
@@ -158,7 +185,8 @@ class Builder:
         return out
 
     def allocate(self, type: TensorType, memory: str, **attributes: object) -> Value:
-        """A tensor that nothing is written to yet. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`, `open=True`, and
+        """A tensor that nothing is written to yet. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`,
+        `open=True`, and
         `tv=(shape, strides, threads)` of registers, as in :meth:`Value.tv`."""
         new = New(check_type(type), memory, **attributes)
         (out,) = self._outputs([new])
@@ -186,17 +214,26 @@ class Builder:
     def spec(
         self, kind: str, inputs: Sequence[Any], outputs: Sequence[Output], *, on: Executor = None, **attributes: Any
     ) -> Any:
-        """A spec of any kind, such as `Reduction.sum`. Returns the tensor that it declares, or a tuple of several, or None."""
+        """A spec of any kind, such as `Reduction.sum`. Returns the tensor that it declares, or a tuple of several, or
+        None."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
         self._write(head, declared, is_spec=True)
         return declared[0] if len(declared) == 1 else tuple(declared) or None
 
     def body(
-        self, inputs: Sequence[Any], outputs: Sequence[Output], *, kind: str = "Spec", on: Executor = None, **attributes: Any
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Output],
+        *,
+        kind: str = "Spec",
+        on: Executor = None,
+        **attributes: Any,
     ) -> Block[Any]:
         """A spec with statements of its own."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
-        return Block(self._trace, "body", head, declared, lambda: declared[0] if len(declared) == 1 else tuple(declared) or None)
+        return Block(
+            self._trace, "body", head, declared, lambda: declared[0] if len(declared) == 1 else tuple(declared) or None
+        )
 
     def move(self, source: Value, to: Output = None, *, on: Executor = None, **attributes: Any) -> Any:
         """Copies a tensor into a view, or into a new tensor: in registers, in a memory such as `"SH"`, or of a type."""
@@ -209,7 +246,14 @@ class Builder:
     # ---- Control
 
     def loop(
-        self, name: str, end: Extent, *, start: Extent = 0, step: Extent = 1, stages: Extent | None = None, unroll: bool | None = None
+        self,
+        name: str,
+        end: Extent,
+        *,
+        start: Extent = 0,
+        step: Extent = 1,
+        stages: Extent | None = None,
+        unroll: bool | None = None,
     ) -> Block[Size]:
         """A loop. So many iterations as `stages` says may be under way."""
         check_name(name, "a loop's variable")
@@ -224,7 +268,9 @@ class Builder:
         """Statements that are executed if all conditions hold."""
         for condition in conditions:
             if not isinstance(condition, Condition):
-                raise TypeError(f"`when` compares sizes, such as `k < 4`; found {condition!r}: elements are chosen by `where`")
+                raise TypeError(
+                    f"`when` compares sizes, such as `k < 4`; found {condition!r}: elements are chosen by `where`"
+                )
             self._trace.uses(condition.symbols)
         if not conditions:
             raise TypeError("`when` needs a condition, such as `k < 4`")
@@ -241,9 +287,12 @@ class Builder:
     # ---- Threads
 
     def group(self, name: str, threads: Threads, type: TensorType | None = None) -> Threads:
-        """A name for threads: `#warps = #cta.tile([32])`. A type such as `thread[32].array(4)` is compared with theirs."""
+        """A name for threads: `#warps = #cta.tile([32])`. A type such as `thread[32].array(4)` is compared with
+        theirs."""
         text = f"#{check_name(name, 'a group', may_be_number=True)}"
-        self._write([f"{text}{f':{check_type(type).text()}' if type else ''} = {_threads(threads).text}"], sizes=threads.sizes)
+        self._write(
+            [f"{text}{f':{check_type(type).text()}' if type else ''} = {_threads(threads).text}"], sizes=threads.sizes
+        )
         return Threads(text, [self._trace.local(text)])
 
     def indices(self, names: str, threads: Threads) -> Any:
@@ -284,7 +333,9 @@ class Builder:
         _kind(kind)
         for operands in (inputs, outputs):
             if not isinstance(operands, (list, tuple)):
-                raise TypeError(f"`{kind}` has a list of inputs and a list of outputs, such as `[x], [y]`; found {operands!r}")
+                raise TypeError(
+                    f"`{kind}` has a list of inputs and a list of outputs, such as `[x], [y]`; found {operands!r}"
+                )
         groups = () if on is None else tuple(map(_threads, on if isinstance(on, tuple) else (on,)))
         out = self._outputs(outputs)
         sizes = (part for of in groups for part in of.sizes)
@@ -302,7 +353,11 @@ class Builder:
         return parts, declared
 
     def _write(
-        self, parts: Sequence[str | Value], declares: Sequence[Value] = (), sizes: Sequence[object] = (), is_spec: bool = False
+        self,
+        parts: Sequence[str | Value],
+        declares: Sequence[Value] = (),
+        sizes: Sequence[object] = (),
+        is_spec: bool = False,
     ) -> None:
         self._trace.uses(symbols_of(tuple(sizes)))
         self._trace.add(Statement(list(parts), list(declares), is_spec=is_spec))
@@ -312,7 +367,12 @@ class Block(Generic[T]):
     """Statements between braces: what `with` begins and ends."""
 
     def __init__(
-        self, trace: Trace, method: str, parts: Sequence[str | Value], declares: Sequence[Value] = (), value: Callable[[], T] | None = None
+        self,
+        trace: Trace,
+        method: str,
+        parts: Sequence[str | Value],
+        declares: Sequence[Value] = (),
+        value: Callable[[], T] | None = None,
     ) -> None:
         self._trace = trace
         self._statement = Statement(list(parts), list(declares), is_spec=method == "body")
@@ -349,7 +409,9 @@ class Block(Generic[T]):
             raise RuntimeError("blocks of `with` end in another order than they begin")
         frame = caller()
         made = {id(v) for item in inside for v in (item.declares if isinstance(item, Statement) else [item])}
-        trace.names |= {key: name for key, name in named(frame.f_locals.items() if frame else ()).items() if key in made}
+        trace.names |= {
+            key: name for key, name in named(frame.f_locals.items() if frame else ()).items() if key in made
+        }
         trace.items = self._outside
         trace.scopes.pop()
 
@@ -372,14 +434,21 @@ class Tile(Runs):
         first = next(iter(inspect.signature(function).parameters), None)
         if first is None or first in function.__annotations__:
             raise TypeError(f"`{function.__name__}`: the first parameter is the builder of the body, without a type")
-        if means is not None and (list(means._inputs.items()), means._outputs) != (list(self._inputs.items()), self._outputs):
-            raise TypeError(f"`{function.__name__}`: `means` has other arguments or results: both have the same names and types, in one order")
+        if means is not None and (list(means._inputs.items()), means._outputs) != (
+            list(self._inputs.items()),
+            self._outputs,
+        ):
+            raise TypeError(
+                f"`{function.__name__}`: `means` has other arguments or results: both have the same names and "
+                "types, in one order"
+            )
         self._kind, self._means, self._attributes = _kind(kind), means, attributes
         self._blocks = _group("grid", grid or block[1])
         self._threads = None if threads is None else _group("cta", threads)
 
     def text(self, *, loc: bool = True) -> str:
-        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the Python source."""
+        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the
+        Python source."""
         inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
         meaning: list[str] = []
         with tracing() as trace:
@@ -389,11 +458,13 @@ class Tile(Runs):
                 trace.items = []
             blocks, threads = self._blocks, self._threads or Threads("#cta")
             trace.uses(symbols_of((*blocks.sizes, *threads.sizes)))
-            trace.results = {n: arguments[n] if n in arguments else of_caller(trace, n, of) for n, of in outputs.items()}
+            trace.results = {
+                n: arguments[n] if n in arguments else of_caller(trace, n, of) for n, of in outputs.items()
+            }
             trace.is_body = True
             returned, variables = traced(self._function, [Builder(trace, blocks, threads), *arguments.values()])
             if returned is not None:
-                raise TypeError(f"`{name}` is a body and returns nothing: store its results, `b[\"C\"][...] = c`")
+                raise TypeError(f'`{name}` is a body and returns nothing: store its results, `b["C"][...] = c`')
             writer = Writer(trace, variables, {}, {*inputs, *outputs}, loc)
             writer.block(trace.items, needed(_roots(trace, trace.items)))
             if writer.lines and self._threads is None:
@@ -408,13 +479,19 @@ class Tile(Runs):
 
 
 def tile(
-    kind: str = "Spec", *, grid: Grid = None, threads: Extent | Grid = None,
-    means: Kernel | None = None, **attributes: Any,
+    kind: str = "Spec",
+    *,
+    grid: Grid = None,
+    threads: Extent | Grid = None,
+    means: Kernel | None = None,
+    **attributes: Any,
 ) -> Callable[[Callable[..., Any]], Tile]:
     """Makes a kernel of a function that writes its body: tiles, loops and threads.
 
-    The function's first argument is a :class:`Builder`; the others are tensors. `grid` has names and extents of the grid's modes, `threads` is the number of
-    threads of a block, or has names and extents, too; without it the kernel is a spec without a body. Both may be a :func:`group`. `means` is a kernel that says what this one computes, with which it is compared.
+    The function's first argument is a :class:`Builder`; the others are tensors. `grid` has names and extents of the
+    grid's modes, `threads` is the number of
+    threads of a block, or has names and extents, too; without it the kernel is a spec without a body. Both may be a
+    :func:`group`. `means` is a kernel that says what this one computes, with which it is compared.
 
     >>> import carbyne, numpy as np
     >>> from carbyne.language import cast, f16, f32
@@ -473,12 +550,16 @@ def _operand(kind: str, operand: object) -> str | Value:
     """An input of a spec: a tensor or a number."""
     if not isinstance(operand, (Value, Size, numbers.Real)) or isinstance(operand, bool):
         raise TypeError(f"an input of `{kind}` is a traced tensor or a number, not {operand!r}")
-    return operand if isinstance(operand, Value) else text_of(operand) if isinstance(operand, Size) else literal(operand)
+    return (
+        operand if isinstance(operand, Value) else text_of(operand) if isinstance(operand, Size) else literal(operand)
+    )
 
 
 def _sizes(values: Iterable[object]) -> tuple[object, ...]:
-    """What may have sizes among values of attributes, threads among them."""
-    return tuple(_sizes(v) if isinstance(v, tuple) else _sizes(v.sizes) if isinstance(v, Threads) else v for v in values)
+    """All that may have sizes among values of attributes, threads among them."""
+    return tuple(
+        _sizes(v) if isinstance(v, tuple) else _sizes(v.sizes) if isinstance(v, Threads) else v for v in values
+    )
 
 
 def _roots(trace: Trace, items: Sequence[Value | Statement]) -> Iterator[Value]:
@@ -503,7 +584,7 @@ def _new(of: Declared) -> New:
     if isinstance(of, str):
         return New(None, of)
     if of is not None and not isinstance(of, TensorType):
-        raise TypeError(f"a tensor is declared by a memory such as `\"SH\"` or a type such as `f32[64, 64]`, not {of!r}")
+        raise TypeError(f'a tensor is declared by a memory such as `"SH"` or a type such as `f32[64, 64]`, not {of!r}')
     return New(of)
 
 
@@ -512,6 +593,8 @@ def _attribute(key: str, value: object) -> str:
         return "?"
     if key == "tv":
         if not isinstance(value, tuple) or len(value) != 3 or not isinstance(value[2], Threads):
-            raise TypeError(f"`tv` is a shape, strides, and threads, such as `(((32,), 2), ((2,), 1), b.threads)`, not {value!r}")
+            raise TypeError(
+                f"`tv` is a shape, strides, and threads, such as `(((32,), 2), ((2,), 1), b.threads)`, not {value!r}"
+            )
         return f"tv={spread(*value)}"
     return f"{key}={word(value)}"

@@ -17,7 +17,20 @@ from typing import Any
 from .._diagnostics import Error
 from .._program import Program
 from ._said import in_python
-from ._sizes import Condition, Constant, Local, Name, Size, Symbol, Symbols, check_name, constant_of, literal, symbols_of, text_of
+from ._sizes import (
+    Condition,
+    Constant,
+    Local,
+    Name,
+    Size,
+    Symbol,
+    Symbols,
+    check_name,
+    constant_of,
+    literal,
+    symbols_of,
+    text_of,
+)
 from ._types import Scalar, TensorType, check_type
 from ._values import Operand, Value
 
@@ -80,7 +93,8 @@ class Trace:
         self.facts: list[Condition] = []
 
     def uses(self, symbols: Symbols) -> None:
-        """Notes symbols that the program declares. Refuses variables of blocks that have ended, and two sizes of one name."""
+        """Notes symbols that the program declares. Refuses variables of blocks that have ended, and two sizes of one
+        name."""
         for symbol in symbols.values():
             name = symbol.text
             if isinstance(symbol, Local):
@@ -127,7 +141,9 @@ class Trace:
         if not self.is_body:
             raise TypeError("a kernel of `@carbyne.kernel` stores nothing: return its results")
         if not isinstance(value, Value):
-            raise TypeError(f"a traced tensor is stored, not {value!r}: numbers are written by `spec(\"Init\", [0], [x])`")
+            raise TypeError(
+                f'a traced tensor is stored, not {value!r}: numbers are written by `spec("Init", [0], [x])`'
+            )
         self.add(Statement([place, " = ", value], is_store=True, is_whole=is_whole))
 
     def assume(self, fact: Condition) -> None:
@@ -198,7 +214,8 @@ def tracing() -> Iterator[Trace]:
 def parameters(
     function: Callable[..., Any], around: Mapping[str, Any], *, skipped: int = 0
 ) -> tuple[dict[str, TensorType], dict[str, TensorType]]:
-    """The types of a function's arguments and of its results, by name. `around` has the variables where the function is defined; the first
+    """The types of a function's arguments and of its results, by name. `around` has the variables where the function
+    is defined; the first
     arguments may be skipped. Arguments that are updated in place are results, too."""
     name = function.__name__
     # Annotations are texts under `from __future__ import annotations`.
@@ -210,7 +227,9 @@ def parameters(
             raise TypeError(f"`{name}`: a kernel has a parameter for each tensor, not `{parameter}`")
         if parameter.name not in types:
             raise TypeError(f"`{name}`: `{parameter.name}` needs a type, such as `{parameter.name}: f16[64, 32]`")
-        inputs[check_name(said(parameter.name), "a tensor", may_be_number=True)] = tensor_type(types[parameter.name], f"`{name}`: `{parameter.name}`")
+        inputs[check_name(said(parameter.name), "a tensor", may_be_number=True)] = tensor_type(
+            types[parameter.name], f"`{name}`: `{parameter.name}`"
+        )
     if results is None:
         raise TypeError(f"`{name}` needs the type of its result, such as `-> f16[64, 32]`")
     if isinstance(results, Mapping):
@@ -332,7 +351,8 @@ def line_of(text: str, place: Place | None) -> Line:
 
 
 class Writer:
-    """Writes blocks. Tensors without a name that are read once stand where they are read, if no statement lies between."""
+    """Writes blocks. Tensors without a name that are read once stand where they are read, if no statement lies
+    between."""
 
     def __init__(
         self, trace: Trace, variables: Mapping[str, Any], results: Mapping[int, str], taken: set[str], places: bool
@@ -399,7 +419,10 @@ class Writer:
     def called(self, value: Value) -> str:
         """The name of a tensor that has one. Refuses an argument that a result has replaced."""
         if value.name in self.replaced and not value.function:
-            raise TypeError(f"`{value.name}` is updated in place and read afterwards: keep it, `old = move({value.name})`, or compute its result last")
+            raise TypeError(
+                f"`{value.name}` is updated in place and read afterwards: keep it, `old = move({value.name})`, or "
+                "compute its result last"
+            )
         return f"%{value.name}"
 
     def fresh(self, wish: str | None) -> str:
@@ -527,7 +550,7 @@ def check_reads(trace: Trace, arguments: Mapping[str, Value], results: Sequence[
             value = value.operands[0]
         if id(value) in unknown:
             name = unknown[id(value)]
-            coordinates = f"`result(\"{name}\").iota(1)`"
+            coordinates = f'`result("{name}").iota(1)`'
             raise TypeError(f"the result `{name}` has no elements yet: only its coordinates are known, {coordinates}")
 
 
@@ -544,7 +567,9 @@ def place_of(function: Callable[..., Any]) -> Place:
     return function.__code__.co_filename, function.__code__.co_firstlineno
 
 
-def whole(trace: Trace, tensors: Mapping[str, TensorType], groups: Sequence[str], spec: Sequence[str], place: Place) -> str:
+def whole(
+    trace: Trace, tensors: Mapping[str, TensorType], groups: Sequence[str], spec: Sequence[str], place: Place
+) -> str:
     """A program of one kernel, as `carbyne fmt` prints it. `place` is that of the kernel."""
     for of in tensors.values():
         trace.uses(of.symbols)

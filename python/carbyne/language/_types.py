@@ -35,7 +35,7 @@ class TensorType:
     stride: tuple[Mode, ...] | None = None
     #: Levels around: the shapes and strides of arrays of such tensors, the outermost first.
     around: tuple[tuple[tuple[Mode, ...], tuple[Mode, ...] | None], ...] = ()
-    #: What is known of its integers, as the language writes it.
+    #: Facts about its integers, as the language writes it.
     values: str = ""
     #: Symbols in what is known.
     _more: Symbols = field(default_factory=dict)
@@ -45,12 +45,14 @@ class TensorType:
         return replace(self, stride=_strides(self.shape, strides))
 
     def array(self, *shape: Mode, strides: Sequence[Mode] | None = None) -> TensorType:
-        """The type of so many of these tensors, one behind the other or `strides` elements apart. An index picks one."""
+        """The type of so many of these tensors, one behind the other or `strides` elements apart. An index picks
+        one."""
         modes = tuple(map(_mode, shape))
         return replace(self, around=((modes, None if strides is None else _strides(modes, strides)), *self.around))
 
     def within(self, least: Extent, end: Extent, *, distinct: bool = False) -> TensorType:
-        """The type of a tensor whose integers are from `least` and below `end`, and all different if they are `distinct`."""
+        """The type of a tensor whose integers are from `least` and below `end`, and all different if they are
+        `distinct`."""
         text = f" in {text_of(least)}..{text_of(end)}{' distinct' if distinct else ''}"
         return replace(self, values=text, _more=symbols_of(least) | symbols_of(end))
 
@@ -113,7 +115,8 @@ def check_memory(memory: object) -> str:
 
 
 def word(value: object) -> str:
-    """An attribute as the language writes it: a word or a size, a tuple of them, a type, or a strategy such as `@ring[BM=128]`."""
+    """An attribute as the language writes it: a word or a size, a tuple of them, a type, or a strategy such as
+    `@ring[BM=128]`."""
     if isinstance(value, Scalar):
         return value.name
     if isinstance(value, (tuple, list)):
@@ -121,7 +124,10 @@ def word(value: object) -> str:
     if not isinstance(value, str):
         return text_of(value)
     if not re.fullmatch(r"\w+(\.\w+)*|@\w+(\[[\w=,.+*/() -]*\])?|@?\[[\w=,.+*/() -]*\]", value, re.ASCII):
-        raise ValueError(f"{value!r} is no attribute: it is a word such as `fast`, a size, a type, or a strategy such as `@ring[BM=128]`")
+        raise ValueError(
+            f"{value!r} is no attribute: it is a word such as `fast`, a size, a type, or a strategy such as "
+            "`@ring[BM=128]`"
+        )
     return value
 
 
@@ -153,5 +159,5 @@ i64, i32, i16, i8, i4, i2, i1 = (Scalar(f"i{n}") for n in (64, 32, 16, 8, 4, 2, 
 u64, u32, u16, u8, u4, u2, u1 = (Scalar(f"u{n}") for n in (64, 32, 16, 8, 4, 2, 1))
 bool_ = Scalar("bool")
 mbarrier = Scalar("mbarrier")
-#: Of groups, which are declared as tensors are: `thread[32]` is a warp.
+#: Elements of groups, which are declared as tensors are: `thread[32]` is a warp.
 thread, block = Scalar("thread"), Scalar("block")

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from ._tile import Threads
     from ._trace import Trace
 
-#: What may stand where a tensor does: numbers and sizes are one number for all elements.
+#: All that may stand where a tensor does: numbers and sizes are one number for all elements.
 Operand = Union["Value", float, Size]
 
 
 class Value:
     """A tensor of a kernel that is traced. Operators work element by element; modes of extent 1 are broadcast.
 
-    `A @ B` multiplies matrices. `A.sum(axis=1)` and other reductions keep the mode with extent 1. `A[i, :]`, `A[0:64, :]` and `A[rows, :]` are
+    `A @ B` multiplies matrices. `A.sum(axis=1)` and other reductions keep the mode with extent 1. `A[i, :]`, `A[0:64,
+    :]` and `A[rows, :]` are
     views, as are `A.T`, `A.tile([64, 32])[i, k]`, `A.permute([1, 0])` and `A.reshape(shape, steps)`.
     """
 
@@ -120,7 +121,8 @@ class Value:
         """Products of the tensor with itself, for powers from 2 to 8."""
         if not isinstance(power, numbers.Integral) or not 2 <= power <= 8:
             raise TypeError(
-                f"a power is an integer from 2 to 8, not {power!r}: write `sqrt(x)`, `rsqrt(x)`, `rcp(x)` or `exp(log(x) * y)`"
+                f"a power is an integer from 2 to 8, not {power!r}: write `sqrt(x)`, `rsqrt(x)`, `rcp(x)` or "
+                "`exp(log(x) * y)`"
             )
         product = self
         for _ in range(int(power) - 1):
@@ -139,7 +141,10 @@ class Value:
     __rfloordiv__, __rmod__, __divmod__, __rdivmod__ = __floordiv__, __mod__, __mod__, __mod__
 
     def __and__(self, other: object) -> Value:
-        raise TypeError("conditions are combined by nesting: `where(p, where(q, a, b), b)` where both hold, `where(p, a, where(q, a, b))` where one does")
+        raise TypeError(
+            "conditions are combined by nesting: `where(p, where(q, a, b), b)` where both hold, `where(p, a, "
+            "where(q, a, b))` where one does"
+        )
 
     __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __and__
 
@@ -148,7 +153,8 @@ class Value:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a traced tensor has no truth value: choose elements by `where(condition, a, b)`, also in place of `if`, `and`, `or` and `not`"
+            "a traced tensor has no truth value: choose elements by `where(condition, a, b)`, also in place of "
+            "`if`, `and`, `or` and `not`"
         )
 
     def __iadd__(self, other: Operand) -> Value:
@@ -182,7 +188,9 @@ class Value:
         raise TypeError("a traced tensor cannot be iterated over: take parts of it by `A[0:64, :]`")
 
     def __contains__(self, value: object) -> bool:
-        raise TypeError("whether a traced tensor holds a number is known when the kernel runs: compare elements, `A == 3`")
+        raise TypeError(
+            "whether a traced tensor holds a number is known when the kernel runs: compare elements, `A == 3`"
+        )
 
     def __len__(self) -> int:
         raise TypeError("a traced tensor has no length: use the sizes of its type, or `A.shape[0]` of an argument")
@@ -207,14 +215,24 @@ class Value:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """Operators behind numbers of NumPy. Others are refused."""
         apply = _UFUNCS.get(ufunc.__name__)
-        if apply is not None and method == "__call__" and not keywords and not any(hasattr(x, "__len__") for x in inputs if x is not self):
+        if (
+            apply is not None
+            and method == "__call__"
+            and not keywords
+            and not any(hasattr(x, "__len__") for x in inputs if x is not self)
+        ):
             return apply(*(x if isinstance(x, Value) else x.item() if hasattr(x, "item") else x for x in inputs))
         if any(type(x).__name__ == "ndarray" for x in inputs):
             raise TypeError("a kernel computes with its arguments, not with arrays: make the array an argument")
-        raise TypeError(f"NumPy's `{ufunc.__name__}` cannot compute with a traced tensor: use functions of `carbyne.language`")
+        raise TypeError(
+            f"NumPy's `{ufunc.__name__}` cannot compute with a traced tensor: use functions of `carbyne.language`"
+        )
 
     def __array_function__(self, function: Any, *_: Any) -> Any:
-        raise TypeError(f"NumPy's `{function.__name__}` cannot compute with a traced tensor: use functions and methods of `carbyne.language`")
+        raise TypeError(
+            f"NumPy's `{function.__name__}` cannot compute with a traced tensor: use functions and methods of "
+            "`carbyne.language`"
+        )
 
     def cast(self, scalar: Scalar) -> Value:
         """Elements rounded to a type."""
@@ -276,12 +294,14 @@ class Value:
         return self.view(f".permute([{_list(listed(modes, 'permute'))}])", *modes)
 
     def reshape(self, shape: Sequence[Extent], steps: Sequence[Extent]) -> Value:
-        """The same elements under other coordinates. `steps` says how far one step along each new mode goes, in coordinates of this tensor,
+        """The same elements under other coordinates. `steps` says how far one step along each new mode goes, in
+        coordinates of this tensor,
         its first mode the fastest."""
         return self.view(reshaped(shape, steps), *shape, *steps)
 
     def tile(self, sizes: Sequence[Mode | None], steps: Sequence[Mode | None] | None = None) -> Value:
-        """Tiles of these sizes; None keeps a whole mode. An index behind it picks one. `steps` says how far the elements of a tile lie
+        """Tiles of these sizes; None keeps a whole mode. An index behind it picks one. `steps` says how far the
+        elements of a tile lie
         apart along each mode: `tile([2, 4], [2, 1])` takes every other row."""
         return self.view(tiles(sizes, steps), *sizes, *(steps or ()))
 
@@ -299,7 +319,8 @@ class Value:
         return self.view(".mine")
 
     def tv(self, shape: tuple[Mode, ...], strides: tuple[Mode, ...], threads: Threads) -> Value:
-        """The tensor by threads and values: the shapes of both, and their strides in coordinates of this tensor, its first mode the fastest."""
+        """The tensor by threads and values: the shapes of both, and their strides in coordinates of this tensor, its
+        first mode the fastest."""
         return self.view(f".tv({spread(shape, strides, threads)})", shape, strides, threads.sizes)
 
     def typed(self, type: TensorType, memory: str = "") -> Value:
@@ -317,14 +338,19 @@ class Value:
         """The tensor of another block of the cluster."""
         return self.view(f".peer({text_of(block)})", block)
 
-    def pad(self, before: Sequence[Extent], behind: Sequence[Extent] | None = None, value: float | None = None) -> Value:
+    def pad(
+        self, before: Sequence[Extent], behind: Sequence[Extent] | None = None, value: float | None = None
+    ) -> Value:
         """The tensor with elements before the first one and behind the last one of each mode."""
         parts = [f"[{_list(listed(before, 'pad'))}]"]
         if behind is not None:
             parts.append(f"[{_list(listed(behind, 'pad'))}]")
         if value is not None:
             if behind is None:
-                raise TypeError("`pad` with a number says how many elements there are behind each mode, too: `pad([1, 1], [1, 1], 0)`")
+                raise TypeError(
+                    "`pad` with a number says how many elements there are behind each mode, too: `pad([1, 1], [1, "
+                    "1], 0)`"
+                )
             parts.append(literal(value))
         return self.view(f".pad({', '.join(parts)})", *before, *(behind or ()))
 
@@ -368,7 +394,10 @@ def spread(shape: tuple[Mode, ...], strides: tuple[Mode, ...], threads: Threads)
     """A thread-value layout."""
     for side in (shape, strides):
         if not isinstance(side, tuple) or len(side) != 2:
-            raise TypeError(f"a thread-value layout has a shape and strides of threads and values, such as `((32,), 2)`, not {side!r}")
+            raise TypeError(
+                "a thread-value layout has a shape and strides of threads and values, such as `((32,), 2)`, not "
+                f"{side!r}"
+            )
     if not hasattr(threads, "sizes"):
         raise TypeError(f"a thread-value layout is over threads such as `b.threads`, not {threads!r}")
     return f"{text_of(shape)}:{text_of(strides)} over {threads.text}"
@@ -448,19 +477,25 @@ def _range(pick: slice, sizes: list[Extent]) -> str:
 
 #: Operators of the language.
 SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "matmul": "@",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "matmul": "@",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
 }  # fmt: skip
 
 #: Operators of NumPy's numbers.
 _UFUNCS = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv, "less": operator.lt,
-    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+    "equal": operator.eq, "not_equal": operator.ne,
 }  # fmt: skip
 
-#: What stands in the place of attributes that other libraries have.
+_ANNOTATED = "its type is that of the annotation"
+
+#: Hints at what stands in the place of attributes that other libraries have.
 _INSTEAD = {
-    "mean": "write `A.sum(axis=1) / N`", "dtype": "its type is that of the annotation", "astype": "write `cast(A, f32)`",
-    "to": "write `cast(A, f32)`", "ndim": "its type is that of the annotation", "size": "its type is that of the annotation",
-    "shape": "only arguments and results have one, so use the sizes that it is made of", "flatten": "write `A.reshape(shape, steps)`", "amax": "write `A.max(axis=1)`",
-    "exp": "write `exp(A)`", "sqrt": "write `sqrt(A)`", "relu": "write `relu(A)`", "tanh": "write `tanh(A)`",
+    "shape": "only arguments and results have one, so use the sizes that it is made of",
+    "dtype": _ANNOTATED, "ndim": _ANNOTATED, "size": _ANNOTATED,
+    "astype": "write `cast(A, f32)`", "to": "write `cast(A, f32)`",
+    "mean": "write `A.sum(axis=1) / N`", "amax": "write `A.max(axis=1)`",
+    "flatten": "write `A.reshape(shape, steps)`", "exp": "write `exp(A)`", "sqrt": "write `sqrt(A)`",
+    "relu": "write `relu(A)`", "tanh": "write `tanh(A)`",
 }  # fmt: skip
