@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, Union
 
-from ._kernel import Kernel, Runs, check_function, pins
+from ._kernel import Kernel, Runs, check_arguments, check_function, pins
 from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, names_of, symbols_of, text_of
 from ._trace import (
     Statement,
@@ -455,6 +455,8 @@ class Tile(Runs):
             arguments = {n: of_caller(trace, n, of) for n, of in inputs.items()}
             if self._means is not None:
                 meaning = [" means {", *self._means.meaning(trace, arguments, loc), "}"]
+                if self._threads is None:
+                    check_arguments(name, arguments, meaning)
                 trace.items = []
             blocks, threads = self._blocks, self._threads or Threads("#cta")
             trace.uses(symbols_of((*blocks.sizes, *threads.sizes)))
