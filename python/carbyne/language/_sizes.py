@@ -297,7 +297,7 @@ def check_name(name: object, what: str, *, may_be_number: bool = False) -> str:
     is_name = isinstance(name, str) and name.isascii() and (name.isidentifier() or may_be_number and name.isdigit())
     if not is_name or name in ("_", "inf", "nan"):
         raise ValueError(f"{name!r} is no name of {what}: take letters, digits and `_`")
-    return name
+    return str(name)
 
 
 def constant_of(size: Size) -> int | None:
@@ -310,12 +310,13 @@ def _value(size: object) -> int | None:
     """The value of an integer, or of an expression of constants."""
     if isinstance(size, numbers.Integral) and not isinstance(size, bool):
         return int(size)
-    if not isinstance(size, Size) or not all(isinstance(s, Constant) for s in size._symbols.values()):
+    if not isinstance(size, Size) or "." in size.text or "sqrt" in size.text:
         return None
-    if "." in size.text or "sqrt" in size.text:
+    known = {s.text: s.value for s in size._symbols.values() if isinstance(s, Constant)}
+    if len(known) < len(size._symbols):
         return None
     try:
-        return value_of(size.text, {s.text: s.value for s in size._symbols.values()})
+        return value_of(size.text, known)
     except ZeroDivisionError:
         raise ValueError(f"`{size.text}` divides by 0") from None
 
@@ -326,7 +327,10 @@ def literal(number: float) -> str:
         return _of(number).text
     if not isinstance(number, numbers.Real):
         raise TypeError(f"a number is wanted, not {number!r}")
-    value = float(number)
+    try:
+        value = float(number)
+    except OverflowError:
+        raise ValueError("a number is too large for 64 bits") from None
     if math.isnan(value):
         return "nan"
     if math.isinf(value):
@@ -339,7 +343,7 @@ def _of(size: object) -> Size:
     if isinstance(size, Size):
         return size
     if isinstance(size, numbers.Integral) and not isinstance(size, bool):
-        if not -(1 << 63) < size < 1 << 63:
+        if not -(1 << 63) < int(size) < 1 << 63:
             raise ValueError("an integer has at most 64 bits")
         return Expression(str(int(size)), 3)
     raise TypeError(f"a size is an integer or an expression of symbols, not {size!r}")

@@ -101,7 +101,7 @@ def group(name: str, of: TensorType | Mapping[str, Extent] | Threads) -> Threads
         return Threads(text, of.sizes, (*of.lines, f"{text} = {of.text}"))
     if isinstance(of, Mapping):
         modes = ", ".join(f"@{check_name(n, 'a coordinate')} < {text_of(extent)}" for n, extent in of.items())
-        return Threads(text, of.values(), head=f"{text}:[{modes}]", at=of)
+        return Threads(text, tuple(of.values()), head=f"{text}:[{modes}]", at=tuple(of))
     if not isinstance(of, TensorType) or of.scalar not in (thread, block):
         raise TypeError(
             f"a group is of threads such as `thread[32]`, or of coordinates and extents such as `{{'i': 4}}`, not "

@@ -213,7 +213,7 @@ def tracing() -> Iterator[Trace]:
 
 def parameters(
     function: Callable[..., Any], around: Mapping[str, Any], *, skipped: int = 0
-) -> tuple[dict[str, TensorType], dict[str, TensorType]]:
+) -> tuple[dict[str, TensorType | Part], dict[str, TensorType | Part]]:
     """The types of a function's arguments and of its results, by name. `around` has the variables where the function
     is defined; the first
     arguments may be skipped. Arguments that are updated in place are results, too."""
@@ -221,7 +221,7 @@ def parameters(
     # Annotations are texts under `from __future__ import annotations`.
     types = inspect.get_annotations(function, eval_str=True, locals=dict(around))
     results = types.pop("return", None)
-    inputs: dict[str, TensorType] = {}
+    inputs: dict[str, TensorType | Part] = {}
     for parameter in [*inspect.signature(function).parameters.values()][skipped:]:
         if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             raise TypeError(f"`{name}`: a kernel has a parameter for each tensor, not `{parameter}`")
@@ -279,7 +279,7 @@ class Part:
             raise TypeError(f"an argument or a result is a view of `tensor(..)`, not of {root!r}")
         self._name, self._type = root.name, root.trace.tensors[root.name]
         self._text = Writer(root.trace, {}, {}, set(), False).expression(view) if view is not root else ""
-        self.symbols = root.trace.symbols
+        self.symbols = {id(symbol): symbol for symbol in root.trace.symbols.values()}
 
     def declared(self, name: str) -> list[str]:
         """The statements that declare the tensor and the view."""
@@ -554,7 +554,7 @@ def check_reads(trace: Trace, arguments: Mapping[str, Value], results: Sequence[
             raise TypeError(f"the result `{name}` has no elements yet: only its coordinates are known, {coordinates}")
 
 
-def of_caller(trace: Trace, name: str, type: TensorType) -> Value:
+def of_caller(trace: Trace, name: str, type: TensorType | Part) -> Value:
     """A tensor of the caller."""
     trace.uses(type.symbols)
     value = Value(trace, "", name=name)
@@ -568,7 +568,11 @@ def place_of(function: Callable[..., Any]) -> Place:
 
 
 def whole(
-    trace: Trace, tensors: Mapping[str, TensorType], groups: Sequence[str], spec: Sequence[str], place: Place
+    trace: Trace,
+    tensors: Mapping[str, TensorType | Part],
+    groups: Sequence[str],
+    spec: Sequence[str],
+    place: Place,
 ) -> str:
     """A program of one kernel, as `carbyne fmt` prints it. `place` is that of the kernel."""
     for of in tensors.values():

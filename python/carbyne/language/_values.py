@@ -198,7 +198,8 @@ class Value:
     @property
     def shape(self) -> tuple[Mode, ...]:
         """The sizes of an argument or a result of the kernel."""
-        return self.trace.arguments[id(self)].shape if id(self) in self.trace.arguments else self.__getattr__("shape")
+        type = self.trace.arguments.get(id(self))
+        return type.shape if isinstance(type, TensorType) else self.__getattr__("shape")
 
     def __getattr__(self, name: str) -> Any:
         instead = _INSTEAD.get(name, "its methods are those of `carbyne.language.Value`")
