@@ -83,7 +83,7 @@ class Error(Exception):
         self.diagnostics = diagnostics(documents)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (type(self), str(self), self.diagnostics)
+        return rebuilt, (type(self), str(self), self.diagnostics)
 
     def _repr_html_(self) -> str:
         return pre(str(self))
@@ -93,7 +93,8 @@ class ArgumentError(Error, ValueError):
     """An argument of a call does not fit the program. Nothing was launched."""
 
 
-def _rebuilt(kind: type[Error], rendered: str, found: tuple[Diagnostic, ...]) -> Error:
+def rebuilt(kind: type[Error], rendered: str, found: tuple[Diagnostic, ...]) -> Error:
+    """An error of this text and of these diagnostics."""
     error = kind(rendered, "[]")
     error.diagnostics = found
     return error

@@ -1,4 +1,5 @@
-"""Functions of traced tensors; some take sizes and numbers, too. `math="fast"` and `math="exact"` say how exact a function is."""
+"""Functions of traced tensors; some take sizes and numbers, too. `math="fast"` and `math="exact"` say how exact a
+function is."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from . import _sizes
 from ._sizes import Extent, Size
 from ._trace import current
 from ._types import Scalar
-from ._values import Operand, Value, unary
+from ._values import Operand, Value, check_operands, check_tensor, unary
 
 
 def exp(x: Value, *, math: str | None = None) -> Value:
@@ -38,7 +39,11 @@ def sqrt(x: Any, *, math: str | None = None) -> Any:
     """The square root of each element, of a number, or of a constant."""
     if isinstance(x, Size):
         return _sizes.root(x)
-    return _math.sqrt(x) if isinstance(x, numbers.Real) else _of_one("sqrt", x, math)
+    if isinstance(x, Value):
+        return _of_one("sqrt", x, math)
+    if not isinstance(x, numbers.Real) or not x >= 0:
+        raise ValueError(f"the square root is of a traced tensor, a constant, or a number from 0, not of {x!r}")
+    return _math.sqrt(x)
 
 
 def rsqrt(x: Value, *, math: str | None = None) -> Value:
@@ -83,11 +88,13 @@ def move(x: Value) -> Value:
 
 def cast(x: Value, scalar: Scalar) -> Value:
     """Elements rounded to a type."""
+    check_tensor("cast", x)
     return x.cast(scalar)
 
 
 def matmul(a: Value, b: Value) -> Value:
     """Products of matrices, as `a @ b`."""
+    check_tensor("matmul", a)
     return a @ b
 
 
@@ -134,22 +141,22 @@ def where(condition: Value, a: Operand, b: Operand) -> Value:
 
 
 def assume(*conditions: _sizes.Condition) -> None:
-    """States facts about the sizes of the kernel that is traced, such as `assume(N % 8 == 0)`. Callers must keep them; a call checks them."""
+    """States facts about the sizes of the kernel that is traced, such as `assume(N % 8 == 0)`. Callers must keep them;
+    a call checks them."""
     for condition in conditions:
         if not isinstance(condition, _sizes.Condition):
             raise TypeError(f"a fact compares symbols, such as `N % 8 == 0`; found {condition!r}")
         current().assume(condition)
 
 
-def check_operands(function: str, *operands: object) -> None:
-    """Refuses what is no tensor, size or number."""
-    for operand in operands:
-        if not isinstance(operand, (Value, Size, numbers.Real)) or isinstance(operand, bool):
-            raise TypeError(f"`{function}` is of tensors and numbers, not of {operand!r}")
+def result(name: str) -> Value:
+    """The tensor of a result of the kernel that is traced, for its coordinates: `result("Y").iota(1)`."""
+    return current().result(name)
 
 
 def _of_one(function: str, x: Value, math: str | None) -> Value:
-    """A function of each element. `math=exact` asks for the smallest error, `math=fast` for the fewest cycles; else the rule is that of the
+    """A function of each element. `math=exact` asks for the smallest error, `math=fast` for the fewest cycles; else
+    the rule is that of the
     language."""
     if math not in (None, "exact", "fast"):
         raise ValueError(f"`math` is `exact` or `fast`, not {math!r}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, overload
 
@@ -12,7 +13,22 @@ import numpy as np
 
 from .._program import Decomposed, Program
 from .._native import Function
-from ._trace import Trace, Writer, is_tracing, named, needed, of_caller, parameters, traced, tracing, whole
+from ._trace import (
+    Trace,
+    Writer,
+    check_reads,
+    is_tracing,
+    line_of,
+    needed,
+    of_caller,
+    parameters,
+    place_of,
+    said,
+    traced,
+    tracing,
+    whole,
+)
+from ._types import word
 from ._values import Value
 
 
@@ -58,7 +74,7 @@ class Runs:
         calls: dict[str, Function] = self.__dict__.setdefault("_calls", {})
         if device not in calls:
             calls[device] = self.jit(device)
-        return calls[device](*arguments, **keywords)
+        return calls[device](*arguments, **{said(name): value for name, value in keywords.items()})
 
 
 class Kernel(Runs):
@@ -72,35 +88,43 @@ class Kernel(Runs):
         self._pins = dict(pins)
 
     def text(self, *, loc: bool = True) -> str:
-        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the Python source."""
+        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the
+        Python source."""
         inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
         with tracing() as trace:
             arguments = {n: of_caller(trace, n, of) for n, of in inputs.items()}
             lines = self.meaning(trace, arguments, loc)
-        head = f"Spec @{name} ({_names(inputs)}) -> ({_names(outputs)})"
-        pins = "".join(f" {key}={value}" for key, value in self._pins.items())
-        return whole(trace, {**inputs, **outputs}, [f"{head}{pins} means {{", *lines, "}"])
+            check_arguments(name, arguments, lines)
+        head = f"Spec @{name} ({_names(inputs)}) -> ({_names(outputs)}){pins(self._pins)} means {{"
+        return whole(trace, {**inputs, **outputs}, [], [head, *lines, "}"], place_of(self._function))
 
     def meaning(self, trace: Trace, arguments: Mapping[str, Value], loc: bool) -> list[str]:
         """The statements of the `means` block."""
         outputs = list(self._outputs)
+        trace.results = {n: of_caller(trace, n, of) for n, of in self._outputs.items()}
         result, variables = traced(self._function, list(arguments.values()))
         results = _results(self._function.__name__, result, outputs)
-        wishes = named(trace, variables)
+        check_reads(trace, arguments, results)
         # The first result that a computed tensor is has its name; others are copies.
         own = {id(v): output for output, v in reversed([*zip(outputs, results)]) if v.function}
-        writer = Writer(wishes, own, {*arguments, *outputs}, loc)
+        writer = Writer(trace, variables, own, {*arguments, *outputs}, loc)
         writer.block(trace.items, needed(results))
         for value, output in zip(results, outputs):
+            if value is arguments.get(output):
+                raise TypeError(f"`{self._function.__name__}` returns `{output}` as it is: leave it out of the results")
             if own.get(id(value)) != output:
-                writer.lines.append(f"%{output} = move(%{value.name})")
+                writer.lines.append(line_of(f"%{output} = move({writer.called(value)})", value.place))
+                writer.replaced.add(output)
         return writer.lines
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Runs the kernel on tensors: on the simulator if the first one is NumPy's or on the CPU, else on its GPU."""
         if is_tracing() and any(isinstance(x, Value) for x in (*arguments, *keywords.values())):
             name = self._function.__name__
-            raise TypeError(f"`{name}` is a kernel and has sizes of its own: write what kernels share as a function without `@carbyne.kernel`")
+            raise TypeError(
+                f"`{name}` is a kernel and has sizes of its own: write what kernels share as a function without "
+                "`@carbyne.kernel`"
+            )
         return super().__call__(*arguments, **keywords)
 
 
@@ -111,7 +135,8 @@ def kernel(**pins: str) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(function: Any = None, /, **pins: Any) -> Any:
     """Makes a kernel of a function that computes tensors from tensors.
 
-    The function is run once, on traced tensors: what it does with them is the meaning of the kernel, for which `decompose` finds tiles, threads and
+    The function is run once, on traced tensors: what it does with them is the meaning of the kernel, for which
+    `decompose` finds tiles, threads and
     instructions. Annotations are types of tensors. Keywords are pins, such as `by="@ring[BM=128]"`.
 
     >>> import carbyne, numpy as np
@@ -142,6 +167,19 @@ def kernel(function: Any = None, /, **pins: Any) -> Any:
     return Kernel(function, pins, around) if function is not None else lambda of: Kernel(of, pins, around)
 
 
+def check_arguments(name: str, arguments: Iterable[str], meaning: Iterable[str]) -> None:
+    """Refuses arguments that a meaning does not read: a decomposed kernel may be called without them."""
+    read = set(re.findall(r"%(\w+)", "\n".join(line.partition(" = ")[2] for line in meaning)))
+    for argument in arguments:
+        if argument not in read:
+            raise TypeError(f"`{name}` does not read `{argument}`: leave it out of the arguments")
+
+
+def pins(values: Mapping[str, object]) -> str:
+    """Attributes of a kernel."""
+    return "".join(f" {key}={word(value)}" for key, value in values.items())
+
+
 def check_function(function: Any) -> None:
     """Refuses what cannot be traced, or whose name cannot stand in a text."""
     if not hasattr(function, "__code__"):
@@ -154,7 +192,7 @@ def check_function(function: Any) -> None:
 def _results(name: str, result: Any, outputs: list[str]) -> list[Value]:
     if isinstance(result, Mapping):
         if set(result) != set(outputs):
-            raise TypeError(f"`{name}` returns {', '.join(result)}, and {', '.join(outputs)} are wanted")
+            raise TypeError(f"`{name}` returns {', '.join(map(str, result))}, and {', '.join(outputs)} are wanted")
         all = [result[output] for output in outputs]
     else:
         all = list(result) if isinstance(result, tuple) else [result]

@@ -14,8 +14,11 @@ from .._expression import value_of
 #: A number where a size may stand.
 Extent = Union[int, "Size"]
 
-#: Symbols by their identity.
-Symbols = dict[int, "Symbol"]
+#: Symbols, constants and variables by their identity.
+Symbols = dict[int, "Name"]
+
+#: Tuples of sizes within each other.
+DEEPEST = 32
 
 #: Operators of numbers, by how tightly they bind.
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "% ": 2}
@@ -37,11 +40,6 @@ class Size:
     text: str
     _binds: int
     _symbols: Symbols
-
-    def __init__(self, text: str, binds: int = 3, symbols: Symbols | None = None) -> None:
-        self.text = text
-        self._binds = binds
-        self._symbols = symbols or {}
 
     def __repr__(self) -> str:
         return f"Size({self.text!r})"
@@ -82,11 +80,11 @@ class Size:
     def __rtruediv__(self, other: object) -> Size:
         # A quotient of constants is a number of the text.
         if isinstance(other, float) and all(isinstance(s, Constant) for s in self._symbols.values()):
-            return Size(f"{literal(other)} / {_within(self, 3)}", 2, self._symbols)
+            return Expression(f"{literal(other)} / {_within(self, 3)}", 2, self._symbols)
         raise TypeError("sizes are integers: divide them by `//`")
 
     def __neg__(self) -> Size:
-        return Size(f"-{_within(self, 3)}", 3, self._symbols)
+        return Expression(f"-{_within(self, 3)}", 3, self._symbols)
 
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
         return _equality(self, "==", other)
@@ -116,11 +114,26 @@ class Size:
         raise TypeError(f"`{self.text}` is no number of Python: it is known at launch")
 
 
+# None of the classes below derives from another that is made: of `a < b` Python would ask the one that derives first,
+# by `b > a`.
+
+
+class Expression(Size):
+    """A number, or an expression of symbols."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str, binds: int = 3, symbols: Symbols | None = None) -> None:
+        self.text = text
+        self._binds = binds
+        self._symbols = symbols or {}
+
+
 _made = itertools.count()
 
 
-class Symbol(Size):
-    """A size that the caller of a kernel decides."""
+class Name(Size):
+    """A size that has a name."""
 
     __slots__ = ("typical", "number")
 
@@ -129,7 +142,7 @@ class Symbol(Size):
     number: int
 
     def __init__(self, name: str, typical: int | None = None) -> None:
-        super().__init__(check_name(name, "a symbol"))
+        self.text, self._binds = check_name(name, "a symbol", may_be_number=isinstance(self, Local)), 3
         self._symbols = {id(self): self}
         if typical is not None and (not isinstance(typical, numbers.Integral) or typical < 0):
             raise ValueError(f"a usual value of `{name}` is an integer from 0, not {typical!r}")
@@ -137,28 +150,36 @@ class Symbol(Size):
         self.number = next(_made)
 
     def __repr__(self) -> str:
-        return f"Symbol({self.text!r})"
+        return f"{type(self).__name__}({self.text!r})"
 
 
-class Constant(Symbol):
+class Symbol(Name):
+    """A size that the caller of a kernel decides."""
+
+    __slots__ = ()
+
+
+class Constant(Name):
     """A name for a number, which the text has, too."""
 
-    __slots__ = ("value", "group")
+    __slots__ = ("value", "expression", "group")
 
     value: int
+    expression: Extent
     group: tuple[Constant, ...]
 
     def __repr__(self) -> str:
         return f"Constant({self.text!r}, {self.value})"
 
 
-class Local(Symbol):
-    """A coordinate, the variable of a loop, or a number of a body, which ends with its block. Its text may begin with `@`."""
+class Local(Name):
+    """A coordinate, the variable of a loop, a number, or a group of a body, which ends with its block. Its text may
+    begin with `@` or `#`."""
 
     __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        super().__init__(text.removeprefix("@"))
+        super().__init__(text.lstrip("@#"))
         self.text = text
 
 
@@ -166,6 +187,10 @@ class Root(Size):
     """The square root of a constant: a number, and no size."""
 
     __slots__ = ()
+
+    def __init__(self, size: Size) -> None:
+        made = _call("sqrt", size)
+        self.text, self._binds, self._symbols = made.text, 3, made._symbols
 
     def __floordiv__(self, other: object) -> Size:
         raise TypeError(f"`{self.text}` is no integer: a tensor is divided by it, and `//` is of sizes")
@@ -182,7 +207,8 @@ class Condition:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            f"`{self.text}` has no value yet: sizes are known at launch. Write `assume({self.text})` to state it as a fact"
+            f"`{self.text}` has no value yet: sizes are known at launch. Write `assume({self.text})` to state it "
+            "as a fact"
         )
 
 
@@ -193,14 +219,14 @@ def symbols(names: str, **typical: int) -> tuple[Symbol, ...]:
     >>> symbols("M, N", M=4096)
     (Symbol('M'), Symbol('N'))
     """
-    all = names.replace(",", " ").split()
+    all = names_of(names)
     if unknown := set(typical) - set(all):
         raise TypeError(f"`{sorted(unknown)[0]}` has a usual value and is none of the symbols")
     return tuple(Symbol(name, typical.get(name)) for name in all)
 
 
-def constants(**values: int) -> tuple[Constant, ...]:
-    """Names for numbers: `let` of the language. They are used as sizes are.
+def constants(**values: Extent) -> tuple[Constant, ...]:
+    """Names for numbers, or for expressions of constants: `let` of the language. They are used as sizes are.
 
     >>> from carbyne.language import constants
     >>> M, BM = constants(M=256, BM=64)
@@ -209,10 +235,11 @@ def constants(**values: int) -> tuple[Constant, ...]:
     """
     all = []
     for name, value in values.items():
-        if not isinstance(value, numbers.Integral):
-            raise TypeError(f"`{name}` is an integer, not {value!r}")
+        number = _value(value)
+        if number is None:
+            raise TypeError(f"`{name}` is an integer or an expression of constants, not {value!r}")
         constant = Constant(name)
-        constant.value = int(value)
+        constant.value, constant.expression = number, value if isinstance(value, Size) else number
         all.append(constant)
     group = tuple(all)
     for constant in all:
@@ -222,8 +249,7 @@ def constants(**values: int) -> tuple[Constant, ...]:
 
 def root(size: Size) -> Size:
     """The square root of a constant, as a number."""
-    made = _call("sqrt", size)
-    return Root(made.text, 3, made._symbols)
+    return Root(size)
 
 
 def ceil_div(a: Extent, b: Extent) -> Extent:
@@ -243,10 +269,12 @@ def larger(a: Extent, b: Extent) -> Extent:
     return max(a, b) if isinstance(a, int) and isinstance(b, int) else _call("max", a, b)
 
 
-def text_of(size: object) -> str:
+def text_of(size: object, depth: int = 0) -> str:
     """A size, or a tuple of sizes, as the language writes it."""
+    if depth > DEEPEST:
+        raise ValueError(f"tuples of sizes nest {DEEPEST} deep at most")
     if isinstance(size, tuple):
-        return f"({','.join(map(text_of, size))})"
+        return f"({','.join(text_of(part, depth + 1) for part in size)})"
     return _of(size).text
 
 
@@ -257,26 +285,52 @@ def symbols_of(size: object) -> Symbols:
     return size._symbols if isinstance(size, Size) else {}
 
 
-def check_name(name: object, what: str) -> str:
-    """Refuses what is no name of the language."""
-    if not isinstance(name, str) or not (name.isascii() and name.isidentifier()) or name == "_":
+def names_of(names: object) -> list[str]:
+    """Names in a text, apart by spaces or commas."""
+    if not isinstance(names, str) or not (all := names.replace(",", " ").split()):
+        raise TypeError(f'names are a text such as `"i j"`, not {names!r}')
+    return all
+
+
+def check_name(name: object, what: str, *, may_be_number: bool = False) -> str:
+    """Refuses what is no name of the language. Those of tensors and threads may be numbers, such as %1."""
+    is_name = isinstance(name, str) and name.isascii() and (name.isidentifier() or may_be_number and name.isdigit())
+    if not is_name or name in ("_", "inf", "nan"):
         raise ValueError(f"{name!r} is no name of {what}: take letters, digits and `_`")
-    return name
+    return str(name)
 
 
 def constant_of(size: Size) -> int | None:
     """The value of a quotient of constants, which is an integer here and a real number in the text; none for others."""
-    known = {s.text: s.value for s in size._symbols.values() if isinstance(s, Constant)}
-    if " / " not in size.text or "." in size.text or "sqrt" in size.text or len(known) < len(size._symbols):
+    parts = [size, *(s.expression for s in size._symbols.values() if isinstance(s, Constant))]
+    return _value(size) if any(" / " in text_of(part) for part in parts) else None
+
+
+def _value(size: object) -> int | None:
+    """The value of an integer, or of an expression of constants."""
+    if isinstance(size, numbers.Integral) and not isinstance(size, bool):
+        return int(size)
+    if not isinstance(size, Size) or "." in size.text or "sqrt" in size.text:
         return None
-    return value_of(size.text, known)
+    known = {s.text: s.value for s in size._symbols.values() if isinstance(s, Constant)}
+    if len(known) < len(size._symbols):
+        return None
+    try:
+        return value_of(size.text, known)
+    except ZeroDivisionError:
+        raise ValueError(f"`{size.text}` divides by 0") from None
 
 
 def literal(number: float) -> str:
     """A number of Python as the language writes it."""
     if isinstance(number, numbers.Integral):
-        return str(int(number))
-    value = float(number)
+        return _of(number).text
+    if not isinstance(number, numbers.Real):
+        raise TypeError(f"a number is wanted, not {number!r}")
+    try:
+        value = float(number)
+    except OverflowError:
+        raise ValueError("a number is too large for 64 bits") from None
     if math.isnan(value):
         return "nan"
     if math.isinf(value):
@@ -289,25 +343,31 @@ def _of(size: object) -> Size:
     if isinstance(size, Size):
         return size
     if isinstance(size, numbers.Integral) and not isinstance(size, bool):
-        return Size(str(int(size)), 3)
+        if not -(1 << 63) < int(size) < 1 << 63:
+            raise ValueError("an integer has at most 64 bits")
+        return Expression(str(int(size)), 3)
     raise TypeError(f"a size is an integer or an expression of symbols, not {size!r}")
 
 
 def _binary(a: object, op: str, b: object) -> Size:
+    if isinstance(a, float) or isinstance(b, float):
+        raise TypeError(f"sizes are integers, not {b if isinstance(b, float) else a!r}: combine it with a tensor")
     if not isinstance(a, (Size, numbers.Integral)) or not isinstance(b, (Size, numbers.Integral)):
         return NotImplemented  # type: ignore[return-value]
     a, b, binds = _of(a), _of(b), _BINDS[op]
     text = f"{_within(a, binds)} {op.strip()} {_within(b, binds + 1)}"
-    return Size(text, binds, a._symbols | b._symbols)
+    return Expression(text, binds, a._symbols | b._symbols)
 
 
 def _call(function: str, *operands: object) -> Size:
     all = [_of(operand) for operand in operands]
     symbols = {key: s for operand in all for key, s in operand._symbols.items()}
-    return Size(f"{function}({', '.join(operand.text for operand in all)})", 3, symbols)
+    return Expression(f"{function}({', '.join(operand.text for operand in all)})", 3, symbols)
 
 
 def _compare(a: Size, op: str, b: object) -> Condition:
+    if isinstance(b, float):
+        raise TypeError(f"`{a.text}` is an integer: it is compared with sizes, not with {b!r}")
     if not isinstance(b, (Size, numbers.Integral)):
         return NotImplemented  # type: ignore[return-value]
     b = _of(b)

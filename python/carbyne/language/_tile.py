@@ -4,28 +4,52 @@ from __future__ import annotations
 
 import functools
 import inspect
+import numbers
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Union
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar, Union
 
-from ._kernel import Kernel, Runs, check_function
-from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, symbols_of, text_of
-from ._trace import Statement, Trace, Writer, named, needed, of_caller, parameters, traced, tracing, whole
-from ._types import Scalar, TensorType
-from ._values import Value, index_of
+from ._kernel import Kernel, Runs, check_arguments, check_function, pins
+from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, names_of, symbols_of, text_of
+from ._trace import (
+    Statement,
+    Trace,
+    Writer,
+    caller,
+    named,
+    needed,
+    of_caller,
+    parameters,
+    place_of,
+    traced,
+    tracing,
+    whole,
+)
+from ._types import Mode, TensorType, block, check_memory, check_type, thread, word
+from ._values import Value, index_of, reshaped, spread, tiles
+
+T = TypeVar("T")
 
 
 class Threads:
-    """Threads of a block, or blocks of a grid. Indices and ranges choose some: `threads[0:32]`."""
+    """Threads of a block, or blocks of a grid. Indices and ranges choose some: `threads[0:32]`. :func:`group` names
+    them."""
 
-    __slots__ = ("text", "sizes")
+    __slots__ = ("text", "sizes", "lines", "head", "at")
 
-    def __init__(self, text: str, sizes: Sequence[Extent] = ()) -> None:
+    def __init__(
+        self, text: str, sizes: Sequence[Mode] = (), lines: Sequence[str] = (), head: str = "", at: Sequence[str] = ()
+    ) -> None:
         #: The threads as the language writes them.
         self.text = text
         #: Sizes in the text.
         self.sizes = tuple(sizes)
+        #: Statements before the kernel that declare them.
+        self.lines = tuple(lines)
+        #: Words of the kernel's head for them, and names of coordinates there.
+        self.head = head or text
+        self.at = tuple(at)
 
     def __repr__(self) -> str:
         return f"Threads({self.text!r})"
@@ -35,9 +59,16 @@ class Threads:
         picks = [index_of(pick, sizes) for pick in (index if isinstance(index, tuple) else (index,))]
         return self._view(f"[{', '.join(picks)}]", sizes)
 
-    def tile(self, sizes: Sequence[Extent]) -> Threads:
-        """Groups of so many threads, such as warps: `threads.tile([32])`."""
-        return self._view(f".tile([{','.join(map(text_of, sizes))}])", sizes)
+    def __iter__(self) -> Any:
+        raise TypeError(
+            "threads cannot be iterated over: each of them executes the statements, `b.indices` says which one it is"
+        )
+
+    def tile(self, sizes: Sequence[Mode], steps: Sequence[Mode] | None = None) -> Threads:
+        """Groups of so many threads, such as warps: `threads.tile([32])`. `steps` says how far apart the threads of a
+        group are:
+        `threads.tile([4], [8])`."""
+        return self._view(tiles(sizes, steps), (*sizes, *(steps or ())))
 
     def scalar(self) -> Threads:
         """Each thread for itself."""
@@ -49,25 +80,54 @@ class Threads:
 
     def reshape(self, shape: Sequence[Extent], steps: Sequence[Extent]) -> Threads:
         """The same threads under other coordinates."""
-        text = f".reshape([{','.join(map(text_of, shape))}]:[{','.join(map(text_of, steps))}])"
-        return self._view(text, (*shape, *steps))
+        return self._view(reshaped(shape, steps), (*shape, *steps))
 
-    def _view(self, text: str, sizes: Sequence[Extent]) -> Threads:
-        return Threads(self.text + text, (*self.sizes, *sizes))
+    def _view(self, text: str, sizes: Sequence[Mode]) -> Threads:
+        return Threads(self.text + text, (*self.sizes, *sizes), self.lines)
+
+
+def group(name: str, of: TensorType | Mapping[str, Extent] | Threads) -> Threads:
+    """Threads or blocks under a name, before a kernel whose `threads` or `grid` they are: threads such as
+    `thread[32]`, which the kernel declares,
+    blocks by coordinates and extents, `{"i": 4}`, or threads of others, `grid.tile([2, 1])`.
+
+    >>> from carbyne.language import block, group
+    >>> grid = group("grid", block[2, 8].strides(1, 2))
+    >>> group("pairs", grid.tile([2, 1]))
+    Threads('#pairs')
+    """
+    text = f"#{check_name(name, 'a group', may_be_number=True)}"
+    if isinstance(of, Threads):
+        return Threads(text, of.sizes, (*of.lines, f"{text} = {of.text}"))
+    if isinstance(of, Mapping):
+        modes = ", ".join(f"@{check_name(n, 'a coordinate')} < {text_of(extent)}" for n, extent in of.items())
+        return Threads(text, tuple(of.values()), head=f"{text}:[{modes}]", at=tuple(of))
+    if not isinstance(of, TensorType) or of.scalar not in (thread, block):
+        raise TypeError(
+            f"a group is of threads such as `thread[32]`, or of coordinates and extents such as `{{'i': 4}}`, not "
+            f"of {of!r}"
+        )
+    is_head = of.stride is None and not of.around
+    sizes = tuple(of.symbols.values())
+    return (
+        Threads(text, sizes, head=f"{text}:[{','.join(map(text_of, of.shape))}]")
+        if is_head
+        else Threads(text, sizes, [f"{text}:{of.text()}"])
+    )
 
 
 class New:
     """A tensor that a statement declares. Parts of its type that are left out follow from the statement."""
 
     def __init__(self, type: TensorType | None = None, memory: str = "", **attributes: object) -> None:
-        self.type = type
-        self.memory = memory
+        self.type = None if type is None else check_type(type)
+        self.memory = check_memory(memory)
         self.attributes = attributes
 
     @property
     def symbols(self) -> Symbols:
         """Symbols in its type."""
-        return {} if self.type is None else self.type.symbols
+        return symbols_of(_sizes(self.attributes.values())) | (self.type.symbols if self.type else {})
 
     def text(self) -> str:
         """What stands behind the name."""
@@ -85,49 +145,58 @@ Declared = Union[str, TensorType, New, None]
 Output = Union[Value, Declared]
 
 
+#: Executors of a spec: threads, or blocks and threads.
+Executor = Union[Threads, tuple[Threads, ...], None]
+
+#: The blocks or threads of a kernel.
+Grid = Union[Mapping[str, Extent], Threads, None]
+
+
 class Builder:
     """Writes the body of a kernel: each method is a statement of the language, in the order of calls.
 
     `b[name]` is a tensor of the kernel's results. `view[...] = value` and `view[i, j] = value` store.
     """
 
-    def __init__(self, trace: Trace, results: Mapping[str, Value], at: Sequence[Size]) -> None:
+    def __init__(self, trace: Trace, blocks: Threads, threads: Threads) -> None:
         self._trace = trace
-        self._results = results
         #: The coordinates of the block, in the order of `grid`, and those of the thread if `threads` names them.
-        self.at = tuple(at)
+        self.at = tuple(trace.local(f"@{n}") for n in (*blocks.at, *threads.at))
         #: All threads of a block.
-        self.threads = Threads("#cta")
+        self.threads = Threads(threads.text)
         #: All blocks of the grid.
-        self.blocks = Threads("#grid")
+        self.blocks = Threads(blocks.text)
 
     def __getitem__(self, name: str) -> Value:
-        if name not in self._results:
-            raise KeyError(f"there is no result `{name}`; there are {', '.join(self._results)}")
-        return self._results[name]
+        return self._trace.result(name)
+
+    def __setitem__(self, name: str, value: object) -> None:
+        raise TypeError(
+            f"a result is stored into as a whole or by a view: `b[{name!r}][...] = x`, `b[{name!r}][0:64, :] = x`"
+        )
 
     # ---- Tensors
 
     def tensor(self, type: TensorType, value: float, memory: str = "") -> Value:
         """A tensor whose elements are all a number: `%c:[64,64].f32 = 0`."""
-        if not isinstance(type, TensorType):
-            raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
-        new = New(type, memory)
+        new = New(check_type(type), memory)
         (out,) = self._outputs([new])
         self._write([out, new.text(), f" = {literal(value)}"], [out])
         return out
 
     def allocate(self, type: TensorType, memory: str, **attributes: object) -> Value:
-        """A tensor that nothing is written to yet. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`, `open=True`."""
-        if not isinstance(type, TensorType):
-            raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
-        new = New(type, memory, **attributes)
+        """A tensor that nothing is written to yet. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`,
+        `open=True`, and
+        `tv=(shape, strides, threads)` of registers, as in :meth:`Value.tv`."""
+        new = New(check_type(type), memory, **attributes)
         (out,) = self._outputs([new])
         self._write(["Allocate ", out, new.text()], [out])
         return out
 
     def let(self, **values: Extent) -> Any:
         """Names for numbers: `i, j = b.let(i=t // N, j=t % N)`. Returns one size, or a tuple of several."""
+        if not values:
+            raise TypeError("a name and a number are wanted: `b.let(n=4)`")
         text = ", ".join(f"{check_name(name, 'a number')} = {text_of(value)}" for name, value in values.items())
         self._write([f"let {text}"], sizes=list(values.values()))
         sizes = tuple(map(self._trace.local, values))
@@ -135,85 +204,100 @@ class Builder:
 
     def number(self, name: str, element: Value) -> Size:
         """An element of a tensor of integers as a number, of indices and bounds."""
+        if not isinstance(element, Value):
+            raise TypeError(f"a number is an element of a traced tensor, such as `offsets[g]`, not {element!r}")
         self._write([f"@{check_name(name, 'a number')} = ", element])
         return self._trace.local(f"@{name}")
 
     # ---- Specs
 
     def spec(
-        self, kind: str, inputs: Sequence[Any], outputs: Sequence[Output], *, on: Threads | None = None, **attributes: Any
+        self, kind: str, inputs: Sequence[Any], outputs: Sequence[Output], *, on: Executor = None, **attributes: Any
     ) -> Any:
-        """A spec of any kind, such as `Reduction.sum`. Returns the tensor that it declares, or a tuple of several, or None."""
+        """A spec of any kind, such as `Reduction.sum`. Returns the tensor that it declares, or a tuple of several, or
+        None."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
-        self._write(head, declared)
+        self._write(head, declared, is_spec=True)
         return declared[0] if len(declared) == 1 else tuple(declared) or None
 
-    @contextmanager
     def body(
-        self, inputs: Sequence[Any], outputs: Sequence[Output], *, kind: str = "Spec", on: Threads | None = None, **attributes: Any
-    ) -> Iterator[Any]:
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Output],
+        *,
+        kind: str = "Spec",
+        on: Executor = None,
+        **attributes: Any,
+    ) -> Block[Any]:
         """A spec with statements of its own."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
-        with self._block(head, declared):
-            yield declared[0] if len(declared) == 1 else tuple(declared) or None
+        return Block(
+            self._trace, "body", head, declared, lambda: declared[0] if len(declared) == 1 else tuple(declared) or None
+        )
 
-    def move(self, source: Value, to: Output = None, *, on: Threads | None = None, **attributes: Any) -> Any:
+    def move(self, source: Value, to: Output = None, *, on: Executor = None, **attributes: Any) -> Any:
         """Copies a tensor into a view, or into a new tensor: in registers, in a memory such as `"SH"`, or of a type."""
         return self.spec("Move", [source], [to], on=on, **attributes)
 
-    def matmul(self, a: Value, b: Value, c: Output, *, on: Threads | None = None, **attributes: Any) -> Any:
+    def matmul(self, a: Value, b: Value, c: Output, *, on: Executor = None, **attributes: Any) -> Any:
         """Adds a product of matrices to `c`."""
         return self.spec("MatMul", [a, b], [c], on=on, **attributes)
 
     # ---- Control
 
-    @contextmanager
     def loop(
-        self, name: str, end: Extent, *, start: Extent = 0, step: Extent = 1, stages: int | None = None, unroll: bool | None = None
-    ) -> Iterator[Size]:
+        self,
+        name: str,
+        end: Extent,
+        *,
+        start: Extent = 0,
+        step: Extent = 1,
+        stages: Extent | None = None,
+        unroll: bool | None = None,
+    ) -> Block[Size]:
         """A loop. So many iterations as `stages` says may be under way."""
         check_name(name, "a loop's variable")
-        sizes = (start, end, step)
-        begins, ends, steps = map(text_of, sizes)
+        begins, ends, steps = map(text_of, (start, end, step))
         head = f"for ({name} = {begins}; {name} < {ends}; {name} += {steps})"
         head += "" if unroll is None else " unroll" if unroll else " nounroll"
-        head += "" if stages is None else f" stages={stages}"
-        with self._block([head], [], sizes=sizes):
-            yield self._trace.local(name)
+        head += "" if stages is None else f" stages={text_of(stages)}"
+        self._trace.uses(symbols_of((start, end, step, stages)))
+        return Block(self._trace, "loop", [head], (), lambda: self._trace.local(name))
 
-    @contextmanager
-    def when(self, *conditions: Condition) -> Iterator[None]:
+    def when(self, *conditions: Condition) -> Block[None]:
         """Statements that are executed if all conditions hold."""
         for condition in conditions:
             if not isinstance(condition, Condition):
-                raise TypeError(f"`when` compares sizes, such as `k < 4`; found {condition!r}: elements are chosen by `where`")
+                raise TypeError(
+                    f"`when` compares sizes, such as `k < 4`; found {condition!r}: elements are chosen by `where`"
+                )
             self._trace.uses(condition.symbols)
         if not conditions:
             raise TypeError("`when` needs a condition, such as `k < 4`")
         text = " && ".join(condition.text for condition in conditions)
-        with self._block([f"if ({text})"], []):
-            yield
+        return Block(self._trace, "when", [f"if ({text})"])
 
-    @contextmanager
-    def otherwise(self) -> Iterator[None]:
+    def otherwise(self) -> Block[None]:
         """Statements that are executed if the conditions of the `when` before do not hold."""
-        before = next((item for item in reversed(self._trace.items) if isinstance(item, Statement)), None)
-        if before is None or before.body is None or not str(before.parts[0]).startswith("if ("):
-            raise RuntimeError("`otherwise` stands behind a `when`")
-        with self._block(["else"], []):
-            yield
+        before = self._trace.items[-1] if self._trace.items else None
+        if not isinstance(before, Statement) or before.body is None or not str(before.parts[0]).startswith("if ("):
+            raise RuntimeError("`otherwise` stands behind a `when`, without a statement between")
+        return Block(self._trace, "otherwise", ["else"])
 
     # ---- Threads
 
-    def group(self, name: str, threads: Threads) -> Threads:
-        """A name for threads: `#warps = #cta.tile([32])`."""
-        check_name(name, "a group")
-        self._write([f"#{name} = {_threads(threads).text}"], sizes=threads.sizes)
-        return Threads(f"#{name}")
+    def group(self, name: str, threads: Threads, type: TensorType | None = None) -> Threads:
+        """A name for threads: `#warps = #cta.tile([32])`. A type such as `thread[32].array(4)` is compared with
+        theirs."""
+        text = f"#{check_name(name, 'a group', may_be_number=True)}"
+        self._write(
+            [f"{text}{f':{check_type(type).text()}' if type else ''} = {_threads(threads).text}"], sizes=threads.sizes
+        )
+        return Threads(text, [self._trace.local(text)])
 
     def indices(self, names: str, threads: Threads) -> Any:
         """The coordinates of the thread that executes the statement: one, or a tuple of several."""
-        all = [check_name(name, "a coordinate") for name in names.replace(",", " ").split()]
+        all = [check_name(name, "a coordinate") for name in names_of(names)]
         text = f"{', '.join(f'@{name}' for name in all)} = {_threads(threads).text}.indices()"
         self._write([text], sizes=threads.sizes)
         sizes = tuple(self._trace.local(f"@{name}") for name in all)
@@ -228,6 +312,8 @@ class Builder:
 
     def sync(self, operation: str, *arguments: Value | Extent) -> None:
         """A statement of synchronization, such as `sync("mbarrier.wait", full[s], parity)`."""
+        if not isinstance(operation, str) or not re.fullmatch(r"\w+(\.\w+)?", operation):
+            raise ValueError(f"{operation!r} is no operation such as `async.wait`")
         parts: list[str | Value] = [operation]
         for i, argument in enumerate(arguments):
             parts += [", " if i else "(", argument if isinstance(argument, Value) else text_of(argument)]
@@ -242,112 +328,172 @@ class Builder:
         return [o if isinstance(o, Value) else Value(self._trace, "") for o in outputs]
 
     def _head(
-        self, kind: str, inputs: Sequence[Any], outputs: Sequence[Output], on: Threads | None, attributes: Mapping[str, Any]
+        self, kind: str, inputs: Sequence[Any], outputs: Sequence[Output], on: Executor, attributes: Mapping[str, Any]
     ) -> tuple[list[str | Value], list[Value]]:
-        if on is not None:
-            _threads(on)
+        _kind(kind)
+        for operands in (inputs, outputs):
+            if not isinstance(operands, (list, tuple)):
+                raise TypeError(
+                    f"`{kind}` has a list of inputs and a list of outputs, such as `[x], [y]`; found {operands!r}"
+                )
+        groups = () if on is None else tuple(map(_threads, on if isinstance(on, tuple) else (on,)))
         out = self._outputs(outputs)
-        self._trace.uses(symbols_of((*inputs, *attributes.values(), *(on.sizes if on else ()))))
-        parts: list[str | Value] = [kind, f" <<<{on.text}>>>" if on else "", " ("]
+        sizes = (part for of in groups for part in of.sizes)
+        self._trace.uses(symbols_of((*inputs, *_sizes(attributes.values()), *sizes)))
+        parts: list[str | Value] = [kind, f" <<<{', '.join(of.text for of in groups)}>>>" if groups else "", " ("]
         for i, operand in enumerate(inputs):
-            text = operand if isinstance(operand, Value) else text_of(operand) if isinstance(operand, Size) else literal(operand)
-            parts += [", " if i else "", text]
+            parts += [", " if i else "", _operand(kind, operand)]
         parts.append(") -> (")
         for i, (value, of) in enumerate(zip(out, outputs)):
             parts += [", " if i else "", value, "" if isinstance(of, Value) else _new(of).text()]
         parts.append(")")
         for key, value in attributes.items():
-            parts += [f" {key}=", value if isinstance(value, Value) else _word(value)]
+            parts += [f" {key}=", value if isinstance(value, Value) else word(value)]
         declared = [v for v, of in zip(out, outputs) if not isinstance(of, Value)]
         return parts, declared
 
-    def _write(self, parts: Sequence[str | Value], declares: Sequence[Value] = (), sizes: Sequence[object] = ()) -> Statement:
+    def _write(
+        self,
+        parts: Sequence[str | Value],
+        declares: Sequence[Value] = (),
+        sizes: Sequence[object] = (),
+        is_spec: bool = False,
+    ) -> None:
         self._trace.uses(symbols_of(tuple(sizes)))
-        statement = Statement(list(parts), list(declares))
-        self._trace.add(statement)
-        return statement
+        self._trace.add(Statement(list(parts), list(declares), is_spec=is_spec))
 
-    @contextmanager
-    def _block(
-        self, parts: Sequence[str | Value], declares: Sequence[Value], sizes: Sequence[object] = ()
-    ) -> Iterator[None]:
-        statement = self._write(parts, declares, sizes)
-        outside, inside = self._trace.items, []
-        statement.body = self._trace.items = inside
-        self._trace.scopes.append({})
-        yield
+
+class Block(Generic[T]):
+    """Statements between braces: what `with` begins and ends."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        method: str,
+        parts: Sequence[str | Value],
+        declares: Sequence[Value] = (),
+        value: Callable[[], T] | None = None,
+    ) -> None:
+        self._trace = trace
+        self._statement = Statement(list(parts), list(declares), is_spec=method == "body")
+        self._value = value
+        #: How it is used in an error, and where it was made.
+        self.use = f"`with b.{method}(..):`"
+        self.place = trace.here()
+        self._outside: list[Value | Statement] = []
+        trace.waiting.append(self)
+
+    def __enter__(self) -> T:
+        trace = self._trace
+        if self not in trace.waiting:
+            raise RuntimeError(f"a block is entered once: write another {self.use}")
+        trace.waiting.remove(self)
+        trace.add(self._statement)
+        self._outside = trace.items
+        self._statement.body = trace.items = []
+        trace.scopes.append({})
+        return self._value() if self._value else None  # type: ignore[return-value]
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"a block is no list of iterations: its statements are written once, {self.use}")
+
+    def __repr__(self) -> str:
+        return f"<block of {self.use}>"
+
+    def __exit__(self, kind: object, *_: object) -> None:
         # After an exception nothing is written.
-        if self._trace.items is not inside:
+        if kind is not None:
+            return
+        trace, inside = self._trace, self._statement.body
+        if inside is None or trace.items is not inside:
             raise RuntimeError("blocks of `with` end in another order than they begin")
-        self._trace.items = outside
-        self._trace.scopes.pop()
+        frame = caller()
+        made = {id(v) for item in inside for v in (item.declares if isinstance(item, Statement) else [item])}
+        trace.names |= {
+            key: name for key, name in named(frame.f_locals.items() if frame else ()).items() if key in made
+        }
+        trace.items = self._outside
+        trace.scopes.pop()
 
 
 class Tile(Runs):
     """A kernel whose body is written in Python, made by :func:`tile`."""
 
     def __init__(
-        self, function: Callable[..., Any], around: Mapping[str, Any], kind: str, grid: Mapping[str, Extent],
-        threads: Extent | Mapping[str, Extent] | None, means: Kernel | None, attributes: Mapping[str, Any],
+        self, function: Callable[..., Any], around: Mapping[str, Any], kind: str, grid: Grid, threads: Extent | Grid,
+        means: Kernel | None, attributes: Mapping[str, Any],
     ) -> None:  # fmt: skip
         check_function(function)
         functools.update_wrapper(self, function)
         self._function = function
-        self._inputs, self._outputs = parameters(function, around, skipped=1, in_place=True)
-        if not isinstance(grid, Mapping):
-            raise TypeError(f"`grid` is a mapping of names to extents, not {grid!r}")
+        self._inputs, self._outputs = parameters(function, around, skipped=1)
+        if not isinstance(grid, (Mapping, Threads, type(None))):
+            raise TypeError(f"`grid` is a mapping of names to extents, or a group of blocks, not {grid!r}")
         if means is not None and not isinstance(means, Kernel):
             raise TypeError(f"`means` is a kernel of `@carbyne.kernel`, not {means!r}")
-        for name in (*grid, *(threads if isinstance(threads, Mapping) else ())):
-            check_name(name, "a coordinate")
         first = next(iter(inspect.signature(function).parameters), None)
         if first is None or first in function.__annotations__:
             raise TypeError(f"`{function.__name__}`: the first parameter is the builder of the body, without a type")
-        if means is not None and (list(means._inputs.items()), means._outputs) != (list(self._inputs.items()), self._outputs):
-            raise TypeError(f"`{function.__name__}`: `means` has other arguments or results: both have the same names and types, in one order")
-        self._kind, self._grid = kind, grid
-        self._threads = {} if threads is None else threads if isinstance(threads, Mapping) else {"": threads}
-        self._means, self._attributes = means, attributes
+        if means is not None and (list(means._inputs.items()), means._outputs) != (
+            list(self._inputs.items()),
+            self._outputs,
+        ):
+            raise TypeError(
+                f"`{function.__name__}`: `means` has other arguments or results: both have the same names and "
+                "types, in one order"
+            )
+        self._kind, self._means, self._attributes = _kind(kind), means, attributes
+        self._blocks = _group("grid", grid or block[1])
+        self._threads = None if threads is None else _group("cta", threads)
 
     def text(self, *, loc: bool = True) -> str:
-        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the Python source."""
+        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the
+        Python source."""
         inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
         meaning: list[str] = []
         with tracing() as trace:
             arguments = {n: of_caller(trace, n, of) for n, of in inputs.items()}
             if self._means is not None:
                 meaning = [" means {", *self._means.meaning(trace, arguments, loc), "}"]
+                if self._threads is None:
+                    check_arguments(name, arguments, meaning)
                 trace.items = []
-            trace.uses(symbols_of((*self._grid.values(), *self._threads.values())))
-            results = {n: arguments[n] if n in arguments else of_caller(trace, n, of) for n, of in outputs.items()}
+            blocks, threads = self._blocks, self._threads or Threads("#cta")
+            trace.uses(symbols_of((*blocks.sizes, *threads.sizes)))
+            trace.results = {
+                n: arguments[n] if n in arguments else of_caller(trace, n, of) for n, of in outputs.items()
+            }
             trace.is_body = True
-            builder = Builder(trace, results, [trace.local(f"@{n}") for n in (*self._grid, *self._threads) if n])
-            outside = trace.items
-            returned, variables = traced(self._function, [builder, *arguments.values()])
-            if trace.items is not outside:
-                raise RuntimeError(f"`{name}`: a block of `with` has not ended")
+            returned, variables = traced(self._function, [Builder(trace, blocks, threads), *arguments.values()])
             if returned is not None:
-                raise TypeError(f"`{name}` is a body and returns nothing: store its results, `b[\"C\"][...] = c`")
-            writer = Writer(named(trace, variables), {}, {*inputs, *outputs}, loc)
-            writer.block(trace.items, needed(_roots(trace.items)))
-            if writer.lines and not self._threads:
+                raise TypeError(f'`{name}` is a body and returns nothing: store its results, `b["C"][...] = c`')
+            writer = Writer(trace, variables, {}, {*inputs, *outputs}, loc)
+            writer.block(trace.items, needed(_roots(trace, trace.items)))
+            if writer.lines and self._threads is None:
                 raise TypeError(f"`{name}` has a body: say how many threads execute it, `threads=128`")
         parts = f"({', '.join(f'%{n}' for n in inputs)}) -> ({', '.join(f'%{n}' for n in outputs)})"
-        pins = "".join(f" {key}={_word(value)}" for key, value in self._attributes.items())
-        exec = f" <<<#grid:[{_modes(self._grid) or '1'}], #cta:[{_modes(self._threads)}]>>>" if self._threads else ""
-        head = f"{self._kind} @{name}{exec} {parts}{pins}"
+        exec = f" <<<{blocks.head}, {threads.head}>>>" if self._threads else ""
+        head = f"{self._kind} @{name}{exec} {parts}{pins(self._attributes)}"
         body = ["{", *writer.lines, "}"] if self._threads else []
-        return whole(trace, {**inputs, **outputs}, [head + (meaning[0] if meaning else ""), *meaning[1:], *body])
+        groups = [*blocks.lines, *threads.lines] if self._threads else []
+        spec = [head + (meaning[0] if meaning else ""), *meaning[1:], *body]
+        return whole(trace, {**inputs, **outputs}, groups, spec, place_of(self._function))
 
 
 def tile(
-    kind: str = "Spec", *, grid: Mapping[str, Extent] | None = None, threads: Extent | Mapping[str, Extent] | None = None,
-    means: Kernel | None = None, **attributes: Any,
+    kind: str = "Spec",
+    *,
+    grid: Grid = None,
+    threads: Extent | Grid = None,
+    means: Kernel | None = None,
+    **attributes: Any,
 ) -> Callable[[Callable[..., Any]], Tile]:
     """Makes a kernel of a function that writes its body: tiles, loops and threads.
 
-    The function's first argument is a :class:`Builder`; the others are tensors. `grid` has names and extents of the grid's modes, `threads` is the number of
-    threads of a block, or has names and extents, too; without it the kernel is a spec without a body. `means` is a kernel that says what this one computes, with which it is compared.
+    The function's first argument is a :class:`Builder`; the others are tensors. `grid` has names and extents of the
+    grid's modes, `threads` is the number of
+    threads of a block, or has names and extents, too; without it the kernel is a spec without a body. Both may be a
+    :func:`group`. `means` is a kernel that says what this one computes, with which it is compared.
 
     >>> import carbyne, numpy as np
     >>> from carbyne.language import cast, f16, f32
@@ -386,18 +532,46 @@ def tile(
     np.float16(64.0)
     """
     around = sys._getframe(1).f_locals
-    return lambda function: Tile(function, around, kind, grid or {}, threads, means, attributes)
+    return lambda function: Tile(function, around, kind, grid, threads, means, attributes)
 
 
-def _modes(all: Mapping[str, Extent]) -> str:
-    return ", ".join(f"@{n} < {text_of(of)}" if n else text_of(of) for n, of in all.items())
+def _group(name: str, of: Any) -> Threads:
+    """The threads or blocks of a kernel."""
+    if isinstance(of, (Threads, Mapping, TensorType)):
+        return of if isinstance(of, Threads) else group(name, of)
+    return group(name, thread[of])
 
 
-def _roots(items: Sequence[Value | Statement]) -> Iterator[Value]:
+def _kind(kind: object) -> str:
+    if not isinstance(kind, str) or not re.fullmatch(r"[A-Za-z]+(\.\w+)?", kind):
+        raise ValueError(f"{kind!r} is no kind of a spec, such as `Reduction.sum`")
+    return kind
+
+
+def _operand(kind: str, operand: object) -> str | Value:
+    """An input of a spec: a tensor or a number."""
+    if not isinstance(operand, (Value, Size, numbers.Real)) or isinstance(operand, bool):
+        raise TypeError(f"an input of `{kind}` is a traced tensor or a number, not {operand!r}")
+    return (
+        operand if isinstance(operand, Value) else text_of(operand) if isinstance(operand, Size) else literal(operand)
+    )
+
+
+def _sizes(values: Iterable[object]) -> tuple[object, ...]:
+    """All that may have sizes among values of attributes, threads among them."""
+    return tuple(
+        _sizes(v) if isinstance(v, tuple) else _sizes(v.sizes) if isinstance(v, Threads) else v for v in values
+    )
+
+
+def _roots(trace: Trace, items: Sequence[Value | Statement]) -> Iterator[Value]:
+    """Tensors that statements read, and those whose type is stated."""
     for item in items:
         if isinstance(item, Statement):
             yield from item.reads()
-            yield from _roots(item.body or ())
+            yield from _roots(trace, item.body or ())
+        elif id(item) in trace.types:
+            yield item
 
 
 def _threads(threads: object) -> Threads:
@@ -412,22 +586,17 @@ def _new(of: Declared) -> New:
     if isinstance(of, str):
         return New(None, of)
     if of is not None and not isinstance(of, TensorType):
-        raise TypeError(f"a tensor is declared by a memory such as `\"SH\"` or a type such as `f32[64, 64]`, not {of!r}")
+        raise TypeError(f'a tensor is declared by a memory such as `"SH"` or a type such as `f32[64, 64]`, not {of!r}')
     return New(of)
 
 
 def _attribute(key: str, value: object) -> str:
     if key == "open":
         return "?"
-    return f"{key}={_word(value)}"
-
-
-def _word(value: object) -> str:
-    """An attribute as the language writes it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Scalar):
-        return value.name
-    if isinstance(value, tuple):
-        return f"({','.join(map(_word, value))})"
-    return text_of(value)
+    if key == "tv":
+        if not isinstance(value, tuple) or len(value) != 3 or not isinstance(value[2], Threads):
+            raise TypeError(
+                f"`tv` is a shape, strides, and threads, such as `(((32,), 2), ((2,), 1), b.threads)`, not {value!r}"
+            )
+        return f"tv={spread(*value)}"
+    return f"{key}={word(value)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import os
 import sys
 from bisect import bisect, bisect_left
@@ -13,9 +14,24 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from .._diagnostics import Error
 from .._program import Program
-from ._sizes import Condition, Constant, Local, Size, Symbol, Symbols, check_name, constant_of, literal, text_of
-from ._types import Scalar, TensorType
+from ._said import in_python
+from ._sizes import (
+    Condition,
+    Constant,
+    Local,
+    Name,
+    Size,
+    Symbol,
+    Symbols,
+    check_name,
+    constant_of,
+    literal,
+    symbols_of,
+    text_of,
+)
+from ._types import Scalar, TensorType, check_type
 from ._values import Operand, Value
 
 #: Files of this package, whose lines are nobody's source.
@@ -29,6 +45,9 @@ _OPERATORS = {
 
 #: Operations that stand within each other in one statement.
 _DEPTH = 16
+
+#: A file and a line.
+Place = tuple[str, int]
 
 _current: ContextVar[Trace | None] = ContextVar("carbyne_trace", default=None)
 
@@ -54,22 +73,36 @@ class Trace:
         self.is_body = False
         #: Tensors and statements of the block that is written, in order.
         self.items: list[Value | Statement] = []
-        #: Names that tensors were given, by their identity.
+        #: Names that tensors were given, by their identity, and names of variables of blocks that have ended.
         self.wishes: dict[int, str] = {}
+        self.names: dict[int, str] = {}
+        #: Types that tensors have in the text, by their identity.
+        self.types: dict[int, str] = {}
+        #: Types of tensors that :func:`tensor` has made.
+        self.tensors: dict[str, TensorType] = {}
+        #: Types of tensors of the caller, by their identity.
+        self.arguments: dict[int, TensorType | Part] = {}
+        #: Tensors of the kernel's results.
+        self.results: dict[str, Value] = {}
+        #: Blocks that no `with` has entered.
+        self.waiting: list[Any] = []
         #: Symbols by their names.
-        self.symbols: dict[str, Symbol] = {}
+        self.symbols: dict[str, Name] = {}
         #: Variables of the blocks that are open.
         self.scopes: list[dict[int, Local]] = [{}]
         self.facts: list[Condition] = []
 
     def uses(self, symbols: Symbols) -> None:
-        """Notes symbols that the program declares. Refuses variables of blocks that have ended, and two sizes of one name."""
+        """Notes symbols that the program declares. Refuses variables of blocks that have ended, and two sizes of one
+        name."""
         for symbol in symbols.values():
             name = symbol.text
             if isinstance(symbol, Local):
                 if not any(id(symbol) in scope for scope in self.scopes):
                     raise ValueError(f"`{name}` is of a loop or a block that has ended: it has no value here")
                 continue
+            if isinstance(symbol, Constant):
+                self.uses(symbols_of(symbol.expression))
             own = self.symbols.setdefault(name, symbol)
             if own is symbol:
                 continue
@@ -85,11 +118,21 @@ class Trace:
         self.scopes[-1][id(made)] = made
         return made
 
+    def result(self, name: str) -> Value:
+        """A tensor of the kernel's results."""
+        if not isinstance(name, str) or name not in self.results:
+            raise KeyError(f"there is no result `{name}`; there are {', '.join(self.results)}")
+        return self.results[name]
+
     def add(self, item: Value | Statement) -> None:
         """Adds a tensor or a statement to the block. Refuses tensors of other kernels."""
+        if isinstance(item, Statement):
+            item.place = self.here()
         for value in item.reads():
             if value.trace is not self:
                 raise ValueError("a tensor of another kernel cannot be used here")
+            if not any(value.scope is scope for scope in self.scopes):
+                raise ValueError("a tensor of a block that has ended: declare it before the block, and write it there")
             value.uses += 1
         self.items.append(item)
 
@@ -98,7 +141,9 @@ class Trace:
         if not self.is_body:
             raise TypeError("a kernel of `@carbyne.kernel` stores nothing: return its results")
         if not isinstance(value, Value):
-            raise TypeError(f"a traced tensor is stored, not {value!r}: numbers are written by `spec(\"Init\", [0], [x])`")
+            raise TypeError(
+                f'a traced tensor is stored, not {value!r}: numbers are written by `spec("Init", [0], [x])`'
+            )
         self.add(Statement([place, " = ", value], is_store=True, is_whole=is_whole))
 
     def assume(self, fact: Condition) -> None:
@@ -109,12 +154,29 @@ class Trace:
         if all(fact.text != known.text for known in self.facts):
             self.facts.append(fact)
 
-    def here(self) -> tuple[str, int] | None:
+    def end(self) -> None:
+        """Refuses blocks that have not begun or have not ended."""
+        for block in self.waiting:
+            raise RuntimeError(f"a block does nothing without `with`: write {block.use}{_at(block.place)}")
+        if len(self.scopes) > 1:
+            raise RuntimeError("a block of `with` has not ended")
+
+    def here(self) -> Place | None:
         """File and line of the Python source that calls into this package."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.startswith(_OWN):
-            frame = frame.f_back
+        frame = caller()
         return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _at(place: Place | None) -> str:
+    return f" ({os.path.basename(place[0])}:{place[1]})" if place else ""
+
+
+def caller() -> FrameType | None:
+    """The frame that calls into this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return frame
 
 
 def traced(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
@@ -134,6 +196,7 @@ def traced(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any,
         result = function(*arguments)
     finally:
         put(before)
+    current().end()
     return result, variables
 
 
@@ -149,22 +212,24 @@ def tracing() -> Iterator[Trace]:
 
 
 def parameters(
-    function: Callable[..., Any], around: Mapping[str, Any], *, skipped: int = 0, in_place: bool = False
-) -> tuple[dict[str, TensorType], dict[str, TensorType]]:
-    """The types of a function's arguments and of its results, by name. `around` has the variables where the function is defined; the first
-    arguments may be skipped. Arguments that are written `in_place` are results, too."""
+    function: Callable[..., Any], around: Mapping[str, Any], *, skipped: int = 0
+) -> tuple[dict[str, TensorType | Part], dict[str, TensorType | Part]]:
+    """The types of a function's arguments and of its results, by name. `around` has the variables where the function
+    is defined; the first
+    arguments may be skipped. Arguments that are updated in place are results, too."""
     name = function.__name__
     # Annotations are texts under `from __future__ import annotations`.
     types = inspect.get_annotations(function, eval_str=True, locals=dict(around))
     results = types.pop("return", None)
-    inputs: dict[str, TensorType] = {}
+    inputs: dict[str, TensorType | Part] = {}
     for parameter in [*inspect.signature(function).parameters.values()][skipped:]:
         if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             raise TypeError(f"`{name}`: a kernel has a parameter for each tensor, not `{parameter}`")
         if parameter.name not in types:
             raise TypeError(f"`{name}`: `{parameter.name}` needs a type, such as `{parameter.name}: f16[64, 32]`")
-        check_name(parameter.name, "a tensor")
-        inputs[parameter.name] = tensor_type(types[parameter.name], f"`{name}`: `{parameter.name}`")
+        inputs[check_name(said(parameter.name), "a tensor", may_be_number=True)] = tensor_type(
+            types[parameter.name], f"`{name}`: `{parameter.name}`"
+        )
     if results is None:
         raise TypeError(f"`{name}` needs the type of its result, such as `-> f16[64, 32]`")
     if isinstance(results, Mapping):
@@ -176,20 +241,76 @@ def parameters(
     if not outputs:
         raise TypeError(f"`{name}` has no results")
     for output, of in outputs.items():
-        check_name(output, "a result")
+        check_name(output, "a result", may_be_number=True)
         outputs[output] = tensor_type(of, f"`{name}`: the result `{output}`")
-        if output in inputs and not (in_place and inputs[output] == outputs[output]):
-            raise TypeError(f"`{name}`: the result `{output}` has the name of an argument")
+        if output in inputs and inputs[output] != outputs[output]:
+            raise TypeError(f"`{name}`: the result `{output}` has the name of an argument, and another type")
     return inputs, outputs
 
 
-def tensor_type(of: Any, what: str) -> TensorType:
+def said(name: str) -> str:
+    """The name in the text of a variable: `from_` is %from, and `_1` is %1, which Python has no names for."""
+    if keyword.iskeyword(name[:-1]) and name.endswith("_"):
+        return name[:-1]
+    return name[1:] if name[:1] == "_" and name[1:].isdigit() else name
+
+
+def tensor_type(of: Any, what: str) -> TensorType | Part:
     """The type that an annotation means. A scalar alone is a number."""
     if isinstance(of, Scalar):
         return TensorType(of, ())
     if isinstance(of, TensorType):
         return of
+    if isinstance(of, Value):
+        return Part(of)
     raise TypeError(f"{what} has a type such as `f16[64, 32]`, not {of!r}")
+
+
+class Part:
+    """A view of a tensor of the caller, as the type of an argument or a result."""
+
+    def __init__(self, view: Value) -> None:
+        root = view
+        while root.operands:
+            if not _is_view(root):
+                raise TypeError(f"an argument or a result is a view of `tensor(..)`, and no {root!r}")
+            root = root.operands[0]  # type: ignore[assignment]
+        if root.name not in root.trace.tensors:
+            raise TypeError(f"an argument or a result is a view of `tensor(..)`, not of {root!r}")
+        self._name, self._type = root.name, root.trace.tensors[root.name]
+        self._text = Writer(root.trace, {}, {}, set(), False).expression(view) if view is not root else ""
+        self.symbols = {id(symbol): symbol for symbol in root.trace.symbols.values()}
+
+    def declared(self, name: str) -> list[str]:
+        """The statements that declare the tensor and the view."""
+        if not self._text and name != self._name:
+            raise TypeError(f"a whole tensor has one name, and this one is `{name}` and `{self._name}`")
+        whole = self._type.declared(self._name)
+        return [*whole, f"%{name} = {self._text}"] if self._text else whole
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Part) and self.declared("") == other.declared("")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def tensor(name: str, type: TensorType) -> Value:
+    """A tensor of the caller of which arguments or results of a kernel are views.
+
+    >>> import carbyne, numpy as np
+    >>> from carbyne.language import f32, tensor
+    >>> Y = tensor("Y", f32[4, 8])
+    >>> @carbyne.kernel
+    ... def signs(X: f32[4, 4]) -> {"left": Y[:, 0:4], "right": Y[:, 4:8]}:
+    ...     return X, -X
+    >>> y = np.zeros((4, 8), np.float32)
+    >>> signs(np.ones((4, 4), np.float32), y)
+    >>> y[0].tolist()
+    [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0]
+    """
+    trace = Trace()
+    trace.tensors[check_name(name, "a tensor")] = check_type(type)
+    return of_caller(trace, name, type)
 
 
 @dataclass
@@ -206,22 +327,44 @@ class Statement:
     is_store: bool = False
     #: Whether that is into a whole tensor, where a name alone would be another name and no store.
     is_whole: bool = False
+    #: Whether it is a spec, which says its place.
+    is_spec: bool = False
+    #: File and line of the Python source.
+    place: Place | None = None
 
     def reads(self) -> Iterator[Value]:
         """The tensors in its text."""
         return (part for part in self.parts if isinstance(part, Value))
 
 
+class Line(str):
+    """A line of the text, and the place in the Python source that it comes from."""
+
+    place: Place | None = None
+
+
+def line_of(text: str, place: Place | None) -> Line:
+    """A line from a place."""
+    line = Line(text)
+    line.place = place
+    return line
+
+
 class Writer:
-    """Writes blocks. Tensors without a name that are read once stand where they are read, if no statement lies between."""
+    """Writes blocks. Tensors without a name that are read once stand where they are read, if no statement lies
+    between."""
 
     def __init__(
-        self, names: Mapping[int, str], results: Mapping[int, str], taken: set[str], places: bool
+        self, trace: Trace, variables: Mapping[str, Any], results: Mapping[int, str], taken: set[str], places: bool
     ) -> None:
         #: Names that the function gave, and those of results, by the identity of the tensor.
-        self.names = names
+        self.names = named(variables.items()) | trace.names | trace.wishes
         self.results = results
+        self.types = trace.types
+        #: Names that the block has, and those around it.
         self.taken = taken
+        #: Results that are written.
+        self.replaced: set[str] = set()
         self.places = places
         self.lines: list[str] = []
         self.count = 0
@@ -243,7 +386,7 @@ class Writer:
                 reader = last.get(id(item))
                 is_near = reader is not None and bisect(statements, i) == bisect_left(statements, reader)
                 depth = 1 + max((self.depths.get(id(value), 0) for value in item.reads()), default=0)
-                self.keep(item, is_near and depth < _DEPTH)
+                self.keep(item, is_near, depth < _DEPTH)
                 self.depths[id(item)] = 0 if item.name else depth
 
     def plain(self, statement: Statement, needed: set[int]) -> None:
@@ -256,17 +399,31 @@ class Writer:
             *_, stored = statement.reads()
             is_move = stored.name is not None or _is_view(stored)
             texts[-1] = f"move({texts[-1]})" if is_move else texts[-1]
+        if statement.is_spec:
+            texts += [f" {loc}" for loc in self.place(statement)]
         text = "".join(texts)
         if statement.body is None:
-            self.lines.append(text)
+            self.lines.append(line_of(text, statement.place))
             return
-        self.lines.append(f"{text} {{" if text else "{")
+        self.lines.append(line_of(f"{text} {{", statement.place))
+        around = self.taken
+        self.taken = set(around)
         self.block(statement.body, needed)
-        self.lines.append("}")
+        self.taken = around
+        self.lines.append(line_of("}", statement.place))
 
     def part(self, value: Value) -> str:
         """A tensor in a statement."""
-        return self.expression(value) if value.name is None else f"%{value.name}"
+        return self.expression(value) if value.name is None else self.called(value)
+
+    def called(self, value: Value) -> str:
+        """The name of a tensor that has one. Refuses an argument that a result has replaced."""
+        if value.name in self.replaced and not value.function:
+            raise TypeError(
+                f"`{value.name}` is updated in place and read afterwards: keep it, `old = move({value.name})`, or "
+                "compute its result last"
+            )
+        return f"%{value.name}"
 
     def fresh(self, wish: str | None) -> str:
         """A name that is not taken yet."""
@@ -281,21 +438,24 @@ class Writer:
         """Writes what computes a tensor, under a name."""
         text = self.expression(value)
         name = self.results.get(id(value)) or self.fresh(self.names.get(id(value)))
-        self.lines.append(f"%{name} = {text}")
+        type = self.types.get(id(value))
+        self.lines.append(line_of(f"%{name}{f':{type}' if type else ''} = {text}", value.place))
         value.name = name
+        if id(value) in self.results:
+            self.replaced.add(name)
 
-    def keep(self, value: Value, is_near: bool) -> None:
+    def keep(self, value: Value, is_near: bool, is_flat: bool) -> None:
         """Writes a tensor's statement where it is computed, if the tensor is to have a name."""
-        is_named = id(value) in self.results or id(value) in self.names
+        is_named = any(id(value) in known for known in (self.results, self.names, self.types))
         is_apart = not _is_view(value) and (value.uses > 1 or not is_near or id(value) in (self.bases or ()))
-        if value.name is None and (is_named or is_apart):
+        if value.name is None and (is_named or is_apart or not is_flat):
             self.statement(value)
 
     def name_of(self, value: Value) -> str:
         """The name of a tensor that must have one."""
         if value.name is None:
             self.statement(value)
-        return f"%{value.name}"
+        return self.called(value)
 
     def expression(self, value: Value, binds: int = 0) -> str:
         """What computes a tensor."""
@@ -317,11 +477,11 @@ class Writer:
         parts += value.attributes
         return f"{function}({', '.join(parts + place)})"
 
-    def place(self, value: Value) -> list[str]:
+    def place(self, of: Value | Statement) -> list[str]:
         """The attribute that says where an operation comes from."""
-        if not self.places or value.place is None:
+        if not self.places or of.place is None:
             return []
-        file, line = value.place
+        file, line = of.place
         name = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in os.path.basename(file))
         return [f'loc="{name}:{line}"']
 
@@ -332,7 +492,7 @@ class Writer:
     def operand(self, operand: Any, binds: int) -> str:
         """An operand of an operation."""
         if isinstance(operand, Value):
-            return f"%{operand.name}" if operand.name else self.expression(operand, binds)
+            return self.called(operand) if operand.name else self.expression(operand, binds)
         if isinstance(operand, Size) and (value := constant_of(operand)) is not None:
             return literal(value)
         if isinstance(operand, Size):
@@ -341,9 +501,11 @@ class Writer:
 
 
 def _bases(items: Sequence[Value | Statement]) -> Iterator[int]:
-    """Identities of tensors of which views are taken, and of indices in views."""
+    """Identities of tensors of which views are taken or which are stored into, and of indices in views."""
     for item in items:
         if isinstance(item, Statement):
+            if item.is_store:
+                yield id(item.parts[0])
             yield from _bases(item.body or ())
         elif _is_view(item):
             yield from map(id, item.reads())
@@ -361,9 +523,9 @@ def _is_view(value: Value) -> bool:
     return value.function == "[]" or value.function.startswith(".")
 
 
-def named(trace: Trace, variables: Mapping[str, Any]) -> dict[int, str]:
-    """The names of a function's variables, by the identity of their tensors, and names that these were given."""
-    return {id(v): n for n, v in variables.items() if isinstance(v, Value) and n.isascii()} | trace.wishes
+def named(variables: Iterable[tuple[str, Any]]) -> dict[int, str]:
+    """The names of a function's variables, by the identity of their tensors."""
+    return {id(v): said(n) for n, v in variables if isinstance(v, Value) and n.isascii()}
 
 
 def needed(roots: Iterable[Value]) -> set[int]:
@@ -378,20 +540,47 @@ def needed(roots: Iterable[Value]) -> set[int]:
     return found
 
 
-def of_caller(trace: Trace, name: str, type: TensorType) -> Value:
+def check_reads(trace: Trace, arguments: Mapping[str, Value], results: Sequence[Value]) -> None:
+    """Refuses to read elements of a result, of which coordinates alone are known."""
+    unknown = {id(value): name for name, value in trace.results.items() if name not in arguments}
+    values = [item for item in trace.items if isinstance(item, Value)]
+    read = [operand for v in values for operand in (v.operands[1:] if _is_view(v) else v.operands)]
+    for value in (*read, *results):
+        while isinstance(value, Value) and _is_view(value) and not value.function.startswith(".iota"):
+            value = value.operands[0]
+        if id(value) in unknown:
+            name = unknown[id(value)]
+            coordinates = f'`result("{name}").iota(1)`'
+            raise TypeError(f"the result `{name}` has no elements yet: only its coordinates are known, {coordinates}")
+
+
+def of_caller(trace: Trace, name: str, type: TensorType | Part) -> Value:
     """A tensor of the caller."""
     trace.uses(type.symbols)
-    return Value(trace, "", name=name)
+    value = Value(trace, "", name=name)
+    trace.arguments[id(value)] = type
+    return value
 
 
-def whole(trace: Trace, tensors: Mapping[str, TensorType], spec: Sequence[str]) -> str:
-    """A program of one kernel, as `carbyne fmt` prints it."""
+def place_of(function: Callable[..., Any]) -> Place:
+    """Where a function is defined."""
+    return function.__code__.co_filename, function.__code__.co_firstlineno
+
+
+def whole(
+    trace: Trace,
+    tensors: Mapping[str, TensorType | Part],
+    groups: Sequence[str],
+    spec: Sequence[str],
+    place: Place,
+) -> str:
+    """A program of one kernel, as `carbyne fmt` prints it. `place` is that of the kernel."""
     for of in tensors.values():
         trace.uses(of.symbols)
-    groups = {id(c.group): c.group for c in trace.symbols.values() if isinstance(c, Constant)}
-    used = [[c for c in group if c.text in trace.symbols] for group in groups.values()]
-    lets = [f"let {', '.join(f'{c.text} = {c.value}' for c in group)}" for group in used]
     declared = sorted(trace.symbols.values(), key=lambda symbol: symbol.number)
+    groups_of = {id(c.group): c.group for c in declared if isinstance(c, Constant)}
+    used = [[c for c in group if c.text in trace.symbols] for group in groups_of.values()]
+    lets = [f"let {', '.join(f'{c.text} = {text_of(c.expression)}' for c in group)}" for group in used]
     symbols = {s.text: s for s in declared if not isinstance(s, Constant)}
     line = f"sym {', '.join(symbols)}"
     if trace.facts:
@@ -399,6 +588,10 @@ def whole(trace: Trace, tensors: Mapping[str, TensorType], spec: Sequence[str]) 
     usual = [f"{n}={s.typical}" for n, s in symbols.items() if s.typical is not None]
     if usual:
         line += " typical " + ", ".join(usual)
-    types = [f"%{name}:{of.text('GL')}" for name, of in tensors.items()]
-    parts = [["carbyne 2"], lets, [line] if symbols else [], types, spec]
-    return Program("\n\n".join("\n".join(part) for part in parts if part) + "\n").fmt()
+    types = list(dict.fromkeys(text for name, of in tensors.items() for text in of.declared(name)))
+    parts = [["carbyne 2"], lets, [line] if symbols else [], [*types, *dict.fromkeys(groups)], spec]
+    lines = [line for part in parts if part for line in (*part, "")]
+    try:
+        return Program("\n".join(lines)).fmt()
+    except Error as error:
+        raise in_python(error, [getattr(line, "place", None) or place for line in lines]) from None

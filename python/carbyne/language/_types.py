@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
-from ._sizes import Extent, Symbol, Symbols, symbols_of, text_of
+from ._sizes import DEEPEST, Extent, Symbol, Symbols, symbols_of, text_of
 
 #: An extent or a stride; a tuple for a mode of several.
 Mode = Union[Extent, tuple["Mode", ...]]
@@ -23,25 +25,34 @@ class TensorType:
     TensorType([(M,N):(1,M)].f16)
     >>> i32[M].within(0, N)
     TensorType([M].i32 in 0..N)
+    >>> f16[64, 32].strides(1, 64).array(3)
+    TensorType([3].[(64,32):(1,64)].f16)
     """
 
     scalar: Scalar
     shape: tuple[Mode, ...]
     #: Elements from one to the next along each mode; None is row-major.
     stride: tuple[Mode, ...] | None = None
-    #: What is known of its integers, as the language writes it.
+    #: Levels around: the shapes and strides of arrays of such tensors, the outermost first.
+    around: tuple[tuple[tuple[Mode, ...], tuple[Mode, ...] | None], ...] = ()
+    #: Facts about its integers, as the language writes it.
     values: str = ""
     #: Symbols in what is known.
     _more: Symbols = field(default_factory=dict)
 
     def strides(self, *strides: Mode) -> TensorType:
         """The type with distances from one element to the next, in elements."""
-        if len(strides) != len(self.shape):
-            raise ValueError(f"{len(self.shape)} strides are wanted, and {len(strides)} are given")
-        return replace(self, stride=tuple(map(_mode, strides)))
+        return replace(self, stride=_strides(self.shape, strides))
+
+    def array(self, *shape: Mode, strides: Sequence[Mode] | None = None) -> TensorType:
+        """The type of so many of these tensors, one behind the other or `strides` elements apart. An index picks
+        one."""
+        modes = tuple(map(_mode, shape))
+        return replace(self, around=((modes, None if strides is None else _strides(modes, strides)), *self.around))
 
     def within(self, least: Extent, end: Extent, *, distinct: bool = False) -> TensorType:
-        """The type of a tensor whose integers are from `least` and below `end`, and all different if they are `distinct`."""
+        """The type of a tensor whose integers are from `least` and below `end`, and all different if they are
+        `distinct`."""
         text = f" in {text_of(least)}..{text_of(end)}{' distinct' if distinct else ''}"
         return replace(self, values=text, _more=symbols_of(least) | symbols_of(end))
 
@@ -52,7 +63,8 @@ class TensorType:
     @property
     def symbols(self) -> Symbols:
         """The symbols in the type."""
-        return symbols_of((self.shape, self.stride or ())) | self._more
+        levels = tuple((shape, stride or ()) for shape, stride in (*self.around, (self.shape, self.stride)))
+        return symbols_of(levels) | self._more
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorType) and self.text() == other.text()
@@ -62,12 +74,13 @@ class TensorType:
 
     def text(self, memory: str = "") -> str:
         """The type as the language writes it, in a memory such as `GL`."""
-        modes = ",".join(map(text_of, self.shape))
-        if self.stride is not None:
-            strides = ",".join(map(text_of, self.stride))
-            modes = f"{modes}:{strides}" if len(self.shape) == 1 else f"({modes}):({strides})"
+        levels = [_level(shape, stride) for shape, stride in (*self.around, (self.shape, self.stride))]
         place = f".{memory}" if memory and self.shape else ""
-        return f"[{modes}].{self.scalar.name}{place}{self.values}"
+        return f"{'.'.join(levels)}.{self.scalar.name}{place}{self.values}"
+
+    def declared(self, name: str) -> list[str]:
+        """The statement that declares a tensor of the caller."""
+        return [f"%{name}:{self.text('GL')}"]
 
     def __repr__(self) -> str:
         return f"TensorType({self.text()})"
@@ -87,12 +100,56 @@ class Scalar:
         return self.name
 
 
-def _mode(size: Any) -> Mode:
+def check_type(type: object) -> TensorType:
+    """Refuses what is no type of a tensor."""
+    if not isinstance(type, TensorType):
+        raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
+    return type
+
+
+def check_memory(memory: object) -> str:
+    """Refuses what is no memory; none is for what follows from other parts."""
+    if memory not in ("", "GL", "SH", "RF"):
+        raise ValueError(f'a memory is `"GL"`, `"SH"` or `"RF"`, not {memory!r}')
+    return memory  # type: ignore[return-value]
+
+
+def word(value: object) -> str:
+    """An attribute as the language writes it: a word or a size, a tuple of them, a type, or a strategy such as
+    `@ring[BM=128]`."""
+    if isinstance(value, Scalar):
+        return value.name
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(word, value))})"
+    if not isinstance(value, str):
+        return text_of(value)
+    if not re.fullmatch(r"\w+(\.\w+)*|@\w+(\[[\w=,.+*/() -]*\])?|@?\[[\w=,.+*/() -]*\]", value, re.ASCII):
+        raise ValueError(
+            f"{value!r} is no attribute: it is a word such as `fast`, a size, a type, or a strategy such as "
+            "`@ring[BM=128]`"
+        )
+    return value
+
+
+def _level(shape: tuple[Mode, ...], stride: tuple[Mode, ...] | None) -> str:
+    if stride is None:
+        return f"[{','.join(map(text_of, shape))}]"
+    is_one = len(shape) == 1 and not isinstance(shape[0], tuple)
+    return f"[{':'.join(text_of(side[0] if is_one else side) for side in (shape, stride))}]"
+
+
+def _strides(shape: Sequence[Mode], strides: Sequence[Mode]) -> tuple[Mode, ...]:
+    if len(strides) != len(shape):
+        raise ValueError(f"{len(shape)} strides are wanted, and {len(strides)} are given")
+    return tuple(map(_mode, strides))
+
+
+def _mode(size: Any, depth: int = 0) -> Mode:
     if isinstance(size, str):
         return Symbol(size)
-    if isinstance(size, tuple):
-        return tuple(map(_mode, size))
-    text_of(size)
+    if isinstance(size, tuple) and depth < DEEPEST:
+        return tuple(_mode(part, depth + 1) for part in size)
+    text_of(size, depth)
     return size
 
 
@@ -102,3 +159,5 @@ i64, i32, i16, i8, i4, i2, i1 = (Scalar(f"i{n}") for n in (64, 32, 16, 8, 4, 2, 
 u64, u32, u16, u8, u4, u2, u1 = (Scalar(f"u{n}") for n in (64, 32, 16, 8, 4, 2, 1))
 bool_ = Scalar("bool")
 mbarrier = Scalar("mbarrier")
+#: Elements of groups, which are declared as tensors are: `thread[32]` is a warp.
+thread, block = Scalar("thread"), Scalar("block")

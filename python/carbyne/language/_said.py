@@ -1,0 +1,54 @@
+"""Errors of a kernel's text, as they are said of its Python source."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .._diagnostics import Error, rebuilt
+
+#: A file and a line.
+Place = tuple[str, int]
+
+
+def in_python(error: Error, places: Sequence[Place]) -> Error:
+    """An error with the lines of the Python source, and with help in words of Python. `places` has one for each line
+    of the text."""
+    found, lines = [], []
+    for diagnostic in error.diagnostics:
+        notes, at = diagnostic.notes, diagnostic.spans[0].line - 1 if diagnostic.spans else len(places)
+        if at < len(places):
+            file, line = places[at]
+            notes += (f"comes from {os.path.basename(file)}:{line}",)
+            lines.append(f"{diagnostic.code} comes from {file}:{line}\n    {linecache.getline(file, line).strip()}")
+        help = None if diagnostic.help is None else spoken(diagnostic.help)
+        found.append(replace(diagnostic, notes=notes, help=help, edits=()))
+    return rebuilt(type(error), "\n".join([_with_spoken_help(str(error)), *dict.fromkeys(lines)]), tuple(found))
+
+
+def spoken(help: str) -> str:
+    """A help with views and operations as Python writes them."""
+    return re.sub(r"`([^`\n]+)`", lambda code: f"`{_code(code[1])}`", help)
+
+
+def _with_spoken_help(rendered: str) -> str:
+    is_help, lines = False, []
+    for line in rendered.splitlines():
+        is_help = line.startswith("  help:") or is_help and line.startswith("        ")
+        lines.append(spoken(line) if is_help else line)
+    return "\n".join(lines)
+
+
+def _code(code: str) -> str:
+    # Statements and types are said by methods of the builder, which the documentation lists.
+    if "->" in code or re.search(r"\w:\[|^[A-Za-z]+ [({%]", code):
+        return code
+    code = re.sub(r"(\.tile\(\[[^\]]*)\b_\b", r"\1None", code)
+    code = re.sub(r"(\.reshape\(\[[^\]]*\]):", r"\1, ", code)
+    code = re.sub(r"%(\d+)\b", r"_\1", code)
+    code = re.sub(r"[%@#](?=\w)", "", code)
+    code = re.sub(r"(?<!\w)_(?!\w)", ":", code).replace("..", ":")
+    return code.replace(".transpose()", ".T").replace("select(", "where(")
