@@ -75,6 +75,7 @@ pub(super) fn kernels(
     };
     let declared = StmtKind::DataDecl { name: Name::new(between), ty, range: None };
     let mut out = vec![Stmt::new(declared), first, rest];
+    keep_unread(spec, &mut out[1..]);
     out[0].leading.clone_from(&stmt.leading);
     places::inherit(&mut out, stmt.id, spec.span);
     Some(out)
@@ -105,6 +106,7 @@ pub(super) fn of_each_output(
         }
         out.push(part(spec, names, name, (stmts, &read), vec![], vec![output.clone()]));
     }
+    keep_unread(spec, &mut out);
     out[0].leading.clone_from(&stmt.leading);
     places::inherit(&mut out, stmt.id, spec.span);
     Some(out)
@@ -133,6 +135,19 @@ fn part(
     let mut stmt = Stmt::new(StmtKind::Spec(kernel));
     stmt.blank_above = true;
     stmt
+}
+
+/// Gives the first kernel the inputs that none of them reads, as a caller passes these, too.
+fn keep_unread(spec: &Spec, kernels: &mut [Stmt]) {
+    let of = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::Spec(kernel) => kernel.inputs.clone(),
+        _ => vec![],
+    };
+    let is_passed: Vec<Operand> = kernels.iter().flat_map(of).collect();
+    let unread = spec.inputs.iter().filter(|o| !is_passed.contains(o)).cloned();
+    if let Some(Stmt { kind: StmtKind::Spec(first), .. }) = kernels.first_mut() {
+        first.inputs.extend(unread);
+    }
 }
 
 /// The modes that a step reduces.

@@ -216,3 +216,19 @@ fn integers_become_floats_in_one_rounding() {
         }
     }
 }
+
+#[test]
+fn an_unread_input_of_a_split_kernel_stays_an_input() {
+    let sum = "%O:[32,64].f32.GL\nSpec @f (%X, %Y) -> (%O) means {\n  \
+         %a = sum(%X, axis=1) + %X\n  %O = %a.transpose()\n}\n";
+    let two = "%O:[4096,1].f32.GL\n%P:[1,2048].f32.GL\nSpec @f (%X, %Y) -> (%O, %P) means {\n  \
+         %O = sum(%X, axis=1)\n  %P = sum(%X, axis=0)\n}\n";
+    for (shape, kernel) in [("[64,32]", sum), ("[4096,2048]", two)] {
+        let source = format!("carbyne 2\n%X:{shape}.f32.GL\n%Y:{shape}.f32.GL\n{kernel}");
+        let found = decomposed(&source, &sm_80()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
+        let heads: Vec<&str> = found.text.lines().filter(|l| l.contains("by=@")).collect();
+        assert!(heads.len() > 1, "{heads:?}");
+        let passed = found.text.lines().filter(|l| l.contains("(%X, %Y)"));
+        assert_eq!(passed.count(), 1, "{heads:?}");
+    }
+}
