@@ -27,8 +27,11 @@ impl Build {
     fn clippy(&self) -> Step {
         let lint = ["clippy", "--workspace", "--quiet"];
         let deny = ["--", "-D", "warnings"];
-        // Tests are the same without the feature.
-        let targets: &[&str] = if LINUX { &["--lib", "--bins"] } else { &["--all-targets"] };
+        // Tests are the same without the feature, and those turn the kit on: with it libraries are checked once.
+        let targets: &[&str] = match LINUX {
+            true => &["--lib", "--bins", "--features", "carbyne-ir/proptest"],
+            false => &["--all-targets"],
+        };
         self.cargo(&lint).args(targets).args(&deny).done("")?;
         if LINUX {
             self.cargo(&lint).args(&["--all-targets"]).args(&GPU).args(&deny).done("")?;
@@ -212,6 +215,9 @@ fn unpacked(packages: &Path, folder: &Path) -> Result<PathBuf, String> {
     }
     let lock = root().join("Cargo.lock");
     std::fs::copy(lock, folder.join("Cargo.lock")).map_err(failed)?;
+    // Our profiles, so that other dependencies are compiled as for us, once.
+    let ours = std::fs::read_to_string(root().join("Cargo.toml")).map_err(failed)?;
+    manifest += ours.find("[profile.dev]").map_or("", |at| &ours[at..]);
     std::fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
     Ok(folder.join("Cargo.toml"))
 }
