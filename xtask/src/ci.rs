@@ -27,15 +27,13 @@ impl Build {
     fn clippy(&self) -> Step {
         let lint = ["clippy", "--workspace", "--quiet"];
         let deny = ["--", "-D", "warnings"];
-        // Tests are the same without the feature, and those turn the kit on: with it libraries are checked once.
-        let targets: &[&str] = match LINUX {
-            true => &["--lib", "--bins", "--features", "carbyne-ir/proptest"],
-            false => &["--all-targets"],
-        };
-        self.cargo(&lint).args(targets).args(&deny).done("")?;
-        if LINUX {
-            self.cargo(&lint).args(&["--all-targets"]).args(&GPU).args(&deny).done("")?;
-        }
+        // Libraries without the feature `gpu`. A test is chosen with them so that features of dependencies are those
+        // of tests, and most libraries are checked once. Some packages have it for long runs alone.
+        self.cargo(&lint).args(&["--lib", "--bins", "--test", "all"]).args(&deny).done("")?;
+        // Not `--all-targets`, by which unit tests would be checked here and in the package `tests`.
+        let all = ["--lib", "--bins", "--tests", "--examples", "--benches"];
+        let features: &[&str] = if LINUX { &GPU } else { &[] };
+        self.cargo(&lint).args(&all).args(features).args(&deny).done("")?;
         Ok("no warnings".to_owned())
     }
 
