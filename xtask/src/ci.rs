@@ -27,12 +27,13 @@ impl Build {
     fn clippy(&self) -> Step {
         let lint = ["clippy", "--workspace", "--quiet"];
         let deny = ["--", "-D", "warnings"];
-        // Tests are the same without the feature.
-        let targets: &[&str] = if LINUX { &["--lib", "--bins"] } else { &["--all-targets"] };
-        self.cargo(&lint).args(targets).args(&deny).done("")?;
-        if LINUX {
-            self.cargo(&lint).args(&["--all-targets"]).args(&GPU).args(&deny).done("")?;
-        }
+        // Libraries without the feature `gpu`. A test is chosen with them so that features of dependencies are those
+        // of tests, and most libraries are checked once. Some packages have it for long runs alone.
+        self.cargo(&lint).args(&["--lib", "--bins", "--test", "all"]).args(&deny).done("")?;
+        // Not `--all-targets`, by which unit tests would be checked here and in the package `tests`.
+        let all = ["--lib", "--bins", "--tests", "--examples", "--benches"];
+        let features: &[&str] = if LINUX { &GPU } else { &[] };
+        self.cargo(&lint).args(&all).args(features).args(&deny).done("")?;
         Ok("no warnings".to_owned())
     }
 
@@ -214,6 +215,9 @@ fn unpacked(packages: &Path, folder: &Path) -> Result<PathBuf, String> {
     }
     let lock = root().join("Cargo.lock");
     std::fs::copy(lock, folder.join("Cargo.lock")).map_err(failed)?;
+    // Our profiles, so that other dependencies are compiled as for us, once.
+    let ours = std::fs::read_to_string(root().join("Cargo.toml")).map_err(failed)?;
+    manifest += ours.find("[profile.dev]").map_or("", |at| &ours[at..]);
     std::fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
     Ok(folder.join("Cargo.toml"))
 }
@@ -247,16 +251,29 @@ fn is_worked_in() -> bool {
     entries.into_iter().flatten().any(ours)
 }
 
+/// Seconds for which processors ran this program and what it started. They say more than the time that passes where
+/// the machine has other work, too. Only Linux tells them.
+fn cpu() -> Option<f64> {
+    const TICKS: f64 = 100.0; // a second, everywhere on Linux
+    let status = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // A name ends with this, and may hold spaces itself.
+    let fields = status.rsplit_once(") ")?.1.split(' ');
+    let used = fields.skip(11).take(4).map(|ticks| ticks.parse::<f64>().ok());
+    Some(used.sum::<Option<f64>>()? / TICKS)
+}
+
 /// Runs a step. Returns whether it passed, and its closing line.
 fn timed((name, step): &Named<'_>) -> (bool, String) {
-    let began = Instant::now();
+    let (began, before) = (Instant::now(), cpu());
     let ended = step();
     let seconds = began.elapsed().as_secs_f64();
+    let used =
+        before.zip(cpu()).map_or(String::new(), |(a, b)| format!("{:6.1} s of CPU  ", b - a));
     let (mark, said) = match &ended {
         Ok(said) => ("ok", said),
         Err(said) => ("FAILED", said),
     };
-    (ended.is_ok(), format!("{mark:6} {name:8} {seconds:6.1} s  {said}"))
+    (ended.is_ok(), format!("{mark:6} {name:8} {seconds:6.1} s  {used}{said}"))
 }
 
 /// Runs the steps of these names, or all of them where none is named.
@@ -296,8 +313,9 @@ pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     say("");
     closing.iter().for_each(|line| say(line));
     let seconds = start.elapsed().as_secs_f64();
+    let used = cpu().map_or(String::new(), |used| format!(", {used:.0} s of CPU"));
     match n_failed {
-        0 => Ok(format!("ci passed in {seconds:.0} s")),
-        n => Err(format!("{n} of {} steps, after {seconds:.0} s", closing.len())),
+        0 => Ok(format!("ci passed in {seconds:.0} s{used}")),
+        n => Err(format!("{n} of {} steps, after {seconds:.0} s{used}", closing.len())),
     }
 }

@@ -138,28 +138,23 @@ fn docs() -> Step {
 /// Makes the golden tests write their expected outputs.
 fn bless(path: Option<&str>) -> Step {
     let line = "expected outputs are written; look at `git diff` before you commit";
-    // Only the files that the command line's tests compare with can be told apart by path.
     let Some(path) = path else {
         return cargo(&["test", "--workspace", "--no-fail-fast"])
             .env("BLESS", "1")
             .env("UPDATE_EXPECT", "1")
             .done(line);
     };
-    match path.split('/').next() {
-        Some(
-            folder @ ("atoms" | "codegen" | "decompose" | "ir" | "simulate" | "sync" | "remedy"),
-        ) => {
-            let package = format!("carbyne-{folder}");
-            cargo(&["test", "--package", &package])
-                .env("BLESS", "1")
-                .env("UPDATE_EXPECT", "1")
-                .done(line)
+    // Only the files that the command line's tests compare with can be told apart by path.
+    let folder = path.split('/').next().unwrap_or_default();
+    let package = format!("carbyne-{folder}");
+    let (tests, only): (&[&str], _) = match folder {
+        "decompose" | "ir" | "simulate" | "sync" => {
+            (&["--package", "carbyne-tests", "--test", folder], ("UPDATE_EXPECT", "1"))
         }
-        _ => cargo(&["test", "--package", "carbyne", "--test", "all"])
-            .env("BLESS", "1")
-            .env("BLESS_ONLY", path)
-            .done(line),
-    }
+        "atoms" | "codegen" | "remedy" => (&["--package", &package], ("UPDATE_EXPECT", "1")),
+        _ => (&["--package", "carbyne", "--test", "all"], ("BLESS_ONLY", path)),
+    };
+    cargo(&["test"]).args(tests).env("BLESS", "1").env(only.0, only.1).done(line)
 }
 
 #[cfg(test)]
