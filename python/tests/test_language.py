@@ -600,6 +600,9 @@ def test_help_speaks_python():
         ("write `%B.reshape([K,N]:[N,1])`", "write `B.reshape([K,N], [N,1])`"),
         ("write `%A.tile([64,_])[@i, 0].transpose()`", "write `A.tile([64,None])[i, 0].T`"),
         ("write `%m:f32 = select(%p, 1.0, 0.0)`", "write `m:f32 = where(p, 1.0, 0.0)`"),
+        ("state `where M <= 65536`", "state `assume(M <= 65536)`"),
+        ("ask with an `if (@i < 3 && @j < 2) {`", "ask with an `with body.when(i < 3, j < 2):`"),
+        ("write `move(..)`", "write `move(..)`"),
     ]:
         assert spoken(text) == python
 
@@ -842,3 +845,32 @@ def test_views_refuse_junk_by_errors_of_their_own(method: str):
                 carbyne.kernel(attacked).text()
             except (carbyne.Error, ValueError, TypeError) as error:
                 assert not OF_PYTHON.search(str(error)), error
+
+
+def test_a_wrong_result_of_a_body_names_the_line_of_its_store():
+    @carbyne.kernel
+    def meaning(X: f32[8, 64]) -> {"S": f32[8, 1]}:
+        return X.sum(axis=1)
+
+    @carbyne.tile(grid={}, threads=128, means=meaning)
+    def split(b, X: f32[8, 64]) -> {"S": f32[8, 1]}:
+        s = b.tensor(f32[8, 1], 0)
+        with b.loop("k", 2) as k:
+            x = b.move(X.tile([8, 32])[0, k])
+            s[...] = x.sum(axis=1)
+        b["S"][...] = s
+
+    line = split._function.__code__.co_firstlineno + 6
+    with pytest.raises(carbyne.Error, match="before rounding") as raised:
+        split.jit("simulate")(np.ones((8, 64), np.float32))
+    assert f"comes from test_language.py:{line}" in raised.value.diagnostics[0].notes
+
+
+def test_a_wrong_extent_is_named_before_the_stride_that_it_makes_wrong():
+    @carbyne.kernel
+    def rows(X: f32[M, 32]) -> {"Y": f32[M, 32]}:
+        assume(M > 0, M <= 8192)
+        return X + 1
+
+    with pytest.raises(carbyne.ArgumentError, match="extent 1 of `%X` is 31, and 32 is wanted"):
+        rows.jit("simulate")(np.ones((3, 31), np.float32))

@@ -97,12 +97,21 @@ impl Program {
         self.buffers.iter().map(|(id, buffer)| (buffer.node.key(), id)).collect()
     }
 
-    /// The diagnostic with a note where the spec that its place is in comes from (`loc=`): the innermost that says so.
-    /// Without one where statements that come from different places stand there, as those of an imported file do.
+    /// The diagnostic with a note where its place comes from, or else the first of its other places that says so: an
+    /// error about a kernel may tell which statement of the body was last.
     #[must_use]
     pub fn noted(&self, mut d: Diagnostic) -> Diagnostic {
-        let holds =
-            |at: Span| !d.span.is_nowhere() && at.start <= d.span.start && d.span.end <= at.end;
+        let mut places = std::iter::once(d.span).chain(d.related.iter().map(|(at, _)| *at));
+        if let Some(loc) = places.find_map(|at| self.origin(at)) {
+            d.comes_from(loc);
+        }
+        d
+    }
+
+    /// Where the spec that a place is in comes from (`loc=`): the innermost that says so. None where statements stand that
+    /// come from different places, as those of an imported file do.
+    fn origin(&self, of: Span) -> Option<&str> {
+        let holds = |at: Span| !of.is_nowhere() && at.start <= of.start && of.end <= at.end;
         let mut found = None;
         let mut at: Option<Span> = None;
         let mut is_one = true;
@@ -127,10 +136,7 @@ impl Program {
                 found = own.or(found);
             }
         }
-        if let Some(loc) = found.filter(|_| is_one) {
-            d.comes_from(loc);
-        }
-        d
+        found.filter(|_| is_one)
     }
 
     /// The statements right inside of one: the body of a spec or of a loop, or both sides of a condition.

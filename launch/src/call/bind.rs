@@ -200,10 +200,11 @@ impl Sizes<'_> {
         Err(refused(Code::BadInput, text, "give a tensor of another shape"))
     }
 
-    /// Checks all equations whose symbols are known.
+    /// Checks all equations whose symbols are known. A wrong extent often makes strides wrong: extents come first.
     fn hold(&self, equations: &[Equation]) -> Fallible<()> {
         let value = |v: VarId| self.known.get(&v).map(|(n, _)| *n);
-        for e in equations {
+        let (strides, extents): (Vec<_>, Vec<_>) = equations.iter().partition(|e| e.is_stride);
+        for e in extents.into_iter().chain(strides) {
             let vars = self.arena.vars_of(e.wanted);
             if vars.iter().any(|v| value(*v).is_none()) {
                 continue;

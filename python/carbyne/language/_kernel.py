@@ -192,7 +192,7 @@ def check_function(function: Any) -> None:
 def _results(name: str, result: Any, outputs: list[str]) -> list[Value]:
     if isinstance(result, Mapping):
         if set(result) != set(outputs):
-            raise TypeError(f"`{name}` returns {', '.join(map(str, result))}, and {', '.join(outputs)} are wanted")
+            raise TypeError(f"`{name}` returns {', '.join(map(str, result))}; its results are {', '.join(outputs)}")
         all = [result[output] for output in outputs]
     else:
         all = list(result) if isinstance(result, tuple) else [result]

@@ -43,6 +43,11 @@ def _with_spoken_help(rendered: str) -> str:
 
 
 def _code(code: str) -> str:
+    # Facts and conditions.
+    if fact := re.fullmatch(r"where (.+)", code):
+        return f"assume({_code(fact[1])})"
+    if condition := re.fullmatch(r"if \((.+)\) \{", code):
+        return f"with body.when({_code(condition[1]).replace(' && ', ', ')}):"
     # Statements and types are said by methods of the builder, which the documentation lists.
     if "->" in code or re.search(r"\w:\[|^[A-Za-z]+ [({%]", code):
         return code
@@ -50,5 +55,6 @@ def _code(code: str) -> str:
     code = re.sub(r"(\.reshape\(\[[^\]]*\]):", r"\1, ", code)
     code = re.sub(r"%(\d+)\b", r"_\1", code)
     code = re.sub(r"[%@#](?=\w)", "", code)
-    code = re.sub(r"(?<!\w)_(?!\w)", ":", code).replace("..", ":")
+    if "[" in code or code == "_":
+        code = re.sub(r"(?<!\w)_(?!\w)", ":", code).replace("..", ":")
     return code.replace(".transpose()", ".T").replace("select(", "where(")

@@ -132,7 +132,10 @@ class Trace:
             if value.trace is not self:
                 raise ValueError("a tensor of another kernel cannot be used here")
             if not any(value.scope is scope for scope in self.scopes):
-                raise ValueError("a tensor of a block that has ended: declare it before the block, and write it there")
+                raise ValueError(
+                    "a tensor of a block that has ended: it was made in the block. To change a tensor that was declared "
+                    "before the block, store into it: `s[...] = s + x`, not `s = s + x`"
+                )
             value.uses += 1
         self.items.append(item)
 
@@ -395,10 +398,13 @@ class Writer:
             value.name = self.fresh(self.names.get(id(value)))
         part = self.part if statement.is_store else self.viewed
         texts = [part(p) if isinstance(p, Value) else p for p in statement.parts]
-        if statement.is_whole:
+        if statement.is_store:
             *_, stored = statement.reads()
             is_move = stored.name is not None or _is_view(stored)
-            texts[-1] = f"move({texts[-1]})" if is_move else texts[-1]
+            place = self.place(statement)
+            # An operation that is stored at once has its own place.
+            if is_move and (statement.is_whole or place):
+                texts[-1] = f"move({', '.join([texts[-1], *place])})"
         if statement.is_spec:
             texts += [f" {loc}" for loc in self.place(statement)]
         text = "".join(texts)
