@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -43,8 +44,11 @@ def operator(
         device = place(arguments)
         function = functions.get(device)
         if function is None:
-            where = "simulate" if device.type == "cpu" else f"cuda:{device.index or 0}"
-            function = functions[device] = program.jit(where, **options)
+            # The simulator has no architecture of its own: the newest one has all types.
+            of_cpu = {"arch": "sm_90a", **options}
+            function = functions[device] = (
+                program.jit("simulate", **of_cpu) if device.type == "cpu" else program.jit(f"cuda:{device.index or 0}", **options)
+            )
         out = function(**dict(zip(names, arguments)))
         return tuple(out) if len(results) > 1 else out
 
@@ -78,11 +82,15 @@ def _saves_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _parameter(tensor: Mapping[str, Any]) -> str:
+    name = tensor["name"]
+    # Names of a text may be numbers and keywords.
+    if not name.isidentifier() or keyword.iskeyword(name):
+        name = f"_{name}"
     if tensor["extents"] or tensor["is_output"]:
-        return f"Tensor{'(a_' + tensor['name'] + '!)' if tensor['is_output'] else ''} {tensor['name']}"
+        return f"Tensor{f'(a_{name}!)' if tensor['is_output'] else ''} {name}"
     element = tensor["element"]
     kind = "bool" if element == "bool" else "float" if "float" in element else "int"
-    return f"{kind} {tensor['name']}"
+    return f"{kind} {name}"
 
 
 def _returned(count: int) -> str:

@@ -20,6 +20,10 @@ from carbyne import language as cl
 from carbyne.language import cast, exp, f16, f32, gelu, rsqrt, sqrt
 
 
+#: Queries and keys of a tile of attention.
+TILE = 64
+
+
 @dataclass(frozen=True)
 class Config:
     """Sizes of a layer. Those of BERT-large (J. Devlin et al., arXiv 1810.04805, section 3) are the default, and the sequences of its questions."""
@@ -29,6 +33,10 @@ class Config:
     heads: int = 16
     head: int = 64
     inner: int = 4096
+
+    def __post_init__(self) -> None:
+        if self.length % TILE or not self.length:
+            raise ValueError(f"attention has whole tiles: the length is a multiple of {TILE}, not {self.length}")
 
     @property
     def hidden(self) -> int:
@@ -56,7 +64,7 @@ def kernels(c: Config) -> dict[str, Any]:
         p = exp(s - s.max(axis=3))
         return p / p.sum(axis=3) @ V
 
-    B = 64
+    B = TILE
 
     @carbyne.tile(grid={"i": S // B, "h": H, "b": c.batch}, threads=2 * B, means=attends)
     def attention(body, Q: operand, K: operand, V: operand) -> {"O": result}:
@@ -116,7 +124,7 @@ def weights(c: Config) -> dict[str, tuple[int, int]]:
     """Shapes of the weights."""
     N, F = c.hidden, c.inner
     matrices = {"qkv": (3 * N, N), "out": (N, N), "widen": (F, N), "narrow": (N, F), "norm1": (1, N), "norm2": (1, N)}
-    return matrices | {f"{k}_bias": (1, m if m > 1 else n) for k, (m, n) in matrices.items()}
+    return matrices | {f"{k}_bias": (1, n if k.startswith("norm") else m) for k, (m, n) in matrices.items()}
 
 
 def tables(c: Config) -> tuple[()]:

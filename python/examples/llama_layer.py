@@ -32,6 +32,10 @@ class Config:
     #: Queries and keys of a tile of attention.
     tile: int = 128
 
+    def __post_init__(self) -> None:
+        if self.tokens % self.tile or not self.tokens:
+            raise ValueError(f"attention has whole tiles: tokens are a multiple of {self.tile}, not {self.tokens}")
+
     @property
     def hidden(self) -> int:
         return self.heads * self.head

@@ -874,3 +874,49 @@ def test_a_wrong_extent_is_named_before_the_stride_that_it_makes_wrong():
 
     with pytest.raises(carbyne.ArgumentError, match="extent 1 of `%X` is 31, and 32 is wanted"):
         rows.jit("simulate")(np.ones((3, 31), np.float32))
+
+
+def test_quotients_of_constants_are_integers_everywhere():
+    (L,) = constants(L=9)
+    (H,) = constants(H=L // 2)
+    T = f32[4, 4]
+    for value, wanted in (
+        (lambda A: A * (1.0 / (L // 2)), 0.25),
+        (lambda A: A * (1.0 / H), 0.25),
+        (lambda A: A * (1.0 / (H * 2)), 0.125),
+        (lambda A: A * sqrt(L // 2), 2),
+        (lambda A: A * sqrt(H * H), 4),
+        (lambda A: A * H, 4),
+    ):
+
+        def scaled(A: T) -> {"Y": T}:
+            return value(A)
+
+        assert (carbyne.kernel(scaled)(np.ones((4, 4), np.float32)) == wanted).all()
+
+    @carbyne.tile(grid={}, threads=32)
+    def body(b, A: T) -> {"Y": T}:
+        b["Y"][...] = b.spec("BinaryPointwise.mul", [b.move(A), L // 2], [None])
+
+    assert (body(np.ones((4, 4), np.float32)) == 4).all()
+
+
+def test_constants_may_have_any_name_and_no_endless_value():
+    for name in ("True", "lambda", "None", "min", "in"):
+        (c,) = constants(**{name: 8})
+        (d,) = constants(d=cl.min(c // 2, 3))
+        assert d.value == 3
+    (s,) = constants(s=10**18)
+    with pytest.raises(ValueError, match="characters: name parts of it by `constants`"):
+        for _ in range(24):
+            s = s * s
+    with pytest.raises(ValueError, match="more than 64 bits"):
+        constants(c=10**30)
+
+
+def test_default_values_are_refused_where_they_are_written():
+    with pytest.raises(TypeError, match="`b` has a default value"):
+
+        @carbyne.kernel
+        def scaled(A: f32[4], b: f32 = 3.0) -> {"Y": f32[4]}:
+            return A * b

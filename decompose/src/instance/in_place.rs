@@ -11,8 +11,8 @@ use num_integer::gcd;
 /// Elements that are compared one by one.
 const MOST: i64 = 1 << 22;
 
-/// Refuses an output that shares elements with an input, unless each element is read and written at one
-/// coordinate: by one block, then.
+/// Refuses an output that shares elements with an input, unless it is the only output, and each element is read and
+/// written at one coordinate: by one block, then.
 pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
     let spec = &p.specs[id];
     let adds = matches!(spec.kind, SpecKind::Accumulate(_));
@@ -34,10 +34,22 @@ pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
         let own = p.tensors[to].buffer;
         let same = read.iter().copied().filter(|t| p.tensors[*t].buffer == own);
         for from in same {
-            if (elementwise && coincide(p, from, to)) || !meet(p, from, to) {
+            let is_at_one = elementwise && coincide(p, from, to);
+            let is_alone = spec.outputs.len() == 1;
+            if (is_at_one && is_alone) || !meet(p, from, to) {
                 continue;
             }
             let name = &p.buffers[own].name;
+            if is_at_one {
+                let message = format!("`%{name}` is updated in place beside another result");
+                return Err(Box::new(
+                    Diagnostic::new(Code::NoStrategy, spec.span, message)
+                        .label("the other result may want the old value after the new one is stored")
+                        .help(format!(
+                            "write a kernel for each result, and that of `%{name}` last"
+                        )),
+                ));
+            }
             let message = format!("`%{name}` is read and written by one kernel");
             return Err(Box::new(
                 Diagnostic::new(Code::NoStrategy, spec.span, message)

@@ -232,3 +232,21 @@ fn an_unread_input_of_a_split_kernel_stays_an_input() {
         assert_eq!(passed.count(), 1, "{heads:?}");
     }
 }
+
+#[test]
+fn a_result_in_place_is_the_only_one_of_its_kernel() {
+    // A store before the other result has read the old value, no store at all, and blocks that share an element.
+    for (of, other, means) in [
+        ("[4096]", "[4096]", "  %Y = move(%A)\n  %A = %B * 2\n"),
+        ("[1,4096]", "[1,4096]", "  %n = %A + 1\n  %Y = %n * 2\n  %A = move(%n)\n"),
+        ("[64,1]", "[64,64]", "  %A = %A + 1\n  %Y = %B * 2\n"),
+    ] {
+        let source = format!(
+            "carbyne 2\n%A:{of}.f32.GL\n%B:{other}.f32.GL\n%Y:{other}.f32.GL\n\
+             Spec @k (%A, %B) -> (%A, %Y) means {{\n{means}}}\n"
+        );
+        let Err(errors) = decomposed(&source, &sm_80()) else { panic!("accepted: {source}") };
+        let found = errors.into_vec();
+        assert!(found[0].message.contains("in place beside another result"), "{found:?}");
+    }
+}

@@ -20,6 +20,9 @@ Symbols = dict[int, "Name"]
 #: Tuples of sizes within each other.
 DEEPEST = 32
 
+#: Characters of an expression, at most. Each use of a size repeats its text.
+_MAX_LENGTH = 10_000
+
 #: Operators of numbers, by how tightly they bind.
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "% ": 2}
 
@@ -80,7 +83,8 @@ class Size:
     def __rtruediv__(self, other: object) -> Size:
         # A quotient of constants is a number of the text.
         if isinstance(other, float) and all(isinstance(s, Constant) for s in self._symbols.values()):
-            return Expression(f"{literal(other)} / {_within(self, 3)}", 2, self._symbols)
+            value = constant_of(self)
+            return Expression(f"{literal(other)} / {_within(self, 3) if value is None else value}", 2, self._symbols)
         raise TypeError("sizes are integers: divide them by `//`")
 
     def __neg__(self) -> Size:
@@ -189,7 +193,8 @@ class Root(Size):
     __slots__ = ()
 
     def __init__(self, size: Size) -> None:
-        made = _call("sqrt", size)
+        value = constant_of(size)
+        made = _call("sqrt", size if value is None else value)
         self.text, self._binds, self._symbols = made.text, 3, made._symbols
 
     def __floordiv__(self, other: object) -> Size:
@@ -238,6 +243,8 @@ def constants(**values: Extent) -> tuple[Constant, ...]:
         number = _value(value)
         if number is None:
             raise TypeError(f"`{name}` is an integer or an expression of constants, not {value!r}")
+        if not -(1 << 63) <= number < 1 << 63:
+            raise ValueError(f"`{name}` has more than 64 bits")
         constant = Constant(name)
         constant.value, constant.expression = number, value if isinstance(value, Size) else number
         all.append(constant)
@@ -356,6 +363,8 @@ def _binary(a: object, op: str, b: object) -> Size:
         return NotImplemented  # type: ignore[return-value]
     a, b, binds = _of(a), _of(b), _BINDS[op]
     text = f"{_within(a, binds)} {op.strip()} {_within(b, binds + 1)}"
+    if len(text) > _MAX_LENGTH:
+        raise ValueError(f"an expression of sizes has over {_MAX_LENGTH} characters: name parts of it by `constants`")
     return Expression(text, binds, a._symbols | b._symbols)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, Union
 
 from ._kernel import Kernel, Runs, check_arguments, check_function, pins
-from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, names_of, symbols_of, text_of
+from ._sizes import Condition, Extent, Size, Symbols, check_name, constant_of, literal, names_of, symbols_of, text_of
 from ._trace import (
     Statement,
     Trace,
@@ -457,6 +457,7 @@ class Tile(Runs):
                 meaning = [" means {", *self._means.meaning(trace, arguments, loc), "}"]
                 if self._threads is None:
                     check_arguments(name, arguments, meaning)
+                trace.kept += [trace.items, trace.results]
                 trace.items = []
             blocks, threads = self._blocks, self._threads or Threads("#cta")
             trace.uses(symbols_of((*blocks.sizes, *threads.sizes)))
@@ -552,9 +553,12 @@ def _operand(kind: str, operand: object) -> str | Value:
     """An input of a spec: a tensor or a number."""
     if not isinstance(operand, (Value, Size, numbers.Real)) or isinstance(operand, bool):
         raise TypeError(f"an input of `{kind}` is a traced tensor or a number, not {operand!r}")
-    return (
-        operand if isinstance(operand, Value) else text_of(operand) if isinstance(operand, Size) else literal(operand)
-    )
+    if isinstance(operand, Value):
+        return operand
+    if isinstance(operand, Size):
+        value = constant_of(operand)
+        return text_of(operand) if value is None else literal(value)
+    return literal(operand)
 
 
 def _sizes(values: Iterable[object]) -> tuple[object, ...]:

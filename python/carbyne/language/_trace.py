@@ -84,6 +84,8 @@ class Trace:
         self.arguments: dict[int, TensorType | Part] = {}
         #: Tensors of the kernel's results.
         self.results: dict[str, Value] = {}
+        #: Tensors of the meaning of a body. Identities of tensors are keys, so that none may be used again.
+        self.kept: list[object] = []
         #: Blocks that no `with` has entered.
         self.waiting: list[Any] = []
         #: Symbols by their names.
@@ -230,6 +232,8 @@ def parameters(
             raise TypeError(f"`{name}`: a kernel has a parameter for each tensor, not `{parameter}`")
         if parameter.name not in types:
             raise TypeError(f"`{name}`: `{parameter.name}` needs a type, such as `{parameter.name}: f16[64, 32]`")
+        if parameter.default is not parameter.empty:
+            raise TypeError(f"`{name}`: `{parameter.name}` has a default value; a kernel's arguments are passed by each call")
         inputs[check_name(said(parameter.name), "a tensor", may_be_number=True)] = tensor_type(
             types[parameter.name], f"`{name}`: `{parameter.name}`"
         )
