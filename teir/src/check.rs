@@ -32,6 +32,16 @@ impl Checked {
         self.spans[tensor as usize]
     }
 
+    /// Whether a primitive reads or writes a tensor.
+    #[must_use]
+    pub fn uses(&self, tensor: Tensor) -> bool {
+        match tensor {
+            Tensor::In0 => self.primitives.prim_main != Main::None,
+            Tensor::In1 => self.primitives.prim_main.multiplies(),
+            Tensor::Out => true,
+        }
+    }
+
     /// The product of all sizes.
     #[must_use]
     pub fn steps(&self) -> u64 {

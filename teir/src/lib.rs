@@ -2,7 +2,7 @@
 //!
 //! An [`Operation`] is a schedule (axes with roles, ways to execute, sizes and strides) and the primitives that it
 //! applies to tiles. It is read from JSON or a text, checked ([`Operation::check`]), executed by the words of its
-//! specification, and lowered to a program of carbyne.
+//! specification ([`execute`]), and lowered to a program of carbyne ([`lower`]).
 //!
 //! ```
 //! use carbyne_teir::Operation;
@@ -29,12 +29,16 @@
 //! Invariant: no input makes it panic, overflow or run without bound; errors are [`Violations`].
 
 mod check;
+mod lower;
 mod record;
+mod semantics;
 mod text;
 mod violation;
 
 pub use check::Checked;
+pub use lower::{NAME, lower};
 pub use record::{
     Axis, DataType, Dim, Exec, First, Last, Main, Operation, Primitives, Schedule, Tensor,
 };
+pub use semantics::{Element, MAX_STEPS, execute};
 pub use violation::{Code, Field, Place, Violation, Violations};

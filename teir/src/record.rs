@@ -129,6 +129,14 @@ impl Tensor {
     }
 }
 
+impl Main {
+    /// Whether it adds a product.
+    #[must_use]
+    pub fn multiplies(self) -> bool {
+        matches!(self, Main::Gemm | Main::Brgemm)
+    }
+}
+
 impl Dim {
     /// Whether a tensor takes part in axes of this role.
     #[must_use]
@@ -277,6 +285,7 @@ impl Operation {
     /// As JSON, indented.
     #[must_use]
     pub fn to_json(&self) -> String {
+        // Vectors and words are always JSON.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 }

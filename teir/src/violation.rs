@@ -46,8 +46,8 @@ codes! {
     Copy "TEIR11",
     /// An operation is larger than the executor takes.
     TooLarge "TEIR12",
-    /// A tensor that the executor is given is too short.
-    Short "TEIR13",
+    /// A tensor that the executor is given is too short, or of another type.
+    Tensors "TEIR13",
     /// Blocks would share output tiles, which only additions may.
     SharedK "TEIR14",
     /// A tile or a grid is larger than a kernel can have.
