@@ -29,6 +29,7 @@
 //! Invariant: no input makes it panic, overflow or run without bound; errors are [`Violations`].
 
 mod check;
+mod compare;
 mod lower;
 mod record;
 mod semantics;
@@ -36,7 +37,8 @@ mod text;
 mod violation;
 
 pub use check::Checked;
-pub use lower::{NAME, lower};
+pub use compare::compare;
+pub use lower::{Lowered, NAME, lower};
 pub use record::{
     Axis, DataType, Dim, Exec, First, Last, Main, Operation, Primitives, Schedule, Tensor,
 };

@@ -16,7 +16,7 @@ use crate::record::{Axis, DataType, Dim, Exec, First, Last, Main, Tensor};
 use crate::violation::{Code, Field, Place, Violation, Violations};
 use carbyne_embed::build::{Body, Builder, Num, Tensor as View, Value, relu};
 use carbyne_embed::{Checked as Program, CmpOp, Diagnostics, Memory, Scalar, SpecKind};
-use carbyne_ir::ast::{Dims, Name, Stmt, StmtKind, TensorType, TupleExpr, ViewOp};
+use carbyne_ir::ast::{AccumulateOp, Dims, Name, Stmt, StmtKind, TensorType, TupleExpr, ViewOp};
 use carbyne_ir::span::Span;
 
 /// The name of the kernel.
@@ -38,7 +38,7 @@ const PART: u64 = 4096;
 /// # Errors
 /// `TEIR14` for blocks that share output tiles and do more than add to them, `TEIR15` for an operation that no kernel
 /// suits, `TEIR16` for what carbyne refuses.
-pub fn lower(operation: &Checked) -> Result<Program, Violations> {
+pub fn lower(operation: &Checked) -> Result<Lowered, Violations> {
     let plan = Plan::of(operation)?;
     let mut builder = Builder::new();
     let program = plan.declare(&mut builder).and_then(|tensors| {
@@ -50,13 +50,54 @@ pub fn lower(operation: &Checked) -> Result<Program, Violations> {
         })?;
         Program::of_module(&builder.finish()?)
     });
-    program.map_err(|errors| refused(&errors).into())
+    let program = program.map_err(|errors| refused(&errors))?;
+    Ok(Lowered { program, modes: Tensor::ALL.map(|tensor| plan.modes(tensor)) })
 }
 
-fn refused(errors: &Diagnostics) -> Violation {
+/// A violation for what carbyne refuses.
+pub(crate) fn refused(errors: &Diagnostics) -> Violation {
     let found = errors.to_string();
     let (wanted, help) = ("a program that carbyne takes", "change what its message names");
     Violation::new(Code::Refused, Place::Operation, found, wanted, help)
+}
+
+/// An operation as a program.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The program.
+    pub program: Program,
+    modes: [Modes; 3],
+}
+
+/// Modes of a tensor: size and stride of each axis of each mode, the fastest first.
+type Modes = Vec<Vec<(u64, u64)>>;
+
+impl Lowered {
+    /// The extents of a tensor as the program declares it.
+    #[must_use]
+    pub fn shape(&self, tensor: Tensor) -> Vec<u64> {
+        let extent = |mode: &Vec<(u64, u64)>| mode.iter().map(|(size, _)| size).product();
+        self.modes[tensor as usize].iter().map(extent).collect()
+    }
+
+    /// Where the elements of a tensor lie that a caller passes, in the row-major order of its shape.
+    pub fn offsets(&self, tensor: Tensor) -> impl Iterator<Item = u64> {
+        let shape = self.shape(tensor);
+        let modes = &self.modes[tensor as usize];
+        let n: u64 = shape.iter().product();
+        (0..n).map(move |mut at| {
+            let mut offset = 0;
+            for (mode, extent) in modes.iter().zip(&shape).rev() {
+                let mut within = at % extent;
+                at /= extent;
+                for (size, stride) in mode {
+                    offset += within % size * stride;
+                    within /= size;
+                }
+            }
+            offset
+        })
+    }
 }
 
 /// A size as carbyne has it: [`Plan::of`] has admitted all of them.
@@ -188,26 +229,31 @@ impl<'a> Plan<'a> {
 
     // ---- Declarations -----------------------------------------------------------------------------------------------
 
+    fn modes(&self, tensor: Tensor) -> Modes {
+        if !self.operation.uses(tensor) {
+            return vec![];
+        }
+        let entry = |axis: &Axis| (axis.size, axis.stride(tensor));
+        let outer = self.outer.iter().filter(|o| o.axis.dim.has(tensor));
+        let outer = outer.map(|o| vec![entry(&o.axis)]);
+        let tile = self.tiles[tensor as usize].iter();
+        outer.chain(tile.map(|mode| mode.axes.iter().map(entry).collect())).collect()
+    }
+
     fn declare(&self, builder: &mut Builder) -> Result<[View; 3], Diagnostics> {
         for tensor in Tensor::ALL.into_iter().filter(|t| self.operation.uses(*t)) {
             let number = |n: u64| TupleExpr::Leaf(Num::from(signed(n)).into_expr());
-            let mut modes = vec![];
-            let mut strides = vec![];
-            for outer in self.outer.iter().filter(|o| o.axis.dim.has(tensor)) {
-                modes.push(number(outer.axis.size));
-                strides.push(number(outer.axis.stride(tensor)));
-            }
-            for mode in &self.tiles[tensor as usize] {
-                let tuple = |of: &dyn Fn(&Axis) -> u64| match mode.axes.as_slice() {
-                    [axis] => number(of(axis)),
-                    axes => TupleExpr::Tuple(axes.iter().map(|a| number(of(a))).collect()),
-                };
-                modes.push(tuple(&|a| a.size));
-                strides.push(tuple(&|a| a.stride(tensor)));
-            }
+            let tuple = |mode: &[u64]| match mode {
+                [n] => number(*n),
+                several => TupleExpr::Tuple(several.iter().map(|n| number(*n)).collect()),
+            };
+            let level = |of: fn(&(u64, u64)) -> u64| {
+                let modes = self.modes(tensor);
+                modes.iter().map(|m| tuple(&m.iter().map(of).collect::<Vec<_>>())).collect()
+            };
             let span = Span::default();
             let ty = TensorType {
-                levels: vec![Dims { modes, strides: Some(strides), span }],
+                levels: vec![Dims { modes: level(|m| m.0), strides: Some(level(|m| m.1)), span }],
                 scalar: self.scalar,
                 memory: Some(Memory::Gl),
                 attrs: vec![],
@@ -313,7 +359,7 @@ impl<'a> Plan<'a> {
             body.matmul_add(&a, &b, &sum);
         });
         if self.adds {
-            body.spec(SpecKind::MoveAdd, &[&sum], out, vec![]);
+            body.spec(SpecKind::Accumulate(AccumulateOp::Add), &[&sum], out, vec![]);
             return;
         }
         let rectifies = primitives.prim_last == Last::Relu;

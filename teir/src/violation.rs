@@ -54,6 +54,8 @@ codes! {
     Unsuited "TEIR15",
     /// carbyne refuses the program.
     Refused "TEIR16",
+    /// A program computes another number than the operation.
+    Differs "TEIR17",
 }
 
 impl fmt::Display for Code {

@@ -1,0 +1,7 @@
+//! Tests of TEIR: records, rules, semantics, lowering and the examples.
+
+mod draw;
+mod lowering;
+mod records;
+mod reference;
+mod rules;
