@@ -480,14 +480,22 @@ fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Violation> {
         of.copied().collect::<Vec<_>>()
     };
     let side = |size: u64| if size <= 8 { 8 } else { size.next_multiple_of(16) };
-    let mode = |dim, round: &dyn Fn(u64) -> u64| {
-        let mut mode = Mode { axes: prim(dim), extent: 0 };
-        // Sizes are below half of what 64 bits hold, by `admit`.
-        mode.extent = round(mode.size());
-        mode
+    // Sizes are below half of what 64 bits hold, by `admit`.
+    let mode = |dim, round: &dyn Fn(&Mode) -> u64| {
+        let mode = Mode { axes: prim(dim), extent: 0 };
+        Mode { extent: round(&mode), ..mode }
     };
-    let (m, n) = (|| mode(Dim::M, &side), || mode(Dim::N, &side));
-    let k = || mode(Dim::K, &|size| size.next_multiple_of(8));
+    let (m, n) = (|| mode(Dim::M, &|m| side(m.size())), || mode(Dim::N, &|n| side(n.size())));
+    let k = || {
+        mode(Dim::K, &|k| match k.axes.as_slice() {
+            // A tile of a hierarchical mode is made of whole fastest axes.
+            [fast, slow] => {
+                let eights = 8 >> fast.size.trailing_zeros().min(3);
+                fast.size.saturating_mul(slow.size.next_multiple_of(eights))
+            }
+            _ => k.size().next_multiple_of(8),
+        })
+    };
     let tiles = [vec![m(), k()], vec![k(), n()], vec![m(), n()]];
     let (rows, columns, depth) = (m().extent, n().extent, k().extent);
     let bytes = match operation.primitives().data_type {
