@@ -20,7 +20,7 @@ impl Checked {
         &self.axes
     }
 
-    /// What is applied to tiles.
+    /// Primitives, which are applied to tiles.
     #[must_use]
     pub fn primitives(&self) -> &Primitives {
         &self.primitives
@@ -53,7 +53,8 @@ impl Operation {
     /// Checks the operation.
     ///
     /// # Errors
-    /// All that is wrong, in the order of the specification; later rules where the earlier ones hold.
+    /// All that is wrong, in the order of the specification; later rules where the earlier
+    /// ones hold.
     pub fn check(&self) -> Result<Checked, Violations> {
         let axes = self.schedule.axes()?;
         let mut wrong = vec![];
@@ -184,7 +185,8 @@ fn product(axes: &[Axis]) -> Result<u64, Violation> {
     Ok(n)
 }
 
-/// The first axis of the output whose stride does not reach over what the axes of smaller strides span.
+/// The first axis of the output whose stride does not reach over what the axes of smaller strides
+/// span.
 fn alias(axes: &[Axis]) -> Option<Violation> {
     let of_output = |a: &Axis| a.dim.has(Tensor::Out) && a.size > 1;
     let mut order: Vec<_> = axes.iter().enumerate().filter(|(_, a)| of_output(a)).collect();

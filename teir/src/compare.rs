@@ -1,5 +1,5 @@
-//! A program held to the semantics of its operation: both are executed on the same small integers, of which sums and
-//! products are exact.
+//! A program held to the semantics of its operation: both are executed on the same small integers,
+//! of which sums and products are exact.
 
 use crate::check::Checked;
 use crate::lower::{Lowered, NAME, refused};
@@ -8,12 +8,13 @@ use crate::semantics::{Element, MAX_STEPS, execute};
 use crate::violation::{Code, Field, Place, Violation, Violations};
 use carbyne_embed::{Array, AtomTable, Checked as Program, Options, Scalar};
 
-/// Executes an operation by its specification and `program`, which is what [`crate::lower`] gave or what that was decomposed
-/// to, in the simulator. Inputs are drawn by a seed, from -2 to 2. Returns the number of elements that were compared.
+/// Executes an operation by its specification and `program`, which is what [`crate::lower`] gave or
+/// what that was decomposed to, in the simulator. Inputs are drawn by a seed, from -2 to 2. Returns
+/// the number of elements that were compared.
 ///
 /// # Errors
-/// `TEIR12` for an operation that is too large to execute, `TEIR16` for errors of the simulator, `TEIR17` for the first
-/// element of the output that differs.
+/// `TEIR12` for an operation that is too large to execute, `TEIR16` for errors of the
+/// simulator, `TEIR17` for the first element of the output that differs.
 pub fn compare(
     operation: &Checked,
     lowered: &Lowered,

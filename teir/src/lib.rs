@@ -1,8 +1,9 @@
 //! TEIR, the Tiled Execution IR, as a front end of carbyne.
 //!
-//! An [`Operation`] is a schedule (axes with roles, ways to execute, sizes and strides) and the primitives that it
-//! applies to tiles. It is read from JSON or a text, checked ([`Operation::check`]), executed by the words of its
-//! specification ([`execute`]), and lowered to a program of carbyne ([`lower`]).
+//! An [`Operation`] is a schedule (axes with roles, ways to execute, sizes and strides) and the
+//! primitives that it applies to tiles. It is read from JSON or a text, checked
+//! ([`Operation::check`]), executed by the words of its specification ([`execute`]), and lowered to
+//! a program of carbyne ([`lower`]).
 //!
 //! ```
 //! use carbyne_teir::Operation;

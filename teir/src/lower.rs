@@ -1,15 +1,19 @@
 //! Lowering to a program of carbyne, one kernel.
 //!
-//! - A tensor has a mode for each axis that is not prim, with its stride, then the modes of its tile. The two K axes of a
-//!   BRGEMM are one hierarchical mode, so that it is one `MatMul`.
-//! - Shared axes are the grid, outside of all loops. A block then owns its output tiles, unless the axis is a K: which
-//!   accesses of a tile come first and last, and in which order products are added, stays as it was.
-//! - Seq axes are loops in their order. Where the loops along K are the innermost ones the tile stays in registers; else each
-//!   iteration loads it and stores it, and the primitives of first and last accesses stand under conditions.
-//! - Along a shared K axis blocks add to the output (`Move.add`), where nothing is to happen at first and last accesses.
-//! - Without a product each element is written once: of copies along K only the last one stays, and no primitive of first
-//!   and last accesses depends on K. So there are no loops along K.
-//! - Axes of size 1 are no loops. Tiles reach over the end of an axis where instructions want other sizes.
+//! - A tensor has a mode for each axis that is not prim, with its stride, then the modes of its
+//!   tile. The two K axes of a BRGEMM are one hierarchical mode, so that it is one `MatMul`.
+//! - Shared axes are the grid, outside of all loops. A block then owns its output tiles, unless the
+//!   axis is a K: which accesses of a tile come first and last, and in which order products are
+//!   added, stays as it was.
+//! - Seq axes are loops in their order. Where the loops along K are the innermost ones the tile
+//!   stays in registers; else each iteration loads it and stores it, and the primitives of first
+//!   and last accesses stand under conditions.
+//! - Along a shared K axis blocks add to the output (`Move.add`), where nothing is to happen at
+//!   first and last accesses.
+//! - Without a product each element is written once: of copies along K only the last one stays, and
+//!   no primitive of first and last accesses depends on K. So there are no loops along K.
+//! - Axes of size 1 are no loops. Tiles reach over the end of an axis where instructions want other
+//!   sizes.
 
 use crate::check::Checked;
 use crate::record::{Axis, DataType, Dim, Exec, First, Last, Main, Tensor};
@@ -24,7 +28,8 @@ pub const NAME: &str = "teir";
 
 /// Most axes of an operation that is lowered: loops nest so deep.
 const MAX_AXES: usize = 64;
-/// Most blocks of a grid (CUDA C++ Programming Guide, technical specifications per compute capability).
+/// Most blocks of a grid (CUDA C++ Programming Guide, technical specifications per compute
+/// capability).
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// Most elements of a tile of the output in registers.
 const MAX_TILE: u64 = 128 * 128;
@@ -33,11 +38,12 @@ const MAX_SHARED_BYTES: u64 = 96 << 10;
 /// Elements that a copy moves at a time, or a primitive without products changes.
 const PART: u64 = 4096;
 
-/// Lowers an operation to a program: a kernel [`NAME`] of the tensors `in0`, `in1` and `out`, as far as it uses them.
+/// Lowers an operation to a program: a kernel [`NAME`] of the tensors `in0`, `in1` and `out`, as
+/// far as it uses them.
 ///
 /// # Errors
-/// `TEIR14` for blocks that share output tiles and do more than add to them, `TEIR15` for an operation that no kernel
-/// suits, `TEIR16` for what carbyne refuses.
+/// `TEIR14` for blocks that share output tiles and do more than add to them, `TEIR15` for
+/// an operation that no kernel suits, `TEIR16` for what carbyne refuses.
 pub fn lower(operation: &Checked) -> Result<Lowered, Violations> {
     let plan = Plan::of(operation)?;
     let mut builder = Builder::new();
@@ -80,7 +86,8 @@ impl Lowered {
         self.modes[tensor as usize].iter().map(extent).collect()
     }
 
-    /// Where the elements of a tensor lie that a caller passes, in the row-major order of its shape.
+    /// Where the elements of a tensor lie that a caller passes, in the row-major order of its
+    /// shape.
     pub fn offsets(&self, tensor: Tensor) -> impl Iterator<Item = u64> {
         let shape = self.shape(tensor);
         let modes = &self.modes[tensor as usize];
@@ -126,7 +133,7 @@ impl Mode {
 /// An axis that is not prim.
 struct Outer {
     axis: Axis,
-    /// Of a loop its variable; of a shared axis that of the block.
+    /// The variable of its loop, if it is one.
     name: String,
 }
 
@@ -227,7 +234,7 @@ impl<'a> Plan<'a> {
         (around, revisits, inside)
     }
 
-    // ---- Declarations -----------------------------------------------------------------------------------------------
+    // ---- Declarations -------------------------------------------------------------------------
 
     fn modes(&self, tensor: Tensor) -> Modes {
         if !self.operation.uses(tensor) {
@@ -265,13 +272,13 @@ impl<'a> Plan<'a> {
         Ok(Tensor::ALL.map(|tensor| View::of(tensor.as_str())))
     }
 
-    // ---- Statements -------------------------------------------------------------------------------------------------
+    // ---- Statements ---------------------------------------------------------------------------
 
     /// The coordinate of an axis that is not prim.
     fn coordinate(&self, outer: &Outer, block: &Num) -> Num {
         let axis = &outer.axis;
         if !self.runs(axis) {
-            // Of copies along K the last one stays.
+            // The last copy along K stays.
             return Num::from(signed(axis.size - 1));
         }
         if axis.exec == Exec::Seq {
@@ -288,8 +295,7 @@ impl<'a> Plan<'a> {
     fn tile(&self, tensor: Tensor, of: &View, block: &Num, part: &[Num]) -> View {
         let modes = &self.tiles[tensor as usize];
         let axes = self.outer.iter().filter(|o| o.axis.dim.has(tensor));
-        let mut index: Vec<_> =
-            axes.map(|o| Some(self.coordinate(o, block).into_expr())).collect();
+        let mut index: Vec<_> = axes.map(|o| Some(self.coordinate(o, block).into_expr())).collect();
         let mut view = of.clone();
         if !index.is_empty() {
             index.extend(modes.iter().map(|_| None));
@@ -303,9 +309,7 @@ impl<'a> Plan<'a> {
     }
 
     fn write(&self, body: &mut Body, tensors: &[View; 3], block: &Num) {
-        let view = |tensor, part: &[Num]| {
-            self.tile(tensor, &tensors[tensor as usize], block, part)
-        };
+        let view = |tensor, part: &[Num]| self.tile(tensor, &tensors[tensor as usize], block, part);
         let (around, revisits, inside) = self.loops();
         if self.operation.primitives().prim_main.multiplies() {
             let [in0, in1, out] = Tensor::ALL.map(|tensor| view(tensor, &[]));
@@ -436,7 +440,7 @@ fn when(body: &mut Body, equal: &[(&str, i64)], inside: &mut dyn FnMut(&mut Body
     }
 }
 
-/// What is too much for any kernel.
+/// Refuses an operation that is too much for any kernel.
 fn admit(operation: &Checked) -> Result<(), Violation> {
     let axes = operation.axes();
     let unsuited = |place, found: String, wanted: String, help: &str| {
@@ -472,7 +476,8 @@ fn admit(operation: &Checked) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Tiles of a product, and threads. Tiles are rounded up to what instructions for f32 and f64 divide.
+/// Tiles of a product, and threads. Tiles are rounded up to what instructions for f32 and f64
+/// divide.
 fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Violation> {
     let axes = operation.axes();
     let prim = |dim| {
@@ -522,7 +527,8 @@ fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Violation> {
     Ok((tiles, threads))
 }
 
-/// Tiles without products, and threads. A tile is taken in parts, along the smallest strides of the output first.
+/// Tiles without products, and threads. A tile is taken in parts, along the smallest strides of the
+/// output first.
 fn elements(axes: &[Axis]) -> ([Vec<Mode>; 3], u64) {
     let of_tile = axes.iter().filter(|a| a.exec == Exec::Prim && a.dim != Dim::K);
     let of_tile: Vec<Axis> = of_tile.copied().collect();

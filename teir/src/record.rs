@@ -6,10 +6,10 @@ use std::fmt;
 use std::str::FromStr;
 
 macro_rules! words {
-    ($($(#[$meta:meta])* $Name:ident: $($(#[$word_meta:meta])* $Word:ident $text:literal),*;)*) => {$(
+    ($($(#[$meta:meta])* $Name:ident: $($(#[$doc:meta])* $Word:ident $text:literal),*;)*) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        pub enum $Name { $($(#[$word_meta])* #[serde(rename = $text)] $Word),* }
+        pub enum $Name { $($(#[$doc])* #[serde(rename = $text)] $Word),* }
 
         impl $Name {
             /// All of them, in the order of the specification.
@@ -67,7 +67,7 @@ words! {
         Fp32 "FP32",
         /// IEEE binary64.
         Fp64 "FP64";
-    /// What happens to an output tile when it is accessed for the first time.
+    /// The primitive of an output tile's first access.
     First:
         /// Nothing.
         None "None",
@@ -75,7 +75,7 @@ words! {
         Zero "Zero",
         /// Its negative elements become zero.
         Relu "ReLU";
-    /// What happens at each access.
+    /// The primitive of each access.
     Main:
         /// Nothing.
         None "None",
@@ -85,7 +85,7 @@ words! {
         Gemm "GEMM",
         /// A sum of products of matrices is added.
         Brgemm "BRGEMM";
-    /// What happens to an output tile when it is accessed for the last time.
+    /// The primitive of an output tile's last access.
     Last:
         /// Nothing.
         None "None",
@@ -168,17 +168,17 @@ pub struct Schedule {
     pub strides_out: Vec<u64>,
 }
 
-/// What is applied to tiles.
+/// Primitives, which are applied to tiles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Primitives {
     /// The type of all elements.
     pub data_type: DataType,
-    /// What is applied to an output tile at its first access.
+    /// Applied to an output tile at its first access.
     pub prim_first: First,
-    /// What is applied at each access.
+    /// Applied at each access.
     pub prim_main: Main,
-    /// What is applied to an output tile at its last access.
+    /// Applied to an output tile at its last access.
     pub prim_last: Last,
 }
 
@@ -188,7 +188,7 @@ pub struct Primitives {
 pub struct Operation {
     /// Axes and their order.
     pub schedule: Schedule,
-    /// What is applied to tiles.
+    /// Primitives, which are applied to tiles.
     pub primitives: Primitives,
 }
 

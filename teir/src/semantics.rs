@@ -1,5 +1,5 @@
-//! Execution by the words of the specification: the axes that are not prim are traversed in their order, and primitives
-//! are applied to the tiles that each iteration accesses.
+//! Execution by the words of the specification: the axes that are not prim are traversed in their
+//! order, and primitives are applied to the tiles that each iteration accesses.
 
 use crate::check::Checked;
 use crate::record::{Axis, DataType, Dim, Exec, First, Last, Main, Tensor};
@@ -44,12 +44,13 @@ fn offset(axes: &[&Axis], at: &[u64], tensor: Tensor) -> usize {
     axes.iter().zip(at).map(|(axis, i)| axis.stride(tensor) * i).sum::<u64>() as usize
 }
 
-/// Executes an operation. Each tensor begins with its first element and holds at least [`Checked::span`] elements; an
-/// input that no primitive reads may be empty. Shared axes are traversed in their places, one of the orders that the
-/// specification allows.
+/// Executes an operation. Each tensor begins with its first element and holds at least
+/// [`Checked::span`] elements; an input that no primitive reads may be empty. Shared axes are
+/// traversed in their places, one of the orders that the specification allows.
 ///
 /// # Errors
-/// `TEIR12` for more than [`MAX_STEPS`] iterations, `TEIR13` for a tensor that does not suit.
+/// `TEIR12` for more than [`MAX_STEPS`] iterations, `TEIR13` for a tensor that does not
+/// suit.
 pub fn execute<T: Element>(
     operation: &Checked,
     in0: &[T],

@@ -1,4 +1,4 @@
-//! What is wrong with an operation: a code, the place, what is there, what must be, and what to do.
+//! Violations of an operation: each has a code, a place, a finding, a wish and a help.
 
 use std::fmt;
 
@@ -140,9 +140,9 @@ pub struct Violation {
     pub code: Code,
     /// Where it is.
     pub place: Place,
-    /// What is there.
+    /// The finding.
     pub found: String,
-    /// What must be there.
+    /// The wish.
     pub wanted: String,
     /// An action that mends it.
     pub help: String,

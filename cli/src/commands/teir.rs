@@ -1,4 +1,5 @@
-//! `carbyne teir`: an operation in TEIR as a program of carbyne, as CUDA C++, or as what a launcher must know.
+//! `carbyne teir`: an operation in TEIR as a program of carbyne, as CUDA C++, or as what a launcher
+//! must know.
 
 use super::abi;
 use crate::args::{MessageFormat, Teir, TeirEmit};

@@ -55,12 +55,11 @@ fn programs_mean_what_drawn_schedules_do() {
     assert!(equal * 4 >= all * 3 && without * 50 <= all, "{counts:?}");
 }
 
-/// What an operation of these primitives and axes is refused for.
+/// The violation for which an operation of these primitives and axes is refused.
 fn refused(primitives: [&str; 4], axes: &str) -> Violation {
     let [data_type, first, main, last] = primitives;
-    let head = format!(
-        "data_type {data_type}\nprim_first {first}\nprim_main {main}\nprim_last {last}\n"
-    );
+    let head =
+        format!("data_type {data_type}\nprim_first {first}\nprim_main {main}\nprim_last {last}\n");
     let operation = Operation::from_text(&format!("{head}{axes}")).unwrap().check().unwrap();
     lower(&operation).unwrap_err().0.into_iter().next().unwrap()
 }
@@ -98,7 +97,8 @@ fn no_size_panics() {
                 for main in ["None", "Copy", "GEMM"] {
                     let text = format!(
                         "data_type FP32\nprim_first Zero\nprim_main {main}\nprim_last ReLU\n\
-                         M prim 2 1 0 1\nN prim 2 0 1 2\nK prim 1 0 0 0\nM {exec} {size} 0 0 {stride}"
+                         M prim 2 1 0 1\nN prim 2 0 1 2\nK prim 1 0 0 0\n\
+                         M {exec} {size} 0 0 {stride}"
                     );
                     if let Ok(operation) = Operation::from_text(&text).unwrap().check() {
                         let _ = lower(&operation);

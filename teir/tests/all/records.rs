@@ -17,7 +17,10 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "\\PC*", words in "((data_type|prim_main|M|seq|prim|[0-9]{1,21}|FP32|GEMM)[ \n])*") {
+    fn no_text_panics(
+        text in "\\PC*",
+        words in "((data_type|prim_main|M|seq|prim|[0-9]{1,21}|FP32|GEMM)[ \n])*",
+    ) {
         for text in [text, words] {
             if let Ok(operation) = Operation::read(&text) {
                 let _ = operation.check();

@@ -40,16 +40,9 @@ fn vectors_have_one_length() {
     let errors = operation.check().unwrap_err();
     assert_eq!(operation.to_text().unwrap_err(), errors);
     let found: Vec<_> = errors.0.iter().map(|e| (e.code, e.place, &*e.help)).collect();
-    let sizes = (
-        Code::Lengths,
-        Place::Field(Field::DimSizes),
-        "add 1 entries to dim_sizes",
-    );
-    let strides = (
-        Code::Lengths,
-        Place::Field(Field::StridesIn1),
-        "remove 1 entries of strides_in1",
-    );
+    let sizes = (Code::Lengths, Place::Field(Field::DimSizes), "add 1 entries to dim_sizes");
+    let strides =
+        (Code::Lengths, Place::Field(Field::StridesIn1), "remove 1 entries of strides_in1");
     assert_eq!(found, [sizes, strides]);
 }
 
@@ -74,7 +67,8 @@ fn tensors_that_take_no_part_have_no_stride() {
     ] {
         only(GEMM, &format!("{TILE}{axis}"), Code::Stride, place(field));
     }
-    let found = only(GEMM, &format!("{TILE}M seq 2 16 1 32"), Code::Stride, place(Field::StridesIn1));
+    let found =
+        only(GEMM, &format!("{TILE}M seq 2 16 1 32"), Code::Stride, place(Field::StridesIn1));
     assert_eq!(
         found.to_string(),
         "TEIR05 axis 3, strides_in1: found 1, wanted 0, since in1 has no M axes\n  \
