@@ -36,8 +36,8 @@ struct Drawn {
 }
 
 fn primitives() -> impl Strategy<Value = Primitives> {
-    let mains = [Main::None, Main::Copy, Main::Gemm, Main::Brgemm, Main::Gemm];
-    (select(DataType::ALL), select(First::ALL), select(&mains[..]), select(Last::ALL)).prop_map(
+    const MAINS: &[Main] = &[Main::None, Main::Copy, Main::Gemm, Main::Brgemm, Main::Gemm];
+    (select(DataType::ALL), select(First::ALL), select(MAINS), select(Last::ALL)).prop_map(
         |(data_type, prim_first, prim_main, prim_last)| Primitives {
             data_type,
             prim_first,
