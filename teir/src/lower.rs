@@ -31,10 +31,12 @@ const MAX_AXES: usize = 64;
 /// Most blocks of a grid (CUDA C++ Programming Guide, technical specifications per compute
 /// capability).
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
-/// Most elements of a tile of the output in registers.
-const MAX_TILE: u64 = 128 * 128;
+/// Most threads of a block of a product.
+const MAX_THREADS: u128 = 256;
+/// Most bytes of a tile of the output in the registers of one thread.
+const THREAD_BYTES: u128 = 256;
 /// Most bytes of the tiles of both inputs in shared memory.
-const MAX_SHARED_BYTES: u64 = 96 << 10;
+const MAX_SHARED_BYTES: u128 = 96 << 10;
 /// Elements that a copy moves at a time, or a primitive without products changes.
 const PART: u64 = 4096;
 
@@ -484,13 +486,22 @@ fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Violation> {
         let of = axes.iter().rev().filter(move |a| a.exec == Exec::Prim && a.dim == dim);
         of.copied().collect::<Vec<_>>()
     };
+    let bytes = match operation.primitives().data_type {
+        DataType::Fp32 => 4,
+        DataType::Fp64 => 8,
+    };
     let side = |size: u64| if size <= 8 { 8 } else { size.next_multiple_of(16) };
     // Sizes are below half of what 64 bits hold, by `admit`.
     let mode = |dim, round: &dyn Fn(&Mode) -> u64| {
         let mode = Mode { axes: prim(dim), extent: 0 };
         Mode { extent: round(&mode), ..mode }
     };
-    let (m, n) = (|| mode(Dim::M, &|m| side(m.size())), || mode(Dim::N, &|n| side(n.size())));
+    let of_output = [Dim::M, Dim::N].map(|dim| mode(dim, &|m| side(m.size())).extent);
+    // A narrow tile is that of one warp, unless it is too long for its registers.
+    let narrow = of_output.contains(&8)
+        && u128::from(of_output[0]) * u128::from(of_output[1]) * bytes <= 32 * THREAD_BYTES;
+    let extent = |m: &Mode| if narrow { side(m.size()) } else { m.size().next_multiple_of(16) };
+    let (m, n) = (|| mode(Dim::M, &extent), || mode(Dim::N, &extent));
     let k = || {
         mode(Dim::K, &|k| match k.axes.as_slice() {
             // A tile of a hierarchical mode is made of whole fastest axes.
@@ -503,26 +514,22 @@ fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Violation> {
     };
     let tiles = [vec![m(), k()], vec![k(), n()], vec![m(), n()]];
     let (rows, columns, depth) = (m().extent, n().extent, k().extent);
-    let bytes = match operation.primitives().data_type {
-        DataType::Fp32 => 4,
-        DataType::Fp64 => 8,
-    };
-    let shared = u128::from(rows.max(columns)) * 2 * u128::from(depth) * bytes;
-    let tile = u128::from(rows) * u128::from(columns);
-    if tile * bytes > u128::from(MAX_TILE) * 4 || shared > u128::from(MAX_SHARED_BYTES) {
+    let shared = (u128::from(rows) + u128::from(columns)) * u128::from(depth) * bytes;
+    let tile = u128::from(rows) * u128::from(columns) * bytes;
+    if tile > MAX_THREADS * THREAD_BYTES || shared > MAX_SHARED_BYTES {
         let found = format!("a tile of {rows} by {columns}, K {depth}");
         let wanted = format!(
             "at most {} elements of the output and {MAX_SHARED_BYTES} bytes of inputs",
-            u128::from(MAX_TILE) * 4 / bytes
+            MAX_THREADS * THREAD_BYTES / bytes
         );
         let place = Place::Field(Field::DimSizes);
         let help = "split prim axes of M, N or K into a seq or shared axis and a smaller prim one";
         return Err(Violation::new(Code::Unsuited, place, found, wanted, help));
     }
-    let threads = match rows.min(columns) {
-        8 => 32,
-        _ if tile * bytes > 64 * 64 * 4 => 256,
-        _ => 128,
+    let threads = match narrow {
+        true => 32,
+        false if tile <= 64 * THREAD_BYTES => 128,
+        false => 256,
     };
     Ok((tiles, threads))
 }

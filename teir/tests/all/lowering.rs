@@ -55,12 +55,52 @@ fn programs_mean_what_drawn_schedules_do() {
     assert!(equal * 4 >= all * 3 && without * 50 <= all, "{counts:?}");
 }
 
-/// The violation for which an operation of these primitives and axes is refused.
-fn refused(primitives: [&str; 4], axes: &str) -> Violation {
-    let [data_type, first, main, last] = primitives;
+/// An operation of these primitives and axes.
+fn operation([data_type, first, main, last]: [&str; 4], axes: &str) -> Operation {
     let head =
         format!("data_type {data_type}\nprim_first {first}\nprim_main {main}\nprim_last {last}\n");
-    let operation = Operation::from_text(&format!("{head}{axes}")).unwrap().check().unwrap();
+    Operation::from_text(&format!("{head}{axes}")).unwrap()
+}
+
+const ARCHS: &[Arch] = &[Arch::Sm80, Arch::Sm90a];
+
+#[test]
+fn blocks_add_along_a_shared_k() {
+    let axes = "K seq 2 8 8 0\nM seq 2 64 0 64\nM prim 4 16 0 8\nN prim 8 0 32 1\nK prim 8 1 1 0\n\
+                K shared 2 128 256 0";
+    for data_type in ["FP32", "FP64"] {
+        let given = operation([data_type, "None", "GEMM", "None"], axes);
+        assert_eq!(held(&given, ARCHS), Ok("equal"));
+        let text = lower(&given.check().unwrap()).unwrap().program.text().to_owned();
+        assert!(text.contains("Move.add (%sum)"), "{text}");
+    }
+}
+
+#[test]
+fn long_narrow_tiles_have_more_threads() {
+    for (m, n) in [(3, 300), (700, 5), (1, 1)] {
+        let axes = format!("M prim {m} 1 0 {n}\nN prim {n} 0 1 1\nK prim 3 {m} {n} 0");
+        for data_type in ["FP32", "FP64"] {
+            let given = operation([data_type, "ReLU", "GEMM", "ReLU"], &axes);
+            assert_eq!(held(&given, ARCHS), Ok("equal"), "{m} by {n}");
+        }
+    }
+}
+
+#[test]
+fn large_tiles_are_taken_in_parts() {
+    let axes = "M prim 100 70 0 7\nN prim 7 0 1 1\nC prim 11 7000 0 700";
+    for main in ["Copy", "None"] {
+        let given = operation(["FP32", "ReLU", main, "None"], axes);
+        assert_eq!(held(&given, ARCHS), Ok("equal"));
+        let text = lower(&given.check().unwrap()).unwrap().program.text().to_owned();
+        assert!(text.contains("for (part"), "{text}");
+    }
+}
+
+/// The violation for which an operation of these primitives and axes is refused.
+fn refused(primitives: [&str; 4], axes: &str) -> Violation {
+    let operation = operation(primitives, axes).check().unwrap();
     lower(&operation).unwrap_err().0.into_iter().next().unwrap()
 }
 
