@@ -14,7 +14,6 @@
 //!      prim_first Zero
 //!      prim_main GEMM
 //!      prim_last None
-//!      # role, execution, size, strides of in0, in1 and out
 //!      M shared 4 1024 0 1024
 //!      K seq 2 32 1024 0
 //!      M prim 16 64 0 64
