@@ -34,6 +34,7 @@ mod lower;
 mod record;
 mod semantics;
 mod text;
+mod tiles;
 mod violation;
 
 pub use check::Checked;
