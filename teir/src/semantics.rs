@@ -58,8 +58,10 @@ pub fn execute<T: Element>(
     out: &mut [T],
 ) -> Result<(), Violations> {
     suits(operation, [in0, in1, out])?;
+    // Axes of size 1 change nothing; without them there are at most as many as `MAX_STEPS` has
+    // bits.
     let (prim, outer): (Vec<&Axis>, Vec<&Axis>) =
-        operation.axes().iter().partition(|a| a.exec == Exec::Prim);
+        operation.axes().iter().filter(|a| a.size > 1).partition(|a| a.exec == Exec::Prim);
     let tile: Vec<&Axis> = prim.iter().copied().filter(|a| a.dim != Dim::K).collect();
     let primitives = operation.primitives();
     let n_tiles: u64 = outer.iter().filter(|a| a.dim != Dim::K).map(|a| a.size).product();

@@ -104,6 +104,14 @@ fn long_executions_are_refused() {
 }
 
 #[test]
+fn many_axes_of_size_1_take_no_time() {
+    let axes = format!("M seq 65536 0 0 2\n{}M prim 2 1 0 1", "K seq 1 1 1 0\n".repeat(20_000));
+    let mut out = vec![0_f32; 131_072];
+    execute(&checked(&axes), &[1.0, 2.0], &[], &mut out).unwrap();
+    assert_eq!(out[131_070..], [1.0, 2.0]);
+}
+
+#[test]
 fn tensors_suit() {
     let operation = checked("M prim 2 1 0 1");
     let code = |found: Result<(), carbyne_teir::Violations>| found.unwrap_err().0[0].code;
