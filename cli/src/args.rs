@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Layout(Layout),
     /// Run commands that come as lines of JSON, for compilers that decompose many kernels.
     Serve(Serve),
+    /// Lower an operation in TEIR, the Tiled Execution IR, to a program.
+    Teir(Teir),
     /// Explain an error code, or why a program is decomposed as it is.
     Explain(Explain),
 }
@@ -165,6 +167,35 @@ pub(crate) struct SearchArgs {
     /// Multiprocessors of the machine; those of the architecture's usual card without.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) sms: Option<u32>,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct Teir {
+    /// The operation, in JSON or as a text.
+    pub(crate) file: PathBuf,
+    /// The architecture, for what is decomposed.
+    #[arg(long, value_name = "ARCH", default_value = "sm_80")]
+    pub(crate) arch: String,
+    /// What to print.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) emit: TeirEmit,
+    /// Execute the program on the CPU, too, and compare it with what the schedule says.
+    #[arg(long)]
+    pub(crate) simulate: bool,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// What `teir` prints.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TeirEmit {
+    /// The program, for all other commands.
+    Text,
+    /// CUDA C++.
+    Cuda,
+    /// What a launcher must know, as JSON.
+    Abi,
 }
 
 #[derive(Debug, Group)]

@@ -21,6 +21,7 @@ mod run;
 mod serve;
 pub(crate) mod simulate;
 mod strategies;
+mod teir;
 mod tune;
 mod why;
 
@@ -44,6 +45,7 @@ pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         Command::Layout(a) => layout::run(a, args.message_format, io),
         Command::Serve(a) => serve::run_all(a, args.message_format, io),
         Command::Strategies(a) => strategies::run(a, io),
+        Command::Teir(a) => teir::run(a, args.message_format, io),
         Command::Explain(a) => explain::run(a, io),
     }
 }

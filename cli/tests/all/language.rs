@@ -1,8 +1,8 @@
-//! The guide to the language: its programs are checked, formatted as they stand, and do what is said of them.
+//! Pages with programs in the language: these are checked, formatted as they stand, and do what is said of them.
 
 use crate::support::{carbyne, none, root};
 
-/// The programs of the guide: the line where each begins, the command before it, its text.
+/// The programs of a page: the line where each begins, the command before it, its text.
 fn programs(guide: &str) -> Vec<(usize, String, String)> {
     let lines: Vec<&str> = guide.lines().collect();
     let mut found = vec![];
@@ -20,15 +20,19 @@ fn programs(guide: &str) -> Vec<(usize, String, String)> {
     found
 }
 
-#[test]
-fn programs_of_the_guide_do_what_is_said() {
-    let guide = std::fs::read_to_string(root().join("docs/language.md")).expect("the guide");
+/// What is wrong with the programs of a page, which has so many at least.
+fn wrong(page: &str, least: usize) -> Vec<String> {
+    let guide = std::fs::read_to_string(root().join(page)).expect("the page");
     let programs = programs(&guide);
-    assert!(programs.len() >= 8, "{} programs", programs.len());
+    assert!(programs.len() >= least, "{page}: {} programs", programs.len());
     let fenced = guide.matches("```text\ncarbyne").count();
-    assert_eq!(programs.len(), fenced, "a program without its command");
+    assert_eq!(programs.len(), fenced, "{page}: a program without its command");
     let wrong = programs.iter().filter_map(|(line, command, text)| {
         let mut runs = vec![vec!["fmt", "-", "--check"], vec!["check", "-"]];
+        // `decompose` where sizes are not known.
+        if command == "decompose" {
+            runs.push(vec!["decompose", "-", "--arch", "sm_80"]);
+        }
         // `simulate`, or `simulate sm_90` where older architectures lack an instruction.
         if let Some(arch) = command.strip_prefix("simulate") {
             let arch = if arch.is_empty() { "sm_80" } else { arch.trim() };
@@ -46,7 +50,17 @@ fn programs_of_the_guide_do_what_is_said() {
                 )
             })
         });
-        failed.map(|why| format!("docs/language.md:{line}: {why}"))
+        failed.map(|why| format!("{page}:{line}: {why}"))
     });
-    none(wrong.collect());
+    wrong.collect()
+}
+
+#[test]
+fn programs_of_the_guide_do_what_is_said() {
+    none(wrong("docs/language.md", 8));
+}
+
+#[test]
+fn programs_for_linalg_do_what_is_said() {
+    none(wrong("docs/linalg.md", 4));
 }

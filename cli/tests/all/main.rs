@@ -34,4 +34,5 @@ mod simulate;
 mod strategies;
 mod streams;
 mod support;
+mod teir;
 mod tuned;

@@ -1,0 +1,104 @@
+//! A program held to the semantics of its operation: both are executed on the same small integers,
+//! of which sums and products are exact.
+
+use crate::check::Checked;
+use crate::lower::{Lowered, NAME, refused};
+use crate::record::{DataType, Tensor};
+use crate::semantics::{Element, MAX_STEPS, execute};
+use crate::violation::{Code, Field, Place, Violation, Violations};
+use carbyne_embed::{Array, AtomTable, Checked as Program, Options, Scalar};
+
+/// Executes an operation by its specification and `program`, which is what [`crate::lower`] gave or
+/// what that was decomposed to, in the simulator. Inputs are drawn by a seed, from -2 to 2. Returns
+/// the number of elements that were compared.
+///
+/// # Errors
+/// `TEIR12` for an operation that is too large to execute, `TEIR16` for errors of the
+/// simulator, `TEIR17` for the first element of the output that differs.
+pub fn compare(
+    operation: &Checked,
+    lowered: &Lowered,
+    program: &Program,
+    table: &AtomTable,
+    seed: u64,
+) -> Result<u64, Violations> {
+    let spans = Tensor::ALL.map(|tensor| match operation.uses(tensor) {
+        true => operation.span(tensor),
+        false => 0,
+    });
+    if spans.iter().any(|span| *span > MAX_STEPS) {
+        let found = format!("{} elements", spans.iter().max().unwrap_or(&0));
+        let (place, wanted) = (Place::Operation, format!("at most {MAX_STEPS}"));
+        let help = "make sizes or strides smaller";
+        return Err(Violation::new(Code::TooLarge, place, found, wanted, help).into());
+    }
+    let mut state = seed;
+    let drawn = spans.map(|span| (0..span).map(|_| integer(&mut state)).collect::<Vec<f64>>());
+    let wanted = match operation.primitives().data_type {
+        DataType::Fp32 => executed(operation, &drawn, |x| x as f32, f64::from)?,
+        DataType::Fp64 => executed(operation, &drawn, |x| x, |x: f64| x)?,
+    };
+    let found = simulated(operation, lowered, program, table, &drawn)?;
+    let mut compared = 0;
+    for (offset, found) in lowered.offsets(Tensor::Out).zip(found.numbers()) {
+        let wanted = wanted[offset as usize];
+        if found != wanted {
+            let place = Place::Field(Field::StridesOut);
+            let found = format!("{found} at element {offset} of out");
+            let help = "report this program: it is a defect of carbyne-teir";
+            let wanted = wanted.to_string();
+            return Err(Violation::new(Code::Differs, place, found, wanted, help).into());
+        }
+        compared += 1;
+    }
+    Ok(compared)
+}
+
+/// An integer from -2 to 2, by the generator of Numerical Recipes.
+fn integer(state: &mut u64) -> f64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    ((*state >> 33) % 5) as f64 - 2.0
+}
+
+/// The output by the specification.
+fn executed<T: Element>(
+    operation: &Checked,
+    drawn: &[Vec<f64>; 3],
+    narrow: fn(f64) -> T,
+    widen: fn(T) -> f64,
+) -> Result<Vec<f64>, Violations> {
+    let [in0, in1, mut out] =
+        drawn.each_ref().map(|all| all.iter().map(|x| narrow(*x)).collect::<Vec<T>>());
+    execute(operation, &in0, &in1, &mut out)?;
+    Ok(out.into_iter().map(widen).collect())
+}
+
+/// The output of the program.
+fn simulated(
+    operation: &Checked,
+    lowered: &Lowered,
+    program: &Program,
+    table: &AtomTable,
+    drawn: &[Vec<f64>; 3],
+) -> Result<Array, Violation> {
+    let scalar = match operation.primitives().data_type {
+        DataType::Fp32 => Scalar::F32,
+        DataType::Fp64 => Scalar::F64,
+    };
+    let refuse = |found: String| {
+        let (wanted, help) = ("an output of the simulator", "change what the message names");
+        Violation::new(Code::Refused, Place::Operation, found, wanted, help)
+    };
+    let mut options = Options::default();
+    for tensor in Tensor::ALL.into_iter().filter(|t| operation.uses(*t)) {
+        let elements = &drawn[tensor as usize];
+        let numbers: Vec<f64> =
+            lowered.offsets(tensor).map(|offset| elements[offset as usize]).collect();
+        let array = Array::from_numbers(scalar, &lowered.shape(tensor), &numbers);
+        let array = array.map_err(|e| refuse(e.to_string()))?;
+        options.arrays.insert(tensor.as_str().to_owned(), array);
+    }
+    let report = program.simulate(table, &options).map_err(|errors| refused(&errors))?;
+    let output = report.outputs.get(Tensor::Out.as_str());
+    output.ok_or_else(|| refuse(format!("no whole output of @{NAME}")))
+}

@@ -1,0 +1,172 @@
+//! Violations of an operation: each has a code, a place, a finding, a wish and a help.
+
+use std::fmt;
+
+macro_rules! codes {
+    ($($(#[$meta:meta])* $name:ident $text:literal),* $(,)?) => {
+        /// A kind of violation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Code { $($(#[$meta])* $name),* }
+
+        impl Code {
+            /// All codes, in the order of their numbers.
+            pub const ALL: &[Code] = &[$(Code::$name),*];
+
+            /// Its name in messages.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$name => $text),* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A text or JSON cannot be read.
+    Syntax "TEIR01",
+    /// A schedule has no axes.
+    NoAxes "TEIR02",
+    /// The vectors of a schedule have different lengths.
+    Lengths "TEIR03",
+    /// A size is 0.
+    Size "TEIR04",
+    /// A tensor has a stride along an axis in which it does not take part.
+    Stride "TEIR05",
+    /// R1: a primitive on output tiles needs an axis of the tile.
+    R1 "TEIR06",
+    /// R2: a GEMM has one prim axis of each of M, N and K.
+    R2 "TEIR07",
+    /// R3: a BRGEMM has one prim axis of each of M and N, and two of K.
+    R3 "TEIR08",
+    /// Sizes or strides multiply to more than 64 bits hold.
+    Overflow "TEIR09",
+    /// Two elements of the output may be one.
+    Alias "TEIR10",
+    /// A copy has several inputs for one output, in no order.
+    Copy "TEIR11",
+    /// An operation is larger than the executor takes.
+    TooLarge "TEIR12",
+    /// A tensor that the executor is given is too short, or of another type.
+    Tensors "TEIR13",
+    /// Blocks would share output tiles, which only additions may.
+    SharedK "TEIR14",
+    /// A tile or a grid is larger than a kernel can have.
+    Unsuited "TEIR15",
+    /// carbyne refuses the program.
+    Refused "TEIR16",
+    /// A program computes another number than the operation.
+    Differs "TEIR17",
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A field of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Roles of axes.
+    DimTypes,
+    /// Ways in which axes are executed.
+    ExecTypes,
+    /// Sizes of axes.
+    DimSizes,
+    /// Strides of the first input.
+    StridesIn0,
+    /// Strides of the second input.
+    StridesIn1,
+    /// Strides of the output.
+    StridesOut,
+    /// The type of elements.
+    DataType,
+    /// The primitive of first accesses.
+    PrimFirst,
+    /// The main primitive.
+    PrimMain,
+    /// The primitive of last accesses.
+    PrimLast,
+}
+
+impl Field {
+    /// Its name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Field::DimTypes => "dim_types",
+            Field::ExecTypes => "exec_types",
+            Field::DimSizes => "dim_sizes",
+            Field::StridesIn0 => "strides_in0",
+            Field::StridesIn1 => "strides_in1",
+            Field::StridesOut => "strides_out",
+            Field::DataType => "data_type",
+            Field::PrimFirst => "prim_first",
+            Field::PrimMain => "prim_main",
+            Field::PrimLast => "prim_last",
+        }
+    }
+}
+
+/// Where something is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of a text, from 1.
+    Line(usize),
+    /// A field as a whole.
+    Field(Field),
+    /// A field of one axis, from 0.
+    Axis(usize, Field),
+    /// The operation as a whole.
+    Operation,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "line {line}"),
+            Place::Field(field) => f.write_str(field.as_str()),
+            Place::Axis(axis, field) => write!(f, "axis {axis}, {}", field.as_str()),
+            Place::Operation => f.write_str("the operation"),
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code} {place}: found {found}, wanted {wanted}\n  help: {help}")]
+pub struct Violation {
+    /// Its kind.
+    pub code: Code,
+    /// Where it is.
+    pub place: Place,
+    /// The finding.
+    pub found: String,
+    /// The wish.
+    pub wanted: String,
+    /// An action that mends it.
+    pub help: String,
+}
+
+impl Violation {
+    pub(crate) fn new(
+        code: Code,
+        place: Place,
+        found: impl Into<String>,
+        wanted: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Violation { code, place, found: found.into(), wanted: wanted.into(), help: help.into() }
+    }
+}
+
+/// All that is wrong with an operation; at least one thing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Violations(pub Vec<Violation>);
+
+impl From<Violation> for Violations {
+    fn from(violation: Violation) -> Self {
+        Violations(vec![violation])
+    }
+}

@@ -1,0 +1,150 @@
+//! Programs compute what their operations do, as they are lowered and as they are decomposed.
+
+use crate::draw;
+use carbyne_embed::{Arch, AtomTable, Checked as Program};
+use carbyne_teir::{Code, Operation, Place, Violation, compare, lower};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::collections::BTreeMap;
+
+/// The program, and what it is decomposed to for some architectures, compared with the semantics.
+fn held(operation: &Operation, archs: &[Arch]) -> Result<&'static str, Violation> {
+    let operation = operation.check().unwrap();
+    let first = |errors: carbyne_teir::Violations| errors.0.into_iter().next().unwrap();
+    let lowered = lower(&operation).map_err(first)?;
+    let table = AtomTable::new(Arch::Sm80);
+    compare(&operation, &lowered, &lowered.program, &table, 1).map_err(first)?;
+    for arch in archs {
+        let table = AtomTable::new(*arch);
+        let Ok(decomposed) = lowered.program.decompose(&table) else { return Ok("no atoms") };
+        let program = Program::new(&decomposed.text).unwrap();
+        compare(&operation, &lowered, &program, &table, 2).map_err(first)?;
+    }
+    Ok("equal")
+}
+
+#[test]
+fn programs_mean_what_drawn_schedules_do() {
+    let mut runner = TestRunner::new(draw::config(200));
+    let counts = std::cell::RefCell::new(BTreeMap::<&str, u32>::new());
+    let number = std::cell::Cell::new(0);
+    let outcome = runner.run(&draw::operation(9), |operation| {
+        number.set(number.get() + 1);
+        let archs: &[Arch] = match number.get() % 4 {
+            0 => &[Arch::Sm80],
+            2 => &[Arch::Sm90a],
+            _ => &[],
+        };
+        let found = match held(&operation, archs) {
+            Ok(found) => found,
+            Err(e) if e.code == Code::SharedK || e.code == Code::Unsuited => e.code.as_str(),
+            Err(e) => {
+                let text = operation.to_text().unwrap();
+                return Err(TestCaseError::fail(format!("{e}\n{text}")));
+            }
+        };
+        *counts.borrow_mut().entry(found).or_default() += 1;
+        Ok(())
+    });
+    outcome.unwrap_or_else(|e| panic!("{e}"));
+    let counts = counts.into_inner();
+    let equal = counts.get("equal").copied().unwrap_or_default();
+    let all: u32 = counts.values().sum();
+    // A tile of one column and two K axes can be without an instruction that loads it.
+    let without = counts.get("no atoms").copied().unwrap_or_default();
+    assert!(equal * 4 >= all * 3 && without * 50 <= all, "{counts:?}");
+}
+
+/// An operation of these primitives and axes.
+fn operation([data_type, first, main, last]: [&str; 4], axes: &str) -> Operation {
+    let head =
+        format!("data_type {data_type}\nprim_first {first}\nprim_main {main}\nprim_last {last}\n");
+    Operation::from_text(&format!("{head}{axes}")).unwrap()
+}
+
+const ARCHS: &[Arch] = &[Arch::Sm80, Arch::Sm90a];
+
+#[test]
+fn blocks_add_along_a_shared_k() {
+    let axes = "K seq 2 8 8 0\nM seq 2 64 0 64\nM prim 4 16 0 8\nN prim 8 0 32 1\nK prim 8 1 1 0\n\
+                K shared 2 128 256 0";
+    for data_type in ["FP32", "FP64"] {
+        let given = operation([data_type, "None", "GEMM", "None"], axes);
+        assert_eq!(held(&given, ARCHS), Ok("equal"));
+        let text = lower(&given.check().unwrap()).unwrap().program.text().to_owned();
+        assert!(text.contains("Move.add (%sum)"), "{text}");
+    }
+}
+
+#[test]
+fn long_narrow_tiles_have_more_threads() {
+    for (m, n) in [(3, 300), (500, 5), (1, 1)] {
+        let axes = format!("M prim {m} 1 0 {n}\nN prim {n} 0 1 1\nK prim 3 {m} {n} 0");
+        for data_type in ["FP32", "FP64"] {
+            let given = operation([data_type, "ReLU", "GEMM", "ReLU"], &axes);
+            assert_eq!(held(&given, ARCHS), Ok("equal"), "{m} by {n}");
+        }
+    }
+}
+
+#[test]
+fn large_tiles_are_taken_in_parts() {
+    let axes = "M prim 100 70 0 7\nN prim 7 0 1 1\nC prim 11 7000 0 700";
+    for main in ["Copy", "None"] {
+        let given = operation(["FP32", "ReLU", main, "None"], axes);
+        assert_eq!(held(&given, ARCHS), Ok("equal"));
+        let text = lower(&given.check().unwrap()).unwrap().program.text().to_owned();
+        assert!(text.contains("for (part"), "{text}");
+    }
+}
+
+/// The violation for which an operation of these primitives and axes is refused.
+fn refused(primitives: [&str; 4], axes: &str) -> Violation {
+    let operation = operation(primitives, axes).check().unwrap();
+    lower(&operation).unwrap_err().0.into_iter().next().unwrap()
+}
+
+#[test]
+fn blocks_that_share_tiles_only_add() {
+    let axes = "M prim 4 8 0 8\nN prim 8 0 8 1\nK prim 8 1 1 0\nK shared 2 32 64 0";
+    let found = refused(["FP32", "Zero", "GEMM", "None"], axes);
+    let place = Place::Axis(3, carbyne_teir::Field::ExecTypes);
+    assert_eq!((found.code, found.place), (Code::SharedK, place));
+    assert_eq!(refused(["FP64", "None", "GEMM", "ReLU"], axes).code, Code::SharedK);
+}
+
+#[test]
+fn what_suits_no_kernel_is_refused() {
+    let gemm = ["FP32", "Zero", "GEMM", "None"];
+    let large = "M prim 4096 64 0 4096\nN prim 4096 0 64 1\nK prim 64 1 1 0";
+    assert_eq!(refused(gemm, large).code, Code::Unsuited);
+    let deep = "M prim 16 4096 0 16\nN prim 16 0 4096 1\nK prim 4096 1 1 0";
+    assert_eq!(refused(gemm, deep).code, Code::Unsuited);
+    let grid = "M shared 4294967296 0 0 256\nM prim 16 16 0 16\nN prim 16 0 16 1\nK prim 16 1 1 0";
+    assert_eq!(refused(gemm, grid).code, Code::Unsuited);
+    let nothing = refused(["FP32", "None", "None", "None"], "M prim 16 16 0 16");
+    assert_eq!(nothing.code, Code::Unsuited);
+    let axes = "M seq 1 0 0 0\n".repeat(65) + "M prim 16 16 0 16";
+    assert_eq!(refused(["FP32", "Zero", "None", "None"], &axes).code, Code::Unsuited);
+}
+
+#[test]
+fn no_size_panics() {
+    let sizes = [1, 2, 1 << 31, 1 << 62, u64::MAX - 1, u64::MAX];
+    for size in sizes {
+        for stride in [0, 1, 1 << 32, u64::MAX] {
+            for exec in ["seq", "shared", "prim"] {
+                for main in ["None", "Copy", "GEMM"] {
+                    let text = format!(
+                        "data_type FP32\nprim_first Zero\nprim_main {main}\nprim_last ReLU\n\
+                         M prim 2 1 0 1\nN prim 2 0 1 2\nK prim 1 0 0 0\n\
+                         M {exec} {size} 0 0 {stride}"
+                    );
+                    if let Ok(operation) = Operation::from_text(&text).unwrap().check() {
+                        let _ = lower(&operation);
+                    }
+                }
+            }
+        }
+    }
+}
