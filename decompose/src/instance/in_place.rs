@@ -44,7 +44,9 @@ pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
                 let message = format!("`%{name}` is updated in place beside another result");
                 return Err(Box::new(
                     Diagnostic::new(Code::NoStrategy, spec.span, message)
-                        .label("the other result may want the old value after the new one is stored")
+                        .label(
+                            "the other result may want the old value after the new one is stored",
+                        )
                         .help(format!(
                             "write a kernel for each result, and that of `%{name}` last"
                         )),

@@ -16,6 +16,8 @@ use std::cell::Cell;
 #[derive(Default)]
 pub(super) struct Constants {
     list: Vec<Constant>,
+    /// Whether another constant is being defined, which uses none of them yet.
+    is_defining: Cell<bool>,
     /// What `let` names that is a quotient of symbols, rounded down.
     rounded: Vec<Dim>,
 }
@@ -31,6 +33,9 @@ struct Constant {
 impl Constants {
     fn used(&self, i: usize, name: &str, span: Span, kind: usize) -> Fallible<&Constant> {
         let c = &self.list[i];
+        if self.is_defining.get() {
+            return Ok(c);
+        }
         if let Some(other) = c.used[1 - kind].get() {
             let kinds = ["an integer", "a real number"];
             return fail(
@@ -68,7 +73,10 @@ impl Constants {
 impl Resolver {
     /// Binds the name of a `let`.
     pub(super) fn bind_constant(&mut self, name: &ast::Name, value: &Expr) -> Fallible<()> {
+        self.constants.is_defining.set(true);
         let integer = if self.is_integer(value) { self.expr(value).map(Some) } else { Ok(None) };
+        let real = self.real(value);
+        self.constants.is_defining.set(false);
         let integer = match integer {
             Ok(i) => i,
             Err(e) => {
@@ -84,7 +92,7 @@ impl Resolver {
                 }
                 Binding::Index(d)
             }
-            _ => match self.real(value) {
+            _ => match real {
                 Ok(real) => match integer {
                     Some(Dim::Const(n)) if n as f64 == real => Binding::Index(Dim::Const(n)),
                     _ => {
@@ -133,8 +141,20 @@ impl Resolver {
     pub(super) fn number(&self, e: &Expr) -> Fallible<ast::Operand> {
         match self.computed(e) {
             Ok(number) => Ok(ast::Operand::Number(number)),
-            Err(_) if self.counts(e) => Ok(ast::Operand::Value(e.clone())),
+            Err(_) if self.varies(e) && self.counts(e) => Ok(ast::Operand::Value(e.clone())),
             Err(refused) => Err(refused),
+        }
+    }
+
+    /// Whether an expression names a symbol, a loop, a coordinate or an element.
+    fn varies(&self, e: &Expr) -> bool {
+        match &e.kind {
+            ExprKind::Int(_) | ExprKind::Real(_) => false,
+            ExprKind::Name(name) => {
+                matches!(self.scopes.get(Sigil::Index, name), Some(Binding::Index(Dim::Expr(_))))
+            }
+            ExprKind::Neg(a) | ExprKind::Sqrt(a) => self.varies(a),
+            ExprKind::Bin(_, a, b) => self.varies(a) || self.varies(b),
         }
     }
 
