@@ -176,7 +176,7 @@ pub(crate) struct Teir {
     /// The architecture, for what is decomposed.
     #[arg(long, value_name = "ARCH", default_value = "sm_80")]
     pub(crate) arch: String,
-    /// What to print.
+    /// The form of the output.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) emit: TeirEmit,
     /// Execute the program on the CPU, too, and compare it with what the schedule says.
@@ -187,14 +187,14 @@ pub(crate) struct Teir {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What `teir` prints.
+/// A form of the output of `teir`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TeirEmit {
     /// The program, for all other commands.
     Text,
     /// CUDA C++.
     Cuda,
-    /// What a launcher must know, as JSON.
+    /// The data that a launcher needs, as JSON.
     Abi,
 }
 

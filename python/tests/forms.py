@@ -1215,6 +1215,19 @@ def volta_quad_pairs():
     return volta_quad_pairs
 
 
+def fill_rows(body, source, stage, threads, one, shape, count):
+    """Copies a tile to shared memory, 8 elements a thread at a time: threads lie along rows and columns by a shape, and
+    `one` is each of them."""
+    rows_at_once, columns = shape
+    with body.body([source], [stage], kind="Move"):
+        rows = body.group("rows", threads.tile([1]).reshape([rows_at_once, columns], [columns, 1]))
+        r, v = body.indices("r, v", rows)
+        with body.loop("i", count, unroll=True) as i:
+            from_ = source.tile([1, 8])[i * rows_at_once + r, v]
+            to = stage.tile([1, 8])[i * rows_at_once + r, v]
+            body.move(from_, to, on=one, atom="cp.async.cg.b128")
+
+
 def ampere_gemm_by_hand():
     M, N, K = constants(M=256, N=256, K=128)
     BM, BN, BK = constants(BM=128, BN=128, BK=32)
@@ -1257,22 +1270,10 @@ def ampere_gemm_by_hand():
             body.barrier()
 
             # A: four threads fill a row of 32, the block 32 rows at a time.
-            with body.body([Ab[k]], [As], kind="Move"):
-                rows = body.group("rows", cta.tile([1]).reshape([32, 4], [4, 1]))
-                r, v = body.indices("r, v", rows)
-                with body.loop("i", BM // 32, unroll=True) as i:
-                    from_ = Ab[k].tile([1, 8])[i * 32 + r, v]
-                    to = As.tile([1, 8])[i * 32 + r, v]
-                    body.move(from_, to, on=one, atom="cp.async.cg.b128")
+            fill_rows(body, Ab[k], As, cta, one, (32, 4), BM // 32)
 
             # B: sixteen threads fill a row of 128, the block 8 rows at a time.
-            with body.body([Bb[k]], [Bs], kind="Move"):
-                rows = body.group("rows", cta.tile([1]).reshape([8, 16], [16, 1]))
-                r, v = body.indices("r, v", rows)
-                with body.loop("i", BK // 8, unroll=True) as i:
-                    from_ = Bb[k].tile([1, 8])[i * 8 + r, v]
-                    to = Bs.tile([1, 8])[i * 8 + r, v]
-                    body.move(from_, to, on=one, atom="cp.async.cg.b128")
+            fill_rows(body, Bb[k], Bs, cta, one, (8, 16), BK // 8)
             body.sync("async.commit")
             body.sync("async.wait", 0)
             body.barrier()
@@ -1346,13 +1347,7 @@ def ampere_gemm_roles_by_hand():
             body.sync("mbarrier.wait", empty[k % ST], (k // ST + 1) % 2)
 
             # Eight threads fill a row of A, 64 elements; all of them one of B, 256.
-            with body.body([Ab[k]], [As[k % ST]], kind="Move"):
-                rows = body.group("rows", producer.tile([1]).reshape([4, 8], [8, 1]))
-                r, v = body.indices("r, v", rows)
-                with body.loop("i", BM // 4, unroll=True) as i:
-                    from_ = Ab[k].tile([1, 8])[i * 4 + r, v]
-                    to = As[k % ST].tile([1, 8])[i * 4 + r, v]
-                    body.move(from_, to, on=producer.scalar(), atom="cp.async.cg.b128")
+            fill_rows(body, Ab[k], As[k % ST], producer, producer.scalar(), (4, 8), BM // 4)
             with body.body([Bb[k]], [Bs[k % ST]], kind="Move"):
                 v = body.indices("v", producer)
                 with body.loop("i", BK, unroll=True) as i:
@@ -1471,22 +1466,10 @@ def hopper_wgmma():
             body.barrier()
 
             # A: eight threads fill a row of 64, the block 16 rows at a time.
-            with body.body([Ab[k]], [As], kind="Move"):
-                rows = body.group("rows", cta.tile([1]).reshape([16, 8], [8, 1]))
-                r, v = body.indices("r, v", rows)
-                with body.loop("i", BM // 16, unroll=True) as i:
-                    from_ = Ab[k].tile([1, 8])[i * 16 + r, v]
-                    to = As.tile([1, 8])[i * 16 + r, v]
-                    body.move(from_, to, on=one, atom="cp.async.cg.b128")
+            fill_rows(body, Ab[k], As, cta, one, (16, 8), BM // 16)
 
             # B: sixteen threads fill a row of 128, the block 8 rows at a time.
-            with body.body([Bb[k]], [Bs], kind="Move"):
-                rows = body.group("rows", cta.tile([1]).reshape([8, 16], [16, 1]))
-                r, v = body.indices("r, v", rows)
-                with body.loop("i", BK // 8, unroll=True) as i:
-                    from_ = Bb[k].tile([1, 8])[i * 8 + r, v]
-                    to = Bs.tile([1, 8])[i * 8 + r, v]
-                    body.move(from_, to, on=one, atom="cp.async.cg.b128")
+            fill_rows(body, Bb[k], Bs, cta, one, (8, 16), BK // 8)
             body.sync("async.commit")
             body.sync("async.wait", 0)
             body.sync("fence.async")
@@ -1730,7 +1713,7 @@ def hopper_gemm_roles():
 
 
 #: Functions that make a kernel, by names of examples.
-FORMS = {name: made for name, made in globals().items() if getattr(made, "__module__", "") == __name__ and name != "copied"}
+FORMS = {name: made for name, made in globals().items() if getattr(made, "__module__", "") == __name__ and name not in ("copied", "fill_rows")}
 for order in ("row", "column", "padded"):
     for bits, scalar in ((8, u8), (16, f16), (32, f32)):
         for memory in ("registers", "shared"):

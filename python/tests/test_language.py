@@ -592,7 +592,7 @@ def test_errors_of_views_and_loops_name_their_line():
 
 
 def test_help_speaks_python():
-    from carbyne.language._said import spoken
+    from carbyne.language._errors import python_help
 
     for text, python in [
         ("give one index a mode; `_` keeps a mode", "give one index a mode; `:` keeps a mode"),
@@ -604,7 +604,7 @@ def test_help_speaks_python():
         ("ask with an `if (@i < 3 && @j < 2) {`", "ask with an `with body.when(i < 3, j < 2):`"),
         ("write `move(..)`", "write `move(..)`"),
     ]:
-        assert spoken(text) == python
+        assert python_help(text) == python
 
 
 def test_operations_that_tensors_lack_say_what_to_write():

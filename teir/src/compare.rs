@@ -6,7 +6,7 @@ use crate::lower::{Lowered, NAME, refused};
 use crate::record::{DataType, Tensor};
 use crate::semantics::{Element, MAX_STEPS, execute};
 use crate::violation::{Code, Field, Place, Violation, Violations};
-use carbyne_embed::{Array, AtomTable, Checked as Program, Options, Scalar};
+use carbyne_embed::{Array, AtomTable, Checked as Program, Options};
 
 /// Executes an operation by its specification and `program`, which is what [`crate::lower`] gave or
 /// what that was decomposed to, in the simulator. Inputs are drawn by a seed, from -2 to 2. Returns
@@ -54,7 +54,7 @@ pub fn compare(
     Ok(compared)
 }
 
-/// An integer from -2 to 2, by the generator of Numerical Recipes.
+/// An integer from -2 to 2, by the linear congruential generator of D. Knuth's MMIX.
 fn integer(state: &mut u64) -> f64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     ((*state >> 33) % 5) as f64 - 2.0
@@ -81,10 +81,7 @@ fn simulated(
     table: &AtomTable,
     drawn: &[Vec<f64>; 3],
 ) -> Result<Array, Violation> {
-    let scalar = match operation.primitives().data_type {
-        DataType::Fp32 => Scalar::F32,
-        DataType::Fp64 => Scalar::F64,
-    };
+    let scalar = operation.primitives().data_type.scalar();
     let refuse = |found: String| {
         let (wanted, help) = ("an output of the simulator", "change what the message names");
         Violation::new(Code::Refused, Place::Operation, found, wanted, help)

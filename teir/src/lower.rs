@@ -16,7 +16,7 @@
 //!   sizes.
 
 use crate::check::Checked;
-use crate::record::{Axis, DataType, Dim, Exec, First, Last, Main, Tensor};
+use crate::record::{Axis, Dim, Exec, First, Last, Main, Tensor};
 use crate::tiles::{Mode, admit, elements, products};
 use crate::violation::{Code, Field, Place, Violation, Violations};
 use carbyne_embed::build::{Body, Builder, Num, Tensor as View, Value, relu};
@@ -132,10 +132,7 @@ impl<'a> Plan<'a> {
         };
         let outer: Vec<Outer> = outer.map(name).collect();
         let (tiles, threads) = if product { products(operation)? } else { elements(axes) };
-        let scalar = match operation.primitives().data_type {
-            DataType::Fp32 => Scalar::F32,
-            DataType::Fp64 => Scalar::F64,
-        };
+        let scalar = operation.primitives().data_type.scalar();
         let mut plan = Plan { operation, scalar, outer, tiles, threads, adds: false };
         plan.adds = plan.shares()?;
         Ok(plan)

@@ -1,6 +1,7 @@
 //! The records of the specification, as JSON has them.
 
 use crate::violation::{Code, Field, Place, Violation, Violations};
+use carbyne_embed::Scalar;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -29,17 +30,25 @@ macro_rules! words {
         }
 
         impl FromStr for $Name {
-            /// The words that there are.
-            type Err = &'static str;
+            /// A list of all names.
+            type Err = String;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 match word {
                     $($text => Ok($Name::$Word),)*
-                    _ => Err(concat!("one of", $(" ", $text),*)),
+                    _ => Err(either(&[$($text),*])),
                 }
             }
         }
     )*};
+}
+
+/// Names as a choice: `A, B or C`.
+fn either(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 words! {
@@ -125,6 +134,16 @@ impl Tensor {
             Tensor::In0 => Field::StridesIn0,
             Tensor::In1 => Field::StridesIn1,
             Tensor::Out => Field::StridesOut,
+        }
+    }
+}
+
+impl DataType {
+    /// The type of carbyne.
+    pub(crate) fn scalar(self) -> Scalar {
+        match self {
+            DataType::Fp32 => Scalar::F32,
+            DataType::Fp64 => Scalar::F64,
         }
     }
 }

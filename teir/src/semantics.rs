@@ -39,6 +39,14 @@ fn for_each(axes: &[&Axis], mut visit: impl FnMut(&[u64])) {
     }
 }
 
+/// Changes each element of an output tile, which begins at `base`.
+fn change<T: Element>(out: &mut [T], base: usize, tile: &[&Axis], by: impl Fn(T) -> T) {
+    for_each(tile, |at| {
+        let element = &mut out[base + offset(tile, at, Tensor::Out)];
+        *element = by(*element);
+    });
+}
+
 /// The element of a tensor at these coordinates; it is below the tensor's span.
 fn offset(axes: &[&Axis], at: &[u64], tensor: Tensor) -> usize {
     axes.iter().zip(at).map(|(axis, i)| axis.stride(tensor) * i).sum::<u64>() as usize
@@ -71,17 +79,11 @@ pub fn execute<T: Element>(
         let [base0, base1, base] = Tensor::ALL.map(|t| offset(&outer, at, t));
         let of_output = outer.iter().zip(at).filter(|(a, _)| a.dim != Dim::K);
         let number = of_output.fold(0, |n, (a, i)| n * a.size + i) as usize;
-        let mut each = |f: &dyn Fn(T) -> T| {
-            for_each(&tile, |at| {
-                let element = &mut out[base + offset(&tile, at, Tensor::Out)];
-                *element = f(*element);
-            });
-        };
         if accesses[number] == 0 {
             match primitives.prim_first {
                 First::None => {}
-                First::Zero => each(&|_| T::default()),
-                First::Relu => each(&relu),
+                First::Zero => change(out, base, &tile, |_| T::default()),
+                First::Relu => change(out, base, &tile, relu),
             }
         }
         if primitives.prim_main != Main::None {
@@ -98,10 +100,7 @@ pub fn execute<T: Element>(
         }
         accesses[number] += 1;
         if accesses[number] == per_tile && primitives.prim_last == Last::Relu {
-            for_each(&tile, |at| {
-                let element = &mut out[base + offset(&tile, at, Tensor::Out)];
-                *element = relu(*element);
-            });
+            change(out, base, &tile, relu);
         }
     });
     Ok(())

@@ -14,12 +14,15 @@ use crate::violation::{Code, Place, Violation, Violations};
 use std::fmt::Write;
 use std::str::FromStr;
 
-/// Reads a word or a number.
-fn read<T: FromStr>(word: &str, place: Place, wanted: &str) -> Result<T, Violation> {
-    word.parse().map_err(|_| {
-        let found = format!("`{}`", word.escape_debug());
-        Violation::new(Code::Syntax, place, found, wanted, format!("write {wanted}"))
-    })
+/// Another word than the wanted one.
+fn unreadable(word: &str, place: Place, wanted: &str) -> Violation {
+    let found = format!("`{}`", word.escape_debug());
+    Violation::new(Code::Syntax, place, found, wanted, format!("write {wanted}"))
+}
+
+/// Reads a name of the specification. `what` stands before the names in an error.
+fn read<T: FromStr<Err = String>>(word: &str, place: Place, what: &str) -> Result<T, Violation> {
+    word.parse().map_err(|names: String| unreadable(word, place, &format!("{what}{names}")))
 }
 
 fn axis(words: &[&str], place: Place) -> Result<Axis, Violation> {
@@ -29,28 +32,30 @@ fn axis(words: &[&str], place: Place) -> Result<Axis, Violation> {
         let help = "write an axis as `M shared 4 1024 0 1024`";
         return Err(Violation::new(Code::Syntax, place, found, wanted, help));
     };
-    let number = |word| read(word, place, "a number from 0 to 18446744073709551615");
+    let number = |word: &str| {
+        let wanted = "a number from 0 to 18446744073709551615";
+        word.parse::<u64>().map_err(|_| unreadable(word, place, wanted))
+    };
     Ok(Axis {
-        dim: read(dim, place, "a role: C, M, N or K")?,
-        exec: read(exec, place, "an execution: seq, shared or prim")?,
+        dim: read(dim, place, "a role: ")?,
+        exec: read(exec, place, "an execution: ")?,
         size: number(size)?,
         strides: [number(in0)?, number(in1)?, number(out)?],
     })
 }
 
 /// Takes a primitive that is not named yet.
-fn set<T: FromStr>(
+fn set<T: FromStr<Err = String>>(
     to: &mut Option<T>,
     word: &str,
     place: Place,
-    wanted: &str,
 ) -> Result<(), Violation> {
     if to.is_some() {
         let wanted = "each primitive once";
         let help = "remove the line";
         return Err(Violation::new(Code::Syntax, place, "a second one", wanted, help));
     }
-    *to = Some(read(word, place, wanted)?);
+    *to = Some(read(word, place, "")?);
     Ok(())
 }
 
@@ -78,12 +83,10 @@ impl Operation {
             let words: Vec<&str> = words.split_whitespace().collect();
             match words.as_slice() {
                 [] => {}
-                ["data_type", word] => set(&mut data_type, word, place, "FP32 or FP64")?,
-                ["prim_first", word] => set(&mut prim_first, word, place, "None, Zero or ReLU")?,
-                ["prim_main", word] => {
-                    set(&mut prim_main, word, place, "None, Copy, GEMM or BRGEMM")?;
-                }
-                ["prim_last", word] => set(&mut prim_last, word, place, "None or ReLU")?,
+                ["data_type", word] => set(&mut data_type, word, place)?,
+                ["prim_first", word] => set(&mut prim_first, word, place)?,
+                ["prim_main", word] => set(&mut prim_main, word, place)?,
+                ["prim_last", word] => set(&mut prim_last, word, place)?,
                 words => axes.push(axis(words, place)?),
             }
         }

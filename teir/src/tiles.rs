@@ -1,7 +1,7 @@
 //! Tiles of operations: their modes, their extents, and the threads that hold them.
 
 use crate::check::Checked;
-use crate::record::{Axis, DataType, Dim, Exec, First, Last, Main, Tensor};
+use crate::record::{Axis, Dim, Exec, First, Last, Main, Tensor};
 use crate::violation::{Code, Field, Place, Violation};
 
 /// Most axes of an operation that is lowered: loops nest so deep.
@@ -80,10 +80,7 @@ pub(crate) fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Vio
         let of = axes.iter().rev().filter(move |a| a.exec == Exec::Prim && a.dim == dim);
         of.copied().collect::<Vec<_>>()
     };
-    let bytes = match operation.primitives().data_type {
-        DataType::Fp32 => 4,
-        DataType::Fp64 => 8,
-    };
+    let bytes = u128::from(operation.primitives().data_type.scalar().bits().unsigned_abs() / 8);
     let side = |size: u64| if size <= 8 { 8 } else { size.next_multiple_of(16) };
     // Sizes are below half of what 64 bits hold, by `admit`.
     let mode = |dim, round: &dyn Fn(&Mode) -> u64| {

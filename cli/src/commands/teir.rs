@@ -1,5 +1,5 @@
-//! `carbyne teir`: an operation in TEIR as a program of carbyne, as CUDA C++, or as what a launcher
-//! must know.
+//! `carbyne teir`: an operation in TEIR as a program of carbyne, as CUDA C++, or as the data
+//! that a launcher needs.
 
 use super::abi;
 use crate::args::{MessageFormat, Teir, TeirEmit};

@@ -20,7 +20,7 @@ fn programs(guide: &str) -> Vec<(usize, String, String)> {
     found
 }
 
-/// What is wrong with the programs of a page, which has so many at least.
+/// Lists the programs of a page that fail. The page has `least` programs or more.
 fn wrong(page: &str, least: usize) -> Vec<String> {
     let guide = std::fs::read_to_string(root().join(page)).expect("the page");
     let programs = programs(&guide);

@@ -23,7 +23,7 @@ from ._trace import (
     of_caller,
     parameters,
     place_of,
-    said,
+    text_name,
     traced,
     tracing,
     whole,
@@ -74,7 +74,7 @@ class Runs:
         calls: dict[str, Function] = self.__dict__.setdefault("_calls", {})
         if device not in calls:
             calls[device] = self.jit(device)
-        return calls[device](*arguments, **{said(name): value for name, value in keywords.items()})
+        return calls[device](*arguments, **{text_name(name): value for name, value in keywords.items()})
 
 
 class Kernel(Runs):

@@ -313,6 +313,12 @@ def constant_of(size: Size) -> int | None:
     return _value(size) if any(" / " in text_of(part) for part in parts) else None
 
 
+def number_text(size: Size) -> str:
+    """A size as a number beside elements of tensors, where the text divides constants as real numbers."""
+    value = constant_of(size)
+    return text_of(size) if value is None else literal(value)
+
+
 def _value(size: object) -> int | None:
     """The value of an integer, or of an expression of constants."""
     if isinstance(size, numbers.Integral) and not isinstance(size, bool):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, Union
 
 from ._kernel import Kernel, Runs, check_arguments, check_function, pins
-from ._sizes import Condition, Extent, Size, Symbols, check_name, constant_of, literal, names_of, symbols_of, text_of
+from ._sizes import Condition, Extent, Size, Symbols, check_name, literal, names_of, number_text, symbols_of, text_of
 from ._trace import (
     Statement,
     Trace,
@@ -66,8 +66,7 @@ class Threads:
 
     def tile(self, sizes: Sequence[Mode], steps: Sequence[Mode] | None = None) -> Threads:
         """Groups of so many threads, such as warps: `threads.tile([32])`. `steps` says how far apart the threads of a
-        group are:
-        `threads.tile([4], [8])`."""
+        group are: `threads.tile([4], [8])`."""
         return self._view(tiles(sizes, steps), (*sizes, *(steps or ())))
 
     def scalar(self) -> Threads:
@@ -88,8 +87,8 @@ class Threads:
 
 def group(name: str, of: TensorType | Mapping[str, Extent] | Threads) -> Threads:
     """Threads or blocks under a name, before a kernel whose `threads` or `grid` they are: threads such as
-    `thread[32]`, which the kernel declares,
-    blocks by coordinates and extents, `{"i": 4}`, or threads of others, `grid.tile([2, 1])`.
+    `thread[32]`, which the kernel declares, blocks by coordinates and extents, `{"i": 4}`, or threads of others,
+    `grid.tile([2, 1])`.
 
     >>> from carbyne.language import block, group
     >>> grid = group("grid", block[2, 8].strides(1, 2))
@@ -186,8 +185,7 @@ class Builder:
 
     def allocate(self, type: TensorType, memory: str, **attributes: object) -> Value:
         """A tensor that nothing is written to yet. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`,
-        `open=True`, and
-        `tv=(shape, strides, threads)` of registers, as in :meth:`Value.tv`."""
+        `open=True`, and `tv=(shape, strides, threads)` of registers, as in :meth:`Value.tv`."""
         new = New(check_type(type), memory, **attributes)
         (out,) = self._outputs([new])
         self._write(["Allocate ", out, new.text()], [out])
@@ -199,8 +197,7 @@ class Builder:
             raise TypeError("a name and a number are wanted: `b.let(n=4)`")
         text = ", ".join(f"{check_name(name, 'a number')} = {text_of(value)}" for name, value in values.items())
         self._write([f"let {text}"], sizes=list(values.values()))
-        sizes = tuple(map(self._trace.local, values))
-        return sizes[0] if len(sizes) == 1 else sizes
+        return _one_or_all([self._trace.local(name) for name in values])
 
     def number(self, name: str, element: Value) -> Size:
         """An element of a tensor of integers as a number, of indices and bounds."""
@@ -218,7 +215,7 @@ class Builder:
         None."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
         self._write(head, declared, is_spec=True)
-        return declared[0] if len(declared) == 1 else tuple(declared) or None
+        return _one_or_all(declared)
 
     def body(
         self,
@@ -231,9 +228,7 @@ class Builder:
     ) -> Block[Any]:
         """A spec with statements of its own."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
-        return Block(
-            self._trace, "body", head, declared, lambda: declared[0] if len(declared) == 1 else tuple(declared) or None
-        )
+        return Block(self._trace, "body", head, declared, lambda: _one_or_all(declared))
 
     def move(self, source: Value, to: Output = None, *, on: Executor = None, **attributes: Any) -> Any:
         """Copies a tensor into a view, or into a new tensor: in registers, in a memory such as `"SH"`, or of a type."""
@@ -300,8 +295,7 @@ class Builder:
         all = [check_name(name, "a coordinate") for name in names_of(names)]
         text = f"{', '.join(f'@{name}' for name in all)} = {_threads(threads).text}.indices()"
         self._write([text], sizes=threads.sizes)
-        sizes = tuple(self._trace.local(f"@{name}") for name in all)
-        return sizes[0] if len(sizes) == 1 else sizes
+        return _one_or_all([self._trace.local(f"@{name}") for name in all])
 
     def barrier(self, threads: Threads | None = None) -> None:
         """All threads wait for each other, those of the block or of a group."""
@@ -492,9 +486,8 @@ def tile(
     """Makes a kernel of a function that writes its body: tiles, loops and threads.
 
     The function's first argument is a :class:`Builder`; the others are tensors. `grid` has names and extents of the
-    grid's modes, `threads` is the number of
-    threads of a block, or has names and extents, too; without it the kernel is a spec without a body. Both may be a
-    :func:`group`. `means` is a kernel that says what this one computes, with which it is compared.
+    grid's modes, `threads` is the number of threads of a block, or has names and extents, too; without it the kernel is
+    a spec without a body. Both may be a :func:`group`. `means` is a kernel that says what this one computes, with which it is compared.
 
     >>> import carbyne, numpy as np
     >>> from carbyne.language import cast, f16, f32
@@ -543,6 +536,11 @@ def _group(name: str, of: Any) -> Threads:
     return group(name, thread[of])
 
 
+def _one_or_all(made: Sequence[Any]) -> Any:
+    """The only one, a tuple of several, or None."""
+    return made[0] if len(made) == 1 else tuple(made) or None
+
+
 def _kind(kind: object) -> str:
     if not isinstance(kind, str) or not re.fullmatch(r"[A-Za-z]+(\.\w+)?", kind):
         raise ValueError(f"{kind!r} is no kind of a spec, such as `Reduction.sum`")
@@ -555,10 +553,7 @@ def _operand(kind: str, operand: object) -> str | Value:
         raise TypeError(f"an input of `{kind}` is a traced tensor or a number, not {operand!r}")
     if isinstance(operand, Value):
         return operand
-    if isinstance(operand, Size):
-        value = constant_of(operand)
-        return text_of(operand) if value is None else literal(value)
-    return literal(operand)
+    return number_text(operand) if isinstance(operand, Size) else literal(operand)
 
 
 def _sizes(values: Iterable[object]) -> tuple[object, ...]:

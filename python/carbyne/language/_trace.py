@@ -16,7 +16,7 @@ from typing import Any
 
 from .._diagnostics import Error
 from .._program import Program
-from ._said import in_python
+from ._errors import Place, in_python
 from ._sizes import (
     Condition,
     Constant,
@@ -26,28 +26,22 @@ from ._sizes import (
     Symbol,
     Symbols,
     check_name,
-    constant_of,
     literal,
+    number_text,
     symbols_of,
     text_of,
 )
 from ._types import Scalar, TensorType, check_type
-from ._values import Operand, Value
+from ._values import SIGNS, Operand, Value
 
 #: Files of this package, whose lines are nobody's source.
 _OWN = os.path.dirname(__file__)
 
-#: Operators, by how tightly they bind.
-_OPERATORS = {
-    "add": ("+", 2), "sub": ("-", 2), "mul": ("*", 3), "div": ("/", 3),
-    "lt": ("<", 1), "le": ("<=", 1), "gt": (">", 1), "ge": (">=", 1), "eq": ("==", 1), "ne": ("!=", 1),
-}  # fmt: skip
+#: How tightly operators bind.
+_BINDS = {"add": 2, "sub": 2, "mul": 3, "div": 3, "lt": 1, "le": 1, "gt": 1, "ge": 1, "eq": 1, "ne": 1}
 
 #: Operations that stand within each other in one statement.
 _DEPTH = 16
-
-#: A file and a line.
-Place = tuple[str, int]
 
 _current: ContextVar[Trace | None] = ContextVar("carbyne_trace", default=None)
 
@@ -220,8 +214,7 @@ def parameters(
     function: Callable[..., Any], around: Mapping[str, Any], *, skipped: int = 0
 ) -> tuple[dict[str, TensorType | Part], dict[str, TensorType | Part]]:
     """The types of a function's arguments and of its results, by name. `around` has the variables where the function
-    is defined; the first
-    arguments may be skipped. Arguments that are updated in place are results, too."""
+    is defined; the first arguments may be skipped. Arguments that are updated in place are results, too."""
     name = function.__name__
     # Annotations are texts under `from __future__ import annotations`.
     types = inspect.get_annotations(function, eval_str=True, locals=dict(around))
@@ -233,8 +226,10 @@ def parameters(
         if parameter.name not in types:
             raise TypeError(f"`{name}`: `{parameter.name}` needs a type, such as `{parameter.name}: f16[64, 32]`")
         if parameter.default is not parameter.empty:
-            raise TypeError(f"`{name}`: `{parameter.name}` has a default value; a kernel's arguments are passed by each call")
-        inputs[check_name(said(parameter.name), "a tensor", may_be_number=True)] = tensor_type(
+            raise TypeError(
+                f"`{name}`: `{parameter.name}` has a default value; a kernel's arguments are passed by each call"
+            )
+        inputs[check_name(text_name(parameter.name), "a tensor", may_be_number=True)] = tensor_type(
             types[parameter.name], f"`{name}`: `{parameter.name}`"
         )
     if results is None:
@@ -255,7 +250,7 @@ def parameters(
     return inputs, outputs
 
 
-def said(name: str) -> str:
+def text_name(name: str) -> str:
     """The name in the text of a variable: `from_` is %from, and `_1` is %1, which Python has no names for."""
     if keyword.iskeyword(name[:-1]) and name.endswith("_"):
         return name[:-1]
@@ -479,9 +474,9 @@ class Writer:
         place = self.place(value)
         if function == "neg" and not place:
             return f"-{self.operand(operands[0], 4)}"
-        if function in _OPERATORS and not place:
-            sign, own = _OPERATORS[function]
-            text = f"{self.operand(operands[0], own)} {sign} {self.operand(operands[1], own + 1)}"
+        if function in _BINDS and not place:
+            own = _BINDS[function]
+            text = f"{self.operand(operands[0], own)} {SIGNS[function]} {self.operand(operands[1], own + 1)}"
             return f"({text})" if own < binds else text
         parts = [self.operand(o, 0) for o in operands]
         parts += value.attributes
@@ -503,10 +498,9 @@ class Writer:
         """An operand of an operation."""
         if isinstance(operand, Value):
             return self.called(operand) if operand.name else self.expression(operand, binds)
-        if isinstance(operand, Size) and (value := constant_of(operand)) is not None:
-            return literal(value)
         if isinstance(operand, Size):
-            return f"({text_of(operand)})" if binds and " " in text_of(operand) else text_of(operand)
+            text = number_text(operand)
+            return f"({text})" if binds and " " in text else text
         return literal(operand)
 
 
@@ -535,7 +529,7 @@ def _is_view(value: Value) -> bool:
 
 def named(variables: Iterable[tuple[str, Any]]) -> dict[int, str]:
     """The names of a function's variables, by the identity of their tensors."""
-    return {id(v): said(n) for n, v in variables if isinstance(v, Value) and n.isascii()}
+    return {id(v): text_name(n) for n, v in variables if isinstance(v, Value) and n.isascii()}
 
 
 def needed(roots: Iterable[Value]) -> set[int]:

@@ -21,9 +21,8 @@ Operand = Union["Value", float, Size]
 class Value:
     """A tensor of a kernel that is traced. Operators work element by element; modes of extent 1 are broadcast.
 
-    `A @ B` multiplies matrices. `A.sum(axis=1)` and other reductions keep the mode with extent 1. `A[i, :]`, `A[0:64,
-    :]` and `A[rows, :]` are
-    views, as are `A.T`, `A.tile([64, 32])[i, k]`, `A.permute([1, 0])` and `A.reshape(shape, steps)`.
+    `A @ B` multiplies matrices. `A.sum(axis=1)` and other reductions keep the mode with extent 1. Views are `A[i, :]`,
+    `A[0:64, :]`, `A[rows, :]`, `A.T`, `A.tile([64, 32])[i, k]`, `A.permute([1, 0])` and `A.reshape(shape, steps)`.
     """
 
     __slots__ = ("trace", "function", "operands", "attributes", "place", "scope", "uses", "name")
@@ -296,14 +295,12 @@ class Value:
 
     def reshape(self, shape: Sequence[Extent], steps: Sequence[Extent]) -> Value:
         """The same elements under other coordinates. `steps` says how far one step along each new mode goes, in
-        coordinates of this tensor,
-        its first mode the fastest."""
+        coordinates of this tensor, its first mode the fastest."""
         return self.view(reshaped(shape, steps), *shape, *steps)
 
     def tile(self, sizes: Sequence[Mode | None], steps: Sequence[Mode | None] | None = None) -> Value:
         """Tiles of these sizes; None keeps a whole mode. An index behind it picks one. `steps` says how far the
-        elements of a tile lie
-        apart along each mode: `tile([2, 4], [2, 1])` takes every other row."""
+        elements of a tile lie apart along each mode: `tile([2, 4], [2, 1])` takes every other row."""
         return self.view(tiles(sizes, steps), *sizes, *(steps or ()))
 
     def iota(self, axis: int) -> Value:

@@ -1,4 +1,4 @@
-"""Errors of a kernel's text, as they are said of its Python source."""
+"""Errors of a kernel's text, in terms of its Python source."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def in_python(error: Error, places: Sequence[Place]) -> Error:
             file, line = places[at]
             notes += (f"comes from {os.path.basename(file)}:{line}",)
             lines.append(f"{diagnostic.code} comes from {file}:{line}\n    {linecache.getline(file, line).strip()}")
-        help = None if diagnostic.help is None else spoken(diagnostic.help)
+        help = None if diagnostic.help is None else python_help(diagnostic.help)
         found.append(replace(diagnostic, notes=notes, help=help, edits=()))
-    return rebuilt(type(error), "\n".join([_with_spoken_help(str(error)), *dict.fromkeys(lines)]), tuple(found))
+    return rebuilt(type(error), "\n".join([_with_python_help(str(error)), *dict.fromkeys(lines)]), tuple(found))
 
 
-def spoken(help: str) -> str:
+def python_help(help: str) -> str:
     """A help with views and operations as Python writes them."""
     return re.sub(r"`([^`\n]+)`", lambda code: f"`{_code(code[1])}`", help)
 
 
-def _with_spoken_help(rendered: str) -> str:
+def _with_python_help(rendered: str) -> str:
     is_help, lines = False, []
     for line in rendered.splitlines():
         is_help = line.startswith("  help:") or is_help and line.startswith("        ")
-        lines.append(spoken(line) if is_help else line)
+        lines.append(python_help(line) if is_help else line)
     return "\n".join(lines)
 
 
