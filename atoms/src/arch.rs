@@ -75,9 +75,9 @@ impl Arch {
         }
     }
 
-    /// Whether a device of that compute capability runs what is compiled for this architecture. Machine
-    /// code runs on later minor versions of one major version, PTX on everything later; features that
-    /// exist on one device only bind both to it.
+    /// Whether a device of that compute capability runs what is compiled for this architecture.
+    /// Machine code runs on later minor versions of one major version, PTX on everything later;
+    /// features that exist on one device only bind both to it.
     pub fn runs_on(self, device: (u32, u32), machine_code: bool) -> bool {
         let own = self.capability();
         match self {

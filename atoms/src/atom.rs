@@ -1,5 +1,5 @@
-//! An atom, one entry of the table: what an instruction computes, with which threads, on which values, at what
-//! cost, and how it is written.
+//! An atom, one entry of the table: what an instruction computes, with which threads, on which
+//! values, at what cost, and how it is written.
 //!
 //! Conventions that every consumer may rely on:
 //! - Threads are numbered in the order of [`Atom::thread_layout`]; for a warp that is the lane.
@@ -12,10 +12,11 @@
 //!   of unary and binary atoms.
 //! - A stride of 0 in the T mode of a read operand means that several threads name one element:
 //!   lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it reads, which
-//!   keeps every address valid. Of a written operand it means that several threads hold the element;
-//!   in memory only the first of them writes it, as `stmatrix.x1` does.
-//! - An operand in memory is found by the address that each thread gives, or by one descriptor of the whole
-//!   tile ([`Addressing::Descriptor`]), which follows from the layout of the view: its T mode has stride 0.
+//!   keeps every address valid. Of a written operand it means that several threads hold the
+//!   element; in memory only the first of them writes it, as `stmatrix.x1` does.
+//! - An operand in memory is found by the address that each thread gives, or by one descriptor of
+//!   the whole tile ([`Addressing::Descriptor`]), which follows from the layout of the view: its T
+//!   mode has stride 0.
 
 use crate::arch::ArchReq;
 use crate::template::Template;
@@ -57,12 +58,13 @@ pub struct Atom {
     pub handover: Option<Handover>,
     /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
     pub sets: bool,
-    /// Of a product, a sum or a difference: whether the CUDA compiler may make one fused multiply-add of a product and what
-    /// adds it up, which leaves out the rounding of the product.
+    /// Of a product, a sum or a difference: whether the CUDA compiler may make one fused
+    /// multiply-add of a product and what adds it up, which leaves out the rounding of the product.
     pub contracts: bool,
-    /// Whether ptxas makes a subroutine of a part of its text, such as the slow path of a division, so that the kernel has a
-    /// call (`CALL.REL.NOINC`). Found by disassembly of each atom's probe, compiled by NVRTC 12.9 for sm_80 and sm_90a. Behind such a call
-    /// the registers of a factor of `wgmma` are taken for free: an atom that calls must not stand beside one of
+    /// Whether ptxas makes a subroutine of a part of its text, such as the slow path of a division,
+    /// so that the kernel has a call (`CALL.REL.NOINC`). Found by disassembly of each atom's probe,
+    /// compiled by NVRTC 12.9 for sm_80 and sm_90a. Behind such a call the registers of a factor of
+    /// `wgmma` are taken for free: an atom that calls must not stand beside one of
     /// [`Atom::keeps_factor`].
     pub calls: bool,
     /// What it costs on the table's architecture.
@@ -93,12 +95,14 @@ impl Atom {
         self.number("valid").is_some()
     }
 
-    /// Whether a thread may move each of its elements alone instead: a copy of a thread's own values.
+    /// Whether a thread may move each of its elements alone instead: a copy of a thread's own
+    /// values.
     pub fn splits(&self) -> bool {
         self.op == AtomOp::Move && self.group == 1 && self.operands.len() == 2
     }
 
-    /// Whether an operand begins anywhere, and is read as the aligned vectors that hold it ([`AtomOperand::around`]).
+    /// Whether an operand begins anywhere, and is read as the aligned vectors that hold it
+    /// ([`AtomOperand::around`]).
     pub fn begins_anywhere(&self) -> bool {
         self.operands.iter().any(|o| o.around > 0)
     }
@@ -114,8 +118,9 @@ impl Atom {
         self.op.spec_kind().into_iter().chain(set)
     }
 
-    /// Whether it is a MatMul that goes on behind the statement and reads its first factor from registers: ptxas (CUDA 12.9 and 13.0)
-    /// gives these registers to others behind a call, so that the next product reads what is no factor.
+    /// Whether it is a MatMul that goes on behind the statement and reads its first factor from
+    /// registers: ptxas (CUDA 12.9 and 13.0) gives these registers to others behind a call, so that
+    /// the next product reads what is no factor.
     pub fn keeps_factor(&self) -> bool {
         matches!(self.op, AtomOp::MatMul { .. })
             && !self.visibility.is_immediate()
@@ -181,8 +186,8 @@ impl Atom {
 /// What an atom computes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AtomOp {
-    /// D = S, element by element. Where the atom has a number `valid`, only so many bytes of S are read, as
-    /// `valid=` says in elements, and the others become 0.
+    /// D = S, element by element. Where the atom has a number `valid`, only so many bytes of S are
+    /// read, as `valid=` says in elements, and the others become 0.
     Move,
     /// D = op(D, S), element by element. The update of each element is atomic.
     Accumulate(AccumulateOp),
@@ -205,13 +210,13 @@ pub enum AtomOp {
     Select,
     /// D = S reduced: all of its tile to one element.
     Reduction(ReduceOp),
-    /// D = S of another lane: the tile is \[lane, value\], and `{lane}` in the template is what the spec
-    /// says with `lane=`. A lane that names none of the group keeps its own value.
+    /// D = S of another lane: the tile is \[lane, value\], and `{lane}` in the template is what the
+    /// spec says with `lane=`. A lane that names none of the group keeps its own value.
     Shfl(ShflOp),
     /// Every element of D becomes `value`.
     Init,
-    /// A statement between specs. Its operand B is an mbarrier; `{map}` in the template is the address of
-    /// a tensor map.
+    /// A statement between specs. Its operand B is an mbarrier; `{map}` in the template is the
+    /// address of a tensor map.
     Sync(SyncOp),
     /// The statement `barrier`, of these threads.
     Barrier(BarrierScope),
@@ -241,7 +246,8 @@ pub enum BarrierScope {
     Warp,
     /// Some lanes of one warp: `{lanes}` is their mask.
     Lanes,
-    /// Whole warps: `{threads}` is how many threads, `{barrier}` a number that the block uses for them.
+    /// Whole warps: `{threads}` is how many threads, `{barrier}` a number that the block uses for
+    /// them.
     Warps,
 }
 
@@ -294,8 +300,8 @@ pub enum Extent {
     /// A contiguous vector of any number of units on both sides: `{bytes}` is how many bytes.
     Vector,
     /// A box of a tensor map of so many modes. In global memory `{c0}`, `{c1}` and so on are the
-    /// coordinates of its first element, the fastest mode first; in shared memory it is compact in that
-    /// order, swizzled as the map says.
+    /// coordinates of its first element, the fastest mode first; in shared memory it is compact in
+    /// that order, swizzled as the map says.
     Box(usize),
 }
 
@@ -311,11 +317,11 @@ pub enum Visibility {
     /// After the issuing thread has committed its group of bulk copies and waited for it.
     BulkGroup,
     /// After the warps have committed their group of `wgmma` and waited for it (`wgmma.commit`,
-    /// `wgmma.wait(n)`). Until then its registers may be neither read nor written, save by a `wgmma` of the
-    /// same shape that accumulates into them; nor may what it reads of shared memory be written. Registers
-    /// that other instructions wrote are passed to it by a `wgmma.fence`, and so is the first use of an
-    /// accumulator; shared memory that threads wrote, by a `fence.async` of each and then a barrier (PTX
-    /// ISA, Asynchronous Warpgroup Level Matrix Instructions).
+    /// `wgmma.wait(n)`). Until then its registers may be neither read nor written, save by a
+    /// `wgmma` of the same shape that accumulates into them; nor may what it reads of shared memory
+    /// be written. Registers that other instructions wrote are passed to it by a `wgmma.fence`, and
+    /// so is the first use of an accumulator; shared memory that threads wrote, by a `fence.async`
+    /// of each and then a barrier (PTX ISA, Asynchronous Warpgroup Level Matrix Instructions).
     WgmmaGroup,
 }
 
@@ -347,7 +353,8 @@ struct Facts {
     worker: Worker,
     /// By what its end is noticed.
     end: End,
-    /// Whether memory is accessed in the asynchronous proxy: a `fence.async` stands between it and accesses of threads.
+    /// Whether memory is accessed in the asynchronous proxy: a `fence.async` stands between it and
+    /// accesses of threads.
     is_async_proxy: bool,
     /// Whether registers are operands of it until its end.
     holds_registers: bool,
@@ -371,7 +378,8 @@ impl Visibility {
         self.facts().end == End::Order
     }
 
-    /// Whether it is a copy that goes on in the proxy of its thread, which commits it and waits for it.
+    /// Whether it is a copy that goes on in the proxy of its thread, which commits it and waits for
+    /// it.
     pub fn is_async_copy(self) -> bool {
         let Facts { worker, is_async_proxy, .. } = self.facts();
         worker == Worker::Copies && !is_async_proxy
@@ -388,7 +396,8 @@ impl Visibility {
         self.facts().end == End::Phase
     }
 
-    /// Whether registers are operands of it until its end: threads may neither read nor write them meanwhile.
+    /// Whether registers are operands of it until its end: threads may neither read nor write them
+    /// meanwhile.
     pub fn holds_registers(self) -> bool {
         self.facts().holds_registers
     }
@@ -403,9 +412,9 @@ pub enum Handover {
     ToThreads,
 }
 
-/// What one execution by one warp costs (an atom of one thread is executed by 32 at once; the four warps of an
-/// atom of 128 each take that long, side by side). Operands that may lie in registers or memory are counted
-/// as registers.
+/// What one execution by one warp costs (an atom of one thread is executed by 32 at once; the four
+/// warps of an atom of 128 each take that long, side by side). Operands that may lie in registers
+/// or memory are counted as registers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Cost {
     /// Cycles for which the warp's scheduler or the unit behind it is busy.
@@ -464,9 +473,9 @@ pub enum Rounding {
     NearestAway,
     /// a·b + c is rounded once, to nearest even; a sum over k is a chain of these.
     Fused,
-    /// The result is no farther from the exact one than the bound says. The simulator rounds the exact
-    /// result to nearest even; comparisons with a device, and of a body that uses the atom with what its
-    /// spec means, allow for the bound.
+    /// The result is no farther from the exact one than the bound says. The simulator rounds the
+    /// exact result to nearest even; comparisons with a device, and of a body that uses the atom
+    /// with what its spec means, allow for the bound.
     Approximate(ErrorBound),
     /// Of integers: products and sums are exact, and the accumulator keeps their low bits.
     Wrapping,
@@ -475,7 +484,8 @@ pub enum Rounding {
     /// simulator sums exactly and rounds once to the accumulator's type; comparisons with a device
     /// allow for the difference.
     MmaAccumulate,
-    /// As [`Rounding::MmaAccumulate`], and no farther from the exact sum than the bound says on top of what
-    /// that allows: products are aligned to the largest of them, and few bits of the others are kept.
+    /// As [`Rounding::MmaAccumulate`], and no farther from the exact sum than the bound says on top
+    /// of what that allows: products are aligned to the largest of them, and few bits of the others
+    /// are kept.
     MmaAligned(ErrorBound),
 }

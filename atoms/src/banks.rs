@@ -1,8 +1,9 @@
 //! The banks of shared memory, and how a warp's access is served.
 //!
-//! A wavefront delivers at most one word of each bank. An access too wide for one is split by lanes first:
-//! two halves of a warp for 8 bytes a lane, four quarters for 16. Within such a *phase*, lanes that want
-//! different words of one bank wait for each other; lanes that want the same word do not.
+//! A wavefront delivers at most one word of each bank. An access too wide for one is split by lanes
+//! first: two halves of a warp for 8 bytes a lane, four quarters for 16. Within such a *phase*,
+//! lanes that want different words of one bank wait for each other; lanes that want the same word
+//! do not.
 //!
 //! Invariant: the simulator, the solver and the pictures of accesses all count by this file.
 
@@ -17,8 +18,8 @@ pub struct Banks {
     pub bytes: i64,
 }
 
-/// Bytes of global memory that are fetched or written together; addresses are multiples of it (CUDA C++
-/// Best Practices Guide, Coalesced Access to Global Memory).
+/// Bytes of global memory that are fetched or written together; addresses are multiples of it (CUDA
+/// C++ Best Practices Guide, Coalesced Access to Global Memory).
 pub const SECTOR_BYTES: i64 = 32;
 
 /// The banks of every architecture in the table.
@@ -43,8 +44,8 @@ impl Banks {
         word.rem_euclid(self.n) as usize
     }
 
-    /// Wavefronts of a phase that touches these words, each named once: the most words that one bank
-    /// has to deliver.
+    /// Wavefronts of a phase that touches these words, each named once: the most words that one
+    /// bank has to deliver.
     #[must_use]
     pub fn wavefronts(self, words: &[i64]) -> i64 {
         let mut few = [0i64; 64];

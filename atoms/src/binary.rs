@@ -1,14 +1,15 @@
 //! Pointwise functions of two operands: of one value a thread, and of packed pairs.
 //!
-//! Sums and products are written with the functions that the CUDA compiler never contracts to a fused
-//! multiply-add, so that each is rounded as its atom says, save those of atoms named `contract`. Where an architecture has no addition or
-//! multiplication of bfloat16 (before sm_90) the same functions are one fused multiply-add by 1 or plus
-//! −0, which rounds the same result. Of a NaN and a number, min and max give the number, minimum and maximum the NaN.
-//! Quotients of 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
-//! rounded once more: within 1 ulp.
-//! A quotient by a literal is a product by its reciprocal, which is the quotient where that is a power of two.
-//! Integers wrap: additions and products are of unsigned numbers. Quotients of integers round toward zero; where B is 0
-//! all bits are ones, and the quotient of the least number by -1 is itself: PTX leaves both open, so selections say it.
+//! Sums and products are written with the functions that the CUDA compiler never contracts to a
+//! fused multiply-add, so that each is rounded as its atom says, save those of atoms named
+//! `contract`. Where an architecture has no addition or multiplication of bfloat16 (before sm_90)
+//! the same functions are one fused multiply-add by 1 or plus −0, which rounds the same result. Of
+//! a NaN and a number, min and max give the number, minimum and maximum the NaN. Quotients of
+//! 16-bit types are computed in f32, far nearer to the exact one than half an ulp of theirs, and
+//! rounded once more: within 1 ulp. A quotient by a literal is a product by its reciprocal, which
+//! is the quotient where that is a power of two. Integers wrap: additions and products are of
+//! unsigned numbers. Quotients of integers round toward zero; where B is 0 all bits are ones, and
+//! the quotient of the least number by -1 is itself: PTX leaves both open, so selections say it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
@@ -168,8 +169,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     atoms
 }
 
-/// The smaller and the larger of floats that keep a NaN: of f32 an instruction since sm_80, else a selection of the sum, which
-/// is NaN where an operand is.
+/// The smaller and the larger of floats that keep a NaN: of f32 an instruction since sm_80, else a
+/// selection of the sum, which is NaN where an operand is.
 fn keeping_nan(t: &Timing) -> Vec<Atom> {
     let mut atoms = vec![];
     for (name, op, ptx) in [

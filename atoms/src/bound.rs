@@ -1,8 +1,8 @@
 //! How far an approximation may be from the exact result.
 //!
-//! Bounds are stated as documents state them, in units in the last place (ulp) or as powers of two, and
-//! kept in a form that the simulator evaluates: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c.
-//! One ulp of a normal result y is at most 2·u·|y|, u being half an ulp at 1; of a subnormal one it is the
+//! Bounds are stated as documents state them, in units in the last place (ulp) or as powers of two,
+//! and kept in a form that the simulator evaluates: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c. One ulp of
+//! a normal result y is at most 2·u·|y|, u being half an ulp at 1; of a subnormal one it is the
 //! smallest positive number.
 
 use std::fmt;
@@ -30,8 +30,8 @@ impl ErrorBound {
         ErrorBound { relative, slope: 0.0, absolute: 0.0, per_product: 0.0, domain }
     }
 
-    /// Of a sum of `k` products and what they are added to: all are aligned to the largest, and what lies
-    /// more than `bits` bits below its first is cut off, of the sum as well.
+    /// Of a sum of `k` products and what they are added to: all are aligned to the largest, and
+    /// what lies more than `bits` bits below its first is cut off, of the sum as well.
     pub(crate) const fn aligned(k: i64, bits: u32) -> Self {
         let mut bound = ErrorBound::relative(0.0);
         bound.per_product = (k + 2) as f64 / k as f64 / (1u64 << bits) as f64;
@@ -83,9 +83,9 @@ impl ErrorBound {
         (lo, hi) == (0.0, f64::INFINITY) || (lo..=hi).contains(&operand.abs())
     }
 
-    /// The largest error relative to the result, where it is stated for every operand and is relative: results within
-    /// 2⁻¹¹⁹ of zero, where instructions take subnormal numbers for zeros, are left out, and operands
-    /// beyond ±89, whose exponential is no normal binary32.
+    /// The largest error relative to the result, where it is stated for every operand and is
+    /// relative: results within 2⁻¹¹⁹ of zero, where instructions take subnormal numbers for zeros,
+    /// are left out, and operands beyond ±89, whose exponential is no normal binary32.
     #[must_use]
     pub fn of_results(&self) -> Option<f64> {
         let everywhere = self.domain == (0.0, f64::INFINITY) && self.per_product == 0.0;
@@ -100,7 +100,8 @@ impl ErrorBound {
         (self.relative + sloped) * exact.abs() + self.absolute
     }
 
-    /// The largest error of a result that is far from the subnormal numbers, which instructions may take for zeros.
+    /// The largest error of a result that is far from the subnormal numbers, which instructions may
+    /// take for zeros.
     #[must_use]
     pub fn of_normal(&self, x: f64, exact: f64) -> f64 {
         let absolute = if self.absolute <= NEGLIGIBLE { 0.0 } else { self.absolute };

@@ -1,9 +1,9 @@
-//! Whether a bulk atom moves what a spec says, and what it moves: the one place that matcher, printer and
-//! simulator ask.
+//! Whether a bulk atom moves what a spec says, and what it moves: the one place that matcher,
+//! printer and simulator ask.
 //!
-//! A bulk copy is issued by one thread and moves as much as its operands hold. What differs from atom to
-//! atom is read from fields: [`Extent`], [`crate::Visibility`], the cache hint, whether `{mask}` is a
-//! number of the atom.
+//! A bulk copy is issued by one thread and moves as much as its operands hold. What differs from
+//! atom to atom is read from fields: [`Extent`], [`crate::Visibility`], the cache hint, whether
+//! `{mask}` is a number of the atom.
 
 use crate::atom::{Atom, Extent, OperandAccess};
 use crate::missing;

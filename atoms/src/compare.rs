@@ -1,7 +1,8 @@
 //! Comparisons, whose result is a `bool`, and the choice between two values by one.
 //!
-//! The hardware compares to a predicate; a register that holds it as a number takes one more instruction, which goes
-//! away where nobody looks at the number. Of a NaN all comparisons are false but that for difference.
+//! The hardware compares to a predicate; a register that holds it as a number takes one more
+//! instruction, which goes away where nobody looks at the number. Of a NaN all comparisons are
+//! false but that for difference.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -134,8 +135,8 @@ fn bits_of(scalar: Scalar) -> &'static str {
 
 /// The function that chooses between two values, in CUDA C++.
 pub const CHOOSE: &str = "\
-// One of two values. Both are read first: for `first ? a : b` compilers choose between two addresses, which keeps arrays in
-// local memory.
+// One of two values. Both are read first: for `first ? a : b` compilers choose between two
+// addresses, which keeps arrays in local memory.
 template <typename T>
 __device__ __forceinline__ T choose(bool first, T a, T b) {
   return first ? a : b;

@@ -1,7 +1,8 @@
 //! Conversions between floating-point types, of one value and of packed pairs.
 //!
-//! 8-bit floats are converted in pairs by the hardware, and saturate. The instruction from f32 to tf32 before
-//! sm_90 rounds ties away from zero, not to even as casts mean it: half an ulp either way.
+//! 8-bit floats are converted in pairs by the hardware, and saturate. The instruction from f32 to
+//! tf32 before sm_90 rounds ties away from zero, not to even as casts mean it: half an ulp either
+//! way.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};

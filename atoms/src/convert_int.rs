@@ -1,10 +1,10 @@
 //! Conversions from and to integers.
 //!
 //! A cast to an integer rounds to nearest even and saturates; NaN gives 0. The conversions of the
-//! hardware do so from f32 and f16 to 32 bits; from f64 and to 64 bits they make another number of NaN,
-//! which a selection corrects.
-//! Integers of 4 bits become f16 and bf16 without a conversion: their bits are put into the significand of
-//! 1024 (of 128), where one unit is one, and that number is subtracted again.
+//! hardware do so from f32 and f16 to 32 bits; from f64 and to 64 bits they make another number of
+//! NaN, which a selection corrects. Integers of 4 bits become f16 and bf16 without a conversion:
+//! their bits are put into the significand of 1024 (of 128), where one unit is one, and that number
+//! is subtracted again.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};
@@ -96,8 +96,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     atoms
 }
 
-/// Eight integers of 4 bits in a register, which two instructions a pair make floats. A mask finds two of them at once,
-/// 16 bits apart: the results are elements 0 and 4, 1 and 5, 2 and 6, 3 and 7.
+/// Eight integers of 4 bits in a register, which two instructions a pair make floats. A mask finds
+/// two of them at once, 16 bits apart: the results are elements 0 and 4, 1 and 5, 2 and 6, 3 and 7.
 #[rustfmt::skip] // One atom a line.
 fn eights(t: &crate::limits::Timing) -> Vec<Atom> {
     let atoms = [
@@ -155,7 +155,8 @@ fma.rn.f16x2 {D.1}, p1, unit, less;
 sub.f16x2 {D.2}, p2, base;
 fma.rn.f16x2 {D.3}, p3, unit, less;
 }}";
-// bfloat16 has no room for an odd one where it stands, and sm_80 no subtraction: one fused multiply-add by 1.
+// bfloat16 has no room for an odd one where it stands, and sm_80 no subtraction: one fused
+// multiply-add by 1.
 const BF16X8_U4: &str = "{{
 .reg .b32 s, s1, s2, s3, p0, p1, p2, p3, unit, less;
 mov.b32 s, {S.0};

@@ -1,13 +1,16 @@
-//! Conversions that no instruction does in one step: by way of another type, for every two scalar types of whole bytes
-//! that have no atom of their own, and of pairs of 4-bit integers.
+//! Conversions that no instruction does in one step: by way of another type, for every two scalar
+//! types of whole bytes that have no atom of their own, and of pairs of 4-bit integers.
 //!
 //! A step on the way is exact, with these exceptions, which change no result:
-//! - An integer beyond 2^24 is rounded on its way through f32 to an 8-bit float, which saturates far below.
-//! - What tf32 is made of is first cut to f32, whose last bit says whether anything was lost; two more bits than the
-//!   result has and one that stays odd are enough to round it once, to nearest even.
+//! - An integer beyond 2^24 is rounded on its way through f32 to an 8-bit float, which saturates
+//!   far below.
+//! - What tf32 is made of is first cut to f32, whose last bit says whether anything was lost; two
+//!   more bits than the result has and one that stays odd are enough to round it once, to nearest
+//!   even.
 //!
-//! A cast to an integer rounds to nearest even and saturates, of NaN it makes 0; a cast to `bool` says whether the
-//! number is not 0, which a NaN is not. Atoms of one pair of types are made once a process.
+//! A cast to an integer rounds to nearest even and saturates, of NaN it makes 0; a cast to `bool`
+//! says whether the number is not 0, which a NaN is not. Atoms of one pair of types are made once a
+//! process.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
@@ -20,8 +23,8 @@ use carbyne_ir::scalar::Scalar::{
 };
 use std::sync::LazyLock;
 
-/// The types that are no floats, as a pattern. A match that uses it names every type, so the compiler finds it when a type is
-/// added.
+/// The types that are no floats, as a pattern. A match that uses it names every type, so the
+/// compiler finds it when a type is added.
 macro_rules! not_floats {
     () => {
         Scalar::I64
@@ -112,7 +115,8 @@ impl Way {
         let wide = from.bits() == 64 || to.bits() == 64;
         let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
         let steps = if self.ptx { 8 } else { 2 };
-        // 0 and 1 are exact in every float, but casts of a `bool` to less than 32 bits are entered as rounded.
+        // 0 and 1 are exact in every float, but casts of a `bool` to less than 32 bits are entered
+        // as rounded.
         let is_stated = from.is_float() || to.bits() >= 32;
         let exact = !to.is_float() || is_stated && to.holds(from);
         let (mut s, mut d) = (
@@ -290,7 +294,8 @@ fn bounds(scalar: Scalar) -> (i128, i128) {
     scalar.int_range().unwrap_or_default()
 }
 
-/// PTX that rounds a number to nearest even. Types with no more digits than f32 lose none in the first step.
+/// PTX that rounds a number to nearest even. Types with no more digits than f32 lose none in the
+/// first step.
 fn rounded_to_tf32(from: Scalar) -> String {
     let ty = ptx_name(from);
     let is_wide_float = from.is_float() && !F32.holds(from);

@@ -4,12 +4,13 @@
 //! - `format`: 1.
 //! - `architectures`: those whose atoms it is about: `["sm_90", "sm_90a"]`.
 //! - `device`, `driver`, `date`: what was measured, and when.
-//! - `rows`: by name `{"issue_cycles": .., "completion_cycles": .., "instructions": ..}`. The first two are those of
-//!   [`Cost`](crate::Cost); `instructions`, machine instructions of one execution, is for people.
+//! - `rows`: by name `{"issue_cycles": .., "completion_cycles": .., "instructions": ..}`. The first
+//!   two are those of [`Cost`](crate::Cost); `instructions`, machine instructions of one execution,
+//!   is for people.
 //!
-//! Cycles are those of a multiprocessor's clock. `completion_cycles`: of one warp that executes an atom on its own
-//! results, cycles an execution. `issue_cycles`: of a multiprocessor full of such warps, cycles that each of
-//! its schedulers takes for one execution by one warp.
+//! Cycles are those of a multiprocessor's clock. `completion_cycles`: of one warp that executes an
+//! atom on its own results, cycles an execution. `issue_cycles`: of a multiprocessor full of such
+//! warps, cycles that each of its schedulers takes for one execution by one warp.
 
 use crate::arch::Arch;
 use crate::atom::Rate;
@@ -153,7 +154,8 @@ mod tests {
         }
     }
 
-    /// What `carbyne atoms calibrate --machine` measured on a card, and what tables and limits say of it.
+    /// What `carbyne atoms calibrate --machine` measured on a card, and what tables and limits say
+    /// of it.
     #[test]
     fn warp_groups_multiply_as_fast_as_was_measured() {
         let file: Value =

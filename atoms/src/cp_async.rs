@@ -1,7 +1,8 @@
 //! Asynchronous copies from global to shared memory that pass no registers.
 //!
-//! `.ca` keeps the data in the first-level cache; `.cg`, for 16 bytes only, does not. Atoms with `zfill` read as many
-//! bytes as `valid=` says and write zeros in the places of the others: at the edges of a tensor.
+//! `.ca` keeps the data in the first-level cache; `.cg`, for 16 bytes only, does not. Atoms with
+//! `zfill` read as many bytes as `valid=` says and write zeros in the places of the others: at the
+//! edges of a tensor.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

@@ -1,9 +1,9 @@
-//! Bulk copies between global and shared memory by one thread: of consecutive bytes, and of boxes of
-//! tensor maps.
+//! Bulk copies between global and shared memory by one thread: of consecutive bytes, and of boxes
+//! of tensor maps.
 //!
-//! Into shared memory they complete on an mbarrier, out of it in the thread's bulk group. Costs are those
-//! of a unit of 16 bytes. `cp.reduce` adds to global memory, or keeps the smaller or larger value; a tensor map knows
-//! the type, so that the text of its atoms does not say it.
+//! Into shared memory they complete on an mbarrier, out of it in the thread's bulk group. Costs are
+//! those of a unit of 16 bytes. `cp.reduce` adds to global memory, or keeps the smaller or larger
+//! value; a tensor map knows the type, so that the text of its atoms does not say it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{
@@ -25,7 +25,8 @@ const REDUCE_VECTOR: &str =
 const REDUCE_BOX: &str =
     "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk.tensor";
 
-/// Bytes that one phase of an mbarrier counts, in whole units (PTX ISA, Contents of the mbarrier object).
+/// Bytes that one phase of an mbarrier counts, in whole units (PTX ISA, Contents of the mbarrier
+/// object).
 const MOST: i64 = (1 << 20) - 16;
 /// Modes of a tensor map (CUDA Driver API, Tensor Map Object Management).
 const MOST_MODES: usize = 5;

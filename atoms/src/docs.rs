@@ -1,4 +1,5 @@
-//! The table as a page for people: `carbyne atoms --markdown` prints what [`atoms_markdown`] returns.
+//! The table as a page for people: `carbyne atoms --markdown` prints what [`atoms_markdown`]
+//! returns.
 //!
 //! Atoms that differ in the number of columns alone are one entry, a [`Series`].
 //!
@@ -25,7 +26,8 @@ pub struct Series<'t> {
 }
 
 impl<'t> Series<'t> {
-    /// The atom whose layouts and costs are shown for the series: the last, which has the most columns.
+    /// The atom whose layouts and costs are shown for the series: the last, which has the most
+    /// columns.
     pub fn largest(&self) -> &'t Atom {
         self.atoms[self.atoms.len() - 1]
     }

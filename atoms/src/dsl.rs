@@ -1,7 +1,7 @@
 //! The words in which atoms are written, and costs that follow from an architecture's rates.
 //!
-//! Layouts in atoms are texts, so that an atom greps to the tests and dumps that show it. A text that
-//! does not parse is a defect of this crate, and the sweep builds every table.
+//! Layouts in atoms are texts, so that an atom greps to the tests and dumps that show it. A text
+//! that does not parse is a defect of this crate, and the sweep builds every table.
 
 use crate::arch::ArchReq;
 use crate::atom::{
@@ -331,7 +331,8 @@ impl Timing {
         self.memory(32 * bytes, self.global_bytes, self.global_cycles)
     }
 
-    /// The same of vectors that begin anywhere: two that are aligned, and as many instructions as take theirs from both.
+    /// The same of vectors that begin anywhere: two that are aligned, and as many instructions as
+    /// take theirs from both.
     pub(crate) fn global_unaligned(&self, bytes: i64) -> Cost {
         /// Selects and shifts, and what computes addresses, in cycles of a scheduler.
         const TAKEN: f64 = 12.0;
@@ -351,7 +352,8 @@ impl Timing {
         Cost { source: self.red_source, ..cost }
     }
 
-    /// How many times as long as a store an accumulation in global memory keeps the second-level cache busy.
+    /// How many times as long as a store an accumulation in global memory keeps the second-level
+    /// cache busy.
     #[must_use]
     pub fn red_times(&self) -> f64 {
         self.global_bytes / self.red_bytes.max(1e-9)

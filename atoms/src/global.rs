@@ -10,12 +10,12 @@ use crate::limits::limits;
 const LOAD: &str = "PTX ISA, Data Movement and Conversion Instructions: ld";
 const STORE: &str = "PTX ISA, Data Movement and Conversion Instructions: st";
 
-/// The function that loads 16 bytes that begin anywhere, in CUDA C++: of an array that begins at a multiple of 16 bytes, the index
-/// of the first element, and how many elements before it the
+/// The function that loads 16 bytes that begin anywhere, in CUDA C++: of an array that begins at a
+/// multiple of 16 bytes, the index of the first element, and how many elements before it the
 /// aligned vector begins that holds it. Both aligned vectors that hold them are read whole.
 pub const LOAD_UNALIGNED: &str = "\
-// The 16 bytes of an array that begin at element i, of the one or two aligned vectors that hold them; the first one begins `before`
-// elements before.
+// The 16 bytes of an array that begin at element i, of the one or two aligned vectors that hold
+// them; the first one begins `before` elements before.
 template <typename T, typename I>
 __device__ __forceinline__ uint4 load_unaligned(const T* array, I i, int before) {
   constexpr int n = 16 / sizeof(T);

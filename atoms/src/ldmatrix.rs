@@ -1,9 +1,9 @@
 //! Loads of 8x8 matrices of 16-bit units from shared memory by a whole warp.
 //!
 //! The tile is `[8, 8*x]`: unit within a row, row. Lanes 0-7 give the addresses of the first
-//! matrix's rows, lanes 8-15 those of the second, and so on; with fewer than four matrices the other
-//! lanes' addresses are ignored, and they repeat those of the lanes before them (stride 0). With
-//! `.trans` each matrix arrives transposed: the destination says so, the source is the same.
+//! matrix's rows, lanes 8-15 those of the second, and so on; with fewer than four matrices the
+//! other lanes' addresses are ignored, and they repeat those of the lanes before them (stride 0).
+//! With `.trans` each matrix arrives transposed: the destination says so, the source is the same.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

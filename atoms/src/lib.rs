@@ -1,8 +1,8 @@
 //! What each GPU architecture can do, as data: one atom per instruction variant.
 //!
-//! Reading order: [`arch`], [`atom`], [`table`], then one file per instruction family; [`bind`] says which leaf
-//! an atom implements; [`descriptor`] for what
-//! is found by one; [`mod@probe`] makes programs that execute an atom.
+//! Reading order: [`arch`], [`atom`], [`table`], then one file per instruction family; [`bind`]
+//! says which leaf an atom implements; [`descriptor`] for what is found by one; [`mod@probe`] makes
+//! programs that execute an atom.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
 //! text, and no control flow anywhere depends on an atom's name: consumers read fields.

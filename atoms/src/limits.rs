@@ -3,7 +3,8 @@
 //! Sizes come from the table "Technical Specifications per Compute Capability" of the CUDA C++
 //! Programming Guide, arithmetic rates from its table "Throughput of Native Arithmetic
 //! Instructions". Latencies are microbenchmark figures where `*_source` names a paper, and
-//! estimates elsewhere. Numbers that only one part has (how many multiprocessors) are in [`crate::machine()`].
+//! estimates elsewhere. Numbers that only one part has (how many multiprocessors) are in
+//! [`crate::machine()`].
 
 use crate::arch::Arch;
 use crate::banks::BANKS;
@@ -42,8 +43,9 @@ pub struct ArchLimits {
 }
 
 impl ArchLimits {
-    /// How many blocks a multiprocessor holds at once, of so many threads (at least 1), 32-bit registers of each and
-    /// bytes of shared memory; 0 where it has not enough for one (CUDA C++ Programming Guide, Hardware Multithreading).
+    /// How many blocks a multiprocessor holds at once, of so many threads (at least 1), 32-bit
+    /// registers of each and bytes of shared memory; 0 where it has not enough for one (CUDA C++
+    /// Programming Guide, Hardware Multithreading).
     #[must_use]
     pub fn resident_blocks(&self, threads: i64, registers: i64, shared_bytes: i64) -> i64 {
         let of_memory =
@@ -94,33 +96,36 @@ pub struct Timing {
     pub mma_fp8: Speed,
     /// On 16-bit floats by quad-pairs.
     pub mma_quad_pair: Speed,
-    /// Multiply-adds per cycle of `wgmma` on 16-bit floats; on tf32 half as many, on 8-bit types twice.
-    /// 0 where there is none.
+    /// Multiply-adds per cycle of `wgmma` on 16-bit floats; on tf32 half as many, on 8-bit types
+    /// twice. 0 where there is none.
     pub wgmma_f16: f64,
     /// Bytes of shared memory that `wgmma` reads per cycle.
     pub wgmma_bytes: f64,
     /// Cycles that pass besides those of multiplying, until the result of a `wgmma` is there.
     pub wgmma_cycles: f64,
-    /// Cycles until the result of `mma.m16n8k8` on 16-bit floats is there, and of others whose A has
-    /// no more bits.
+    /// Cycles until the result of `mma.m16n8k8` on 16-bit floats is there, and of others whose A
+    /// has no more bits.
     pub mma_k8_cycles: f64,
-    /// Cycles until the result of `mma.m16n8k16` on 16-bit floats is there, and of others whose A has
-    /// more bits than that of `mma.m16n8k8`.
+    /// Cycles until the result of `mma.m16n8k16` on 16-bit floats is there, and of others whose A
+    /// has more bits than that of `mma.m16n8k8`.
     pub mma_k16_cycles: f64,
     /// Cycles until the result of a pointwise instruction is there.
     pub math_cycles: f64,
     /// Cycles until a value of global memory is there.
     pub global_cycles: f64,
-    /// Cycles until what the copy engine was asked for has come from global memory, before the factor for load that estimates
-    /// apply. On an H100 the best of 480, 720, 960 and 1200 for the products of `bench/choice.tsv`.
+    /// Cycles until what the copy engine was asked for has come from global memory, before the
+    /// factor for load that estimates apply. On an H100 the best of 480, 720, 960 and 1200 for the
+    /// products of `bench/choice.tsv`.
     pub bulk_cycles: f64,
     /// Bytes per cycle between a multiprocessor and the second-level cache.
     pub global_bytes: f64,
-    /// Bytes of a line of that cache, of which it gives one at a time, where rows that do not begin at its multiples are known to
-    /// take longer; 0 elsewhere. On an H100 a row of 128 bytes took 2 cycles from a multiple of 128, 4 from others of 32, and 8 from
-    /// others of 16, whether the copy engine or threads asked for it.
+    /// Bytes of a line of that cache, of which it gives one at a time, where rows that do not begin
+    /// at its multiples are known to take longer; 0 elsewhere. On an H100 a row of 128 bytes took 2
+    /// cycles from a multiple of 128, 4 from others of 32, and 8 from others of 16, whether the
+    /// copy engine or threads asked for it.
     pub line_bytes: i64,
-    /// Bytes per cycle that the second-level cache adds to what lies in it, for each multiprocessor.
+    /// Bytes per cycle that the second-level cache adds to what lies in it, for each
+    /// multiprocessor.
     pub red_bytes: f64,
     /// Cycles until a value of shared memory is there.
     pub shared_load_cycles: f64,

@@ -1,8 +1,8 @@
-//! Cards: what differs between two parts of one architecture, and one part of each that stands for it where nothing
-//! else is said.
+//! Cards: what differs between two parts of one architecture, and one part of each that stands for
+//! it where nothing else is said.
 //!
-//! Figures are those of NVIDIA's datasheets and whitepapers, which `source` names; what they do not tell is said to be an
-//! estimate there.
+//! Figures are those of NVIDIA's datasheets and whitepapers, which `source` names; what they do not
+//! tell is said to be an estimate there.
 
 use crate::arch::Arch;
 
@@ -26,7 +26,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The same with another number of multiprocessors, as some parts and partitions have; at least 1.
+    /// The same with another number of multiprocessors, as some parts and partitions have; at
+    /// least 1.
     #[must_use]
     pub fn with_sms(self, sms: i64) -> Self {
         Machine { sms: sms.max(1), ..self }
@@ -138,7 +139,8 @@ mod tests {
 
     #[test]
     fn peak_rates_are_those_of_the_datasheets() {
-        // Dense TFLOP/s on f16 of the matrix units: multiply-adds a cycle and multiprocessor, times two.
+        // Dense TFLOP/s on f16 of the matrix units: multiply-adds a cycle and multiprocessor, times
+        // two.
         let peak = |arch: Arch, per_sm: f64| {
             let m = machine(arch);
             2.0 * per_sm * m.sms as f64 * m.clock_mhz * 1e-6

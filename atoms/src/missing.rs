@@ -5,8 +5,9 @@ use carbyne_ir::expr::prove::divisors_missing;
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::{Program, TensorId};
 
-/// With which facts a view would begin at a multiple of so many bytes, and all of its elements that are not in the consecutive
-/// mode would, too. None where it does, and where no fact about symbols would do.
+/// With which facts a view would begin at a multiple of so many bytes, and all of its elements that
+/// are not in the consecutive mode would, too. None where it does, and where no fact about symbols
+/// would do.
 pub fn aligned(p: &Program, t: TensorId, bytes: i64) -> Vec<Fact> {
     let layout = p.tensors[t].concat();
     let strides = layout.leaves().iter().map(|(_, stride)| *stride);

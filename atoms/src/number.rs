@@ -30,8 +30,8 @@ pub enum NumberForm {
 }
 
 impl AtomNumber {
-    /// Whether the instruction takes every number from `lo` to `hi` that `div` divides. A bound that is
-    /// not known is taken to fit, where the number may be computed at all.
+    /// Whether the instruction takes every number from `lo` to `hi` that `div` divides. A bound
+    /// that is not known is taken to fit, where the number may be computed at all.
     pub fn takes(&self, lo: Option<i64>, hi: Option<i64>, div: i64) -> bool {
         let one = lo.is_some() && lo == hi;
         lo.is_none_or(|lo| lo >= self.least)

@@ -27,16 +27,18 @@ pub struct AtomOperand {
     /// Alignment in bytes of the address that each thread gives; 1 for operands that are always
     /// registers. Operands that may be either have to keep it where they lie in memory.
     pub align: i64,
-    /// Of an operand that begins anywhere, bytes of the aligned vectors that hold its values, which are read whole where they lie
-    /// within the tensor; where they do not, its elements are copied one by one. 0 of others.
+    /// Of an operand that begins anywhere, bytes of the aligned vectors that hold its values, which
+    /// are read whole where they lie within the tensor; where they do not, its elements are copied
+    /// one by one. 0 of others.
     pub around: i64,
-    /// Bits of a thread's values that lie side by side where the operand is in registers: those of one register,
-    /// or all that are accessed as one value.
+    /// Bits of a thread's values that lie side by side where the operand is in registers: those of
+    /// one register, or all that are accessed as one value.
     pub register_bits: i64,
     /// The C++ type through which a CUDA template accesses the operand's values of one thread
     /// together: `uint4`, `__half2`. None where the template is PTX.
     pub cxx: Option<&'static str>,
-    /// Of an operand that a literal must fill, which literals do. All values of a thread are that number.
+    /// Of an operand that a literal must fill, which literals do. All values of a thread are that
+    /// number.
     pub divisor: Option<Divisor>,
 }
 
@@ -93,7 +95,8 @@ impl AtomOperand {
         (self.bits_per_thread() + 7) / 8
     }
 
-    /// How many scalars behind the last value of a thread an access may read, of scalars of so many bits.
+    /// How many scalars behind the last value of a thread an access may read, of scalars of so many
+    /// bits.
     pub fn reach(&self, bits: i64) -> i64 {
         let scalars = |bytes: i64| bytes.saturating_mul(8) / bits.max(1);
         (scalars(self.around) - 1).max(0)
@@ -114,7 +117,8 @@ impl AtomOperand {
         self.elem.scalars_per_unit(scalar) == Some(1)
     }
 
-    /// How many consecutive scalars of this type, of the `n` that a thread has, each access covers in `memory`.
+    /// How many consecutive scalars of this type, of the `n` that a thread has, each access covers
+    /// in `memory`.
     pub fn side_by_side(&self, memory: Memory, scalar: Scalar, n: i64) -> i64 {
         match memory.is_per_thread() {
             true => (self.register_bits / scalar.bits()).clamp(1, n.max(1)),
@@ -168,9 +172,9 @@ pub(crate) fn places(memory: &[Memory]) -> String {
 pub enum Addressing {
     /// In registers, or at an address that each thread gives.
     Thread,
-    /// Through a descriptor of the whole tile, the same in every thread: see [`crate::descriptor`]. The
-    /// values of the thread-value layout are the tile in its own order, and every thread has all of them
-    /// (stride 0).
+    /// Through a descriptor of the whole tile, the same in every thread: see [`crate::descriptor`].
+    /// The values of the thread-value layout are the tile in its own order, and every thread has
+    /// all of them (stride 0).
     Descriptor(MatrixRule),
 }
 

@@ -1,9 +1,10 @@
-//! Additions, minima and maxima of memory that other threads may access in the same way: `Move.add`,
-//! `Move.min`, `Move.max`. Nobody sees half of one, and any order is right.
+//! Additions, minima and maxima of memory that other threads may access in the same way:
+//! `Move.add`, `Move.min`, `Move.max`. Nobody sees half of one, and any order is right.
 //!
-//! f32 in global memory: subnormal operands and results count as zeros. Shared memory has a unit for 32-bit integers;
-//! for other types the assembler writes a loop that compares and swaps until nobody else was faster.
-//! `atom`, which gives back what was there, is none of these: a spec has one output.
+//! f32 in global memory: subnormal operands and results count as zeros. Shared memory has a unit
+//! for 32-bit integers; for other types the assembler writes a loop that compares and swaps until
+//! nobody else was faster. `atom`, which gives back what was there, is none of these: a spec has
+//! one output.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};

@@ -1,7 +1,8 @@
-//! Reductions of one integer or one `bool` a lane over a whole warp; every lane receives the result. A ballot is the
-//! cast of a `bool` a lane to 32 bits, all of which every lane receives.
+//! Reductions of one integer or one `bool` a lane over a whole warp; every lane receives the
+//! result. A ballot is the cast of a `bool` a lane to 32 bits, all of which every lane receives.
 //!
-//! There is none of f32 before architectures that the table does not have: a butterfly of `shfl` does it.
+//! There is none of f32 before architectures that the table does not have: a butterfly of `shfl`
+//! does it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

@@ -1,7 +1,8 @@
 //! Copies between registers, and values written as literals.
 //!
 //! The literal of an Init is the operand `value`: it counts as a register and prints as an
-//! expression of its C++ type. Types below a byte have no Init: no address names one of their values.
+//! expression of its C++ type. Types below a byte have no Init: no address names one of their
+//! values.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

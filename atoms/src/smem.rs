@@ -1,14 +1,14 @@
 //! Where shared buffers lie in the block's one dynamic allocation.
 //!
 //! - A buffer with `at=` lies there.
-//! - One with `reuses=%x` and no address begins where `%x` begins, moved up to its alignment. `%x` lies where all that reuse it
-//!   are aligned, and what follows lies past the longest of them.
+//! - One with `reuses=%x` and no address begins where `%x` begins, moved up to its alignment. `%x`
+//!   lies where all that reuse it are aligned, and what follows lies past the longest of them.
 //! - The others follow each other in text order, past whatever is pinned.
 //!
 //! Invariant: every buffer begins at a multiple of its alignment, of its swizzle's period and of
 //! [`MIN_ALIGN`], the widest access of the atom table. Buffers that lie in blocks of statements of
-//! which only one is live do not share memory unless the program says so.
-//! Invariant: what is printed is placed by this file, and what is decomposed is held to the limit by it.
+//! which only one is live do not share memory unless the program says so. Invariant: what is
+//! printed is placed by this file, and what is decomposed is held to the limit by it.
 
 use crate::limits::limits;
 use crate::table::AtomTable;
@@ -22,8 +22,8 @@ type Fallible<T> = Result<T, Box<Diagnostic>>;
 
 /// Alignment that every buffer has, in bytes.
 pub const MIN_ALIGN: i64 = 16;
-/// Alignment of the block's allocation that is asked for at least, in bytes: what the widest swizzle
-/// and the descriptors of Hopper want.
+/// Alignment of the block's allocation that is asked for at least, in bytes: what the widest
+/// swizzle and the descriptors of Hopper want.
 pub const BASE_ALIGN: i64 = 1024;
 
 /// Byte offsets of buffers.
@@ -40,8 +40,8 @@ impl Arena {
     /// Places the buffers, which come in text order.
     ///
     /// # Errors
-    /// [`Code::SharedTooLarge`] over the limit of the architecture, [`Code::Symbolic`] for a size that
-    /// is not known, [`Code::Alignment`] for an address that is not aligned.
+    /// [`Code::SharedTooLarge`] over the limit of the architecture, [`Code::Symbolic`] for a size
+    /// that is not known, [`Code::Alignment`] for an address that is not aligned.
     pub fn place(p: &Program, buffers: &[BufferId], atoms: &AtomTable) -> Fallible<Arena> {
         let mut arena = Arena { align: BASE_ALIGN, ..Arena::default() };
         let rooms = rooms(p, buffers)?;
@@ -149,7 +149,8 @@ fn stages(p: &Program, id: BufferId) -> Option<i64> {
     outer.size_in(&p.arena).ok().and_then(Dim::as_const).filter(|n| *n > 1)
 }
 
-/// How many stages the tensors have that have any, if all of them have as many; and how many would fit.
+/// How many stages the tensors have that have any, if all of them have as many; and how many would
+/// fit.
 fn fewer_stages(p: &Program, sizes: &[(BufferId, i64)], all: i64, most: i64) -> Option<(i64, i64)> {
     let staged: Vec<(i64, i64)> =
         sizes.iter().filter_map(|(id, bytes)| Some((stages(p, *id)?, *bytes))).collect();

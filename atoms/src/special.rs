@@ -1,22 +1,27 @@
 //! Transcendental functions: instructions that approximate, library functions, and idioms for
 //! activations. Every atom states its error, from which the bounds of comparisons follow.
 //!
-//! Instructions are those that keep subnormal numbers, where there is such a variant, save those named `ftz`: what keeps them in
-//! `ex2.approx` are three more instructions. "Ulp" in an atom's
-//! error are ulps of its type; see [`crate::bound`]. Errors of library functions are those of the CUDA
-//! C++ Programming Guide, found by tests of NVIDIA. Errors of idioms follow from those of their parts:
-//! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, one rounding of the
-//!   sum and that of the reciprocal; where exp(−x) overflows the result is 0 instead of less than 2⁻¹²⁶.
+//! Instructions are those that keep subnormal numbers, where there is such a variant, save those
+//! named `ftz`: what keeps them in `ex2.approx` are three more instructions. "Ulp" in an atom's
+//! error are ulps of its type; see [`crate::bound`]. Errors of library functions are those of the
+//! CUDA C++ Programming Guide, found by tests of NVIDIA. Errors of idioms follow from those of
+//! their parts:
+//! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, one
+//!   rounding of the sum and that of the reciprocal; where exp(−x) overflows the result is 0
+//!   instead of less than 2⁻¹²⁶.
 //! - silu: one rounding more; where the sigmoid becomes 0, |x| < 90 of these 2⁻¹²⁶ are lost.
-//! - gelu as x/2·erfc(−x/√2): the relative condition of erfc at z is below 2z² + 2, the argument has two
-//!   roundings, z² = x²/2, and erfc underflows at |x| = 14.3: below (14.3·|x| + 2) ulp, and 4 of erfcf, 2 of
-//!   the products; of f64 |x| = 38.5, and erfc has 5.
-//! - gelu as x·Φ(x), Φ(−|x|) = 2^P(|x|): P is a polynomial of degree 9 that is within 2.6·10⁻⁵ of log2 Φ(−t) for t in
-//!   [0, 13], which makes 1.8·10⁻⁵ of the result; roundings of P, up to 126 there, make 4·10⁻⁵. Beyond 13 Φ is below 2⁻¹²⁶.
-//! - sigmoid as (1 + tanh(x/2))/2: half of tanh's error, which is relative to |tanh| ≤ 1, and a rounding.
+//! - gelu as x/2·erfc(−x/√2): the relative condition of erfc at z is below 2z² + 2, the argument
+//!   has two roundings, z² = x²/2, and erfc underflows at |x| = 14.3: below (14.3·|x| + 2) ulp, and
+//!   4 of erfcf, 2 of the products; of f64 |x| = 38.5, and erfc has 5.
+//! - gelu as x·Φ(x), Φ(−|x|) = 2^P(|x|): P is a polynomial of degree 9 that is within 2.6·10⁻⁵ of
+//!   log2 Φ(−t) for t in [0, 13], which makes 1.8·10⁻⁵ of the result; roundings of P, up to 126
+//!   there, make 4·10⁻⁵. Beyond 13 Φ is below 2⁻¹²⁶.
+//! - sigmoid as (1 + tanh(x/2))/2: half of tanh's error, which is relative to |tanh| ≤ 1, and a
+//!   rounding.
 //!
-//! None is exceeded on an H100: by any of the 2^16 operands of a function of f16 or bf16, nor by some
-//! 2^16 operands of every magnitude of one of f32 or f64 (`carbyne atoms verify`, `docs/atoms_h100.md`).
+//! None is exceeded on an H100: by any of the 2^16 operands of a function of f16 or bf16, nor by
+//! some 2^16 operands of every magnitude of one of f32 or f64 (`carbyne atoms verify`,
+//! `docs/atoms_h100.md`).
 
 use crate::arch::Arch;
 use crate::atom::{Atom, Cost, Rounding};
@@ -48,8 +53,9 @@ const fn absolute(absolute: f64) -> ErrorBound {
     ErrorBound::relative(0.0).plus(absolute)
 }
 
-/// x·Φ(x), of a polynomial for log2 Φ(−|x|): the least largest error of degree 9 on [0, 13], found by weighted
-/// least squares whose weights are multiplied by the error until it is the same everywhere.
+/// x·Φ(x), of a polynomial for log2 Φ(−|x|): the least largest error of degree 9 on [0, 13], found
+/// by weighted least squares whose weights are multiplied by the error until it is the same
+/// everywhere.
 const GELU: &str = "{{
 .reg .f32 t, p, q;
 .reg .pred negative;
@@ -85,7 +91,8 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     let two = t.special_lanes / 2.0;
     // 2^-10.987 and 2^-9.9, rounded up.
     let (tanh16, ex16) = (absolute(4.93e-4), relative(1.047e-3).plus(1.0 / 16_777_216.0));
-    // The PTX ISA says 2^-8, which two of the 2^16 operands exceed on an H100: by 3e-7 at |x| = 0.74609375.
+    // The PTX ISA says 2^-8, which two of the 2^16 operands exceed on an H100: by 3e-7 at |x| =
+    // 0.74609375.
     let tanhb = absolute(3.907e-3);
     let atoms = [
         ("exp2.approx.ftz.f32", Sm70, Exp2, F,  one, "ex2.approx.ftz.f32 {D}, {S};",       ErrorBound::f32_ulps(2.0).plus(F32_NORMAL), EX2),
@@ -152,8 +159,8 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     atoms
 }
 
-/// Name, first architecture, function, type, instructions of the special unit, C++, formula, error, bound,
-/// source.
+/// Name, first architecture, function, type, instructions of the special unit, C++, formula, error,
+/// bound, source.
 type Sequence = (
     &'static str,
     Arch,

@@ -1,8 +1,8 @@
-//! Stores of 8x8 matrices of 16-bit units to shared memory by a whole warp: the reverse of `ldmatrix`,
-//! with its tile and its layouts.
+//! Stores of 8x8 matrices of 16-bit units to shared memory by a whole warp: the reverse of
+//! `ldmatrix`, with its tile and its layouts.
 //!
-//! With fewer than four matrices the addresses of the other lanes are ignored; they repeat those of the
-//! lanes before them (stride 0). With `.trans` each matrix is stored transposed.
+//! With fewer than four matrices the addresses of the other lanes are ignored; they repeat those of
+//! the lanes before them (stride 0). With `.trans` each matrix is stored transposed.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

@@ -17,7 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Every atom of one architecture.
 ///
-/// Atoms are made once a process and shared by its tables, so that making a table and copying it are cheap.
+/// Atoms are made once a process and shared by its tables, so that making a table and copying it
+/// are cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomTable {
     /// The architecture whose atoms these are.
@@ -117,8 +118,8 @@ impl AtomTable {
         &self.atoms.list
     }
 
-    /// A number for what the atoms of the table are, the same on every machine and another one where one of them is added,
-    /// removed or changed. What they cost is left out.
+    /// A number for what the atoms of the table are, the same on every machine and another one
+    /// where one of them is added, removed or changed. What they cost is left out.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let none = Cost {
@@ -153,8 +154,8 @@ impl AtomTable {
     }
 
     /// The atom of a synchronization statement whose number is known to be from `lo` to `hi` and a
-    /// multiple of `div`; `remote` for an mbarrier of another block, whose `{rank}` the atom takes. Of
-    /// several atoms the first that fits.
+    /// multiple of `div`; `remote` for an mbarrier of another block, whose `{rank}` the atom takes.
+    /// Of several atoms the first that fits.
     ///
     /// # Errors
     /// Which architectures have the statement, or which numbers it takes.
@@ -186,8 +187,8 @@ impl AtomTable {
     /// The atom that elects one thread of each of these groups.
     ///
     /// # Errors
-    /// D0307 where the architecture elects none, V0214 where groups have another size or begin elsewhere than those that
-    /// it elects of.
+    /// D0307 where the architecture elects none, V0214 where groups have another size or begin
+    /// elsewhere than those that it elects of.
     pub fn elect(
         &self,
         p: &Program,
@@ -231,7 +232,8 @@ impl AtomTable {
         })
     }
 
-    /// The table with `atom` in the place of the atom of that name, or at the end where there is none.
+    /// The table with `atom` in the place of the atom of that name, or at the end where there is
+    /// none.
     #[must_use]
     pub fn with(mut self, atom: Atom) -> Self {
         let mut atoms = self.atoms.list.clone();
@@ -245,8 +247,8 @@ impl AtomTable {
         self
     }
 
-    /// Up to three names that begin with `name`, or as much of it as any does, or else those that look most
-    /// like it, the nearest first.
+    /// Up to three names that begin with `name`, or as much of it as any does, or else those that
+    /// look most like it, the nearest first.
     pub fn nearest_names(&self, name: &str) -> Vec<&'static str> {
         // As a person begins to write it: whole parts, as in `mma.m16n8k16` or `cp.async`.
         let begins = |r: &&Atom| {

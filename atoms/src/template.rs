@@ -1,10 +1,12 @@
 //! How an atom is written: text with a placeholder `{name}` for each operand and number.
 //!
-//! Besides operands there are `{D.2}`, register 2 of operand D (the first is 0), `{A.major}`, the immediate of
-//! the major that operand A has (0 where it is K-major, 1 where it is MN-major), `{S.array}`, `{S.at}` and `{S.before}`, the array of an
-//! operand in memory, where in it the executing thread's first element is, and how far behind a multiple of as many bytes as are
-//! read around it ([`crate::AtomOperand::around`]), in elements of the operand's type, `{B.reciprocal}`, 1 divided by the literal that fills B,
-//! rounded once to its type, and `{accumulate}`, 1 in a MatMul and 0 in a `MatMul.set`.
+//! Besides operands there are `{D.2}`, register 2 of operand D (the first is 0), `{A.major}`, the
+//! immediate of the major that operand A has (0 where it is K-major, 1 where it is MN-major),
+//! `{S.array}`, `{S.at}` and `{S.before}`, the array of an operand in memory, where in it the
+//! executing thread's first element is, and how far behind a multiple of as many bytes as are read
+//! around it ([`crate::AtomOperand::around`]), in elements of the operand's type, `{B.reciprocal}`,
+//! 1 divided by the literal that fills B, rounded once to its type, and `{accumulate}`, 1 in a
+//! MatMul and 0 in a `MatMul.set`.
 //!
 //! Invariant: single braces in a template delimit placeholders and nothing else; `{{` and `}}` are
 //! braces of the instruction text. A line break stands between instructions of a sequence.
@@ -17,12 +19,14 @@ pub enum Template {
     /// expression of that type).
     Cuda(&'static str),
     /// A PTX instruction: `ldmatrix.sync.aligned.m8n8.x4.shared.b16 {D}, [{S}];`. A register
-    /// operand prints as its list of registers in braces (`{%0, %1}`, also where it is only one), an
-    /// operand in memory as the register that holds the executing thread's address, or its descriptor.
+    /// operand prints as its list of registers in braces (`{%0, %1}`, also where it is only one),
+    /// an operand in memory as the register that holds the executing thread's address, or its
+    /// descriptor.
     Ptx(&'static str),
-    /// PTX instructions on scalars: `tanh.approx.f32 {D}, {S};`, `red.global.add.f32 [{D}], {S};`. As
-    /// [`Template::Ptx`], but a register operand is one register and prints without braces. A written operand may serve as a temporary
-    /// only after the last use of every read one, which may share its register.
+    /// PTX instructions on scalars: `tanh.approx.f32 {D}, {S};`, `red.global.add.f32 [{D}], {S};`.
+    /// As [`Template::Ptx`], but a register operand is one register and prints without braces. A
+    /// written operand may serve as a temporary only after the last use of every read one, which
+    /// may share its register.
     PtxScalar(&'static str),
 }
 

@@ -25,8 +25,8 @@ pub struct SwizzleMode {
     pub number: u32,
     /// The swizzle of byte addresses, as (B, M, S).
     pub bits: (u32, u32, u32),
-    /// Bytes of a row of a box; none for rows that are not swizzled. The encoder takes shorter rows too, but
-    /// how they lie is not documented.
+    /// Bytes of a row of a box; none for rows that are not swizzled. The encoder takes shorter rows
+    /// too, but how they lie is not documented.
     pub row: Option<i64>,
 }
 
@@ -53,8 +53,8 @@ pub fn swizzle_mode(swizzle: Option<Swizzle>) -> Option<SwizzleMode> {
     SWIZZLES.iter().find(|m| m.number == bits).copied()
 }
 
-/// The driver's number of a scalar type, `CU_TENSOR_MAP_DATA_TYPE_*`. Types that are only moved go by
-/// their width.
+/// The driver's number of a scalar type, `CU_TENSOR_MAP_DATA_TYPE_*`. Types that are only moved go
+/// by their width.
 pub fn data_type(scalar: Scalar) -> Option<u32> {
     Some(match scalar {
         Scalar::U8 | Scalar::I8 | Scalar::E4m3 | Scalar::E5m2 | Scalar::Bool => 0,
@@ -78,7 +78,8 @@ pub fn data_type(scalar: Scalar) -> Option<u32> {
     })
 }
 
-/// What the encoder takes besides the address, with what is known at launch only still as expressions.
+/// What the encoder takes besides the address, with what is known at launch only still as
+/// expressions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapDescription {
     /// `CU_TENSOR_MAP_DATA_TYPE_*`
@@ -282,20 +283,22 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     Ok(MapDescription { data_type, offset, extents, strides, sizes, swizzle, promotion })
 }
 
-/// Whether coordinates of boxes, which are numbers of 32 bits, may reach all of so many elements. Of extents that are known at launch
-/// only the launch checks it.
+/// Whether coordinates of boxes, which are numbers of 32 bits, may reach all of so many elements.
+/// Of extents that are known at launch only the launch checks it.
 pub fn reaches(cx: &ExprArena, extent: Dim) -> bool {
     cx.range(extent).0.is_none_or(|least| i32::try_from(least).is_ok())
 }
 
-/// Whether rows of so many elements are known to end with whole units, as those must that boxes are stored to ([`stores`]).
+/// Whether rows of so many elements are known to end with whole units, as those must that boxes are
+/// stored to ([`stores`]).
 pub fn ends_whole(cx: &ExprArena, row: Dim, scalar: Scalar) -> bool {
     cx.divisor(row).saturating_mul(scalar.bits()) / 8 % UNIT == 0
 }
 
-/// That boxes may be stored by a map: loads read zeros behind the last element of a row, but stores write the unit that it lies in
-/// whole, whatever lies there between the end of the row and the next one. PTX does not say so; it was measured on an H100, for
-/// elements of 1 to 8 bytes, with and without a swizzle.
+/// That boxes may be stored by a map: loads read zeros behind the last element of a row, but stores
+/// write the unit that it lies in whole, whatever lies there between the end of the row and the
+/// next one. PTX does not say so; it was measured on an H100, for elements of 1 to 8 bytes, with
+/// and without a swizzle.
 ///
 /// # Errors
 /// [`NoMap::Ends`].

@@ -4,7 +4,8 @@ use crate::arch::Arch;
 use crate::table::AtomTable;
 use carbyne_ir::testing;
 
-/// Whether an atom is tested for this architecture: of those that have it one is drawn, or all are where everything is run.
+/// Whether an atom is tested for this architecture: of those that have it one is drawn, or all are
+/// where everything is run.
 #[must_use]
 pub fn drawn(atom: &str, arch: Arch) -> bool {
     let with: Vec<Arch> =

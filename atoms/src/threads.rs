@@ -1,10 +1,11 @@
-//! Whether the threads that execute a spec are the groups of an atom: the one place that matcher and
-//! simulator ask.
+//! Whether the threads that execute a spec are the groups of an atom: the one place that matcher
+//! and simulator ask.
 //!
-//! The innermost level of a thread tensor is the group that executes a spec together, or the innermost
-//! levels where these say how the group is arranged (`[2,2].[8].thread` for the four matrices of
-//! `ldmatrix.x4`, as in Graphene, Fig. 1); outer levels repeat it. An atom of one thread takes `.scalar()`, or groups of one. Any
-//! other atom takes groups of exactly its size, each beginning where such a group can begin.
+//! The innermost level of a thread tensor is the group that executes a spec together, or the
+//! innermost levels where these say how the group is arranged (`[2,2].[8].thread` for the four
+//! matrices of `ldmatrix.x4`, as in Graphene, Fig. 1); outer levels repeat it. An atom of one
+//! thread takes `.scalar()`, or groups of one. Any other atom takes groups of exactly its size,
+//! each beginning where such a group can begin.
 
 use crate::atom::Atom;
 use carbyne_ir::expr::Dim;
@@ -94,8 +95,9 @@ fn neighbors(atom: &Atom) -> bool {
     atom.thread_layout.cosize() <= atom.group
 }
 
-/// Whether groups of the atom's size, the innermost `levels`, are groups of the atom: neighbors begin at a
-/// multiple of their number; others are listed in the atom's order, and all threads of their warps are in one.
+/// Whether groups of the atom's size, the innermost `levels`, are groups of the atom: neighbors
+/// begin at a multiple of their number; others are listed in the atom's order, and all threads of
+/// their warps are in one.
 pub(crate) fn placed(p: &Program, threads: &Threads, levels: usize, atom: &Atom) -> bool {
     let (outer, inner) = threads.levels.split_at(threads.levels.len().saturating_sub(levels));
     let Some(inner) = Layout::concat(inner).ok().and_then(|l| l.to_fixed()) else { return false };

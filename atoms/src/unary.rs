@@ -1,4 +1,5 @@
-//! Pointwise functions of one operand that are exact or rounded once: signs, relu, roots, reciprocals.
+//! Pointwise functions of one operand that are exact or rounded once: signs, relu, roots,
+//! reciprocals.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};

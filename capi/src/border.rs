@@ -1,4 +1,5 @@
-//! The begin and the end of each function of the interface: pointers of C become references, results and panics become statuses.
+//! The begin and the end of each function of the interface: pointers of C become references,
+//! results and panics become statuses.
 
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::new;
@@ -16,8 +17,8 @@ pub enum Status {
     Ok = 0,
     /// The program, a tensor, NVRTC or the GPU is not as it must be; the diagnostics have a code.
     Refused = 1,
-    /// The call itself is wrong: a null pointer, a text that is not UTF-8, a number that is none of those that are wanted. The diagnostic
-    /// has no code.
+    /// The call itself is wrong: a null pointer, a text that is not UTF-8, a number that is none of
+    /// those that are wanted. The diagnostic has no code.
     Misuse = 2,
     /// The work was cancelled by its token.
     Cancelled = 3,
@@ -129,7 +130,8 @@ pub(crate) unsafe fn list<'a, T>(from: *const T, count: usize, name: &str) -> Ou
 /// A text that ends with a NUL byte, if it is given.
 ///
 /// # Safety
-/// The pointer is null, or points to a text that ends with a NUL byte and lives as long as the result.
+/// The pointer is null, or points to a text that ends with a NUL byte and lives as long as the
+/// result.
 pub(crate) unsafe fn optional_word<'a>(
     from: *const c_char,
     name: &str,
@@ -152,8 +154,9 @@ pub(crate) unsafe fn word<'a>(from: *const c_char, name: &str) -> Outcome<&'a st
     unsafe { optional_word(from, name) }?.ok_or_else(|| null(name))
 }
 
-/// Reads a structure of options, whose first field is its size. An older caller's is shorter: its missing fields are 0. A newer
-/// caller's may be longer, if the fields that are not known here are 0.
+/// Reads a structure of options, whose first field is its size. An older caller's is shorter: its
+/// missing fields are 0. A newer caller's may be longer, if the fields that are not known here
+/// are 0.
 ///
 /// # Safety
 /// The pointer is null, or points to as many bytes as its first field says. A `T` of zeros is one.
@@ -175,7 +178,8 @@ pub(crate) unsafe fn options<T: Copy>(from: *const T, name: &str) -> Outcome<T> 
         return Err(wrong(format!("`{name}` has fields that this version does not know")));
     }
     let n = size.min(size_of::<T>());
-    // SAFETY: both have as many bytes. The structure is one of numbers and pointers, which are checked when they are used.
+    // SAFETY: both have as many bytes. The structure is one of numbers and pointers, which are
+    // checked when they are used.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), known.as_mut_ptr().cast(), n);
         Ok(known.assume_init())

@@ -22,7 +22,8 @@ pub(crate) fn bytes(data: impl Into<Vec<u8>>) -> *mut Bytes {
     new(Bytes::new(data))
 }
 
-/// The bytes. A NUL byte follows the last one, so that a text is one of C. They are there until `bytes` is freed. Null for null.
+/// The bytes. A NUL byte follows the last one, so that a text is one of C. They are there until
+/// `bytes` is freed. Null for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_bytes_data(bytes: *const Bytes) -> *const c_char {
     // SAFETY: the head of `lib.rs`.

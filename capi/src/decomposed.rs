@@ -1,4 +1,5 @@
-//! Programs for an architecture: layouts, instructions and synchronization chosen; as CUDA C++ and machine code.
+//! Programs for an architecture: layouts, instructions and synchronization chosen; as CUDA C++ and
+//! machine code.
 
 use crate::border::{
     Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,
@@ -46,7 +47,8 @@ pub struct DecomposeOptions {
     pub budget: u64,
     /// How many of the best choices the document lists. 0 for 1.
     pub top: usize,
-    /// Multiprocessors of the GPU that choices are made for. 0 for those of the usual card of the architecture.
+    /// Multiprocessors of the GPU that choices are made for. 0 for those of the usual card of the
+    /// architecture.
     pub sms: u32,
     /// Not 0: choices that cannot be better are looked at, too.
     pub exhaustive: u32,
@@ -149,9 +151,10 @@ impl Asked {
     }
 }
 
-/// Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and proves that accesses of the kernels that it
-/// changes are ordered. It leaves kernels alone that name all of their instructions: `carbyne_program_check` proves these.
-/// `options` may be null, as may `token`. Diagnostics of a result are its warnings.
+/// Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and
+/// proves that accesses of the kernels that it changes are ordered. It leaves kernels alone that
+/// name all of their instructions: `carbyne_program_check` proves these. `options` may be null, as
+/// may `token`. Diagnostics of a result are its warnings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decompose(
     program: *const Program,
@@ -194,8 +197,8 @@ pub unsafe extern "C" fn carbyne_decomposed_program(
     unsafe { made(from, null(), (program, "program"), diagnostics, read) }
 }
 
-/// A file of CUDA C++ with all kernels. `name` begins the names of the functions of the host in it, such as `gemm_launch`; null for the
-/// kernels alone.
+/// A file of CUDA C++ with all kernels. `name` begins the names of the functions of the host in it,
+/// such as `gemm_launch`; null for the kernels alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_cuda(
     decomposed: *const Decomposed,
@@ -232,7 +235,8 @@ pub unsafe extern "C" fn carbyne_decomposed_abi(
     unsafe { made(from, null(), (abi, "abi"), diagnostics, show) }
 }
 
-/// The choices and certificates of why they are right, in JSON, as `carbyne decompose --emit json` prints them. `token` may be null.
+/// The choices and certificates of why they are right, in JSON, as `carbyne decompose --emit json`
+/// prints them. `token` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_document(
     decomposed: *const Decomposed,
@@ -255,7 +259,8 @@ pub const PTX: u32 = 0;
 /// For `carbyne_decomposed_compile`: machine code of the architecture.
 pub const CUBIN: u32 = 1;
 
-/// The kernels compiled by NVRTC, which is looked for when it is first used. `form` is `CARBYNE_PTX` or `CARBYNE_CUBIN`.
+/// The kernels compiled by NVRTC, which is looked for when it is first used. `form` is
+/// `CARBYNE_PTX` or `CARBYNE_CUBIN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_compile(
     decomposed: *const Decomposed,
@@ -276,7 +281,8 @@ pub unsafe extern "C" fn carbyne_decomposed_compile(
     unsafe { made(from, null(), (code, "code"), diagnostics, show) }
 }
 
-/// Frees a decomposed program that no call uses anymore. Objects made from it remain valid. Null is nothing.
+/// Frees a decomposed program that no call uses anymore. Objects made from it remain valid. Null is
+/// nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_free(decomposed: *mut Decomposed) {
     // SAFETY: the head of `lib.rs`.

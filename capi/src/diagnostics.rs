@@ -156,7 +156,8 @@ pub unsafe extern "C" fn carbyne_diagnostics_count(list: *const Diagnostics) -> 
     unsafe { list.as_ref() }.map_or(0, |l| l.list.len())
 }
 
-/// The code of diagnostic `i`, such as "V0208"; "" if the call itself was wrong or cancelled. Null if there is no diagnostic `i`.
+/// The code of diagnostic `i`, such as "V0208"; "" if the call itself was wrong or cancelled. Null
+/// if there is no diagnostic `i`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_diagnostics_code(
     list: *const Diagnostics,
@@ -207,7 +208,8 @@ pub unsafe extern "C" fn carbyne_diagnostics_span_count(
     unsafe { entry(list, i) }.map_or(0, |e| e.places.len())
 }
 
-/// Place `k` of diagnostic `i`. The first one is where the error is; others say why. All of it is 0 if there is none.
+/// Place `k` of diagnostic `i`. The first one is where the error is; others say why. All of it is 0
+/// if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_diagnostics_span(
     list: *const Diagnostics,
@@ -223,14 +225,16 @@ pub unsafe extern "C" fn carbyne_diagnostics_span(
     Span { byte_start, byte_end, line, column, end_line, end_column, label }
 }
 
-/// All diagnostics for people, with the lines of the text under which they stand, without color. Null for null.
+/// All diagnostics for people, with the lines of the text under which they stand, without color.
+/// Null for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_diagnostics_rendered(list: *const Diagnostics) -> *const c_char {
     // SAFETY: the head of `lib.rs`.
     unsafe { list.as_ref() }.map_or(null(), |l| l.rendered.as_ptr())
 }
 
-/// All diagnostics as a list in JSON; each is what the command line prints by `--message-format json`. Null for null.
+/// All diagnostics as a list in JSON; each is what the command line prints by
+/// `--message-format json`. Null for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_diagnostics_json(list: *const Diagnostics) -> *const c_char {
     // SAFETY: the head of `lib.rs`.

@@ -114,8 +114,9 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The kernels of a decomposed program as one function. `device` is the number of a GPU, on which the kernels are loaded, or
-/// `CARBYNE_SIMULATOR`. `code` has `code_size` bytes that `carbyne_decomposed_compile` has made; if it is null, the kernels are compiled.
+/// The kernels of a decomposed program as one function. `device` is the number of a GPU, on which
+/// the kernels are loaded, or `CARBYNE_SIMULATOR`. `code` has `code_size` bytes that
+/// `carbyne_decomposed_compile` has made; if it is null, the kernels are compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_function_new(
     decomposed: *const Decomposed,
@@ -147,7 +148,8 @@ pub unsafe extern "C" fn carbyne_function_parameter_count(function: *const Funct
     unsafe { function.as_ref() }.map_or(0, |f| f.names.len())
 }
 
-/// The name in the text of parameter `i`, counted from 0, without `%`. It is there until the function is freed. Null if there is none.
+/// The name in the text of parameter `i`, counted from 0, without `%`. It is there until the
+/// function is freed. Null if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_function_parameter(
     function: *const Function,
@@ -158,12 +160,14 @@ pub unsafe extern "C" fn carbyne_function_parameter(
     name.map_or(null(), |name| name.as_ptr())
 }
 
-/// Calls a function. `arguments` are `count` tensors in the order of parameters; a number is a tensor on the CPU without modes. Sizes are
-/// taken from shapes; `symbols` are `symbol_count` sizes that no shape states. All is checked before anything is launched.
+/// Calls a function. `arguments` are `count` tensors in the order of parameters; a number is a
+/// tensor on the CPU without modes. Sizes are taken from shapes; `symbols` are `symbol_count` sizes
+/// that no shape states. All is checked before anything is launched.
 ///
-/// On a GPU, kernels are put into `stream`, a `cudaStream_t` or `CUstream` of the device on which the tensors lie, null for the legacy
-/// default stream, and are not waited for: tensors must stay until they are done. On the simulator, tensors lie on the CPU, `stream` is not
-/// used, and results are there when the call returns. `token` ends a simulation; it may be null.
+/// On a GPU, kernels are put into `stream`, a `cudaStream_t` or `CUstream` of the device on which
+/// the tensors lie, null for the legacy default stream, and are not waited for: tensors must stay
+/// until they are done. On the simulator, tensors lie on the CPU, `stream` is not used, and results
+/// are there when the call returns. `token` ends a simulation; it may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_function_call(
     function: *const Function,

@@ -1,17 +1,18 @@
 //! carbyne for C: `include/carbyne.h` and the shared library that it describes.
 //!
-//! Reading order: `border` (how every function begins and ends), `diagnostics` (errors), then a file for each object. The header
-//! is made of these files by a test; their comments are those that readers of C see. `docs/c.md` walks through it.
+//! Reading order: `border` (how every function begins and ends), `diagnostics` (errors), then a
+//! file for each object. The header is made of these files by a test; their comments are those that
+//! readers of C see. `docs/c.md` walks through it.
 //!
-//! Invariant: nothing is kept between calls but in objects that the caller holds, and objects do not change: any number of threads
-//! may use one of them at once, and whoever holds the last use frees it.
-//! Invariant: no panic crosses the border; a pointer that is null, a text that is not UTF-8 and a number that is none of those that are
-//! wanted are an error.
+//! Invariant: nothing is kept between calls but in objects that the caller holds, and objects do
+//! not change: any number of threads may use one of them at once, and whoever holds the last use
+//! frees it. Invariant: no panic crosses the border; a pointer that is null, a text that is not
+//! UTF-8 and a number that is none of those that are wanted are an error.
 //!
 //! # Safety
-//! All functions ask the same of their callers, which stands at the top of the header: pointers are null or point to what their types
-//! say, objects are those that a function of this library has made and that have not been freed, and texts end with a NUL byte or are
-//! as long as is said.
+//! All functions ask the same of their callers, which stands at the top of the header: pointers are
+//! null or point to what their types say, objects are those that a function of this library has
+//! made and that have not been freed, and texts end with a NUL byte or are as long as is said.
 
 #![expect(unsafe_code, reason = "an interface for C")]
 #![expect(clippy::missing_safety_doc, reason = "the head of this file says it for all functions")]
@@ -55,9 +56,9 @@ pub use token::{Token, carbyne_token_cancel, carbyne_token_free, carbyne_token_n
 
 use std::ffi::c_char;
 
-/// The version of this interface. It is raised when a function, a field or a meaning changes or goes; it is not raised when functions, or
-/// fields at the end of a structure that has a `size`, are added. Compare it with `carbyne_abi_version()` after opening the library at
-/// run time.
+/// The version of this interface. It is raised when a function, a field or a meaning changes or
+/// goes; it is not raised when functions, or fields at the end of a structure that has a `size`,
+/// are added. Compare it with `carbyne_abi_version()` after opening the library at run time.
 pub const ABI_VERSION: u32 = 1;
 
 /// `CARBYNE_ABI_VERSION` of the library.

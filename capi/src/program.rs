@@ -37,7 +37,8 @@ impl Program {
         }
     }
 
-    /// A table that has all that the program names: of an architecture, or of the oldest one that does.
+    /// A table that has all that the program names: of an architecture, or of the oldest one that
+    /// does.
     pub(crate) fn table(&self, arch: Option<&str>) -> Outcome<Option<AtomTable>> {
         let given = arch.map(|arch| table(arch, &[])).transpose()?;
         let found = documents::fitting(self.checked.program(), given);
@@ -64,8 +65,9 @@ pub(crate) fn table(arch: &str, forbidden: &[String]) -> Outcome<AtomTable> {
         .map_err(|e| Failure::Misuse(format!("`forbid`: {e}"), e.help()))
 }
 
-/// Reads and checks a program. `text` has `size` bytes of UTF-8. `path` is that of the file it comes from, which messages name and
-/// below whose folder imported files lie; null for a text of no file. `*program` is null afterwards if the text was refused.
+/// Reads and checks a program. `text` has `size` bytes of UTF-8. `path` is that of the file it
+/// comes from, which messages name and below whose folder imported files lie; null for a text of no
+/// file. `*program` is null afterwards if the text was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_program_new(
     text: *const c_char,
@@ -124,9 +126,10 @@ pub unsafe extern "C" fn carbyne_program_format(
     unsafe { made((program, "program"), null(), (text, "text"), diagnostics, print) }
 }
 
-/// Proves that accesses are ordered, of kernels that name their instructions; others are left out. `arch` is an architecture such as "sm_80",
-/// or null for the oldest one that has all instructions. `*pairs` is a list in JSON, one object for each kernel, as
-/// `carbyne check --pairs` prints it; `pairs` may be null. `token` may be null.
+/// Proves that accesses are ordered, of kernels that name their instructions; others are left out.
+/// `arch` is an architecture such as "sm_80", or null for the oldest one that has all instructions.
+/// `*pairs` is a list in JSON, one object for each kernel, as `carbyne check --pairs` prints it;
+/// `pairs` may be null. `token` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_program_check(
     program: *const Program,

@@ -87,7 +87,8 @@ unsafe fn bound<'a>(
     Ok(bound)
 }
 
-/// Refuses a tensor that is written and shares memory with another one, or whose elements share memory.
+/// Refuses a tensor that is written and shares memory with another one, or whose elements share
+/// memory.
 fn are_apart(bound: &[Bound<'_>]) -> Outcome<()> {
     for (i, Bound { name, given, .. }) in bound.iter().enumerate().filter(|(_, b)| b.is_written) {
         let own = given.0.bytes();
@@ -106,7 +107,8 @@ fn are_apart(bound: &[Bound<'_>]) -> Outcome<()> {
     Ok(())
 }
 
-/// Writes what was computed into the caller's tensors, if all of them fit. Returns a warning for each one that is not whole.
+/// Writes what was computed into the caller's tensors, if all of them fit. Returns a warning for
+/// each one that is not whole.
 fn write(report: &Report, bound: &[Bound<'_>]) -> Outcome<Vec<Diagnostic>> {
     let mut warnings = vec![];
     let mut computed = vec![];
@@ -127,12 +129,14 @@ fn write(report: &Report, bound: &[Bound<'_>]) -> Outcome<Vec<Diagnostic>> {
     Ok(warnings)
 }
 
-/// Executes a program on the CPU as it stands, thread by thread, and compares it with what it means: races, reads of undefined elements
-/// and differences that rounding does not explain are errors. `arch` may be null for the oldest architecture that has all instructions.
+/// Executes a program on the CPU as it stands, thread by thread, and compares it with what it
+/// means: races, reads of undefined elements and differences that rounding does not explain are
+/// errors. `arch` may be null for the oldest architecture that has all instructions.
 ///
-/// `tensor_count` tensors of the program are given, on the CPU; others are drawn. Tensors that kernels write hold their results
-/// afterwards; unless a call succeeds, they are left as they were. Integers of fewer than 8 bits take a byte each. `*report` is a list in
-/// JSON, one object for each kernel; `report`, `options` and `token` may be null.
+/// `tensor_count` tensors of the program are given, on the CPU; others are drawn. Tensors that
+/// kernels write hold their results afterwards; unless a call succeeds, they are left as they were.
+/// Integers of fewer than 8 bits take a byte each. `*report` is a list in JSON, one object for each
+/// kernel; `report`, `options` and `token` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_program_simulate(
     program: *const Program,

@@ -104,7 +104,8 @@ impl<'a> Given<'a> {
         Ok(())
     }
 
-    /// Writes the elements of an array. [`Given::is_of`] holds for its scalar type, and [`Given::fits`].
+    /// Writes the elements of an array. [`Given::is_of`] holds for its scalar type, and
+    /// [`Given::fits`].
     pub(crate) fn write(&self, array: &Array) {
         // SAFETY: the caller lets the elements be written.
         unsafe { self.0.write(array) };

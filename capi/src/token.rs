@@ -18,8 +18,8 @@ pub extern "C" fn carbyne_token_new() -> *mut Token {
     new(Token(cancel::Token::default()))
 }
 
-/// Ends all work that was given this token, also such as begins later: it returns `CARBYNE_STATUS_CANCELLED` within moments. Any thread
-/// may do this, at any time. Null is nothing.
+/// Ends all work that was given this token, also such as begins later: it returns
+/// `CARBYNE_STATUS_CANCELLED` within moments. Any thread may do this, at any time. Null is nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_token_cancel(token: *const Token) {
     // SAFETY: the head of `lib.rs`.
@@ -35,7 +35,8 @@ pub unsafe extern "C" fn carbyne_token_free(token: *mut Token) {
     unsafe { free(token) }
 }
 
-/// Does work that a token may end. It runs on a thread of its own, as the stacks of callers may be small.
+/// Does work that a token may end. It runs on a thread of its own, as the stacks of callers may be
+/// small.
 ///
 /// # Safety
 /// The token is null or alive until the work has ended.

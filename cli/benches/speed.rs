@@ -1,4 +1,5 @@
-//! How fast texts are checked, programs decomposed and kernels simulated: `cargo bench --package carbyne`.
+//! How fast texts are checked, programs decomposed and kernels simulated:
+//! `cargo bench --package carbyne`.
 //!
 //! Columns besides the time: bytes of text, or multiply-adds, a second.
 

@@ -1,7 +1,7 @@
 //! A text with a comment at each statement of synchronization that says which accesses it orders.
 //!
-//! Invariant: a comment stands behind its statement, on its last line, so that the lines that comments name are those of the
-//! text with them and without.
+//! Invariant: a comment stands behind its statement, on its last line, so that the lines that
+//! comments name are those of the text with them and without.
 
 use carbyne_ir::ast::{Module, StmtKind, visit::Walk};
 use carbyne_ir::program::{Program, SpecId};

@@ -58,7 +58,8 @@ pub(crate) enum Command {
     Simulate(Simulate),
     /// Run a program on a GPU, compare it with what its specs mean, and time it.
     Run(Run),
-    /// Measure by which strategies the kernels of a program are fastest on a GPU, and keep that for `--tuned`.
+    /// Measure by which strategies the kernels of a program are fastest on a GPU, and keep that for
+    /// `--tuned`.
     Tune(Tune),
     /// Measure what is decomposed beside NVIDIA's libraries.
     Bench(Bench),
@@ -88,7 +89,8 @@ pub(crate) struct Check {
     /// List the pairs of accesses, and what orders each.
     #[arg(long)]
     pub(crate) pairs: bool,
-    /// Print the program with a comment at each statement of synchronization that says which accesses it orders.
+    /// Print the program with a comment at each statement of synchronization that says which
+    /// accesses it orders.
     #[arg(long, conflicts_with = "pairs")]
     pub(crate) annotate: bool,
 }
@@ -142,7 +144,8 @@ pub(crate) struct Decompose {
 pub(crate) enum Decomposition {
     /// The decomposed program.
     Ir,
-    /// The decomposed program, what was chosen for each operation with its estimated cost, and the certificates, as JSON.
+    /// The decomposed program, what was chosen for each operation with its estimated cost, and the
+    /// certificates, as JSON.
     Json,
 }
 
@@ -208,7 +211,8 @@ pub(crate) struct Strategies {
     /// Only those that have an instance on this architecture; that of the test, `sm_80` without.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Decompose and simulate samples of every strategy of this file, and compare them with what they mean.
+    /// Decompose and simulate samples of every strategy of this file, and compare them with what
+    /// they mean.
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     pub(crate) test: Option<PathBuf>,
     /// So many samples of each strategy.
@@ -251,18 +255,20 @@ pub(crate) struct Compile {
 pub(crate) enum Emit {
     /// The decomposed program.
     Ir,
-    /// One self-contained CUDA C++ file: all kernels, and functions of the host, named after the file, that launch them in order
-    /// and say how large their workspace is.
+    /// One self-contained CUDA C++ file: all kernels, and functions of the host, named after the
+    /// file, that launch them in order and say how large their workspace is.
     Cuda,
-    /// The file of `cuda` with a function of tvm-ffi, `__tvm_ffi_NAME`, which checks tensors and launches the kernels on them. The
-    /// file is compiled with the headers of the Python package `apache-tvm-ffi`.
+    /// The file of `cuda` with a function of tvm-ffi, `__tvm_ffi_NAME`, which checks tensors and
+    /// launches the kernels on them. The file is compiled with the headers of the Python package
+    /// `apache-tvm-ffi`.
     TvmFfi,
     /// PTX of all kernels, made by NVRTC.
     Ptx,
     /// Machine code of all kernels, made by NVRTC.
     Cubin,
-    /// What a launcher must know, as JSON: of all kernels in their order, or of `--kernel`, grid, block, shared memory
-    /// and parameters in their order; tensors with extents, strides and who writes and reads them; symbols.
+    /// What a launcher must know, as JSON: of all kernels in their order, or of `--kernel`, grid,
+    /// block, shared memory and parameters in their order; tensors with extents, strides and who
+    /// writes and reads them; symbols.
     Abi,
 }
 
@@ -278,29 +284,30 @@ pub(crate) struct Simulate {
     pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Run this many blocks of the grid, spread evenly, or `all`. Without it as many with work as take
-    /// about a second, of a program whose outputs are not written to files.
+    /// Run this many blocks of the grid, spread evenly, or `all`. Without it as many with work as
+    /// take about a second, of a program whose outputs are not written to files.
     #[arg(long, value_name = "N", value_parser = Blocks::parse)]
     pub(crate) blocks: Option<Blocks>,
     /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<u64>,
-    /// Print the program with what each line did: executions, sectors of global memory, wavefronts of
-    /// shared memory. Before the file's name write `--report=text`.
+    /// Print the program with what each line did: executions, sectors of global memory, wavefronts
+    /// of shared memory. Before the file's name write `--report=text`.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
     pub(crate) report: Option<ReportFormat>,
-    /// The program that this one was edited from: what both write must be the same, but for rounding.
+    /// The program that this one was edited from: what both write must be the same, but for
+    /// rounding.
     #[arg(long, value_name = "PARENT")]
     pub(crate) against: Option<PathBuf>,
     /// Run without comparing bodies with what their specs mean.
     #[arg(long)]
     pub(crate) no_check: bool,
-    /// Compare only with the tolerances of the types: carry no shadows in binary64, and compare nothing with
-    /// `means` blocks.
+    /// Compare only with the tolerances of the types: carry no shadows in binary64, and compare
+    /// nothing with `means` blocks.
     #[arg(long)]
     pub(crate) no_shadow: bool,
-    /// Let warps go on and asynchronous copies arrive in another order, drawn from this seed. The results
-    /// of a program without races do not depend on it.
+    /// Let warps go on and asynchronous copies arrive in another order, drawn from this seed. The
+    /// results of a program without races do not depend on it.
     #[arg(long, value_name = "SEED")]
     pub(crate) schedule: Option<u64>,
 }
@@ -406,7 +413,8 @@ pub(crate) struct Atoms {
 pub(crate) enum AtomsCommand {
     /// Execute instructions on a GPU and compare them, lane by lane, with the simulator.
     Verify(VerifyAtoms),
-    /// Compile the programs that `verify` executes, for a machine whose NVRTC lacks an architecture.
+    /// Compile the programs that `verify` executes, for a machine whose NVRTC lacks an
+    /// architecture.
     Compile(CompileAtoms),
     /// Measure issue and completion cycles of instructions on a GPU.
     Calibrate(CalibrateAtoms),
@@ -439,8 +447,8 @@ pub(crate) struct VerifyAtoms {
     /// Write the table to this file as Markdown.
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// A test of the check itself: let the simulator execute this instruction with two strides of an
-    /// operand's thread-value layout exchanged, which must be found.
+    /// A test of the check itself: let the simulator execute this instruction with two strides of
+    /// an operand's thread-value layout exchanged, which must be found.
     #[arg(long, value_name = "NAME")]
     pub(crate) corrupt: Option<String>,
     /// Which GPU, as the driver counts.
@@ -458,7 +466,8 @@ pub(crate) struct CalibrateAtoms {
     pub(crate) device: bool,
     #[command(flatten)]
     pub(crate) atoms: ChosenAtoms,
-    /// Measure what no chain of an instruction tells instead: `wgmma`, copies by boxes, loads and stores, barriers.
+    /// Measure what no chain of an instruction tells instead: `wgmma`, copies by boxes, loads and
+    /// stores, barriers.
     #[arg(long, conflicts_with = "names")]
     pub(crate) machine: bool,
     /// Write the costs to this file, which `--costs` reads; with `--machine`, what was measured.
@@ -521,7 +530,8 @@ pub(crate) struct Explain {
     /// Only instructions whose names hold this, `*` for anything: why not these?
     #[arg(long, value_name = "PATTERN", requires = "arch")]
     pub(crate) why: Option<String>,
-    /// All that was compared: other choices, and every instruction with the reason why it does not match.
+    /// All that was compared: other choices, and every instruction with the reason why it does not
+    /// match.
     #[arg(long, requires = "arch")]
     pub(crate) all: bool,
     /// Multiprocessors of the machine; those of the architecture's usual card without.
@@ -568,8 +578,8 @@ pub(crate) struct Draw {
     /// Outline tiles: `(4,8)`, or a tiler for each mode, `2:1,4:2`; again for tiles in tiles.
     #[arg(long, value_name = "TILE", conflicts_with_all = ["banks", "atom"])]
     pub(crate) tile: Vec<String>,
-    /// Draw which banks of shared memory a warp's access touches, before and after the swizzle; of a tensor with
-    /// several levels, one tile (one stage of a ring).
+    /// Draw which banks of shared memory a warp's access touches, before and after the swizzle; of
+    /// a tensor with several levels, one tile (one stage of a ring).
     #[arg(long, conflicts_with = "atom")]
     pub(crate) banks: bool,
     /// Bytes that each lane accesses for `--banks`: 1, 2, 4, 8 or 16.

@@ -1,4 +1,5 @@
-//! Parts of the commands for other front ends: reading, checking, and the JSON and the messages that commands print.
+//! Parts of the commands for other front ends: reading, checking, and the JSON and the messages
+//! that commands print.
 
 pub use crate::commands::check::fitting;
 pub use crate::input::{imports, utf8};
@@ -26,7 +27,8 @@ fn source(name: &str, text: &str) -> Source {
     Source { name: name.to_owned(), text: text.to_owned(), ..Source::default() }
 }
 
-/// Diagnostics as `--message-format json` prints them. `name` is that of the file, and `text` is what it holds.
+/// Diagnostics as `--message-format json` prints them. `name` is that of the file, and `text` is
+/// what it holds.
 #[must_use]
 pub fn diagnostics(name: &str, text: &str, list: &[Diagnostic]) -> Vec<Value> {
     let source = source(name, text);
@@ -45,13 +47,15 @@ pub fn rendered(name: &str, text: &str, list: &[Diagnostic], color: bool) -> Str
     human::rendered(&source(name, text), list, color).trim_end().to_owned()
 }
 
-/// The JSON of `check --pairs`: pairs of accesses of a kernel and the statements that order them. Lines are those of `text`.
+/// The JSON of `check --pairs`: pairs of accesses of a kernel and the statements that order them.
+/// Lines are those of `text`.
 #[must_use]
 pub fn pairs(program: &Program, kernel: SpecId, report: &Report, text: &str) -> Value {
     check::object(program, kernel, report, text)
 }
 
-/// The JSON of `decompose --emit json`: the choices and why they are right. `text` is the one that was decomposed.
+/// The JSON of `decompose --emit json`: the choices and why they are right. `text` is the one that
+/// was decomposed.
 #[must_use]
 pub fn decomposition(
     found: &Decomposed,
@@ -63,13 +67,15 @@ pub fn decomposition(
     certificates::document(found, (reports, &loops), text, table.arch.as_str())
 }
 
-/// The JSON of `compile --emit abi`: all that a launcher must know of kernels, in the order in which they are launched.
+/// The JSON of `compile --emit abi`: all that a launcher must know of kernels, in the order in
+/// which they are launched.
 #[must_use]
 pub fn abi(kernels: &[CudaKernel], program: &Program, table: &AtomTable) -> String {
     abi::module(kernels, program, table)
 }
 
-/// The JSON of `simulate --message-format json`: the work of a simulated kernel and its differences.
+/// The JSON of `simulate --message-format json`: the work of a simulated kernel and its
+/// differences.
 #[must_use]
 pub fn simulated(kernel: &KernelReport) -> String {
     simulate::json(kernel, &Given::default())
@@ -88,7 +94,8 @@ pub struct Refused {
     pub exit_code: i32,
     /// Its message for people, without color.
     pub rendered: String,
-    /// Its errors as `--message-format json` prints them; the code of a mistake outside of the program is null.
+    /// Its errors as `--message-format json` prints them; the code of a mistake outside of the
+    /// program is null.
     pub errors: Vec<Value>,
 }
 
@@ -109,8 +116,9 @@ impl Refused {
     }
 }
 
-/// Runs a command of the command line, such as `["draw", "-", "--tensor", "%A"]`, in which `-` stands for the text. `file` is the file
-/// of the text, if there is one: the text may import files of its folder and below. Returns the command's standard output.
+/// Runs a command of the command line, such as `["draw", "-", "--tensor", "%A"]`, in which `-`
+/// stands for the text. `file` is the file of the text, if there is one: the text may import files
+/// of its folder and below. Returns the command's standard output.
 ///
 /// # Errors
 /// The command did not succeed.
@@ -150,8 +158,8 @@ impl Tuned {
     }
 }
 
-/// Decomposes a module as `decompose --tuned` does: kernel-level specs without a pin of their own take the pins that
-/// were tuned. `text` is the text of the module.
+/// Decomposes a module as `decompose --tuned` does: kernel-level specs without a pin of their own
+/// take the pins that were tuned. `text` is the text of the module.
 ///
 /// # Errors
 /// As [`carbyne_decompose::decompose_by`].

@@ -16,7 +16,8 @@ pub(crate) struct Source {
     pub(crate) text: String,
     /// What it may import.
     pub(crate) imports: Imports,
-    /// Of a text that was decomposed, where kernels begin, and the strategies of users that have written them.
+    /// Of a text that was decomposed, where kernels begin, and the strategies of users that have
+    /// written them.
     pub(crate) theirs: Vec<(u32, Option<Theirs>)>,
     /// The user's text behind a decomposed one.
     pub(crate) given: Given,
@@ -29,7 +30,8 @@ pub(crate) struct Given {
     pub(crate) name: String,
     /// The whole of it.
     pub(crate) text: String,
-    /// Each decomposed line on which a statement begins, with the user's line behind it. Empty where both texts are one.
+    /// Each decomposed line on which a statement begins, with the user's line behind it. Empty
+    /// where both texts are one.
     pub(crate) lines: BTreeMap<usize, usize>,
 }
 
@@ -64,8 +66,8 @@ impl Given {
 }
 
 impl Source {
-    /// Diagnostics with the text that their places point into: of a decomposed text the user's, with the
-    /// decomposed lines as notes.
+    /// Diagnostics with the text that their places point into: of a decomposed text the user's,
+    /// with the decomposed lines as notes.
     fn placed(&self, list: Vec<Diagnostic>) -> (Box<Source>, Vec<Diagnostic>) {
         let written = |d: Diagnostic| {
             let before = self.theirs.iter().rfind(|(at, _)| *at <= d.span.start);
@@ -119,7 +121,8 @@ fn line_of(text: &str, line: usize) -> (Span, &str) {
 /// Where imported files may lie.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Imports {
-    /// The file itself, or what stands for it in its folder; none of what no user wrote, which imports nothing.
+    /// The file itself, or what stands for it in its folder; none of what no user wrote, which
+    /// imports nothing.
     pub(crate) file: Option<PathBuf>,
     /// Folders beside those of the files that import.
     pub(crate) allowed: Vec<PathBuf>,

@@ -83,7 +83,8 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Whether the error has a place, the source is there and its lines are short enough to be shown.
+    /// Whether the error has a place, the source is there and its lines are short enough to be
+    /// shown.
     fn shows_source(&self) -> bool {
         let text = &self.source.text;
         let short = || text.lines().all(|l| l.len() <= MAX_LINE);

@@ -49,7 +49,8 @@ pub(crate) fn file(path: &Path) -> Result<Source, Failure> {
     text(name, bytes)
 }
 
-/// The module of a text with the sub-specs of the files that it imports. `file` is that of the text, below whose folder these lie.
+/// The module of a text with the sub-specs of the files that it imports. `file` is that of the
+/// text, below whose folder these lie.
 ///
 /// # Errors
 /// Files that are not read.
@@ -117,7 +118,8 @@ pub(crate) fn linked(source: &Source, module: &Module) -> Result<Module, Diagnos
     link(module, &id, &mut |path, from| imported(path, Path::new(from), allowed))
 }
 
-/// Reads a file that another one imports. Nothing is asked of the file system about files that may not be read.
+/// Reads a file that another one imports. Nothing is asked of the file system about files that may
+/// not be read.
 fn imported(path: &str, from: &Path, allowed: &[PathBuf]) -> Result<link::File, LoadError> {
     let path = Path::new(path);
     let below = path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));

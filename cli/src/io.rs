@@ -7,7 +7,8 @@ use std::path::PathBuf;
 pub struct Io<'a> {
     /// Where `-` reads from.
     pub stdin: &'a mut (dyn Read + Send),
-    /// Whether `stdin` is the process's own, and the process exits when the run has ended: a thread may still wait for input then.
+    /// Whether `stdin` is the process's own, and the process exits when the run has ended: a thread
+    /// may still wait for input then.
     pub own_stdin: bool,
     /// The file that `-` reads, if it is a file. It may import files of its folder and below.
     pub stdin_file: Option<PathBuf>,
@@ -19,7 +20,8 @@ pub struct Io<'a> {
     pub color: bool,
     /// Whether results are, where a command colors them.
     pub stdout_color: bool,
-    /// Whether a bar of progress is drawn on the process's standard error by commands that take long.
+    /// Whether a bar of progress is drawn on the process's standard error by commands that take
+    /// long.
     pub progress: bool,
     /// Folders that texts may import from, beside their own; those of the command line are added.
     pub allow_import: Vec<PathBuf>,

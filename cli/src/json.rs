@@ -1,10 +1,11 @@
 //! Messages for programs: one JSON object a line on standard error.
 //!
-//! Every object has `kind`: `error` for a diagnostic (its `code` is null for mistakes outside of the
-//! program), `warning` for one that comes with a result, `report` for what a command says about its result. Errors and warnings
-//! have a `schema_version` and are described by `docs/schemas/diagnostic.schema.json`. Lines and columns count from 1,
-//! columns in characters; `byte_start` and `byte_end` are offsets into the file. `edits` is the help as changes of the text
-//! where it is that: each replaces a place by its `text`, and all are to be made at once.
+//! Every object has `kind`: `error` for a diagnostic (its `code` is null for mistakes outside of
+//! the program), `warning` for one that comes with a result, `report` for what a command says about
+//! its result. Errors and warnings have a `schema_version` and are described by
+//! `docs/schemas/diagnostic.schema.json`. Lines and columns count from 1, columns in characters;
+//! `byte_start` and `byte_end` are offsets into the file. `edits` is the help as changes of the
+//! text where it is that: each replaces a place by its `text`, and all are to be made at once.
 
 use crate::Io;
 use crate::failure::{Failure, Source};
@@ -14,11 +15,11 @@ use carbyne_ir::span::Span;
 use serde_json::{Value, json};
 use std::io;
 
-/// Versions of the JSON documents that other programs read: each document has its own as `schema_version`, and
-/// `docs/schemas` describes its fields.
+/// Versions of the JSON documents that other programs read: each document has its own as
+/// `schema_version`, and `docs/schemas` describes its fields.
 ///
-/// A version is raised when a field is removed or renamed, or when its type or meaning changes. New fields come within a
-/// version.
+/// A version is raised when a field is removed or renamed, or when its type or meaning changes. New
+/// fields come within a version.
 pub(crate) mod schema {
     /// `compile --emit abi`, of a file and of one kernel.
     pub(crate) const ABI: u32 = 1;

@@ -5,8 +5,8 @@
 //! - Exit code 0: done. 1: the program given has errors. 2: the command line, a file or the machine
 //!   is not as needed. 3: a defect of carbyne itself.
 //!
-//! Invariant: no input makes this panic or wait; a panic of any library is caught and becomes code 3.
-//! Invariant: results go to standard output, everything said about them to standard error.
+//! Invariant: no input makes this panic or wait; a panic of any library is caught and becomes
+//! code 3. Invariant: results go to standard output, everything said about them to standard error.
 
 #![warn(missing_docs)]
 

@@ -2,7 +2,8 @@
 
 use std::io::{self, IsTerminal};
 
-/// Decompose makes and drops many small values: with the allocator of the C library it takes a fifth longer.
+/// Decompose makes and drops many small values: with the allocator of the C library it takes a
+/// fifth longer.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

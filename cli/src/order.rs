@@ -10,15 +10,19 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::LineIndex;
 use carbyne_sync::{Limits, Missing, Report, Verdict};
 
-/// How the accesses of each kernel are ordered; none where a kernel says it no more than before, or names no threads.
+/// How the accesses of each kernel are ordered; none where a kernel says it no more than before, or
+/// names no threads.
 pub type Reports = Vec<(SpecId, Report)>;
 
-/// Proves the order of accesses in a decomposed program. Returns reports of kernels, and warnings in `text`, which was decomposed.
+/// Proves the order of accesses in a decomposed program. Returns reports of kernels, and warnings
+/// in `text`, which was decomposed.
 ///
-/// A text that was not decomposed, as it named its atoms before, is not looked at: that is for `carbyne check`.
+/// A text that was not decomposed, as it named its atoms before, is not looked at: that is for
+/// `carbyne check`.
 ///
 /// # Errors
-/// `I0901` with the two places for accesses that are not ordered, where all synchronization and the strategy are ours.
+/// `I0901` with the two places for accesses that are not ordered, where all synchronization and the
+/// strategy are ours.
 pub fn checked(
     text: &str,
     found: &Decomposed,
@@ -76,7 +80,8 @@ pub fn checked(
     }
 }
 
-/// Adds what is known of kernels that say who accesses what and were not looked at, as they were complete as they were given.
+/// Adds what is known of kernels that say who accesses what and were not looked at, as they were
+/// complete as they were given.
 pub(crate) fn complete(reports: &mut Reports, program: &Program, table: &AtomTable) {
     for kernel in &program.kernels {
         let known = reports.iter().any(|(id, _)| id == kernel);

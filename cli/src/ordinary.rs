@@ -16,7 +16,8 @@ thread_local! {
     static ORDINARY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on this thread opens ordinary files alone. Others may never end, or are the streams of the process.
+/// From now on this thread opens ordinary files alone. Others may never end, or are the streams of
+/// the process.
 pub(crate) fn open_ordinary_alone() {
     ORDINARY.set(true);
 }

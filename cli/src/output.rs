@@ -1,7 +1,7 @@
 //! Writes a result to standard output or to a file.
 //!
-//! A file is written beside its place and renamed, so that whoever reads it finds the whole old text or the whole new
-//! one, and a full disk takes nothing away.
+//! A file is written beside its place and renamed, so that whoever reads it finds the whole old
+//! text or the whole new one, and a full disk takes nothing away.
 
 use crate::args::MessageFormat;
 use crate::failure::{Failure, Outcome, Source};
@@ -40,7 +40,8 @@ pub(crate) fn say(text: &str, io: &mut Io<'_>) {
     let _ = io.stderr.write_all(text.as_bytes());
 }
 
-/// Makes the file hold `bytes`, or leaves it as it was. Devices, pipes and the like are written to as they are.
+/// Makes the file hold `bytes`, or leaves it as it was. Devices, pipes and the like are written to
+/// as they are.
 fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some((file, old)) = regular(path)? else {
         others_allowed()?;
@@ -66,7 +67,8 @@ fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// An empty file in the folder of `file` that has the rights and the owner of the old one. Dropped, it is removed.
+/// An empty file in the folder of `file` that has the rights and the owner of the old one. Dropped,
+/// it is removed.
 fn beside(file: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".carbyne-");
@@ -102,8 +104,9 @@ fn keep_owner(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes over a file beside which none can be made or that cannot be renamed to. What the file grows by comes first,
-/// since that may find the disk full; what it holds is then written over in the space that it has.
+/// Writes over a file beside which none can be made or that cannot be renamed to. What the file
+/// grows by comes first, since that may find the disk full; what it holds is then written over in
+/// the space that it has.
 fn overwrite(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(file)?;
     let old = file.metadata()?.len();

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 /// Where the last panic of the process arose, as file and line of carbyne's sources.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps panics from printing themselves: [`crate::run`] reports them. For the binary; a library user
-/// keeps the hook they have.
+/// Keeps panics from printing themselves: [`crate::run`] reports them. For the binary; a library
+/// user keeps the hook they have.
 pub fn catch_panics_quietly() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(|l| format!("{}:{}", l.file(), l.line()));

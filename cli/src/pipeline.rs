@@ -74,7 +74,8 @@ fn meaning(source: &Source, module: &Module) -> Result<Program, Diagnostics> {
     carbyne_decompose::checked(&module, &source.text)
 }
 
-/// Errors of a text, with changes of it that leave fewer, in well-formed programs as `later` counts.
+/// Errors of a text, with changes of it that leave fewer, in well-formed programs as `later`
+/// counts.
 pub(crate) fn repaired(
     source: &Source,
     errors: Diagnostics,

@@ -1,8 +1,9 @@
 //! Bars of progress on standard error, for commands that take long.
 //!
-//! Commands and the libraries below them report progress by [`carbyne_ir::progress`]. While a command works, [`shown`] asks for the
-//! progress from another thread, and draws it as a bar. The bar is drawn on the process's own stream, and only if that is a
-//! terminal ([`Io::progress`](crate::Io)).
+//! Commands and the libraries below them report progress by [`carbyne_ir::progress`]. While a
+//! command works, [`shown`] asks for the progress from another thread, and draws it as a bar. The
+//! bar is drawn on the process's own stream, and only if that is a terminal
+//! ([`Io::progress`](crate::Io)).
 
 use carbyne_ir::cancel::{self, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -25,7 +25,8 @@ mod code {
     pub(super) const E5M2: u8 = 12;
 }
 
-/// The type codes that tensors of a scalar may have: its own first, then those that libraries without it use.
+/// The type codes that tensors of a scalar may have: its own first, then those that libraries
+/// without it use.
 fn codes(scalar: Scalar) -> &'static [u8] {
     match scalar {
         Scalar::F64 | Scalar::F32 | Scalar::Tf32 | Scalar::F16 => &[code::FLOAT],
@@ -47,8 +48,8 @@ impl Element {
         Element { code: codes(scalar)[0], bits: scalar.bits().max(8) as u8, lanes: 1 }
     }
 
-    /// Whether a tensor of the scalar may have elements of this type. Types that libraries of arrays lack may also be given as
-    /// unsigned integers of as many bits.
+    /// Whether a tensor of the scalar may have elements of this type. Types that libraries of
+    /// arrays lack may also be given as unsigned integers of as many bits.
     #[must_use]
     pub fn holds(self, scalar: Scalar) -> bool {
         let own = Element::of(scalar);

@@ -3,9 +3,9 @@
 //! The arena has simplified them; here they are only spelled. A sum prints its terms by descending
 //! coefficient, so that the slowest coordinate comes first, as people write it.
 //!
-//! Invariant: the C++ value equals the arena's. Arithmetic is 32-bit only where every partial result
-//! is proven to fit, else `long long`; `/` and `%` of C++ truncate, so they print only where the
-//! dividend is proven not negative, and a helper that rounds down elsewhere.
+//! Invariant: the C++ value equals the arena's. Arithmetic is 32-bit only where every partial
+//! result is proven to fit, else `long long`; `/` and `%` of C++ truncate, so they print only where
+//! the dividend is proven not negative, and a helper that rounds down elsewhere.
 
 use crate::cpp::ast::{Binary, Expr, Type, Word};
 use crate::{Fallible, errors};
@@ -35,7 +35,8 @@ pub(crate) struct Indices<'p> {
     carried: HashMap<ExprId, (Printed, bool)>,
     /// Whether the helper functions that round down are needed.
     pub(crate) floors: bool,
-    /// Whether a quotient or a remainder of 64 bits by a number that is no constant was printed: ptxas makes a call of it.
+    /// Whether a quotient or a remainder of 64 bits by a number that is no constant was printed:
+    /// ptxas makes a call of it.
     pub(crate) calls: bool,
     /// Whether it is the host that computes, by functions of its own.
     host: bool,

@@ -2,9 +2,9 @@
 //!
 //! Sources, read 2025-11: C++ keywords and alternative tokens from cppreference.com (C++ keywords,
 //! up to C++23); CUDA's built-in variables, types and functions from the CUDA C++ Programming Guide
-//! 12.9, appendix C++ Language Extensions; the C library and math functions that NVRTC declares from
-//! the CUDA Math API 12.9 and the guide's section on the C standard library. A kernel has C linkage,
-//! so a second function of such a name would clash whatever its parameters.
+//! 12.9, appendix C++ Language Extensions; the C library and math functions that NVRTC declares
+//! from the CUDA Math API 12.9 and the guide's section on the C standard library. A kernel has C
+//! linkage, so a second function of such a name would clash whatever its parameters.
 //!
 //! Invariant: every list is sorted; lookups are binary searches.
 
@@ -59,8 +59,9 @@ const CUDA: &[&str] = &[
     "ushort3", "ushort4", "vprintf", "warpSize", "y0", "y0f", "y1", "y1f", "yn", "ynf",
 ];
 
-/// Functions of the C library that `cuda_runtime.h` declares and that a kernel could be named after: both have
-/// C linkage. Names inside of functions may hide them. From glibc 2.36, read 2026-11.
+/// Functions of the C library that `cuda_runtime.h` declares and that a kernel could be named
+/// after: both have C linkage. Names inside of functions may hide them. From glibc 2.36, read
+/// 2026-11.
 #[rustfmt::skip] // As many on a line as fit.
 pub(crate) const LIBC: &[&str] = &[
     "atexit", "calloc", "canonicalize", "ctime", "difftime", "div", "exit", "fadd",

@@ -1,8 +1,8 @@
 //! Names of the program as names of C++: sanitized, no keyword, no clash.
 //!
-//! Invariant: every admitted name is `[A-Za-z][A-Za-z0-9_]*`, is not reserved
-//! (the lists in `keywords.rs`), differs from every name of the scopes around it, and follows from the
-//! order of admission alone. Whatever a builder puts into a name, no other token comes out.
+//! Invariant: every admitted name is `[A-Za-z][A-Za-z0-9_]*`, is not reserved (the lists in
+//! `keywords.rs`), differs from every name of the scopes around it, and follows from the order of
+//! admission alone. Whatever a builder puts into a name, no other token comes out.
 
 use crate::keywords::{LIBC, is_reserved};
 use std::collections::HashMap;
@@ -67,7 +67,8 @@ impl Namer {
         self.scopes.len()
     }
 
-    /// Makes a name of the innermost scope one of the scope that was the innermost when there were `depth`.
+    /// Makes a name of the innermost scope one of the scope that was the innermost when there were
+    /// `depth`.
     pub fn lift(&mut self, name: &str, depth: usize) {
         if let Some(scope) = depth.checked_sub(1).and_then(|i| self.scopes.get_mut(i)) {
             scope.entry(name.to_owned()).or_insert(0);

@@ -1,5 +1,5 @@
-//! Tests of every crate share this: it finds a compiler and a disassembler, skips no test in silence where these should be
-//! installed, and looks for faults in machine code.
+//! Tests of every crate share this: it finds a compiler and a disassembler, skips no test in
+//! silence where these should be installed, and looks for faults in machine code.
 
 use crate::nvrtc::{self, Nvrtc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The NVRTC to test with. Without one the caller skips, and says so in the log of the test.
 ///
 /// # Panics
-/// Panics where `cargo xtask setup` has run for this build folder and finds no NVRTC: a skipped test is a failure there.
+/// Panics where `cargo xtask setup` has run for this build folder and finds no NVRTC: a skipped
+/// test is a failure there.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn require_nvrtc() -> Option<&'static Nvrtc> {
     match nvrtc::find() {
@@ -25,14 +26,14 @@ pub fn require_nvrtc() -> Option<&'static Nvrtc> {
     }
 }
 
-/// The functions of machine code that hold a call, each with its first one as nvdisasm writes it. Without nvdisasm the
-/// caller skips, and says so in the log of the test.
+/// The functions of machine code that hold a call, each with its first one as nvdisasm writes it.
+/// Without nvdisasm the caller skips, and says so in the log of the test.
 ///
 /// nvdisasm 13.5 reads what NVRTC 12.9 compiles for sm_75 and later.
 ///
 /// # Panics
-/// Panics where `cargo xtask setup` has run for this build folder and there is no nvdisasm, and where nvdisasm does not read
-/// the machine code.
+/// Panics where `cargo xtask setup` has run for this build folder and there is no nvdisasm, and
+/// where nvdisasm does not read the machine code.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn calls(cubin: &[u8]) -> Option<BTreeMap<String, String>> {
     let Some(program) = nvrtc::disassembler() else {
@@ -75,10 +76,13 @@ fn disassembled(program: &Path, cubin: &[u8]) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
-/// Finds faults that make kernels with `wgmma` wrong or slow, in machine code, in the PTX it is made of, and in the messages of ptxas:
+/// Finds faults that make kernels with `wgmma` wrong or slow, in machine code, in the PTX it is
+/// made of, and in the messages of ptxas:
 ///
-/// - a call in a kernel of which a `wgmma` takes A from registers: behind it ptxas may give A's registers to others;
-/// - `wgmma` that ptxas makes wait for each other (its messages C7510 to C7520; C7519 says that it has put in a fence).
+/// - a call in a kernel of which a `wgmma` takes A from registers: behind it ptxas may give A's
+///   registers to others;
+/// - `wgmma` that ptxas makes wait for each other (its messages C7510 to C7520; C7519 says that it
+///   has put in a fence).
 pub fn wgmma_faults(ptx: &str, cubin: &[u8], log: &str) -> Vec<String> {
     let mut faults: Vec<String> =
         log.lines().filter(|l| is_serialized(l)).map(str::to_owned).collect();
@@ -99,8 +103,9 @@ fn is_serialized(line: &str) -> bool {
     number.is_some_and(|n| (7510..=7520).contains(&n) && n != 7519)
 }
 
-/// The kernels of a PTX text of which a `wgmma` takes A from registers: in PTX the list of D's is followed by A's, where
-/// A in shared memory is one descriptor (PTX ISA, Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async).
+/// The kernels of a PTX text of which a `wgmma` takes A from registers: in PTX the list of D's is
+/// followed by A's, where A in shared memory is one descriptor (PTX ISA, Asynchronous
+/// Multiply-and-Accumulate Instruction: wgmma.mma_async).
 fn with_a_in_registers(ptx: &str) -> BTreeSet<&str> {
     let mut kernels = BTreeSet::new();
     for entry in ptx.split(".entry ").skip(1) {

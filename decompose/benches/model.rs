@@ -1,4 +1,5 @@
-//! The cost model beside measurements: rank correlation of each problem, and what its first choice loses.
+//! The cost model beside measurements: rank correlation of each problem, and what its first choice
+//! loses.
 //!
 //! ```text
 //! cargo bench --package carbyne-decompose --bench model                    # the table
@@ -6,7 +7,8 @@
 //! cargo bench --package carbyne-decompose --bench model -- --write DIR     # the kernels, to be measured
 //! ```
 //!
-//! `bench/model.sh` measures what `--write` wrote; `bench/model.tsv` is what it measured: problem, parameters, microseconds.
+//! `bench/model.sh` measures what `--write` wrote; `bench/model.tsv` is what it measured: problem,
+//! parameters, microseconds.
 
 use carbyne_atoms::{Arch, AtomTable, Machine, machine};
 use carbyne_decompose::Resource;
@@ -48,7 +50,8 @@ fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Tile m, n, k, warps along m and n, stages, and whether the next slice is loaded while one is multiplied.
+/// Tile m, n, k, warps along m and n, stages, and whether the next slice is loaded while one is
+/// multiplied.
 type Gemm = (i64, i64, i64, i64, i64, i64, bool);
 
 const GEMMS: [Gemm; 16] = [
@@ -384,8 +387,9 @@ fn spearman(a: &[f64], b: &[f64]) -> f64 {
     dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt().max(1e-9)
 }
 
-/// The mean of the squares of the logarithms of model over measured. What is the same for all instances of a problem counts by a
-/// tenth, since instances are chosen by the rest; so do instances that are twice as slow as the best of their problem.
+/// The mean of the squares of the logarithms of model over measured. What is the same for all
+/// instances of a problem counts by a tenth, since instances are chosen by the rest; so do
+/// instances that are twice as slow as the best of their problem.
 fn error(rows: &[Row], fitted: &Fitted) -> f64 {
     let expected = bounds(rows, fitted);
     let mut of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();

@@ -1,8 +1,10 @@
-//! How long the complete search takes, and what it finds: `cargo bench --package carbyne-decompose --bench search`; with
-//! `-- problems` kernel-level problems alone, with `-- products` products of 4096x4096x4096 alone.
+//! How long the complete search takes, and what it finds:
+//! `cargo bench --package carbyne-decompose --bench search`; with `-- problems` kernel-level
+//! problems alone, with `-- products` products of 4096x4096x4096 alone.
 //!
-//! Included: planning, search over every row of the architecture, synchronization, certificates and their check,
-//! printing, parsing and verifying the atomic text. Not included: compilation to machine code.
+//! Included: planning, search over every row of the architecture, synchronization, certificates and
+//! their check, printing, parsing and verifying the atomic text. Not included: compilation to
+//! machine code.
 
 #[path = "../tests/all/moves.rs"]
 mod moves;
@@ -172,7 +174,8 @@ fn table(out: &mut String) {
 /// Kernel-level problems, each after a line `== half: name`.
 const PROBLEMS: &str = include_str!("../../bench/problems.txt");
 
-/// Kernel-level problems on one core: strategies, the choice among their instances, and all that follows.
+/// Kernel-level problems on one core: strategies, the choice among their instances, and all that
+/// follows.
 fn problems(out: &mut String) {
     for arch in ["sm_80", "sm_90a"] {
         let table = AtomTable::new(arch.parse().expect("an architecture"));
@@ -197,8 +200,9 @@ fn problems(out: &mut String) {
     }
 }
 
-/// Products on one core: `examples/gemm.cby` for every architecture, then other types for Hopper, whose factors lie along K or the
-/// second one not. What is printed is the time to the atomic text, and that of the proof that its accesses are ordered.
+/// Products on one core: `examples/gemm.cby` for every architecture, then other types for Hopper,
+/// whose factors lie along K or the second one not. What is printed is the time to the atomic text,
+/// and that of the proof that its accesses are ordered.
 fn products(out: &mut String) {
     for arch in ["sm_70", "sm_75", "sm_80", "sm_89", "sm_90a"] {
         product(out, arch, "gemm", GEMM);

@@ -1,19 +1,24 @@
-//! Operations on tiles in place of others whose results differ by an error that is not seen ([`precision`]).
+//! Operations on tiles in place of others whose results differ by an error that is not seen
+//! ([`precision`]).
 //!
 //! Rewrites, with L for log2(e) and c for a positive constant:
-//! - exp(x − y), x being computed of a product of matrices, becomes exp2(x·L − y·L), where the compiler makes one fused multiply-add of the first product and the difference.
-//!   The other product is one for each element of y, of which there are few where y is a maximum of rows.
-//! - Where x = c·z, or z / c, x is left out: exp2(z·(c·L) − y·L). What else reads x are maxima and minima, for which max(c·z) = c·max(z),
-//!   exactly and rounding included, and selections between x and −inf, which z takes the place of.
-//! - x / y, where each element of y divides several and x is added up of products of matrices, becomes x·(1/y).
+//! - exp(x − y), x being computed of a product of matrices, becomes exp2(x·L − y·L), where the
+//!   compiler makes one fused multiply-add of the first product and the difference. The other
+//!   product is one for each element of y, of which there are few where y is a maximum of rows.
+//! - Where x = c·z, or z / c, x is left out: exp2(z·(c·L) − y·L). What else reads x are maxima and
+//!   minima, for which max(c·z) = c·max(z), exactly and rounding included, and selections between x
+//!   and −inf, which z takes the place of.
+//! - x / y, where each element of y divides several and x is added up of products of matrices,
+//!   becomes x·(1/y).
 //! - 1 / y becomes the reciprocal of y, which is rounded alike.
 //!
-//! Law: the results are the same, rounding aside. Of x and y the error of the exponential is at most 2⁻²³·(|x| + 1.5·|y|) relative,
-//! and that of exp2; −inf stays what it is, and −inf − −inf no number. A quotient takes subnormal divisors for zeros, as instructions
-//! that approximate do.
+//! Law: the results are the same, rounding aside. Of x and y the error of the exponential is at
+//! most 2⁻²³·(|x| + 1.5·|y|) relative, and that of exp2; −inf stays what it is, and −inf − −inf no
+//! number. A quotient takes subnormal divisors for zeros, as instructions that approximate do.
 //!
-//! Applies where [`Precision::hides`] that error, for operands up to ±89. A kernel that has a constant beyond 10⁴, such as a mask
-//! of -1e9, keeps its exponentials. `math=exact` and atoms that are pinned keep what they are at.
+//! Applies where [`Precision::hides`] that error, for operands up to ±89. A kernel that has a
+//! constant beyond 10⁴, such as a mask of -1e9, keeps its exponentials. `math=exact` and atoms that
+//! are pinned keep what they are at.
 
 use crate::build;
 use crate::names::Names;
@@ -35,7 +40,8 @@ const ULP: f64 = 1.0 / 8_388_608.0;
 const EXPONENTIAL: f64 = (2.5 * 89.0 + 2.0) * ULP;
 /// The error of a product by an approximate reciprocal.
 const BY_RECIPROCAL: f64 = 2.0 * ULP;
-/// Constants beyond are no scores but marks, such as -1e9 where a mask hides one: differences of equal ones must be 0.
+/// Constants beyond are no scores but marks, such as -1e9 where a mask hides one: differences of
+/// equal ones must be 0.
 const MARK: f64 = 1e4;
 /// Factors beyond, or below its reciprocal, may leave the range.
 const LARGE: f64 = 1e38;
@@ -73,7 +79,8 @@ pub(crate) fn apply(tree: &Module, p: &Program, names: &mut Names) -> Option<Mod
 enum Become {
     /// exp of a difference: exp2 of it.
     Power,
-    /// The difference of products: of the first operand with this number, of the second with log2(e).
+    /// The difference of products: of the first operand with this number, of the second with
+    /// log2(e).
     Exponent(f64),
     /// Nothing: others read what it read.
     Nothing,
@@ -87,7 +94,8 @@ enum Become {
     Same,
 }
 
-/// What becomes of specs, and whose first operand each reads in place of what it read, by which of its inputs.
+/// What becomes of specs, and whose first operand each reads in place of what it read, by which of
+/// its inputs.
 type Changes = BTreeMap<SpecId, (Become, Option<(usize, SpecId)>)>;
 
 /// The allocations of tensors that nothing reads or writes any more.
@@ -266,13 +274,15 @@ impl Finder<'_> {
         (fits && !self.precision.is_exact(sub) && self.before(sub, exp)).then_some(sub)
     }
 
-    /// Whether the first operand of a leaf is a product of matrices, scaled and masked by constants: its rounding is as large as
-    /// what is left out. What is loaded may be large and exact, so that a difference of equal numbers must be 0.
+    /// Whether the first operand of a leaf is a product of matrices, scaled and masked by
+    /// constants: its rounding is as large as what is left out. What is loaded may be large and
+    /// exact, so that a difference of equal numbers must be 0.
     fn is_of_product(&self, leaf: SpecId) -> bool {
         self.reads_product(leaf, |from| self.selected(from).or_else(|| self.scaled(from)))
     }
 
-    /// Whether the first operand of a leaf is a product of matrices, by way of specs of which `through` names an input.
+    /// Whether the first operand of a leaf is a product of matrices, by way of specs of which
+    /// `through` names an input.
     fn reads_product(&self, leaf: SpecId, through: impl Fn(SpecId) -> Option<usize>) -> bool {
         let (mut seen, mut todo) = (BTreeSet::new(), vec![(leaf, 0)]);
         while let Some((at, input)) = todo.pop() {
@@ -305,7 +315,8 @@ impl Finder<'_> {
         self.reads_product(leaf, |from| is_mul(from).then_some(0))
     }
 
-    /// The product with a constant, or the quotient, that a difference reads, by way of selections from −inf.
+    /// The product with a constant, or the quotient, that a difference reads, by way of selections
+    /// from −inf.
     fn scale(&self, sub: SpecId) -> Option<SpecId> {
         let mut at = self.only(sub, 0)?;
         while let Some(input) = self.selected(at) {
@@ -335,7 +346,8 @@ impl Finder<'_> {
             .map(|(own, _)| own)
     }
 
-    /// By what a spec multiplies, and which of its inputs; none where it does not do that by a positive constant.
+    /// By what a spec multiplies, and which of its inputs; none where it does not do that by a
+    /// positive constant.
     fn factor(&self, id: SpecId) -> Option<(f64, usize)> {
         let (spec, input) = (self.spec(id), self.scaled(id)?);
         let by = spec.inputs.iter().find_map(|o| match (o, spec.kind) {
@@ -398,7 +410,8 @@ impl Finder<'_> {
         Some(out)
     }
 
-    /// Whether what a spec reads of a tensor is there for all that stands behind the spec in its block.
+    /// Whether what a spec reads of a tensor is there for all that stands behind the spec in its
+    /// block.
     fn stays(&self, t: TensorId, at: SpecId, input: usize) -> bool {
         let buffer = self.p.tensors[t].buffer;
         let writes = |id: &SpecId| {
@@ -479,7 +492,8 @@ impl Rewriter for Change<'_> {
 }
 
 impl Change<'_> {
-    /// Before a difference of x and y: x·`by` in the place of the result, and y·log2(e); the difference is of these.
+    /// Before a difference of x and y: x·`by` in the place of the result, and y·log2(e); the
+    /// difference is of these.
     fn exponent(&mut self, id: SpecId, spec: &mut Spec, by: f64) -> Option<Vec<Stmt>> {
         let mut tensors = self.p.specs[id].input_tensors();
         let (_, y) = (tensors.next()?, tensors.next()?);

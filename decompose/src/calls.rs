@@ -1,8 +1,9 @@
-//! Calls beside factors in registers: ptxas makes subroutines of the slow paths of some functions ([`Atom::calls`]), and
-//! behind such a call takes the registers for free in which a `wgmma` has a factor ([`Atom::keeps_factor`]). So no kernel has both.
+//! Calls beside factors in registers: ptxas makes subroutines of the slow paths of some functions
+//! ([`Atom::calls`]), and behind such a call takes the registers for free in which a `wgmma` has a
+//! factor ([`Atom::keeps_factor`]). So no kernel has both.
 //!
-//! The solver takes no atom that calls where it takes one that keeps a factor; what a person pins so is refused here. Nothing is
-//! asked of names or architectures: the two fields decide.
+//! The solver takes no atom that calls where it takes one that keeps a factor; what a person pins
+//! so is refused here. Nothing is asked of names or architectures: the two fields decide.
 
 use crate::solve::precision::Precision;
 use crate::solve::{Assignment, Solution};
@@ -11,7 +12,8 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
 use std::sync::OnceLock;
 
-/// The first leaf of a kernel that keeps a factor in registers, of those that name their atoms or for which `solution` has one.
+/// The first leaf of a kernel that keeps a factor in registers, of those that name their atoms or
+/// for which `solution` has one.
 fn keeper<'t>(
     p: &Program,
     kernel: SpecId,
@@ -38,7 +40,8 @@ pub(crate) fn keeps_factor(
     keeper(p, kernel, table, solution).is_some()
 }
 
-/// Leaves that name an atom which calls beside one that keeps a factor: of this table, or, without one, of any architecture.
+/// Leaves that name an atom which calls beside one that keeps a factor: of this table, or, without
+/// one, of any architecture.
 pub(crate) fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
     static ALL: OnceLock<Vec<AtomTable>> = OnceLock::new();
     let all = || ALL.get_or_init(|| Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect());
@@ -80,8 +83,8 @@ fn refusal(
         .help(help)
 }
 
-/// The atoms of the same operation and types that do not call: those first whose error is stated for all operands, and of these the
-/// most exact.
+/// The atoms of the same operation and types that do not call: those first whose error is stated
+/// for all operands, and of these the most exact.
 fn without_call<'t>(atom: &Atom, table: &'t AtomTable) -> Vec<&'t Atom> {
     let mut all: Vec<&Atom> = table.atoms().iter().filter(|a| !a.calls && alike(a, atom)).collect();
     all.retain(|a| !a.divides_by_literal());
@@ -107,7 +110,8 @@ fn error(atom: &Atom) -> f64 {
     atom.error_bound().map_or(0.0, |bound: ErrorBound| bound.at(1.0, 1.0))
 }
 
-/// Warnings for operations that are to be as exact as possible, for which a more exact atom would call.
+/// Warnings for operations that are to be as exact as possible, for which a more exact atom would
+/// call.
 pub(crate) fn inexact(
     p: &Program,
     kernel: SpecId,

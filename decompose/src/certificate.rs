@@ -1,7 +1,8 @@
 //! Certificates: the letters p, q, f, g of every relation that the solver used, as data.
 //!
 //! A thread-value layout here has T = (lanes of a group, groups) and V = (values of an instruction,
-//! instructions), both column-major, whatever its nesting. [`crate::checker`] evaluates the relations.
+//! instructions), both column-major, whatever its nesting. [`crate::checker`] evaluates the
+//! relations.
 
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::layout::Layout;
@@ -75,10 +76,12 @@ pub enum Relation {
         values: [Layout; 2],
         /// Threads whose values meet: by exchanges between lanes, and through shared memory.
         masks: Vec<i64>,
-        /// See `masks`: the first one for each thread, and from there to the others; of each exchange.
+        /// See `masks`: the first one for each thread, and from there to the others; of each
+        /// exchange.
         through: Vec<[Layout; 2]>,
     },
-    /// f = L∘g in the registers that hold the view: what a thread has of it is what it has of the tensor there.
+    /// f = L∘g in the registers that hold the view: what a thread has of it is what it has of the
+    /// tensor there.
     Part {
         /// The tensor.
         f: Layout,

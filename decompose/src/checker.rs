@@ -1,7 +1,7 @@
 //! The checker of certificates: evaluates every relation point by point.
 //!
-//! Invariant: it shares nothing with the solver, nor uses the layout algebra: of a layout it takes the
-//! extents and strides, and multiplies and adds itself.
+//! Invariant: it shares nothing with the solver, nor uses the layout algebra: of a layout it takes
+//! the extents and strides, and multiplies and adds itself.
 
 use crate::certificate::Relation;
 use carbyne_ir::layout::Layout;

@@ -1,7 +1,8 @@
 //! Writes a solution back into the module: layouts into allocations, bodies under tile operations,
 //! barriers before them, atoms on leaves.
 //!
-//! Specs and buffers are those of the program that the module resolves to, found by the statements' ids.
+//! Specs and buffers are those of the program that the module resolves to, found by the statements'
+//! ids.
 
 pub(crate) mod aliases;
 mod described;

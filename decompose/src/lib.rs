@@ -1,12 +1,13 @@
-//! Decomposes specs into atoms: strategies give kernel-level specs a dataflow, the solver finds layouts
-//! and instructions, matching names the atom of every leaf.
+//! Decomposes specs into atoms: strategies give kernel-level specs a dataflow, the solver finds
+//! layouts and instructions, matching names the atom of every leaf.
 //!
-//! Every stage works on the tree: a strategy or a solution is written into the module, which is resolved and verified
-//! again, like anything a person wrote. What is made from a statement names it, and stands for errors where it does. At
-//! the end the tree is printed, and its text read again.
+//! Every stage works on the tree: a strategy or a solution is written into the module, which is
+//! resolved and verified again, like anything a person wrote. What is made from a statement names
+//! it, and stands for errors where it does. At the end the tree is printed, and its text read
+//! again.
 //!
-//! Invariant: what a person wrote is kept. Invariant: no decision depends on an atom's name or on an
-//! architecture; the table's rows decide.
+//! Invariant: what a person wrote is kept. Invariant: no decision depends on an atom's name or on
+//! an architecture; the table's rows decide.
 
 mod approximate;
 mod build;
@@ -76,7 +77,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A module in which every leaf names its atom.
 #[derive(Clone, Debug)]
 pub struct Decomposed {
-    /// The atomic module. Its statements were made from those of the module that was decomposed, as `from` says.
+    /// The atomic module. Its statements were made from those of the module that was decomposed, as
+    /// `from` says.
     pub module: Module,
     /// Its text.
     pub text: String,
@@ -96,8 +98,8 @@ pub struct Decomposed {
     pub estimates: Vec<(SpecId, Estimate)>,
     /// How far the search went.
     pub searched: Searched,
-    /// What may not be as wanted: work that threads repeat, tensors that nobody uses, a search that ended at its
-    /// budget. Spans are into the text that was decomposed.
+    /// What may not be as wanted: work that threads repeat, tensors that nobody uses, a search that
+    /// ended at its budget. Spans are into the text that was decomposed.
     pub warnings: Vec<Diagnostic>,
     /// What each statement of `module` and of `tile` was written or generated for.
     pub origins: Origins,
@@ -105,7 +107,8 @@ pub struct Decomposed {
     pub rankings: Vec<Ranking>,
     /// Facts about symbols with which kernels that strategies write would be faster.
     pub unstated: Vec<Unstated>,
-    /// The tree that `tile_level` was printed from; none where that is the text that was decomposed.
+    /// The tree that `tile_level` was printed from; none where that is the text that was
+    /// decomposed.
     printed: Option<Module>,
     /// The tree before loops got their stages, where some have any.
     staged: Option<Module>,
@@ -137,7 +140,8 @@ impl Decomposed {
         self.rankings.iter().filter(of).find_map(|r| r.theirs.as_ref())
     }
 
-    /// How the iterations of each innermost loop with `stages=` may follow each other, on the card that was decomposed for. Ids are those that `origins` knows.
+    /// How the iterations of each innermost loop with `stages=` may follow each other, on the card
+    /// that was decomposed for. Ids are those that `origins` knows.
     #[must_use]
     pub fn schedules(&self, src: &str, table: &AtomTable, options: &Options) -> Vec<LoopSchedule> {
         let Some(tree) = &self.staged else { return vec![] };
@@ -176,11 +180,13 @@ pub struct Options {
     pub choosing: Option<Search>,
     /// Where kernel-level specs get their dataflow from.
     pub strategies: Strategies,
-    /// Whether operations of loops stay in the order of the text, as they do where no modulo schedule is found. For tests.
+    /// Whether operations of loops stay in the order of the text, as they do where no modulo
+    /// schedule is found. For tests.
     #[doc(hidden)]
     pub as_written: bool,
-    /// Instances that are not chosen, as `by=` names them: those whose blocks turned out to need more shared memory than there is,
-    /// once it was known what of it is used for one thing after another.
+    /// Instances that are not chosen, as `by=` names them: those whose blocks turned out to need
+    /// more shared memory than there is, once it was known what of it is used for one thing after
+    /// another.
     #[doc(hidden)]
     pub left_out: Vec<String>,
 }
@@ -213,7 +219,8 @@ impl From<Search> for Options {
 /// generated part is refused, at what it was generated for.
 ///
 /// # Errors
-/// Errors of resolving and verifying, a spec that no strategy or atom implements, pins that conflict.
+/// Errors of resolving and verifying, a spec that no strategy or atom implements, pins that
+/// conflict.
 pub fn decompose(module: &Module, src: &str, table: &AtomTable) -> Result<Decomposed, Diagnostics> {
     decompose_with(module, src, table, Search::default())
 }
@@ -264,8 +271,9 @@ pub fn decompose_by(
     })
 }
 
-/// By which strategies and parameters the kernel-level specs of a module could get their dataflow, best first as far as is
-/// known: what [`decompose_by`] chooses from, in the order of the text. Each can be pinned by its `by`.
+/// By which strategies and parameters the kernel-level specs of a module could get their dataflow,
+/// best first as far as is known: what [`decompose_by`] chooses from, in the order of the text.
+/// Each can be pinned by its `by`.
 ///
 /// # Errors
 /// Errors of resolving and verifying, a spec that no strategy implements.
@@ -464,7 +472,8 @@ fn asks_for_consumers(module: &Module) -> bool {
     })
 }
 
-/// Statements whose parents are gone, as those of stages that replaced others, name what these were made from.
+/// Statements whose parents are gone, as those of stages that replaced others, name what these were
+/// made from.
 fn adopt(written: &mut Module, given: &Module, made: &BTreeMap<NodeKey, NodeId>) {
     let ids = |m: &Module| -> Vec<NodeKey> {
         Walk::new(&m.items).with_means().stmts().map(|s| s.id.key()).collect()
@@ -493,7 +502,8 @@ struct Tiles {
     warnings: Vec<Diagnostic>,
 }
 
-/// Gives kernel-level specs their dataflow, loops their stages, roles their loops, and buffers their places.
+/// Gives kernel-level specs their dataflow, loops their stages, roles their loops, and buffers
+/// their places.
 fn tiles(
     generated: &Generated<'_>,
     (mut tree, mut warnings): (Module, Vec<Diagnostic>),
@@ -593,8 +603,8 @@ fn tiles(
     Ok(Tiles { tree, program, roles, bulk, rotated, warnings })
 }
 
-/// Solves every kernel; the tiles are rewritten until nothing more is asked for. Where another choice may be cheaper with
-/// more detours, both are written out, and the cheaper one is taken.
+/// Solves every kernel; the tiles are rewritten until nothing more is asked for. Where another
+/// choice may be cheaper with more detours, both are written out, and the cheaper one is taken.
 fn solved(
     generated: &Generated<'_>,
     tiles: Tiles,
@@ -654,7 +664,8 @@ impl Rewriting<'_> {
         Err(last.into_iter().collect())
     }
 
-    /// What is found for all kernels, what they are to be rewritten for, and what the searches have seen.
+    /// What is found for all kernels, what they are to be rewritten for, and what the searches have
+    /// seen.
     fn round(
         &self,
         tiles: &Tiles,
@@ -718,8 +729,8 @@ fn written(
     let emit = emit::Emit::new(program, solution, &atoms, table, names.clone());
     let written = emit.module(tree.clone())?;
     let atomic = generated.checked(&written)?;
-    // Leaves that touch tensors whose layouts were found, bodies of Reductions, of exchanges and of partial
-    // sums stand there without atoms.
+    // Leaves that touch tensors whose layouts were found, bodies of Reductions, of exchanges and of
+    // partial sums stand there without atoms.
     if atomic.specs.iter().all(|(_, s)| s.body.is_some() || s.atom.is_some()) {
         return Ok((written, atomic));
     }
@@ -730,7 +741,8 @@ fn written(
     Ok((written, atomic))
 }
 
-/// Refuses `tile=` where the operands are one tile already: a pin is kept, and this one says nothing.
+/// Refuses `tile=` where the operands are one tile already: a pin is kept, and this one says
+/// nothing.
 fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
     let leaves = p.specs.iter().filter(|(id, s)| s.body.is_none() && !p.kernels.contains(id));
     let errors: Diagnostics = leaves
@@ -770,8 +782,8 @@ fn fits(p: &Program, table: &AtomTable) -> Result<(), Diagnostics> {
 /// How many instances are left out, one after the other.
 const MOST_LEFT_OUT: usize = 16;
 
-/// The instances that are left out, and those that were chosen for kernels that need too much shared memory; none where there are none
-/// of these.
+/// The instances that are left out, and those that were chosen for kernels that need too much
+/// shared memory; none where there are none of these.
 fn too_large(
     p: &Program,
     table: &AtomTable,
@@ -924,7 +936,8 @@ impl Generated<'_> {
         })
     }
 
-    /// Prints a tree and reads its text again: the same tree, with its ids, whose spans are into the text.
+    /// Prints a tree and reads its text again: the same tree, with its ids, whose spans are into
+    /// the text.
     fn read_again(&self, tree: &Module) -> Result<(Module, String, Program), Diagnostics> {
         let text = text::print(tree);
         let ours = |errors: Diagnostics| -> Diagnostics {
@@ -1127,12 +1140,12 @@ fn planned_once(
     if errors.is_empty() { Ok((out, rankings)) } else { Err(errors) }
 }
 
-/// Choices of the search for the layouts of one instance among others: enough to compare instances by, as that which is taken
-/// is solved again.
+/// Choices of the search for the layouts of one instance among others: enough to compare instances
+/// by, as that which is taken is solved again.
 const TRIAL_BUDGET: u64 = 8000;
 
-/// Cycles of a module whose layouts are solved, all kernels with bodies together. Unless it is to be `ordered`, nothing is
-/// known of whether its accesses can be.
+/// Cycles of a module whose layouts are solved, all kernels with bodies together. Unless it is to
+/// be `ordered`, nothing is known of whether its accesses can be.
 fn trial(
     module: &Module,
     src: &str,
@@ -1159,14 +1172,17 @@ fn trial(
     })
 }
 
-/// By what factor instances are put behind others whose threads hold fewer values at once than these, which have no registers for
-/// all: the compiler may find an order in which it keeps fewer, and may not. Behind those whose threads have less to do are put
-/// instances without products that are alike but for it, as more threads hide more of each other's waiting.
+/// By what factor instances are put behind others whose threads hold fewer values at once than
+/// these, which have no registers for all: the compiler may find an order in which it keeps fewer,
+/// and may not. Behind those whose threads have less to do are put instances without products that
+/// are alike but for it, as more threads hide more of each other's waiting.
 fn crowding(e: &Estimate, table: &AtomTable) -> f64 {
-    /// What instances differ by at least, if one of them takes as many registers again as there are.
+    /// What instances differ by at least, if one of them takes as many registers again as there
+    /// are.
     const CROWDED: f64 = 0.02;
-    /// The same, if the threads of one have as many instructions again as is much, and of no more than a fourth of that:
-    /// layernorm of 4095 elements takes 220 us with 128 threads, which have 550 instructions each, and 201 us with 256.
+    /// The same, if the threads of one have as many instructions again as is much, and of no more
+    /// than a fourth of that: layernorm of 4095 elements takes 220 us with 128 threads, which have
+    /// 550 instructions each, and 201 us with 256.
     const BUSY: f64 = 0.25;
     /// Instructions of a thread that are much.
     const MUCH: f64 = 450.0;

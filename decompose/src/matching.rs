@@ -1,5 +1,6 @@
-//! Which atom implements a leaf spec where it stands: [`bind`] judges the leaf, and where the enclosing Move says
-//! which elements correspond, the relation f∘p⁻¹ = g∘q⁻¹ is evaluated too (see [`crate::relation`]).
+//! Which atom implements a leaf spec where it stands: [`bind`] judges the leaf, and where the
+//! enclosing Move says which elements correspond, the relation f∘p⁻¹ = g∘q⁻¹ is evaluated too (see
+//! [`crate::relation`]).
 //!
 //! Invariant: no decision depends on an atom's name.
 
@@ -29,9 +30,10 @@ pub(crate) fn match_atom(
     bound
 }
 
-/// The best matching row, or every row's mismatch. Among matches the one with the smallest stated error
-/// wins, then the cheapest; the order of the table breaks ties. A faster approximation is named by hand. One of which ptxas
-/// makes a call is taken where `calls`, or where there is no other.
+/// The best matching row, or every row's mismatch. Among matches the one with the smallest stated
+/// error wins, then the cheapest; the order of the table breaks ties. A faster approximation is
+/// named by hand. One of which ptxas makes a call is taken where `calls`, or where there is no
+/// other.
 pub(crate) fn match_any(
     p: &Program,
     id: SpecId,

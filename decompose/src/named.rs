@@ -9,8 +9,9 @@ use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::program::Program;
 use std::sync::OnceLock;
 
-/// The leaves that name a row which does not implement them: of this table, or, without one, of any architecture
-/// that has it. Names that no row of the table has are refused; without a table, those that no row of any has.
+/// The leaves that name a row which does not implement them: of this table, or, without one, of any
+/// architecture that has it. Names that no row of the table has are refused; without a table, those
+/// that no row of any has.
 pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
     let mut errors = Diagnostics::default();
     let all: Vec<OnceLock<AtomTable>> = Arch::ALL.iter().map(|_| OnceLock::new()).collect();

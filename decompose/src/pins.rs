@@ -1,9 +1,9 @@
-//! Pins: what a text states and the solver would otherwise find. Where they cannot hold together, the smallest
-//! set that cannot.
+//! Pins: what a text states and the solver would otherwise find. Where they cannot hold together,
+//! the smallest set that cannot.
 //!
-//! The set is found by leaving pins out one by one (a deletion-based minimal unsatisfiable subset): a pin
-//! without which there is still no solution has no part in the conflict. What is left is minimal: without
-//! any one of them there is a solution.
+//! The set is found by leaving pins out one by one (a deletion-based minimal unsatisfiable subset):
+//! a pin without which there is still no solution has no part in the conflict. What is left is
+//! minimal: without any one of them there is a solution.
 
 use crate::solve::Search;
 use crate::{Attempt, Options, Staging, attempt};
@@ -42,7 +42,8 @@ pub fn without(module: &Module, pins: &BTreeSet<usize>) -> Module {
     walk.module(module.clone())
 }
 
-/// Names the pins of each kernel that cannot hold together, if it is they for which there is no solution.
+/// Names the pins of each kernel that cannot hold together, if it is they for which there is no
+/// solution.
 pub(crate) fn blame_each(
     module: &Module,
     src: &str,

@@ -5,8 +5,8 @@ use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::span::Span;
 use std::collections::{HashMap, HashSet};
 
-/// Makes statements, and those inside of them, ones that were made from `from`. What has no place of its own stands
-/// where that does, so that errors point there.
+/// Makes statements, and those inside of them, ones that were made from `from`. What has no place
+/// of its own stands where that does, so that errors point there.
 pub(crate) fn inherit(stmts: &mut [Stmt], from: NodeId, at: Span) {
     each_mut(stmts, &mut |stmt| {
         if !stmt.id.same(from) {
@@ -32,8 +32,8 @@ pub struct Origin {
     pub node: NodeId,
     /// Where it stands: of a spec the head, of an allocation the type.
     pub span: Span,
-    /// Where it comes from in the program that the text was made of: `loc=` of the spec, or of the nearest around it
-    /// that says so.
+    /// Where it comes from in the program that the text was made of: `loc=` of the spec, or of the
+    /// nearest around it that says so.
     pub loc: Option<String>,
 }
 

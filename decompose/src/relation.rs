@@ -1,15 +1,15 @@
-//! The relation of a leaf: for all (t,v), source and destination name the same element; of a product, its
-//! factors and its output the same m, n and k.
+//! The relation of a leaf: for all (t,v), source and destination name the same element; of a
+//! product, its factors and its output the same m, n and k.
 //!
 //! Letters as in Hexcute, Fig. 19(a): p and q are the row's thread-value layouts of source and
-//! destination, f and g those of the tensors. The law is f∘p⁻¹ = g∘q⁻¹, evaluated as a relation, since
-//! p⁻¹ need not exist: whenever p(t,v) = q(t',v'), f(t,v) and g(t',v') must be the same element of the
-//! Move around the leaf.
+//! destination, f and g those of the tensors. The law is f∘p⁻¹ = g∘q⁻¹, evaluated as a relation,
+//! since p⁻¹ need not exist: whenever p(t,v) = q(t',v'), f(t,v) and g(t',v') must be the same
+//! element of the Move around the leaf.
 //!
-//! Evaluation needs a Move around the leaf whose operands are the same buffers, a register tensor with
-//! a thread-value layout on one side, and addresses that depend on the thread and on loops around the leaf
-//! alone once other loops and blocks stand at their first values. Where these do not hold, nothing is claimed and the simulator
-//! judges.
+//! Evaluation needs a Move around the leaf whose operands are the same buffers, a register tensor
+//! with a thread-value layout on one side, and addresses that depend on the thread and on loops
+//! around the leaf alone once other loops and blocks stand at their first values. Where these do
+//! not hold, nothing is claimed and the simulator judges.
 
 use crate::matching::Mismatch;
 use carbyne_atoms::{Atom, AtomOp, AtomOperand};
@@ -100,13 +100,15 @@ fn tensors(p: &Program, id: SpecId) -> Vec<TensorId> {
     p.specs[id].input_tensors().chain(p.specs[id].outputs.iter().copied()).collect()
 }
 
-/// A leaf with the spec around it that it is a part of: both their tensors, and who executes which turns.
+/// A leaf with the spec around it that it is a part of: both their tensors, and who executes which
+/// turns.
 struct Part {
     own: Vec<TensorId>,
     of: Vec<TensorId>,
     groups: Vec<Vec<i64>>,
     turns: Vec<Turn>,
-    /// The first turn again, with another value of each loop and block around by which the two move apart.
+    /// The first turn again, with another value of each loop and block around by which the two move
+    /// apart.
     apart: Vec<(VarId, Turn)>,
 }
 
@@ -165,8 +167,8 @@ impl Part {
     }
 }
 
-/// The first turn with a second value of each loop or block by which views move otherwise than the operands that they are
-/// parts of.
+/// The first turn with a second value of each loop or block by which views move otherwise than the
+/// operands that they are parts of.
 fn apart(p: &Program, own: &[TensorId], of: &[TensorId], first: &Turn) -> Vec<(VarId, Turn)> {
     let offset = |t: &TensorId| p.tensors[*t].offset;
     let between = |(own, of)| p.arena.sub(offset(own), offset(of)).ok();
@@ -272,7 +274,8 @@ fn multiplies(sides: &[Factor<'_>], group: &[i64], turn: &Turn) -> Option<Result
     Some(Ok(()))
 }
 
-/// An operand of a product: its elements, its row's, and the extents of the first modes of the row's and of its own.
+/// An operand of a product: its elements, its row's, and the extents of the first modes of the
+/// row's and of its own.
 type Factor<'p> = (Side<'p>, Lanes, i64, i64);
 
 /// Values of loop variables.
@@ -298,7 +301,8 @@ fn groups(p: &Program, threads: ThreadsId, atom: &Atom) -> Option<Vec<Vec<i64>>>
     Some(vec![(0..atom.group).map(|t| first + atom.thread_layout.at(t)).collect()])
 }
 
-/// The loops on the way to a leaf that is executed in every turn of them; none where it stands in a condition.
+/// The loops on the way to a leaf that is executed in every turn of them; none where it stands in a
+/// condition.
 fn path<'p>(p: &'p Program, stmts: &'p [Stmt], leaf: SpecId) -> Option<Vec<&'p StmtKind>> {
     let mut walk = p.walk(stmts);
     while let Some(step) = walk.next() {
@@ -405,8 +409,8 @@ fn coordinates(extents: &[i64], element: i64) -> String {
     format!("({})", each.join(","))
 }
 
-/// Addresses of a tensor's elements. Where tiles reach over the end of a mode, elements outside have addresses of others; so
-/// each coordinate along a bounded mode counts, too.
+/// Addresses of a tensor's elements. Where tiles reach over the end of a mode, elements outside
+/// have addresses of others; so each coordinate along a bounded mode counts, too.
 struct Numbers {
     layouts: Vec<(Layout, i64)>,
     /// Of element zero.
@@ -422,7 +426,8 @@ impl Numbers {
 }
 
 fn apart_by_bounds(p: &Program, t: TensorId) -> Option<Numbers> {
-    /// Numbers of which no small multiples add up to each other, each more than the addresses that a tile spans.
+    /// Numbers of which no small multiples add up to each other, each more than the addresses that
+    /// a tile spans.
     const APART: [i64; 8] = [
         0x1a3_5f2b_97d1,
         0x1f0_94c6_3ae5,
@@ -447,7 +452,8 @@ fn apart_by_bounds(p: &Program, t: TensorId) -> Option<Numbers> {
     Some(Numbers { layouts, first })
 }
 
-/// One side of the copy: thread and value to the column-major index in the enclosing Move's operand.
+/// One side of the copy: thread and value to the column-major index in the enclosing Move's
+/// operand.
 struct Side<'p> {
     p: &'p Program,
     /// The enclosing operand.
@@ -465,7 +471,8 @@ struct Side<'p> {
 enum Elements {
     /// Of a tensor in memory.
     Memory {
-        /// Address from the first of the enclosing operand to index; one of several where modes of stride 0 give them one address.
+        /// Address from the first of the enclosing operand to index; one of several where modes of
+        /// stride 0 give them one address.
         by_address: HashMap<i64, i64>,
         /// Index to address.
         addresses: Vec<i64>,
@@ -537,7 +544,8 @@ impl<'p> Side<'p> {
         Astray::Outside { at, of: self.p.tensor_name(self.of) }
     }
 
-    /// The first `n` values of a thread, in a turn that has moved it so far; none for what is not in the operand.
+    /// The first `n` values of a thread, in a turn that has moved it so far; none for what is not
+    /// in the operand.
     fn elements(
         &self,
         thread: i64,
@@ -566,8 +574,8 @@ impl<'p> Side<'p> {
     }
 }
 
-/// An expression as the sum of what depends on the thread alone, which is evaluated once for each, of what depends on turns of
-/// loops alone, and of what depends on both.
+/// An expression as the sum of what depends on the thread alone, which is evaluated once for each,
+/// of what depends on turns of loops alone, and of what depends on both.
 struct Offset {
     of_threads: Vec<(Dim, i64)>,
     known: RefCell<Vec<Option<i64>>>,

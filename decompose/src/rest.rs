@@ -1,5 +1,6 @@
-//! Open tensors that no operation of the solver touches. One that nobody uses gets a compact layout, so that the
-//! text is complete, and a warning; one that single threads or parts of the block use has none to be found.
+//! Open tensors that no operation of the solver touches. One that nobody uses gets a compact
+//! layout, so that the text is complete, and a warning; one that single threads or parts of the
+//! block use has none to be found.
 
 use crate::solve::{Placement, Solution, ops, tv};
 use carbyne_ir::diag::{Code, Diagnostic};

@@ -1,5 +1,6 @@
-//! Rewrites a module so that it can be solved: bodies that take operands through registers or shared memory.
-//! What is added stands in the text like what a person writes, and is solved like it.
+//! Rewrites a module so that it can be solved: bodies that take operands through registers or
+//! shared memory. What is added stands in the text like what a person writes, and is solved like
+//! it.
 
 use crate::build::{self, layout_expr};
 use crate::names::Names;
@@ -42,7 +43,8 @@ struct Rewrite<'a> {
     wants: BTreeMap<SpecId, Vec<&'a Want>>,
     names: &'a mut Names,
     specs: HashMap<NodeKey, SpecId>,
-    /// Tensors that are in shared memory as a whole for parts that the spec at hand reads, and their names there.
+    /// Tensors that are in shared memory as a whole for parts that the spec at hand reads, and
+    /// their names there.
     whole: Vec<(BufferId, String)>,
 }
 
@@ -116,8 +118,8 @@ impl Rewrite<'_> {
                 ) else {
                     return;
                 };
-                // Through shared memory at once: a Move between registers would spread the layout that
-                // does not fit.
+                // Through shared memory at once: a Move between registers would spread the layout
+                // that does not fit.
                 let from = std::mem::replace(view, View::of(&own));
                 before.extend([first, second]);
                 before.push(moved(spec, from, View::of(&shared)));
@@ -173,8 +175,8 @@ impl Rewrite<'_> {
         Some(body)
     }
 
-    /// A Reduction to registers of its own, and from there to the output through shared memory at once: a Move between
-    /// registers would spread the layout that does not fit.
+    /// A Reduction to registers of its own, and from there to the output through shared memory at
+    /// once: a Move between registers would spread the layout that does not fit.
     fn spread(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
         let &out = self.p.specs[id].outputs.first()?;
         let to = spec.outputs.first()?.clone();
@@ -192,7 +194,8 @@ impl Rewrite<'_> {
         ])
     }
 
-    /// A part of a tensor that its threads hold unevenly: all of it to shared memory, and the part from there.
+    /// A part of a tensor that its threads hold unevenly: all of it to shared memory, and the part
+    /// from there.
     fn of_shared(&mut self, id: SpecId, spec: &mut Spec, input: usize, before: &mut Vec<Stmt>) {
         let Some(t) = self.p.specs[id].input_tensors().nth(input) else { return };
         let Some(dist) = &self.p.tensors[t].dist else { return };
@@ -317,7 +320,8 @@ impl Rewrite<'_> {
         Some(body)
     }
 
-    /// A Move between registers through a shared tensor; one that repeats its source repeats it afterwards.
+    /// A Move between registers through a shared tensor; one that repeats its source repeats it
+    /// afterwards.
     fn through_shared(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
         let s = &self.p.specs[id];
         let (t, &out) = (s.input_tensors().next()?, s.outputs.first()?);
@@ -341,7 +345,8 @@ impl Rewrite<'_> {
         Some(body)
     }
 
-    /// A Move that repeats its input: into registers, from there to registers of the output's shape, and on.
+    /// A Move that repeats its input: into registers, from there to registers of the output's
+    /// shape, and on.
     fn broadcast(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
         let s = &self.p.specs[id];
         let (t, &out) = (s.input_tensors().next()?, s.outputs.first()?);
@@ -382,7 +387,8 @@ impl Rewrite<'_> {
         ])
     }
 
-    /// `MatMul.set` as a MatMul onto zeros, converted at the end where the accumulator has another type.
+    /// `MatMul.set` as a MatMul onto zeros, converted at the end where the accumulator has another
+    /// type.
     fn onto_zero(&mut self, id: SpecId, spec: &Spec) -> Option<Vec<Stmt>> {
         let s = &self.p.specs[id];
         let &out = s.outputs.first()?;

@@ -6,7 +6,8 @@ use carbyne_ir::span::Span;
 use carbyne_ir::text;
 use num_integer::Integer;
 
-/// The module with more facts about its symbols; none where one of them is about no symbol that the module declares.
+/// The module with more facts about its symbols; none where one of them is about no symbol that the
+/// module declares.
 pub(crate) fn with(module: &Module, facts: &[Fact]) -> Option<Module> {
     let mut module = module.clone();
     facts.iter().try_for_each(|fact| state(&mut module.items, fact))?;
@@ -58,7 +59,8 @@ fn parsed(name: &str, fact: &Fact) -> Option<Compare> {
     })
 }
 
-/// Changes of the module's text that state facts; none where one is about a symbol of which no facts are stated there.
+/// Changes of the module's text that state facts; none where one is about a symbol of which no
+/// facts are stated there.
 pub(crate) fn edits(module: &Module, facts: &[Fact]) -> Option<Vec<(Span, String)>> {
     let one = |fact: &Fact| {
         let name = subject(fact)?;
@@ -83,7 +85,8 @@ pub(crate) fn edits(module: &Module, facts: &[Fact]) -> Option<Vec<(Span, String
     Some(out)
 }
 
-/// Facts in the words of the text that declares their symbols: `where N % 8 == 0`, or `sym N{div=8}`.
+/// Facts in the words of the text that declares their symbols: `where N % 8 == 0`, or
+/// `sym N{div=8}`.
 pub(crate) fn said(module: &Module, facts: &[Fact]) -> String {
     let (mut all, mut wheres) = (vec![], vec![]);
     for fact in facts {

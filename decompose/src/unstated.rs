@@ -14,7 +14,8 @@ use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
-/// Facts about symbols that nobody has stated, and with which the kernels of a spec would be faster.
+/// Facts about symbols that nobody has stated, and with which the kernels of a spec would be
+/// faster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unstated {
     /// Where the spec stands.
@@ -23,8 +24,8 @@ pub struct Unstated {
     pub facts: Vec<Fact>,
 }
 
-/// What factors that strategies copy before a product lack, and the warnings that say so. `planned` is the module with the
-/// bodies of its kernels.
+/// What factors that strategies copy before a product lack, and the warnings that say so. `planned`
+/// is the module with the bodies of its kernels.
 pub(crate) fn of_copied(
     generated: &Generated<'_>,
     program: &Program,
@@ -87,7 +88,8 @@ pub(crate) fn with_given_up(
     d
 }
 
-/// Facts about symbols, that they are positive and what divides them, with which a better instance than the one that is written is chosen, and can be written.
+/// Facts about symbols, that they are positive and what divides them, with which a better instance
+/// than the one that is written is chosen, and can be written.
 fn chosen_with(
     module: &Module,
     src: &str,
@@ -145,8 +147,8 @@ fn chosen_with(
     Some(facts)
 }
 
-/// The same program, with a warning for each place where factors of a product are read a few bytes at once that could be
-/// copied as vectors if more were stated of symbols.
+/// The same program, with a warning for each place where factors of a product are read a few bytes
+/// at once that could be copied as vectors if more were stated of symbols.
 pub(crate) fn with_narrow(
     module: &Module,
     src: &str,

@@ -1,8 +1,8 @@
-//! An access of a warp to shared memory: which lane touches which bank, phase by phase, before the swizzle
-//! and after it.
+//! An access of a warp to shared memory: which lane touches which bank, phase by phase, before the
+//! swizzle and after it.
 //!
-//! Unless told otherwise, lanes access the tile as `ldmatrix` does: one vector each along the mode that is
-//! contiguous in memory, consecutive lanes at consecutive coordinates of the other mode.
+//! Unless told otherwise, lanes access the tile as `ldmatrix` does: one vector each along the mode
+//! that is contiguous in memory, consecutive lanes at consecutive coordinates of the other mode.
 //!
 //! Invariant: phases, words, banks and wavefronts are those of [`carbyne_atoms::banks`].
 
@@ -31,7 +31,8 @@ struct WarpAccess {
     mode: usize,
 }
 
-/// A warp's access of `bytes` a lane to a tile. `lanes` sends lanes to column-major indices of the tile.
+/// A warp's access of `bytes` a lane to a tile. `lanes` sends lanes to column-major indices of the
+/// tile.
 ///
 /// # Errors
 /// [`DrawError::AccessWidth`], [`DrawError::NotConsecutive`], [`DrawError::LaneOutside`],

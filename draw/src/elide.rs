@@ -1,7 +1,8 @@
-//! A large picture without what repeats: of rows, columns and panels whose numbers go on by the same steps, one period
-//! and the beginning of the next.
+//! A large picture without what repeats: of rows, columns and panels whose numbers go on by the
+//! same steps, one period and the beginning of the next.
 //!
-//! Invariant: a picture that is small enough stays as it is; a note names all that is left out, and what repeats.
+//! Invariant: a picture that is small enough stays as it is; a note names all that is left out, and
+//! what repeats.
 
 use crate::picture::{Cell, Panel, Picture};
 use std::ops::Range;
@@ -35,7 +36,8 @@ struct Step {
 /// By how much each kind of number grows; what stands before a number is its kind.
 type Kinds = Vec<(String, i64)>;
 
-/// The picture without what repeats, where it is large; `whole` is the option or command that draws all.
+/// The picture without what repeats, where it is large; `whole` is the option or command that draws
+/// all.
 #[must_use]
 pub fn elide(mut picture: Picture, whole: &str) -> Picture {
     if fits(&picture) {

@@ -1,7 +1,7 @@
 //! Where the elements of a tile are: a layout, an offset and a swizzle, in elements and in bytes.
 //!
-//! Invariant: a rank of one is a row; of two, rows and columns; modes after the second are panels, or
-//! columns where there would be more than [`MAX_PANELS`] panels.
+//! Invariant: a rank of one is a row; of two, rows and columns; modes after the second are panels,
+//! or columns where there would be more than [`MAX_PANELS`] panels.
 
 use carbyne_ir::layout::{ComposedLayout, Layout, Swizzle};
 
@@ -115,7 +115,8 @@ impl Field {
         out
     }
 
-    /// The coordinate of the `i`-th element: `(1,3)`, and what it is split into where modes are nested.
+    /// The coordinate of the `i`-th element: `(1,3)`, and what it is split into where modes are
+    /// nested.
     #[must_use]
     pub fn coordinate(&self, i: i64) -> String {
         let flat = flat_coordinate(&extents(&self.layout), i);

@@ -1,7 +1,7 @@
 //! A layout as a grid: rows and columns are the first two modes, cells hold offsets.
 //!
-//! Colors: where a swizzle moves chunks, a chunk keeps the color of the place that it is moved to within
-//! its row; otherwise shades follow the memory, from the lowest offset to the highest.
+//! Colors: where a swizzle moves chunks, a chunk keeps the color of the place that it is moved to
+//! within its row; otherwise shades follow the memory, from the lowest offset to the highest.
 
 use crate::error::DrawError;
 use crate::field::{Field, Page, Unit, extents};

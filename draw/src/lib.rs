@@ -1,12 +1,14 @@
-//! Pictures of layouts: offsets, thread-value layouts, tilings and bank conflicts, as SVG, HTML or text.
+//! Pictures of layouts: offsets, thread-value layouts, tilings and bank conflicts, as SVG, HTML or
+//! text.
 //!
 //! Reading order: [`picture`] (what a picture is), [`field`] (where elements are), then what makes
-//! pictures ([`grid`], [`tiling`], [`tv`], [`banks`], [`tensor`]), what leaves out what repeats ([`elide`]) and what writes them ([`svg`], [`text`]).
+//! pictures ([`grid`], [`tiling`], [`tv`], [`banks`], [`tensor`]), what leaves out what repeats
+//! ([`elide`]) and what writes them ([`svg`], [`text`]).
 //!
 //! Invariant: drawing decides nothing. Offsets come from the layout algebra, hardware facts from
-//! `carbyne-atoms`; a picture is what those say.
-//! Invariant: sizes are checked before anything is made of them; no input panics or exhausts memory.
-//! Invariant: the same input gives the same bytes.
+//! `carbyne-atoms`; a picture is what those say. Invariant: sizes are checked before anything is
+//! made of them; no input panics or exhausts memory. Invariant: the same input gives the same
+//! bytes.
 
 #![warn(missing_docs)]
 

@@ -1,10 +1,12 @@
-//! Colors that color-blind people can tell apart, each with a text color for light and for dark screens.
+//! Colors that color-blind people can tell apart, each with a text color for light and for dark
+//! screens.
 //!
-//! The hues are Paul Tol's qualitative scheme "light" (technical note SRON/EPS/TN/09-002), which is made for
-//! labeled cells with black text; on dark screens, with white text, they keep their hues at lightnesses
-//! chosen to stay far apart. The shades are one hue from pale to strong.
+//! The hues are Paul Tol's qualitative scheme "light" (technical note SRON/EPS/TN/09-002), which is
+//! made for labeled cells with black text; on dark screens, with white text, they keep their hues
+//! at lightnesses chosen to stay far apart. The shades are one hue from pale to strong.
 //!
-//! Invariant: text has a contrast of at least 4.5 to every fill in both modes (the tests compute it).
+//! Invariant: text has a contrast of at least 4.5 to every fill in both modes (the tests compute
+//! it).
 
 /// A fill on light and on dark screens, as 0xRRGGBB.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

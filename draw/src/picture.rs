@@ -1,4 +1,5 @@
-//! What a picture is before it is SVG, HTML or text: panels of cells with labels, colors and outlines.
+//! What a picture is before it is SVG, HTML or text: panels of cells with labels, colors and
+//! outlines.
 //!
 //! Invariant: a panel has `rows * cols` cells, row after row; the whole picture at most
 //! [`MAX_PICTURE_CELLS`]. Whoever makes one asks `bounded` first.

@@ -1,7 +1,7 @@
 //! A picture as SVG, alone or inside a page of HTML.
 //!
-//! Invariant: the output is self-contained: no script, no font, no link. Colors are classes with a rule
-//! for light and one for dark screens; nothing is drawn outside of the view box.
+//! Invariant: the output is self-contained: no script, no font, no link. Colors are classes with a
+//! rule for light and one for dark screens; nothing is drawn outside of the view box.
 
 use crate::palette::{DARK, HUES, LIGHT, SHADES};
 use crate::picture::{Fill, Panel, Picture};

@@ -1,8 +1,9 @@
 //! Tensors and thread tensors of a program, and the operands of an atom.
 //!
-//! A distributed register tensor is drawn by owner, any other tensor by offset. A tiled view is drawn over
-//! the tensor that it views where that is small enough and nothing is left open, as in Graphene's Figure 4;
-//! else, and for thread tensors, level by level: blocks of cells are the outer level.
+//! A distributed register tensor is drawn by owner, any other tensor by offset. A tiled view is
+//! drawn over the tensor that it views where that is small enough and nothing is left open, as in
+//! Graphene's Figure 4; else, and for thread tensors, level by level: blocks of cells are the outer
+//! level.
 
 use crate::error::DrawError;
 use crate::field::{Field, Page, Unit, extents, flat_coordinate, join};
@@ -41,8 +42,8 @@ pub fn field(p: &Program, id: TensorId) -> Result<(Field, Vec<String>), DrawErro
     Ok((field, notes))
 }
 
-/// One tile of a tensor with several levels, its innermost level: of a ring of stages, one stage. Without several, the
-/// tensor.
+/// One tile of a tensor with several levels, its innermost level: of a ring of stages, one stage.
+/// Without several, the tensor.
 ///
 /// # Errors
 /// Those of [`field`].
@@ -222,8 +223,9 @@ fn over_root(
     Ok(Some(Picture { title: String::new(), notes, lines: vec![vec![panel]] }))
 }
 
-/// Levels one inside the other. A level of rank 1 lies along whichever side is shorter so far; modes after
-/// the second go on in the columns. Functions take the column-major index over all levels, outermost first.
+/// Levels one inside the other. A level of rank 1 lies along whichever side is shorter so far;
+/// modes after the second go on in the columns. Functions take the column-major index over all
+/// levels, outermost first.
 fn nested(
     levels: &[Layout],
     shown: &dyn Fn(i64) -> String,

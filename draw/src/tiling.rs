@@ -1,7 +1,7 @@
 //! A tiled layout: which tile each element belongs to, tiles of tiles outlined within.
 //!
-//! Invariant: tiles come from [`Layout::logical_divide`] of each mode, so a strided or nested tiler shows
-//! what the algebra makes of it; a tile that leaves a rest is refused.
+//! Invariant: tiles come from [`Layout::logical_divide`] of each mode, so a strided or nested tiler
+//! shows what the algebra makes of it; a tile that leaves a rest is refused.
 
 use crate::error::DrawError;
 use crate::field::{Field, Page, Unit, extents, flat_coordinate, join};

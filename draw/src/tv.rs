@@ -1,7 +1,7 @@
 //! A thread-value layout over its tile: which thread holds which element, as which of its values.
 //!
-//! Invariant: every (thread, value) is shown; an element with several owners names them all when pointed
-//! at, an element without one stays empty.
+//! Invariant: every (thread, value) is shown; an element with several owners names them all when
+//! pointed at, an element without one stays empty.
 
 use crate::error::DrawError;
 use crate::field::{Page, join};

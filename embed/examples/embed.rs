@@ -1,5 +1,5 @@
-//! A compiler that uses carbyne as a library: it writes one program as a text and one as a tree, has them decomposed,
-//! executes the results on arrays of its own, and prints CUDA C++.
+//! A compiler that uses carbyne as a library: it writes one program as a text and one as a tree,
+//! has them decomposed, executes the results on arrays of its own, and prints CUDA C++.
 //!
 //! `cargo run --package carbyne-embed --example embed`
 
@@ -12,7 +12,8 @@ use std::error::Error;
 const M: u64 = 64;
 const N: u64 = 128;
 
-/// Rows of a matrix scaled to a mean square of one: what is computed, and how a block goes about it.
+/// Rows of a matrix scaled to a mean square of one: what is computed, and how a block goes about
+/// it.
 const RMSNORM: &str = "carbyne 2
 let M = 64, N = 128
 %X:[M,N].f32.GL

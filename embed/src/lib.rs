@@ -1,5 +1,5 @@
-//! What a program needs that embeds carbyne, in one place: a text or a tree is checked, decomposed for an
-//! architecture, executed on the CPU with the caller's arrays, and printed as CUDA C++.
+//! What a program needs that embeds carbyne, in one place: a text or a tree is checked, decomposed
+//! for an architecture, executed on the CPU with the caller's arrays, and printed as CUDA C++.
 //!
 //! ```
 //! use carbyne_embed::{Arch, Array, AtomTable, Checked, Options, Scalar, cuda};
@@ -34,8 +34,8 @@
 //! # }
 //! ```
 //!
-//! Errors are [`Diagnostics`]: codes, places in the text, and what to do. What stands behind each type is documented in
-//! the crate that it comes from.
+//! Errors are [`Diagnostics`]: codes, places in the text, and what to do. What stands behind each
+//! type is documented in the crate that it comes from.
 //!
 //! Invariant: everything here is another crate's; this one adds no behavior of its own.
 
@@ -79,8 +79,8 @@ impl Checked {
         Checked::of_linked(text::parse(source)?, source)
     }
 
-    /// Reads a text that may import files. `id` is that of its own file, and `loader` reads the others: see
-    /// [`mod@carbyne_ir::link`].
+    /// Reads a text that may import files. `id` is that of its own file, and `loader` reads the
+    /// others: see [`mod@carbyne_ir::link`].
     ///
     /// # Errors
     /// Its errors, in text order; V0238 for a file that cannot be imported.
@@ -88,7 +88,8 @@ impl Checked {
         Checked::of_linked(link(&text::parse(source)?, id, loader)?, source)
     }
 
-    /// Takes the module of a text, in which its imports stand already: see [`mod@carbyne_ir::link`].
+    /// Takes the module of a text, in which its imports stand already: see
+    /// [`mod@carbyne_ir::link`].
     ///
     /// # Errors
     /// Its errors, in text order.
@@ -97,8 +98,8 @@ impl Checked {
         Ok(Checked { text: source.to_owned(), module, program })
     }
 
-    /// Takes a tree that was built in memory. Places in errors are those of its text, as it prints; statements keep
-    /// their ids.
+    /// Takes a tree that was built in memory. Places in errors are those of its text, as it prints;
+    /// statements keep their ids.
     ///
     /// # Errors
     /// Its errors, in text order.
@@ -139,7 +140,8 @@ impl Checked {
         carbyne_decompose::decompose(&self.module, &self.text, table)
     }
 
-    /// Decomposes with options: the length of the search, the number of multiprocessors, strategies of one's own.
+    /// Decomposes with options: the length of the search, the number of multiprocessors, strategies
+    /// of one's own.
     ///
     /// # Errors
     /// As [`Checked::decompose`]; a budget that was too small.
@@ -151,9 +153,9 @@ impl Checked {
         carbyne_decompose::decompose_by(&self.module, &self.text, table, how)
     }
 
-    /// Which pairs of accesses are ordered by synchronization, of each kernel that says who accesses what; [`diagnostics`]
-    /// says the rest as errors. A kernel whose layouts or instructions are open is left out: its synchronization is not
-    /// planned yet.
+    /// Which pairs of accesses are ordered by synchronization, of each kernel that says who
+    /// accesses what; [`diagnostics`] says the rest as errors. A kernel whose layouts or
+    /// instructions are open is left out: its synchronization is not planned yet.
     #[must_use]
     pub fn order(&self, table: &AtomTable) -> Vec<(SpecId, OrderReport)> {
         let program = &self.program;

@@ -1,4 +1,5 @@
-//! Oracle: the layout algebra is exact where it answers, by enumeration, and answers what is admissible.
+//! Oracle: the layout algebra is exact where it answers, by enumeration, and answers what is
+//! admissible.
 #![no_main]
 
 use carbyne_ir::kit::oracles::algebra_against_brute_force;

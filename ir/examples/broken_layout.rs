@@ -2,8 +2,8 @@
 //!
 //! `cargo run -p carbyne-ir --features proptest --example broken_layout`
 //!
-//! The bugs are ones that people make: `composition` divides strides and extents without asking whether
-//! they divide, and `complement` forgets the gap below the smallest stride.
+//! The bugs are ones that people make: `composition` divides strides and extents without asking
+//! whether they divide, and `complement` forgets the gap below the smallest stride.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,7 +1,8 @@
 //! Times the layout algebra on lines of golden vectors, for `bench/pycute.py`.
 //!
-//! `cargo run --release -p carbyne-ir --example time_golden FILE`: a line for each case that is answered,
-//! `LINE NANOSECONDS`, the median over batches; operands are built before, results dropped within.
+//! `cargo run --release -p carbyne-ir --example time_golden FILE`: a line for each case that is
+//! answered, `LINE NANOSECONDS`, the median over batches; operands are built before, results
+//! dropped within.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

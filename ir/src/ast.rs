@@ -1,16 +1,18 @@
 //! The module as people write it: one grammar for the kernel, tile and atomic levels.
 //!
 //! This tree is what [`crate::text`] parses and prints, what builders construct and what the solver
-//! emits: everything that reaches the verifier, the simulator or the code generator came through it.
-//! It keeps what was written: names of `let` constants, types left out, comments, blank lines.
+//! emits: everything that reaches the verifier, the simulator or the code generator came through
+//! it. It keeps what was written: names of `let` constants, types left out, comments, blank lines.
 //! [`crate::resolve`] turns it into a [`crate::program::Program`], in which every type is known.
 //!
 //! Invariants:
 //! - `parse(print(m)) == m` for every module; spans and ids do not take part in equality.
-//! - Statements have ids, given by parser or builder and kept by what rewrites a tree; one that was made from
-//!   another names it. Text holds none.
-//! - What no text could say is refused by [`crate::text::well_formed()`], which [`crate::resolve`] asks first.
-//! - Dropping and printing never recurse. Cloning, comparing and `{:?}` recurse as deep as a tree nests.
+//! - Statements have ids, given by parser or builder and kept by what rewrites a tree; one that was
+//!   made from another names it. Text holds none.
+//! - What no text could say is refused by [`crate::text::well_formed()`], which [`crate::resolve`]
+//!   asks first.
+//! - Dropping and printing never recurse. Cloning, comparing and `{:?}` recurse as deep as a tree
+//!   nests.
 //! - Names hold only ASCII letters, digits and `_`; the sigil (`%`, `#`) is not part of a data or
 //!   thread name. Index names (`@tid_m`, or bare `k`) hold their `@`.
 
@@ -71,8 +73,8 @@ pub struct Module {
 }
 
 impl Module {
-    /// Gives every statement that has the id of one before it, as a copy has, an id of its own. It is then one that
-    /// was made from the first.
+    /// Gives every statement that has the id of one before it, as a copy has, an id of its own. It
+    /// is then one that was made from the first.
     pub fn separate(&mut self) {
         let mut seen = std::collections::HashSet::new();
         let mut lists = vec![&mut self.items];
@@ -89,8 +91,8 @@ impl Module {
         }
     }
 
-    /// Gives the statements the ids of those of an equal module, and what these were made from: of one that was printed
-    /// and read again.
+    /// Gives the statements the ids of those of an equal module, and what these were made from: of
+    /// one that was printed and read again.
     pub fn take_ids(&mut self, of: &Module) {
         let mut lists = vec![(&mut self.items, &of.items)];
         while let Some((list, of)) = lists.pop() {
@@ -106,8 +108,8 @@ impl Module {
 /// A statement with the comments that belong to it. `==` asks neither where it stands nor for ids.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// Whether an empty line stands above (above its comments). The first statement of a block has none;
-    /// the first of a module may.
+    /// Whether an empty line stands above (above its comments). The first statement of a block has
+    /// none; the first of a module may.
     pub blank_above: bool,
     /// Comment lines above, without `//` and the one space after it, trailing spaces cut.
     pub leading: Vec<String>,
@@ -119,7 +121,8 @@ pub struct Stmt {
     pub span: Span,
     /// Its own, unique in a module.
     pub id: NodeId,
-    /// The statement that it was made from, which may be gone; none of one that a person wrote or a program built.
+    /// The statement that it was made from, which may be gone; none of one that a person wrote or a
+    /// program built.
     pub from: Option<NodeId>,
 }
 
@@ -156,7 +159,8 @@ impl Stmt {
         }
     }
 
-    /// A statement without comments that is made from another, and stands for errors where that one does.
+    /// A statement without comments that is made from another, and stands for errors where that one
+    /// does.
     pub fn derived(kind: StmtKind, from: &Stmt) -> Self {
         Stmt { span: from.span, from: Some(from.id), ..Stmt::new(kind) }
     }
@@ -188,8 +192,8 @@ pub enum Elements {
     Within(Expr, Expr),
     /// `in 0..N distinct`: and no two of them are equal.
     Distinct(Expr, Expr),
-    /// `splits N`: the first is 0, none is below the one before it, the last is N. So they are where the consecutive parts
-    /// of N elements begin and end.
+    /// `splits N`: the first is 0, none is below the one before it, the last is N. So they are
+    /// where the consecutive parts of N elements begin and end.
     Splits(Expr),
 }
 
@@ -202,8 +206,8 @@ pub enum StmtKind {
     Sym(SymDecl),
     /// `sym M, N where M % 8 == 0, M <= N typical M=4096`: sizes with facts about them.
     Symbols(Symbols),
-    /// `%A:[M,K].f16.GL`: a tensor that the caller provides (top level only). One without memory and modes,
-    /// `%alpha:[].f32`, is a number that the caller passes.
+    /// `%A:[M,K].f16.GL`: a tensor that the caller provides (top level only). One without memory
+    /// and modes, `%alpha:[].f32`, is a number that the caller passes.
     DataDecl {
         /// Without `%`.
         name: Name,
@@ -237,15 +241,16 @@ pub enum StmtKind {
         /// The view.
         view: View,
     },
-    /// `@m, @n = #w.indices()`: the executing thread's (or block's) coordinates in the outermost level.
+    /// `@m, @n = #w.indices()`: the executing thread's (or block's) coordinates in the outermost
+    /// level.
     Indices {
         /// One name a mode.
         names: Vec<Name>,
         /// Which thread tensor.
         threads: View,
     },
-    /// `@n = %sizes[@g]`: an integer that the caller's memory holds, as a number from here to the end of the block. It is
-    /// read where the statement stands.
+    /// `@n = %sizes[@g]`: an integer that the caller's memory holds, as a number from here to the
+    /// end of the block. It is read where the statement stands.
     Element {
         /// With `@`.
         name: Name,
@@ -261,8 +266,8 @@ pub enum StmtKind {
     },
     /// Any other spec, with or without a body.
     Spec(Spec),
-    /// `%p = exp(%s - %max)`: what the specs give that the expression stands for. A name that is not defined yet is
-    /// declared by it; anything else is written.
+    /// `%p = exp(%s - %max)`: what the specs give that the expression stands for. A name that is
+    /// not defined yet is declared by it; anything else is written.
     Assign {
         /// A name, or a view of what is written.
         target: View,
@@ -289,7 +294,8 @@ pub enum StmtKind {
         step: Expr,
         /// Whether every iteration is printed or only a hint given.
         unroll: Unroll,
-        /// `stages=3`: how many iterations may be under way at a time. The meaning stays sequential.
+        /// `stages=3`: how many iterations may be under way at a time. The meaning stays
+        /// sequential.
         stages: Option<Expr>,
         /// What is repeated.
         body: Block,
@@ -305,8 +311,8 @@ pub enum StmtKind {
     },
     /// `barrier` or `barrier(#warps)`: all named threads arrive before any goes on.
     Barrier(Option<View>),
-    /// `mbarrier.wait(%full[s], parity)`, `async.commit`: executed by every thread of the enclosing body
-    /// for itself, or by its warps together.
+    /// `mbarrier.wait(%full[s], parity)`, `async.commit`: executed by every thread of the enclosing
+    /// body for itself, or by its warps together.
     Sync {
         /// What is done.
         op: SyncOp,
@@ -316,7 +322,8 @@ pub enum StmtKind {
 }
 
 impl StmtKind {
-    /// The blocks of statements, in text order: of a spec `means`, then the body; of an `if` both sides.
+    /// The blocks of statements, in text order: of a spec `means`, then the body; of an `if` both
+    /// sides.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         let (first, second) = match self {
             StmtKind::Spec(spec) => (spec.means.as_ref(), spec.body.as_ref()),
@@ -428,7 +435,8 @@ spelled! {
     }
 }
 
-/// A number: an integer where extents, strides and indices are due, a binary64 where a spec takes a literal.
+/// A number: an integer where extents, strides and indices are due, a binary64 where a spec takes a
+/// literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
     /// What it is.
@@ -517,8 +525,8 @@ pub enum ExprKind {
 }
 
 spelled! {
-    /// Operators on integers. Division and remainder round down; `%` is followed by white space, which
-    /// tells it from the sigil of a tensor.
+    /// Operators on integers. Division and remainder round down; `%` is followed by white space,
+    /// which tells it from the sigil of a tensor.
     BinOp {
         /// Sum.
         Add = "+",
@@ -567,8 +575,8 @@ impl BinOp {
         }
     }
 
-    /// Joins operands by the ranks of the operators between them; operators of one rank group from the left. `next`
-    /// returns the next operator with the operand behind it, and none at the end.
+    /// Joins operands by the ranks of the operators between them; operators of one rank group from
+    /// the left. `next` returns the next operator with the operand behind it, and none at the end.
     ///
     /// # Errors
     /// The errors of `next`.
@@ -697,8 +705,8 @@ pub struct LayoutExpr {
 
 /// `[8,8]`, `[32:1]`, `[(8,8):(8,1)]`, `[]`: one level of a tensor.
 ///
-/// `modes` lists the modes. The printed form follows from the fields: with strides, one mode prints as
-/// `[n:s]` and several as `[(..):(..)]`; without, as `[a,b]`.
+/// `modes` lists the modes. The printed form follows from the fields: with strides, one mode prints
+/// as `[n:s]` and several as `[(..):(..)]`; without, as `[a,b]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dims {
     /// One entry a mode.
@@ -740,8 +748,9 @@ pub enum TypeAttr {
     At(Expr),
     /// `reuses=%x`: may overlap `%x` in shared memory.
     Reuses(Name),
-    /// `[8].T`, first and not in braces: the scalar type is this type parameter of the sub-spec around. What the type
-    /// holds as its scalar is not meant: `f32`, or nothing where there may be none.
+    /// `[8].T`, first and not in braces: the scalar type is this type parameter of the sub-spec
+    /// around. What the type holds as its scalar is not meant: `f32`, or nothing where there may be
+    /// none.
     Scalar(Name),
 }
 
@@ -766,7 +775,8 @@ pub struct ThreadType {
     pub span: Span,
 }
 
-/// `%A.tile([8,8])[@i,_]`: a named tensor and what is done to it. The sigil follows from the context.
+/// `%A.tile([8,8])[@i,_]`: a named tensor and what is done to it. The sigil follows from the
+/// context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     /// The tensor's name.
@@ -797,7 +807,8 @@ pub struct Pad {
     pub before: Vec<Expr>,
     /// How many behind the last of each mode; none where it is empty.
     pub behind: Vec<Expr>,
-    /// Their value, as which they count. Where nothing is said, there are no such elements, save in a `means` block, where they are 0.
+    /// Their value, as which they count. Where nothing is said, there are no such elements, save in
+    /// a `means` block, where they are 0.
     pub value: Option<Expr>,
 }
 
@@ -813,13 +824,15 @@ impl Pad {
 pub enum ViewOp {
     /// `.tile([128,_])` or `.tile([2:2], _, [(2,2):(1,4)])`: one tiler a mode (Graphene, Fig. 4).
     Tile(Tiler),
-    /// `.reshape([2,2]:[2,1])`: the outermost level composed with a layout over its column-major index.
+    /// `.reshape([2,2]:[2,1])`: the outermost level composed with a layout over its column-major
+    /// index.
     Reshape(LayoutExpr),
     /// `[@i, _, 3]`: one entry a mode; `_` keeps the mode. With every mode given the level is gone.
     Index(Vec<Option<Expr>>),
     /// `.mine`: the executing thread's own values of a distributed register tensor.
     Mine,
-    /// `.tv(L over #w)`: the executing thread's values of a tensor under the thread-value layout `L`.
+    /// `.tv(L over #w)`: the executing thread's values of a tensor under the thread-value layout
+    /// `L`.
     Tv(LayoutExpr, Name),
     /// `.scalar()`: of a thread tensor, each thread for itself.
     Scalar,
@@ -827,8 +840,8 @@ pub enum ViewOp {
     Elect,
     /// `.peer(r)`: the same place in the shared memory of the cluster's block of that rank.
     Peer(Expr),
-    /// `.permute([1,0])`: the modes of the outermost level in another order; `.transpose()` where it is empty,
-    /// which exchanges the last two.
+    /// `.permute([1,0])`: the modes of the outermost level in another order; `.transpose()` where
+    /// it is empty, which exchanges the last two.
     Permute(Vec<Expr>),
     /// `.iota(1)`: not the elements, but the coordinate of each along that mode.
     Iota(Expr),
@@ -836,11 +849,12 @@ pub enum ViewOp {
     Plus(Expr),
     /// `.pad([0,@h])`: of each mode so many elements more before its first, and behind its last.
     Pad(Box<Pad>),
-    /// `[%rows, _]`, `[0..64, _]`: as an index, with ranges of a mode or coordinates from an integer tensor.
+    /// `[%rows, _]`, `[0..64, _]`: as an index, with ranges of a mode or coordinates from an
+    /// integer tensor.
     Pick(Vec<Pick>),
-    /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions move
-    /// them: an outer level that counts boxes, rounded up at the edges, and an inner one that is a box.
-    /// The swizzle is that of the tensor in SH on the other side.
+    /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions
+    /// move them: an outer level that counts boxes, rounded up at the edges, and an inner one that
+    /// is a box. The swizzle is that of the tensor in SH on the other side.
     TensorMap {
         /// Extents of a box, one a mode.
         sizes: Vec<Expr>,
@@ -865,14 +879,15 @@ pub struct Spec {
     pub kind: SpecKind,
     /// `@gemm`: the kernel's name (without `@`), on top-level specs.
     pub name: Option<Name>,
-    /// `<<<#grid, #cta>>>`; left open on kernel-level specs for the solver, and in bodies where it is that of the
-    /// spec around.
+    /// `<<<#grid, #cta>>>`; left open on kernel-level specs for the solver, and in bodies where it
+    /// is that of the spec around.
     pub exec: Option<Exec>,
     /// Read operands.
     pub inputs: Vec<Operand>,
     /// Written operands.
     pub outputs: Vec<View>,
-    /// What is said of the types of outputs that are declared, `-> (%s:SH)`; one for each output, or none at all.
+    /// What is said of the types of outputs that are declared, `-> (%s:SH)`; one for each output,
+    /// or none at all.
     pub declared: Vec<Option<ResultType>>,
     /// `acc=f32 atom=ldmatrix.x4.b16`, in text order.
     pub attrs: Vec<Attr>,

@@ -1,8 +1,9 @@
 //! Programs built in memory, by the short forms of `carbyne 2`.
 //!
-//! A [`Builder`] has tensors and kernels, a [`Body`] statements. Expressions over tensors are written with operators and
-//! the functions of [`Compute`]; numbers of loops and blocks are [`Num`]s. Each kernel is checked when it has been built:
-//! errors are those of its text, which they quote.
+//! A [`Builder`] has tensors and kernels, a [`Body`] statements. Expressions over tensors are
+//! written with operators and the functions of [`Compute`]; numbers of loops and blocks are
+//! [`Num`]s. Each kernel is checked when it has been built: errors are those of its text, which
+//! they quote.
 //!
 //! A matrix product with bias and relu, a block of which computes a tile of 64 by 64:
 //!
@@ -50,7 +51,8 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 // ---- Numbers ------------------------------------------------------------------------------------
 
-/// A number: a literal, a constant, a symbol, the variable of a loop, a coordinate, or what is computed of these.
+/// A number: a literal, a constant, a symbol, the variable of a loop, a coordinate, or what is
+/// computed of these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Num(Expr);
 
@@ -474,8 +476,8 @@ impl Builder {
         Builder::default()
     }
 
-    /// A tensor in global memory that the caller provides, row-major. What is wrong with it is an error of the next
-    /// kernel.
+    /// A tensor in global memory that the caller provides, row-major. What is wrong with it is an
+    /// error of the next kernel.
     pub fn tensor(&mut self, name: &str, shape: impl Nums, scalar: Scalar) -> Tensor {
         self.given(name, shape, scalar, None)
     }
@@ -498,8 +500,8 @@ impl Builder {
         Tensor::of(name)
     }
 
-    /// A tensor of integers of the caller, in global memory, by rows, of which it is known what they are: coordinates, sizes, or
-    /// where consecutive parts begin.
+    /// A tensor of integers of the caller, in global memory, by rows, of which it is known what
+    /// they are: coordinates, sizes, or where consecutive parts begin.
     pub fn integers(
         &mut self,
         name: &str,
@@ -538,11 +540,13 @@ impl Builder {
         }
     }
 
-    /// A kernel: `grid` names the coordinates of blocks, without their `@`, with their numbers; a block has so many
-    /// threads. It reads and writes these tensors of the caller; the body writes statements, given the coordinates.
+    /// A kernel: `grid` names the coordinates of blocks, without their `@`, with their numbers; a
+    /// block has so many threads. It reads and writes these tensors of the caller; the body writes
+    /// statements, given the coordinates.
     ///
     /// # Errors
-    /// What is wrong with it, or with the declarations before it. The module is then as it was before.
+    /// What is wrong with it, or with the declarations before it. The module is then as it was
+    /// before.
     pub fn kernel<T: Into<Num>, const G: usize>(
         &mut self,
         name: &str,
@@ -572,7 +576,8 @@ impl Builder {
         self.push(Stmt::new(StmtKind::Spec(spec)))
     }
 
-    /// A kernel-level spec that says what is computed and not how: `MatMul.set @gemm (%A, %B) -> (%C)`.
+    /// A kernel-level spec that says what is computed and not how:
+    /// `MatMul.set @gemm (%A, %B) -> (%C)`.
     ///
     /// # Errors
     /// As [`Builder::kernel`].
@@ -647,7 +652,8 @@ pub fn check(module: &Module) -> Result<(), Diagnostics> {
 
 // ---- Bodies -------------------------------------------------------------------------------------
 
-/// Statements of a kernel or a loop, executed by the threads of the block unless a spec says otherwise.
+/// Statements of a kernel or a loop, executed by the threads of the block unless a spec says
+/// otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     stmts: Vec<Stmt>,
@@ -655,7 +661,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// What is written from here on comes from this place of a program that this one is made of: errors of specs say so.
+    /// What is written from here on comes from this place of a program that this one is made of:
+    /// errors of specs say so.
     pub fn loc(&mut self, loc: impl Into<String>) {
         self.loc = Some(loc.into());
     }
@@ -679,8 +686,8 @@ impl Body {
         Num::of(name)
     }
 
-    /// An integer of the caller's memory as a number, `@n = %sizes[@g]`. The tensor must say what its integers are
-    /// ([`Builder::integers`]).
+    /// An integer of the caller's memory as a number, `@n = %sizes[@g]`. The tensor must say what
+    /// its integers are ([`Builder::integers`]).
     pub fn element(&mut self, name: &str, of: &Tensor) -> Num {
         let name = format!("@{name}");
         self.push(StmtKind::Element { name: Name::new(&name), view: of.0.clone() });
@@ -843,7 +850,8 @@ impl Body {
         self.push(StmtKind::If { cond, then, otherwise: None });
     }
 
-    /// A sub-spec in its place: `@scale[64, f16] (%a) -> (%b)`. Types are given by [`Num::of`]`("f16")`.
+    /// A sub-spec in its place: `@scale[64, f16] (%a) -> (%b)`. Types are given by
+    /// [`Num::of`]`("f16")`.
     pub fn call(&mut self, name: &str, args: impl Nums, reads: &[&Tensor], writes: &[&Tensor]) {
         self.push(StmtKind::Call(Call {
             name: Name::new(name),

@@ -1,8 +1,9 @@
 //! Ending work that somebody no longer wants.
 //!
-//! Decomposition, proofs and simulation may take long. Whoever starts one may run it under a [`Token`], and cancel that from another
-//! thread. Code that works long calls [`point`] now and then. If the token is cancelled, the thread unwinds from there to
-//! [`run`], without the message of a panic.
+//! Decomposition, proofs and simulation may take long. Whoever starts one may run it under a
+//! [`Token`], and cancel that from another thread. Code that works long calls [`point`] now and
+//! then. If the token is cancelled, the thread unwinds from there to [`run`], without the message
+//! of a panic.
 //!
 //! ```
 //! use carbyne_ir::cancel::{self, Token};
@@ -18,7 +19,8 @@
 //! assert_eq!(cancel::run(&token, forever), Err(cancel::Cancelled));
 //! ```
 //!
-//! Invariant: what a cancelled thread leaves behind is dropped; nothing that outlives [`run`] is changed half.
+//! Invariant: what a cancelled thread leaves behind is dropped; nothing that outlives [`run`] is
+//! changed half.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,8 +1,9 @@
-//! The one shape of an error or a warning: a code, a headline, a span, what was found and wanted, a way out.
+//! The one shape of an error or a warning: a code, a headline, a span, what was found and wanted, a
+//! way out.
 //!
-//! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse, `V`
-//! verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code generation, `S` simulate,
-//! `G` draw, `R` run, `X` limits.
+//! Codes are a table ([`Code::ALL`]): family letter and number, a one-sentence summary. `P` parse,
+//! `V` verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code generation, `S`
+//! simulate, `G` draw, `R` run, `X` limits.
 
 use crate::span::Span;
 use std::fmt;
@@ -421,18 +422,20 @@ impl<'a> IntoIterator for &'a Diagnostics {
     }
 }
 
-/// How far one word is from another, in letters that are inserted, deleted, replaced or swapped with the next: whatever
-/// their case, then by case.
+/// How far one word is from another, in letters that are inserted, deleted, replaced or swapped
+/// with the next: whatever their case, then by case.
 #[cfg(feature = "text")]
 pub(crate) fn apart(a: &str, b: &str) -> (usize, usize) {
     let [low_a, low_b] = [a, b].map(str::to_ascii_lowercase);
     (strsim::osa_distance(&low_a, &low_b), strsim::osa_distance(a, b))
 }
 
-/// The known word that differs from `word` in at most two letters, and in less than half: what may have been meant.
+/// The known word that differs from `word` in at most two letters, and in less than half: what may
+/// have been meant.
 #[cfg(feature = "text")]
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Longer words are compared with nothing, as comparing takes time by the product of the lengths.
+    /// Longer words are compared with nothing, as comparing takes time by the product of the
+    /// lengths.
     const LONGEST: usize = 64;
     if word.len() > LONGEST {
         return None;

@@ -1,8 +1,8 @@
 //! States every type and every stride that a module leaves out, as `carbyne fmt --expand` prints.
 //!
 //! What is written stays as it is written; what follows from it is added. Storage whose layout is
-//! still open (`{?}`) and tensors spread over threads (`tv=`) have no strides, and views of them state
-//! their extents alone.
+//! still open (`{?}`) and tensors spread over threads (`tv=`) have no strides, and views of them
+//! state their extents alone.
 //!
 //! Invariant: the result resolves to an equal program, and expanding it again changes nothing.
 
@@ -16,8 +16,8 @@ use crate::program::{Program, Tensor, Threads, VarKind};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// The module with all types and strides stated. `program` is what [`crate::resolve`] made of `module`;
-/// where it is not, types that cannot be told are left as they are.
+/// The module with all types and strides stated. `program` is what [`crate::resolve`] made of
+/// `module`; where it is not, types that cannot be told are left as they are.
 #[must_use]
 pub fn expand(module: &Module, program: &Program) -> Module {
     let mut cx = Expander {

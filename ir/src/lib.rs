@@ -1,11 +1,12 @@
-//! The intermediate representation of carbyne: tensors, layout algebra, specs, verifier, text format.
+//! The intermediate representation of carbyne: tensors, layout algebra, specs, verifier, text
+//! format.
 //!
 //! Reading order: [`mod@tuple`], [`layout`], `ast`, `program`. [`layout`] can be used by itself:
 //!
 //! # The layout algebra in ten examples
 //!
-//! **1. A layout is a function** from coordinates to indices, written `shape:stride`. A number may stand for
-//! a coordinate; the first mode then varies fastest.
+//! **1. A layout is a function** from coordinates to indices, written `shape:stride`. A number may
+//! stand for a coordinate; the first mode then varies fastest.
 //!
 //! ```
 //! # use carbyne_ir::{layout::{Layout, LayoutError}, tuple::IntTuple};
@@ -45,8 +46,8 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **5. What is no layout is refused**, naming the modes that clash and what would help. An answer is
-//! always the exact function.
+//! **5. What is no layout is refused**, naming the modes that clash and what would help. An answer
+//! is always the exact function.
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError};
@@ -58,7 +59,8 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **6. Complement** is what a layout leaves out, and **division** pairs a tile with it: (tile, tiles).
+//! **6. Complement** is what a layout leaves out, and **division** pairs a tile with it: (tile,
+//! tiles).
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError, Tiler};
@@ -103,8 +105,8 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **10. Symbols** go through all of it, with what is known of them; a missing fact is named. Strides along
-//! axes (`1@0`) give coordinates instead of indices.
+//! **10. Symbols** go through all of it, with what is known of them; a missing fact is named.
+//! Strides along axes (`1@0`) give coordinates instead of indices.
 //!
 //! ```
 //! # use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
@@ -125,17 +127,19 @@
 //!
 //! # Features
 //!
-//! - `text` (on by default): kernels. The modules `ast`, `text`, `resolve`, `program`, `verify`, `expand`, `diag` and `span`. Without
-//!   it this crate is the algebra, [`mod@tuple`], [`layout`] and [`expr`], and needs neither a parser nor a printer.
-//! - `proptest`: the module `kit`, which tests other libraries of layouts by the laws that ours keep.
+//! - `text` (on by default): kernels. The modules `ast`, `text`, `resolve`, `program`, `verify`,
+//!   `expand`, `diag` and `span`. Without it this crate is the algebra, [`mod@tuple`], [`layout`]
+//!   and [`expr`], and needs neither a parser nor a printer.
+//! - `proptest`: the module `kit`, which tests other libraries of layouts by the laws that ours
+//!   keep.
 //!
 //! Invariant: this crate knows no architecture and no atom.
 //! Invariant: after `verify` accepts a program, later stages return; they do not panic.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// What pest generates names the boxes of `alloc`. Its guard of the stack, which needs `std`, is not there: `text::scan`
-// bounds how deep a text may nest.
+// What pest generates names the boxes of `alloc`. Its guard of the stack, which needs `std`, is not
+// there: `text::scan` bounds how deep a text may nest.
 #[cfg(feature = "text")]
 extern crate alloc;
 

@@ -1,13 +1,14 @@
 //! Imports: the sub-specs of other files, brought into a module.
 //!
-//! A library has no files. Who calls [`link`] gives it a function that reads them and decides which may be read.
+//! A library has no files. Who calls [`link`] gives it a function that reads them and decides which
+//! may be read.
 //!
-//! Of an imported file its sub-specs are brought, and those that it imports itself, each file once. Its constants are its
-//! own: they get names that nothing else has. What is brought has the place of the `import`, and specs say the file and
-//! the line that they come from (`loc=`).
+//! Of an imported file its sub-specs are brought, and those that it imports itself, each file once.
+//! Its constants are its own: they get names that nothing else has. What is brought has the place
+//! of the `import`, and specs say the file and the line that they come from (`loc=`).
 //!
-//! Invariant: no file is read more than once for a module, none while it is being imported, and no more than
-//! [`MAX_TEXT_BYTES`] are read in all.
+//! Invariant: no file is read more than once for a module, none while it is being imported, and no
+//! more than [`MAX_TEXT_BYTES`] are read in all.
 
 use crate::ast::visit::{Of, Part, Walk, each_mut, parts};
 use crate::ast::{
@@ -39,10 +40,12 @@ pub enum LoadError {
     Unreadable(String),
 }
 
-/// Reads the file of a path, as an `import` has it, for the file of an [id](File::id), which imports it.
+/// Reads the file of a path, as an `import` has it, for the file of an [id](File::id), which
+/// imports it.
 pub type Loader<'a> = dyn FnMut(&str, &str) -> Result<File, LoadError> + 'a;
 
-/// The module with the sub-specs of other files in the places of its imports. `id` is that of its own file.
+/// The module with the sub-specs of other files in the places of its imports. `id` is that of its
+/// own file.
 ///
 /// # Errors
 /// V0238 for every file that cannot be imported, at its `import`.
@@ -237,8 +240,8 @@ impl Linker<'_, '_> {
         Ok(Linked { items, imports })
     }
 
-    /// The statements of a file and of those that it imports, in an order in which each knows those before. Files that
-    /// were brought already are left out.
+    /// The statements of a file and of those that it imports, in an order in which each knows those
+    /// before. Files that were brought already are left out.
     fn bring(&self, number: usize, at: Span, brought: &mut HashSet<usize>) -> Vec<Stmt> {
         let mut out = vec![];
         let mut todo = vec![(number, false)];

@@ -14,8 +14,9 @@ pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The results of a function for some items, in their order. This thread works on them, and so do others, `threads` in all, as far as
-/// the machine starts them. A thread takes the next item when it has done one.
+/// The results of a function for some items, in their order. This thread works on them, and so do
+/// others, `threads` in all, as far as the machine starts them. A thread takes the next item when
+/// it has done one.
 ///
 /// ```
 /// assert_eq!(carbyne_ir::parallel::map(&[1, 2, 3], 2, |n| n * n), [1, 4, 9]);

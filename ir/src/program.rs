@@ -3,9 +3,9 @@
 //! Verifier, simulator, matcher and code generator all read this form; nobody infers a type again.
 //! Tables are indexed by typed ids, in text order, so every traversal is deterministic.
 //!
-//! A tensor is a *view*: a buffer, an offset, and levels of layouts (outermost first) whose strides and
-//! offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`]; their
-//! variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
+//! A tensor is a *view*: a buffer, an offset, and levels of layouts (outermost first) whose strides
+//! and offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`];
+//! their variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
 
 mod casts;
 mod facts;
@@ -128,8 +128,8 @@ pub struct Program {
     pub kernels: Vec<SpecId>,
     /// Symbolic sizes in text order.
     pub symbols: Vec<VarId>,
-    /// What holds of symbols at every launch (`where`), in text order. Ranges and divisors that follow are those of the
-    /// variables.
+    /// What holds of symbols at every launch (`where`), in text order. Ranges and divisors that
+    /// follow are those of the variables.
     pub facts: Vec<Fact>,
     /// Values that symbols often have (`typical`), in text order.
     pub typical: Vec<(VarId, i64)>,
@@ -137,8 +137,9 @@ pub struct Program {
     pub taken: Vec<Taken>,
 }
 
-/// What one operation of a view takes of a tensor whose layout is open. A layout that is found for the tensor must have
-/// these parts, too: those of a view that is taken apart further are no tensors of their own.
+/// What one operation of a view takes of a tensor whose layout is open. A layout that is found for
+/// the tensor must have these parts, too: those of a view that is taken apart further are no
+/// tensors of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taken {
     /// Of which.
@@ -161,11 +162,13 @@ pub struct Range {
 }
 
 impl Range {
-    /// Whether element `first + i` of the mode, for every `i < n`, lies as far behind element `first` as element `i`
-    /// behind element 0: then `n` elements from 0 on, shifted, are the range.
+    /// Whether element `first + i` of the mode, for every `i < n`, lies as far behind element
+    /// `first` as element `i` behind element 0: then `n` elements from 0 on, shifted, are the
+    /// range.
     ///
-    /// A coordinate of a nested mode is a number of mixed radix. The sum of `first` and `i` has no carry where all
-    /// digits of `first` below some place are 0, `i` has none above it, and the digits at it stay below the radix.
+    /// A coordinate of a nested mode is a number of mixed radix. The sum of `first` and `i` has no
+    /// carry where all digits of `first` below some place are 0, `i` has none above it, and the
+    /// digits at it stay below the radix.
     ///
     /// # Errors
     /// Overflow.
@@ -206,11 +209,12 @@ pub enum VarKind {
     Block(ThreadsId),
     /// A loop variable.
     Loop,
-    /// A coordinate bound by `indices()`: the expression over thread or block indices that it names.
-    /// Views keep the variable, so that printed indices read as they were written.
+    /// A coordinate bound by `indices()`: the expression over thread or block indices that it
+    /// names. Views keep the variable, so that printed indices read as they were written.
     Index(Dim),
-    /// An integer that is read from the caller's memory ([`StmtKind::Element`]), where its statement stands. The same for all
-    /// threads of a block; another in each turn of the loops around.
+    /// An integer that is read from the caller's memory ([`StmtKind::Element`]), where its
+    /// statement stands. The same for all threads of a block; another in each turn of the loops
+    /// around.
     Element(TensorId),
     /// A size known at launch.
     Symbol,
@@ -237,10 +241,11 @@ pub struct Buffer {
     pub reuses: Option<BufferId>,
     /// Whether the layout is still to be found (`{?}`).
     pub open: bool,
-    /// The range of its elements, where the caller's tensor states one (`in 0..N`, `in 0..N distinct`, `splits N`).
+    /// The range of its elements, where the caller's tensor states one (`in 0..N`,
+    /// `in 0..N distinct`, `splits N`).
     pub range: Option<(Dim, Dim)>,
-    /// Whether the elements of the caller's tensor, of one mode, begin with the first number of `range`, never fall, and end
-    /// with the last one (`splits N`).
+    /// Whether the elements of the caller's tensor, of one mode, begin with the first number of
+    /// `range`, never fall, and end with the last one (`splits N`).
     pub splits: bool,
     /// Whether no two elements of the caller's tensor are equal (`in 0..N distinct`).
     pub distinct: bool,
@@ -287,9 +292,10 @@ impl Buffer {
     }
 }
 
-/// Elements of a buffer, one coordinate of which is read from a tensor of integers. Offset `p·unit + r` of the
-/// buffer that has this is offset `index[p]·stride + r` of `source`; what stands for one `p` is less than `unit`
-/// and no neighbor of what stands for another, so that layouts and vectors are those of any other buffer.
+/// Elements of a buffer, one coordinate of which is read from a tensor of integers. Offset
+/// `p·unit + r` of the buffer that has this is offset `index[p]·stride + r` of `source`; what
+/// stands for one `p` is less than `unit` and no neighbor of what stands for another, so that
+/// layouts and vectors are those of any other buffer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Gather {
     /// Where the elements are.
@@ -298,7 +304,8 @@ pub struct Gather {
     pub index: BufferId,
     /// Scalars of `source` from one coordinate to the next.
     pub stride: i64,
-    /// Of this buffer, from one element of `index` to the next. As often divisible by two as `stride`.
+    /// Of this buffer, from one element of `index` to the next. As often divisible by two as
+    /// `stride`.
     pub unit: i64,
 }
 
@@ -309,28 +316,31 @@ pub struct Tensor {
     pub name: Option<String>,
     /// What it views.
     pub buffer: BufferId,
-    /// Outermost first; empty for a scalar. Strides in scalars of the buffer. Of a distributed tensor:
-    /// its logical shape with column-major strides (positions in the logical shape, not registers).
+    /// Outermost first; empty for a scalar. Strides in scalars of the buffer. Of a distributed
+    /// tensor: its logical shape with column-major strides (positions in the logical shape, not
+    /// registers).
     pub levels: Vec<Layout<Dim>>,
     /// In scalars of the buffer.
     pub offset: Dim,
     /// How a register tensor is spread over threads; none for plain tensors.
     pub dist: Option<Dist>,
-    /// The block of the cluster in whose shared memory it lies (`.peer(r)`); none for the own block.
+    /// The block of the cluster in whose shared memory it lies (`.peer(r)`); none for the own
+    /// block.
     pub peer: Option<Dim>,
-    /// Of a view of a tensor map, or of one of its boxes. Elements of a box at an edge may lie outside of
-    /// the map's tensor: they read as zero and are not written.
+    /// Of a view of a tensor map, or of one of its boxes. Elements of a box at an edge may lie
+    /// outside of the map's tensor: they read as zero and are not written.
     pub map: Option<MapView>,
-    /// Of a view of tiles that reach over the end of a mode: which of its elements there are. The others read as zero
-    /// and are not written; nothing is accessed for them.
+    /// Of a view of tiles that reach over the end of a mode: which of its elements there are. The
+    /// others read as zero and are not written; nothing is accessed for them.
     pub bounds: Vec<Bound>,
     /// Where it is written.
     pub span: Span,
 }
 
-/// A mode that tiles reach over the end of (Graphene, section 3.4). It is the mode's part of the identity tensor, of which
-/// the same view was taken: `offset` and `levels` give the coordinate along the mode of each element of the view, and
-/// elements exist whose coordinate is below `extent`.
+/// A mode that tiles reach over the end of (Graphene, section 3.4). It is the mode's part of the
+/// identity tensor, of which the same view was taken: `offset` and `levels` give the coordinate
+/// along the mode of each element of the view, and elements exist whose coordinate is below
+/// `extent`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     /// Congruent with the levels of the tensor.
@@ -339,8 +349,8 @@ pub struct Bound {
     pub offset: Dim,
     /// How many elements the mode has.
     pub extent: Dim,
-    /// Whether elements outside are zeros that count like others, `.pad([0,1], 0)`. Others are none: where elements meet, they change
-    /// nothing.
+    /// Whether elements outside are zeros that count like others, `.pad([0,1], 0)`. Others are
+    /// none: where elements meet, they change nothing.
     pub filled: bool,
 }
 
@@ -351,8 +361,8 @@ impl Bound {
     }
 }
 
-/// A tensor in global memory as boxes: what tensor-map instructions are told of it. Modes are listed the
-/// fastest in memory first; everything is known before the launch.
+/// A tensor in global memory as boxes: what tensor-map instructions are told of it. Modes are
+/// listed the fastest in memory first; everything is known before the launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorMap {
     /// Of the view that declares it, where that has one.
@@ -380,7 +390,8 @@ pub struct TensorMap {
 pub struct MapView {
     /// Of which.
     pub map: MapId,
-    /// Coordinates of the box's first element, in the map's order of modes; none before a box is chosen.
+    /// Coordinates of the box's first element, in the map's order of modes; none before a box is
+    /// chosen.
     pub at: Option<Vec<Dim>>,
 }
 
@@ -391,8 +402,9 @@ pub struct Dist {
     pub tv: Option<Layout<Dim>>,
     /// The threads T counts, in the column-major order of its concatenated levels.
     pub threads: Option<ThreadsId>,
-    /// What was done to the declared tensor to make this view of it: transposed, permuted, tiled or indexed. The
-    /// layout stays that of the declared tensor, whose positions the levels of the view name.
+    /// What was done to the declared tensor to make this view of it: transposed, permuted, tiled or
+    /// indexed. The layout stays that of the declared tensor, whose positions the levels of the
+    /// view name.
     pub ops: Vec<ast::ViewOp>,
 }
 
@@ -407,17 +419,20 @@ pub struct Threads {
     pub scalar: ast::ThreadScalar,
     /// Outermost first; empty for `[].thread`. To the linear index in the block (grid).
     pub levels: Vec<Layout<Dim>>,
-    /// Of the levels, how many outermost ones the executing thread's own coordinates choose (`#w[@w]`): each thread
-    /// means the group that it is in, and all of them together mean the whole tensor.
+    /// Of the levels, how many outermost ones the executing thread's own coordinates choose
+    /// (`#w[@w]`): each thread means the group that it is in, and all of them together mean the
+    /// whole tensor.
     pub own: usize,
-    /// The column-major number among those groups of the one that the executing thread is in, as it is written.
+    /// The column-major number among those groups of the one that the executing thread is in, as it
+    /// is written.
     pub own_number: Dim,
-    /// The linear index of coordinate zero. May depend on loop variables, never on the thread itself.
+    /// The linear index of coordinate zero. May depend on loop variables, never on the thread
+    /// itself.
     pub offset: Dim,
     /// Made by `.scalar()`: every thread of `each`, each for itself.
     pub each: Option<ThreadsId>,
-    /// Made by `.elect()`: the tensor of whose innermost groups one thread each is elected. The levels and the
-    /// offset name the first of each group.
+    /// Made by `.elect()`: the tensor of whose innermost groups one thread each is elected. The
+    /// levels and the offset name the first of each group.
     pub elect: Option<ThreadsId>,
     /// The variable of the root: `threadIdx.x` or `blockIdx.x`.
     pub var: Option<VarId>,
@@ -463,8 +478,8 @@ pub struct Spec {
     pub multicast: Option<Dim>,
     /// How long caches keep what it touches.
     pub cache: ast::CacheHint,
-    /// How many elements of its operand a Move reads, from the first on; the others become 0 and are not
-    /// accessed (`valid=`). All where not stated.
+    /// How many elements of its operand a Move reads, from the first on; the others become 0 and
+    /// are not accessed (`valid=`). All where not stated.
     pub valid: Option<Dim>,
     /// What a generic spec computes, where it says so.
     pub means: Option<Means>,
@@ -478,8 +493,8 @@ pub struct Spec {
     pub node: NodeId,
 }
 
-/// What a generic spec computes: steps on whole tensors, in the order of the text. Each value is made by one
-/// step, or is an operand of the spec as it is when the spec begins.
+/// What a generic spec computes: steps on whole tensors, in the order of the text. Each value is
+/// made by one step, or is an operand of the spec as it is when the spec begins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Means {
     /// Operands first, then results.
@@ -495,7 +510,8 @@ pub struct Means {
 pub struct MeansValue {
     /// Without `%`; none for a view written in place.
     pub name: Option<String>,
-    /// Of an operand its type. A result of floats is a real number, `f64` here, unless it is an output.
+    /// Of an operand its type. A result of floats is a real number, `f64` here, unless it is an
+    /// output.
     pub scalar: Scalar,
     /// Of each mode.
     pub extents: Vec<Dim>,
@@ -530,8 +546,8 @@ pub enum MeansOp {
         /// The type that a cast gives, or in which a MatMul accumulates, where the block says so.
         scalar: Option<Scalar>,
     },
-    /// The elements of the first input whose coordinate along a mode stands in the second. Where that has no modes, the
-    /// mode is gone, else it has the extent of that one's mode.
+    /// The elements of the first input whose coordinate along a mode stands in the second. Where
+    /// that has no modes, the mode is gone, else it has the extent of that one's mode.
     Gather {
         /// Which mode of the first input.
         axis: usize,
@@ -621,9 +637,11 @@ pub enum StmtKind {
     Spec(SpecId),
     /// New storage for the rest of the block.
     Allocate(TensorId),
-    /// `@m, @n = #t.indices()`: variables of kind [`VarKind::Index`], bound from here to the block's end.
+    /// `@m, @n = #t.indices()`: variables of kind [`VarKind::Index`], bound from here to the
+    /// block's end.
     Indices(Vec<VarId>),
-    /// `@n = %sizes[@g]`: a variable of kind [`VarKind::Element`], bound from here to the block's end.
+    /// `@n = %sizes[@g]`: a variable of kind [`VarKind::Element`], bound from here to the block's
+    /// end.
     Element {
         /// The variable.
         var: VarId,
@@ -642,8 +660,8 @@ pub enum StmtKind {
         step: i64,
         /// As written.
         unroll: Unroll,
-        /// How many iterations may be under way at a time; 1 where nothing is said. They mean what they mean one
-        /// after the other.
+        /// How many iterations may be under way at a time; 1 where nothing is said. They mean what
+        /// they mean one after the other.
         stages: i64,
         /// Repeated.
         body: Vec<Stmt>,
@@ -706,7 +724,8 @@ impl Program {
         }
         false
     }
-    /// The expression with coordinates replaced by what they stand for, in terms of thread and block indices.
+    /// The expression with coordinates replaced by what they stand for, in terms of thread and
+    /// block indices.
     ///
     /// # Errors
     /// Limits of the arena.
@@ -720,8 +739,8 @@ impl Program {
         }
         Ok(dim)
     }
-    /// Whether a value is the same for all threads of each of these groups: sets of indices of one block. False where
-    /// that is not known.
+    /// Whether a value is the same for all threads of each of these groups: sets of indices of one
+    /// block. False where that is not known.
     pub fn same_in_groups(&self, dim: Dim, groups: &[Vec<i64>]) -> bool {
         let Some(parts) = self.thread_parts(dim) else { return false };
         parts.into_iter().all(|part| {
@@ -732,8 +751,9 @@ impl Program {
             })
         })
     }
-    /// The largest parts of a value that depend on the thread's index and nothing else: where they are the same for two
-    /// threads, so is the value. None where parts that depend on the thread cannot be told from others.
+    /// The largest parts of a value that depend on the thread's index and nothing else: where they
+    /// are the same for two threads, so is the value. None where parts that depend on the thread
+    /// cannot be told from others.
     pub fn thread_parts(&self, dim: Dim) -> Option<Vec<Dim>> {
         let mut todo = vec![self.unfolded(dim).ok()?];
         let mut parts = vec![];
@@ -748,7 +768,8 @@ impl Program {
             }
             match self.arena.node(id) {
                 Node::Var(_) => return None,
-                // Terms of the thread alone are added up: their sum may be the same where they are not.
+                // Terms of the thread alone are added up: their sum may be the same where they are
+                // not.
                 Node::Linear { terms, .. } => {
                     let (alone, other): (Vec<_>, Vec<_>) =
                         terms.iter().partition(|(t, _)| self.by_thread_alone(Dim::Expr(*t)));
@@ -770,7 +791,8 @@ impl Program {
         }
         Some(parts)
     }
-    /// The value for each of the first `n` threads of a block; none where it depends on more than the thread.
+    /// The value for each of the first `n` threads of a block; none where it depends on more than
+    /// the thread.
     pub fn by_threads(&self, dim: Dim, n: i64) -> Option<Vec<i64>> {
         let dim = self.unfolded(dim).ok()?;
         if dim.as_const().is_none() && !self.by_thread_alone(dim) {
@@ -788,8 +810,8 @@ impl Program {
     pub fn buffer_of(&self, t: TensorId) -> &Buffer {
         &self.buffers[self.tensors[t].buffer]
     }
-    /// Blocks of a cluster of a kernel: the innermost level of a block tensor of several. 1 where there are
-    /// no clusters, none where their size depends on symbols.
+    /// Blocks of a cluster of a kernel: the innermost level of a block tensor of several. 1 where
+    /// there are no clusters, none where their size depends on symbols.
     pub fn cluster_size(&self, kernel: SpecId) -> Option<i64> {
         let Some(exec) = self.specs[kernel].exec else { return Some(1) };
         match &self.threads[exec.blocks].levels[..] {
@@ -808,8 +830,8 @@ impl Program {
             None => format!("view of %{}", self.buffer_of(t).name),
         }
     }
-    /// The value of an index for a thread, loops and blocks at their first values; none where it depends on a
-    /// symbol.
+    /// The value of an index for a thread, loops and blocks at their first values; none where it
+    /// depends on a symbol.
     pub fn first_value(&self, d: Dim, thread: i64) -> Option<i64> {
         self.value_at(d, thread, &HashMap::new())
     }
@@ -835,15 +857,15 @@ impl Program {
     }
 }
 
-/// The modes of all levels as one layout, outermost first. Resolving has checked that the sum of the
-/// levels stays within the limits of the algebra.
+/// The modes of all levels as one layout, outermost first. Resolving has checked that the sum of
+/// the levels stays within the limits of the algebra.
 pub(crate) fn concat_levels(levels: &[Layout<Dim>]) -> Layout<Dim> {
     let modes: Vec<Layout<Dim>> = levels.iter().flat_map(Layout::modes).collect();
     Layout::concat(&modes).expect("resolve checked the limits")
 }
 
-/// `[2,2].[(8,8):(8,1)]`: levels in the text format. A level of one nested mode keeps its parentheses,
-/// `[((4,2)):((1,16))]`, without which it would be two modes.
+/// `[2,2].[(8,8):(8,1)]`: levels in the text format. A level of one nested mode keeps its
+/// parentheses, `[((4,2)):((1,16))]`, without which it would be two modes.
 pub fn show_levels(cx: &ExprArena, levels: &[Layout<Dim>]) -> String {
     if levels.is_empty() {
         return "[]".to_owned();
@@ -867,12 +889,14 @@ impl Threads {
     pub fn concat(&self) -> Layout<Dim> {
         concat_levels(&self.levels)
     }
-    /// The levels below those that the executing thread's own coordinates choose: of `#w[@w]` one warp.
+    /// The levels below those that the executing thread's own coordinates choose: of `#w[@w]` one
+    /// warp.
     pub fn inner(&self) -> &[Layout<Dim>] {
         self.levels.get(self.own..).unwrap_or_default()
     }
-    /// The indices of the threads below each coordinate of so many outermost levels, in the order of the levels. None
-    /// where symbols or loop variables decide, or where there are more than a block has.
+    /// The indices of the threads below each coordinate of so many outermost levels, in the order
+    /// of the levels. None where symbols or loop variables decide, or where there are more than a
+    /// block has.
     pub fn groups_below(&self, outer: usize) -> Option<Vec<Vec<i64>>> {
         let offset = self.offset.as_const()?;
         let (outer, inner) = self.levels.split_at_checked(outer)?;
@@ -886,8 +910,8 @@ impl Threads {
         let group = |g: i64| (0..inner.size()).map(|i| thread(g, i)).collect();
         Some((0..outer.size()).map(group).collect())
     }
-    /// The groups one of which each executing thread means (`#w[@w]`); one, the whole tensor, where the threads' own
-    /// coordinates choose nothing. As [`Threads::groups_below`].
+    /// The groups one of which each executing thread means (`#w[@w]`); one, the whole tensor, where
+    /// the threads' own coordinates choose nothing. As [`Threads::groups_below`].
     pub fn own_groups(&self) -> Option<Vec<Vec<i64>>> {
         self.groups_below(self.own)
     }

@@ -1,7 +1,7 @@
 //! The progress of work.
 //!
-//! Work begins a [`Stage`] and reports its finished steps. A report is cheap: it only updates the [`Token`] under which the
-//! thread works. A waiting thread polls the token by [`Token::progress`].
+//! Work begins a [`Stage`] and reports its finished steps. A report is cheap: it only updates the
+//! [`Token`] under which the thread works. A waiting thread polls the token by [`Token::progress`].
 //!
 //! ```
 //! use carbyne_ir::cancel::{self, Token};
@@ -17,7 +17,8 @@
 //! # Ok::<(), cancel::Cancelled>(())
 //! ```
 //!
-//! Invariant: only the outermost of nested stages is reported, so progress never goes back within a stage.
+//! Invariant: only the outermost of nested stages is reported, so progress never goes back within a
+//! stage.
 
 use crate::cancel::{self, Progress, Token};
 
@@ -29,7 +30,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Begins a stage of `total` steps, if their number is known. `name` is its activity, such as `measuring`.
+    /// Begins a stage of `total` steps, if their number is known. `name` is its activity, such as
+    /// `measuring`.
     #[must_use]
     pub fn new(name: &'static str, total: Option<u64>) -> Stage {
         let token = cancel::current().filter(|token| {

@@ -68,7 +68,8 @@ spelled! {
         U1 = "u1",
         /// Truth value, stored in 8 bits.
         Bool = "bool",
-        /// A barrier object in shared memory (PTX ISA, mbarrier): opaque, for synchronization statements.
+        /// A barrier object in shared memory (PTX ISA, mbarrier): opaque, for synchronization
+        /// statements.
         Mbarrier = "mbarrier",
     }
 }
@@ -112,7 +113,8 @@ impl Scalar {
         self.float().is_some()
     }
 
-    /// The smallest and the largest value of an integer type, 0 and 1 of a `bool`; none of other types.
+    /// The smallest and the largest value of an integer type, 0 and 1 of a `bool`; none of other
+    /// types.
     pub fn int_range(self) -> Option<(i128, i128)> {
         use Scalar::*;
         match self {
@@ -126,7 +128,8 @@ impl Scalar {
         }
     }
 
-    /// Whether every value of another type is one of this type, a float: NaN and infinities of floats aside.
+    /// Whether every value of another type is one of this type, a float: NaN and infinities of
+    /// floats aside.
     pub fn holds(self, other: Scalar) -> bool {
         let Some(own) = self.float() else { return false };
         match (other.float(), other.int_range()) {
@@ -158,8 +161,9 @@ impl Scalar {
         Some(Float { digits, least, end })
     }
 
-    /// Why a float type of fewer bits than f64 cannot stand for a finite literal: the nearest number is beyond the largest one,
-    /// is 0, or is subnormal and has a larger relative error than normal numbers have. None where it can.
+    /// Why a float type of fewer bits than f64 cannot stand for a finite literal: the nearest
+    /// number is beyond the largest one, is 0, or is subnormal and has a larger relative error than
+    /// normal numbers have. None where it can.
     #[cfg(feature = "text")]
     pub(crate) fn misses(self, number: f64) -> Option<&'static str> {
         let Float { digits, least, end } = self.float().filter(|_| self != Scalar::F64)?;
@@ -185,8 +189,8 @@ impl Scalar {
         (error > number.abs() * two_to(-digits)).then_some("is subnormal there, with fewer bits")
     }
 
-    /// Whether a literal may stand for an element: any number of a float, which rounds it; a whole number within
-    /// the range of an integer; 0 or 1 of a `bool`.
+    /// Whether a literal may stand for an element: any number of a float, which rounds it; a whole
+    /// number within the range of an integer; 0 or 1 of a `bool`.
     pub fn takes(self, number: f64) -> bool {
         let within = |(lo, hi)| number.fract() == 0.0 && (lo..=hi).contains(&(number as i128));
         self.is_float() || self.int_range().is_some_and(within)
@@ -222,7 +226,8 @@ enum Holder {
     Nobody,
 }
 
-/// A row of the table of memories. The methods of [`Memory`] read it, so other code does not list memories.
+/// A row of the table of memories. The methods of [`Memory`] read it, so other code does not list
+/// memories.
 struct Facts {
     /// Who has a tensor of its own there.
     holder: Holder,
@@ -258,7 +263,8 @@ impl Memory {
         self.facts().holder == Holder::Block
     }
 
-    /// Whether the body of a kernel allocates it: it is a block's or a thread's, and ends with the kernel.
+    /// Whether the body of a kernel allocates it: it is a block's or a thread's, and ends with the
+    /// kernel.
     pub fn is_allocated(self) -> bool {
         self.is_of_block() || self.is_per_thread()
     }
@@ -268,13 +274,14 @@ impl Memory {
         self.facts().addressable
     }
 
-    /// Whether it is the caller's and addressable: all blocks access it, and it outlives the kernel.
+    /// Whether it is the caller's and addressable: all blocks access it, and it outlives the
+    /// kernel.
     pub fn is_global(self) -> bool {
         self.facts().holder == Holder::Caller && self.is_addressable()
     }
 
-    /// Whether it is a block's and addressable: banks serve it, layouts in it may be swizzled, and other blocks of a cluster
-    /// reach it (`.peer`).
+    /// Whether it is a block's and addressable: banks serve it, layouts in it may be swizzled, and
+    /// other blocks of a cluster reach it (`.peer`).
     pub fn is_shared(self) -> bool {
         self.is_of_block() && self.is_addressable()
     }

@@ -57,7 +57,8 @@ impl LineIndex {
         LineIndex { starts: std::iter::once(0).chain(ends.map(|(i, _)| i as u32 + 1)).collect() }
     }
 
-    /// The 1-based line that holds the byte: for the first byte of a span, as [`Span::line_col`] says.
+    /// The 1-based line that holds the byte: for the first byte of a span, as [`Span::line_col`]
+    /// says.
     pub fn line(&self, byte: u32) -> usize {
         self.starts.partition_point(|start| *start <= byte)
     }

@@ -1,12 +1,15 @@
-//! How much of a long corpus a test runs, how many cases of a property, and the seed that draws them.
+//! How much of a long corpus a test runs, how many cases of a property, and the seed that draws
+//! them.
 //!
-//! `cargo test` and `cargo xtask ci` run every kind of check, over a part of what would take minutes: rows of the atom
-//! table with their architectures, examples with their inputs, generated programs. `CARBYNE_ALL=1` runs the whole, and
-//! so does `cargo xtask ci --all`; `CARBYNE_CASES=10000` runs so many cases of each property. What is drawn for one name
-//! does not depend on what else there is.
+//! `cargo test` and `cargo xtask ci` run every kind of check, over a part of what would take
+//! minutes: rows of the atom table with their architectures, examples with their inputs, generated
+//! programs. `CARBYNE_ALL=1` runs the whole, and so does `cargo xtask ci --all`;
+//! `CARBYNE_CASES=10000` runs so many cases of each property. What is drawn for one name does not
+//! depend on what else there is.
 //!
-//! The seed is 0, so that a test that passes passes again. Where everything is run or a number of cases is asked for,
-//! it is a fresh one, which a test that fails shows; `CARBYNE_SEED=1` names the seed, to repeat such a failure.
+//! The seed is 0, so that a test that passes passes again. Where everything is run or a number of
+//! cases is asked for, it is a fresh one, which a test that fails shows; `CARBYNE_SEED=1` names the
+//! seed, to repeat such a failure.
 //!
 //! Invariant: tests read these variables here only, and properties are run as `config` says.
 
@@ -29,8 +32,8 @@ pub fn all() -> bool {
     std::env::var_os(ALL).is_some_and(|v| v == "1")
 }
 
-/// The seed to draw by: that of the environment; else 0, and where more than the usual is run a fresh one, which is
-/// said in the log of the test.
+/// The seed to draw by: that of the environment; else 0, and where more than the usual is run a
+/// fresh one, which is said in the log of the test.
 #[must_use]
 #[expect(clippy::print_stderr, reason = "a test that fails must say how to repeat it")]
 pub fn seed() -> u64 {
@@ -64,9 +67,9 @@ pub fn cases(usual: u32) -> u32 {
     number(CASES).map_or(usual, |n| u32::try_from(n).unwrap_or(u32::MAX))
 }
 
-/// How a property is run whose cases are cheap: `usual` of them, or as many as the environment says if that is more;
-/// with fewer, properties that count what they draw would fail. Failures are kept as proptest keeps them, under
-/// `proptest-regressions`, and tried first from then on.
+/// How a property is run whose cases are cheap: `usual` of them, or as many as the environment says
+/// if that is more; with fewer, properties that count what they draw would fail. Failures are kept
+/// as proptest keeps them, under `proptest-regressions`, and tried first from then on.
 #[cfg(feature = "proptest")]
 #[must_use]
 pub fn config(usual: u32) -> Config {
@@ -81,7 +84,8 @@ pub fn config_up_to(usual: u32, most: u32) -> Config {
     Config { cases: config.cases.min(most), ..config }
 }
 
-/// Runs a property that is written without proptest's macro. Its file is not known, so that no failure is kept.
+/// Runs a property that is written without proptest's macro. Its file is not known, so that no
+/// failure is kept.
 #[cfg(feature = "proptest")]
 #[must_use]
 pub fn runner(config: Config) -> TestRunner {
@@ -105,7 +109,8 @@ pub fn count<N>(part: N, whole: N) -> N {
     if all() { whole } else { part }
 }
 
-/// One of the choices, drawn by the seed and by what `name` says they are for; all of them where everything is run.
+/// One of the choices, drawn by the seed and by what `name` says they are for; all of them where
+/// everything is run.
 ///
 /// Of no choices there are none.
 #[must_use]

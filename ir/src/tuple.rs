@@ -159,7 +159,8 @@ impl<L: Leaf> IntTuple<L> {
         }
     }
 
-    /// Whether every coordinate of `self` is one of `other`: the sizes agree at each leaf of `self`.
+    /// Whether every coordinate of `self` is one of `other`: the sizes agree at each leaf of
+    /// `self`.
     ///
     /// # Errors
     /// [`LayoutError::Overflow`].

@@ -1,15 +1,18 @@
-//! The functions of the CUDA driver as forwarders: what programs are linked to instead of `libcuda.so`.
+//! The functions of the CUDA driver as forwarders: what programs are linked to instead of
+//! `libcuda.so`.
 //!
-//! Each function finds its namesake in `libcuda.so.1` when it is first called. So a program that uses
-//! `cust` is built without CUDA, starts where there is no driver, and can say what is missing. Where the
-//! library is missing every function answers 34 (`CUDA_ERROR_STUB_LIBRARY`), where it lacks a function
-//! that function answers 500 (`CUDA_ERROR_NOT_FOUND`).
+//! Each function finds its namesake in `libcuda.so.1` when it is first called. So a program that
+//! uses `cust` is built without CUDA, starts where there is no driver, and can say what is missing.
+//! Where the library is missing every function answers 34 (`CUDA_ERROR_STUB_LIBRARY`), where it
+//! lacks a function that function answers 500 (`CUDA_ERROR_NOT_FOUND`).
 //!
-//! The build script of `carbyne-launch` compiles this file alone, as a static library. The list holds
-//! what the crate `cust` 0.3 links to and what we call beyond that; a missing one is an error of the linker.
+//! The build script of `carbyne-launch` compiles this file alone, as a static library. The list
+//! holds what the crate `cust` 0.3 links to and what we call beyond that; a missing one is an error
+//! of the linker.
 //!
-//! Invariant: nothing panics, and no status leaves that `cust_raw` has no variant for: its statuses are a
-//! Rust enum, and a newer driver knows more of them. `carbyne_driver_status` has the true one.
+//! Invariant: nothing panics, and no status leaves that `cust_raw` has no variant for: its statuses
+//! are a Rust enum, and a newer driver knows more of them. `carbyne_driver_status` has the true
+//! one.
 #![no_std]
 #![allow(non_snake_case, reason = "the driver's own names")]
 
@@ -43,8 +46,8 @@ fn library() -> P {
     if !known.is_null() {
         return known;
     }
-    // SAFETY: the names end in NUL; the driver's initializers have no preconditions. Two threads that
-    // come here at once get the same library.
+    // SAFETY: the names end in NUL; the driver's initializers have no preconditions. Two threads
+    // that come here at once get the same library.
     let mut found = unsafe { dlopen(c"libcuda.so.1".as_ptr(), NOW) };
     if found.is_null() {
         // SAFETY: as above.

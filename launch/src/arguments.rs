@@ -19,14 +19,15 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments of a printed kernel: where its tensors are on the GPU, the bytes of the numbers that it is
-    /// passed, the values of its symbols, and what encodes tensor maps. `arena` is that of the kernel's program.
+    /// The arguments of a printed kernel: where its tensors are on the GPU, the bytes of the
+    /// numbers that it is passed, the values of its symbols, and what encodes tensor maps. `arena`
+    /// is that of the kernel's program.
     ///
     /// # Errors
-    /// [`Code::Symbolic`] for a symbol without a value or one too large for its parameter, [`Code::SymbolValue`] for sizes of
-    /// which boxes have no coordinates,
-    /// [`Code::BadInput`] for a tensor without an address, a number without a value or of another size, or a
-    /// tensor map that does not fit, and those of `encode`.
+    /// [`Code::Symbolic`] for a symbol without a value or one too large for its parameter,
+    /// [`Code::SymbolValue`] for sizes of which boxes have no coordinates, [`Code::BadInput`] for a
+    /// tensor without an address, a number without a value or of another size, or a tensor map that
+    /// does not fit, and those of `encode`.
     pub fn of(
         kernel: &CudaKernel,
         arena: &ExprArena,
@@ -157,7 +158,8 @@ pub struct MapValues {
 }
 
 impl MapValues {
-    /// A map of a tensor at an address, where it has no elements of one element; none where a number has no value or leaves its range.
+    /// A map of a tensor at an address, where it has no elements of one element; none where a
+    /// number has no value or leaves its range.
     pub(crate) fn of(
         map: &MapDescription,
         address: u64,
@@ -202,8 +204,9 @@ const MAX_PARAMETER_BYTES: usize = 1 << 15;
 
 /// Arguments with one pointer each.
 ///
-/// The driver reads as many pointers, and behind each as many bytes, as the kernel that is loaded has
-/// parameters. Should that be another one than was printed, what it reads beyond our arguments is zeros.
+/// The driver reads as many pointers, and behind each as many bytes, as the kernel that is loaded
+/// has parameters. Should that be another one than was printed, what it reads beyond our arguments
+/// is zeros.
 pub struct LaidOut {
     words: Vec<u64>,
     pointers: Vec<*mut c_void>,

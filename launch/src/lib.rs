@@ -2,17 +2,19 @@
 //!
 //! Reading order: [`Binary`] (what is loaded), [`Arguments`] (what a kernel is given), and with the
 //! [`call`] (all kernels of a program as one function of the caller's tensors), and with the
-//! feature `gpu` the types that run it: `Gpu`, `Module`, `Function`, `Buffer`; `Work` is what can be timed.
+//! feature `gpu` the types that run it: `Gpu`, `Module`, `Function`, `Buffer`; `Work` is what can
+//! be timed.
 //!
-//! The driver is reached through the crate `cust`. Nothing is linked against CUDA: `driver/forwarders.rs`
-//! stands in for the driver's library and opens it at the first call, so a program with the feature
-//! `gpu` builds without a toolkit, starts without a driver, and says what is missing.
+//! The driver is reached through the crate `cust`. Nothing is linked against CUDA:
+//! `driver/forwarders.rs` stands in for the driver's library and opens it at the first call, so a
+//! program with the feature `gpu` builds without a toolkit, starts without a driver, and says what
+//! is missing.
 //!
 //! Clusters need no call of their own: a printed kernel states `__cluster_dims__`.
 //!
-//! Invariant: nothing panics; every refusal is one coded diagnostic.
-//! Invariant: a function that waits for the GPU waits for each piece of work for a time that the caller states, and no longer; only
-//! `Context::wait` waits without an end.
+//! Invariant: nothing panics; every refusal is one coded diagnostic. Invariant: a function that
+//! waits for the GPU waits for each piece of work for a time that the caller states, and no longer;
+//! only `Context::wait` waits without an end.
 
 #![warn(missing_docs)]
 

@@ -21,13 +21,15 @@ impl Timing {
         self.sorted.len()
     }
 
-    /// The middle one; of an even number, the mean of the two in the middle. 0 where there were none.
+    /// The middle one; of an even number, the mean of the two in the middle. 0 where there were
+    /// none.
     #[must_use]
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
-    /// What so many of all launches took less than, from 0 to 1; between two launches in proportion. 0 where there were none.
+    /// What so many of all launches took less than, from 0 to 1; between two launches in
+    /// proportion. 0 where there were none.
     #[must_use]
     pub fn quantile(&self, part: f64) -> f64 {
         let Some(last) = self.sorted.len().checked_sub(1) else { return 0.0 };
@@ -55,8 +57,8 @@ pub struct Sustained {
 }
 
 impl Sustained {
-    /// Whether medians of launches that were measured together, one after the other, no longer change: the last four
-    /// lie within a hundredth of each other.
+    /// Whether medians of launches that were measured together, one after the other, no longer
+    /// change: the last four lie within a hundredth of each other.
     #[must_use]
     pub fn has_settled(windows: &[Timing]) -> bool {
         const ALIKE: usize = 4;

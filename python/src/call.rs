@@ -18,13 +18,14 @@ pyo3::import_exception!(carbyne, Error);
 
 /// The kernels of a program as a function of tensors: `Program.jit` makes it.
 ///
-/// Tensors are given in the order of the text, or by name. They are those of PyTorch, CuPy, JAX and NumPy, and of any library that has
-/// DLPack. Results, which the kernels write as a whole before they read them, may be left out: they are made and returned. Sizes are
-/// taken from shapes; those that no shape states are given by name. An argument that does not fit is an `ArgumentError`, and nothing
-/// is launched.
+/// Tensors are given in the order of the text, or by name. They are those of PyTorch, CuPy, JAX and
+/// NumPy, and of any library that has DLPack. Results, which the kernels write as a whole before
+/// they read them, may be left out: they are made and returned. Sizes are taken from shapes; those
+/// that no shape states are given by name. An argument that does not fit is an `ArgumentError`, and
+/// nothing is launched.
 ///
-/// Kernels are launched on the current stream of the tensors' library, and are not waited for. JAX has no current stream: with its
-/// arrays, the call waits for the kernels.
+/// Kernels are launched on the current stream of the tensors' library, and are not waited for. JAX
+/// has no current stream: with its arrays, the call waits for the kernels.
 #[pyclass(frozen, name = "Function", module = "carbyne")]
 pub(crate) struct Function {
     kernels: Arc<Kernels>,
@@ -141,7 +142,8 @@ impl Function {
         Ok(arguments)
     }
 
-    /// Makes the results that are left out, by the library of the first tensor that is given. Returns the numbers of their parameters.
+    /// Makes the results that are left out, by the library of the first tensor that is given.
+    /// Returns the numbers of their parameters.
     fn fill(&self, arguments: &mut Arguments<'_>) -> PyResult<Vec<usize>> {
         if arguments.objects.iter().all(Option::is_some) {
             return Ok(vec![]);
@@ -189,7 +191,8 @@ impl Function {
         self.parameters().iter().map(|p| p.name.clone()).collect()
     }
 
-    /// The call as a person writes it, such as `f(A, B, [C])`: results that may be left out stand in brackets.
+    /// The call as a person writes it, such as `f(A, B, [C])`: results that may be left out stand
+    /// in brackets.
     #[getter]
     fn signature(&self) -> String {
         let name =
@@ -197,7 +200,8 @@ impl Function {
         format!("f({})", self.parameters().iter().map(name).collect::<Vec<_>>().join(", "))
     }
 
-    /// Launches the kernels on the current stream, and does not wait for them. Returns the results that were left out.
+    /// Launches the kernels on the current stream, and does not wait for them. Returns the results
+    /// that were left out.
     #[pyo3(signature = (*given, **named))]
     fn __call__<'py>(
         &self,
@@ -238,17 +242,19 @@ impl Function {
         slf
     }
 
-    /// Where it is unpickled, the kernels are compiled again, or machine code is taken from the cache.
+    /// Where it is unpickled, the kernels are compiled again, or machine code is taken from the
+    /// cache.
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String,))> {
         Ok((self.decomposed.getattr(py, "jit")?, (self.device.clone(),)))
     }
 
-    /// The function as one of tvm-ffi, a `tvm_ffi.Function`: any library that calls such functions launches the kernels, without the
-    /// interpreter.
+    /// The function as one of tvm-ffi, a `tvm_ffi.Function`: any library that calls such functions
+    /// launches the kernels, without the interpreter.
     ///
-    /// It takes all tensors and numbers in the order of the text, results too, and behind them sizes that no tensor states. Kernels
-    /// are launched on the stream of tvm-ffi's environment. What does not fit is a `ValueError` or a `TypeError`. It needs the package
-    /// `apache-tvm-ffi`: `pip install carbyne[tvm-ffi]`.
+    /// It takes all tensors and numbers in the order of the text, results too, and behind them
+    /// sizes that no tensor states. Kernels are launched on the stream of tvm-ffi's environment.
+    /// What does not fit is a `ValueError` or a `TypeError`. It needs the package `apache-tvm-ffi`:
+    /// `pip install carbyne[tvm-ffi]`.
     fn tvm_ffi<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         tvm_ffi::function(py, &self.kernels)
     }
@@ -281,7 +287,8 @@ impl Function {
         };
         let device = first.view().device;
         let place = Place { device, stream: if device.is_cuda() { first.stream() } else { 0 } };
-        // SAFETY: the tensors' libraries keep them until work on the stream is done: they free memory in the order of the stream.
+        // SAFETY: the tensors' libraries keep them until work on the stream is done: they free
+        // memory in the order of the stream.
         let launched = unsafe { kernels.launch(devices, &given, words, symbols, place) };
         launched.map_err(|e| self.wrong(&e))?;
         if arguments.tensors.iter().flatten().any(|t| t.library.waits) {
@@ -320,7 +327,8 @@ fn word(parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyResult<Word> {
     Ok(word_of_number(scalar, number))
 }
 
-/// An error of another library about an argument. What ends a program, such as Ctrl-C, stays what it is.
+/// An error of another library about an argument. What ends a program, such as Ctrl-C, stays what
+/// it is.
 fn about(py: Python<'_>, parameter: &Parameter, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyException>(py) {
         return error;

@@ -1,7 +1,8 @@
-//! Tensors of other libraries by DLPack 1.x, without copies: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! Tensors of other libraries by DLPack 1.x, without copies:
+//! <https://dmlc.github.io/dlpack/latest/c_api.html>.
 //!
-//! A library whose type of tensors has the attribute `__dlpack_c_exchange_api__` (DLPack 1.3) is asked through functions of C, others by their
-//! method `__dlpack__`.
+//! A library whose type of tensors has the attribute `__dlpack_c_exchange_api__` (DLPack 1.3) is
+//! asked through functions of C, others by their method `__dlpack__`.
 #![allow(unsafe_code, reason = "structures that DLPack defines for C")]
 
 use carbyne_launch::call::{Device, DlDataType, DlDevice, DlTensor, NoTensor, Shape, View};
@@ -45,7 +46,8 @@ pub(crate) struct Exchange {
     current_stream: Option<unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int>,
 }
 
-// SAFETY: the table is constant, and its functions may be called by any thread that holds the interpreter's lock.
+// SAFETY: the table is constant, and its functions may be called by any thread that holds the
+// interpreter's lock.
 unsafe impl Sync for Exchange {}
 
 /// How a library's tensors are read and made.
@@ -136,7 +138,8 @@ fn exchange(kind: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     let Ok(capsule) = capsule.cast_into::<PyCapsule>() else { return Ok(None) };
     let Ok(pointer) = capsule.pointer_checked(Some(NAME)) else { return Ok(None) };
     let mut table: *const Exchange = pointer.as_ptr().cast_const().cast();
-    // SAFETY: DLPack states that the table lives as long as the process, and how tables of other versions are linked.
+    // SAFETY: DLPack states that the table lives as long as the process, and how tables of other
+    // versions are linked.
     unsafe {
         while !table.is_null() && (*table).version[0] != 1 {
             table = (*table).previous;
@@ -157,8 +160,8 @@ pub(crate) struct Given<'py> {
 }
 
 impl<'py> Given<'py> {
-    /// Reads where a tensor lies. Nothing waits, unless its library knows no current stream: then the legacy default stream of CUDA
-    /// waits for the library's work on the tensor.
+    /// Reads where a tensor lies. Nothing waits, unless its library knows no current stream: then
+    /// the legacy default stream of CUDA waits for the library's work on the tensor.
     pub(crate) fn read(
         object: &Bound<'py, PyAny>,
         library: &'static Library,
@@ -174,7 +177,8 @@ impl<'py> Given<'py> {
                 strides: null(),
                 byte_offset: 0,
             };
-            // SAFETY: the object is of the type whose table this is, and the result is of DLPack's layout.
+            // SAFETY: the object is of the type whose table this is, and the result is of DLPack's
+            // layout.
             let status = unsafe { read(object.as_ptr().cast(), &mut tensor) };
             if status != 0 {
                 return Err(PyErr::take(object.py())
@@ -187,8 +191,8 @@ impl<'py> Given<'py> {
         let (name, versioned) = (c"dltensor", c"dltensor_versioned");
         if let Ok(pointer) = capsule.pointer_checked(Some(versioned)) {
             let managed: *const Versioned = pointer.as_ptr().cast_const().cast();
-            // SAFETY: a capsule of this name holds this structure, and keeps it while it is not consumed. Its beginning is the
-            // same in all versions.
+            // SAFETY: a capsule of this name holds this structure, and keeps it while it is not
+            // consumed. Its beginning is the same in all versions.
             let managed = unsafe { &*managed };
             if managed.version[0] != 1 {
                 let [major, minor] = managed.version;
@@ -209,7 +213,8 @@ impl<'py> Given<'py> {
 
     /// The tensor as the launcher takes it.
     pub(crate) fn view(&self) -> View<'_> {
-        // SAFETY: DLPack states that there are as many extents and strides as modes; `_kept` keeps them.
+        // SAFETY: DLPack states that there are as many extents and strides as modes; `_kept` keeps
+        // them.
         unsafe { self.tensor.view(self.is_read_only) }
     }
 
@@ -239,8 +244,8 @@ fn whole(tensor: DlTensor) -> PyResult<DlTensor> {
     whole.map_err(|e: NoTensor| PyBufferError::new_err(e.to_string()))
 }
 
-/// A tensor as a capsule, of the newest version that its library knows, and the library's current stream. The stream waits for the
-/// library's work on the tensor.
+/// A tensor as a capsule, of the newest version that its library knows, and the library's current
+/// stream. The stream waits for the library's work on the tensor.
 fn capsule<'py>(
     object: &Bound<'py, PyAny>,
     library: &Library,

@@ -39,7 +39,8 @@ pub(crate) fn refused(name: &str, text: &str, errors: Diagnostics) -> PyErr {
     Error::new_err(shown(name, text, &errors.into_vec()))
 }
 
-/// Turns the errors of a command into an exception of Python. A mistake outside of the program is a wrong argument.
+/// Turns the errors of a command into an exception of Python. A mistake outside of the program is a
+/// wrong argument.
 pub(crate) fn of_command(refused: &Refused) -> PyErr {
     match refused.errors.as_slice() {
         [one] if one["code"].is_null() => {

@@ -1,7 +1,8 @@
-//! The part of the Python package `carbyne` that is Rust: programs, what they are decomposed to, and layout algebra.
+//! The part of the Python package `carbyne` that is Rust: programs, what they are decomposed to,
+//! and layout algebra.
 //!
-//! The package in `../carbyne` wraps it: documents come as JSON texts, arrays as the bytes of `.npy` files. Long work
-//! releases the interpreter's lock.
+//! The package in `../carbyne` wraps it: documents come as JSON texts, arrays as the bytes of
+//! `.npy` files. Long work releases the interpreter's lock.
 
 mod call;
 mod dlpack;

@@ -36,8 +36,8 @@ pub(crate) fn table(arch: &str, forbidden: &[String]) -> PyResult<AtomTable> {
         .map_err(|e| PyValueError::new_err(format!("forbid: {e}; {}", e.help())))
 }
 
-/// How a program is decomposed: architecture, atoms that may not be used, strategies by name and text, the keywords of Python, and the text of a
-/// database of tuned pins.
+/// How a program is decomposed: architecture, atoms that may not be used, strategies by name and
+/// text, the keywords of Python, and the text of a database of tuned pins.
 #[derive(FromPyObject)]
 pub(crate) struct How(
     String,
@@ -85,7 +85,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// A table that has all that the program names: of an architecture, or of the oldest one that does.
+    /// A table that has all that the program names: of an architecture, or of the oldest one that
+    /// does.
     fn table(&self, arch: Option<&str>) -> PyResult<Option<AtomTable>> {
         let given = arch.map(|arch| table(arch, &[])).transpose()?;
         let found = documents::fitting(self.checked.program(), given);
@@ -119,13 +120,15 @@ impl Source {
         text::print(&self.written)
     }
 
-    /// The program with what it imports, as `carbyne fmt` would print it. Programs whose texts are the same up to imports are the same.
+    /// The program with what it imports, as `carbyne fmt` would print it. Programs whose texts are
+    /// the same up to imports are the same.
     #[getter]
     fn linked(&self) -> String {
         text::print(self.checked.module())
     }
 
-    /// Runs a command of the command line, in whose arguments `-` stands for the text, and returns what it writes.
+    /// Runs a command of the command line, in whose arguments `-` stands for the text, and returns
+    /// what it writes.
     #[pyo3(signature = (arguments, progress=None))]
     fn command(
         &self,
@@ -163,13 +166,15 @@ impl Source {
         program.symbols.iter().map(|v| program.arena.var_info(*v).name).collect()
     }
 
-    /// Tensors and numbers of the caller as JSON: name, scalar type, extents, whether a kernel writes it.
+    /// Tensors and numbers of the caller as JSON: name, scalar type, extents, whether a kernel
+    /// writes it.
     #[getter]
     fn tensors(&self) -> String {
         Value::from(tensors(self.checked.program())).to_string()
     }
 
-    /// Pairs of accesses of each kernel that names its instructions, as JSON, and warnings, as JSON.
+    /// Pairs of accesses of each kernel that names its instructions, as JSON, and warnings, as
+    /// JSON.
     #[pyo3(signature = (arch=None))]
     fn check(&self, py: Python<'_>, arch: Option<&str>) -> PyResult<(Vec<String>, String)> {
         let (program, text) = (self.checked.program(), self.checked.text());
@@ -206,8 +211,9 @@ impl Source {
         Ok(Found { name, text, found, reports, table, how, declared, known })
     }
 
-    /// Takes a text to which the program was decomposed before, and the warnings of that time. The text is read and checked again, and the order
-    /// of its accesses is proved. None if it is not complete, or wrong.
+    /// Takes a text to which the program was decomposed before, and the warnings of that time. The
+    /// text is read and checked again, and the order of its accesses is proved. None if it is not
+    /// complete, or wrong.
     fn restored(
         &self,
         py: Python<'_>,
@@ -318,7 +324,8 @@ impl Found {
         Value::from(list).to_string()
     }
 
-    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one; if asked, one of tvm-ffi, too.
+    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one;
+    /// if asked, one of tvm-ffi, too.
     #[pyo3(signature = (name, tvm_ffi=false))]
     fn cuda(&self, name: &str, tvm_ffi: bool) -> PyResult<String> {
         let program = &self.found.program;
@@ -339,7 +346,8 @@ impl Found {
         Ok(self.kernels_printed()?.0)
     }
 
-    /// The kernels as a function of tensors: of machine code on the GPU of that number, or on the simulator.
+    /// The kernels as a function of tensors: of machine code on the GPU of that number, or on the
+    /// simulator.
     fn function(
         &self,
         py: Python<'_>,
@@ -387,9 +395,9 @@ fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
     program.buffers.iter().filter(|(_, b)| b.is_global() || b.is_number())
 }
 
-/// The caller's tensors and numbers: name, scalar type, the type that libraries of arrays call it by, extents, strides if each mode has one
-/// and no element is packed, whether a kernel writes it, whether that is before it is read, and whether it only passes data from one kernel
-/// to another.
+/// The caller's tensors and numbers: name, scalar type, the type that libraries of arrays call it
+/// by, extents, strides if each mode has one and no element is packed, whether a kernel writes it,
+/// whether that is before it is read, and whether it only passes data from one kernel to another.
 fn tensors(program: &Program) -> Vec<Value> {
     let (written, results, handed_on) = (written(program), results(program), handed_on(program));
     let of = |(id, b): (BufferId, &Buffer)| {

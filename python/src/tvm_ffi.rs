@@ -1,5 +1,6 @@
-//! Calls as functions of tvm-ffi, which other libraries call without the interpreter: its C interface as `tvm/ffi/c_api.h` and
-//! `tvm/ffi/extra/c_env_api.h` of the package `apache-tvm-ffi` declare it.
+//! Calls as functions of tvm-ffi, which other libraries call without the interpreter: its C
+//! interface as `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of the package `apache-tvm-ffi`
+//! declare it.
 //!
 //! The library is that of the Python package, and is opened when the first function is made.
 #![allow(unsafe_code, reason = "the C interface of tvm-ffi")]
@@ -81,7 +82,8 @@ struct Api {
 
 impl Api {
     fn open(path: &str) -> Result<Api, libloading::Error> {
-        // SAFETY: Python has opened the library before; the functions are those that its headers declare.
+        // SAFETY: Python has opened the library before; the functions are those that its headers
+        // declare.
         unsafe {
             let library = Library::new(path)?;
             Ok(Api {
@@ -246,7 +248,8 @@ impl Exported {
                 let run = || unsafe { kernels.simulate(simulator, given, words, symbols) };
                 let run = until(signalled, run);
                 let run = run.map_err(|e| Refusal::new(c"RuntimeError", e.to_string()))?;
-                // The interpreter has an exception already, which tvm-ffi raises for an error of this kind.
+                // The interpreter has an exception already, which tvm-ffi raises for an error of
+                // this kind.
                 let run = run.map_err(|_| Refusal::new(c"EnvErrorAlreadySet", ""))?;
                 return run.map_err(|e| self.wrong(&e));
             }
@@ -311,7 +314,8 @@ impl Exported {
 impl Any {
     fn tensor(&self) -> Option<DlTensor> {
         let of_object = |object: *const Object| {
-            // SAFETY: the reference is that of an object; a tensor's `DLTensor` lies behind the head of the object.
+            // SAFETY: the reference is that of an object; a tensor's `DLTensor` lies behind the
+            // head of the object.
             let is_tensor = unsafe { object.as_ref() }.is_some_and(|o| o.kind == kind::TENSOR);
             // SAFETY: as above.
             is_tensor.then(|| unsafe { *object.add(1).cast::<DlTensor>() })

@@ -57,7 +57,8 @@ impl Listener {
     }
 }
 
-/// Does work without the interpreter's lock. A signal whose handler raises an exception, such as Ctrl-C, ends the work.
+/// Does work without the interpreter's lock. A signal whose handler raises an exception, such as
+/// Ctrl-C, ends the work.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send,
@@ -65,7 +66,8 @@ pub(crate) fn interruptible<T: Send>(
     reported(py, &Listener::Nobody, work)
 }
 
-/// Does work as [`interruptible`] does, and tells a listener how far it is. An exception of the listener ends the work.
+/// Does work as [`interruptible`] does, and tells a listener how far it is. An exception of the
+/// listener ends the work.
 pub(crate) fn reported<T: Send>(
     py: Python<'_>,
     listener: &Listener,
@@ -107,7 +109,8 @@ pub(crate) fn reported<T: Send>(
     }
 }
 
-/// Does work on a thread of its own. `is_enough` is asked every [`EVERY`]; when it answers true, the work is cancelled.
+/// Does work on a thread of its own. `is_enough` is asked every [`EVERY`]; when it answers true,
+/// the work is cancelled.
 ///
 /// # Errors
 /// No thread can be started.

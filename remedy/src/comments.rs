@@ -1,4 +1,5 @@
-//! What each statement of synchronization orders, in words: the certificates of a report, turned around.
+//! What each statement of synchronization orders, in words: the certificates of a report, turned
+//! around.
 
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
@@ -16,11 +17,12 @@ pub fn is_comment(text: &str) -> bool {
     BEGINS.iter().any(|begin| text.starts_with(begin))
 }
 
-/// Of each statement of synchronization of these kernels, by the byte of the text at which it begins, which accesses it orders: the most
-/// important ones in words, and how many others there are. Of kernels that are not followed nothing is said.
+/// Of each statement of synchronization of these kernels, by the byte of the text at which it
+/// begins, which accesses it orders: the most important ones in words, and how many others there
+/// are. Of kernels that are not followed nothing is said.
 ///
-/// Where not all values of symbols are decided, it is what is ordered for those that were tried; of a statement that orders
-/// nothing for them nothing is said.
+/// Where not all values of symbols are decided, it is what is ordered for those that were tried; of
+/// a statement that orders nothing for them nothing is said.
 ///
 /// Statements that order no memory, such as `prefetch`, have no comment.
 pub fn comments(p: &Program, reports: &[(SpecId, Report)]) -> BTreeMap<u32, String> {
@@ -152,7 +154,8 @@ fn said(mut uses: Vec<Use>) -> String {
 /// The rank of what is no pair.
 const LAST: u8 = 4;
 
-/// Data that is handed over comes before memory that is used again, and both before mbarriers that are made ready.
+/// Data that is handed over comes before memory that is used again, and both before mbarriers that
+/// are made ready.
 fn rank(p: &Program, pair: &Pair) -> u8 {
     let reads = |a: &Access| a.kind == AccessKind::Read;
     match (reads(&pair.first), reads(&pair.second)) {

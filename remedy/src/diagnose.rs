@@ -15,7 +15,8 @@ use carbyne_sync::{
 /// Symbols for which a help gives values.
 const MOST_NAMED: usize = 8;
 
-/// Errors for what is not ordered and for what is wrong, warnings for what cannot be said; in text order.
+/// Errors for what is not ordered and for what is wrong, warnings for what cannot be said; in text
+/// order.
 pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnostic> {
     let mut out = vec![];
     for fault in &report.faults {
@@ -125,7 +126,8 @@ fn unordered(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Diag
 /// Pairs that are not ordered, each with what is missing.
 type Unordered<'r> = Vec<(&'r Pair, Missing)>;
 
-/// One error for all pairs that one statement would order, were it put before the second access of one of them.
+/// One error for all pairs that one statement would order, were it put before the second access of
+/// one of them.
 fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnostic> {
     /// Pairs that are looked at together, and that are named.
     const MAX_TOGETHER: usize = 1 << 8;
@@ -136,7 +138,8 @@ fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnost
         let together = |lead: &(&Pair, Missing)| -> Vec<usize> {
             some.iter().enumerate().filter(|(_, o)| is_explained(lead, o)).map(|(i, _)| i).collect()
         };
-        // The one that explains the most others; the first of these, one within a turn before one across turns.
+        // The one that explains the most others; the first of these, one within a turn before one
+        // across turns.
         let lead = some.iter().enumerate().max_by_key(|(i, lead)| {
             let uncommitted = lead.0.under_way == Some(UnderWay::Uncommitted);
             let n = together(lead).len();
@@ -174,7 +177,8 @@ fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnost
     out
 }
 
-/// Whether what orders a pair, put before its second access, would order another one that lacks the same.
+/// Whether what orders a pair, put before its second access, would order another one that lacks the
+/// same.
 fn is_explained((lead, what): &(&Pair, Missing), (pair, missing): &(&Pair, Missing)) -> bool {
     if what != missing {
         return false;
@@ -220,8 +224,8 @@ impl Remedy {
     }
 }
 
-/// The statement behind which one that orders a pair may stand, and the one before which: as far out as may be,
-/// but behind the synchronization that stands before the second access.
+/// The statement behind which one that orders a pair may stand, and the one before which: as far
+/// out as may be, but behind the synchronization that stands before the second access.
 fn sides<'p>(p: &'p Program, kernel: SpecId, pair: &Pair) -> Option<(&'p Stmt, &'p Stmt)> {
     let path = |place: &Place| {
         let mut walk = p.walk_body(kernel);
@@ -378,7 +382,8 @@ fn undecided(p: &Program, pair: &Pair, why: &str) -> Diagnostic {
         .help("run `carbyne simulate`, which follows the data; or name atoms, so that it is known who accesses what")
 }
 
-/// The tensor of integers whose elements decide what an access takes, where it does not say that they differ.
+/// The tensor of integers whose elements decide what an access takes, where it does not say that
+/// they differ.
 fn repeated<'p>(p: &'p Program, access: &Access) -> Option<&'p str> {
     let spec = &p.specs[access.place.spec?];
     let all = spec.outputs.iter().copied().chain(spec.input_tensors());

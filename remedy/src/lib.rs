@@ -1,7 +1,9 @@
-//! Errors about the order of accesses, with changes of the text that mend them, and comments on what each statement orders.
+//! Errors about the order of accesses, with changes of the text that mend them, and comments on
+//! what each statement orders.
 //!
-//! [`diagnostics`] makes errors and warnings of a report of `carbyne-sync`; [`repaired`] tries changes of a wrong text, whose
-//! verdict the caller gives; [`comments`] turns the certificates of a report around.
+//! [`diagnostics`] makes errors and warnings of a report of `carbyne-sync`; [`repaired`] tries
+//! changes of a wrong text, whose verdict the caller gives; [`comments`] turns the certificates of
+//! a report around.
 //!
 //! Invariant: nothing here takes part in a proof.
 

@@ -15,7 +15,8 @@ pub(crate) fn behind(stmt: Span, line: &str) -> Edit {
     Edit::new(Span::new(at, at), format!("\n{line}"))
 }
 
-/// Gives lines that are inserted the indent of the line at which they are, and the text's line ends.
+/// Gives lines that are inserted the indent of the line at which they are, and the text's line
+/// ends.
 pub(crate) fn indent(edits: &mut [Edit], text: &str) {
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     for edit in edits {

@@ -1,5 +1,5 @@
-//! Changes of a few tokens around an error, of which one may end it. Each is tried: the first that leaves fewer errors is
-//! the help of the error.
+//! Changes of a few tokens around an error, of which one may end it. Each is tried: the first that
+//! leaves fewer errors is the help of the error.
 
 use crate::lines;
 use carbyne_ir::ast::visit::{Part, Step, Walk, parts};
@@ -59,7 +59,8 @@ impl Wrong {
 
 /// Errors of a text, each with a change that helps, as `wrong` says of changed texts.
 ///
-/// Edits that an error brings are kept if they leave fewer errors. Another change is a guess, which must leave none.
+/// Edits that an error brings are kept if they leave fewer errors. Another change is a guess, which
+/// must leave none.
 pub fn repaired(
     mut all: Vec<Diagnostic>,
     text: &str,
@@ -213,7 +214,8 @@ impl<'a> Finder<'a> {
         Change::new(help, vec![Edit::new(a, second), Edit::new(b, first)])
     }
 
-    /// An index leaves its mode: indices or the sizes of the tile before them are exchanged, or it counts by another number.
+    /// An index leaves its mode: indices or the sizes of the tile before them are exchanged, or it
+    /// counts by another number.
     fn of_index(&self) -> Vec<Change> {
         let mut out = vec![];
         let Some(stmt) = self.here() else { return out };
@@ -328,7 +330,8 @@ impl<'a> Finder<'a> {
         values.last().map(|(_, value)| value)
     }
 
-    /// The two parities of the turns of a ring: `k / 2 % 2`, and that of the phase before, for an index `k % 2`.
+    /// The two parities of the turns of a ring: `k / 2 % 2`, and that of the phase before, for an
+    /// index `k % 2`.
     fn parities(&self, index: Option<&Expr>) -> Vec<String> {
         let index = index.and_then(|index| match &index.kind {
             ExprKind::Name(name) => self.value_of(name, index.span),
@@ -343,7 +346,8 @@ impl<'a> Finder<'a> {
         vec![format!("{a} / {n} % 2"), format!("({a} / {n} + 1) % 2")]
     }
 
-    /// Synchronization that is wrong: a wait with another parity, another count, an `init`, an arrival or a fence more.
+    /// Synchronization that is wrong: a wait with another parity, another count, an `init`, an
+    /// arrival or a fence more.
     fn of_sync(&self) -> Vec<Change> {
         let mut out = vec![];
         if let Some(sync) = self.here().and_then(SyncStmt::of)
@@ -383,7 +387,8 @@ impl<'a> Finder<'a> {
         all.filter(|p| p != own).map(|p| Change::write(p, parity.span)).collect()
     }
 
-    /// Other counts of the arrivals at an mbarrier; where it has no `mbarrier.init`, one behind the last one.
+    /// Other counts of the arrivals at an mbarrier; where it has no `mbarrier.init`, one behind the
+    /// last one.
     fn counts(&self, name: &str) -> Vec<Change> {
         let inits = || self.syncs().filter(|s| s.op == SyncOp::MbarrierInit);
         let mut counts: Vec<&str> =
@@ -434,8 +439,8 @@ impl<'a> Finder<'a> {
         ops.into_iter().flat_map(of).collect()
     }
 
-    /// Accesses are not ordered: the statement that the error names stands elsewhere, a barrier is of other threads, a
-    /// group of copies or MatMuls is committed, or an mbarrier is waited for.
+    /// Accesses are not ordered: the statement that the error names stands elsewhere, a barrier is
+    /// of other threads, a group of copies or MatMuls is committed, or an mbarrier is waited for.
     fn of_order(&self) -> Vec<Change> {
         let mut out = vec![];
         let Some(here) = self.here() else { return out };

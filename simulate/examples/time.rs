@@ -1,4 +1,5 @@
-//! Runs a program and says how fast: `cargo run --release -p carbyne-simulate --example time -- FILE`.
+//! Runs a program and says how fast:
+//! `cargo run --release -p carbyne-simulate --example time -- FILE`.
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
 use carbyne_atoms::{Arch, AtomTable};

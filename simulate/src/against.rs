@@ -1,9 +1,9 @@
 //! Compares what a program wrote with what another one, its parent, means.
 //!
-//! Both get the same inputs, by name. Of the parent, kernels that say what they mean are evaluated, on the
-//! elements that the program wrote; others are executed. Shadows are compared, so that what the two round away
-//! does not matter: with the scale of the parent's meaning, or, where it is executed, with the largest
-//! magnitude of the tensor.
+//! Both get the same inputs, by name. Of the parent, kernels that say what they mean are evaluated,
+//! on the elements that the program wrote; others are executed. Shadows are compared, so that what
+//! the two round away does not matter: with the scale of the parent's meaning, or, where it is
+//! executed, with the largest magnitude of the tensor.
 
 use crate::decisions::Decisions;
 use crate::denote::{Exact, SLACK, cover};
@@ -31,20 +31,20 @@ pub struct Compared {
     pub tensor: String,
     /// Elements compared.
     pub elements: u64,
-    /// Largest distance of an element, as the program stored it, from what the parent means in binary64, in units in the last
-    /// place of its type.
+    /// Largest distance of an element, as the program stored it, from what the parent means in
+    /// binary64, in units in the last place of its type.
     pub max_ulp: f64,
     /// Norm of these distances by the norm of what the parent means; none where that is no number.
     pub relative_norm: Option<f64>,
 }
 
-/// Compares the tensors that a program wrote with those of its parent. `options` are those that the program
-/// ran with, [`Between::for_parent`] among them where it has several kernels, `report` what it gave. With the
-/// [`Decisions`] of both programs in them, inputs test what either decides.
+/// Compares the tensors that a program wrote with those of its parent. `options` are those that the
+/// program ran with, [`Between::for_parent`] among them where it has several kernels, `report` what
+/// it gave. With the [`Decisions`] of both programs in them, inputs test what either decides.
 ///
 /// # Errors
-/// `S0513` where a tensor of the parent is missing, is of another type, or has nothing to compare; `S0501` for
-/// the first element that is another one; what executing the parent gives.
+/// `S0513` where a tensor of the parent is missing, is of another type, or has nothing to compare;
+/// `S0501` for the first element that is another one; what executing the parent gives.
 pub fn against(
     parent: &Program,
     atoms: &AtomTable,
@@ -194,7 +194,8 @@ impl<'p> Comparison<'p> {
         kernel.map(|k| p.specs[*k].span).unwrap_or_default()
     }
 
-    /// Every tensor that both have is the same, and the program has all that the parent writes, and no input more.
+    /// Every tensor that both have is the same, and the program has all that the parent writes, and
+    /// no input more.
     fn same_tensors(&self) -> Checked<()> {
         let (parent, program) = (self.parent, self.program);
         let refuse = |span: Span, text: String, help: &str| {

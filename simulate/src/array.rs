@@ -1,11 +1,12 @@
 //! Arrays that come from and go to files: numpy's `.npy`, versions 1 to 3, C and Fortran order.
 //!
-//! Elements are bits of the tensor's scalar type, row-major. Types that numpy lacks travel as unsigned
-//! integers of their width: bf16 as `u2`, the 8-bit floats as `u1`; integers below 8 bits as `i1` or `u1`,
-//! checked against their range; tf32 as `f4`. Only little-endian files are read.
+//! Elements are bits of the tensor's scalar type, row-major. Types that numpy lacks travel as
+//! unsigned integers of their width: bf16 as `u2`, the 8-bit floats as `u1`; integers below 8 bits
+//! as `i1` or `u1`, checked against their range; tf32 as `f4`. Only little-endian files are read.
 //!
-//! The format is ours to read because a header is one line: `{'descr': '<f4', 'fortran_order': False,
-//! 'shape': (3, 4), }`. Invariant: nothing is allocated by a size that the file merely claims.
+//! The format is ours to read because a header is one line:
+//! `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. Invariant: nothing is allocated
+//! by a size that the file merely claims.
 
 mod error;
 mod header;
@@ -57,8 +58,8 @@ impl Array {
         Ok(array)
     }
 
-    /// An array of elements as they lie in memory, row-major: the lowest byte first, and integers of fewer than 8 bits in a byte
-    /// each.
+    /// An array of elements as they lie in memory, row-major: the lowest byte first, and integers
+    /// of fewer than 8 bits in a byte each.
     ///
     /// ```
     /// use carbyne_ir::scalar::Scalar;
@@ -71,8 +72,8 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`ArrayError::Format`] where there are not as many bytes as the shape says, [`ArrayError::Range`] for a value that
-    /// no integer of fewer than 8 bits, or no `bool`, has.
+    /// [`ArrayError::Format`] where there are not as many bytes as the shape says,
+    /// [`ArrayError::Range`] for a value that no integer of fewer than 8 bits, or no `bool`, has.
     pub fn from_bytes(scalar: Scalar, shape: &[u64], data: &[u8]) -> Result<Self, ArrayError> {
         let width = (scalar.bits() as usize / 8).max(1);
         let size = shape.iter().try_fold(width as u64, |p, n| p.checked_mul(*n));
@@ -142,8 +143,8 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`ArrayError::Count`] where there are not as many as the shape has elements, [`ArrayError::Number`] for a
-    /// number that an integer type or `bool` does not have.
+    /// [`ArrayError::Count`] where there are not as many as the shape has elements,
+    /// [`ArrayError::Number`] for a number that an integer type or `bool` does not have.
     pub fn from_numbers(
         scalar: Scalar,
         shape: &[u64],

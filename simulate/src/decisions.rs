@@ -1,5 +1,6 @@
-//! What a program decides by its inputs, as far as its kernels say what they mean: comparisons, extremes, functions that
-//! overflow. Inputs are drawn so that these are seen to be right ([`crate::inputs`]).
+//! What a program decides by its inputs, as far as its kernels say what they mean: comparisons,
+//! extremes, functions that overflow. Inputs are drawn so that these are seen to be right
+//! ([`crate::inputs`]).
 
 use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::program::{Means, MeansInput, MeansOp, Operand, Program, Spec, TensorId};
@@ -256,7 +257,8 @@ impl Decisions {
     }
 }
 
-/// Whether the elements of a result are those of its operands in another form, rather than sums of many.
+/// Whether the elements of a result are those of its operands in another form, rather than sums of
+/// many.
 fn passes(kind: SpecKind) -> bool {
     let extreme = matches!(
         kind,

@@ -1,6 +1,6 @@
-//! Merges what the blocks of a grid wrote. Nothing orders blocks: two that touch one element, one of them
-//! writing, are a race. Blocks that only accumulate into it by one atomic operation do not race: here they do
-//! so in the order of blocks.
+//! Merges what the blocks of a grid wrote. Nothing orders blocks: two that touch one element, one
+//! of them writing, are a race. Blocks that only accumulate into it by one atomic operation do not
+//! race: here they do so in the order of blocks.
 
 use crate::exec::{Finished, accumulated};
 use crate::plan::{
@@ -30,7 +30,8 @@ struct GridPage {
     writers: [u32; PAGE],
     /// The operation by which each element was touched so far, where nothing else touched it.
     sums: BTreeMap<usize, AccumulateOp>,
-    /// One more than the last block that read each element without writing it; none where nobody did.
+    /// One more than the last block that read each element without writing it; none where nobody
+    /// did.
     readers: Option<Box<[u32; PAGE]>>,
 }
 
@@ -219,7 +220,8 @@ impl Grid {
         )
     }
 
-    /// What was written, by buffer of the kernel; where not all blocks ran, without what they only add to.
+    /// What was written, by buffer of the kernel; where not all blocks ran, without what they only
+    /// add to.
     pub(crate) fn into_written(self, complete: bool) -> impl Iterator<Item = Pages> {
         let whole = move |mut page: GridPage| {
             let parts = page.sums.keys().filter(|_| !complete);

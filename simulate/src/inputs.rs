@@ -1,25 +1,30 @@
 //! What global memory holds before a program runs.
 //!
-//! Every element is a function of the seed, the tensor's name and the element's number in its logical shape
-//! (column-major), whatever its strides: a transposed layout holds the same matrix. Nothing is stored.
-//! - [`Inputs::Seed`]: floats uniform in [-1, 1), rounded to their type; integers from -2 to 2 (0 to 3 where
-//!   unsigned), as far as the type goes.
-//!   A number that is passed by value, such as a scale or an epsilon, lies in [0, 1) where it is a float.
-//!   Where a tensor says what its integers are from and below, they are spread over that range; where it splits a number, they
-//!   are where parts of about the same size begin, some of them empty; with one seed in four one part is all.
-//!   Where the program decides by floats ([`Decisions`](crate::Decisions)) some of them are of another kind:
-//!   - one in eight of those that are compared is 0, -0, 1, -1, or a literal that they are compared with or twice that one, as
-//!     far as the type has it; half of these in tensors of one shape at the same place, so that they are equal. Where something
-//!     is divided by them none is 0;
-//!   - of those along whose modes an extreme is found it lies in each row at another place, beyond 1 in magnitude:
-//!     in the first rows at the ends of the modes and beside powers of two, in the next ones everywhere in turn. One row in eight
-//!     has no number of the sign of its extreme, so that an extreme that begins at 0 is seen to be wrong; one in four has
-//!     a number of the other sign that is larger in magnitude;
-//!   - one in sixteen of those of which an exponential is taken is eight times as large; where that is of a difference to
-//!     the largest of a row, one row in sixteen lies higher instead, by 100 divided by what the program scales it with, and one lower.
-//! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 where unsigned) in every type. Products are at most 4
-//!   in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32 up to 2^22. Extremes
-//!   of rows are 3 and -3, at the places as above; in rows of one sign -1 and 1 beside numbers of 2 to 4.
+//! Every element is a function of the seed, the tensor's name and the element's number in its
+//! logical shape (column-major), whatever its strides: a transposed layout holds the same matrix.
+//! Nothing is stored.
+//! - [`Inputs::Seed`]: floats uniform in [-1, 1), rounded to their type; integers from -2 to 2 (0
+//!   to 3 where unsigned), as far as the type goes. A number that is passed by value, such as a
+//!   scale or an epsilon, lies in [0, 1) where it is a float. Where a tensor says what its integers
+//!   are from and below, they are spread over that range; where it splits a number, they are where
+//!   parts of about the same size begin, some of them empty; with one seed in four one part is all.
+//!   Where the program decides by floats ([`Decisions`](crate::Decisions)) some of them are of
+//!   another kind:
+//!   - one in eight of those that are compared is 0, -0, 1, -1, or a literal that they are compared
+//!     with or twice that one, as far as the type has it; half of these in tensors of one shape at
+//!     the same place, so that they are equal. Where something is divided by them none is 0;
+//!   - of those along whose modes an extreme is found it lies in each row at another place, beyond
+//!     1 in magnitude: in the first rows at the ends of the modes and beside powers of two, in the
+//!     next ones everywhere in turn. One row in eight has no number of the sign of its extreme, so
+//!     that an extreme that begins at 0 is seen to be wrong; one in four has a number of the other
+//!     sign that is larger in magnitude;
+//!   - one in sixteen of those of which an exponential is taken is eight times as large; where that
+//!     is of a difference to the largest of a row, one row in sixteen lies higher instead, by 100
+//!     divided by what the program scales it with, and one lower.
+//! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 where unsigned) in every type. Products are at
+//!   most 4 in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32
+//!   up to 2^22. Extremes of rows are 3 and -3, at the places as above; in rows of one sign -1 and
+//!   1 beside numbers of 2 to 4.
 //!
 //! What a program only writes begins undefined, so that reading it is an error.
 
@@ -53,9 +58,11 @@ pub(crate) enum Initial {
     Deciding(Arc<Deciding>),
     /// Random integers of a stream, from the first and below the second.
     Between(u64, i64, i64),
-    /// Integers no two of which are equal: the place times the second, plus the third, modulo the fourth, plus the first.
+    /// Integers no two of which are equal: the place times the second, plus the third, modulo the
+    /// fourth, plus the first.
     Distinct([i64; 4]),
-    /// Where consecutive parts of some number of elements begin and end: of a stream, so many parts, so many elements.
+    /// Where consecutive parts of some number of elements begin and end: of a stream, so many
+    /// parts, so many elements.
     Splits(u64, i64, i64),
     /// The caller's array; extents of the tensor's modes.
     Array(Arc<Array>, Vec<i64>),
@@ -95,7 +102,8 @@ impl Initial {
         }
     }
 
-    /// Makes random numbers those of a tensor that states a range and that no two elements are equal.
+    /// Makes random numbers those of a tensor that states a range and that no two elements are
+    /// equal.
     pub(crate) fn distinct(self, (lo, hi): (i64, i64)) -> Self {
         match self {
             Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
@@ -168,7 +176,8 @@ impl Initial {
                 Some(crate::num::truncate(scalar, i128::from(if e > own { *n } else { 0 })))
             }
             Initial::Splits(stream, n, parts) => {
-                // Equal parts, each end moved by up to half a part: ends that meet leave a part empty.
+                // Equal parts, each end moved by up to half a part: ends that meet leave a part
+                // empty.
                 let moved = match e {
                     0 => 0,
                     e if e >= *parts => 0,
@@ -214,7 +223,8 @@ pub(crate) struct Deciding {
     compared: Vec<f64>,
     /// How many of them are literals, which come first.
     literals: usize,
-    /// Whether an exponential is taken of them, and whether of a difference to the largest of a row.
+    /// Whether an exponential is taken of them, and whether of a difference to the largest of a
+    /// row.
     exponential: bool,
     /// By how much rows are moved then; 0 where that shows nothing.
     shift: f64,
@@ -366,7 +376,8 @@ impl Deciding {
         }
     }
 
-    /// What the row of an element is like, where one kind of extreme is asked for: the sign of the extreme.
+    /// What the row of an element is like, where one kind of extreme is asked for: the sign of the
+    /// extreme.
     fn rows(&self, e: i64) -> Option<(i64, Kind)> {
         let (rows, sign) = match &self.extremes {
             [Some(rows), None] => (rows, 1),

@@ -1,8 +1,8 @@
 //! Runs the kernels of a program one after the other.
 //!
-//! Blocks run in parallel and do not see each other's writes; where two touch one element and one writes
-//! it, that is a race, as nothing orders them. Results do not depend on how many run at once: blocks are
-//! taken in order, and the first error in that order is reported.
+//! Blocks run in parallel and do not see each other's writes; where two touch one element and one
+//! writes it, that is a race, as nothing orders them. Results do not depend on how many run at
+//! once: blocks are taken in order, and the first error in that order is reported.
 
 use crate::Array;
 use crate::decisions::Decisions;
@@ -59,7 +59,8 @@ fn run(program: &Program, atoms: &AtomTable, options: &Options) -> Checked<Repor
     Ok(Report { kernels, outputs: memory.into_outputs(complete) })
 }
 
-/// The values of symbols, which keep all that the program says of them. A symbol without a value is found where it is used.
+/// The values of symbols, which keep all that the program says of them. A symbol without a value is
+/// found where it is used.
 pub(crate) fn symbols(program: &Program, options: &Options) -> Checked<HashMap<VarId, i64>> {
     let value = |var: &VarId| options.symbols.get(&program.arena.var_info(*var).name).copied();
     let values: HashMap<VarId, i64> =
@@ -227,7 +228,8 @@ impl Declared<'_> {
     }
 }
 
-/// Refuses an array that does not fit its tensor, or whose elements break the declarations of the tensor.
+/// Refuses an array that does not fit its tensor, or whose elements break the declarations of the
+/// tensor.
 fn check_array(
     buffer: &Buffer,
     array: &Array,
@@ -272,8 +274,8 @@ fn read(program: &Program, kernels: &[SpecId]) -> HashSet<BufferId> {
     kernels.iter().flat_map(|k| reads(program, *k)).collect()
 }
 
-/// The buffers whose values before matter to a kernel: its inputs, and outputs that it adds to. What the body
-/// of a generic spec does with its outputs only its `means` block says.
+/// The buffers whose values before matter to a kernel: its inputs, and outputs that it adds to.
+/// What the body of a generic spec does with its outputs only its `means` block says.
 pub(crate) fn reads(program: &Program, kernel: SpecId) -> Vec<BufferId> {
     let spec = &program.specs[kernel];
     let adds = match (&spec.kind, &spec.means) {
@@ -325,7 +327,8 @@ fn in_range(buffer: &Buffer, array: &Array, (lo, hi): (i64, i64)) -> Checked<()>
     )
 }
 
-/// Refuses integers of the caller that are not where consecutive parts of `n` elements begin and end.
+/// Refuses integers of the caller that are not where consecutive parts of `n` elements begin and
+/// end.
 fn splits(buffer: &Buffer, array: &Array, n: i64) -> Checked<()> {
     let value = |i: usize| array.values.get(i).map(|bits| decode(buffer.scalar, *bits));
     let last = array.values.len().saturating_sub(1);
@@ -529,8 +532,8 @@ impl<'a> Run<'a> {
         Ok((ran.counts, ran.grid))
     }
 
-    /// Runs the first cluster again in another order if its threads hand stages over: they may be faster or slower than in the
-    /// order of the text.
+    /// Runs the first cluster again in another order if its threads hand stages over: they may be
+    /// faster or slower than in the order of the text.
     fn again(&self, chosen: &[i64]) -> Checked<()> {
         let Run { kernel, options, mode, .. } = *self;
         if !options.check || options.schedule.is_some() || !kernel.waits_for_mbarriers() {
@@ -541,7 +544,8 @@ impl<'a> Run<'a> {
         execute(kernel, &self.buffers, first, drawn, |_, _| Ok(())).map(drop)
     }
 
-    /// Runs other blocks in the place of those that find no work, until [`MOST_IN_VAIN`] leaves were executed in vain.
+    /// Runs other blocks in the place of those that find no work, until [`MOST_IN_VAIN`] leaves
+    /// were executed in vain.
     fn spare(&self, ran: &mut Ran, report: &mut KernelReport) -> Checked<()> {
         let Run { kernel, options, mode, .. } = *self;
         let one = |block: i64, finished: &mut Finished| self.judge(block, finished);
@@ -700,8 +704,8 @@ impl Ran {
     }
 }
 
-/// How many clusters are tried in the place of those of a sample that find no work: some for each of these, and no more than
-/// the budget allows.
+/// How many clusters are tried in the place of those of a sample that find no work: some for each
+/// of these, and no more than the budget allows.
 fn spare_clusters(kernel: &Kernel<'_>, report: &KernelReport, options: &Options) -> u64 {
     const FOR_EACH: u64 = 16;
     const LEAST: u64 = 64;
@@ -712,8 +716,8 @@ fn spare_clusters(kernel: &Kernel<'_>, report: &KernelReport, options: &Options)
     chosen.saturating_mul(FOR_EACH).clamp(LEAST, MOST).min(fits.saturating_sub(chosen))
 }
 
-/// Other blocks to run where those of a sample find no work, whole clusters, spread evenly. Those of one cluster stand
-/// together.
+/// Other blocks to run where those of a sample find no work, whole clusters, spread evenly. Those
+/// of one cluster stand together.
 fn spare_blocks(
     kernel: &Kernel<'_>,
     chosen: HashSet<i64>,
@@ -830,8 +834,8 @@ fn meaning_steps(kernel: &Kernel<'_>, root: &RootSpec) -> u64 {
     root.reference.outputs.iter().enumerate().map(of).fold(0, u64::saturating_add)
 }
 
-/// Outputs of which the blocks of a sample wrote less than an even share. Neither those that are read, too, nor those that
-/// other blocks add to.
+/// Outputs of which the blocks of a sample wrote less than an even share. Neither those that are
+/// read, too, nor those that other blocks add to.
 ///
 /// # Errors
 /// `S0501` for an output that no statement writes.

@@ -43,7 +43,8 @@ pub struct KernelReport {
     pub steps_per_block: u64,
     /// What each leaf and each statement that synchronizes did, in text order.
     pub leaves: Vec<LeafReport>,
-    /// How near each spec with a body came to what it means: the kernel's own first, then in text order.
+    /// How near each spec with a body came to what it means: the kernel's own first, then in text
+    /// order.
     pub numerics: Vec<SpecReport>,
     /// Whether fewer blocks ran than could, since nobody asked for all.
     pub sampled: bool,
@@ -53,10 +54,11 @@ pub struct KernelReport {
     pub idle: u64,
     /// Outputs of which the blocks that ran wrote less than their share, where not all ran.
     pub short: Vec<Short>,
-    /// Whether what the other blocks would have written was taken from the kernel's meaning, for a later one.
+    /// Whether what the other blocks would have written was taken from the kernel's meaning, for a
+    /// later one.
     pub filled: bool,
-    /// Lines of comparisons, and of conversions to integers, that come out otherwise without rounding, and how
-    /// often.
+    /// Lines of comparisons, and of conversions to integers, that come out otherwise without
+    /// rounding, and how often.
     pub turned: Vec<(u32, u64)>,
     /// Lines of statements in which several threads wrote the same value to one element.
     pub repeated: Vec<u32>,
@@ -86,14 +88,15 @@ pub struct LeafReport {
     pub kind: String,
     /// The atom that it names.
     pub atom: Option<String>,
-    /// 32-bit registers of a thread that hold values which are still needed; none of what has no operands.
+    /// 32-bit registers of a thread that hold values which are still needed; none of what has no
+    /// operands.
     pub registers: Option<u64>,
     /// What was counted.
     pub count: LeafCount,
     /// How far its results are from their shadows, where that was measured and it rounds.
     pub rounding: Option<Rounding>,
-    /// The largest error that the atom states of results that it gave, in units in the last place, where it approximates. It is not
-    /// in `rounding`: results are rounded once here.
+    /// The largest error that the atom states of results that it gave, in units in the last place,
+    /// where it approximates. It is not in `rounding`: results are rounded once here.
     pub stated_ulp: Option<f64>,
 }
 
@@ -117,15 +120,15 @@ pub struct SpecReport {
     pub executions: u64,
     /// Elements compared.
     pub elements: u64,
-    /// Those of them that pass only because several numbers are possible: a comparison too close to decide chooses one, or an
-    /// integer beyond 2^53.
+    /// Those of them that pass only because several numbers are possible: a comparison too close to
+    /// decide chooses one, or an integer beyond 2^53.
     pub undecided: u64,
     /// Largest difference.
     pub max_error: f64,
     /// Largest difference in units of what is allowed.
     pub max_ratio: f64,
-    /// Largest difference in units in the last place of the output's type; a result that is the reference
-    /// rounded once has up to one half.
+    /// Largest difference in units in the last place of the output's type; a result that is the
+    /// reference rounded once has up to one half.
     pub max_ulp: f64,
     /// Norm of the differences by the norm of the reference; none where that is no number.
     pub relative_norm: Option<f64>,
@@ -180,8 +183,8 @@ impl Outputs {
         self.value(name, at).map(|v| v.bits)
     }
 
-    /// The same element as it would be without any rounding, in binary64; the number that it is where the run
-    /// had no shadows.
+    /// The same element as it would be without any rounding, in binary64; the number that it is
+    /// where the run had no shadows.
     #[must_use]
     pub fn exact(&self, name: &str, at: &[i64]) -> Option<f64> {
         let tensor = self.tensors.iter().find(|t| t.memory.name == name)?;

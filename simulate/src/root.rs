@@ -1,8 +1,8 @@
 //! Compares what blocks wrote with what the kernel's spec means.
 //!
-//! The reference is evaluated from the memory before the kernel, on the elements that were written, as
-//! regions of the outputs: a tile needs the rows and columns of its elements once. A kernel without a body
-//! is executed here.
+//! The reference is evaluated from the memory before the kernel, on the elements that were written,
+//! as regions of the outputs: a tile needs the rows and columns of its elements once. A kernel
+//! without a body is executed here.
 
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, are_integers, cover};
 use crate::exec::{Counts, Elements, Found, Want, Wanted, value_text, wrong_element};
@@ -33,13 +33,14 @@ pub(crate) struct Oracle<'k> {
     kernel: &'k Kernel<'k>,
     memory: &'k [&'k GlobalMemory],
     root: &'k RootSpec,
-    /// What was read last, where an output is taken in parts: they read the same rows and columns. The latest
-    /// are at the end.
+    /// What was read last, where an output is taken in parts: they read the same rows and columns.
+    /// The latest are at the end.
     kept: Mutex<Vec<Kept>>,
     in_parts: AtomicBool,
     /// The largest error of a number, as a part of its scale.
     slack: f64,
-    /// Whether values are computed of values, and not of their shadows, which go on where values were rounded.
+    /// Whether values are computed of values, and not of their shadows, which go on where values
+    /// were rounded.
     by_both: bool,
 }
 
@@ -236,7 +237,8 @@ impl<'k> Oracle<'k> {
         })
     }
 
-    /// Parts of a region each of which one evaluation holds, along the slowest mode where that is as good as any.
+    /// Parts of a region each of which one evaluation holds, along the slowest mode where that is
+    /// as good as any.
     pub(crate) fn parts(&self, output: usize, region: Region) -> Vec<Region> {
         let (mut out, mut todo) = (Vec::new(), vec![region]);
         while let Some(region) = todo.pop() {
@@ -268,7 +270,8 @@ impl<'k> Oracle<'k> {
             }
         }
         let (work, halves) = best?;
-        // A half that takes nearly all that the whole takes is no use, unless the whole cannot be held.
+        // A half that takes nearly all that the whole takes is no use, unless the whole cannot be
+        // held.
         let held = chain.numbers(output, region) <= MAX_NUMBERS;
         let useless = work > chain.work(output, region) / 8 * 7;
         (!(held && useless)).then_some(halves)
@@ -280,7 +283,8 @@ impl<'k> Oracle<'k> {
     }
 }
 
-/// What a kernel writes to each output by its meaning: view, offset and value of each element, in order.
+/// What a kernel writes to each output by its meaning: view, offset and value of each element, in
+/// order.
 ///
 /// # Errors
 /// As [`Oracle::wanted`].
@@ -367,8 +371,8 @@ impl Output {
     }
 }
 
-/// Compares elements of an output: `found` gives the value of an element with who wrote it, in the order of
-/// elements; some may be left out where comparing all would take too long.
+/// Compares elements of an output: `found` gives the value of an element with who wrote it, in the
+/// order of elements; some may be left out where comparing all would take too long.
 ///
 /// # Errors
 /// `S0501` for the first wrong element, column-major.
@@ -513,7 +517,8 @@ pub(crate) fn check_sums(
     compare(oracle, output, &elements, found, (None, small_ints), counts)
 }
 
-/// Compares elements of an output that no block has written, ascending, and that are what they were.
+/// Compares elements of an output that no block has written, ascending, and that are what they
+/// were.
 ///
 /// # Errors
 /// `S0501`

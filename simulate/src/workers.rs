@@ -1,7 +1,8 @@
 //! The threads on which blocks run side by side.
 //!
-//! As many as there are cores, or as `RAYON_NUM_THREADS` says; fewer where the machine does not start so many.
-//! Whoever calls from within a pool of rayon keeps that one. Results do not depend on how many there are.
+//! As many as there are cores, or as `RAYON_NUM_THREADS` says; fewer where the machine does not
+//! start so many. Whoever calls from within a pool of rayon keeps that one. Results do not depend
+//! on how many there are.
 
 use crate::plan::Checked;
 use carbyne_ir::cancel;
@@ -74,8 +75,9 @@ impl Workers {
 
 /// A pool of as many threads as the machine starts.
 fn start() -> Result<ThreadPool, ThreadPoolBuildError> {
-    // Blocks take and return memory all the time. An allocator such as glibc's keeps what is returned, up to
-    // twice the largest piece that it has seen returned to the system; it sees a large one, and keeps it all.
+    // Blocks take and return memory all the time. An allocator such as glibc's keeps what is
+    // returned, up to twice the largest piece that it has seen returned to the system; it sees a
+    // large one, and keeps it all.
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT)));
     let (mut n, mut left) = (0, ATTEMPTS); // 0 is what rayon chooses.
     loop {

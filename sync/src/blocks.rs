@@ -1,6 +1,8 @@
-//! Which elements of global memory the blocks of a grid write, and which way the threads of each take.
+//! Which elements of global memory the blocks of a grid write, and which way the threads of each
+//! take.
 //!
-//! The statements are walked without synchronization, for each block. What decides nothing of that is left out.
+//! The statements are walked without synchronization, for each block. What decides nothing of that
+//! is left out.
 
 mod cells;
 mod touched;
@@ -25,7 +27,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Granules of global memory that are followed across blocks.
 const MAX_CELLS: i64 = 1 << 24;
 
-/// So many blocks are walked even if two of them race. Then the walk ends, as the kernel is refused.
+/// So many blocks are walked even if two of them race. Then the walk ends, as the kernel is
+/// refused.
 const ENOUGH: i64 = 64;
 
 /// What a statement takes of an eighth of its threads, in accesses.
@@ -133,7 +136,8 @@ impl<'p, 'a> Walker<'p, 'a> {
         }
     }
 
-    /// What decides the ways of a block's threads, as a number that two blocks have in common if they go the same.
+    /// What decides the ways of a block's threads, as a number that two blocks have in common if
+    /// they go the same.
     pub(crate) fn decisions(&mut self, block: i64) -> Result<(u64, u64), Unwalked> {
         self.hash = [DefaultHasher::new(), DefaultHasher::new()];
         1u8.hash(&mut self.hash[1]);
@@ -169,7 +173,8 @@ impl<'p, 'a> Walker<'p, 'a> {
         Ok(())
     }
 
-    /// Whether the walk may end at a block: enough are walked, and two of them touch an element for certain, one writing.
+    /// Whether the walk may end at a block: enough are walked, and two of them touch an element for
+    /// certain, one writing.
     fn is_refused_by(&self, block: i64) -> bool {
         block >= ENOUGH && !self.unsure && self.meetings.iter().any(|m| m.blocks.0 != m.blocks.1)
     }

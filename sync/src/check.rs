@@ -26,10 +26,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// How much is looked at before the answer is that it cannot be decided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Accesses to granules of memory, all threads together, some ten nanoseconds each. A statement that threads come to
-    /// counts as some more, and so does a look at the state of all threads.
+    /// Accesses to granules of memory, all threads together, some ten nanoseconds each. A statement
+    /// that threads come to counts as some more, and so does a look at the state of all threads.
     pub accesses: u64,
-    /// Follows every turn of every loop, those included that are known to be like others: to test that these are.
+    /// Follows every turn of every loop, those included that are known to be like others: to test
+    /// that these are.
     pub every_turn: bool,
 }
 
@@ -42,8 +43,9 @@ impl Default for Limits {
 /// Blocks of a grid that are told apart.
 const MAX_BLOCKS: i64 = 1 << 23;
 
-/// Whether a kernel says who accesses what: no layout is open, and whatever several threads execute together names its
-/// atom. What does not is to be decomposed, and its synchronization is not planned yet.
+/// Whether a kernel says who accesses what: no layout is open, and whatever several threads execute
+/// together names its atom. What does not is to be decomposed, and its synchronization is not
+/// planned yet.
 pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
     let open = p.walk_body(kernel).stmts().any(|s| match s.kind {
         StmtKind::Allocate(t) => p.buffer_of(t).open,
@@ -69,7 +71,8 @@ pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
         && p.walk_body(kernel).specs().all(named)
 }
 
-/// An architecture that has all atoms that a program names, and its synchronization; the oldest one.
+/// An architecture that has all atoms that a program names, and its synchronization; the oldest
+/// one.
 pub fn arch_of(p: &Program) -> Option<Arch> {
     let has = |table: &AtomTable| {
         let named = p.specs.iter().filter_map(|(_, s)| s.atom.as_deref());
@@ -86,8 +89,8 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 
 /// What is known of the order of a kernel's accesses.
 ///
-/// Where that depends on symbols, or on integers of the caller's memory, and is not decided for all of their values, some values
-/// are tried that keep the facts: what is refused for them is refused.
+/// Where that depends on symbols, or on integers of the caller's memory, and is not decided for all
+/// of their values, some values are tried that keep the facts: what is refused for them is refused.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
     let owned = owned(p, kernel, atoms);
     let mut values = vec![];
@@ -120,8 +123,9 @@ fn is_refused(report: &Report) -> bool {
     report.counts()[1] > 0 || report.faults.iter().any(|f| f.is_certain)
 }
 
-/// Checks a kernel for all numbers of turns of its loops. Beside the report are numbers of turns at which a fault was found. None if
-/// something else decides what blocks do, or if blocks may access the same memory.
+/// Checks a kernel for all numbers of turns of its loops. Beside the report are numbers of turns at
+/// which a fault was found. None if something else decides what blocks do, or if blocks may access
+/// the same memory.
 fn check_turns(
     p: &Program,
     kernel: SpecId,
@@ -197,7 +201,8 @@ fn check_with(
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
-    // Where each thread acts by itself, nobody can conflict and nothing is waited for, it does not matter how often loops turn.
+    // Where each thread acts by itself, nobody can conflict and nothing is waited for, it does not
+    // matter how often loops turn.
     let synchronizes = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
     let is_each =
         |id: SpecId| p.specs[id].exec.is_some_and(|exec| p.threads[exec.threads].each.is_some());
@@ -273,7 +278,8 @@ fn check_with(
     report(p, kernel, &plan, &pairs)
 }
 
-/// The lanes that are elected, one after the other: which one it is nobody knows, but not one that a text names first.
+/// The lanes that are elected, one after the other: which one it is nobody knows, but not one that
+/// a text names first.
 fn elected(p: &Program, kernel: SpecId) -> Vec<usize> {
     let of = |id: SpecId| p.specs[id].exec.is_some_and(|e| p.threads[e.threads].elect.is_some());
     match p.walk_body(kernel).specs().any(of) {
@@ -313,7 +319,8 @@ fn ways(
     Ok(out)
 }
 
-/// Elements of global memory that several blocks touch; and that threads of one block do which were not followed.
+/// Elements of global memory that several blocks touch; and that threads of one block do which were
+/// not followed.
 ///
 /// # Errors
 /// Where that depends on what has no value.

@@ -1,11 +1,13 @@
 //! What threads come after: vector clocks, one entry a class.
 //!
-//! A *class* is a set of threads that took part in the same synchronization so far. It has a time, which passes at each.
-//! Its threads know the same of all others; of each other they know what a synchronization of all of them taught, and
-//! each knows what it did itself. A statement in which only some threads of a class take part splits it.
+//! A *class* is a set of threads that took part in the same synchronization so far. It has a time,
+//! which passes at each. Its threads know the same of all others; of each other they know what a
+//! synchronization of all of them taught, and each knows what it did itself. A statement in which
+//! only some threads of a class take part splits it.
 //!
-//! There are three clocks: what a class comes after (`seen`), what of that a fence between the proxies stands behind
-//! (`fenced`), and what happened before, be its memory visible or not (`happened`).
+//! There are three clocks: what a class comes after (`seen`), what of that a fence between the
+//! proxies stands behind (`fenced`), and what happened before, be its memory visible or not
+//! (`happened`).
 
 use crate::clock::{Agent, Clock};
 use crate::print::Print;
@@ -80,7 +82,8 @@ pub(crate) struct Queue {
     pub(crate) batches: Vec<Batch>,
     committed: u32,
     first_live: usize,
-    /// The last statement that waited: how many groups it left, of how many, and whether for their reads alone.
+    /// The last statement that waited: how many groups it left, of how many, and whether for their
+    /// reads alone.
     waited: Option<(u32, u32, u32, bool)>,
 }
 
@@ -91,7 +94,8 @@ pub(crate) enum Open {
     Uncommitted,
     /// A statement lets a phase count it.
     Counted(u32),
-    /// A wait may leave so many groups; one that stands there leaves more: its statement, and how many.
+    /// A wait may leave so many groups; one that stands there leaves more: its statement, and how
+    /// many.
     Left { needed: u32, wait: Option<(u32, u32)> },
 }
 
@@ -115,7 +119,8 @@ impl Batch {
 }
 
 impl Queue {
-    /// What is still under way. Of what has been read and is being written accesses tell, as nobody else waits for it.
+    /// What is still under way. Of what has been read and is being written accesses tell, as nobody
+    /// else waits for it.
     fn print(&self, print: &mut Print<'_>, of: Agent) {
         for (i, b) in self.batches.iter().enumerate().skip(self.first_live) {
             if b.done == 0 && b.done_reading == 0 && b.lands.is_none() {
@@ -232,8 +237,8 @@ pub(crate) struct Class {
     pub(crate) time: u32,
     pub(crate) knows: Message,
     pub(crate) queues: [Queue; 3],
-    /// By the last statement that whole warps execute together: of each class up to which time a thread knows what
-    /// happened in its own warp.
+    /// By the last statement that whole warps execute together: of each class up to which time a
+    /// thread knows what happened in its own warp.
     pub(crate) converged: Vec<(Agent, u32)>,
     /// Of its members, ascending.
     pub(crate) warps: Vec<u32>,
@@ -373,8 +378,8 @@ impl Clocks {
         self.of_warp[warp as usize]
     }
 
-    /// The classes that these threads are, each of which they are all of: others are split. What was split off from
-    /// what is appended to `splits`.
+    /// The classes that these threads are, each of which they are all of: others are split. What
+    /// was split off from what is appended to `splits`.
     pub(crate) fn separate(&mut self, threads: &[u32]) -> Vec<usize> {
         let mut by_class: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for run in threads.chunk_by(|a, b| self.class_of[*a as usize] == self.class_of[*b as usize])
@@ -521,7 +526,8 @@ impl Clocks {
         clock
     }
 
-    /// Whole warps have come to a statement: their lanes know that the others have, and nothing of memory.
+    /// Whole warps have come to a statement: their lanes know that the others have, and nothing of
+    /// memory.
     pub(crate) fn converge(&mut self, classes: &[usize]) {
         let times: Vec<(Agent, u32)> =
             classes.iter().map(|c| (self.classes[*c].agent, self.classes[*c].time)).collect();
@@ -542,8 +548,8 @@ impl Clocks {
         self.event(site, vec![agent], vec![agent], EventKind::Fence, vec![]);
     }
 
-    /// A phase of an agent is complete `with` the help of some statements: what arrived in it is known to those who wait for
-    /// it from now on.
+    /// A phase of an agent is complete `with` the help of some statements: what arrived in it is
+    /// known to those who wait for it from now on.
     pub(crate) fn complete(&mut self, arriving: Agent, agent: Agent, with: Vec<u32>) {
         let now = self.events.len() as u32;
         self.phases.entry(agent).or_default().push(now);
@@ -563,8 +569,9 @@ impl Clocks {
         Some(Since { agent, event: event as usize, is_told: true })
     }
 
-    /// The statements by which a thread of `to` comes to know of something, in their order, with a fence between the
-    /// proxies where one is needed; none if that cannot be said. `own`: the thread did it itself.
+    /// The statements by which a thread of `to` comes to know of something, in their order, with a
+    /// fence between the proxies where one is needed; none if that cannot be said. `own`: the
+    /// thread did it itself.
     pub(crate) fn path(&self, since: Since, to: Agent, own: bool, fence: bool) -> Option<Way> {
         let Since { agent, event: first, is_told } = since;
         // What it was part of when that event came.

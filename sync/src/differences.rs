@@ -1,4 +1,5 @@
-//! What differs from block to block: which way threads take, which stage they use, and where global memory is touched.
+//! What differs from block to block: which way threads take, which stage they use, and where global
+//! memory is touched.
 
 use crate::expr::Exprs;
 use crate::plan::{How, LeafPlan, Plan, Space};
@@ -63,7 +64,8 @@ impl<'p> Differences<'p> {
         self.deciding.is_empty() && self.limited.is_empty()
     }
 
-    /// Whether all clusters of so many blocks do the same, each block of one what the block of that number in another one does.
+    /// Whether all clusters of so many blocks do the same, each block of one what the block of that
+    /// number in another one does.
     pub(crate) fn are_within_clusters(&self, exprs: &Exprs<'_>, cluster: i64) -> bool {
         let p = exprs.program;
         let next = |v: VarId| match p.vars.get(&v) {
@@ -130,7 +132,8 @@ impl Reads {
 }
 
 impl<'p, 'a> Finder<'p, 'a> {
-    /// An expression with loop variables as what they count; none where what one of them counts is not known.
+    /// An expression with loop variables as what they count; none where what one of them counts is
+    /// not known.
     fn put(&self, dim: Dim) -> Option<Dim> {
         let is_open = |v: &VarId| {
             matches!(self.p.vars.get(v), Some(VarKind::Loop)) && self.turns.variable(*v).is_none()
@@ -272,7 +275,8 @@ impl<'p, 'a> Finder<'p, 'a> {
     }
 }
 
-/// An expression with the loop variables as what they count, and coordinates as what they stand for.
+/// An expression with the loop variables as what they count, and coordinates as what they stand
+/// for.
 fn put(p: &Program, turns: &Turns, loops: &HashMap<VarId, Dim>, dim: Dim) -> Option<Dim> {
     p.arena.substitute(turns.rooted(p, dim)?, &|v| loops.get(&v).copied()).ok()
 }

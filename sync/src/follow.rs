@@ -1,4 +1,5 @@
-//! Follows kernels along the ways that their blocks go, and for all numbers of turns of their loops.
+//! Follows kernels along the ways that their blocks go, and for all numbers of turns of their
+//! loops.
 
 use crate::expr::{Exprs, Given};
 use crate::machine::{Machine, Snapshot, Start, Stop};
@@ -120,11 +121,12 @@ impl<'a> Follower<'a> {
         Some(())
     }
 
-    /// Whether a state comes again after a first turn and so many more. Then a kernel is followed for all values of a number of turns.
+    /// Whether a state comes again after a first turn and so many more. Then a kernel is followed
+    /// for all values of a number of turns.
     ///
-    /// A lead is followed for a large number. For a smaller one, threads go on from the last turn up to which they do the same. Turns
-    /// like those between the two equal states may be inserted before them, so that a number that ends between the two
-    /// stands for larger ones.
+    /// A lead is followed for a large number. For a smaller one, threads go on from the last turn
+    /// up to which they do the same. Turns like those between the two equal states may be inserted
+    /// before them, so that a number that ends between the two stands for larger ones.
     fn is_alike(
         &mut self,
         exprs: &Exprs<'_>,
@@ -193,7 +195,8 @@ impl<'a> Follower<'a> {
         Some(machine.watch.number[Nest::Outer as usize].unwrap_or(0))
     }
 
-    /// Whether threads have come to their ends, or to the next turn; none if they cannot be followed.
+    /// Whether threads have come to their ends, or to the next turn; none if they cannot be
+    /// followed.
     fn go(&mut self, machine: &mut Machine<'_, '_>, to_next_turn: bool) -> Option<bool> {
         machine.resume(self.serial, self.left);
         machine.pairs = std::mem::take(&mut self.pairs);
@@ -224,8 +227,8 @@ impl<'a> Follower<'a> {
         None
     }
 
-    /// Follows one way, to the distances by which loop variables moved over what was left out; none where threads do not come to
-    /// their ends.
+    /// Follows one way, to the distances by which loop variables moved over what was left out; none
+    /// where threads do not come to their ends.
     pub(crate) fn follow(
         &mut self,
         exprs: &Exprs<'_>,
@@ -234,7 +237,8 @@ impl<'a> Follower<'a> {
     ) -> Option<Vec<i64>> {
         (self.held, self.late) = (None, BTreeSet::new());
         let strides = self.follow_once(exprs, block, elected)?;
-        // Whether a wait that may come late may come too late shows where it comes as late as it can.
+        // Whether a wait that may come late may come too late shows where it comes as late as it
+        // can.
         for wait in std::mem::take(&mut self.late).into_iter().take(MAX_HELD) {
             self.held = Some(wait);
             self.follow_once(exprs, block, elected);

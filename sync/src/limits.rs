@@ -1,7 +1,9 @@
-//! Elements of views that there are not: tiles may reach over the end of a mode, and nothing is accessed there.
+//! Elements of views that there are not: tiles may reach over the end of a mode, and nothing is
+//! accessed there.
 //!
-//! Whether an element is one of the tensor's is a comparison of numbers that may depend on the block, the thread, a loop or a
-//! symbol. An access is left out only where it is known not to be made.
+//! Whether an element is one of the tensor's is a comparison of numbers that may depend on the
+//! block, the thread, a loop or a symbol. An access is left out only where it is known not to be
+//! made.
 
 use crate::expr::{Env, Exprs};
 use crate::value::{NOTHING, Value};
@@ -9,7 +11,8 @@ use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::Bound;
 
-/// A mode that a view may reach over the end of: elements are accessed whose coordinate is below its extent.
+/// A mode that a view may reach over the end of: elements are accessed whose coordinate is below
+/// its extent.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
     /// The coordinate of element zero.

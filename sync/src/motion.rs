@@ -1,8 +1,10 @@
-//! How expressions move from one round of a loop to the next, and for how many rounds a decision stays the same.
+//! How expressions move from one round of a loop to the next, and for how many rounds a decision
+//! stays the same.
 //!
-//! A *round* is what lies between two states that are alike: some turns of a loop. Its loop variables are affine in the number of
-//! the round; what is computed of them is, too, where it moves by whole multiples of what divides it. What is affine
-//! for a limited number of rounds alone says for how many.
+//! A *round* is what lies between two states that are alike: some turns of a loop. Its loop
+//! variables are affine in the number of the round; what is computed of them is, too, where it
+//! moves by whole multiples of what divides it. What is affine for a limited number of rounds alone
+//! says for how many.
 
 use crate::expr::{Env, Ex, Exprs, Kind, Op};
 use crate::gcd::gcd;
@@ -61,7 +63,8 @@ impl Motion {
 }
 
 impl Exprs<'_> {
-    /// Whether loops of a nest are outer ones of those whose number of turns another one is compared with.
+    /// Whether loops of a nest are outer ones of those whose number of turns another one is
+    /// compared with.
     fn is_outer(&self, nest: Option<Nest>, along: Along) -> bool {
         matches!(along, Along::Number(Nest::Inner) | Along::Inserted(Nest::Inner))
             && nest == Some(Nest::Outer)
@@ -205,8 +208,8 @@ impl Exprs<'_> {
     }
 }
 
-/// A quotient or a remainder where what divides moves, too: *a* = *q·b* + *r*. While the quotient stays, the remainder moves by what
-/// *a* moves less *q* times what *b* does.
+/// A quotient or a remainder where what divides moves, too: *a* = *q·b* + *r*. While the quotient
+/// stays, the remainder moves by what *a* moves less *q* times what *b* does.
 fn quotient(op: Op, (a, a_by): (i64, i64), (b, b_by): (i64, i64)) -> Option<Motion> {
     let (q, r) = (a.div_euclid(b), a.rem_euclid(b));
     let by = a_by.checked_sub(q.checked_mul(b_by)?)?;
@@ -218,7 +221,8 @@ fn quotient(op: Op, (a, a_by): (i64, i64), (b, b_by): (i64, i64)) -> Option<Moti
     Some(Motion::of(Some(if op == Op::Mod { by } else { 0 }), rounds))
 }
 
-/// For how many rounds a comparison of two numbers has the result that it has, if their difference moves by so much.
+/// For how many rounds a comparison of two numbers has the result that it has, if their difference
+/// moves by so much.
 fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
     if by == 0 {
         return FOREVER;
@@ -244,7 +248,8 @@ fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
 pub(crate) struct Watch {
     /// Whether a round is being followed that others may be like; and for how many rounds they are.
     pub(crate) rounds: Option<u64>,
-    /// Of each nest whether other numbers of turns may be like this one; and of how many all that was decided so far holds.
+    /// Of each nest whether other numbers of turns may be like this one; and of how many all that
+    /// was decided so far holds.
     pub(crate) number: [Option<u64>; 2],
     /// The same, behind turns that are inserted into a stretch that is being followed.
     pub(crate) inserted: [Option<u64>; 2],

@@ -1,7 +1,7 @@
 //! Follows a kernel of nested loops for all inner numbers of turns, several of them at a time.
 //!
-//! An inner number does not depend on another one. Each is followed by itself, and results are taken in the order of the
-//! numbers: a report does not depend on how many threads there are.
+//! An inner number does not depend on another one. Each is followed by itself, and results are
+//! taken in the order of the numbers: a report does not depend on how many threads there are.
 
 use crate::expr::{Exprs, Given};
 use crate::follow::{Follower, LARGE};
@@ -20,7 +20,8 @@ const MAX_THREADS: usize = 8;
 /// Longest distance between inner numbers of turns that are alike.
 const MAX_DISTANCE: i64 = 1 << 12;
 
-/// A kernel whose loops count their turns. Each thread that follows it makes its own expressions and its own plan.
+/// A kernel whose loops count their turns. Each thread that follows it makes its own expressions
+/// and its own plan.
 #[derive(Copy, Clone)]
 pub(crate) struct Counted<'a> {
     pub(crate) program: &'a Program,
@@ -44,10 +45,11 @@ impl<'a> Counted<'a> {
         Plan::new(exprs, self.kernel, self.atoms, self.owned)
     }
 
-    /// Follows a kernel for all values of two numbers of turns: for each value of the inner one for all of the outer one, until turns
-    /// may be inserted into all inner loops.
+    /// Follows a kernel for all values of two numbers of turns: for each value of the inner one for
+    /// all of the outer one, until turns may be inserted into all inner loops.
     ///
-    /// `again_from` is the inner number from which another lane is tried, until one stands for larger ones.
+    /// `again_from` is the inner number from which another lane is tried, until one stands for
+    /// larger ones.
     pub(crate) fn nested(
         &self,
         follower: &mut Follower<'_>,

@@ -1,13 +1,14 @@
 //! Global memory of which each element decides who accesses it, whatever the sizes are.
 //!
-//! The place of an access is a sum of multiples of coordinates: of the block, the thread, the turns of loops and the elements of
-//! the view. Of two accesses to one place the sums are equal. A sum whose small terms stay below what its large terms are
-//! multiples of is equal part by part, like a number digit by digit; a quotient and a remainder by one number give what was
-//! divided. Where so the block and the thread follow, no two threads meet: nothing in that memory has to be followed.
+//! The place of an access is a sum of multiples of coordinates: of the block, the thread, the turns
+//! of loops and the elements of the view. Of two accesses to one place the sums are equal. A sum
+//! whose small terms stay below what its large terms are multiples of is equal part by part, like a
+//! number digit by digit; a quotient and a remainder by one number give what was divided. Where so
+//! the block and the thread follow, no two threads meet: nothing in that memory has to be followed.
 //!
-//! What follows is kept as expressions that have one value in both accesses ([`Known`]). Symbols have; so has what is computed
-//! of such expressions. Inequalities are left to the prover, under the facts of the program, the conditions around the access
-//! and the bounds of its view.
+//! What follows is kept as expressions that have one value in both accesses ([`Known`]). Symbols
+//! have; so has what is computed of such expressions. Inequalities are left to the prover, under
+//! the facts of the program, the conditions around the access and the bounds of its view.
 
 use crate::gcd::gcd;
 use carbyne_atoms::AtomTable;
@@ -65,18 +66,20 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
 /// What a statement accesses of a buffer.
 #[derive(Clone)]
 struct Access {
-    /// The place, in scalars of the buffer, of the roots: the block, the thread, turns of loops, elements of the view.
+    /// The place, in scalars of the buffer, of the roots: the block, the thread, turns of loops,
+    /// elements of the view.
     place: Dim,
     /// What is at least zero where the access is made.
     holds: Assumptions,
     /// How often the loops around have turned.
     turns: Vec<VarId>,
-    /// The threads that access it, if there is one or they have a stride, and the number of a thread among them.
+    /// The threads that access it, if there is one or they have a stride, and the number of a
+    /// thread among them.
     part: Option<(ThreadsId, Dim)>,
     /// Answers of the prover: whether an expression is at least zero and below another one there.
     within: RefCell<HashMap<(Dim, Dim), bool>>,
-    /// Whether two accesses by the thread are in the order of the text: neither goes on after its statement, and it is the same
-    /// thread for certain.
+    /// Whether two accesses by the thread are in the order of the text: neither goes on after its
+    /// statement, and it is the same thread for certain.
     certain: bool,
 }
 
@@ -151,7 +154,8 @@ impl<'p> Finder<'p> {
         }
     }
 
-    /// What holds of quotients by sizes: where *x* is below *s·v*, *k* times the quotient by *k·s* is below *v*.
+    /// What holds of quotients by sizes: where *x* is below *s·v*, *k* times the quotient by *k·s*
+    /// is below *v*.
     fn divisions(&self, dim: Dim, holds: &mut Assumptions) {
         let arena = &self.p.arena;
         for (x, by) in quotients(arena, dim) {
@@ -428,7 +432,8 @@ impl<'p> Finder<'p> {
     }
 }
 
-/// A sum of multiples of atoms, by what they are multiples of: products of sizes. The constant is a multiple of 1.
+/// A sum of multiples of atoms, by what they are multiples of: products of sizes. The constant is a
+/// multiple of 1.
 type Sum = BTreeMap<Vec<ExprId>, Terms>;
 
 /// Multiples of atoms that are no sums themselves, and the constant.
@@ -458,7 +463,8 @@ impl<'a> Known<'a> {
         Known { p, accesses, found, vars, dims, open }
     }
 
-    /// Whether the place of an access decides the block and the thread, and of accesses in no order which one it is.
+    /// Whether the place of an access decides the block and the thread, and of accesses in no order
+    /// which one it is.
     fn decide(mut self, one_block: bool) -> bool {
         let accesses = self.accesses;
         let sums: Option<Vec<Sum>> = accesses.iter().map(|a| self.sum(a.place, 0)).collect();
@@ -533,7 +539,8 @@ impl<'a> Known<'a> {
         self.p.arena.vars_of(dim).iter().all(is_symbol)
     }
 
-    /// The sums of all accesses are equal: so are the multiples of each size, where those of smaller ones are below it.
+    /// The sums of all accesses are equal: so are the multiples of each size, where those of
+    /// smaller ones are below it.
     fn scales(&mut self, sums: &[Sum]) -> Option<()> {
         let mut scales: Vec<&Vec<ExprId>> = sums.iter().flat_map(|s| s.keys()).collect();
         scales.sort_by_key(|s| (s.len(), *s));
@@ -620,7 +627,8 @@ impl<'a> Known<'a> {
             };
             let moves =
                 parts.iter().any(|p| !p.0.is_empty()) && parts.iter().any(|p| !p.1.is_empty());
-            // Also with the common constant: places of a role count from its first thread. All accesses have it, or none.
+            // Also with the common constant: places of a role count from its first thread. All
+            // accesses have it, or none.
             let is_cut = || are_below(None) || constant.is_some() && are_below(constant);
             if moves && is_cut() {
                 let (high, low) = parts.into_iter().unzip();
@@ -720,7 +728,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Whether no two elements of the caller's integers are equal: so the tensor says, and no kernel writes it.
+    /// Whether no two elements of the caller's integers are equal: so the tensor says, and no
+    /// kernel writes it.
     fn differ(&self, buffer: BufferId) -> bool {
         let writes = |k: &SpecId| {
             self.p.specs[*k].outputs.iter().any(|t| self.p.tensors[*t].buffer == buffer)
@@ -805,7 +814,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Of a sum whose remainder is known the one part that is not, where it has no more values than there are remainders.
+    /// Of a sum whose remainder is known the one part that is not, where it has no more values than
+    /// there are remainders.
     fn turned(&self, x: Dim, by: Dim) -> Option<Dim> {
         let sum = self.sum(x, 0)?;
         let open: Vec<(&[ExprId], Dim, i64)> = each(&sum)
@@ -838,7 +848,8 @@ fn add(to: &mut Sum, more: Sum, by: i64) -> Option<()> {
     Some(())
 }
 
-/// The multiples of a number among terms, divided by it, and the others. The constant is divided between them.
+/// The multiples of a number among terms, divided by it, and the others. The constant is divided
+/// between them.
 fn cut_at(terms: &Terms, cut: i64) -> (Terms, Terms) {
     let (mut high, mut low) = (Terms::new(), Terms::new());
     for (atom, by) in terms {

@@ -1,4 +1,5 @@
-//! What is known of granules of global memory, in pages: what a block touches lies together, and is found without much looking.
+//! What is known of granules of global memory, in pages: what a block touches lies together, and is
+//! found without much looking.
 
 use std::collections::BTreeMap;
 

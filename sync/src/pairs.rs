@@ -26,8 +26,8 @@ const UNSURE: &str = "where tiles end depends on what is not known";
 /// Two statements and what they do: first statement, what it does, in whose time; second statement.
 pub(crate) type Key = (u32, Does, AgentKind, u32, Does, AgentKind, u32, u32);
 
-/// Whether the time of something that comes again is one for which it is looked at how it is ordered: the first times, and
-/// some later ones.
+/// Whether the time of something that comes again is one for which it is looked at how it is
+/// ordered: the first times, and some later ones.
 fn is_sampled(times: u64) -> bool {
     times <= SAMPLED || times.is_power_of_two()
 }
@@ -53,8 +53,8 @@ pub(crate) type OwnPair = ((u32, Does), (u32, Does), (u32, u32), (AgentKind, Age
 /// What is kept in order beside accesses: what, by which statement, of which buffer.
 pub(crate) type Kept = (Keeps, u32, u32);
 
-/// The loops around an access: the first statement of the body, the variable, and the number of the turn among the followed
-/// ones.
+/// The loops around an access: the first statement of the body, the variable, and the number of the
+/// turn among the followed ones.
 pub(crate) type Position = Arc<[(Option<StmtId>, VarId, u64)]>;
 
 /// What is known of a pair so far.
@@ -167,8 +167,8 @@ impl Pairs {
         }
     }
 
-    /// The turns between two accesses of the outermost loop around both of which there are any: what turns of loops in it are
-    /// cannot be compared.
+    /// The turns between two accesses of the outermost loop around both of which there are any:
+    /// what turns of loops in it are cannot be compared.
     fn distance(&self, first: u32, second: u32) -> Option<(VarId, i64)> {
         let of = |serial: u32| self.positions.get(serial as usize).and_then(Option::as_ref);
         let (Some(a), Some(b)) = (of(first), of(second)) else { return None };
@@ -259,8 +259,8 @@ impl Pairs {
         }
     }
 
-    /// Two accesses of which it is known how they are ordered: to registers, one of them by an asynchronous MatMul of the same
-    /// warp, or to an mbarrier, behind the barrier of the cluster.
+    /// Two accesses of which it is known how they are ordered: to registers, one of them by an
+    /// asynchronous MatMul of the same warp, or to an mbarrier, behind the barrier of the cluster.
     pub(crate) fn own(
         &mut self,
         (first, second, (buffer, other), (by_first, by_second)): OwnPair,

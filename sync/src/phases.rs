@@ -102,8 +102,8 @@ pub(crate) struct Mbarrier {
     pub(crate) unpublished: Option<u32>,
     /// The fence by which they, or other blocks, can.
     pub(crate) published_at: Option<u32>,
-    /// The thread that made it ready; the phase at the cluster's barrier behind which others know that, which is
-    /// not yet known where the thread has fenced and not arrived.
+    /// The thread that made it ready; the phase at the cluster's barrier behind which others know
+    /// that, which is not yet known where the thread has fenced and not arrived.
     pub(crate) made_by: u32,
     pub(crate) told: Option<Option<u32>>,
     /// The statement that arrives there.
@@ -198,8 +198,8 @@ impl Mbarrier {
         self.landing = Some(site);
     }
 
-    /// Begins the next phase if this one lacks nothing. The statement of a wait that may come too late for the phase
-    /// before, if there is one.
+    /// Begins the next phase if this one lacks nothing. The statement of a wait that may come too
+    /// late for the phase before, if there is one.
     pub(crate) fn settle(&mut self, clocks: &Clocks) -> Settled {
         if self.pending != 0 || self.bytes != 0 {
             return Settled::Not;
@@ -219,7 +219,8 @@ impl Mbarrier {
         if let Some(site) = self.landing.take() {
             self.unwaited = Some(site);
         }
-        // Who waited for the phase before must have gone on by now, in whichever order the threads run.
+        // Who waited for the phase before must have gone on by now, in whichever order the threads
+        // run.
         let passed = std::mem::take(&mut self.passed);
         let late = passed.iter().find(|p| {
             let knows = |t: &u32| self.complete.happened.get(clocks.class(*t).agent) >= p.time;
@@ -338,7 +339,8 @@ impl ClusterBarrier {
         Ok(complete)
     }
 
-    /// The last phase in which a thread has arrived, and the last for which it has waited; phases count from 1.
+    /// The last phase in which a thread has arrived, and the last for which it has waited; phases
+    /// count from 1.
     pub(crate) fn phases(&self, thread: u32) -> (u32, u32) {
         self.threads.get(thread as usize).copied().unwrap_or_default()
     }

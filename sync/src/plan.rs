@@ -1,4 +1,5 @@
-//! What a kernel accesses: its buffers as granules of memory, its tensors as places in them, its leaves as operands.
+//! What a kernel accesses: its buffers as granules of memory, its tensors as places in them, its
+//! leaves as operands.
 
 mod granules;
 mod leaf;
@@ -94,7 +95,8 @@ pub(crate) struct View {
 #[derive(Clone, Debug)]
 pub(crate) struct OperandPlan {
     pub(crate) view: usize,
-    /// Which elements of its view each thread of a group accesses, those that begin a granule; all where not stated.
+    /// Which elements of its view each thread of a group accesses, those that begin a granule; all
+    /// where not stated.
     pub(crate) of_thread: Option<Vec<Vec<u32>>>,
     /// Every warp of the group accesses all of it.
     pub(crate) described: bool,
@@ -142,7 +144,8 @@ pub(crate) struct Bulk {
 #[derive(Clone, Debug)]
 pub(crate) enum How {
     Bulk(Bulk),
-    /// By groups of an atom's size, which fill windows of whole warps: of each thread of a window its place in its group.
+    /// By groups of an atom's size, which fill windows of whole warps: of each thread of a window
+    /// its place in its group.
     Atom {
         places: Vec<usize>,
         size: usize,
@@ -234,7 +237,8 @@ impl Plan {
         }
     }
 
-    /// What a kernel accesses, where its symbols have these values; but for buffers in which nobody can conflict ([`owned`]).
+    /// What a kernel accesses, where its symbols have these values; but for buffers in which nobody
+    /// can conflict ([`owned`]).
     ///
     /// [`owned`]: crate::owners::owned
     ///
@@ -305,7 +309,8 @@ impl Plan {
         }
     }
 
-    /// A leaf whose operands cannot be followed: what it accesses of memory that may conflict is lost.
+    /// A leaf whose operands cannot be followed: what it accesses of memory that may conflict is
+    /// lost.
     fn lose_leaf(&mut self, p: &Program, id: SpecId, site: u32, why: &Obstacle) {
         let spec = &p.specs[id];
         let reads = spec.input_tensors().map(|t| (t, false));

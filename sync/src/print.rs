@@ -1,7 +1,9 @@
-//! What two states have in common from which the same follows: a fingerprint without absolute times.
+//! What two states have in common from which the same follows: a fingerprint without absolute
+//! times.
 //!
-//! A time matters only by which clocks have come to it. So of each time of each agent it is noted which clocks have, and
-//! whether it is now; clocks need nothing else, as times to come are later than what any of them shows.
+//! A time matters only by which clocks have come to it. So of each time of each agent it is noted
+//! which clocks have, and whether it is now; clocks need nothing else, as times to come are later
+//! than what any of them shows.
 
 use crate::clock::{Agent, Clock};
 use rustc_hash::FxHashMap;

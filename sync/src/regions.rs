@@ -1,5 +1,6 @@
-//! Granules of shared memory that all accesses so far took together, as one: a tile that is copied and read as a whole is
-//! one region, however large it is. An access that takes a part of a region divides it.
+//! Granules of shared memory that all accesses so far took together, as one: a tile that is copied
+//! and read as a whole is one region, however large it is. An access that takes a part of a region
+//! divides it.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

@@ -102,13 +102,15 @@ pub enum Missing {
 /// One way in which a pair is ordered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ordering {
-    /// The statements that pass it on, in their order: what waits for the first access, fences, barriers, arrivals and waits
-    /// for their phases. None where the order of one thread is enough.
+    /// The statements that pass it on, in their order: what waits for the first access, fences,
+    /// barriers, arrivals and waits for their phases. None where the order of one thread is enough.
     pub steps: Vec<Place>,
-    /// How many turns of a loop around both lie between them: of the outermost one of which there are any.
+    /// How many turns of a loop around both lie between them: of the outermost one of which there
+    /// are any.
     pub distance: Option<(String, i64)>,
-    /// Statements of synchronization that have a part in it and pass nothing on themselves: what ends a group that is waited
-    /// for, the other arrivals of a phase, the init of its mbarrier and the fence by which copies see that.
+    /// Statements of synchronization that have a part in it and pass nothing on themselves: what
+    /// ends a group that is waited for, the other arrivals of a phase, the init of its mbarrier and
+    /// the fence by which copies see that.
     pub with: Vec<Place>,
 }
 
@@ -245,7 +247,8 @@ impl Report {
             && self.pairs.iter().all(|p| matches!(p.verdict, Verdict::Ordered(_)))
     }
 
-    /// How many pairs are ordered, unordered, and undecided; accesses that are not followed count as a pair each.
+    /// How many pairs are ordered, unordered, and undecided; accesses that are not followed count
+    /// as a pair each.
     pub fn counts(&self) -> [usize; 3] {
         let mut n = [0, 0, self.unfollowed.len()];
         for pair in &self.pairs {

@@ -50,7 +50,8 @@ impl Mask {
         let warps = self.0.into_iter().enumerate().filter(|(_, lanes)| *lanes != 0);
         warps.map(|(w, lanes)| (w * 32 + lanes.trailing_zeros() as usize, lanes))
     }
-    /// Threads that are absent, of these, in windows of so many whole warps of which some are there.
+    /// Threads that are absent, of these, in windows of so many whole warps of which some are
+    /// there.
     pub(crate) fn absent(&self, all: &Mask, warps: usize) -> Mask {
         let windows = (0..32).step_by(warps.max(1)).map(|at| (((1u64 << warps) - 1) << at) as u32);
         let there = windows.filter(|window| self.warps() & window != 0).fold(0, |a, b| a | b);

@@ -1,12 +1,14 @@
-//! Loops that may turn any number of times: the proof holds for each number of turns, whatever it is computed from.
+//! Loops that may turn any number of times: the proof holds for each number of turns, whatever it
+//! is computed from.
 //!
-//! A loop from *start* to *end* by *step* turns *n* = ceil((*end* - *start*) / *step*) times. Where *n* depends on a symbol, the
-//! block or the caller's memory, the loop counts its turns from 0 to *n*, and *n* becomes a number that is given each of its
-//! values. The loop variable is *start* + *step* times the turn. A condition whose room moves by whole steps of such a loop,
-//! *end* - *start* - *step* · *y* > 0, is *y* < *n*.
+//! A loop from *start* to *end* by *step* turns *n* = ceil((*end* - *start*) / *step*) times. Where
+//! *n* depends on a symbol, the block or the caller's memory, the loop counts its turns from 0 to
+//! *n*, and *n* becomes a number that is given each of its values. The loop variable is *start* +
+//! *step* times the turn. A condition whose room moves by whole steps of such a loop, *end* -
+//! *start* - *step* · *y* > 0, is *y* < *n*.
 //!
-//! A loop that holds nothing but another one, which turns as often as data says, is one loop with it: all turns of the inner one,
-//! one after the other. Neither variable has a value then.
+//! A loop that holds nothing but another one, which turns as often as data says, is one loop with
+//! it: all turns of the inner one, one after the other. Neither variable has a value then.
 
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::prove::Assumptions;
@@ -48,8 +50,8 @@ struct Room {
 }
 
 impl Turns {
-    /// The turns of a kernel's loops; none where a number of turns differs from turn to turn of a loop around, or among the blocks of a
-    /// cluster.
+    /// The turns of a kernel's loops; none where a number of turns differs from turn to turn of a
+    /// loop around, or among the blocks of a cluster.
     pub(crate) fn of(p: &Program, kernel: SpecId, cluster: i64) -> Option<Turns> {
         let mut out = Turns::default();
         let mut rooms = vec![];
@@ -91,7 +93,8 @@ impl Turns {
         self.conditions.get(&stmt.id).map_or(cond, Vec::as_slice)
     }
 
-    /// What a loop variable is, where it does not count itself; none within where that is not known.
+    /// What a loop variable is, where it does not count itself; none within where that is not
+    /// known.
     pub(crate) fn variable(&self, var: VarId) -> Option<Option<Dim>> {
         self.variables.get(&var).copied()
     }
@@ -176,7 +179,8 @@ impl Turns {
             self.variables.insert(*other, None);
             self.variables.insert(*var, None);
             let counted = self.loops.insert(outer.id, (once, Dim::Const(1)));
-            // The number of turns of the outer loop does not matter any more, unless others turn as often.
+            // The number of turns of the outer loop does not matter any more, unless others turn as
+            // often.
             if let Some((_, Dim::Expr(id))) = counted {
                 let others = self.loops.values().any(|(_, n)| *n == Dim::Expr(id));
                 self.numbers.retain(|n| others || n.id != id);
@@ -239,8 +243,8 @@ impl Turns {
     }
 }
 
-/// Whether the blocks of a cluster have as many turns of a loop with such a room at its beginning: it is a multiple of the cluster's
-/// size less the block, and so is the step.
+/// Whether the blocks of a cluster have as many turns of a loop with such a room at its beginning:
+/// it is a multiple of the cluster's size less the block, and so is the step.
 fn is_common(p: &Program, room: Dim, step: i64, cluster: i64) -> bool {
     let arena = &p.arena;
     let blocks = arena.vars_of(room).into_iter().filter(|v| is_block(p, *v));

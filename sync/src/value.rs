@@ -13,7 +13,8 @@ const WARP: u8 = 5;
 pub(crate) enum Value {
     /// One value for all threads.
     Same(i64),
-    /// One for each of so many consecutive threads of the block: 2 to this power, a thread or a warp.
+    /// One for each of so many consecutive threads of the block: 2 to this power, a thread or a
+    /// warp.
     Each(Rc<Vec<i64>>, u8),
 }
 

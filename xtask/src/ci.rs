@@ -8,13 +8,13 @@ use std::time::Instant;
 /// A step and its name.
 type Named<'a> = (&'static str, Box<dyn Fn() -> Step + 'a>);
 
-/// What all steps that build have in common, so that none builds again what another has built: all packages are
-/// chosen, so that features of dependencies are the same.
+/// What all steps that build have in common, so that none builds again what another has built: all
+/// packages are chosen, so that features of dependencies are the same.
 struct Build {
     /// Whether tests run the whole of their corpora.
     all: bool,
-    /// Whether only what changes is compiled again. It costs time and a multiple of the disk space in a clone where
-    /// nothing has been built, and is kept where somebody works.
+    /// Whether only what changes is compiled again. It costs time and a multiple of the disk space
+    /// in a clone where nothing has been built, and is kept where somebody works.
     incremental: bool,
 }
 
@@ -27,10 +27,12 @@ impl Build {
     fn clippy(&self) -> Step {
         let lint = ["clippy", "--workspace", "--quiet"];
         let deny = ["--", "-D", "warnings"];
-        // Libraries without the feature `gpu`. A test is chosen with them so that features of dependencies are those
-        // of tests, and most libraries are checked once. Some packages have it for long runs alone.
+        // Libraries without the feature `gpu`. A test is chosen with them so that features of
+        // dependencies are those of tests, and most libraries are checked once. Some packages have
+        // it for long runs alone.
         self.cargo(&lint).args(&["--lib", "--bins", "--test", "all"]).args(&deny).done("")?;
-        // Not `--all-targets`, by which unit tests would be checked here and in the package `tests`.
+        // Not `--all-targets`, by which unit tests would be checked here and in the package
+        // `tests`.
         let all = ["--lib", "--bins", "--tests", "--examples", "--benches"];
         let features: &[&str] = if LINUX { &GPU } else { &[] };
         self.cargo(&lint).args(&all).args(features).args(&deny).done("")?;
@@ -81,7 +83,8 @@ impl Build {
             .done("it links without CUDA, and runs kernels on a pretended GPU")
     }
 
-    /// The wheel, installed into an environment of its own, with the tests and examples of the Python package.
+    /// The wheel, installed into an environment of its own, with the tests and examples of the
+    /// Python package.
     fn python(&self) -> Step {
         const PACKAGES: &[&str] = &[
             "maturin>=1.9,<2",
@@ -106,7 +109,8 @@ impl Build {
         let _ = std::fs::remove_dir_all(&wheels);
         let target = setup::target()?;
         let build = ["-m", "maturin", "build", "--profile", "dev", "--quiet"];
-        // The features of pyproject.toml, and one by which the dependencies that the tests compiled are used again.
+        // The features of pyproject.toml, and one by which the dependencies that the tests compiled
+        // are used again.
         let features = ["--features", "pyo3/extension-module,gpu,as-tested"];
         program(&python, &build)
             .args(&features)
@@ -125,7 +129,8 @@ impl Build {
             .done("the wheel imports without CUDA, its tests and all its examples pass")
     }
 
-    /// Packages of all crates that are published, each compiled from what it holds and from the others' packages.
+    /// Packages of all crates that are published, each compiled from what it holds and from the
+    /// others' packages.
     fn publish(&self) -> Step {
         const WANTED: (u32, u32) = (1, 90);
         let version = cargo_version()?;
@@ -159,8 +164,8 @@ impl Build {
             .done("every package compiles from what it holds")
     }
 
-    /// Packages of another workspace, which depend on ours as a stranger's do. Each is built by itself: the one with the kit
-    /// gets no parser.
+    /// Packages of another workspace, which depend on ours as a stranger's do. Each is built by
+    /// itself: the one with the kit gets no parser.
     fn outside(&self) -> Step {
         let target = setup::target()?;
         let manifest = "tests/outside/Cargo.toml";
@@ -179,7 +184,8 @@ impl Build {
     }
 
     fn doc(&self) -> Step {
-        // With everything that documentation can be read of; the feature `gpu` adds types of `launch` alone.
+        // With everything that documentation can be read of; the feature `gpu` adds types of
+        // `launch` alone.
         self.cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
             .args(&["--features", "carbyne-ir/proptest"])
             .env("RUSTDOCFLAGS", "-D warnings")
@@ -251,8 +257,8 @@ fn is_worked_in() -> bool {
     entries.into_iter().flatten().any(ours)
 }
 
-/// Seconds for which processors ran this program and what it started. They say more than the time that passes where
-/// the machine has other work, too. Only Linux tells them.
+/// Seconds for which processors ran this program and what it started. They say more than the time
+/// that passes where the machine has other work, too. Only Linux tells them.
 fn cpu() -> Option<f64> {
     const TICKS: f64 = 100.0; // a second, everywhere on Linux
     let status = std::fs::read_to_string("/proc/self/stat").ok()?;

@@ -1,11 +1,12 @@
 //! `cargo xtask fuzz TARGET SECONDS`: a libFuzzer target on the stable toolchain.
 //!
-//! `cargo fuzz` wants a nightly for the sanitizers. The targets need none, only the coverage counters that
-//! libFuzzer reads, and rustc passes those to LLVM on stable. The flags are for the target alone: with
-//! `--target`, Cargo keeps them from build scripts and procedural macros.
+//! `cargo fuzz` wants a nightly for the sanitizers. The targets need none, only the coverage
+//! counters that libFuzzer reads, and rustc passes those to LLVM on stable. The flags are for the
+//! target alone: with `--target`, Cargo keeps them from build scripts and procedural macros.
 //!
-//! The corpus lies under `fuzz/TARGET` in the build folder and is kept from run to run. Seeds are written
-//! there each time: the examples, the layouts that tests name, programs that the simulator's tests run.
+//! The corpus lies under `fuzz/TARGET` in the build folder and is kept from run to run. Seeds are
+//! written there each time: the examples, the layouts that tests name, programs that the
+//! simulator's tests run.
 
 use crate::process::{Step, cargo, program, root, say};
 use crate::setup::{shown, target};

@@ -1,5 +1,5 @@
-//! Developer commands: `cargo xtask ci` is what must pass, the others are parts of it or mend what it
-//! found.
+//! Developer commands: `cargo xtask ci` is what must pass, the others are parts of it or mend what
+//! it found.
 
 mod ci;
 mod fuzz;
@@ -105,7 +105,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What carbyne is for, in three commands that need no GPU. `cargo run --release` has nothing to build afterwards.
+/// What carbyne is for, in three commands that need no GPU. `cargo run --release` has nothing to
+/// build afterwards.
 fn demo() -> Step {
     let example = "examples/gemm.cby";
     let commands: [&[&str]; 3] = [

@@ -55,7 +55,8 @@ impl Run {
         self
     }
 
-    /// Runs to the end and keeps what it wrote to standard error; whether it succeeded comes with it.
+    /// Runs to the end and keeps what it wrote to standard error; whether it succeeded comes with
+    /// it.
     pub(crate) fn errors(mut self) -> Result<(bool, String), String> {
         match self.command.output() {
             Ok(out) => {

@@ -1,15 +1,15 @@
-//! `cargo xtask setup`: NVRTC with its headers, NVIDIA's disassembler and NumPy, for tests that compile, read machine
-//! code and compare.
+//! `cargo xtask setup`: NVRTC with its headers, NVIDIA's disassembler and NumPy, for tests that
+//! compile, read machine code and compare.
 //!
 //! They go into a Python environment at `cuda` in the build folder. Its file `installed` is written
-//! last and holds what was installed: while it says the same as [`PACKAGES`], setup has nothing to do,
-//! and tests that need the environment fail where they otherwise say that they are skipped.
+//! last and holds what was installed: while it says the same as [`PACKAGES`], setup has nothing to
+//! do, and tests that need the environment fail where they otherwise say that they are skipped.
 
 use crate::process::{Step, program, root};
 use std::path::{Path, PathBuf};
 
-/// NVRTC of CUDA 12.9 is the newest that still has sm_70. The disassembler is of CUDA 13, of which alone there is a
-/// package; it reads machine code of 12.9 from sm_75 on.
+/// NVRTC of CUDA 12.9 is the newest that still has sm_70. The disassembler is of CUDA 13, of which
+/// alone there is a package; it reads machine code of 12.9 from sm_75 on.
 const PACKAGES: &[&str] = &[
     "nvidia-cuda-nvrtc-cu12==12.9.86",
     "nvidia-cuda-runtime-cu12==12.9.79",

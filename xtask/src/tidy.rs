@@ -2,7 +2,8 @@
 //!
 //! - Every Rust file begins with `//! ` and ends with a line break.
 //! - No file names a path of somebody's machine or the host of a package registry.
-//! - No `todo!`, `unimplemented!`, `#[ignore]` or `#[should_panic]`; no `allow` where `expect` would do.
+//! - No `todo!`, `unimplemented!`, `#[ignore]` or `#[should_panic]`; no `allow` where `expect`
+//!   would do.
 //! - American spelling.
 //! - Every dependency has a reason in `ARCHITECTURE.md`.
 //! - A Rust file of more than 500 lines is reported, without failing.

@@ -9,8 +9,8 @@ pub trait Facts {
     /// The modes of a tensor, with sizes and strides as far as they are known.
     fn layout(&self, t: TensorId) -> Layout<Dim>;
 
-    /// A number that divides where the tensor begins, in scalars of its buffer. 0 where it begins at 0, and where
-    /// who executes the leaf looks at each address.
+    /// A number that divides where the tensor begins, in scalars of its buffer. 0 where it begins
+    /// at 0, and where who executes the leaf looks at each address.
     fn divisor(&self, t: TensorId) -> i64;
 }
 

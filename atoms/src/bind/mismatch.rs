@@ -35,7 +35,8 @@ pub enum Mismatch {
         want: String,
         /// The tensor's scalar.
         found: String,
-        /// By how many bits they differ, and by 128 more a float and an integer: which of several wrong types is nearest.
+        /// By how many bits they differ, and by 128 more a float and an integer: which of several
+        /// wrong types is nearest.
         apart: i64,
         /// Whether the row reads it, and its type has all values of the tensor's.
         holds: bool,
@@ -49,8 +50,8 @@ pub enum Mismatch {
         /// Where the tensor lies.
         found: String,
     },
-    /// An operand is read from memory by the row, and what decomposes MatMuls brings it to registers. Not
-    /// found by [`super::bind`], which asks for no body.
+    /// An operand is read from memory by the row, and what decomposes MatMuls brings it to
+    /// registers. Not found by [`super::bind`], which asks for no body.
     FromMemory {
         /// The row's operand.
         operand: &'static str,
@@ -124,7 +125,8 @@ pub enum Mismatch {
         want: i64,
         /// Bytes that are known.
         found: i64,
-        /// What would have to be stated of symbols for it to be aligned, where that would do and was looked for.
+        /// What would have to be stated of symbols for it to be aligned, where that would do and
+        /// was looked for.
         facts: Vec<Fact>,
     },
     /// Tiles reach over the end of a mode, and the row does not access what is inside alone.
@@ -136,8 +138,8 @@ pub enum Mismatch {
     },
     /// It moves another amount, or completes otherwise.
     Bulk(BulkMismatch),
-    /// Elements would end in other places than the enclosing Move says. Not found by [`super::bind`], which
-    /// looks at no other spec.
+    /// Elements would end in other places than the enclosing Move says. Not found by
+    /// [`super::bind`], which looks at no other spec.
     Relation {
         /// What goes wrong first.
         detail: String,

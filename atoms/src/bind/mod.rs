@@ -1,15 +1,18 @@
-//! Whether an atom implements a leaf spec, with what for which operand; or the first thing in which they differ.
-//! This is the one statement of it: matcher, solver, printer, simulator and `explain` ask here.
+//! Whether an atom implements a leaf spec, with what for which operand; or the first thing in which
+//! they differ. This is the one statement of it: matcher, solver, printer, simulator and `explain`
+//! ask here.
 //!
-//! [`bind()`] judges a leaf that is written out: operation, scalar types, memories, threads, how many values a
-//! thread has, their order and their alignment. What is compared of an operand is the *function* from (thread,
-//! value) to addresses, never its spelling. A search that knows a part of this asks what `bind` is made of:
-//! [`operation`], [`unit()`], [`scalar`], [`place`], [`literals`], [`groups`], [`aligned`].
+//! [`bind()`] judges a leaf that is written out: operation, scalar types, memories, threads, how
+//! many values a thread has, their order and their alignment. What is compared of an operand is the
+//! *function* from (thread, value) to addresses, never its spelling. A search that knows a part of
+//! this asks what `bind` is made of: [`operation`], [`unit()`], [`scalar`], [`place`],
+//! [`literals`], [`groups`], [`aligned`].
 //!
-//! What is known of sizes and places are [`Facts`]: of a text what holds for all values of its symbols, of a
-//! program that is executed what holds for those that are given.
+//! What is known of sizes and places are [`Facts`]: of a text what holds for all values of its
+//! symbols, of a program that is executed what holds for those that are given.
 //!
-//! Whether elements end where the spec around the leaf says is no question of one leaf, and not asked here.
+//! Whether elements end where the spec around the leaf says is no question of one leaf, and not
+//! asked here.
 
 mod facts;
 mod mismatch;
@@ -97,12 +100,14 @@ pub fn bind_with(
     Ok(Binding { atom: atom.name, operands, bulk: None })
 }
 
-/// The kind whose atoms are compared with a spec of that kind: those that only add are near to setting.
+/// The kind whose atoms are compared with a spec of that kind: those that only add are near to
+/// setting.
 pub fn compared(kind: SpecKind) -> SpecKind {
     if kind == SpecKind::MatMulSet { SpecKind::MatMul } else { kind }
 }
 
-/// That the atom computes what specs of that kind do. Whether it also sets what it adds to is judged last.
+/// That the atom computes what specs of that kind do. Whether it also sets what it adds to is
+/// judged last.
 ///
 /// # Errors
 /// [`Mismatch::Op`]
@@ -133,7 +138,8 @@ pub fn scalar(found: Scalar, operand: &AtomOperand) -> Result<(), Mismatch> {
 const OTHER_KIND: i64 = 128;
 
 fn other_scalar(found: Scalar, operand: &AtomOperand) -> Mismatch {
-    // Integers that become floats are added and multiplied inexactly: any other integers are nearer.
+    // Integers that become floats are added and multiplied inexactly: any other integers are
+    // nearer.
     let kind = match operand.elem {
         Elem::Scalar(own) if own.is_float() != found.is_float() => OTHER_KIND,
         _ => 0,
@@ -162,7 +168,8 @@ pub fn place(found: Option<Memory>, operand: &AtomOperand) -> Result<(), Mismatc
     }
 }
 
-/// That literals stand where the atom takes one value or wants one; where it takes several it takes a tensor.
+/// That literals stand where the atom takes one value or wants one; where it takes several it takes
+/// a tensor.
 ///
 /// # Errors
 /// [`Mismatch::Literal`], [`Mismatch::Divisor`]

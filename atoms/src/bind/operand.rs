@@ -78,7 +78,8 @@ fn places(p: &Program, layout: &Layout<Dim>, n: i64) -> Option<Vec<i64>> {
     (0..n).map(|i| layout.at_in(&p.arena, Dim::Const(i)).ok()?.as_const()).collect()
 }
 
-/// That an operand that is read with what lies around it is in memory whose aligned vectors are the tensor's own.
+/// That an operand that is read with what lies around it is in memory whose aligned vectors are the
+/// tensor's own.
 ///
 /// # Errors
 /// [`Mismatch::Align`], [`Mismatch::Memory`]
@@ -96,7 +97,8 @@ pub fn around(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mis
     Ok(())
 }
 
-/// The first address of a thread is aligned as the atom demands, and a swizzle keeps together what it covers.
+/// The first address of a thread is aligned as the atom demands, and a swizzle keeps together what
+/// it covers.
 pub(super) fn alignment(
     p: &Program,
     t: TensorId,
@@ -151,7 +153,8 @@ fn power_of_two(n: i64) -> i64 {
     if n <= 0 { 1 } else { 1 << n.trailing_zeros().min(30) }
 }
 
-/// Checks that an address of the operand, known to be aligned to `found` bytes, is aligned as the atom demands.
+/// Checks that an address of the operand, known to be aligned to `found` bytes, is aligned as the
+/// atom demands.
 ///
 /// # Errors
 /// [`Mismatch::Align`]

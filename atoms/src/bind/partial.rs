@@ -1,8 +1,10 @@
-//! Values that there are not: which of an operand's values a leaf accesses where tiles reach over the end of a mode.
+//! Values that there are not: which of an operand's values a leaf accesses where tiles reach over
+//! the end of a mode.
 //!
-//! A leaf accesses all values of a thread at once, or the first so many of them where its atom counts. So either all of
-//! them are inside or none is, which follows from divisors of extents and coordinates, or they end where one mode does. A
-//! copy whose values may end between each other is made of each of them alone where they do not all exist.
+//! A leaf accesses all values of a thread at once, or the first so many of them where its atom
+//! counts. So either all of them are inside or none is, which follows from divisors of extents and
+//! coordinates, or they end where one mode does. A copy whose values may end between each other is
+//! made of each of them alone where they do not all exist.
 
 use super::mismatch::{Mismatch, Why};
 use crate::atom::{Atom, OperandAccess};
@@ -29,7 +31,8 @@ type Pair = (Dim, Dim);
 /// Values of which some may be inside and others not.
 #[derive(Clone, Debug, PartialEq)]
 struct Apart {
-    /// Where the first so many are inside, how many: none where this is not positive, all where it is more than there are.
+    /// Where the first so many are inside, how many: none where this is not positive, all where it
+    /// is more than there are.
     leading: Option<Dim>,
     /// Coordinates, counted from the bound's offset.
     at: Vec<i64>,
@@ -51,7 +54,8 @@ impl Apart {
     }
 }
 
-/// Which of the first `n` values of a tensor there are; none where it is not known how far they are from each other.
+/// Which of the first `n` values of a tensor there are; none where it is not known how far they are
+/// from each other.
 fn inside_of(p: &Program, t: TensorId, n: i64) -> Option<Inside> {
     let cx = &p.arena;
     let mut all = Inside::default();
@@ -79,9 +83,9 @@ fn coordinates(cx: &ExprArena, bound: &Bound, n: i64) -> Option<Vec<i64>> {
     (0..n).map(at).collect()
 }
 
-/// Whether values up to `last` from the first one are inside where the first one is: no multiple of a divisor of the
-/// extent lies between them. The first one is at the bound's offset, and may be further by any number of these steps (how
-/// many places there are, how far they are apart).
+/// Whether values up to `last` from the first one are inside where the first one is: no multiple of
+/// a divisor of the extent lies between them. The first one is at the bound's offset, and may be
+/// further by any number of these steps (how many places there are, how far they are apart).
 pub fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64, steps: &[(i64, i64)]) -> bool {
     let divides = |g: &i64| cx.divisor(bound.extent) % g == 0;
     let powers = (0..).map(|k| 1i64 << k).take_while(|g| *g <= MAX_DIVISOR);
@@ -98,7 +102,8 @@ pub fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64, steps: &[(i64, i
     })
 }
 
-/// Which values of the tensors of a leaf there are: of each tensor the leaf names, what its accesses depend on.
+/// Which values of the tensors of a leaf there are: of each tensor the leaf names, what its
+/// accesses depend on.
 ///
 /// # Errors
 /// [`Mismatch::Partial`]
@@ -111,8 +116,8 @@ fn reads_or_writes_partly(p: &Program, spec: &Spec) -> bool {
     tensors.any(|t| !p.tensors[t].bounds.is_empty())
 }
 
-/// What must hold for all that is read around the values of an operand to lie within its buffer; none where nothing is read around
-/// them.
+/// What must hold for all that is read around the values of an operand to lie within its buffer;
+/// none where nothing is read around them.
 fn around(p: &Program, spec: &Spec, atom: &Atom) -> Option<Result<Pair, Mismatch>> {
     let read = atom.operands.iter().filter(|o| o.access == OperandAccess::Read);
     let (operand, t) = read.zip(spec.input_tensors()).find(|(o, _)| o.around > 0)?;
@@ -145,8 +150,8 @@ pub struct Accesses {
     pub parts: Option<Parts>,
 }
 
-/// A copy that is made at once where all elements are there, and of each element alone where not. Of each pair the first is
-/// below the second.
+/// A copy that is made at once where all elements are there, and of each element alone where not.
+/// Of each pair the first is below the second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
     /// What holds where all are.
@@ -233,7 +238,8 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
     }
 }
 
-/// Whether elements of a leaf may be copied each alone: of whole bytes, and all of them where the text says no number.
+/// Whether elements of a leaf may be copied each alone: of whole bytes, and all of them where the
+/// text says no number.
 pub fn may_split(p: &Program, spec: &Spec, atom: &Atom) -> bool {
     let of_bytes = |t: &TensorId| p.scalar_of(*t).bits() % 8 == 0;
     atom.splits() && spec.valid.is_none() && spec.outputs.iter().all(of_bytes)

@@ -34,7 +34,8 @@ pub fn no_atom(
     }
     // Other threads help nobody whose types nothing takes.
     let types = matches!(sorted.first(), Some((_, Mismatch::Scalar { .. })));
-    // Converting the factors of a product keeps its result; converting operands of another operation may not.
+    // Converting the factors of a product keeps its result; converting operands of another
+    // operation may not.
     let is_product = spec.kind.is_product();
     if types
         && is_product
@@ -57,7 +58,8 @@ pub fn no_atom(
     }
 }
 
-/// Whether a conversion that loses nothing, and that the architecture has, gives an operand the type that an atom wants.
+/// Whether a conversion that loses nothing, and that the architecture has, gives an operand the
+/// type that an atom wants.
 fn converts(table: &AtomTable, m: &Mismatch) -> bool {
     let Mismatch::Scalar { want, found, holds: true, .. } = m else { return false };
     let (Ok(want), Ok(found)) = (want.parse::<Scalar>(), found.parse::<Scalar>()) else {
@@ -68,7 +70,8 @@ fn converts(table: &AtomTable, m: &Mismatch) -> bool {
         .any(|a| a.reads().all(|o| o.is_of(found)) && a.writes().all(|o| o.is_of(want)))
 }
 
-/// Architectures that have an atom for the types of a pointwise operation, a conversion or a product.
+/// Architectures that have an atom for the types of a pointwise operation, a conversion or a
+/// product.
 fn elsewhere(p: &Program, spec: &Spec) -> Option<String> {
     let is_product = spec.kind.is_product();
     if !is_product
@@ -114,7 +117,8 @@ fn odd_group(p: &Program, spec: &Spec, table: &AtomTable) -> Option<i64> {
     (n > 1 && n % 32 != 0 && !taken).then_some(n)
 }
 
-/// A register tensor of each thread for itself, in an operation of several threads on whole tensors.
+/// A register tensor of each thread for itself, in an operation of several threads on whole
+/// tensors.
 fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
     let threads = &p.threads[spec.exec?.threads];
     let several = threads.each.is_none()

@@ -1,7 +1,7 @@
 //! From a layout to the fields of the descriptor that names it.
 //!
-//! The distances between a few elements determine the only descriptor that may do; that it does is then
-//! looked at element by element, by the formulas at the head of [`super`].
+//! The distances between a few elements determine the only descriptor that may do; that it does is
+//! then looked at element by element, by the formulas at the head of [`super`].
 
 use super::DescriptorMismatch;
 use super::matrix::{Descriptor, MAX_OFFSET, Major, MatrixRule, ROWS, SwizzleMode, UNIT};
@@ -9,8 +9,8 @@ use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::tuple::IntTuple;
 use std::fmt;
 
-/// The descriptor of a layout: of the view's elements in column-major order over the modes of `tile`,
-/// offsets in elements of `bits` bits, in a buffer of that swizzle of byte addresses.
+/// The descriptor of a layout: of the view's elements in column-major order over the modes of
+/// `tile`, offsets in elements of `bits` bits, in a buffer of that swizzle of byte addresses.
 ///
 /// # Errors
 /// The nearest canonical layout, and the first thing in which this one differs.
@@ -53,9 +53,9 @@ pub fn derive(
     }
 }
 
-/// The densest layout of a tile that a descriptor with that major and mode names. Of an MN-major tile
-/// that does not fill rows so wide, with the widest mode whose rows it fills. None for what is no tile of a
-/// descriptor.
+/// The densest layout of a tile that a descriptor with that major and mode names. Of an MN-major
+/// tile that does not fill rows so wide, with the widest mode whose rows it fills. None for what is
+/// no tile of a descriptor.
 pub fn canonical(
     tile: &[i64],
     bits: i64,
@@ -66,8 +66,8 @@ pub fn canonical(
     Extents::of(tile, bits, rule)?.canonical(major, mode)
 }
 
-/// A layout that a descriptor names. Displayed as messages have it: `` `((8,8),16):((64,512),1)` with
-/// `swizzle=(3,4,3)` ``.
+/// A layout that a descriptor names. Displayed as messages have it: `` `((8,8),16):((64,512),1)`
+/// with `swizzle=(3,4,3)` ``.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Canonical {
     /// In elements.

@@ -80,7 +80,8 @@ impl SwizzleMode {
         }
     }
 
-    /// The multiple of bytes at which the pattern starts anew: 256, 512 or 1024; a unit without a swizzle.
+    /// The multiple of bytes at which the pattern starts anew: 256, 512 or 1024; a unit without a
+    /// swizzle.
     pub fn period(self) -> i64 {
         match self {
             SwizzleMode::None => UNIT,
@@ -147,8 +148,9 @@ impl Descriptor {
         field(self.leading) << 16 | field(self.stride) << 32 | self.swizzle.code() << 62
     }
 
-    /// Where a tile may begin: fewer than this many bytes past a multiple of the period. K-major tiles may
-    /// begin within a row of the pattern, which is how a slice along k is taken; their two units stay in it.
+    /// Where a tile may begin: fewer than this many bytes past a multiple of the period. K-major
+    /// tiles may begin within a row of the pattern, which is how a slice along k is taken; their
+    /// two units stay in it.
     pub fn start_reach(&self) -> i64 {
         match self.major {
             Major::K => (self.swizzle.width() - UNIT).max(UNIT),

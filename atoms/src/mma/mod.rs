@@ -1,4 +1,5 @@
-//! Matrix multiply-accumulate on tensor cores by a warp or a quad-pair: `mma.sync`, one file a family.
+//! Matrix multiply-accumulate on tensor cores by a warp or a quad-pair: `mma.sync`, one file a
+//! family.
 //!
 //! B is K×N in the table: its index is `k + K*n`, although the instructions call the operand `.col`
 //! and other tables write it N×K.

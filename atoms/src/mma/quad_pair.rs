@@ -1,7 +1,7 @@
 //! `mma.sync.m8n8k4` on f16: each of the four quad-pairs of a warp multiplies for itself.
 //!
-//! Made for sm_70; from sm_80 on there is no unit for it. Both factors may be given by rows or by columns: what a thread holds of a factor
-//! lies side by side in memory that is stored so.
+//! Made for sm_70; from sm_80 on there is no unit for it. Both factors may be given by rows or by
+//! columns: what a thread holds of a factor lies side by side in memory that is stored so.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};

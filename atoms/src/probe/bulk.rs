@@ -1,8 +1,8 @@
-//! Probes of bulk copies: a tensor is copied vector by vector, or box by box of a tensor map, through shared memory,
-//! one way by the atom and the other way by plain moves.
+//! Probes of bulk copies: a tensor is copied vector by vector, or box by box of a tensor map,
+//! through shared memory, one way by the atom and the other way by plain moves.
 //!
-//! One thread issues a copy. Into shared memory it completes on an mbarrier whose phases alternate; out of it,
-//! in a group that the thread waits for.
+//! One thread issues a copy. Into shared memory it completes on an mbarrier whose phases alternate;
+//! out of it, in a group that the thread waits for.
 
 use super::choice::Choice;
 use super::operand::{Passing, ProbeOperand, scalars};

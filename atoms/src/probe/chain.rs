@@ -12,9 +12,9 @@ use carbyne_ir::build::Tensor;
 use carbyne_ir::build::statements::{counted, literal, word};
 use carbyne_ir::scalar::Memory;
 
-/// A program of one block that executes an atom again and again, each time on what it gave before, in the only
-/// loop of the kernel. It is to be timed; its results mean nothing. The last tensor, `%cycles`, has two
-/// numbers a warp for whoever times it, and is not written by the program.
+/// A program of one block that executes an atom again and again, each time on what it gave before,
+/// in the only loop of the kernel. It is to be timed; its results mean nothing. The last tensor,
+/// `%cycles`, has two numbers a warp for whoever times it, and is not written by the program.
 ///
 /// # Errors
 /// [`Unobservable`].
@@ -52,7 +52,8 @@ impl Writer<'_> {
     pub(super) fn rounds(&self, operands: &[ProbeOperand], repeat: Repeat) -> Stmt {
         let mut reads: Vec<Tensor> =
             operands.iter().filter(|o| o.access == OperandAccess::Read).map(mine).collect();
-        // Three registers of one bank would be read one after the other: factors that are alike share one.
+        // Three registers of one bank would be read one after the other: factors that are alike
+        // share one.
         if let (1, [a, b]) = (self.atom.group, &mut reads[..])
             && operands.iter().any(|o| o.access == OperandAccess::ReadWrite)
         {

@@ -3,15 +3,15 @@
 /// A choice among the memories, types and forms that an atom allows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Which of an operand's memories and of the scalar types that fill its units: the first, the second,
-    /// or the last where there are fewer.
+    /// Which of an operand's memories and of the scalar types that fill its units: the first, the
+    /// second, or the last where there are fewer.
     pub pick: usize,
     /// Blocks of the grid, each with operands of its own.
     pub blocks: i64,
     /// Threads of a block, a multiple of 32; at least those that the atom needs.
     pub threads: i64,
-    /// Whether registers that the atom only reads are given back, so that a compiler keeps them where the atom
-    /// is taken out.
+    /// Whether registers that the atom only reads are given back, so that a compiler keeps them
+    /// where the atom is taken out.
     pub give_back: bool,
     /// Whether the accumulator of a MatMul is set, and not read, by an atom that does both.
     pub set: bool,
@@ -23,7 +23,8 @@ impl Default for Choice {
     }
 }
 
-/// How often a [`chain`](super::chain()) executes its atom: in a loop of so many rounds, each of so many executions.
+/// How often a [`chain`](super::chain()) executes its atom: in a loop of so many rounds, each of so
+/// many executions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
     /// Rounds of the loop, which is not unrolled.

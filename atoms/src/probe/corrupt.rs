@@ -3,8 +3,8 @@
 use crate::atom::Atom;
 use carbyne_ir::layout::Layout;
 
-/// The atom with two strides of one operand's thread-value layout exchanged, for every operand and pair
-/// that make it another function; none for an atom of one thread and value.
+/// The atom with two strides of one operand's thread-value layout exchanged, for every operand and
+/// pair that make it another function; none for an atom of one thread and value.
 #[must_use]
 pub fn corrupted(atom: &Atom) -> Vec<Atom> {
     let mut atoms = vec![];

@@ -1,8 +1,9 @@
 //! Litmus kernels: programs whose results show that a statement between specs worked.
 //!
-//! One thread of a pair brings a number to shared memory and takes its time about it: it adds the number to what is
-//! there again and again, so that whoever looks too early sees another sum. The other thread takes the sum after the
-//! statement. Statements of groups of copies and MatMuls stand around copies and MatMuls whose results are taken.
+//! One thread of a pair brings a number to shared memory and takes its time about it: it adds the
+//! number to what is there again and again, so that whoever looks too early sees another sum. The
+//! other thread takes the sum after the statement. Statements of groups of copies and MatMuls stand
+//! around copies and MatMuls whose results are taken.
 //!
 //! Of what acts on time, registers or hints alone nothing can be seen: [`Unobservable::Statement`].
 
@@ -91,7 +92,8 @@ pub(super) fn litmus(
     }
 }
 
-/// Whether the atom is the one that the table takes for its statement, with a number that the litmus has.
+/// Whether the atom is the one that the table takes for its statement, with a number that the
+/// litmus has.
 fn is_chosen(atom: &Atom, table: &AtomTable) -> Result<(), Unobservable> {
     let AtomOp::Sync(op) = atom.op else { return Ok(()) };
     let one = |n: i64| Some((Some(n), Some(n), n.max(1)));
@@ -259,8 +261,8 @@ impl<'a> Litmus<'a> {
         self.kernel(kernel, stmts)
     }
 
-    /// One warp brings, the other takes, when all of the first have arrived; `copies`: by asynchronous copies
-    /// that arrive for it.
+    /// One warp brings, the other takes, when all of the first have arrived; `copies`: by
+    /// asynchronous copies that arrive for it.
     fn through_mbarrier(self, copies: bool, kernel: &str) -> Result<Probe, Unobservable> {
         let (i, j) = (Num::of("@i"), Num::of("@j"));
         let produced = match copies {
@@ -337,8 +339,8 @@ impl<'a> Litmus<'a> {
         self.kernel(kernel, stmts)
     }
 
-    /// One warp brings a row, a bulk copy takes it away behind fence and barrier; what its source or its target
-    /// is used for after the wait shows that it was waited for.
+    /// One warp brings a row, a bulk copy takes it away behind fence and barrier; what its source
+    /// or its target is used for after the wait shows that it was waited for.
     fn bulk(mut self, wait: SyncOp, kernel: &str) -> Result<Probe, Unobservable> {
         let atom = self.bulk_copy(false, false)?;
         let (n, store) = (self.w.threads, self.word(Memory::Rf, Memory::Sh)?);

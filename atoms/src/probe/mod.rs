@@ -1,20 +1,22 @@
 //! Probes: a program in the text format that executes one atom on operands of the caller.
 //!
-//! Whoever executes the program, the simulator or a device, can be compared with whoever else does, lane
-//! by lane: what a thread holds of an operand in registers comes from and goes to global memory by
-//! (block, thread, value), through plain loads and stores, so that the first difference names a lane and a
-//! register of the atom. An operand in memory comes and goes as its tile, so that a difference names
-//! coordinates. Inside, the atom is the body of the spec that it implements, over tensors distributed as the
-//! atom says; so the simulator checks it against the meaning of that spec as well.
+//! Whoever executes the program, the simulator or a device, can be compared with whoever else does,
+//! lane by lane: what a thread holds of an operand in registers comes from and goes to global
+//! memory by (block, thread, value), through plain loads and stores, so that the first difference
+//! names a lane and a register of the atom. An operand in memory comes and goes as its tile, so
+//! that a difference names coordinates. Inside, the atom is the body of the spec that it
+//! implements, over tensors distributed as the atom says; so the simulator checks it against the
+//! meaning of that spec as well.
 //!
 //! - [`operand`]: where an operand's values are in the caller's tensors.
 //! - `litmus`: programs in which a statement between specs must work;
 //! - `protocol`: the statements around an atom whose results are not there at once.
-//! - [`chain`]: a program that executes an atom again and again, to be timed; [`corrupted`]: atoms that are wrong.
+//! - [`chain`]: a program that executes an atom again and again, to be timed; [`corrupted`]: atoms
+//!   that are wrong.
 //!
-//! An atom of another kind extends these by what its fields say (visibility, operation, memories), never by
-//! its name. Statements between specs have litmus kernels, whose results show that they worked. What has no result
-//! to look at is refused with the reason, [`Unobservable`].
+//! An atom of another kind extends these by what its fields say (visibility, operation, memories),
+//! never by its name. Statements between specs have litmus kernels, whose results show that they
+//! worked. What has no result to look at is refused with the reason, [`Unobservable`].
 
 mod bulk;
 mod chain;

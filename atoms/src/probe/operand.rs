@@ -25,8 +25,8 @@ pub struct ProbeOperand {
     pub output: Option<String>,
     /// (thread of the block, value) to the column-major index in `tile`, in scalars.
     pub tv: Layout,
-    /// Extents of what a block executes, in scalars: the atom's tile, with one more mode (the first) where
-    /// several groups execute it, each on a tile of its own.
+    /// Extents of what a block executes, in scalars: the atom's tile, with one more mode (the
+    /// first) where several groups execute it, each on a tile of its own.
     pub tile: Vec<i64>,
     /// How it is passed between the caller and the probe.
     pub passing: Passing,
@@ -50,16 +50,16 @@ pub enum Passing {
     },
     /// A number that is passed by value, of all threads: the caller's tensor has no modes.
     Number,
-    /// No memory: the coordinate of each thread along the second mode of a tensor in registers, `of`, that the atom
-    /// writes.
+    /// No memory: the coordinate of each thread along the second mode of a tensor in registers,
+    /// `of`, that the atom writes.
     Coordinate {
         /// The tensor's name without `%`.
         of: String,
     },
     /// In global memory, as a whole: the caller's tensor has the extents of the tile, row-major.
     Whole,
-    /// A tile in shared memory that a descriptor names: the caller's tensor has one mode, the elements of tile
-    /// after tile in column-major order.
+    /// A tile in shared memory that a descriptor names: the caller's tensor has one mode, the
+    /// elements of tile after tile in column-major order.
     Described {
         /// From the column-major index in the tile to the offset in shared memory.
         layout: Layout,
@@ -68,8 +68,8 @@ pub enum Passing {
     },
 }
 
-/// The dense layouts in which a descriptor names the operand's tile, with the swizzle for each; none for an
-/// operand whose threads give addresses.
+/// The dense layouts in which a descriptor names the operand's tile, with the swizzle for each;
+/// none for an operand whose threads give addresses.
 #[must_use]
 pub fn described(o: &AtomOperand) -> Vec<Canonical> {
     let Some(rule) = o.matrix_rule() else { return vec![] };
@@ -112,7 +112,8 @@ impl fmt::Display for Element {
     }
 }
 
-/// The same with a scalar between any two runs of `n` scalars side by side, so that they begin anywhere.
+/// The same with a scalar between any two runs of `n` scalars side by side, so that they begin
+/// anywhere.
 fn apart(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
     fn steps(stride: IntTuple<i64>, n: i64) -> IntTuple<i64> {
         match stride {
@@ -199,7 +200,8 @@ impl ProbeOperand {
         self.tile.iter().product()
     }
 
-    /// Scalars of a block's part of the caller's tensor: of a tile in memory also what lies between its elements.
+    /// Scalars of a block's part of the caller's tensor: of a tile in memory also what lies between
+    /// its elements.
     #[must_use]
     pub fn span(&self) -> i64 {
         match self.is_apart() {

@@ -31,7 +31,8 @@ pub enum Unobservable {
     NoMove(Memory, Memory, i64),
     /// An operand's layouts do not extend to all threads of a block.
     Layout(String),
-    /// It takes nothing in the form that it gives, so that no execution can wait for the one before.
+    /// It takes nothing in the form that it gives, so that no execution can wait for the one
+    /// before.
     NoChain,
     /// It is a statement between specs of which nothing can be observed, for this reason.
     Statement(&'static str),

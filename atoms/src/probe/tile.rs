@@ -32,8 +32,8 @@ pub(super) fn written(
     Ok(Probe { text, kernel, operands, blocks, threads, set })
 }
 
-/// Threads of a block: as many of those that are wanted as groups of the atom fill, in whole warps; at least
-/// those of one group.
+/// Threads of a block: as many of those that are wanted as groups of the atom fill, in whole warps;
+/// at least those of one group.
 fn n_threads(atom: &Atom, wanted: i64) -> i64 {
     let window = match atom.thread_layout.cosize() {
         1 => 1,

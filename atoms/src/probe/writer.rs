@@ -62,7 +62,8 @@ impl Writer<'_> {
         Ok(self.module(operands, more, kernel, head, body))
     }
 
-    /// The text of a module: the caller's tensors, `more`, which declares the grid, the block, and the kernel.
+    /// The text of a module: the caller's tensors, `more`, which declares the grid, the block, and
+    /// the kernel.
     pub(super) fn module(
         &self,
         operands: &[ProbeOperand],

@@ -1,5 +1,5 @@
-//! What a warpgroup tells of its registers, a grid of the grids around it, a thread of a tensor map that
-//! it needs soon; and which lane of a warp is elected.
+//! What a warpgroup tells of its registers, a grid of the grids around it, a thread of a tensor map
+//! that it needs soon; and which lane of a warp is elected.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomNumber, AtomOp, Elem};

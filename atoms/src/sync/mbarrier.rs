@@ -1,7 +1,7 @@
 //! Barrier objects in shared memory.
 //!
-//! `mbarrier.wait` is a loop: the instruction answers whether the phase is complete, from `sm_90` on
-//! after the thread has slept a while.
+//! `mbarrier.wait` is a loop: the instruction answers whether the phase is complete, from `sm_90`
+//! on after the thread has slept a while.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

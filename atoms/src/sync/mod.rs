@@ -1,5 +1,5 @@
-//! Synchronization: barriers, mbarriers, clusters, groups of asynchronous work, and what warpgroups and
-//! grids tell the hardware.
+//! Synchronization: barriers, mbarriers, clusters, groups of asynchronous work, and what warpgroups
+//! and grids tell the hardware.
 //!
 //! Of several atoms for one statement the better one comes first. Costs do not count waiting.
 

@@ -1,13 +1,14 @@
-//! Matrix multiply-accumulate by four warps at once, B and perhaps A read from shared memory through
-//! descriptors: `wgmma.mma_async`.
+//! Matrix multiply-accumulate by four warps at once, B and perhaps A read from shared memory
+//! through descriptors: `wgmma.mma_async`.
 //!
-//! An atom for every shape, combination of types and place of A. Names are shape, accumulator, A, B, left out
-//! where it is of A's type, and where the factors are: `ss` both in shared memory, `rs` A in registers. Their
-//! texts are made when a table first asks for them and kept for as long as the process lives.
+//! An atom for every shape, combination of types and place of A. Names are shape, accumulator, A,
+//! B, left out where it is of A's type, and where the factors are: `ss` both in shared memory, `rs`
+//! A in registers. Their texts are made when a table first asks for them and kept for as long as
+//! the process lives.
 //!
-//! One atom stands for both majors of a factor in shared memory (`imm-trans-a` and `imm-trans-b`, which 16-bit
-//! types alone have) and for MatMul and `MatMul.set` (`scale-d`). Factors are not negated: `imm-scale-a` and
-//! `imm-scale-b` are 1.
+//! One atom stands for both majors of a factor in shared memory (`imm-trans-a` and `imm-trans-b`,
+//! which 16-bit types alone have) and for MatMul and `MatMul.set` (`scale-d`). Factors are not
+//! negated: `imm-scale-a` and `imm-scale-b` are 1.
 //!
 //! Not here: sparse A; `.satfinite` on integers, a sum that no spec means; one-bit factors.
 

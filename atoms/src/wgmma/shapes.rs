@@ -49,8 +49,9 @@ const N_INTEGERS: &[i64] = &[
 /// One register holds two, four or one of the factors.
 const A_16_BITS: &str = "((4,8,4),(2,2,2)):((128,1,16),(64,8,512))";
 const A_8_BITS: &str = "((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))";
-/// Bits that sums of products of 8-bit floats keep behind the first of the largest product (DeepSeek-V3
-/// Technical Report, 2024, section 3.3.2, Increasing Accumulation Precision; seen on an H100 too).
+/// Bits that sums of products of 8-bit floats keep behind the first of the largest product
+/// (DeepSeek-V3 Technical Report, 2024, section 3.3.2, Increasing Accumulation Precision; seen on
+/// an H100 too).
 const FP8_SUM_BITS: u32 = 13;
 const A_TF32: &str = "((4,8,4),(2,2)):((64,1,16),(8,256))";
 

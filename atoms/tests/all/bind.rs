@@ -39,8 +39,8 @@ fn probes_bind_to_their_atoms() {
     assert!(n > 1000, "{n} atoms");
 }
 
-/// Why `atom` does not implement the one leaf of a body that names none, over `%A` and `%B` of 4096 f16 in
-/// global memory.
+/// Why `atom` does not implement the one leaf of a body that names none, over `%A` and `%B` of 4096
+/// f16 in global memory.
 fn mismatch(body: &str, atom: &str) -> Option<Mismatch> {
     let src = format!(
         "carbyne 2

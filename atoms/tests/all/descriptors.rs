@@ -1,9 +1,10 @@
-//! Descriptors against an address model written from the PTX ISA's description of them, and against the
-//! examples that it works out.
+//! Descriptors against an address model written from the PTX ISA's description of them, and against
+//! the examples that it works out.
 //!
-//! The model is that of the section "Asynchronous Warpgroup Level Matrix Shared Memory Layout", in its own
-//! terms: a matrix normalized to elements of 128 bits, swizzle atoms of 8 rows or columns, two offsets. Nothing
-//! of it comes from the derivation, and no swizzle function: units move within an atom as its figures show.
+//! The model is that of the section "Asynchronous Warpgroup Level Matrix Shared Memory Layout", in
+//! its own terms: a matrix normalized to elements of 128 bits, swizzle atoms of 8 rows or columns,
+//! two offsets. Nothing of it comes from the derivation, and no swizzle function: units move within
+//! an atom as its figures show.
 
 use carbyne_atoms::descriptor::{MatrixRule, canonical, derive};
 use carbyne_atoms::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
@@ -306,8 +307,8 @@ fn layouts() -> impl Strategy<Value = (Tile, Layout, Option<Swizzle>, i64)> {
     (groups, bits, any::<bool>(), swizzle, along, gaps, 0..128i64).prop_map(
         |(groups, bits, k_first, swizzle, (along_k, order, c), gaps, start)| {
             let tile = Tile::of(8 * groups, bits, k_first);
-            // Extents of leaves, the innermost two first: T neighbors along k and 8 along mn, or the other
-            // way around.
+            // Extents of leaves, the innermost two first: T neighbors along k and 8 along mn, or
+            // the other way around.
             let c = if along_k || tile.mn % c != 0 { 8 } else { c };
             let d = if along_k { 128 / bits } else { 8 };
             let extents = [c, tile.mn / c, d, tile.k / d];

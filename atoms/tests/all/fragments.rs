@@ -1,7 +1,8 @@
 //! Layouts of the table against the formulas of the PTX ISA, lane by lane.
 //!
-//! The formulas are those of the sections "Matrix Fragments for mma.m..n..k.." and "Warp-level matrix
-//! load instruction: ldmatrix", in the ISA's own variables; nothing here comes from the table.
+//! The formulas are those of the sections "Matrix Fragments for mma.m..n..k.." and "Warp-level
+//! matrix load instruction: ldmatrix", in the ISA's own variables; nothing here comes from the
+//! table.
 
 use carbyne_atoms::{Arch, Atom, AtomTable};
 use carbyne_ir::ast::SpecKind;
@@ -181,8 +182,8 @@ fn ldmatrix_x4_delivers_the_a_fragment() {
     }
 }
 
-/// "Register Fragments" of wgmma: what mma.m16n8k.. has, for four warps with 16 rows each and as many blocks
-/// of 8 columns as there are.
+/// "Register Fragments" of wgmma: what mma.m16n8k.. has, for four warps with 16 rows each and as
+/// many blocks of 8 columns as there are.
 #[test]
 fn warpgroups() {
     let row_of = |t: i64, i: i64| 16 * (t / 32) + group_id(t % 32) + 8 * (i % 2);

@@ -72,8 +72,8 @@ fn compare(atom: &Atom, operand: &AtomOperand, expected: impl Fn(i64) -> i64, si
     }
 }
 
-/// What a descriptor names is the whole tile, of which both count the elements in the order of their own
-/// tile: n + N*k the traits, k + K*n the atom.
+/// What a descriptor names is the whole tile, of which both count the elements in the order of
+/// their own tile: n + N*k the traits, k + K*n the atom.
 fn compare_described(atom: &Atom, operand: &AtomOperand, expected: &Layout) {
     let transposed = operand.name == "B";
     let (rows, cols, n) = (operand.tile[0], operand.tile[1], operand.n_threads());

@@ -1,7 +1,7 @@
 //! Every atom of every architecture is swept, so that a typo in the table cannot land.
 //!
-//! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half corrupts a cell at
-//! a time and demands that the sweep names it.
+//! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half corrupts a cell
+//! at a time and demands that the sweep names it.
 
 use carbyne_atoms::{
     Arch, Atom, AtomKind, AtomOp, AtomOperand, AtomTable, Elem, Extent, OperandAccess, Part,
@@ -238,7 +238,8 @@ fn operand_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)
     }
 }
 
-/// An operand that a descriptor names is one tile in shared memory, in its own order for every thread.
+/// An operand that a descriptor names is one tile in shared memory, in its own order for every
+/// thread.
 fn described_defects(operand: &AtomOperand, k_mode: usize, say: &mut dyn FnMut(&str)) {
     let (t, v) = (operand.tv.mode(0).expect("two modes"), operand.tv.mode(1).expect("two modes"));
     let same = (0..t.size()).all(|i| t.at(i) == 0) && (0..v.size()).all(|i| v.at(i) == i);

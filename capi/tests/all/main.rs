@@ -1,4 +1,5 @@
-//! The header matches the sources, the page shows the example, and programs of C work with the library.
+//! The header matches the sources, the page shows the example, and programs of C work with the
+//! library.
 
 mod header;
 mod programs;

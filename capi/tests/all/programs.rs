@@ -1,4 +1,5 @@
-//! Programs of C are compiled by the system's compiler, and run with the library that Cargo has built for this test.
+//! Programs of C are compiled by the system's compiler, and run with the library that Cargo has
+//! built for this test.
 
 use crate::own;
 use std::path::PathBuf;
@@ -7,7 +8,8 @@ use std::process::Command;
 /// Cycles in which memory must not grow. `CARBYNE_ALL` runs many.
 const CYCLES: &str = "100";
 
-/// The compiler that a variable names, or the usual one. If it does not run, a message says so, and there is none.
+/// The compiler that a variable names, or the usual one. If it does not run, a message says so, and
+/// there is none.
 fn compiler(variable: &str, usual: &str) -> Option<Command> {
     let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
     let runs = Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success());

@@ -14,7 +14,8 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Measure products of matrices, as they are decomposed without a pin, beside cuBLAS on the same GPU.
+    /// Measure products of matrices, as they are decomposed without a pin, beside cuBLAS on the
+    /// same GPU.
     Gemm(BenchGemm),
 }
 
@@ -32,8 +33,8 @@ pub(crate) struct BenchGemm {
     /// How A and B lie in memory: `n` with consecutive rows, `t` with consecutive columns.
     #[arg(long, value_name = "MAJORS", value_delimiter = ',', default_value = "nt")]
     pub(crate) majors: Vec<Majors>,
-    /// Types of the factors, which the types of C and of sums follow: f16, bf16, tf32, f32, f64, i8, e4m3, e5m2, and
-    /// two 8-bit floats as `e4m3xe5m2`.
+    /// Types of the factors, which the types of C and of sums follow: f16, bf16, tf32, f32, f64,
+    /// i8, e4m3, e5m2, and two 8-bit floats as `e4m3xe5m2`.
     #[arg(long, value_name = "TYPES", value_delimiter = ',', default_value = "f16")]
     pub(crate) types: Vec<Factors>,
     /// The type of sums of products of f16.
@@ -42,8 +43,8 @@ pub(crate) struct BenchGemm {
     /// What follows the product in the same kernel.
     #[arg(long, value_enum, default_value = "none")]
     pub(crate) epilogue: Following,
-    /// Pins of kernels that are measured beside each other, separated by `;`, such as `@wgmma_tiles[BM=128];@ring`; an empty
-    /// one stands for what is chosen without.
+    /// Pins of kernels that are measured beside each other, separated by `;`, such as
+    /// `@wgmma_tiles[BM=128];@ring`; an empty one stands for what is chosen without.
     #[arg(long, value_name = "PINS", value_delimiter = ';')]
     pub(crate) by: Vec<String>,
     /// Measure so many launches of each kernel, in turn.

@@ -5,7 +5,8 @@ use clap::Args as Group;
 /// Inputs and symbols of a program.
 #[derive(Debug, Group)]
 pub(crate) struct Given {
-    /// Draw inputs that are not given, with this seed: floats from [-1, 1), and some others by which decisions are tried.
+    /// Draw inputs that are not given, with this seed: floats from [-1, 1), and some others by
+    /// which decisions are tried.
     #[arg(long, value_name = "N", conflicts_with = "ints")]
     pub(crate) seed: Option<u64>,
     /// Draw integers from -2 to 2, on which sums are exact, with this seed.

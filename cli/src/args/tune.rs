@@ -19,7 +19,8 @@ pub(crate) struct Tune {
     /// The database: pins of the best are written to it, what else it holds is kept.
     #[arg(long, value_name = "FILE", default_value = "carbyne.tuned")]
     pub(crate) tuned: PathBuf,
-    /// Try so many instances of strategies for each kernel, those that are estimated to be the best.
+    /// Try so many instances of strategies for each kernel, those that are estimated to be the
+    /// best.
     #[arg(long, value_name = "N", default_value = "24", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) top: u16,
     /// Measure so many launches of each, in turn.

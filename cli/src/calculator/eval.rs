@@ -2,8 +2,8 @@
 //!
 //! Arithmetic is that of program texts: [`BinOp`] over an [`ExprArena`].
 //!
-//! Invariant: a line makes at most [`MAX_OPERATIONS`] calls and handles values of at most [`MAX_COST`]
-//! numbers in all, and what is bound costs no more, so memory and time are bounded.
+//! Invariant: a line makes at most [`MAX_OPERATIONS`] calls and handles values of at most
+//! [`MAX_COST`] numbers in all, and what is bound costs no more, so memory and time are bounded.
 //! Invariant: a line that fails binds nothing.
 
 use super::fault::Fault;
@@ -53,7 +53,8 @@ impl Session {
         Ok(last)
     }
 
-    /// Assumes the facts of lines before the lines are read, so that a name is the same symbol in all of them.
+    /// Assumes the facts of lines before the lines are read, so that a name is the same symbol in
+    /// all of them.
     pub(super) fn assume<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Worth<()> {
         for text in lines {
             // Errors of a line are reported when it is read.
@@ -80,7 +81,8 @@ impl Session {
         &self.scope.arena
     }
 
-    /// The symbols and names after a line; `None` if it neither states new facts nor gives a symbol a value.
+    /// The symbols and names after a line; `None` if it neither states new facts nor gives a symbol
+    /// a value.
     fn known(&self, line: &parse::Line<'_>) -> Worth<Option<(Scope, BTreeMap<String, Value>)>> {
         let (facts, span) = line.facts;
         let stated = self.scope.with(facts, &BTreeMap::new(), span)?;

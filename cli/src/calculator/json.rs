@@ -1,10 +1,11 @@
 //! The calculator for programs: one JSON request a line, one JSON answer a line.
 //!
-//! A request is `{"id":1,"op":"composition","args":["(6,2):(8,2)","(4,3):(3,1)"]}`. Strings are expressions,
-//! arrays tuples or tilers by mode, `null` is `_`. The answer is a string (layouts), a number, a boolean, an
-//! array, `{"skip":true}` for an operation that there is not, or
-//! `{"error":true,"code":..,"message":..,"help":..}`. Facts of one string (`(M,4):(4,1) where M % 8 == 0`) hold for the whole
-//! request. A layout over symbols is answered with its facts, other values over symbols without: `"M*4"`.
+//! A request is `{"id":1,"op":"composition","args":["(6,2):(8,2)","(4,3):(3,1)"]}`. Strings are
+//! expressions, arrays tuples or tilers by mode, `null` is `_`. The answer is a string (layouts), a
+//! number, a boolean, an array, `{"skip":true}` for an operation that there is not, or
+//! `{"error":true,"code":..,"message":..,"help":..}`. Facts of one string
+//! (`(M,4):(4,1) where M % 8 == 0`) hold for the whole request. A layout over symbols is answered
+//! with its facts, other values over symbols without: `"M*4"`.
 //!
 //! Invariant: every line has exactly one answer, whatever stands in it.
 
@@ -175,7 +176,8 @@ fn to_json(session: &Session, v: &Value) -> Result<Json, Box<Diagnostic>> {
         }
         Value::Layout(_) if !v.is_symbolic() => json!(v.text(session.arena())),
         Value::Layout(_) | Value::Coords(_) | Value::Composed(_) => {
-            // The order of sums depends on earlier calculations. A layout that is read again has one text.
+            // The order of sums depends on earlier calculations. A layout that is read again has
+            // one text.
             let text = session.text(v);
             let mut fresh = Session::default();
             match fresh.line(&text)? {

@@ -1,11 +1,11 @@
 //! A calculator for layout algebra: `composition((6,2):(8,2), (4,3):(3,1))` and what it is worth.
 //!
-//! Reading order: `value` (what there is), `operation` (a row of the table), `ops` (the table), `parse`, `scope` (symbols and facts), `eval`,
-//! `fault` (why there is no answer), `refusal` (how that is said), `json` (the same for programs), `table` (values
-//! as a grid).
+//! Reading order: `value` (what there is), `operation` (a row of the table), `ops` (the table),
+//! `parse`, `scope` (symbols and facts), `eval`, `fault` (why there is no answer), `refusal` (how
+//! that is said), `json` (the same for programs), `table` (values as a grid).
 //!
-//! Invariant: every operation is one call of the library; the calculator reads, checks kinds and prints.
-//! Invariant: no line makes this panic, wait, or take memory without bound.
+//! Invariant: every operation is one call of the library; the calculator reads, checks kinds and
+//! prints. Invariant: no line makes this panic, wait, or take memory without bound.
 
 mod eval;
 mod fault;
@@ -24,7 +24,8 @@ pub(crate) use eval::Session;
 use operation::Operation;
 use std::fmt::Write;
 
-/// What `carbyne layout --list` prints: every operation with its operands, its meaning and an example.
+/// What `carbyne layout --list` prints: every operation with its operands, its meaning and an
+/// example.
 pub(crate) fn list() -> String {
     let mut out = String::new();
     for (heading, family) in ops::FAMILIES {

@@ -114,8 +114,9 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Applies an expression to the layout of operand `k`, whatever its strides are; what is under a swizzle
-/// stays there. For operations on the domain: those that choose, order and nest coordinates.
+/// Applies an expression to the layout of operand `k`, whatever its strides are; what is under a
+/// swizzle stays there. For operations on the domain: those that choose, order and nest
+/// coordinates.
 macro_rules! on_domain {
     ($args:expr, $k:expr, |$layout:ident| $body:expr) => {
         match $args.value($k)? {

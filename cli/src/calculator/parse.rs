@@ -8,7 +8,8 @@
 //!       | "(" [chain {"," chain}] ")" | "[" [chain {"," chain}] "]"
 //!       | NAME | NAME "(" [chain {"," chain}] ")"
 //! ```
-//! `_4` is `4`, `∘` is `o`. Operators, their precedence and FACTS are as in program texts. Text after `//` or `#` is a comment.
+//! `_4` is `4`, `∘` is `o`. Operators, their precedence and FACTS are as in program texts. Text
+//! after `//` or `#` is a comment.
 //!
 //! Invariant: nesting is bounded by [`MAX_NESTING`] and the number of items by [`MAX_ITEMS`] before
 //! anything is built, so no text exhausts the stack or memory.

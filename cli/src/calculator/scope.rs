@@ -1,9 +1,10 @@
 //! Symbols: the names that facts are about, `(M,4):(4,1) where M % 8 == 0`.
 //!
-//! Facts are read, checked and put to use by [`carbyne_ir`], as those of `sym M where M % 8 == 0` in a program.
+//! Facts are read, checked and put to use by [`carbyne_ir`], as those of `sym M where M % 8 == 0`
+//! in a program.
 //!
-//! Invariant: a symbol is 1 or more, or 0 or more if a fact bounds it below. An answer over symbols holds for all values
-//! that the facts allow.
+//! Invariant: a symbol is 1 or more, or 0 or more if a fact bounds it below. An answer over symbols
+//! holds for all values that the facts allow.
 
 use super::ops;
 use super::value::Value;
@@ -43,7 +44,8 @@ impl Scope {
     /// This scope with further facts and further values of symbols; `None` if none of them is new.
     ///
     /// # Errors
-    /// Facts contradict each other or a value, or the text is not a list of facts. Errors have the place `span`.
+    /// Facts contradict each other or a value, or the text is not a list of facts. Errors have the
+    /// place `span`.
     pub(super) fn with(
         &self,
         further: &str,
@@ -90,7 +92,8 @@ impl Scope {
         self.symbols.get(name).copied()
     }
 
-    /// The value as an expression, with the facts about its symbols and about all symbols that these facts relate to them.
+    /// The value as an expression, with the facts about its symbols and about all symbols that
+    /// these facts relate to them.
     pub(super) fn text(&self, value: &Value) -> String {
         let mut names: BTreeSet<String> = BTreeSet::new();
         value.for_each(&mut |number| {
@@ -158,9 +161,11 @@ fn no_facts(span: Span) -> Box<Diagnostic> {
     Box::new(d.help("write comparisons, separated by commas: `where M >= 1, K % 64 == 0`"))
 }
 
-/// A program that says no more than these facts, with values in the place of symbols that have them.
+/// A program that says no more than these facts, with values in the place of symbols that have
+/// them.
 fn module(open: &[&str], facts: Vec<Compare>, values: &BTreeMap<String, i64>) -> Module {
-    // A statement has at least one symbol; its facts are checked even if all their symbols have values.
+    // A statement has at least one symbol; its facts are checked even if all their symbols have
+    // values.
     let names = if open.is_empty() { &["none_is_open"] } else { open };
     let names = names.iter().map(|name| Name { text: (*name).to_owned(), span: Span::default() });
     let symbols = Symbols { names: names.collect(), facts, typical: vec![] };

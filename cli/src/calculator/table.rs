@@ -1,6 +1,7 @@
 //! All values of a small layout, as a list or as a grid.
 //!
-//! Invariant: a grid has one row for each coordinate of mode 0 and one column for each of what is left.
+//! Invariant: a grid has one row for each coordinate of mode 0 and one column for each of what is
+//! left.
 
 use super::fault::Fault;
 use super::ops::values;

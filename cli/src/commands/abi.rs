@@ -1,5 +1,5 @@
-//! `compile --emit abi`: what a launcher must know, as JSON: of one kernel, or of all that a file holds, with the
-//! tensors that they hand on to each other.
+//! `compile --emit abi`: what a launcher must know, as JSON: of one kernel, or of all that a file
+//! holds, with the tensors that they hand on to each other.
 //!
 //! Sizes that are known at launch only are texts, expressions of the program's symbols.
 
@@ -47,7 +47,8 @@ pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
             "bits": buffer.scalar.bits(),
             "extents": extents,
             "strides": strides,
-            // Where an extent is 0 no element is there, and what is computed of the last one may be below 0.
+            // Where an extent is 0 no element is there, and what is computed of the last one may be
+            // below 0.
             "elements": number(program.arena.max(buffer.cosize, Dim::Const(0)).unwrap_or(buffer.cosize)),
             "integers": buffer.range.map(|(from, below)| json!({
                 "from": number(from),

@@ -1,7 +1,8 @@
-//! `decompose --emit json`: the decomposed text, what was chosen, and the relations that make it right, as data.
+//! `decompose --emit json`: the decomposed text, what was chosen, and the relations that make it
+//! right, as data.
 //!
-//! Layouts are texts, `shape:stride`. The names of a relation's parts are those of its variant in the library, where their
-//! meaning stands.
+//! Layouts are texts, `shape:stride`. The names of a relation's parts are those of its variant in
+//! the library, where their meaning stands.
 
 use crate::json::schema;
 use crate::order::Reports;

@@ -94,11 +94,12 @@ fn wrong(source: Source, table: &AtomTable) -> Wrong {
     Wrong { errors, warnings: said.len() - errors }
 }
 
-/// A table that has all instructions and all synchronization that a program names: the given one, or that of the oldest architecture
-/// that has them, if one has.
+/// A table that has all instructions and all synchronization that a program names: the given one,
+/// or that of the oldest architecture that has them, if one has.
 ///
 /// # Errors
-/// Operands that are not those of their instruction, instructions and statements of synchronization that there are not.
+/// Operands that are not those of their instruction, instructions and statements of synchronization
+/// that there are not.
 pub fn fitting(p: &Program, table: Option<AtomTable>) -> Result<Option<AtomTable>, Diagnostics> {
     let errors = carbyne_decompose::check_named(p, table.as_ref());
     if errors.is_empty() { synchronizing(p, table) } else { Err(errors) }

@@ -1,7 +1,7 @@
 //! `carbyne compile`: the decomposed program as IR, CUDA C++, PTX or machine code.
 //!
-//! What a launcher needs (grid, block, shared memory) and, where ptxas has run, registers and spills
-//! are said on standard error.
+//! What a launcher needs (grid, block, shared memory) and, where ptxas has run, registers and
+//! spills are said on standard error.
 
 use super::abi;
 use crate::args::{Compile, Emit, MessageFormat};

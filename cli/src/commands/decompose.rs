@@ -1,4 +1,5 @@
-//! `carbyne decompose`: the program with everything filled in, as text, or with what was chosen and why it is right, as JSON.
+//! `carbyne decompose`: the program with everything filled in, as text, or with what was chosen and
+//! why it is right, as JSON.
 //!
 //! The best solutions and how far the search went are said on standard error.
 
@@ -156,8 +157,8 @@ fn said(
     out
 }
 
-/// How many instances of strategies were looked at for each kernel, and with `--top` the best of them, and why others
-/// were not.
+/// How many instances of strategies were looked at for each kernel, and with `--top` the best of
+/// them, and why others were not.
 fn strategies(args: &SearchArgs, found: &Decomposed, out: &mut String) {
     if args.top.is_none() && !args.stats {
         return;

@@ -1,5 +1,5 @@
-//! `carbyne explain`: the section of `docs/errors.md` about one code, or which instructions were considered for
-//! a program and why they were taken or not.
+//! `carbyne explain`: the section of `docs/errors.md` about one code, or which instructions were
+//! considered for a program and why they were taken or not.
 
 use super::why;
 use crate::args::Explain;

@@ -7,12 +7,12 @@ use std::fmt::Write;
 
 /// The program with columns on its left, and how often each atom ran.
 ///
-/// `runs` counts executions by a warp. `regs` are 32-bit registers of a thread with values still needed.
-/// `bytes` are read or written, in global and shared memory. `sectors` are 32-byte parts of global memory,
-/// `each` those of one request of a warp, `waves` the wavefronts of shared memory; where the same bytes would
-/// fit in fewer, `/` and that number follow. `ulp` is the largest distance of results from what they would be had
-/// nothing been rounded. Behind the program stand what ran how often, and how near each spec with a body came to
-/// what it means.
+/// `runs` counts executions by a warp. `regs` are 32-bit registers of a thread with values still
+/// needed. `bytes` are read or written, in global and shared memory. `sectors` are 32-byte parts of
+/// global memory, `each` those of one request of a warp, `waves` the wavefronts of shared memory;
+/// where the same bytes would fit in fewer, `/` and that number follow. `ulp` is the largest
+/// distance of results from what they would be had nothing been rounded. Behind the program stand
+/// what ran how often, and how near each spec with a body came to what it means.
 pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
     let mut lines: BTreeMap<usize, (LeafCount, u64, Option<f64>)> = BTreeMap::new();
     for leaf in kernels.iter().flat_map(|k| &k.leaves) {

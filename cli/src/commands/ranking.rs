@@ -68,7 +68,8 @@ pub(super) fn brief(ranking: &Ranking, at: usize, most: usize, out: &mut String)
     strategies(ranking, most, out);
 }
 
-/// Why what was chosen was: the best of each strategy, larger tiles, and strategies that have no instance.
+/// Why what was chosen was: the best of each strategy, larger tiles, and strategies that have no
+/// instance.
 pub(super) fn explained(ranking: &Ranking, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", counted(ranking));
     strategies(ranking, usize::MAX, out);

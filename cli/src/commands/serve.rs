@@ -1,5 +1,5 @@
-//! `carbyne serve`: commands one after another in one process, for compilers that decompose many kernels. A request and its answer
-//! are a line of JSON each.
+//! `carbyne serve`: commands one after another in one process, for compilers that decompose many
+//! kernels. A request and its answer are a line of JSON each.
 //!
 //! ```json
 //! {"id": 1, "arguments": ["decompose", "-", "--arch", "sm_80"], "stdin": "carbyne 2\n.."}
@@ -10,10 +10,9 @@
 //!
 //! One thread reads lines, others run commands, and the caller's writes answers.
 //!
-//! Invariant: an answer is given to each request, whatever other requests do. A request that fails, panics or is cancelled ends
-//! alone.
-//! Invariant: requests that wait take [`WAITING`] bytes at most, and [`ANSWERS`] answers wait at most. While answers are read,
-//! lines are.
+//! Invariant: an answer is given to each request, whatever other requests do. A request that fails,
+//! panics or is cancelled ends alone. Invariant: requests that wait take [`WAITING`] bytes at most,
+//! and [`ANSWERS`] answers wait at most. While answers are read, lines are.
 
 use crate::args::{Args, Command, MessageFormat, Serve};
 use crate::failure::{Failure, Outcome};

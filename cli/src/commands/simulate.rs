@@ -274,7 +274,8 @@ fn compared(k: &KernelReport, options: &Options) -> String {
     }
 }
 
-/// The rounding of the whole kernel if it was compared, else of the spec that is farthest from its meaning.
+/// The rounding of the whole kernel if it was compared, else of the spec that is farthest from its
+/// meaning.
 fn rounding(text: &mut String, k: &KernelReport, given: &Given) {
     let at = |line: u32| given.name(line as usize);
     let norm = |n: &SpecReport| n.relative_norm.unwrap_or(0.0);
@@ -357,8 +358,8 @@ fn estimated(k: &KernelReport) -> String {
     }
 }
 
-/// The line and the instruction that states the largest error of results that it gave, in units in the last place. Half of one is
-/// the rounding of a result itself.
+/// The line and the instruction that states the largest error of results that it gave, in units in
+/// the last place. Half of one is the rounding of a result itself.
 fn stated(k: &KernelReport) -> Option<(u32, &str, f64)> {
     let of = k.leaves.iter().filter_map(|l| Some((l.line, l.atom.as_deref()?, l.stated_ulp?)));
     of.filter(|(.., ulp)| *ulp > 0.5).reduce(|most, next| if next.2 > most.2 { next } else { most })

@@ -1,4 +1,5 @@
-//! `carbyne strategies`: by what kernels get their dataflow, and whether strategies compute what they mean.
+//! `carbyne strategies`: by what kernels get their dataflow, and whether strategies compute what
+//! they mean.
 
 use crate::args::Strategies as Args;
 use crate::failure::{Failure, Outcome, Source};
@@ -36,7 +37,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
     Ok(())
 }
 
-/// A line each: the name, and what stands above it. Those that have no instance on the architecture are named at the end.
+/// A line each: the name, and what stands above it. Those that have no instance on the architecture
+/// are named at the end.
 fn listed(
     all: &Strategies,
     spec: Option<&str>,
@@ -204,7 +206,8 @@ fn tested(
             let own = found.iter().filter_map(|(s, o)| Some((*s, o.as_ref().err()?)));
             own.filter(move |(_, wrong)| wrong.kind == kind)
         };
-        // What the architecture has no instruction for, or a type no operation, is no mistake of the strategy.
+        // What the architecture has no instruction for, or a type no operation, is no mistake of
+        // the strategy.
         for (kind, what) in [(Kind::Architecture, "architecture"), (Kind::Types, "types")] {
             if let Some((sample, why)) = of(kind).next() {
                 let n = of(kind).count();
@@ -254,7 +257,8 @@ struct Wrong {
 }
 
 impl Wrong {
-    /// Of a sample that cannot be decomposed: what is wrong with a body is found when it is written out.
+    /// Of a sample that cannot be decomposed: what is wrong with a body is found when it is written
+    /// out.
     fn undecomposed(errors: &Diagnostics) -> Self {
         let Some(d) = errors.iter().next() else {
             return Wrong { text: String::new(), kind: Kind::Failed };
@@ -298,7 +302,8 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
         |d: &Diagnostic| Wrong { text: format!("{}: {}", d.code, d.message), kind: Kind::Failed };
     let (module, found) = decomposed(all, sample, table)?;
     let mut run = carbyne_simulate::Options::default();
-    // Several kernels are compared with their own meanings; what they are together, with the sample's.
+    // Several kernels are compared with their own meanings; what they are together, with the
+    // sample's.
     let meant = match found.program.kernels.len() {
         0 | 1 => None,
         _ => Some(checked(&module, &sample.text).map_err(|e| Wrong::undecomposed(&e))?),

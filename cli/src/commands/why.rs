@@ -63,7 +63,8 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
-/// Why there is nothing to say. `specs` are the lines on which specs begin, and those of which there is something to say.
+/// Why there is nothing to say. `specs` are the lines on which specs begin, and those of which
+/// there is something to say.
 fn nothing(
     question: &Question,
     found: &Explanation,
@@ -247,8 +248,8 @@ fn explained(leaf: &Explained, texts: &Texts<'_>) -> String {
     out
 }
 
-/// Names in as many lines as say them: a line for each series of atoms that differ in a number, which the others
-/// follow.
+/// Names in as many lines as say them: a line for each series of atoms that differ in a number,
+/// which the others follow.
 fn names(atoms: &[&Considered], table: &AtomTable) -> Vec<String> {
     let atoms = atoms.iter().filter_map(|c| table.get(c.atom));
     let (several, alone): (Vec<_>, Vec<_>) =

@@ -1,9 +1,10 @@
 //! Pins that `carbyne tune` has measured to be the best, in a small text database.
 //!
-//! The first line is `carbyne tuned 1`; each other line is an entry, sorted, its fields separated by tabs: the problem, the
-//! architecture, the card, the fingerprint of the atoms (16 hexadecimal digits), the pin, microseconds that it takes, the pin
-//! that the model would choose and what that takes, `-` for each where it could not be measured. A problem is the text of
-//! a kernel-level spec without names (`problem`).
+//! The first line is `carbyne tuned 1`; each other line is an entry, sorted, its fields separated
+//! by tabs: the problem, the architecture, the card, the fingerprint of the atoms (16 hexadecimal
+//! digits), the pin, microseconds that it takes, the pin that the model would choose and what that
+//! takes, `-` for each where it could not be measured. A problem is the text of a kernel-level spec
+//! without names (`problem`).
 //!
 //! `read` reads it, `apply` gives pins to the specs of a module and decomposes it.
 //!
@@ -56,7 +57,8 @@ impl Tuning {
         read::read(text).map(|database| Tuning { database, card: card.map(card_name) })
     }
 
-    /// The entry of a problem. Where the card is not known, that of the first one by name that has one.
+    /// The entry of a problem. Where the card is not known, that of the first one by name that has
+    /// one.
     fn find(&self, problem: &str, table: &AtomTable, atoms: u64) -> Option<(&Key, &Entry)> {
         let is = |key: &Key| {
             key.problem == problem

@@ -1,4 +1,5 @@
-//! The text of a kernel-level spec without names: what two programs have in common that differ in these alone.
+//! The text of a kernel-level spec without names: what two programs have in common that differ in
+//! these alone.
 
 use carbyne_ir::ast::{Attr, CacheHint, Key};
 use carbyne_ir::expr::Dim;
@@ -8,8 +9,9 @@ use carbyne_ir::program::{
 };
 use std::fmt::Write;
 
-/// A line: what is computed of which tensors, by their types, strides and where they lie, and what is computed in between.
-/// Tensors are numbered in the order of the operands, symbols in that of the program.
+/// A line: what is computed of which tensors, by their types, strides and where they lie, and what
+/// is computed in between. Tensors are numbered in the order of the operands, symbols in that of
+/// the program.
 pub(crate) fn problem(p: &Program, id: SpecId) -> String {
     let spec = &p.specs[id];
     let mut writer = Writer { p, buffers: vec![], out: String::new() };

@@ -1,4 +1,5 @@
-//! `carbyne simulate --against PARENT EDITED`: an edited program is held to what it was edited from.
+//! `carbyne simulate --against PARENT EDITED`: an edited program is held to what it was edited
+//! from.
 
 use crate::support::{carbyne, root};
 

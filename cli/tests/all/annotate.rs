@@ -1,4 +1,5 @@
-//! `decompose --annotate` and `check --annotate`: a comment at each statement of synchronization that says what it orders.
+//! `decompose --annotate` and `check --annotate`: a comment at each statement of synchronization
+//! that says what it orders.
 
 use crate::support::{carbyne, root, texts_under};
 use carbyne_ir::ast::{Module, Stmt, StmtKind, SyncOp};
@@ -62,7 +63,8 @@ fn what_was_derived_says_what_it_orders() {
         let module = text::parse(annotated).unwrap();
         assert_eq!(silent(&module), Vec::<String>::new(), "{path} for {arch}:\n{annotated}");
         said += annotated.matches(" // orders: ").count();
-        // The canonical form, that is: the comments stay where they are, and are none of the program.
+        // The canonical form, that is: the comments stay where they are, and are none of the
+        // program.
         assert_eq!(text::print(&module), annotated, "{path} for {arch}");
         assert_eq!(text::print(&text::parse(&stripped(annotated)).unwrap()), plain.text());
         if annotated != plain.text() {

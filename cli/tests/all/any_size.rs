@@ -1,4 +1,5 @@
-//! Kernels of any size: each is decomposed once, and simulated at sizes that are drawn, against what it means.
+//! Kernels of any size: each is decomposed once, and simulated at sizes that are drawn, against
+//! what it means.
 
 use crate::support::{carbyne, none, root, scratch};
 use carbyne_ir::testing;
@@ -8,7 +9,8 @@ use proptest::test_runner::TestRunner;
 use rayon::prelude::*;
 use std::fmt::Display;
 
-/// An example, its architectures, and its symbols, each with what divides it and the least that it is.
+/// An example, its architectures, and its symbols, each with what divides it and the least that it
+/// is.
 struct Kernel {
     name: &'static str,
     archs: &'static [&'static str],
@@ -122,7 +124,8 @@ Spec @padded_groups <<<#grid:[@j < ceil_div(N, BN), @g < G], #cta:[128]>>> (%A, 
 }
 ";
 
-/// Rows that begin anywhere, moved as vectors: from the one before the first element on to the one behind the last.
+/// Rows that begin anywhere, moved as vectors: from the one before the first element on to the one
+/// behind the last.
 const UNALIGNED: &str = "\
 carbyne 2
 
@@ -325,8 +328,8 @@ struct Product {
 }
 
 impl Product {
-    /// All of one product, or all of batches: in each order of modes, with padding and without; of single ones also those of
-    /// which nothing is known.
+    /// All of one product, or all of batches: in each order of modes, with padding and without; of
+    /// single ones also those of which nothing is known.
     fn all(batch: bool) -> Vec<Product> {
         let kinds = [(false, true), (true, true), (false, false)];
         let kinds = kinds.into_iter().filter(|(_, aligned)| *aligned || !batch);

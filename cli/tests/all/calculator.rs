@@ -1,6 +1,7 @@
 //! `carbyne layout`: expressions, places of errors, lines, and the protocol for programs.
 //!
-//! That the examples of the table give what they say is tested beside the table, in `carbyne::calculator`.
+//! That the examples of the table give what they say is tested beside the table, in
+//! `carbyne::calculator`.
 
 use crate::support::{carbyne, none};
 use carbyne_ir::limits::MAX_TEXT_BYTES;

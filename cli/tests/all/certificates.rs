@@ -1,4 +1,5 @@
-//! `decompose --emit json`: who reads it can evaluate the certificates again, and finds the operations they are about.
+//! `decompose --emit json`: who reads it can evaluate the certificates again, and finds the
+//! operations they are about.
 
 use crate::support::{carbyne, root};
 use carbyne_decompose::certificate::Relation;

@@ -1,8 +1,8 @@
-//! Damaged programs: whatever stands in a text, every command ends soon with 0 or 1, never with a defect of
-//! its own.
+//! Damaged programs: whatever stands in a text, every command ends soon with 0 or 1, never with a
+//! defect of its own.
 //!
-//! 300 damaged texts are tried, 5000 where everything is run, or as many as `DAMAGED` says; the number of the first
-//! wrong one is reported, and `DAMAGED_FROM=1234` begins there.
+//! 300 damaged texts are tried, 5000 where everything is run, or as many as `DAMAGED` says; the
+//! number of the first wrong one is reported, and `DAMAGED_FROM=1234` begins there.
 
 use crate::support::{carbyne, none, root, texts_under};
 use carbyne_ir::testing;

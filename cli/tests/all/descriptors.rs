@@ -1,5 +1,5 @@
-//! Programs with `wgmma` on tiles in every layout that a descriptor names: they compute what they mean and
-//! compile. They stay in the build folder, `tmp/descriptors`, for `carbyne run` on a GPU.
+//! Programs with `wgmma` on tiles in every layout that a descriptor names: they compute what they
+//! mean and compile. They stay in the build folder, `tmp/descriptors`, for `carbyne run` on a GPU.
 
 use crate::support::{carbyne, none, scratch};
 use carbyne_codegen::testing::require_nvrtc;
@@ -18,7 +18,8 @@ impl Lay {
         format!("{operand}_{}{}", if self.along_k { "k" } else { "mn" }, self.bytes)
     }
 
-    /// Shape and stride along mn and along k of `mn` by `k` elements of so many bits, and the attribute.
+    /// Shape and stride along mn and along k of `mn` by `k` elements of so many bits, and the
+    /// attribute.
     fn leaves(self, mn: i64, k: i64, bits: i64) -> ([(String, String); 2], String) {
         let row = self.bytes * 8 / bits;
         let leaves = if self.along_k {
@@ -40,7 +41,8 @@ impl Lay {
     }
 }
 
-/// What is multiplied: the type of the factors, its bits, the accumulator's type, k of one instruction.
+/// What is multiplied: the type of the factors, its bits, the accumulator's type, k of one
+/// instruction.
 type Types = (&'static str, i64, &'static str, i64);
 
 /// One tile of 64×128, four instructions deep: rows of 128 bytes hold all of them.

@@ -1,4 +1,5 @@
-//! The generated pages under `docs/`, and the generated parts of the README, are what the code says now.
+//! The generated pages under `docs/`, and the generated parts of the README, are what the code says
+//! now.
 
 use crate::support::{carbyne, golden, none, root, texts_under};
 use carbyne_atoms::{Arch, AtomTable, docs};
@@ -21,8 +22,8 @@ fn pages_are_fresh() {
     );
 }
 
-/// A line for each instruction, or for those that differ in the number of columns: a change of the table shows which
-/// pages of `carbyne atoms --markdown` it changes.
+/// A line for each instruction, or for those that differ in the number of columns: a change of the
+/// table shows which pages of `carbyne atoms --markdown` it changes.
 #[test]
 fn the_table_of_atoms_changes_only_on_purpose() {
     let tables: Vec<AtomTable> = Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect();
@@ -148,7 +149,8 @@ fn shortened(line: &str) -> String {
     }
 }
 
-/// What is said of an example about a code: by line, what was found, and what to do. Not of each of many.
+/// What is said of an example about a code: by line, what was found, and what to do. Not of each of
+/// many.
 fn answer(path: &std::path::Path, text: &str, code: &str) -> String {
     const MOST: usize = 4;
     let command = text.lines().find_map(|l| l.strip_prefix("// run: ")).unwrap_or("check");

@@ -1,6 +1,7 @@
 //! `carbyne draw`: pictures compared with files, and what every picture must keep to.
 //!
-//! `cargo xtask bless cli/tests/draw` rewrites the pictures, `cargo xtask bless docs/draw` those of the page.
+//! `cargo xtask bless cli/tests/draw` rewrites the pictures, `cargo xtask bless docs/draw` those of
+//! the page.
 
 use crate::support::{carbyne, golden, none, root, scratch};
 use carbyne::Io;

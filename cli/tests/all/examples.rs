@@ -1,9 +1,10 @@
 //! Every program under `examples/` does all that its head says it can.
 //!
-//! Comment lines of the head: `// archs: sm_80 sm_90a` names the architectures it is decomposed, printed,
-//! compiled and simulated for; `// simulate: --blocks 1` gives options of the simulation. The kernels in CUDA C++ for
-//! an architecture stand beside it, as `NAME.sm_80.cu`; `// cuda: sm_80` names those for which they do,
-//! `// cuda: none` none. What takes long is done for a drawn part of architectures and inputs (`carbyne_ir::testing`).
+//! Comment lines of the head: `// archs: sm_80 sm_90a` names the architectures it is decomposed,
+//! printed, compiled and simulated for; `// simulate: --blocks 1` gives options of the simulation.
+//! The kernels in CUDA C++ for an architecture stand beside it, as `NAME.sm_80.cu`;
+//! `// cuda: sm_80` names those for which they do, `// cuda: none` none. What takes long is done
+//! for a drawn part of architectures and inputs (`carbyne_ir::testing`).
 
 use crate::host::{Parts, compiled};
 use crate::support::{Ran, carbyne, golden, none, root, scratch, shown, texts_under};
@@ -26,7 +27,8 @@ struct Example {
     simulate: Vec<String>,
     /// Whether there is a product of matrices in it.
     multiplies: bool,
-    /// Whether a kernel has no body: it can be decomposed, but it runs as written only where it is small.
+    /// Whether a kernel has no body: it can be decomposed, but it runs as written only where it is
+    /// small.
     kernel_level: bool,
 }
 
@@ -190,7 +192,8 @@ fn run(example: &Example, args: &[&str]) -> Result<Ran, String> {
     }
 }
 
-/// The output of `carbyne decompose` or `carbyne compile` for an example and an architecture. The command runs once for all tests.
+/// The output of `carbyne decompose` or `carbyne compile` for an example and an architecture. The
+/// command runs once for all tests.
 fn made(example: &Example, command: &'static str, arch: &str) -> Result<Arc<Ran>, String> {
     type Made = Arc<OnceLock<Result<Arc<Ran>, String>>>;
     static MADE: Mutex<BTreeMap<(&str, PathBuf, String), Made>> = Mutex::new(BTreeMap::new());
@@ -308,8 +311,8 @@ fn compiled_archs(e: &Example) -> Vec<String> {
     drawn.collect::<BTreeSet<_>>().into_iter().cloned().collect()
 }
 
-/// The whole of what is printed compiles: the device's part by NVRTC to machine code that keeps all in registers, the host's
-/// part by the host's compiler.
+/// The whole of what is printed compiles: the device's part by NVRTC to machine code that keeps all
+/// in registers, the host's part by the host's compiler.
 #[test]
 fn they_are_whole_files() {
     let (nvrtc, folder) = (require_nvrtc(), scratch("whole_files"));
@@ -405,7 +408,8 @@ fn their_decomposed_texts_compile() {
     });
 }
 
-/// A stage is given back to another one's mbarrier: in the order of the text nobody waits long enough to notice.
+/// A stage is given back to another one's mbarrier: in the order of the text nobody waits long
+/// enough to notice.
 #[test]
 fn stages_that_are_handed_over_wrongly_are_noticed() {
     let file = root().join("examples/gemm_roles.cby").display().to_string();

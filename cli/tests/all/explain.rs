@@ -289,8 +289,8 @@ fn the_line_that_is_named_is_that_of_a_leaf() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// A pattern that eight hundred instructions have: a line for those that differ in a number, the nearest first, and
-/// what the reason is, not a change that changes nothing.
+/// A pattern that eight hundred instructions have: a line for those that differ in a number, the
+/// nearest first, and what the reason is, not a change that changes nothing.
 #[test]
 fn why_not_wgmma_is_said_in_a_page() {
     let gemm = std::fs::read_to_string(root().join("examples/gemm.cby")).expect("an example");

@@ -1,10 +1,11 @@
-//! Texts that say themselves which errors they have: `// error[V0204]: 3 does not divide` at the end
-//! of the line where the error is reported, with its code and a part of its message, label, help or
-//! notes; `// warning[D0310]: threads` the same of a warning. All of both must be expected, and all expected ones
-//! come. `// warning: repeated write` stands behind statements of which the report of a run warns that several
-//! threads write one value to one element.
+//! Texts that say themselves which errors they have: `// error[V0204]: 3 does not divide` at the
+//! end of the line where the error is reported, with its code and a part of its message, label,
+//! help or notes; `// warning[D0310]: threads` the same of a warning. All of both must be expected,
+//! and all expected ones come. `// warning: repeated write` stands behind statements of which the
+//! report of a run warns that several threads write one value to one element.
 //!
-//! A file is checked with `carbyne check`, or with the command in its comment `// run: simulate --ints`.
+//! A file is checked with `carbyne check`, or with the command in its comment
+//! `// run: simulate --ints`.
 
 use crate::support::{Ran, carbyne, changed, none, root, shown, texts_under};
 use carbyne_ir::diag::Code;
@@ -20,7 +21,8 @@ fn every_file_has_the_errors_it_says() {
     none(files.par_iter().filter_map(|f| one(f).err()).collect());
 }
 
-/// Makes the edits of a help and checks the text again: it must have one error of that code less. Returns what fails.
+/// Makes the edits of a help and checks the text again: it must have one error of that code less.
+/// Returns what fails.
 fn ineffective(text: &str, ran: &Ran) -> Vec<String> {
     let said = |ran: &Ran| ran.errors().into_iter().chain(ran.warnings()).collect::<Vec<_>>();
     let of = |all: &[Value], code: &Value| all.iter().filter(|d| d["code"] == *code).count();
@@ -35,7 +37,8 @@ fn ineffective(text: &str, ran: &Ran) -> Vec<String> {
     stays.map(|d| format!("an edit does not end the error: {d}")).collect()
 }
 
-/// Mistakes that people make: each is named in its line, and where the help is an edit, the text that it makes is right.
+/// Mistakes that people make: each is named in its line, and where the help is an edit, the text
+/// that it makes is right.
 #[test]
 fn mistakes_are_mended_by_their_edits() {
     let files = texts_under(&root().join("cli/tests/filetests/mistakes"));

@@ -1,8 +1,8 @@
 //! The golden vectors of CuTe, asked of the calculator.
 //!
-//! Every answer must be CuTe's own text; the differences are in [`DIFFERENT`], each with its reason, and
-//! in `docs/cute.md`. Of `unsound.jsonl`, where CuTe's answer is not the function it promises, an answer
-//! must be exact or refused.
+//! Every answer must be CuTe's own text; the differences are in [`DIFFERENT`], each with its
+//! reason, and in `docs/cute.md`. Of `unsound.jsonl`, where CuTe's answer is not the function it
+//! promises, an answer must be exact or refused.
 
 #![expect(clippy::print_stderr, reason = "the log says how many vectors were compared")]
 

@@ -1,5 +1,5 @@
-//! `compile --emit cuda`: the functions of the host, compiled with the headers of `tests/host/include`, which record
-//! launches, and run.
+//! `compile --emit cuda`: the functions of the host, compiled with the headers of
+//! `tests/host/include`, which record launches, and run.
 
 use crate::support::{carbyne, golden, root, scratch};
 use std::path::{Path, PathBuf};
@@ -69,8 +69,8 @@ pub(crate) fn compiled(args: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Prints `tests/host/NAME.cby`, compiles its host's functions with `tests/host/NAME.cpp`, which checks what they launch, and runs
-/// that. The printed file.
+/// Prints `tests/host/NAME.cby`, compiles its host's functions with `tests/host/NAME.cpp`, which
+/// checks what they launch, and runs that. The printed file.
 fn checked(name: &str, file: &Path, arch: &str) -> String {
     let printed = carbyne(&["compile", &file.display().to_string(), "--arch", arch], "").ok();
     let out = scratch(&format!("host_{name}"));

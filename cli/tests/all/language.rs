@@ -1,4 +1,5 @@
-//! Pages with programs in the language: these are checked, formatted as they stand, and do what is said of them.
+//! Pages with programs in the language: these are checked, formatted as they stand, and do what is
+//! said of them.
 
 use crate::support::{carbyne, none, root};
 

@@ -177,7 +177,8 @@ fn options_that_do_not_fit_are_refused() {
     refused(&["--blocks", "1", "--out", "C=x.npy"], "leave out `--blocks`");
 }
 
-/// An example of the tile level, its inputs as NumPy makes them, its output and how far that may be off.
+/// An example of the tile level, its inputs as NumPy makes them, its output and how far that may be
+/// off.
 struct Tile {
     file: &'static str,
     inputs: &'static [(&'static str, &'static str)],

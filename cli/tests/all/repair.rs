@@ -1,4 +1,5 @@
-//! Kernels written by hand, with one statement of synchronization less: an edit that an error offers mends the text.
+//! Kernels written by hand, with one statement of synchronization less: an edit that an error
+//! offers mends the text.
 
 use crate::support::{carbyne, changed, none, root};
 

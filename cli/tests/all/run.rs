@@ -1,4 +1,5 @@
-//! `carbyne run`: what it says where it cannot run anything. With a driver, see carbyne-launch's tests.
+//! `carbyne run`: what it says where it cannot run anything. With a driver, see carbyne-launch's
+//! tests.
 
 use crate::support::{carbyne, root};
 

@@ -427,7 +427,8 @@ mod process {
         assert!(check.wait().unwrap().success());
     }
 
-    /// After many requests the process has no more memory than after the first ones: of 1,000, of 100,000 with `--all`.
+    /// After many requests the process has no more memory than after the first ones: of 1,000, of
+    /// 100,000 with `--all`.
     #[test]
     #[cfg(target_os = "linux")]
     fn memory_stays_what_it_is() {

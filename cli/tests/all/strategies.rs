@@ -1,4 +1,5 @@
-//! Strategies of users that are wrong or too large: what is said names the strategy and its line, and is no defect of ours.
+//! Strategies of users that are wrong or too large: what is said names the strategy and its line,
+//! and is no defect of ours.
 
 use crate::support::{Ran, carbyne, scratch};
 

@@ -84,7 +84,8 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// Compares with the file at `path`; the difference where there is one. With `BLESS=1` writes it instead.
+/// Compares with the file at `path`; the difference where there is one. With `BLESS=1` writes it
+/// instead.
 pub(crate) fn golden(path: &Path, actual: &str) -> Result<(), String> {
     let name = shown(path);
     let expected = std::fs::read_to_string(path).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `--tuned`: databases that are damaged, and pins that can no longer be. That pins are taken is tested with the feature
-//! `gpu`, where they are made.
+//! `--tuned`: databases that are damaged, and pins that can no longer be. That pins are taken is
+//! tested with the feature `gpu`, where they are made.
 
 use crate::support::{carbyne, root};
 

@@ -1,5 +1,5 @@
-//! `carbyne atoms verify` with the driver of `fake_driver.rs`, which copies what a kernel is given to what it
-//! gives: right for a move of 16 bytes a thread, wrong for anything else.
+//! `carbyne atoms verify` with the driver of `fake_driver.rs`, which copies what a kernel is given
+//! to what it gives: right for a move of 16 bytes a thread, wrong for anything else.
 
 use crate::bench::{carbyne, machine};
 use crate::driver;
@@ -116,7 +116,8 @@ fn bad_command_lines_are_refused() {
         let (code, _, errors) = verify(&folder, "", more);
         assert!(code == 2 && errors.contains(part), "{more:?}: {code} {errors}");
     }
-    // Whether a corrupted atom is found is tested where results are compared: the fake driver has none.
+    // Whether a corrupted atom is found is tested where results are compared: the fake driver has
+    // none.
     let corrupt = ["--arch", "sm_80", "--row", "ldmatrix.x4.b16", "--corrupt", "ldmatrix.x4.b16"];
     assert_eq!(verify(&folder, "", &corrupt).0, 1);
 }

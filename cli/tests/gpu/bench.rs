@@ -1,4 +1,5 @@
-//! `carbyne bench gemm` with fakes of driver, NVRTC and cuBLAS, of which each computes a product as it is asked for it.
+//! `carbyne bench gemm` with fakes of driver, NVRTC and cuBLAS, of which each computes a product as
+//! it is asked for it.
 
 use crate::{driver, fake};
 use serde_json::Value;
@@ -102,7 +103,8 @@ fn products_are_compared_and_timed() {
     assert!(page.contains("| 64x96x128 | f16 | nt | `@ring[BM=32, BN=32"), "{page}");
 }
 
-/// Whatever cuBLAS is asked for, it computes what the text means: the fakes share no more than the numbers of types.
+/// Whatever cuBLAS is asked for, it computes what the text means: the fakes share no more than the
+/// numbers of types.
 #[test]
 fn every_product_is_asked_for_as_it_is_meant() {
     let folder = machine("bench_types");

@@ -1,5 +1,6 @@
-//! cuBLAS without a GPU, for tests: computes products on the memory of the fake driver, as it is asked for them.
-//! `FAKE_CUBLAS` says what goes wrong. Compiled by the test beside it, as both libraries.
+//! cuBLAS without a GPU, for tests: computes products on the memory of the fake driver, as it is
+//! asked for them. `FAKE_CUBLAS` says what goes wrong. Compiled by the test beside it, as both
+//! libraries.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the library's own interface")]
 
 #[path = "fake_numbers.rs"]

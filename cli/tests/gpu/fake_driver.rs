@@ -1,7 +1,9 @@
-//! A CUDA driver without a GPU, for tests: memory is the host's, and a launch copies the first argument to
-//! the second, 16 bytes a thread; where `FAKE_GEMM` is set, as `M,N,K,majors,type of A and B,type of C`, it multiplies the
-//! first two arguments into the last one, with a bias where there is a third. `FAKE_DRIVER` says what goes wrong,
-//! `FAKE_CRASH` after how many launches it does, and `FAKE_CAPABILITY` what GPU it is. Time passes by what is done alone. Compiled by the test beside it.
+//! A CUDA driver without a GPU, for tests: memory is the host's, and a launch copies the first
+//! argument to the second, 16 bytes a thread; where `FAKE_GEMM` is set, as
+//! `M,N,K,majors,type of A and B,type of C`, it multiplies the first two arguments into the last
+//! one, with a bias where there is a third. `FAKE_DRIVER` says what goes wrong, `FAKE_CRASH` after
+//! how many launches it does, and `FAKE_CAPABILITY` what GPU it is. Time passes by what is done
+//! alone. Compiled by the test beside it.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the driver's own interface")]
 
 #[path = "fake_numbers.rs"]

@@ -1,4 +1,5 @@
-//! NVRTC for tests: machine code is the text itself behind the mark of an ELF file. Compiled by the test beside it.
+//! NVRTC for tests: machine code is the text itself behind the mark of an ELF file. Compiled by the
+//! test beside it.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the library's own interface")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -254,8 +254,9 @@ pub struct Kernel {
     pub name: Word,
     /// `__launch_bounds__(n)`
     pub threads: i64,
-    /// Whether a block has the multiprocessor for itself, `__launch_bounds__(n, 1)`: from that ptxas knows
-    /// how many registers a thread begins with, without which it takes no change of them.
+    /// Whether a block has the multiprocessor for itself, `__launch_bounds__(n, 1)`: from that
+    /// ptxas knows how many registers a thread begins with, without which it takes no change of
+    /// them.
     pub alone: bool,
     /// `__cluster_dims__(n, 1, 1)`
     pub cluster: Option<i64>,

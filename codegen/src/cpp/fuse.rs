@@ -1,11 +1,12 @@
 //! Puts together loops over the values of a thread that are written out.
 //!
-//! Lowering prints a spec at a time: all values are converted, then all are scaled, then all are stored. A compiler that
-//! schedules so many statements keeps too many values at once, and spills. Here such loops go together part by part, each part as
-//! many values as the widest access has: a vector is loaded, converted, scaled and stored, then the next one.
+//! Lowering prints a spec at a time: all values are converted, then all are scaled, then all are
+//! stored. A compiler that schedules so many statements keeps too many values at once, and spills.
+//! Here such loops go together part by part, each part as many values as the widest access has: a
+//! vector is loaded, converted, scaled and stored, then the next one.
 //!
-//! The order of two statements changes only if they have no register and no memory in common that one of them writes, which is
-//! judged of every iteration with its indices.
+//! The order of two statements changes only if they have no register and no memory in common that
+//! one of them writes, which is judged of every iteration with its indices.
 
 mod accesses;
 mod expressions;
@@ -19,9 +20,11 @@ use std::ops::Range;
 
 /// Values of a part where each is accessed alone.
 const PART: i64 = 4;
-/// So few loops stay apart: a copy by way of registers, all of which is best loaded before the first is stored.
+/// So few loops stay apart: a copy by way of registers, all of which is best loaded before the
+/// first is stored.
 const LOOPS: usize = 3;
-/// Arrays that a run alone uses, from which on it pays to put it together though something else reads a result of it.
+/// Arrays that a run alone uses, from which on it pays to put it together though something else
+/// reads a result of it.
 const PASSING: usize = 2;
 /// Most iterations of loops that go together, written out.
 const MOST: usize = 1 << 13;
@@ -167,7 +170,8 @@ impl Run {
         true
     }
 
-    /// Takes all statements of a block. What it declares is declared before the run then, and must have names of its own.
+    /// Takes all statements of a block. What it declares is declared before the run then, and must
+    /// have names of its own.
     fn open(
         &mut self,
         scope: &Scope,
@@ -214,8 +218,8 @@ impl Run {
         false
     }
 
-    /// The run with the first statements of a block, which use nothing that it declares, and the rest of the block; none where
-    /// there is no loop among the first.
+    /// The run with the first statements of a block, which use nothing that it declares, and the
+    /// rest of the block; none where there is no loop among the first.
     fn first_of(&self, scope: &Scope, body: &[Stmt]) -> Option<(Vec<Item>, Vec<Stmt>)> {
         let mut items = self.items.clone();
         let (mut own, mut rest, mut comments) = (HashSet::new(), vec![], vec![]);
@@ -261,8 +265,8 @@ impl Run {
                 .any(|s| matches!(&s.kind, StmtKind::Declare(d) if d.name == name))
     }
 
-    /// Whether something else reads values that the run computes, and few are computed that it does not: those are kept anyway,
-    /// and little is gained.
+    /// Whether something else reads values that the run computes, and few are computed that it does
+    /// not: those are kept anyway, and little is gained.
     fn leaves_values(&self, (scope, uses): Names<'_>) -> bool {
         let stmts: Vec<Stmt> = self.items.iter().map(|item| item.stmt.clone()).collect();
         let own = uses_of(&stmts);
@@ -295,8 +299,9 @@ impl Run {
         *self = Run::default();
     }
 
-    /// Loops of which each part may come before all that other loops do with the part before it: loads of what nothing here
-    /// writes. None where all memory that is read is shared, which is near.
+    /// Loops of which each part may come before all that other loops do with the part before it:
+    /// loads of what nothing here writes. None where all memory that is read is shared, which is
+    /// near.
     fn ahead(&self) -> HashSet<usize> {
         let accesses = |item: &Item| -> Vec<(Place, bool)> {
             item.turns.iter().flat_map(|t| t.accesses.iter().cloned()).collect()
@@ -512,8 +517,8 @@ impl Item {
         all
     }
 
-    /// Its statements of parts that are alike, of which the first has these turns: from the first part to before the last, as the
-    /// loop over them counts.
+    /// Its statements of parts that are alike, of which the first has these turns: from the first
+    /// part to before the last, as the loop over them counts.
     fn part(&self, turns: Range<usize>, parts: (i64, i64), var: &Word) -> Vec<Stmt> {
         let StmtKind::For(f) = &self.stmt.kind else { return vec![self.stmt.clone()] };
         let n = turns.len() as i64;

@@ -1,8 +1,8 @@
 //! Views to elements: where the values of an operand lie, and how C++ names them.
 //!
 //! An operand's value `v` is element `v` of its view in column-major order, outermost level first;
-//! that is the order in which the atom counts the values of a thread. That values which one access covers lie
-//! side by side, aligned, is what [`carbyne_atoms::bind`] has judged.
+//! that is the order in which the atom counts the values of a thread. That values which one access
+//! covers lie side by side, aligned, is what [`carbyne_atoms::bind`] has judged.
 
 use super::helper::Helper;
 use super::state::{Lowering, Stored, Through};
@@ -103,8 +103,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// The address of that element of shared memory as PTX takes it: `shared_address(a, i)`, or `shared_address(a)` of the first.
-    /// What is added to the array's own address is added in 32 bits: added to a pointer, NVRTC keeps it in 64.
+    /// The address of that element of shared memory as PTX takes it: `shared_address(a, i)`, or
+    /// `shared_address(a)` of the first. What is added to the array's own address is added in 32
+    /// bits: added to a pointer, NVRTC keeps it in 64.
     pub(super) fn shared_address(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         self.helpers.insert(Helper::SharedAddress);
         let array = Expr::name(s.name.clone());
@@ -154,8 +155,9 @@ impl Lowering<'_> {
             _ if s.swizzle.is_none() => self.index(index),
             _ => {
                 let (b, m, shift) = (s.swizzle.bits(), s.swizzle.base(), s.swizzle.shift());
-                // Whole periods stay what they are. Where a loop moves them, what is within is the same in every turn; what
-                // loops that are written out add, the compiler adds up either way.
+                // Whole periods stay what they are. Where a loop moves them, what is within is the
+                // same in every turn; what loops that are written out add, the compiler adds up
+                // either way.
                 let (whole, rest) = match self.periods(index, s.swizzle.period())? {
                     (whole, rest) if self.turns(whole) => (whole, rest),
                     _ => (Dim::Const(0), index),

@@ -1,9 +1,10 @@
 //! Pointers that a loop moves on: where its asynchronous copies read.
 //!
-//! Of such a copy a thread has nothing to do but to say the addresses. In a loop over `k`, the address in global memory is
-//! often a sum of what is known before the loop, a multiple of `k`, and what only variables of loops that are unrolled
-//! inside of it add. Then the first two are one pointer that is set before the loop and moved on at its end, and the
-//! rest are constants of the written-out loop: an addition at most, where the whole sum would be several.
+//! Of such a copy a thread has nothing to do but to say the addresses. In a loop over `k`, the
+//! address in global memory is often a sum of what is known before the loop, a multiple of `k`, and
+//! what only variables of loops that are unrolled inside of it add. Then the first two are one
+//! pointer that is set before the loop and moved on at its end, and the rest are constants of the
+//! written-out loop: an addition at most, where the whole sum would be several.
 
 use super::access::Values;
 use super::helper::Helper;
@@ -90,8 +91,9 @@ impl Lowering<'_> {
         declared.collect()
     }
 
-    /// An element of an array in global memory as one behind a pointer that is set before the loops that are written out; none
-    /// where strides are constants, or the loops add nothing to its index.
+    /// An element of an array in global memory as one behind a pointer that is set before the loops
+    /// that are written out; none where strides are constants, or the loops add nothing to its
+    /// index.
     pub(super) fn behind_base(&mut self, s: &Stored, index: Dim) -> Fallible<Option<Expr>> {
         let Dim::Expr(id) = index else { return Ok(None) };
         let Node::Linear { terms, .. } = self.p.arena.node(id) else { return Ok(None) };
@@ -137,7 +139,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// An index as the part that only loops that are written out add to it, and the rest; none where there is no such part.
+    /// An index as the part that only loops that are written out add to it, and the rest; none
+    /// where there is no such part.
     pub(super) fn written_out(&self, index: Dim) -> Option<(Dim, Dim)> {
         let of = self.advances.last()?;
         let Dim::Expr(id) = index else { return None };
@@ -157,7 +160,8 @@ impl Lowering<'_> {
         (part != Dim::Const(0)).then_some((part, rest))
     }
 
-    /// The address of values in global memory by a pointer that the loop around moves on, if that can be.
+    /// The address of values in global memory by a pointer that the loop around moves on, if that
+    /// can be.
     pub(super) fn by_pointer(&mut self, v: &Values) -> Fallible<Option<Expr>> {
         let Some(&offset) = v.at.first() else { return Ok(None) };
         let s = &v.stored;
@@ -198,8 +202,8 @@ impl Lowering<'_> {
 }
 
 impl Advance {
-    /// What of an index is known before the loop or grows with its variable, and by how much it does; none where
-    /// something else than loops that are written out adds to it.
+    /// What of an index is known before the loop or grows with its variable, and by how much it
+    /// does; none where something else than loops that are written out adds to it.
     fn moves(&self, p: &program::Program, index: Dim) -> Option<(Dim, i64)> {
         let Dim::Expr(id) = index else { return None };
         let Node::Linear { terms, constant } = p.arena.node(id) else { return None };

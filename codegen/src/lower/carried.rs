@@ -1,18 +1,19 @@
 //! Scalars that a loop carries instead of dividing: the stage of a ring and its phase.
 //!
-//! With `X = k + c`, where `c` does not change in the loop over `k` and the loop's step is 1, `X % S` grows by one from
-//! iteration to iteration and begins again at 0 where `X / S` grows by one. So both are variables that are set once
-//! before the loop and moved on at its end, by a comparison. Remainders by a power of two of what is not negative are one
-//! instruction anyway, and stay.
+//! With `X = k + c`, where `c` does not change in the loop over `k` and the loop's step is 1,
+//! `X % S` grows by one from iteration to iteration and begins again at 0 where `X / S` grows by
+//! one. So both are variables that are set once before the loop and moved on at its end, by a
+//! comparison. Remainders by a power of two of what is not negative are one instruction anyway, and
+//! stay.
 //!
-//! What depends on `k` through `X / S` alone changes only where the ring begins again: where it divides by what is known at
-//! run time, it is a variable, too, and is computed anew there.
+//! What depends on `k` through `X / S` alone changes only where the ring begins again: where it
+//! divides by what is known at run time, it is a variable, too, and is computed anew there.
 //!
-//! What divides by what is known at run time is computed once, where its variables get their values, and not wherever it is
-//! used: there the compiler would divide again under each condition.
+//! What divides by what is known at run time is computed once, where its variables get their
+//! values, and not wherever it is used: there the compiler would divide again under each condition.
 //!
-//! Where a variable has at the end of the loop the value with which the loop begins in the next iteration of the loop around
-//! it, it is set once before that.
+//! Where a variable has at the end of the loop the value with which the loop begins in the next
+//! iteration of the loop around it, it is set once before that.
 
 use super::state::{Lowering, Outer};
 use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Type};
@@ -61,8 +62,8 @@ pub(super) struct Carried {
 }
 
 impl Lowering<'_> {
-    /// Finds what a loop over `var` of step 1 can carry, and lets it print as variables from now on. Names are those of the
-    /// block around the loop.
+    /// Finds what a loop over `var` of step 1 can carry, and lets it print as variables from now
+    /// on. Names are those of the block around the loop.
     pub(super) fn carry(&mut self, var: VarId, body: &[program::Stmt]) -> Carried {
         let mut carried = Carried::default();
         let mut seen = HashSet::new();
@@ -81,8 +82,8 @@ impl Lowering<'_> {
         carried
     }
 
-    /// Quotients by what is known at run time, and what follows from them, that are known as soon as these variables are; they
-    /// print as variables from now on.
+    /// Quotients by what is known at run time, and what follows from them, that are known as soon
+    /// as these variables are; they print as variables from now on.
     pub(super) fn fix(&mut self, vars: &[VarId], body: &[program::Stmt]) -> Vec<(ExprId, String)> {
         let mut found = vec![];
         let mut seen = HashSet::new();
@@ -163,7 +164,8 @@ impl Lowering<'_> {
         self.outers.pop().map_or_else(Vec::new, |outer| outer.before)
     }
 
-    /// The statements before a loop and at its end for what its body has used. Expressions print as themselves again.
+    /// The statements before a loop and at its end for what its body has used. Expressions print as
+    /// themselves again.
     pub(super) fn carried(
         &mut self,
         carried: Carried,
@@ -237,7 +239,8 @@ impl Lowering<'_> {
             .contains(&true)
     }
 
-    /// The declaration of what a loop carries; none where it stands before the loop around this one.
+    /// The declaration of what a loop carries; none where it stands before the loop around this
+    /// one.
     fn carried_first(
         &mut self,
         wide: bool,
@@ -356,7 +359,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether a position in a ring of `size` that the loop goes around takes more than an instruction.
+    /// Whether a position in a ring of `size` that the loop goes around takes more than an
+    /// instruction.
     fn pays(&self, var: VarId, x: Dim, size: Dim) -> bool {
         let arena = &self.p.arena;
         let negative = arena.range(x).0.is_none_or(|lo| lo < 0);
@@ -372,7 +376,8 @@ impl Lowering<'_> {
         self.goes_around(var, x, size) && !(power && !negative && terms)
     }
 
-    /// Whether an expression is the loop's variable and something that does not change in the loop, as `size` does not.
+    /// Whether an expression is the loop's variable and something that does not change in the loop,
+    /// as `size` does not.
     fn goes_around(&self, var: VarId, x: Dim, size: Dim) -> bool {
         let arena = &self.p.arena;
         let Dim::Expr(id) = x else { return false };
@@ -395,8 +400,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Of an expression that follows from one quotient `x / size` of what grows by one each iteration, and divides by what
-    /// is known at run time alone: that quotient, `x` and `size`.
+    /// Of an expression that follows from one quotient `x / size` of what grows by one each
+    /// iteration, and divides by what is known at run time alone: that quotient, `x` and `size`.
     fn follows(&self, var: VarId, id: ExprId) -> Option<(ExprId, Dim, Dim)> {
         if matches!(self.p.arena.node(id), Node::Linear { .. } | Node::Var(_)) {
             return None;
@@ -437,8 +442,8 @@ impl Lowering<'_> {
         found.filter(|(count, ..)| divides && *count != id)
     }
 
-    /// Whether an expression has one value throughout the loop over `var`, which is about to begin: its variables have
-    /// been bound.
+    /// Whether an expression has one value throughout the loop over `var`, which is about to begin:
+    /// its variables have been bound.
     fn is_fixed(&self, var: VarId, id: ExprId) -> bool {
         let vars = self.p.vars_in(Dim::Expr(id));
         vars.iter().all(|v| *v != var && self.indices.is_bound(*v))

@@ -1,5 +1,5 @@
-//! Law: what a loop carries has in every iteration the value of the expression for which it stands, whatever the first
-//! value of the loop, the number of its iterations and the loops around it.
+//! Law: what a loop carries has in every iteration the value of the expression for which it stands,
+//! whatever the first value of the loop, the number of its iterations and the loops around it.
 
 use super::kernel::body_of;
 use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind};

@@ -38,10 +38,12 @@ impl Lowering<'_> {
         Ok(Described { stored, at: tensor.offset, scalar, descriptor })
     }
 
-    /// `matrix_descriptor(shared_address(a, 64 * k), 16, 1024, 1)`, or with `+ 2 * i` behind it where `i` counts a loop that is written out.
+    /// `matrix_descriptor(shared_address(a, 64 * k), 16, 1024, 1)`, or with `+ 2 * i` behind it
+    /// where `i` counts a loop that is written out.
     pub(super) fn descriptor_of(&mut self, d: &Described) -> Fallible<Expr> {
         self.helpers.insert(Helper::MatrixDescriptor);
-        // What loops that are written out add is a constant, in the units of the field that comes lowest.
+        // What loops that are written out add is a constant, in the units of the field that comes
+        // lowest.
         let units = |d: Dim, bits: i64| {
             let all = self.p.arena.mul(d, Dim::Const(bits)).ok()?;
             let whole = self.p.arena.divisor(all) % (8 * UNIT) == 0;

@@ -1,9 +1,9 @@
 //! Registers that asynchronous instructions use while the program goes on.
 //!
-//! The C++ compiler takes an asm statement for done when the next one begins, and would move accesses to
-//! its registers to where they are still in use. Where a statement hands registers to such instructions, or
-//! back ([`carbyne_atoms::Handover`]), an empty asm statement that claims to write them keeps accesses on
-//! their side.
+//! The C++ compiler takes an asm statement for done when the next one begins, and would move
+//! accesses to its registers to where they are still in use. Where a statement hands registers to
+//! such instructions, or back ([`carbyne_atoms::Handover`]), an empty asm statement that claims to
+//! write them keeps accesses on their side.
 
 use super::helper::Helper;
 use super::state::Lowering;

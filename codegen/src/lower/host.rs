@@ -1,4 +1,5 @@
-//! The host's part of a file: one function that launches its kernels, and one that says how large their workspace is.
+//! The host's part of a file: one function that launches its kernels, and one that says how large
+//! their workspace is.
 //!
 //! Both stand where NVRTC, which compiles no host code, does not read them.
 
@@ -187,7 +188,8 @@ impl Printer<'_> {
         Ok(bytes)
     }
 
-    /// Encodes the tensor maps of all kernels; those of each by their names there. Kernels share equal ones.
+    /// Encodes the tensor maps of all kernels; those of each by their names there. Kernels share
+    /// equal ones.
     fn maps(
         &mut self,
         parts: &[Parts],
@@ -276,8 +278,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Statements that return [`Checks::broken`] for a range or a fact of the symbols that does not hold. Ranges come first, since facts are printed for
-    /// values within these.
+    /// Statements that return [`Checks::broken`] for a range or a fact of the symbols that does not
+    /// hold. Ranges come first, since facts are printed for values within these.
     fn facts(&mut self, checks: &Checks) -> Fallible<Vec<Stmt>> {
         let mut body = vec![];
         let bad = checks.broken;

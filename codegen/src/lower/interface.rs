@@ -1,4 +1,5 @@
-//! The tensors of a program's kernels: those of the caller, and those in the workspace, with their places there.
+//! The tensors of a program's kernels: those of the caller, and those in the workspace, with their
+//! places there.
 
 use super::parts::CudaKernel;
 use crate::scalars::{storage, storage_bits};
@@ -20,9 +21,9 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Of these kernels. `declared` are the tensors that the text declares which was decomposed: all others were added, and lie
-    /// in the workspace, as those do that only the kernels use. If only some kernels of the program are given, tensors
-    /// between kernels are the caller's.
+    /// Of these kernels. `declared` are the tensors that the text declares which was decomposed:
+    /// all others were added, and lie in the workspace, as those do that only the kernels use. If
+    /// only some kernels of the program are given, tensors between kernels are the caller's.
     #[must_use]
     pub fn of(
         program: &Program,
@@ -59,8 +60,8 @@ impl Interface {
         Ok((starts, at))
     }
 
-    /// Bytes that tensors of the workspace begin at a multiple of. Memory of `cudaMalloc` does so, too, unless a tensor asks for
-    /// more.
+    /// Bytes that tensors of the workspace begin at a multiple of. Memory of `cudaMalloc` does so,
+    /// too, unless a tensor asks for more.
     #[must_use]
     pub fn unit(&self, program: &Program) -> i64 {
         const OF_MALLOC: i64 = 256;
@@ -87,7 +88,8 @@ pub fn bytes(program: &Program, buffer: BufferId) -> Fallible<Dim> {
 pub enum Form {
     /// Extent and stride of each mode, in scalars.
     Modes(Vec<(Dim, Dim)>),
-    /// The number of scalars, which lie side by side. One of the tensor's modes has several strides.
+    /// The number of scalars, which lie side by side. One of the tensor's modes has several
+    /// strides.
     Flat(Dim),
 }
 
@@ -112,15 +114,16 @@ impl Form {
     }
 }
 
-/// Bytes that the address of a tensor of the caller is a multiple of: the widest access of any kernel may begin there.
+/// Bytes that the address of a tensor of the caller is a multiple of: the widest access of any
+/// kernel may begin there.
 #[must_use]
 pub fn alignment(program: &Program, buffer: BufferId) -> i64 {
     program.buffers[buffer].align.max(MIN_ALIGN)
 }
 
-/// The tensors that a program's kernels hand on to each other: the first kernel that uses one has all of it as an output and
-/// reads nothing of it, and the last one reads it and does not write it. What they hold before the first launch, and behind
-/// the last one, means nothing.
+/// The tensors that a program's kernels hand on to each other: the first kernel that uses one has
+/// all of it as an output and reads nothing of it, and the last one reads it and does not write it.
+/// What they hold before the first launch, and behind the last one, means nothing.
 #[must_use]
 pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
     let mut first: HashMap<BufferId, bool> = HashMap::new();
@@ -143,7 +146,8 @@ pub fn written(program: &Program) -> BTreeSet<BufferId> {
     outputs.map(|t| program.tensors[*t].buffer).collect()
 }
 
-/// The tensors that kernels write as a whole before they read them: their contents before the first launch mean nothing.
+/// The tensors that kernels write as a whole before they read them: their contents before the first
+/// launch mean nothing.
 #[must_use]
 pub fn results(program: &Program) -> BTreeSet<BufferId> {
     let mut first = HashMap::new();
@@ -151,7 +155,8 @@ pub fn results(program: &Program) -> BTreeSet<BufferId> {
     first.into_iter().filter_map(|(b, whole)| whole.then_some(b)).collect()
 }
 
-/// Notes for each buffer whether the first kernel that uses it has all of it as an output and reads nothing of it.
+/// Notes for each buffer whether the first kernel that uses it has all of it as an output and reads
+/// nothing of it.
 fn first_uses(program: &Program, kernel: SpecId, first: &mut HashMap<BufferId, bool>) {
     let (reads, writes) = uses(program, kernel);
     for buffer in reads.union(&writes) {

@@ -23,15 +23,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// The parameters as C++ declares them and as a launcher passes them.
 type Signature = (Vec<(Type, Word)>, Vec<Param>);
 
-/// Where shared memory begins: the driver keeps as many bytes before it, whatever a declaration asks for, and a compiler that
-/// believes in more puts bits of addresses together that add up. No instruction wants more; swizzles are of indices.
+/// Where shared memory begins: the driver keeps as many bytes before it, whatever a declaration
+/// asks for, and a compiler that believes in more puts bits of addresses together that add up. No
+/// instruction wants more; swizzles are of indices.
 const SHARED_ALIGN: i64 = 1024;
 
 /// Prints one kernel of a decomposed program.
 ///
 /// # Errors
-/// D0305 where a spec is neither decomposed nor an atom, D0302 where an atom does not fit, X0004 over
-/// the architecture's shared memory, C0401 for what has no spelling. Up to
+/// D0305 where a spec is neither decomposed nor an atom, D0302 where an atom does not fit, X0004
+/// over the architecture's shared memory, C0401 for what has no spelling. Up to
 /// [`carbyne_ir::limits::MAX_ERRORS`] are collected.
 pub fn print_kernel(
     program: &Program,
@@ -43,8 +44,8 @@ pub fn print_kernel(
     Ok(parts.kernel)
 }
 
-/// Prints kernels of several programs as one file, so that one compilation takes them all: their headers
-/// and helpers are printed once. Kernels of one name are numbered.
+/// Prints kernels of several programs as one file, so that one compilation takes them all: their
+/// headers and helpers are printed once. Kernels of one name are numbered.
 ///
 /// # Errors
 /// As [`print_kernel`], for the first program that has any.
@@ -56,8 +57,9 @@ pub fn print_kernels(
     Ok((file(&parts, None), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
-/// Prints kernels of one program as a file for nvcc: as [`print_kernels`] does, and a function of the host that launches them in
-/// their order, with one that says how large its workspace is. NVRTC compiles the same file, without the host's functions.
+/// Prints kernels of one program as a file for nvcc: as [`print_kernels`] does, and a function of
+/// the host that launches them in their order, with one that says how large its workspace is. NVRTC
+/// compiles the same file, without the host's functions.
 ///
 /// # Errors
 /// As [`print_kernel`].
@@ -70,8 +72,9 @@ pub fn print_program(
     with_host(program, kernels, atoms, host, false)
 }
 
-/// Prints as [`print_program`] does, and adds `__tvm_ffi_NAME`, a function of [tvm-ffi](https://tvm.apache.org/ffi/) that checks
-/// tensors and launches the kernels on them. The file is compiled with the headers of the package `apache-tvm-ffi`.
+/// Prints as [`print_program`] does, and adds `__tvm_ffi_NAME`, a function of
+/// [tvm-ffi](https://tvm.apache.org/ffi/) that checks tensors and launches the kernels on them. The
+/// file is compiled with the headers of the package `apache-tvm-ffi`.
 ///
 /// # Errors
 /// As [`print_kernel`].
@@ -97,9 +100,10 @@ fn with_host(
     Ok((file(&parts, Some(host)), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
-/// As [`print_kernels`], with clocks: each warp reads `clock64` before and after the first `nounroll` loop at
-/// the top of its kernel, and its first lane writes both to the kernel's last output, i64 of \[blocks, warps, 2\],
-/// which the program itself does not write. A kernel without such a loop has no clocks.
+/// As [`print_kernels`], with clocks: each warp reads `clock64` before and after the first
+/// `nounroll` loop at the top of its kernel, and its first lane writes both to the kernel's last
+/// output, i64 of \[blocks, warps, 2\], which the program itself does not write. A kernel without
+/// such a loop has no clocks.
 ///
 /// # Errors
 /// As [`print_kernel`].

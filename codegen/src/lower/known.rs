@@ -1,7 +1,8 @@
 //! Conditions of which it is known in which iterations of a loop they hold.
 //!
-//! Of the vectors that a thread reads of a row, only the first and the last may reach over its ends. Where such a loop is written
-//! out, the condition says so by the loop's variable, `i >= 1 || ..`, and is gone where the compiler writes the others out.
+//! Of the vectors that a thread reads of a row, only the first and the last may reach over its
+//! ends. Where such a loop is written out, the condition says so by the loop's variable,
+//! `i >= 1 || ..`, and is gone where the compiler writes the others out.
 
 use super::state::Lowering;
 use crate::Fallible;
@@ -31,7 +32,8 @@ impl Lowering<'_> {
         self.known(difference, |known| Some(self.p.arena.range(known).0? > 0))
     }
 
-    /// In which iterations of the innermost loop written out on which an index depends something is known to hold of it.
+    /// In which iterations of the innermost loop written out on which an index depends something is
+    /// known to hold of it.
     fn known(&self, index: Dim, holds: impl Fn(Dim) -> Option<bool>) -> Known {
         let Some((var, turns)) = self.turns_of(index) else { return Known::Nothing };
         let known: Vec<(i64, bool)> = turns
@@ -47,7 +49,8 @@ impl Lowering<'_> {
         both.map_or(Known::Always, Known::Where)
     }
 
-    /// The innermost loop written out on which an index depends: its variable and the values of that.
+    /// The innermost loop written out on which an index depends: its variable and the values of
+    /// that.
     fn turns_of(&self, index: Dim) -> Option<(VarId, impl Iterator<Item = i64> + use<>)> {
         let vars = self.p.vars_in(index);
         let mut loops = self.outers.iter().rev().filter(|l| vars.contains(&l.var));

@@ -70,7 +70,8 @@ impl Lowering<'_> {
         Ok(Stmt { alone, ..stmt })
     }
 
-    /// The statement of an atom for the elements that there are, where tiles reach over the end of a mode.
+    /// The statement of an atom for the elements that there are, where tiles reach over the end of
+    /// a mode.
     fn where_inside(
         &mut self,
         spec: &Spec,
@@ -101,8 +102,9 @@ impl Lowering<'_> {
         Ok(stmt)
     }
 
-    /// A copy of each element alone: those that there are, and zero for a source that there is not; `around` must hold for the
-    /// source of each, too. All are read before the first is written, which else would be waited for each.
+    /// A copy of each element alone: those that there are, and zero for a source that there is not;
+    /// `around` must hold for the source of each, too. All are read before the first is written,
+    /// which else would be waited for each.
     fn one_by_one(
         &mut self,
         spec: &Spec,
@@ -204,7 +206,8 @@ impl Lowering<'_> {
         atom.operands.iter().zip(given).map(one).collect()
     }
 
-    /// How many bytes an atom that counts them reads: those that `valid=` says, and of these the ones that there are.
+    /// How many bytes an atom that counts them reads: those that `valid=` says, and of these the
+    /// ones that there are.
     fn valid_bytes(&mut self, spec: &Spec, accesses: &Accesses) -> Fallible<Option<Expr>> {
         let Some(Operand::Tensor(t)) = spec.inputs.first() else { return Ok(None) };
         let cx = &self.p.arena;
@@ -346,7 +349,8 @@ pub(super) fn named<'a>(
     })
 }
 
-/// Atoms written in C++ have no descriptors, and reciprocals of literals alone; the sweep of the table refuses others.
+/// Atoms written in C++ have no descriptors, and reciprocals of literals alone; the sweep of the
+/// table refuses others.
 fn not_cuda(atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
     errors::unprintable(
         format!("the text of `{}` takes what no C++ has", atom.name),

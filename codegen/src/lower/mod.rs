@@ -1,9 +1,10 @@
 //! Programs to C++ trees, one file per concern.
 //!
 //! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
-//! `storage` (declarations), `access` (views to elements), `leaf` (atoms), `ptx` and
-//! `descriptor` (operands of inline PTX), `sync` (atoms of statements between specs), `flight`
-//! (registers of asynchronous atoms), `state` (what all of them read and write), `carried` and `advance` (what loops carry), `host` (the functions that launch).
+//! `storage` (declarations), `access` (views to elements), `leaf` (atoms), `ptx` and `descriptor`
+//! (operands of inline PTX), `sync` (atoms of statements between specs), `flight` (registers of
+//! asynchronous atoms), `state` (what all of them read and write), `carried` and `advance` (what
+//! loops carry), `host` (the functions that launch).
 //!
 //! Invariant: lowering reads the program and the table, and decides nothing.
 

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 /// A printed kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CudaKernel {
-    /// Its name in the object file: that of its spec, or near it where C++ or CUDA has the name already.
+    /// Its name in the object file: that of its spec, or near it where C++ or CUDA has the name
+    /// already.
     pub name: String,
     /// The name of its spec, if it has one.
     pub spec: Option<String>,

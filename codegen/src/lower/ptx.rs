@@ -16,8 +16,8 @@ use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
 impl Lowering<'_> {
-    /// The instruction with its operands and numbers, and what else is given: registers by their names in
-    /// the template; `accumulates` says whether a MatMul adds to D.
+    /// The instruction with its operands and numbers, and what else is given: registers by their
+    /// names in the template; `accumulates` says whether a MatMul adds to D.
     pub(super) fn ptx(
         &mut self,
         atom: &Atom,
@@ -154,8 +154,9 @@ impl Lowering<'_> {
         Ok(Expr::name(name).at(self.index(index)?))
     }
 
-    /// The register that holds the address of the first value. In shared memory it is that of an element or, of what threads copy or
-    /// load in loops, a `pointer`: of one that a loop moves compilers make a register of its own.
+    /// The register that holds the address of the first value. In shared memory it is that of an
+    /// element or, of what threads copy or load in loops, a `pointer`: of one that a loop moves
+    /// compilers make a register of its own.
     pub(super) fn address_register(
         &mut self,
         v: &Values,

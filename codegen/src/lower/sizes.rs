@@ -82,7 +82,8 @@ fn unknown(program: &Program, dim: Dim, found: &[Source]) -> Fallible<Option<(Va
     Ok(Some((var, factor, rest)))
 }
 
-/// The sizes that no tensor of the caller states by its shape or its strides, in the order of the text.
+/// The sizes that no tensor of the caller states by its shape or its strides, in the order of the
+/// text.
 ///
 /// # Errors
 /// Sizes beyond 64 bits.

@@ -92,7 +92,8 @@ impl Stored {
     }
 }
 
-/// Registers that hold coordinates: of each buffer, what its elements are; none for what is written several times.
+/// Registers that hold coordinates: of each buffer, what its elements are; none for what is written
+/// several times.
 pub(super) type Coordinates = HashMap<BufferId, HashMap<i64, Option<Dim>>>;
 
 /// A loop whose body is lowered, for loops that stand in it.
@@ -122,8 +123,9 @@ pub(super) struct Advance {
     pub(super) pointers: Vec<Pointer>,
 }
 
-/// Pointers into arrays in global memory, to which unrolled loops add strides that are known at run time alone.
-/// They are set before the outermost of these loops, since under the condition of each access they would be computed again.
+/// Pointers into arrays in global memory, to which unrolled loops add strides that are known at run
+/// time alone. They are set before the outermost of these loops, since under the condition of each
+/// access they would be computed again.
 #[derive(Default)]
 pub(super) struct Bases {
     /// Variables that are known before it.

@@ -19,7 +19,8 @@ impl Lowering<'_> {
     pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
         let mut out = vec![];
         let declared = self.in_flight.len();
-        // What was found at each statement that binds variables, and behind which line it is declared.
+        // What was found at each statement that binds variables, and behind which line it is
+        // declared.
         let mut places = vec![];
         for (n, stmt) in stmts.iter().enumerate() {
             if self.errors.is_full() {
@@ -134,8 +135,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether a loop in which asynchronous atoms use registers may have no iteration. Where it has none, the compiler would give
-    /// registers other values on another way around it, and then wait for each atom.
+    /// Whether a loop in which asynchronous atoms use registers may have no iteration. Where it has
+    /// none, the compiler would give registers other values on another way around it, and then wait
+    /// for each atom.
     fn may_pass_by(&self, start: Dim, end: Dim, body: &[program::Stmt]) -> bool {
         let length = self.p.arena.sub(end, start);
         let runs = length.is_ok_and(|n| self.p.arena.range(n).0.is_some_and(|least| least > 0));

@@ -1,7 +1,7 @@
 //! Declarations of buffers.
 //!
-//! Registers are one array a buffer, aligned so that vectors and words of it can be accessed; shared
-//! buffers are pointers into the block's allocation.
+//! Registers are one array a buffer, aligned so that vectors and words of it can be accessed;
+//! shared buffers are pointers into the block's allocation.
 
 use super::helper::Helper;
 use super::state::{Lowering, Stored};

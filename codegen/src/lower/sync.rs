@@ -101,7 +101,8 @@ impl Lowering<'_> {
             ));
         }
         let n = set.len() as i64;
-        // Groups that may wait at the same time have numbers of their own, those of one statement consecutive ones.
+        // Groups that may wait at the same time have numbers of their own, those of one statement
+        // consecutive ones.
         let at = self.barriers.windows(groups.len()).position(|known| known == groups);
         let at = at.unwrap_or_else(|| {
             self.barriers.extend(groups.iter().cloned());
@@ -137,7 +138,8 @@ impl Lowering<'_> {
         let lanes = if groups.iter().all(|set| mask(set) == first) {
             literal(first)
         } else {
-            // The lanes of a group that begins with lane 0, moved to where the thread's group begins.
+            // The lanes of a group that begins with lane 0, moved to where the thread's group
+            // begins.
             let place = self.own_place(id)?;
             let offset = self.p.threads[id].offset;
             let place = self.p.arena.add(place, offset).map_err(errors::layout)?;
@@ -148,7 +150,8 @@ impl Lowering<'_> {
         Ok(filled(atoms.barrier(BarrierScope::Lanes)?, &[("lanes", lanes)]))
     }
 
-    /// Where the group that the executing thread's own coordinates choose begins, relative to the tensor's offset.
+    /// Where the group that the executing thread's own coordinates choose begins, relative to the
+    /// tensor's offset.
     fn own_place(&self, id: ThreadsId) -> Fallible<Dim> {
         let (cx, t) = (&self.p.arena, &self.p.threads[id]);
         let place = || -> Result<Dim, LayoutError> {

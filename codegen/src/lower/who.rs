@@ -1,8 +1,8 @@
 //! Guards: a spec that only a part of the enclosing threads or blocks executes prints an `if`.
 //!
-//! Letters: `x` is `threadIdx.x` (`blockIdx.x`), a tensor of threads holds `offset + c · s` over its
-//! leaves `n:s`, sorted and coalesced. The verifier has checked that the leaves are a mixed radix, so
-//! that membership follows from digits of `x - offset`.
+//! Letters: `x` is `threadIdx.x` (`blockIdx.x`), a tensor of threads holds `offset + c · s` over
+//! its leaves `n:s`, sorted and coalesced. The verifier has checked that the leaves are a mixed
+//! radix, so that membership follows from digits of `x - offset`.
 
 use super::state::Lowering;
 use crate::cpp::ast::{Binary, Expr};

@@ -1,7 +1,7 @@
 //! What can be read off machine code: an ELF file with a section of instructions for each kernel.
 
-/// Instructions of a kernel's machine code, those left out that only fill it up; none where the kernel is not
-/// in there. For architectures from sm_70 on, whose instructions take 16 bytes.
+/// Instructions of a kernel's machine code, those left out that only fill it up; none where the
+/// kernel is not in there. For architectures from sm_70 on, whose instructions take 16 bytes.
 #[must_use]
 pub fn n_instructions(cubin: &[u8], kernel: &str) -> Option<usize> {
     let number = |at: usize, n: usize| {

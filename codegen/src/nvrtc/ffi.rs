@@ -1,8 +1,9 @@
 //! The functions of NVRTC that we call, bound when its library is opened.
 //!
-//! Why not `cudarc`, whose `nvrtc` module binds the same functions: its loader takes no path, panics
-//! where the library is missing or a symbol is not found, and its safe wrapper offers neither CUBIN
-//! nor the log of a compilation that succeeded, which is where ptxas reports registers and spills.
+//! Why not `cudarc`, whose `nvrtc` module binds the same functions: its loader takes no path,
+//! panics where the library is missing or a symbol is not found, and its safe wrapper offers
+//! neither CUBIN nor the log of a compilation that succeeded, which is where ptxas reports
+//! registers and spills.
 //!
 //! Invariant: this is the only file of the crate with `unsafe`, and nothing in it panics: a missing
 //! library or symbol is a value of [`OpenError`].
@@ -79,8 +80,8 @@ impl Functions {
         let library = unsafe { Library::new(path) }?;
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the type is that of the function in `nvrtc.h`; the copied pointer lives no
-                // longer than `library`, which the same struct owns.
+                // SAFETY: the type is that of the function in `nvrtc.h`; the copied pointer lives
+                // no longer than `library`, which the same struct owns.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }?
             };
         }

@@ -1,8 +1,8 @@
 //! Where NVRTC and CUDA's headers are.
 //!
 //! Order: the file or folder that `CARBYNE_NVRTC` names, and nothing else where it is set; the
-//! environment that `cargo xtask setup` made beside the running program (`target/cuda`); the toolkit
-//! at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; what the dynamic loader finds by name.
+//! environment that `cargo xtask setup` made beside the running program (`target/cuda`); the
+//! toolkit at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; what the dynamic loader finds by name.
 //! Files are opened by absolute path, so the search paths of the loader decide only the last case.
 //!
 //! Invariant: nothing is looked for below the working directory; running in a folder of a stranger

@@ -1,8 +1,8 @@
 //! Compiles printed kernels with NVRTC: PTX or CUBIN, the log, and what ptxas reports.
 //!
 //! NVRTC is not linked. [`find`] opens it at run time and says plainly when there is none (C0402).
-//! A source that NVRTC refuses is C0403 with NVRTC's log as notes, an architecture that this version
-//! lacks C0404.
+//! A source that NVRTC refuses is C0403 with NVRTC's log as notes, an architecture that this
+//! version lacks C0404.
 
 mod cubin;
 mod ffi;
@@ -76,7 +76,8 @@ pub fn find() -> Fallible<&'static Nvrtc> {
     FOUND.get_or_init(Nvrtc::open).as_ref().map_err(Clone::clone)
 }
 
-/// Compiles with the NVRTC of this machine. `arch` is spelled as NVRTC spells it: `sm_80`, `sm_90a`.
+/// Compiles with the NVRTC of this machine. `arch` is spelled as NVRTC spells it: `sm_80`,
+/// `sm_90a`.
 ///
 /// # Errors
 /// [`Code::NoNvrtc`], [`Code::NvrtcFailed`], [`Code::NvrtcLacksArch`].

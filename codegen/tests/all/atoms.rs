@@ -1,5 +1,5 @@
-//! Every atom prints as a leaf and compiles for every architecture that has it. Unless everything is run, for one of
-//! them, and of atoms that differ in the number of columns alone a quarter.
+//! Every atom prints as a leaf and compiles for every architecture that has it. Unless everything
+//! is run, for one of them, and of atoms that differ in the number of columns alone a quarter.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Repeat, Unobservable, chain, n_picks, probe};
@@ -36,8 +36,8 @@ fn text_of(atom: &Atom, table: &AtomTable, choice: Choice, number: usize) -> Str
     }
 }
 
-/// Compiles programs of one kernel each, many at a time; none without NVRTC. Answers are in their order: the
-/// kernel's name and what it was compiled to with others.
+/// Compiles programs of one kernel each, many at a time; none without NVRTC. Answers are in their
+/// order: the kernel's name and what it was compiled to with others.
 pub(crate) fn compiled(
     texts: &[String],
     table: &AtomTable,
@@ -72,7 +72,8 @@ fn every_atom_compiles() {
                 if i > 0 && !testing::one_in(4, atom.name) {
                     continue;
                 }
-                // Of atoms that differ in the number of columns alone the first is compiled with every choice.
+                // Of atoms that differ in the number of columns alone the first is compiled with
+                // every choice.
                 let n = if i == 0 { n_picks(atom) } else { 1 };
                 let sets: &[bool] = if atom.sets && i == 0 { &[false, true] } else { &[false] };
                 for (pick, set) in (0..n).flat_map(|pick| sets.iter().map(move |set| (pick, *set)))

@@ -1,5 +1,5 @@
-//! Which atoms ptxas makes calls of: behind a call it may give the registers of a `wgmma`'s A to others, so that no such
-//! atom may stand beside one.
+//! Which atoms ptxas makes calls of: behind a call it may give the registers of a `wgmma`'s A to
+//! others, so that no such atom may stand beside one.
 
 use crate::atoms::compiled;
 use carbyne_atoms::probe::{Choice, probe};

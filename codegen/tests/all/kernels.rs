@@ -71,8 +71,8 @@ fn warpgroups() {
     check(text, "../kernels/wgmma.cu", &[Arch::Sm90a], &instructions);
 }
 
-/// The compiler takes the program's waits for enough, also where a group stays under way, and says where
-/// they are not.
+/// The compiler takes the program's waits for enough, also where a group stays under way, and says
+/// where they are not.
 #[test]
 fn waits_are_those_of_the_program() {
     let text = include_str!("../../../examples/hopper_wgmma.cby");
@@ -103,7 +103,8 @@ fn descriptors_have_the_bits_of_the_table() {
     }
 }
 
-/// Registers are kept on their side of a fence and a wait as long as they are in scope, and no longer.
+/// Registers are kept on their side of a fence and a wait as long as they are in scope, and no
+/// longer.
 #[test]
 fn registers_are_fenced_in_their_scope() {
     let text = include_str!("../kernels/wgmma.cby");

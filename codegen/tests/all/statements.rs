@@ -289,7 +289,8 @@ fn groups_that_wait_each_for_itself() {
     );
 }
 
-/// Of the vectors of a row that begins anywhere only the first and the last may reach over its ends.
+/// Of the vectors of a row that begins anywhere only the first and the last may reach over its
+/// ends.
 #[test]
 fn conditions_are_those_of_iterations_in_which_they_may_not_hold() {
     let row = |t: &str| {

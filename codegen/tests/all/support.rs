@@ -27,7 +27,8 @@ pub(crate) fn kernel(text: &str, arch: Arch) -> CudaKernel {
     print(text, arch).unwrap_or_else(|e| panic!("{e:#?}"))
 }
 
-/// Compiles a kernel to machine code and demands that there are no warnings, and no calls where these make it wrong.
+/// Compiles a kernel to machine code and demands that there are no warnings, and no calls where
+/// these make it wrong.
 pub(crate) fn compile(kernel: &CudaKernel, arch: Arch) -> Option<Compiled> {
     let compiled = compile_as(kernel, arch, Emit::Cubin)?;
     // That sm_70 will go one day is no fault of the source.
@@ -38,8 +39,8 @@ pub(crate) fn compile(kernel: &CudaKernel, arch: Arch) -> Option<Compiled> {
     Some(compiled)
 }
 
-/// The waits and fences for `wgmma` that ptxas has put into kernels whose names begin so (its messages C75..),
-/// which it does where registers are touched too early.
+/// The waits and fences for `wgmma` that ptxas has put into kernels whose names begin so (its
+/// messages C75..), which it does where registers are touched too early.
 pub(crate) fn injected_waits(compiled: &Compiled, name: &str) -> Vec<String> {
     let function = format!("in function '{name}");
     let of = |l: &&str| l.contains("(C75") && l.contains(&function);

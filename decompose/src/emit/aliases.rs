@@ -1,8 +1,9 @@
 //! Registers that are nothing but others of the same thread.
 //!
-//! An operand of a copy that is a part of a register tensor is brought to a tensor of its own before its layout is found. Where
-//! each thread has it in its registers already, in the same order, copying them costs no instruction, and a reader gains
-//! nothing by the statements that do so: what reads the copy reads the part.
+//! An operand of a copy that is a part of a register tensor is brought to a tensor of its own
+//! before its layout is found. Where each thread has it in its registers already, in the same
+//! order, copying them costs no instruction, and a reader gains nothing by the statements that do
+//! so: what reads the copy reads the part.
 
 use carbyne_atoms::{AtomOp, AtomOperand, AtomTable};
 use carbyne_ir::ast::visit::{self, Part, PartMut, Walk, parts, parts_mut};
@@ -103,7 +104,8 @@ fn strided(alias: &Alias) -> bool {
     alias.mine.ops.iter().any(|op| matches!(op, ViewOp::Tile(Tiler::Modes(_))))
 }
 
-/// Whether an instruction of a statement that reads the tensor takes several of its values, which are to be side by side.
+/// Whether an instruction of a statement that reads the tensor takes several of its values, which
+/// are to be side by side.
 fn in_vectors(stmt: &Stmt, (name, scalar): (&str, Scalar), table: &AtomTable) -> bool {
     let mut reads = false;
     let mut vectors = false;
@@ -122,7 +124,8 @@ fn in_vectors(stmt: &Stmt, (name, scalar): (&str, Scalar), table: &AtomTable) ->
     reads && vectors
 }
 
-/// Whether statements read a copy as a whole, or what each thread has of it, and write neither it nor what it is a copy of.
+/// Whether statements read a copy as a whole, or what each thread has of it, and write neither it
+/// nor what it is a copy of.
 fn replaceable(stmts: &[Stmt], tensor: (&str, Scalar), alias: &Alias, table: &AtomTable) -> bool {
     let name = tensor.0;
     let mut fits = !strided(alias) || !stmts.iter().any(|s| in_vectors(s, tensor, table));

@@ -5,7 +5,8 @@ use crate::build::{block, compact, define, indices, leaf, number, plain, when};
 use crate::solve::exchange::{Choice, Step};
 
 impl Emit<'_> {
-    /// The values in the order of the output, pairs of registers exchanged, and the values to the output.
+    /// The values in the order of the output, pairs of registers exchanged, and the values to the
+    /// output.
     pub(super) fn exchange_body(&self, spec: &Spec, c: &Choice) -> Result<Block, Unwritten> {
         let mut body = vec![];
         let (blocks, all) = self.threads(spec, &mut body);
@@ -41,8 +42,9 @@ impl Emit<'_> {
             let inner = nest.var(&self.local.loops[1], step);
             let low = sum(product(outer, step * 2), inner);
             let (low, high) = (of(&work, low.clone()), of(&work, sum(low, Expr::int(step))));
-            // Branches that would both write, or both read, one of two registers are left apart: compilers
-            // make one access of them, to an address that depends on the lane, and so to memory.
+            // Branches that would both write, or both read, one of two registers are left apart:
+            // compilers make one access of them, to an address that depends on the lane, and so to
+            // memory.
             let where_bit = |is: i64, stmt: Stmt| {
                 let bit = match *mask {
                     1 => Expr::name(&thread),

@@ -1,5 +1,5 @@
-//! Values that several threads hold parts of, through shared memory: what a Reduction has left when its lanes are
-//! done, and partial sums of a MatMul whose K is spread over warps.
+//! Values that several threads hold parts of, through shared memory: what a Reduction has left when
+//! its lanes are done, and partial sums of a MatMul whose K is spread over warps.
 
 use super::{Emit, Nest, at, unrolled};
 use crate::build::{barrier, define, layout_expr, leaf, number, plain, reshape, spec, zero};
@@ -41,8 +41,8 @@ pub(super) struct Partial {
 }
 
 impl Emit<'_> {
-    /// A slot in shared memory for each thread and value: after `first`, every thread puts its value there, and
-    /// combines those of all threads that hold parts of it, in the same order.
+    /// A slot in shared memory for each thread and value: after `first`, every thread puts its
+    /// value there, and combines those of all threads that hold parts of it, in the same order.
     pub(super) fn through(
         &self,
         v: &Values<'_>,

@@ -1,8 +1,8 @@
-//! The nearest change of the text after which a row implements a leaf: changes that follow from the mismatch
-//! are applied, and what comes of it is compared with the row again.
+//! The nearest change of the text after which a row implements a leaf: changes that follow from the
+//! mismatch are applied, and what comes of it is compared with the row again.
 //!
-//! Invariant: a fix that is given has been applied and has made the row match, and no other leaf that names an
-//! instruction has lost it.
+//! Invariant: a fix that is given has been applied and has made the row match, and no other leaf
+//! that names an instruction has lost it.
 
 use super::edit::{Edit, Fix};
 use super::site::Site;
@@ -60,8 +60,8 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The fix, with the row's name in the place of another that the leaf states; none where it takes an
-    /// instruction from another leaf.
+    /// The fix, with the row's name in the place of another that the leaf states; none where it
+    /// takes an instruction from another leaf.
     fn whole(&self, fix: Fix) -> Option<Fix> {
         let now = fix.apply(self.src)?;
         let module = text::parse(&now).ok()?;

@@ -1,8 +1,9 @@
-//! Why each leaf is implemented as it is: every row that was compared with it, which predicate failed, what
-//! would make it hold; and what the solver could have chosen instead, with costs.
+//! Why each leaf is implemented as it is: every row that was compared with it, which predicate
+//! failed, what would make it hold; and what the solver could have chosen instead, with costs.
 //!
-//! A program is decomposed first. A leaf that a person wrote is explained in the person's text, one that was
-//! generated in the decomposed text; both point to what they were written or generated for.
+//! A program is decomposed first. A leaf that a person wrote is explained in the person's text, one
+//! that was generated in the decomposed text; both point to what they were written or generated
+//! for.
 
 mod edit;
 mod fix;
@@ -85,7 +86,8 @@ pub struct Explained {
     pub spec: SpecId,
     /// Its statement: of the module that is explained, or of the decomposed one.
     pub node: NodeId,
-    /// Whether it is a part of what the solver has written for an operation that `choices` are about.
+    /// Whether it is a part of what the solver has written for an operation that `choices` are
+    /// about.
     pub chosen: bool,
     /// The row that implements it.
     pub atom: Option<String>,
@@ -123,11 +125,13 @@ pub struct Choice {
     pub cycles: f64,
     /// Of a copy from or to global memory, why it does not move more at once, where something does.
     pub wider: Option<Width>,
-    /// Wavefronts in shared memory, where bank conflicts double them that no swizzle of its layout ends.
+    /// Wavefronts in shared memory, where bank conflicts double them that no swizzle of its layout
+    /// ends.
     pub conflicts: Option<Wavefronts>,
 }
 
-/// Facts about symbols with which a kernel-level spec would be decomposed to less: stated, and tried.
+/// Facts about symbols with which a kernel-level spec would be decomposed to less: stated, and
+/// tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faster {
     /// The spec.
@@ -402,7 +406,8 @@ impl Ask<'_> {
         rejected.map(|(_, m)| lacking(p, (src, dst), row, m))
     }
 
-    /// What a leaf was written or generated for; of one that a stage of the solver has made the operation around it.
+    /// What a leaf was written or generated for; of one that a stage of the solver has made the
+    /// operation around it.
     fn origin(&self, d: &Decomposed, id: SpecId, around: &[SpecId]) -> Span {
         let own = std::iter::once(&id).chain(around.iter().rev());
         let mut spans = own.map(|id| d.origins.span(d.program.specs[*id].node));
@@ -452,7 +457,8 @@ impl Ask<'_> {
             let best = |r: &Ranking| r.instances.first().map(|one| (one.by.clone(), one.cycles));
             let other = all.iter().find(|r| r.span.is_at(ranking.span)).and_then(best);
             let (Some(with), Some(without)) = (other, best(ranking)) else { continue };
-            // That they have changed the numbers in the places of symbols is no reason to state them.
+            // That they have changed the numbers in the places of symbols is no reason to state
+            // them.
             if !with.1.zip(without.1).is_some_and(|(with, without)| with < without) {
                 continue;
             }

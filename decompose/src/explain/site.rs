@@ -26,8 +26,8 @@ enum Decl<'m> {
 }
 
 impl<'m> Site<'m> {
-    /// The leaf of that number. The numbers of specs are the same in all texts that edits make of one, as no edit adds
-    /// or removes a spec.
+    /// The leaf of that number. The numbers of specs are the same in all texts that edits make of
+    /// one, as no edit adds or removes a spec.
     pub(super) fn find(module: &'m Module, id: SpecId) -> Option<Self> {
         let mut left = usize::from(id);
         let mut names: Vec<(&'m Name, Decl<'m>)> = vec![];

@@ -119,7 +119,8 @@ impl Ways<'_> {
         out
     }
 
-    /// Strategies that mean the same, have no instance, and could have a leaf with such an instruction.
+    /// Strategies that mean the same, have no instance, and could have a leaf with such an
+    /// instruction.
     fn refused(&self, ranking: &Ranking, why: &str) -> Vec<Without> {
         let rows: Vec<_> = self.table.atoms().iter().filter(|a| matches(why, a.name)).collect();
         let of = |name: &str| self.options.strategies.iter().find(|(d, _)| d.name.text == name);

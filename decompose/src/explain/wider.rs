@@ -1,4 +1,5 @@
-//! Facts about symbols with which a copy would be of more bytes: found by why wider rows do not match, stated, and tried.
+//! Facts about symbols with which a copy would be of more bytes: found by why wider rows do not
+//! match, stated, and tried.
 
 use crate::matching::Mismatch;
 use crate::solve::{copy, lacking};
@@ -63,8 +64,9 @@ impl<'a> Widening<'a> {
         Widening { module, src, d, table, with: BTreeMap::new() }
     }
 
-    /// Why an operation is not implemented by a row of more bytes: the facts with which it would be, by the widest row that
-    /// there is then, or why the widest row does not match. No answer where it is the widest, or a wider one costs more.
+    /// Why an operation is not implemented by a row of more bytes: the facts with which it would
+    /// be, by the widest row that there is then, or why the widest row does not match. No answer
+    /// where it is the widest, or a wider one costs more.
     pub(crate) fn of(&mut self, id: SpecId) -> Option<Width> {
         let p = &self.d.tile;
         let own = self.d.certificates.iter().find(|c| c.spec == id)?.atom;
@@ -95,7 +97,8 @@ impl<'a> Widening<'a> {
         widest
     }
 
-    /// Facts with which a row implements an operation, none where it does already; or why facts alone do not do.
+    /// Facts with which a row implements an operation, none where it does already; or why facts
+    /// alone do not do.
     fn facts(&mut self, id: SpecId, row: &Atom) -> Option<Result<Vec<Fact>, Mismatch>> {
         let table = self.table;
         let mut facts: Vec<Fact> = vec![];

@@ -1,8 +1,9 @@
-//! Instances of one match that are alike: their programs differ in the stages of loops and in `warps=` alone. One of them is
-//! written and resolved; the numbers of the others are put into its program.
+//! Instances of one match that are alike: their programs differ in the stages of loops and in
+//! `warps=` alone. One of them is written and resolved; the numbers of the others are put into its
+//! program.
 //!
-//! What else follows from the parameters is a key: the values of all other expressions of the strategy and of the sub-specs that
-//! it uses, in the order of the text.
+//! What else follows from the parameters is a key: the values of all other expressions of the
+//! strategy and of the sub-specs that it uses, in the order of the text.
 
 use super::params::{Numbers, eval, leaves};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
@@ -103,8 +104,8 @@ fn put_all(
     Some(())
 }
 
-/// The form of an instance; none where something is not known before it is resolved. `file` has the sub-specs that the
-/// strategy uses.
+/// The form of an instance; none where something is not known before it is resolved. `file` has the
+/// sub-specs that the strategy uses.
 pub(super) fn form(def: &Def, file: &[Stmt], numbers: &Numbers) -> Option<Form> {
     let strategy = def.strategy.as_deref()?;
     let mut forming = Forming { def, file, out: Form::default(), seen: HashSet::new() };

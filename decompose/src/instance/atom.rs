@@ -57,7 +57,8 @@ pub(crate) fn pin(
     }
 }
 
-/// Whether the body of a strategy has an operation of the atom's kind, with operands where the atom has them.
+/// Whether the body of a strategy has an operation of the atom's kind, with operands where the atom
+/// has them.
 pub(crate) fn could_be(def: &Def, atom: &Atom) -> bool {
     let memories = memories(&def.body.stmts);
     let Some(kind) = atom.op.spec_kind() else { return false };

@@ -1,4 +1,5 @@
-//! A spec as several kernels: two with a result between them that is seen as another shape, or one for each output.
+//! A spec as several kernels: two with a result between them that is seen as another shape, or one
+//! for each output.
 
 use super::graph::products;
 use super::write::number;
@@ -13,8 +14,9 @@ use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use std::collections::BTreeSet;
 
-/// The declaration of a tensor and two kernels: the first computes `value` of the `means` block, the second the rest. None if the
-/// spec says how it is executed, if the value is no result or an output, and if its extents are no constants.
+/// The declaration of a tensor and two kernels: the first computes `value` of the `means` block,
+/// the second the rest. None if the spec says how it is executed, if the value is no result or an
+/// output, and if its extents are no constants.
 pub(super) fn kernels(
     program: &Program,
     id: SpecId,
@@ -81,7 +83,8 @@ pub(super) fn kernels(
     Some(out)
 }
 
-/// One kernel for each output. None if the spec says how it is executed, and if an output depends on another one.
+/// One kernel for each output. None if the spec says how it is executed, and if an output depends
+/// on another one.
 pub(super) fn of_each_output(
     program: &Program,
     id: SpecId,
@@ -112,7 +115,8 @@ pub(super) fn of_each_output(
     Some(out)
 }
 
-/// A kernel that computes some statements of a spec. Its inputs are those of the spec that they read, and `more`.
+/// A kernel that computes some statements of a spec. Its inputs are those of the spec that they
+/// read, and `more`.
 fn part(
     spec: &Spec,
     names: &mut Names,
@@ -158,8 +162,8 @@ pub(super) fn reduced(step: &MeansStep) -> Option<&Vec<usize>> {
     }
 }
 
-/// Several kernels for a spec that no strategy means: cut at a reduction that another one along other modes reads,
-/// at one that is broadcast again, or by outputs.
+/// Several kernels for a spec that no strategy means: cut at a reduction that another one along
+/// other modes reads, at one that is broadcast again, or by outputs.
 pub(super) fn cut(
     program: &Program,
     id: SpecId,
@@ -172,7 +176,8 @@ pub(super) fn cut(
     at_value.or_else(|| of_each_output(program, id, stmt, names))
 }
 
-/// The value of the first reduction on which a reduction along other modes depends: nothing before it has to be cut.
+/// The value of the first reduction on which a reduction along other modes depends: nothing before
+/// it has to be cut.
 fn crossed(means: &Means) -> Option<usize> {
     let mut reductions = means.steps.iter().filter_map(|s| Some((s.output, reduced(s)?)));
     let crosses = |(value, own): &(usize, &Vec<usize>)| {
@@ -181,8 +186,8 @@ fn crossed(means: &Means) -> Option<usize> {
     reductions.find(crosses).map(|(value, _)| value)
 }
 
-/// The value of the first reduction that is broadcast again, as the maximum of a softmax is over its row. None if there is a
-/// product, which both kernels would compute.
+/// The value of the first reduction that is broadcast again, as the maximum of a softmax is over
+/// its row. None if there is a product, which both kernels would compute.
 fn broadcast(program: &Program, id: SpecId, means: &Means) -> Option<usize> {
     let extents = |value: usize| means.values.get(value).map(|v| &v.extents);
     let mut reductions = means.steps.iter().filter(|s| reduced(s).is_some()).map(|s| s.output);

@@ -1,8 +1,10 @@
-//! Writes what a sub-spec of a strategy stands for into its body, where the strategy uses it on tiles.
+//! Writes what a sub-spec of a strategy stands for into its body, where the strategy uses it on
+//! tiles.
 //!
-//! A chain is computed in binary32, or in the type that its values have where these are wider or no floats; results are
-//! rounded once, to the type of what they are assigned to. Operands of the spec that the strategy does not name are read at
-//! the place of the tile: where the strategy's operand has extent 1 and theirs does not, all of it.
+//! A chain is computed in binary32, or in the type that its values have where these are wider or no
+//! floats; results are rounded once, to the type of what they are assigned to. Operands of the spec
+//! that the strategy does not name are read at the place of the tile: where the strategy's operand
+//! has extent 1 and theirs does not, all of it.
 
 use super::graph::{Graph, Input, Step};
 use super::pattern::{Bound, Found, Hole};
@@ -18,7 +20,8 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Of how many Reductions of tiles what they read is computed again, at most: each has a copy of what is before it.
+/// Of how many Reductions of tiles what they read is computed again, at most: each has a copy of
+/// what is before it.
 const MOST_RECOMPUTED: usize = 3;
 
 /// Why a chain cannot be written where the strategy uses it.
@@ -69,8 +72,8 @@ fn wide(graph: &Graph) -> Scalar {
     }
 }
 
-/// The type that a value has where it is not computed on: of an operand its own, of a result what a cast says, or what the
-/// values before it have.
+/// The type that a value has where it is not computed on: of an operand its own, of a result what a
+/// cast says, or what the values before it have.
 pub(crate) fn scalar_of(graph: &Graph, value: usize) -> Scalar {
     let mut at = value;
     for _ in 0..=graph.steps.len() {
@@ -103,7 +106,8 @@ pub(crate) struct Chains<'a> {
     pub views: HashMap<String, View>,
     /// What numbers stand for that are those of symbols.
     pub sizes: Option<&'a Symbols>,
-    /// Whether what is computed of a tile is computed again behind a Reduction, of what the strategy gives.
+    /// Whether what is computed of a tile is computed again behind a Reduction, of what the
+    /// strategy gives.
     pub recomputes: bool,
 }
 
@@ -303,7 +307,8 @@ impl Chains<'_> {
         Ok(Spec { name, inputs, outputs, means, ..Spec::new(SpecKind::Generic) })
     }
 
-    /// A Reduction of a tile: of one operand the result, of two what both are together, of none what changes nothing.
+    /// A Reduction of a tile: of one operand the result, of two what both are together, of none
+    /// what changes nothing.
     fn fold(&mut self, call: &Call, step: &Step) -> Result<Vec<Stmt>, Unwritten> {
         let op = step.reduces().ok_or_else(|| Unwritten::Operands(call.name.text.clone()))?;
         let [target] = &call.outputs[..] else {
@@ -390,7 +395,8 @@ struct Writing<'a> {
     given: BTreeMap<usize, Known>,
     /// Values that are the same as others.
     same: BTreeMap<usize, usize>,
-    /// Values that are others in a type: casts that round, and those of integers. They are written where something reads them.
+    /// Values that are others in a type: casts that round, and those of integers. They are written
+    /// where something reads them.
     casts: BTreeMap<usize, (usize, Scalar)>,
     /// Whether statements of a `means` block are written.
     means: bool,
@@ -477,8 +483,8 @@ impl Writing<'_> {
         Ok(cast(self.value(from)?, to))
     }
 
-    /// Gives up the values of the tile that a Reduction has read and that can be computed again: registers need not hold them
-    /// until something else reads them.
+    /// Gives up the values of the tile that a Reduction has read and that can be computed again:
+    /// registers need not hold them until something else reads them.
     fn forget(&mut self, step: &Step) {
         let graph = self.graph;
         let tiles: Vec<&Vec<i64>> = step.values().map(|v| &graph.values[v].extents).collect();
@@ -495,7 +501,8 @@ impl Writing<'_> {
         );
     }
 
-    /// Computes a value, and what it is computed of, where these are not known or are known no more.
+    /// Computes a value, and what it is computed of, where these are not known or are known no
+    /// more.
     fn again(&mut self, v: usize) -> Result<(), Unwritten> {
         let graph = self.graph;
         let (mut steps, mut todo) = (BTreeSet::new(), vec![v]);
@@ -587,7 +594,8 @@ impl Writing<'_> {
                 let own = from.map(|v| self.graph.values[v].extents.clone()).unwrap_or_default();
                 let tile = self.place.held_of(&own);
                 for mode in &step.axes {
-                    // An operand that is broadcast along the mode would get as many elements as the padded result.
+                    // An operand that is broadcast along the mode would get as many elements as the
+                    // padded result.
                     if self.place.is_padded(*mode) && own[*mode] > 1 {
                         return Err(Unwritten::Modes);
                     }

@@ -1,5 +1,5 @@
-//! Which instance of which strategy: all that match are enumerated and ranked by a lower bound from the arithmetic of their
-//! tiles; layouts are solved of those whose bound beats the best.
+//! Which instance of which strategy: all that match are enumerated and ranked by a lower bound from
+//! the arithmetic of their tiles; layouts are solved of those whose bound beats the best.
 
 use super::alike::{self, Alike};
 use super::between;
@@ -65,13 +65,15 @@ pub(crate) struct Choosing<'a> {
     pub strategies: &'a Strategies,
     /// Instances that are not looked at.
     pub left_out: &'a [String],
-    /// Solves a module whose kernels have bodies; where that is asked for, accesses are ordered, too.
+    /// Solves a module whose kernels have bodies; where that is asked for, accesses are ordered,
+    /// too.
     pub solve: &'a dyn Fn(&Module, bool) -> Result<Trial, Diagnostics>,
     /// The module as it is, where numbers stand for its symbols in `module`.
     pub symbols: Option<(&'a Module, &'a Symbols)>,
     /// Why no numbers stand for its symbols, where it has some.
     pub unsized_for: Option<&'a str>,
-    /// Gives the kernels of a module that have no bodies theirs, in which no names are defined that are in use elsewhere.
+    /// Gives the kernels of a module that have no bodies theirs, in which no names are defined that
+    /// are in use elsewhere.
     pub plan: &'a dyn Fn(&Module, &Names) -> Result<WithBodies, Diagnostics>,
 }
 
@@ -91,7 +93,8 @@ pub(crate) struct Trial {
 pub(crate) struct Planned {
     /// Declarations, and the kernels with their bodies, without short forms.
     pub stmts: Vec<Stmt>,
-    /// The ranking of the kernel, then those of kernels that the chosen instance leaves to other strategies.
+    /// The ranking of the kernel, then those of kernels that the chosen instance leaves to other
+    /// strategies.
     pub rankings: Vec<Ranking>,
 }
 
@@ -106,7 +109,8 @@ pub struct Ranking {
     pub instances: Vec<Ranked>,
     /// Strategies without any instance, and why.
     pub others: Vec<(String, String)>,
-    /// Tiles of the strategy that was chosen that are larger than the one that was, and why none of them was.
+    /// Tiles of the strategy that was chosen that are larger than the one that was, and why none of
+    /// them was.
     pub larger: Vec<(String, String)>,
     /// Instances that were enumerated, and how many of them had layouts solved.
     pub counts: (usize, usize),
@@ -116,7 +120,8 @@ pub struct Ranking {
     pub given_up: Option<GivenUp>,
 }
 
-/// An instance that would be better than what is written, and cannot be for all sizes that symbols may have.
+/// An instance that would be better than what is written, and cannot be for all sizes that symbols
+/// may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenUp {
     /// The strategy and its parameters.
@@ -125,8 +130,8 @@ pub struct GivenUp {
     pub cycles: f64,
     /// Why it cannot be.
     pub why: String,
-    /// Facts about symbols with which one as good is written: stated, and tried. None where they are not found, or not
-    /// looked for.
+    /// Facts about symbols with which one as good is written: stated, and tried. None where they
+    /// are not found, or not looked for.
     pub facts: Vec<Fact>,
 }
 
@@ -141,8 +146,8 @@ pub struct Ranked {
     pub cycles: Option<f64>,
     /// Whether a thread holds more at once than it has registers: all that does not comes first.
     pub spills: bool,
-    /// Whether the bound leaves out the kernels that other strategies decompose. Such an instance is solved only if nothing else
-    /// is left.
+    /// Whether the bound leaves out the kernels that other strategies decompose. Such an instance
+    /// is solved only if nothing else is left.
     pub partial: bool,
     /// Why it cannot be.
     pub refused: Option<String>,
@@ -165,8 +170,8 @@ pub(super) struct Candidate {
     pub bound: f64,
     /// Whether threads need more registers than they have.
     pub spills: bool,
-    /// Whether all of its kernels are left to other strategies, so that little is known of what they take. Those of which one moves
-    /// a factor before are planned to know it.
+    /// Whether all of its kernels are left to other strategies, so that little is known of what
+    /// they take. Those of which one moves a factor before are planned to know it.
     pub unknown: bool,
 }
 
@@ -181,8 +186,8 @@ struct Over<'a> {
 }
 
 impl Over<'_> {
-    /// All instances in the order in which they are taken: the best, those of which most is known, by what they take, then
-    /// the others.
+    /// All instances in the order in which they are taken: the best, those of which most is known,
+    /// by what they take, then the others.
     fn ranked(&self, best: usize, ranking: &Ranking) -> Vec<usize> {
         let cycles: HashMap<&str, f64> = ranking
             .instances
@@ -200,8 +205,8 @@ impl Over<'_> {
         all
     }
 
-    /// Those of them that are tried: the first, and behind them the first of each strategy. Where one instance of a strategy cannot be
-    /// written, others often cannot, either.
+    /// Those of them that are tried: the first, and behind them the first of each strategy. Where
+    /// one instance of a strategy cannot be written, others often cannot, either.
     fn tried(&self, best: usize, ranking: &Ranking) -> Vec<usize> {
         let mut all = self.ranked(best, ranking);
         let name = |i: usize| &self.matches[self.candidates[i].of].def.name.text;
@@ -447,7 +452,8 @@ impl Choosing<'_> {
         Ok(Planned { stmts, rankings: more })
     }
 
-    /// One kernel for each output, where these take less time together than the best one of all outputs.
+    /// One kernel for each output, where these take less time together than the best one of all
+    /// outputs.
     fn cheaper_apart(
         &self,
         id: SpecId,
@@ -471,8 +477,8 @@ impl Choosing<'_> {
         between::of_each_output(self.program, id, stmt, names)
     }
 
-    /// The best instance, or the best of the others, that can be written of symbols, and whose layouts are found then: what a
-    /// block holds may be other things than with numbers.
+    /// The best instance, or the best of the others, that can be written of symbols, and whose
+    /// layouts are found then: what a block holds may be other things than with numbers.
     fn symbolic(
         &self,
         over: &Over<'_>,
@@ -543,7 +549,8 @@ impl Choosing<'_> {
         ))
     }
 
-    /// The module of an instance, written of symbols; or why there is none, and a fact that is missing.
+    /// The module of an instance, written of symbols; or why there is none, and a fact that is
+    /// missing.
     fn over_symbols(&self, over: &Over<'_>, i: usize) -> Result<Module, (String, Option<String>)> {
         let c = &over.candidates[i];
         let m = &over.matches[c.of];
@@ -581,7 +588,8 @@ impl Choosing<'_> {
         }
     }
 
-    /// What is said of the best instance, where another one is taken that is worse by more than estimates tell apart.
+    /// What is said of the best instance, where another one is taken that is worse by more than
+    /// estimates tell apart.
     fn given_up(
         over: &Over<'_>,
         best: usize,
@@ -809,7 +817,8 @@ impl Choosing<'_> {
         shared <= limits(self.table.arch).max_smem_per_block
     }
 
-    /// Cycles of the launches of so many kernels: every one but the first is launched behind another.
+    /// Cycles of the launches of so many kernels: every one but the first is launched behind
+    /// another.
     fn behind(&self, kernels: usize) -> f64 {
         kernels.saturating_sub(1) as f64 * self.machine.cycles(FITTED.launch_us)
     }
@@ -820,7 +829,8 @@ impl Choosing<'_> {
         self.behind(kernels.count())
     }
 
-    /// That some instruction multiplies what each product of registers does, by the groups of threads that it says.
+    /// That some instruction multiplies what each product of registers does, by the groups of
+    /// threads that it says.
     fn binds(&self, p: &Program) -> Result<(), String> {
         for kernel in &p.kernels {
             for step in p.walk_body(*kernel) {

@@ -1,4 +1,5 @@
-//! How a product is written whose factors no instruction multiplies: converted to a type that has all of their values.
+//! How a product is written whose factors no instruction multiplies: converted to a type that has
+//! all of their values.
 
 use super::choose::Choosing;
 use super::graph::{Graph, Input, Step};
@@ -21,8 +22,8 @@ impl Choosing<'_> {
                 .any(|a| matches!(&a.operands[..], [s, d] if s.is_of(from) && d.is_of(to)))
     }
 
-    /// The type to which factors are to be converted, and that in which the product is summed up then: at least as
-    /// precise as the one that is asked for.
+    /// The type to which factors are to be converted, and that in which the product is summed up
+    /// then: at least as precise as the one that is asked for.
     fn convertible(&self, factors: [Scalar; 2], acc: Scalar) -> Option<(Scalar, Scalar)> {
         CONVERTED.into_iter().find_map(|to| {
             let sum = if to == Scalar::F64 { Scalar::F64 } else { Scalar::F32 };

@@ -1,8 +1,9 @@
-//! What a kernel-level spec computes: values, and the steps from operands to outputs. Strategies are matched against it.
+//! What a kernel-level spec computes: values, and the steps from operands to outputs. Strategies
+//! are matched against it.
 //!
-//! A view of an operand is an operand, too. [`Graph::sliced`] takes modes away that every step treats element by element,
-//! which become modes of the grid; [`Graph::joined`] puts modes together that follow one another in all operands. A strategy
-//! of few modes so serves tensors of many.
+//! A view of an operand is an operand, too. [`Graph::sliced`] takes modes away that every step
+//! treats element by element, which become modes of the grid; [`Graph::joined`] puts modes together
+//! that follow one another in all operands. A strategy of few modes so serves tensors of many.
 
 mod around;
 
@@ -33,7 +34,8 @@ pub(crate) struct Graph {
     pub outer: Vec<(String, i64)>,
     /// Extents that stand for symbols, and the most that these can be.
     pub symbols: BTreeMap<i64, Option<i64>>,
-    /// Whether elements around a value are chosen by coordinates, which are compared with numbers that follow from extents.
+    /// Whether elements around a value are chosen by coordinates, which are compared with numbers
+    /// that follow from extents.
     pub chosen_around: bool,
 }
 
@@ -42,7 +44,8 @@ pub(crate) struct Graph {
 pub(crate) struct Value {
     /// Of each mode; none for a single number.
     pub extents: Vec<i64>,
-    /// Of an operand its type. Of a result that of the steps before it: floats are real numbers, `f64`.
+    /// Of an operand its type. Of a result that of the steps before it: floats are real numbers,
+    /// `f64`.
     pub scalar: Scalar,
     /// Of an operand.
     pub source: Option<Source>,
@@ -199,7 +202,8 @@ impl Graph {
         self.steps.iter().any(|s| s.rounds == Some(scalar))
     }
 
-    /// The output that strategies tile: the largest, one that all blocks write before one that a few do, the first of them.
+    /// The output that strategies tile: the largest, one that all blocks write before one that a
+    /// few do, the first of them.
     pub(crate) fn main(&self) -> Option<usize> {
         let size = |e: &[i64]| e.iter().fold(1i64, |n, e| n.saturating_mul(*e));
         (0..self.outputs.len()).max_by_key(|i| {
@@ -298,8 +302,8 @@ impl Graph {
         }
     }
 
-    /// Merges a reduction of a reduction into one along the modes of both. A scale of floats between two sums moves behind the
-    /// merged sum.
+    /// Merges a reduction of a reduction into one along the modes of both. A scale of floats
+    /// between two sums moves behind the merged sum.
     fn without_nests(&mut self) {
         let mut i = 0;
         while i < self.steps.len() {
@@ -332,7 +336,8 @@ impl Graph {
         }
     }
 
-    /// The step whose result a Reduction reduces, if that is a Reduction by the same operation or a scaled sum.
+    /// The step whose result a Reduction reduces, if that is a Reduction by the same operation or a
+    /// scaled sum.
     fn inner(&self, step: usize) -> Option<usize> {
         let made = |step: &Step| self.maker(step.values().next()?);
         let scales = |scale: &Step| match (scale.kind, &scale.inputs[..]) {
@@ -383,8 +388,8 @@ impl Graph {
         self.outputs.iter_mut().for_each(|o| o.value = number[o.value]);
     }
 
-    /// The graph of one slice: without these modes, along which nothing is reduced. `names`: of the coordinates. None where
-    /// a step is no operation of slices.
+    /// The graph of one slice: without these modes, along which nothing is reduced. `names`: of the
+    /// coordinates. None where a step is no operation of slices.
     pub(crate) fn sliced(&self, modes: &[usize], names: &[String]) -> Option<Self> {
         let extents = self.extents()?;
         let mut out = self.clone();
@@ -441,8 +446,8 @@ impl Graph {
         Some(out)
     }
 
-    /// The same with modes in the order of the first output's strides, the largest first, and those put together that follow
-    /// one another in all operands. None where nothing changes.
+    /// The same with modes in the order of the first output's strides, the largest first, and those
+    /// put together that follow one another in all operands. None where nothing changes.
     pub(crate) fn joined(&self) -> Option<Self> {
         let matmul = |s: &Step| s.kind.is_product();
         if self.steps.iter().any(matmul) {
@@ -499,7 +504,8 @@ impl Graph {
         Some(operands)
     }
 
-    /// Groups of modes that follow one another in all operands. Each group runs from the slowest mode to the fastest.
+    /// Groups of modes that follow one another in all operands. Each group runs from the slowest
+    /// mode to the fastest.
     fn groups(
         &self,
         extents: &[i64],
@@ -584,7 +590,8 @@ fn strides(source: &Source) -> Option<Vec<i64>> {
 }
 
 impl Output {
-    /// Sees the operand with the modes of extent 1 of the value that it becomes, where it lacks them.
+    /// Sees the operand with the modes of extent 1 of the value that it becomes, where it lacks
+    /// them.
     fn with_modes_of(&mut self, value: &[i64]) {
         let more = |e: &&i64| **e > 1;
         if value.len() <= self.extents.len()
@@ -699,7 +706,8 @@ impl Builder<'_> {
         self.graph.values.len() - 1
     }
 
-    /// The view of a value: a view of an operand, or the same pointwise steps on views of their inputs. None for other values.
+    /// The view of a value: a view of an operand, or the same pointwise steps on views of their
+    /// inputs. None for other values.
     fn seen(&mut self, v: usize, seen: &Seen<'_>, depth: usize) -> Option<usize> {
         let Value { extents: own, scalar, source } = self.graph.values.get(v)?.clone();
         let extents = seen.extents.clone();
@@ -954,8 +962,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Moves the view before the broadcast of an input with extents `from`: modes along its extents of 1 get extent 1. None if a
-    /// mode runs along both kinds of extents.
+    /// Moves the view before the broadcast of an input with extents `from`: modes along its extents
+    /// of 1 get extent 1. None if a mode runs along both kinds of extents.
     fn broadcast(&self, own: &[i64], from: &[i64]) -> Option<(Layout, LayoutExpr)> {
         let layout = self.layout.as_ref().filter(|_| self.is_first && own.len() == from.len())?;
         let leaf = |n: i64| TupleExpr::Leaf(Expr::int(n));
@@ -999,7 +1007,8 @@ impl Seen<'_> {
     }
 }
 
-/// Splits a leaf of a layout to column-major indices by the modes that it runs along: extent, mode and step of each piece.
+/// Splits a leaf of a layout to column-major indices by the modes that it runs along: extent, mode
+/// and step of each piece.
 fn pieces(mut n: i64, step: i64, own: &[i64]) -> Option<Vec<(i64, usize, i64)>> {
     let mut out = vec![];
     let (mut before, mut at) = (1i64, step);
@@ -1046,7 +1055,8 @@ impl Step {
         })
     }
 
-    /// Whether an element of the result needs one element of each input alone, broadcast where that has extent 1.
+    /// Whether an element of the result needs one element of each input alone, broadcast where that
+    /// has extent 1.
     pub(crate) fn is_pointwise(&self) -> bool {
         self.kind.is_elementwise()
     }

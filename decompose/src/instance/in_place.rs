@@ -1,5 +1,5 @@
-//! Kernels that write where they read. Blocks run in any order: what one has written, another may still want to
-//! read.
+//! Kernels that write where they read. Blocks run in any order: what one has written, another may
+//! still want to read.
 
 use crate::solve::ops;
 use carbyne_ir::ast::SpecKind;
@@ -11,14 +11,15 @@ use num_integer::gcd;
 /// Elements that are compared one by one.
 const MOST: i64 = 1 << 22;
 
-/// Refuses an output that shares elements with an input, unless it is the only output, and each element is read and
-/// written at one coordinate: by one block, then.
+/// Refuses an output that shares elements with an input, unless it is the only output, and each
+/// element is read and written at one coordinate: by one block, then.
 pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
     let spec = &p.specs[id];
     let adds = matches!(spec.kind, SpecKind::Accumulate(_));
     let elementwise =
         adds || spec.kind.is_elementwise() || spec.means.as_ref().is_some_and(is_pointwise);
-    // A `means` block may read old values of outputs that the inputs do not name. An Iota reads extents alone.
+    // A `means` block may read old values of outputs that the inputs do not name. An Iota reads
+    // extents alone.
     let old = spec.means.iter().flat_map(|means| {
         let reads =
             |step: &&MeansStep| !matches!(step.op, MeansOp::Spec { kind: SpecKind::Iota, .. });

@@ -83,7 +83,8 @@ impl Strategies {
     /// Adds those of a text. Files that it imports are read by `loader`; `id` is that of the text.
     ///
     /// # Errors
-    /// What is wrong with the text; V0237 where it has other statements than strategies, sub-specs and constants.
+    /// What is wrong with the text; V0237 where it has other statements than strategies, sub-specs
+    /// and constants.
     pub fn add(&mut self, src: &str, id: &str, loader: &mut Loader<'_>) -> Result<(), Diagnostics> {
         self.add_as(src, (id, id), loader)
     }
@@ -158,8 +159,8 @@ fn ours(path: &str, _: &str) -> Result<File, LoadError> {
     Ok(File { id: found.0.to_owned(), text: found.1.to_owned() })
 }
 
-/// The definitions of a module. Those that are no strategies, and constants, stand where they are used. Of users there is the text, and
-/// what messages call its file.
+/// The definitions of a module. Those that are no strategies, and constants, stand where they are
+/// used. Of users there is the text, and what messages call its file.
 fn source(module: Module, from: Option<(&str, Option<&str>)>) -> Source {
     let mut out = Source { parts: vec![], strategies: vec![], comments: vec![], theirs: vec![] };
     let lines = from.map(|(src, file)| (LineIndex::new(src), file));

@@ -1,5 +1,5 @@
-//! Tensor maps are made before the launch, when no block has chosen its slice: the map of a slice becomes one of the tensor,
-//! with boxes of one slice each, of which the block takes its own.
+//! Tensor maps are made before the launch, when no block has chosen its slice: the map of a slice
+//! becomes one of the tensor, with boxes of one slice each, of which the block takes its own.
 
 use carbyne_ir::ast::visit::{self, PartMut, parts_mut};
 use carbyne_ir::ast::{Expr, Stmt, StmtKind, ViewOp};

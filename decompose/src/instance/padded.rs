@@ -1,5 +1,5 @@
-//! Extents that tiles do not divide, as strategies see them: rounded up, so that tiles divide them. The tensors stay what
-//! they are; tiles that reach over the end of a mode are bounded there.
+//! Extents that tiles do not divide, as strategies see them: rounded up, so that tiles divide them.
+//! The tensors stay what they are; tiles that reach over the end of a mode are bounded there.
 
 use super::choose::Match;
 use super::params::{Enumerated, Numbers, leaves};
@@ -11,7 +11,8 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Extents are multiples of these, of results and of what is summed or reduced.
 const UNITS: [i64; 3] = [64, 128, 256];
-/// The same of short modes of constant extents, of which few tiles would leave multiprocessors idle.
+/// The same of short modes of constant extents, of which few tiles would leave multiprocessors
+/// idle.
 const SHORT_UNITS: [i64; 6] = [64, 128, 144, 160, 192, 256];
 /// What is short in this sense.
 const SHORT: i64 = 1536;
@@ -21,15 +22,16 @@ const WIDE: [i64; 3] = [64, 256, 1024];
 const SPREAD: i64 = 1024;
 /// Of what a product sums up; instructions of few threads have tiles of no more.
 const SUMMED: [i64; 2] = [32, 64];
-/// The same of factors of more than 16 bits, which threads multiply one by one: their tiles are less deep.
+/// The same of factors of more than 16 bits, which threads multiply one by one: their tiles are
+/// less deep.
 const SUMMED_WIDE: [i64; 5] = [4, 8, 16, 32, 64];
 /// Rows that one block may hold.
 pub(super) const LONGEST: i64 = 1 << 16;
 /// What is rounded up by more than one in so many, and by more than the least, is not looked at.
 const WASTE: i64 = 6;
 
-/// The numbers of a match with its extents rounded up in every way that is looked at; as they are where tiles divide them, and
-/// where there are none.
+/// The numbers of a match with its extents rounded up in every way that is looked at; as they are
+/// where tiles divide them, and where there are none.
 pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>) -> Vec<Numbers> {
     if super::write::is_apart(m.def) {
         return vec![given.clone()];
@@ -98,8 +100,8 @@ fn with_each(all: &[Numbers], name: &str, values: &[i64]) -> Vec<Numbers> {
     all.iter().flat_map(|numbers| values.iter().map(move |value| with(numbers, *value))).collect()
 }
 
-/// The instances of each way to round extents up but for those of products that are the same of extents that are rounded up by
-/// less: their last tiles would lie behind the ends of the tensors.
+/// The instances of each way to round extents up but for those of products that are the same of
+/// extents that are rounded up by less: their last tiles would lie behind the ends of the tensors.
 pub(super) fn least(def: &Def, variants: &[(Numbers, Enumerated)]) -> Vec<Vec<Numbers>> {
     if variants.len() < 2 || !multiplies(def) {
         return variants.iter().map(|(_, all)| all.instances.clone()).collect();
@@ -140,7 +142,8 @@ pub(super) fn least(def: &Def, variants: &[(Numbers, Enumerated)]) -> Vec<Vec<Nu
     variants.iter().map(|(_, all)| of(all)).collect()
 }
 
-/// How many elements of a mode lie within the outermost of its parts: tiles reach over its end by whole ones of these.
+/// How many elements of a mode lie within the outermost of its parts: tiles reach over its end by
+/// whole ones of these.
 fn inner(m: &Match<'_>, name: &str) -> i64 {
     let mut most = 1;
     for (operand, ty) in m.def.inputs.iter().chain(&m.def.outputs) {
@@ -189,8 +192,8 @@ fn extents(operands: &[(carbyne_ir::ast::Name, Option<ResultType>)]) -> BTreeSet
     named.collect()
 }
 
-/// An extent as multiples of units, the smallest first. Instructions that multiply take at least 8, and vectors are no
-/// matrices of one column.
+/// An extent as multiples of units, the smallest first. Instructions that multiply take at least 8,
+/// and vectors are no matrices of one column.
 fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
     match n {
         1 if multiplied => return vec![1, 8, 16],
@@ -201,7 +204,8 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
     if n % 32 == 0 && n > SPREAD && n % SPREAD != 0 && units == WIDE {
         return as_it_is_and_larger(n, units);
     }
-    // What products sum up and compute is rounded up to larger tiles, too, where only small ones divide it.
+    // What products sum up and compute is rounded up to larger tiles, too, where only small ones
+    // divide it.
     let largest = units.iter().copied().max().unwrap_or(1).min(256);
     if multiplied && n % 32 == 0 && n > 64 && n % largest != 0 {
         return as_it_is_and_larger(n, units);

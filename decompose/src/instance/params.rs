@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Numbers by name.
 pub(crate) type Numbers = BTreeMap<String, i64>;
 
-/// The remaining budget of a strategy, for one kernel or for its samples: no text makes the search endless.
+/// The remaining budget of a strategy, for one kernel or for its samples: no text makes the search
+/// endless.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     /// Operations of conditions and of values, and names that are given numbers.
@@ -40,7 +41,8 @@ const MOST_STEPS: usize = 1 << 21;
 const MOST_STEPS_OF_SAMPLES: usize = 1 << 22;
 /// Steps of a name of an instance, which is kept.
 const NAMED: usize = 16;
-/// Specs and tensors of all instances that are looked at; those that are written count several times.
+/// Specs and tensors of all instances that are looked at; those that are written count several
+/// times.
 const MOST_WRITTEN: usize = 1 << 18;
 /// The same of one.
 const MOST_OF_ONE: usize = 2048;
@@ -473,7 +475,8 @@ fn enumerated(
     Ok(out)
 }
 
-/// All conditions on the parameters: the pins of the text, the conditions of the strategy and, if `habits`, its habits.
+/// All conditions on the parameters: the pins of the text, the conditions of the strategy and, if
+/// `habits`, its habits.
 fn conditions<'a>(
     def: &'a Def,
     strategy: &'a Strategy,
@@ -534,8 +537,8 @@ fn pinned_attr<'a>(
     Ok(each.map(|(e, n)| Condition::pinned(key, e.clone(), *n)).collect())
 }
 
-/// The conditions to check after each number of chosen parameters, and the steps that this takes. A condition is checked as
-/// soon as the last of its names is known.
+/// The conditions to check after each number of chosen parameters, and the steps that this takes. A
+/// condition is checked as soon as the last of its names is known.
 fn due(
     conditions: &[Condition<'_>],
     choices: &[(&str, &Choices)],

@@ -1,9 +1,11 @@
 //! Matches what a spec computes against what strategies mean.
 //!
-//! A `means` block of a strategy is a pattern: its specs are found among the steps of a [`Graph`], and what lies between them
-//! belongs to the sub-specs that it uses without defining them. Such a sub-spec stands for any chain of pointwise operations,
-//! and of Reductions within the tiles that it is given; one whose result has extent 1 where its operand has more stands for
-//! the Reduction along these modes. Names, the order of commutative operands and views of operands make no difference.
+//! A `means` block of a strategy is a pattern: its specs are found among the steps of a [`Graph`],
+//! and what lies between them belongs to the sub-specs that it uses without defining them. Such a
+//! sub-spec stands for any chain of pointwise operations, and of Reductions within the tiles that
+//! it is given; one whose result has extent 1 where its operand has more stands for the Reduction
+//! along these modes. Names, the order of commutative operands and views of operands make no
+//! difference.
 
 use super::graph::{Graph, Input, Source, Step};
 use carbyne_ir::ast::{
@@ -212,8 +214,8 @@ impl Pattern {
         Ok(all.found)
     }
 
-    /// What stands between operands and a spec of the pattern computes something, if a cast to one type; where nothing does,
-    /// another strategy is meant.
+    /// What stands between operands and a spec of the pattern computes something, if a cast to one
+    /// type; where nothing does, another strategy is meant.
     fn something_before(
         &self,
         def: &Def,
@@ -248,7 +250,8 @@ impl Pattern {
         }
     }
 
-    /// The type of a factor of a MatMul: that which holds the values of both, since no instruction takes two of most types.
+    /// The type of a factor of a MatMul: that which holds the values of both, since no instruction
+    /// takes two of most types.
     fn factor(&self, name: &str, graph: &Graph, values: &BTreeMap<&str, usize>) -> Option<Scalar> {
         self.parts.iter().find_map(|part| {
             let Part::Op { kind: SpecKind::MatMul | SpecKind::MatMulSet, inputs, .. } = part else {
@@ -273,7 +276,8 @@ impl Pattern {
         })
     }
 
-    /// Of a hole behind a Reduction of the pattern the value where it begins: the only Reduction's result.
+    /// Of a hole behind a Reduction of the pattern the value where it begins: the only Reduction's
+    /// result.
     fn folds_before(
         &self,
         inputs: &[String],
@@ -394,7 +398,8 @@ impl<'a> Assembly<'a> {
         Ok(Hole::Fold { step })
     }
 
-    /// Matches a sub-spec with the chain of steps that ends in `value`. The last chain ends in all outputs.
+    /// Matches a sub-spec with the chain of steps that ends in `value`. The last chain ends in all
+    /// outputs.
     fn chain(
         &mut self,
         inputs: &'a [String],
@@ -475,7 +480,8 @@ impl<'a> Assembly<'a> {
         Ok(found)
     }
 
-    /// The first operand with the extents of the result; without one, the first whose rows are reduced to the result.
+    /// The first operand with the extents of the result; without one, the first whose rows are
+    /// reduced to the result.
     fn operand_of(&self, steps: &[usize], value: usize) -> Option<usize> {
         let graph = self.graph;
         let wanted = &graph.values[value].extents;
@@ -510,7 +516,8 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Enters the numbers and types that follow from the types of operands and of results of sub-specs.
+    /// Enters the numbers and types that follow from the types of operands and of results of
+    /// sub-specs.
     fn types(&mut self) -> Result<(), Unlike> {
         let (graph, def) = (self.graph, self.def);
         for (name, ty) in def.inputs.iter().chain(&def.outputs) {

@@ -108,7 +108,8 @@ impl Place {
                     sizes.push(size.map(Expr::int));
                     index.push(Some(at.clone()));
                 } else {
-                    // One element, which is broadcast, or all of a mode that the strategy's operand has not.
+                    // One element, which is broadcast, or all of a mode that the strategy's operand
+                    // has not.
                     sizes.push((own[m] == 1).then(|| Expr::int(1)));
                     index.push(Some(Expr::int(0)));
                 }
@@ -128,7 +129,8 @@ impl Place {
         self.of_value(&self.held, own)
     }
 
-    /// Whether its operand is that of another place, with more elements where that has one along a mode.
+    /// Whether its operand is that of another place, with more elements where that has one along a
+    /// mode.
     pub(super) fn is_wider_than(&self, other: &Place) -> bool {
         let modes = || self.extents.iter().zip(&other.extents);
         self.extents.len() == other.extents.len()
@@ -149,7 +151,8 @@ impl Place {
             .collect()
     }
 
-    /// What holds for one of the blocks that have an operand at this place in common, and for no other.
+    /// What holds for one of the blocks that have an operand at this place in common, and for no
+    /// other.
     pub(super) fn first_of(&self, own: &[i64], once: &[String]) -> Vec<Compare> {
         let mut left = self.extents.clone();
         let mut out: Vec<Expr> = once.iter().map(Expr::name).collect();

@@ -38,7 +38,8 @@ fn listed(all: &[String]) -> String {
 }
 
 impl Choosing<'_> {
-    /// Refuses a product that would silently sum up in a type of few bits, and types that no instruction multiplies.
+    /// Refuses a product that would silently sum up in a type of few bits, and types that no
+    /// instruction multiplies.
     pub(super) fn accumulates(&self, id: SpecId) -> Result<(), Box<Diagnostic>> {
         let (p, spec) = (self.program, &self.program.specs[id]);
         if !matches!(spec.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet) {
@@ -133,8 +134,8 @@ impl Choosing<'_> {
         views.find(|s| s.inputs.contains(&MeansInput::Value(value)))
     }
 
-    /// The help for a spec that reduces along several modes, each of which a block would have to hold whole: the lines to move into
-    /// another spec.
+    /// The help for a spec that reduces along several modes, each of which a block would have to
+    /// hold whole: the lines to move into another spec.
     fn crossed(&self, id: SpecId) -> Option<String> {
         let means = self.program.specs[id].means.as_ref()?;
         let along = |step: &MeansStep| between::reduced(step).cloned();
@@ -276,8 +277,8 @@ impl Choosing<'_> {
         }))
     }
 
-    /// The bounds that sizes along which something is reduced would have to have, where they have none or a larger one, or one
-    /// that threads do not share.
+    /// The bounds that sizes along which something is reduced would have to have, where they have
+    /// none or a larger one, or one that threads do not share.
     pub(super) fn unbounded(&self, graph: &graph::Graph) -> Vec<String> {
         let Some((_, symbols)) = self.symbols else { return vec![] };
         let bounds = reduced(graph).into_iter().filter_map(|extent| {
@@ -311,7 +312,8 @@ impl Choosing<'_> {
         names.map(|n| format!("{n} > 0")).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Which extents would have to be how large for a strategy that means the same: those that take the least.
+    /// Which extents would have to be how large for a strategy that means the same: those that take
+    /// the least.
     fn padded(&self, matched: &[Match<'_>]) -> Option<String> {
         let all = matched.iter().filter_map(|m| Some((m, self.padded_for(m)?)));
         let (_, name, more) = all
@@ -324,7 +326,8 @@ impl Choosing<'_> {
         ))
     }
 
-    /// The same of one strategy: how many elements operands have then, as a part of those that they have now.
+    /// The same of one strategy: how many elements operands have then, as a part of those that they
+    /// have now.
     fn padded_for(&self, m: &Match<'_>) -> Option<(f64, Vec<(String, i64)>)> {
         let strategy = m.def.strategy.as_deref()?;
         let given = self.given(m);
@@ -373,7 +376,8 @@ impl Choosing<'_> {
         None
     }
 
-    /// Whether an instruction multiplies by groups of as many threads as the instance has, where it is a product.
+    /// Whether an instruction multiplies by groups of as many threads as the instance has, where it
+    /// is a product.
     fn has_group(&self, m: &Match<'_>, numbers: &Numbers) -> bool {
         let matmul =
             |s: &&graph::Step| matches!(s.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet);
@@ -396,7 +400,8 @@ impl Choosing<'_> {
         let [a, b] = [a, b].map(|v| chain::scalar_of(&m.graph, v));
         let acc = step.scalar.unwrap_or_else(|| pattern::accumulates(&m.graph, step));
         let rows = matmul_rows(self.table, a, b, acc);
-        // One thread alone multiplies numbers, not tiles: its groups are the threads along both modes.
+        // One thread alone multiplies numbers, not tiles: its groups are the threads along both
+        // modes.
         rows.iter().any(|r| r.group == threads / groups.max(1))
     }
 }

@@ -1,5 +1,5 @@
-//! What is said of kernel-level specs whose bodies strategies write: nobody can change a statement of such a body, but the
-//! pins of the spec are the text's.
+//! What is said of kernel-level specs whose bodies strategies write: nobody can change a statement
+//! of such a body, but the pins of the spec are the text's.
 
 use super::params::{Numbers, eval};
 use carbyne_ir::ast::{AttrValue, Key, Module, Role, StmtKind};
@@ -44,7 +44,8 @@ impl Said {
         self.0.iter().find(|s| s.span.is_at(span))
     }
 
-    /// The warning for a loop with more stages than it has iterations, in the words of who wrote it.
+    /// The warning for a loop with more stages than it has iterations, in the words of who wrote
+    /// it.
     pub(crate) fn too_many(&self, at: Span, stages: i64, trips: Option<i64>) -> Option<Diagnostic> {
         let trips = trips.filter(|n| *n < stages && *n > 1)?;
         let (what, help) = match self.at(at) {
@@ -64,7 +65,8 @@ impl Said {
         self.at(at).is_some()
     }
 
-    /// Whether somebody can act on what the solver warns of: in a body that a strategy has written only by a pin.
+    /// Whether somebody can act on what the solver warns of: in a body that a strategy has written
+    /// only by a pin.
     pub(crate) fn concerns(&self, d: &Diagnostic) -> bool {
         // A number of threads that a person wrote is meant.
         let Some(spec) = self.at(d.span) else { return d.code != Code::Idle };

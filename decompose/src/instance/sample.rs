@@ -1,5 +1,5 @@
-//! Small programs that a strategy decomposes, for its test: what it means, with something in the places of its sub-specs, of
-//! sizes and parameters that its conditions allow.
+//! Small programs that a strategy decomposes, for its test: what it means, with something in the
+//! places of its sub-specs, of sizes and parameters that its conditions allow.
 
 use super::params::{self, Budget, Numbers, Pins};
 use carbyne_atoms::AtomTable;
@@ -19,7 +19,8 @@ pub struct Sample {
     pub by: String,
     /// The program, whose kernel is pinned to them.
     pub text: String,
-    /// Multiprocessors of the machine that it is for: few on some, so that blocks take several tiles.
+    /// Multiprocessors of the machine that it is for: few on some, so that blocks take several
+    /// tiles.
     pub sms: i64,
     /// Its sizes, types and multiprocessors: `M=64, E=f16, SMS=2`.
     pub given: String,
@@ -59,8 +60,9 @@ const MOST_OF_INTEGERS: usize = 2;
 const MOST_MALFORMED: usize = 128;
 
 impl super::Strategies {
-    /// Programs that a strategy of that name should decompose, at most `most`, for a card of an architecture.
-    /// They differ in sizes, types, parameters and in what stands for the sub-specs of the match.
+    /// Programs that a strategy of that name should decompose, at most `most`, for a card of an
+    /// architecture. They differ in sizes, types, parameters and in what stands for the sub-specs
+    /// of the match.
     ///
     /// # Errors
     /// X0010 for a strategy whose parameters have too many combinations, at its place in its file.
@@ -142,7 +144,8 @@ fn samples_of(
             if !small(def, &given) {
                 continue;
             }
-            // Two instances, others for other sizes: one for a small machine, whose blocks take several tiles, one for the card.
+            // Two instances, others for other sizes: one for a small machine, whose blocks take
+            // several tiles, one for the card.
             let few = [1, 1, 2, 3][at % 4];
             for (sms, spread) in [(few, 7), (sms, 13)] {
                 params::of_machine(&mut given, table, sms);
@@ -173,7 +176,8 @@ fn samples_of(
     out
 }
 
-/// Whether what a strategy means is a program with these sizes and types: the exponential of an integer is none.
+/// Whether what a strategy means is a program with these sizes and types: the exponential of an
+/// integer is none.
 fn is_well_formed(text: &str) -> bool {
     let module = carbyne_ir::text::parse(text);
     module.is_ok_and(|module| crate::checked(&module, text).is_ok())
@@ -188,7 +192,8 @@ fn said(shapes: &[&str], given: &Numbers, types: &BTreeMap<String, Scalar>, sms:
     all.join(", ")
 }
 
-/// What stands for type parameters: that of accumulators, which `acc=` names, and of values that sub-specs give, is wide.
+/// What stands for type parameters: that of accumulators, which `acc=` names, and of values that
+/// sub-specs give, is wide.
 fn types(def: &Def, scalar: Scalar, wide: Scalar) -> BTreeMap<String, Scalar> {
     let operand = |name: &str| {
         def.inputs.iter().chain(&def.outputs).any(|(_, ty)| {
@@ -214,7 +219,8 @@ fn is_stride(def: &Def, name: &str) -> bool {
     def.inputs.iter().chain(&def.outputs).any(|(_, ty)| strides(ty.as_ref()).any(is))
 }
 
-/// Gives the strides of an operand that names them numbers: its last mode is consecutive, or its first.
+/// Gives the strides of an operand that names them numbers: its last mode is consecutive, or its
+/// first.
 fn laid_out(ty: Option<&ResultType>, turned: bool, given: &mut Numbers) {
     let Some(own) = extents(ty, given) else { return };
     let mut order: Vec<usize> = (0..own.len()).collect();

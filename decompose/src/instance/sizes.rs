@@ -1,8 +1,10 @@
-//! Numbers for symbols: near to what they usually are, such that all facts hold, and different wherever the symbols may be.
+//! Numbers for symbols: near to what they usually are, such that all facts hold, and different
+//! wherever the symbols may be.
 //!
-//! Ranges follow from facts that are linear in the symbols. Numbers are then chosen one symbol after the other; each
-//! narrows the ranges of the others, and where none is left, the one before takes the next. What is not linear is looked at
-//! when all of its symbols have numbers. Nothing here is random, and every search ends.
+//! Ranges follow from facts that are linear in the symbols. Numbers are then chosen one symbol
+//! after the other; each narrows the ranges of the others, and where none is left, the one before
+//! takes the next. What is not linear is looked at when all of its symbols have numbers. Nothing
+//! here is random, and every search ends.
 
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{Fact, Program, Residue};
@@ -21,7 +23,8 @@ const MOST_LOOKS: usize = 1 << 12;
 const MOST: i64 = i64::MAX / 4;
 /// The most symbols that get numbers.
 const MOST_SYMBOLS: usize = 1 << 10;
-/// How often a range is narrowed by what follows from others, for each number that is chosen and each fact.
+/// How often a range is narrowed by what follows from others, for each number that is chosen and
+/// each fact.
 const MOST_NARROWED: usize = 8;
 
 /// Numbers for symbols, and what is known of them.
@@ -193,8 +196,8 @@ impl<'a> Said<'a> {
             .map(|values| self.sizes(values))
     }
 
-    /// Numbers that keep what is said of each symbol alone but for the most that it can be; where facts cannot be kept with
-    /// different numbers.
+    /// Numbers that keep what is said of each symbol alone but for the most that it can be; where
+    /// facts cannot be kept with different numbers.
     pub(super) fn free(&self, constants: &BTreeSet<i64>, usual: i64) -> Option<Sizes> {
         let mut taken = self.taken(constants);
         let mut values: Vec<i64> = vec![];
@@ -309,7 +312,8 @@ impl<'a> Said<'a> {
         })
     }
 
-    /// Narrows ranges by these facts, and by those about what they narrow; what was there before goes to `before`.
+    /// Narrows ranges by these facts, and by those about what they narrow; what was there before
+    /// goes to `before`.
     ///
     /// # Errors
     /// The fact that leaves nothing of one.

@@ -1,5 +1,6 @@
-//! Symbols, as strategies see them: numbers that stand for them, near to what they usually are and divided by no more than
-//! all of their values, so that matching and ranking are those of constant sizes. What is written of a strategy names the symbols again.
+//! Symbols, as strategies see them: numbers that stand for them, near to what they usually are and
+//! divided by no more than all of their values, so that matching and ranking are those of constant
+//! sizes. What is written of a strategy names the symbols again.
 //!
 //! Invariant: no two extents of a module that may differ have the same number.
 
@@ -18,10 +19,12 @@ use carbyne_ir::program::{MeansInput, Operand, Program};
 use carbyne_ir::text::print_number;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest numbers that are tried, one after the other: of large ones a tensor may have more elements than can be
-/// counted, and what is computed of some may be a number that stands for something else.
+/// The largest numbers that are tried, one after the other: of large ones a tensor may have more
+/// elements than can be counted, and what is computed of some may be a number that stands for
+/// something else.
 const LARGEST: [i64; 6] = [i64::MAX, 1 << 20, 4096, 3000, 1000, 250];
-/// How many tiles there may be in tests of conditions: they hold for all numbers of tiles, or for few of these.
+/// How many tiles there may be in tests of conditions: they hold for all numbers of tiles, or for
+/// few of these.
 const TILES: [i64; 8] = [1, 2, 3, 5, 7, 12, 31, 64];
 
 /// What is computed of symbols and has fewer values than this may have none that is its own.
@@ -38,7 +41,8 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// The best for a program of those that are of use: such that all facts hold, or else others. None where it has no symbols.
+    /// The best for a program of those that are of use: such that all facts hold, or else others.
+    /// None where it has no symbols.
     ///
     /// # Errors
     /// Why there are none.
@@ -184,9 +188,9 @@ impl Symbols {
         found
     }
 
-    /// What the numbers of a strategy are written as where they stand for symbols: extents are rounded up to whole tiles, if it
-    /// has tiles.
-    /// None where a condition that makes tiles whole does not hold for every number of tiles.
+    /// What the numbers of a strategy are written as where they stand for symbols: extents are
+    /// rounded up to whole tiles, if it has tiles. None where a condition that makes tiles whole
+    /// does not hold for every number of tiles.
     pub(super) fn written(
         &self,
         m: &Match<'_>,
@@ -237,8 +241,8 @@ impl Symbols {
     }
 }
 
-/// Evaluates what operands and definitions compute of symbols: with these it is an integer, of constants it would be a real
-/// number where a spec takes one.
+/// Evaluates what operands and definitions compute of symbols: with these it is an integer, of
+/// constants it would be a real number where a spec takes one.
 fn whole(stmts: &mut [Stmt], mut known: Numbers) {
     let mut symbolic: BTreeSet<String> = known.keys().cloned().collect();
     let number = |e: &Expr, known: &Numbers, symbolic: &BTreeSet<String>| {

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Instances whose layouts are solved at most, of one kernel.
 const MOST_SOLVED: usize = 8;
 
-/// By how much an instance is put behind others where one was solved that differs from it in the place of warps alone: they
-/// are alike.
+/// By how much an instance is put behind others where one was solved that differs from it in the
+/// place of warps alone: they are alike.
 const ALIKE: f64 = 1.05;
 
 /// How many instances are listed.
@@ -101,8 +101,8 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// The best instance, and which candidate it is of. Whatever was looked at goes into the ranking, why a strategy has
-    /// nothing to offer into `refusals`.
+    /// The best instance, and which candidate it is of. Whatever was looked at goes into the
+    /// ranking, why a strategy has nothing to offer into `refusals`.
     pub(super) fn best(
         &mut self,
         ranking: &mut Ranking,
@@ -129,7 +129,8 @@ impl<'a> Trials<'a> {
             self.solve(i, &mut ranked, ranking, refusals);
             ranking.instances.push(ranked);
         }
-        // Another way to lay it over the spec's modes has the same name, and a pin of it would look at both.
+        // Another way to lay it over the spec's modes has the same name, and a pin of it would look
+        // at both.
         if let Some(by) = self.first().map(|i| &self.candidates[self.solved[i].of].by) {
             for i in unsolved.into_iter().filter(|i| self.candidates[*i].by == *by) {
                 let c = &self.candidates[i];
@@ -144,7 +145,8 @@ impl<'a> Trials<'a> {
         best
     }
 
-    /// The place of the one to solve next: that with the least bound, corrected by what those of its strategy have shown.
+    /// The place of the one to solve next: that with the least bound, corrected by what those of
+    /// its strategy have shown.
     fn next(&self, left: &[usize]) -> Option<usize> {
         let key = |i: usize| {
             let c = &self.candidates[i];
@@ -161,7 +163,8 @@ impl<'a> Trials<'a> {
         (0..left.len()).min_by(|x, y| less(left[*x], left[*y]))
     }
 
-    /// The place of the best that is solved: among equals the same one whatever else was solved, and in which order.
+    /// The place of the best that is solved: among equals the same one whatever else was solved,
+    /// and in which order.
     fn first(&self) -> Option<usize> {
         let less = |a: &Solved, b: &Solved| {
             let cycles = a.cycles.total_cmp(&b.cycles);
@@ -171,7 +174,8 @@ impl<'a> Trials<'a> {
         (0..self.solved.len()).min_by(|i, j| less(&self.solved[*i], &self.solved[*j]))
     }
 
-    /// Whether a candidate is not worth solving. What does not fit, or spills, is no reason to end the search.
+    /// Whether a candidate is not worth solving. What does not fit, or spills, is no reason to end
+    /// the search.
     fn is_beaten(&self, c: &Candidate, ranking: &Ranking) -> bool {
         let Some(best) = self.first().map(|i| &self.solved[i]) else {
             return ranking.counts.1 >= 2 * MOST_SOLVED;
@@ -182,7 +186,8 @@ impl<'a> Trials<'a> {
             || c.unknown
     }
 
-    /// Solves an instance. What must stand between its accesses is found for the first alone: it changes no estimate.
+    /// Solves an instance. What must stand between its accesses is found for the first alone: it
+    /// changes no estimate.
     fn solve(
         &mut self,
         i: usize,
@@ -279,8 +284,8 @@ impl<'a> Trials<'a> {
         None
     }
 
-    /// The chosen one, then best first; those that were not solved come where bounds of those like them have shown them to
-    /// belong.
+    /// The chosen one, then best first; those that were not solved come where bounds of those like
+    /// them have shown them to belong.
     fn sort(&self, ranking: &mut Ranking, chosen: Option<&str>) {
         let over = |(i, c): (usize, &'a Candidate)| {
             Some((c.by.as_str(), self.over_tile[self.tiles[i]].or(self.over[c.of])?))

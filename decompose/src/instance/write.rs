@@ -1,4 +1,5 @@
-//! From a strategy, what matches it and values of its parameters to the statements that take the place of a spec.
+//! From a strategy, what matches it and values of its parameters to the statements that take the
+//! place of a spec.
 
 use super::chain::{self, Chains, Unwritten};
 use super::choose::Match;
@@ -57,7 +58,8 @@ pub(crate) struct Instance<'a> {
     pub graph: &'a Graph,
     pub found: &'a Found,
     pub numbers: &'a Numbers,
-    /// What numbers are written as that stand for symbols; none of them where the module is one of constant sizes.
+    /// What numbers are written as that stand for symbols; none of them where the module is one of
+    /// constant sizes.
     pub symbols: BTreeMap<String, Expr>,
     /// What stands for symbols, there.
     pub sizes: Option<&'a Symbols>,
@@ -98,7 +100,8 @@ impl Instance<'_> {
         Attr::new(Key::By, AttrValue::Chosen(value))
     }
 
-    /// What takes the place of the kernel-level spec: the kernel with its body, and what stands before it.
+    /// What takes the place of the kernel-level spec: the kernel with its body, and what stands
+    /// before it.
     pub(crate) fn write(
         &self,
         stmt: &Stmt,
@@ -136,8 +139,8 @@ impl Instance<'_> {
         };
         let mut body = inner.body.take().unwrap_or_default();
         let exec = inner.exec.take();
-        // How many groups consume, and how many blocks form a cluster, is said of the kernel; what else strategies say there
-        // answers pins.
+        // How many groups consume, and how many blocks form a cluster, is said of the kernel; what
+        // else strategies say there answers pins.
         let said = |a: &&Attr| match a.key {
             Some(Key::Consumers) => clusters::number(a) != Some(0),
             Some(Key::Cluster) => clusters::number(a) != Some(1),
@@ -167,7 +170,8 @@ impl Instance<'_> {
         Ok(vec![self.kernel(stmt, exec, said, body)])
     }
 
-    /// The substitution for the numbers, types and operands of the strategy, with definitions of the views that it names.
+    /// The substitution for the numbers, types and operands of the strategy, with definitions of
+    /// the views that it names.
     fn given(&self, strategy: &Strategy, names: &mut Names) -> (Substitution, Vec<Stmt>) {
         let mut by = Substitution { budget: BUDGET, ..Substitution::default() };
         for (name, n) in self.numbers {
@@ -245,8 +249,8 @@ impl Instance<'_> {
         self.def.body.stmts.iter().any(moves)
     }
 
-    /// Several kernels in the place of one. Those that it has bodies for say `by=`; a sub-spec of the match is a kernel of
-    /// its own, which says what it means.
+    /// Several kernels in the place of one. Those that it has bodies for say `by=`; a sub-spec of
+    /// the match is a kernel of its own, which says what it means.
     fn several(
         &self,
         stmt: &Stmt,
@@ -305,7 +309,8 @@ impl Instance<'_> {
         Ok(out)
     }
 
-    /// Puts what sub-specs stand for into the body of one of several kernels, which reads what they read.
+    /// Puts what sub-specs stand for into the body of one of several kernels, which reads what they
+    /// read.
     fn chains_of(
         &self,
         kernel: &mut Spec,
@@ -534,7 +539,8 @@ fn target(apply: &Apply) -> Option<Scalar> {
     Attr::among(&apply.attrs, Key::To)?.as_word()?.parse().ok()
 }
 
-/// The type of an expression over tensors of known types. Operands have one type, that of the result, but for casts.
+/// The type of an expression over tensors of known types. Operands have one type, that of the
+/// result, but for casts.
 fn scalar(value: &TensorExpr, types: &HashMap<String, Scalar>) -> Option<Scalar> {
     match value {
         TensorExpr::View(view) => types.get(&view.base.text).copied(),
@@ -607,7 +613,8 @@ fn constants(stmts: &[Stmt]) -> Numbers {
     found
 }
 
-/// Leaves out what changes nothing: `x + 0`, `x * 1`, `x / 1`, and divides whole multiples. Whether there was some.
+/// Leaves out what changes nothing: `x + 0`, `x * 1`, `x / 1`, and divides whole multiples. Whether
+/// there was some.
 fn simplify(e: &mut Expr, named: &Numbers) -> bool {
     let none = Numbers::new();
     let mut less = false;

@@ -6,13 +6,14 @@
 //! cargo bench --package carbyne-decompose --bench model -- --fit
 //! ```
 //!
-//! which prints the values that stand here. They are ratios and times of the hardware, and the same for all
-//! architectures until somebody measures another.
+//! which prints the values that stand here. They are ratios and times of the hardware, and the same
+//! for all architectures until somebody measures another.
 
 /// The fitted constants.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Fitted {
-    /// The part of what other resources are busy for that the busiest does not hide: queues are not endless.
+    /// The part of what other resources are busy for that the busiest does not hide: queues are not
+    /// endless.
     pub unhidden: f64,
     /// How much longer a load of global memory takes under load than on an idle machine.
     pub loaded: f64,
@@ -26,17 +27,17 @@ pub struct Fitted {
     pub launch_us: f64,
     /// The part of the rate of device memory that a kernel reaches.
     pub dram: f64,
-    /// How much longer products of warp groups take than their rate says: the clock falls while they keep all units busy. It is
-    /// fitted, as `contended` is, to
-    /// the products of `bench/choice.tsv`.
+    /// How much longer products of warp groups take than their rate says: the clock falls while
+    /// they keep all units busy. It is fitted, as `contended` is, to the products of
+    /// `bench/choice.tsv`.
     pub sustained: f64,
-    /// The part of the cycles of shared memory that they do not hide: copies are written to it while they read it. Half of it where
-    /// another unit is busier than they are.
+    /// The part of the cycles of shared memory that they do not hide: copies are written to it
+    /// while they read it. Half of it where another unit is busier than they are.
     pub contended: f64,
     /// How much longer a sector of device memory takes that lies apart from all others.
     pub apart: f64,
-    /// Sectors that a warp could write whole while it writes one in part. No bound depends on it: it is fitted to the transposes
-    /// of `bench/choice.tsv`.
+    /// Sectors that a warp could write whole while it writes one in part. No bound depends on it:
+    /// it is fitted to the transposes of `bench/choice.tsv`.
     pub partial: f64,
     /// 32-bit registers of a thread for addresses, indices and what the compiler keeps.
     pub addresses: f64,

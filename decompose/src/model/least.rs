@@ -1,9 +1,10 @@
 //! The least that an operation of a tile-level body can take, before anything is known of layouts.
 //!
-//! What is assumed: every thread has its even share; accesses of global memory are as wide as what lies side by side there
-//! allows; shared memory is accessed without conflicts, by 16 bytes a thread; a MatMul takes the fastest row whose extents
-//! divide it, and its warps read their parts of shared factors once each; lanes combine the values of a Reduction
-//! where a row of its input lies side by side.
+//! What is assumed: every thread has its even share; accesses of global memory are as wide as what
+//! lies side by side there allows; shared memory is accessed without conflicts, by 16 bytes a
+//! thread; a MatMul takes the fastest row whose extents divide it, and its warps read their parts
+//! of shared factors once each; lanes combine the values of a Reduction where a row of its input
+//! lies side by side.
 
 use super::outline::{Contiguous, Executors, Leaf, Outline, contiguous, elements};
 use super::rates::{Product, Rates};
@@ -80,13 +81,14 @@ impl<'a> Least<'a> {
         out
     }
 
-    /// How many groups of threads hold the same part of a register tensor, as factors of MatMuls are held.
+    /// How many groups of threads hold the same part of a register tensor, as factors of MatMuls
+    /// are held.
     pub(super) fn repeats(&self, buffer: BufferId) -> i64 {
         self.products.repeats.get(&buffer).copied().unwrap_or(1)
     }
 
-    /// Registers of the fragments that a MatMul loads for itself, where its factors lie in shared memory: those of one
-    /// step of its row.
+    /// Registers of the fragments that a MatMul loads for itself, where its factors lie in shared
+    /// memory: those of one step of its row.
     pub(super) fn fragments(&self, id: SpecId) -> i64 {
         let Some(s) = self.products.spreads.get(&id) else { return 0 };
         let spec = &self.p.specs[id];
@@ -238,7 +240,8 @@ impl<'a> Least<'a> {
         let tensors = || spec.input_tensors().chain(spec.outputs.iter().copied());
         let boxed = tensors().any(|t| self.p.tensors[t].map.is_some());
         if spec.kind == SpecKind::Move && (boxed || spec.bar.is_some()) {
-            // One thread asks for all of it; lines go by once, and nobody waits where nobody says so.
+            // One thread asks for all of it; lines go by once, and nobody waits where nobody says
+            // so.
             let in_shared = |t: &TensorId| buffer(*t).is_shared();
             (all.instructions, all.issue, all.asynchronous) = (1.0, 1.0, true);
             if all.sectors > 0.0 {
@@ -266,8 +269,8 @@ impl<'a> Least<'a> {
         level.rank() == 2 && !along.leaves().iter().any(steps)
     }
 
-    /// A copy to shared memory that writes element by element: asynchronously where an instruction does so, else by way of
-    /// registers.
+    /// A copy to shared memory that writes element by element: asynchronously where an instruction
+    /// does so, else by way of registers.
     fn by_elements(&self, from: TensorId, to: TensorId, all: Work, by: Executors) -> Work {
         let bits = self.p.scalar_of(to).bits();
         let each = ceil(elements(self.p, to), by.group) as f64 * by.warps();
@@ -307,8 +310,9 @@ impl<'a> Least<'a> {
         }
     }
 
-    /// How much longer rows take than whole lines of the second-level cache, as an average over those of a tile: rows that do not
-    /// begin at lines, and boxes that are narrower, as where rows are no multiple of a line.
+    /// How much longer rows take than whole lines of the second-level cache, as an average over
+    /// those of a tile: rows that do not begin at lines, and boxes that are narrower, as where rows
+    /// are no multiple of a line.
     fn lines(&self, from: TensorId, to: TensorId) -> f64 {
         let line = limits(self.rates.table.arch).timing.line_bytes;
         let bits = self.p.scalar_of(from).bits();
@@ -336,7 +340,8 @@ impl<'a> Least<'a> {
         (all * line) as f64 / (starts * run) as f64
     }
 
-    /// Whether all neighbors of a view lie within so many elements of each other, so that sectors are used whole.
+    /// Whether all neighbors of a view lie within so many elements of each other, so that sectors
+    /// are used whole.
     fn steps_within(&self, t: TensorId, elements: i64) -> bool {
         let leaves = self.p.tensors[t].levels.iter().flat_map(|l| l.leaves());
         let known = leaves.filter_map(|(n, s)| Some((n.as_const()?, s.as_const()?)));
@@ -486,7 +491,8 @@ impl<'a> Least<'a> {
         if private { row.max(1) } else { by.group }
     }
 
-    /// The row of a product by one instruction of each group, whose factors may lie in shared memory.
+    /// The row of a product by one instruction of each group, whose factors may lie in shared
+    /// memory.
     fn whole(&self, id: SpecId) -> Option<Product> {
         let spec = &self.p.specs[id];
         let tensors: Vec<TensorId> =

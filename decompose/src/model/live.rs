@@ -1,12 +1,14 @@
 //! Registers, or bytes of shared memory, that tensors take at once.
 //!
-//! A tensor is live from its first access to its last. In a loop that is not all: what is read before it is
-//! written there comes from the turn before, and what is accessed outside of the loop too survives it, so that
-//! both are live during the whole loop. What MatMuls alone read and copies from shared memory alone bring counts by half:
-//! the instructions of both are put in order by the compiler, which loads a fragment when it is multiplied (the two
-//! attention kernels of `examples/` take 221 and 255 registers where all would be 284 and 260). Nor does it keep what lies
-//! between two pointwise operations that follow each other: it computes both of one element, then of the next. So what a
-//! pointwise operation reads last and what it writes first take the place of each other.
+//! A tensor is live from its first access to its last. In a loop that is not all: what is read
+//! before it is written there comes from the turn before, and what is accessed outside of the loop
+//! too survives it, so that both are live during the whole loop. What MatMuls alone read and copies
+//! from shared memory alone bring counts by half: the instructions of both are put in order by the
+//! compiler, which loads a fragment when it is multiplied (the two attention kernels of `examples/`
+//! take 221 and 255 registers where all would be 284 and 260). Nor does it keep what lies between
+//! two pointwise operations that follow each other: it computes both of one element, then of the
+//! next. So what a pointwise operation reads last and what it writes first take the place of each
+//! other.
 
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::program::walk::Step;
@@ -14,7 +16,8 @@ use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 
-/// The most that is live of a memory at once; `size` is what one tensor takes: of a thread, in registers.
+/// The most that is live of a memory at once; `size` is what one tensor takes: of a thread, in
+/// registers.
 pub(crate) fn most(
     p: &Program,
     kernel: SpecId,

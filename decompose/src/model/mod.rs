@@ -1,12 +1,14 @@
 //! What a kernel costs: one model for strategies, layouts, stages and roles.
 //!
-//! It answers two questions by the same formula. [`bound`]: what does a tile-level body take at least, before anything is
-//! known of its layouts? [`estimate`]: what does it take as it was solved? Each asks for the [`Work`](work::Work) of every leaf ([`least`]
-//! or the solver's rows) and for what a block holds; [`steady`] makes a time of these, [`outline`] says which loops, threads and
-//! bytes of device memory are behind them. Nothing here knows a kind of kernel.
+//! It answers two questions by the same formula. [`bound`]: what does a tile-level body take at
+//! least, before anything is known of its layouts? [`estimate`]: what does it take as it was
+//! solved? Each asks for the [`Work`](work::Work) of every leaf ([`least`] or the solver's rows)
+//! and for what a block holds; [`steady`] makes a time of these, [`outline`] says which loops,
+//! threads and bytes of device memory are behind them. Nothing here knows a kind of kernel.
 //!
-//! Rates and latencies are those of the atom table ([`carbyne_atoms::limits()`]) and of a card ([`carbyne_atoms::machine()`]); what
-//! neither tells is in [`fitted`], with the command that fits it.
+//! Rates and latencies are those of the atom table ([`carbyne_atoms::limits()`]) and of a card
+//! ([`carbyne_atoms::machine()`]); what neither tells is in [`fitted`], with the command that fits
+//! it.
 
 pub(crate) mod fitted;
 mod least;
@@ -57,7 +59,8 @@ pub struct Estimate {
     pub shared_bytes: i64,
     /// Instructions of all warps of one block.
     pub instructions: f64,
-    /// Whether what a thread holds leaves none of the registers of a block of so many threads for anything else.
+    /// Whether what a thread holds leaves none of the registers of a block of so many threads for
+    /// anything else.
     scarce: bool,
     uses: [Use; Resource::ALL.len()],
 }
@@ -271,9 +274,10 @@ impl<'a> Costing<'a> {
         Some(steady::estimate(outline, &self.least, self.held, 0.0, &timing))
     }
 
-    /// What the kernel takes where `work` is known of leaves, `registers` of tensors in registers, and `layout` of tensors in
-    /// shared memory; `detours` are cycles of one block. What is not known takes the least that it can. Layouts are compared
-    /// on a grid that fills the machine ([`Grid::Full`]): small sizes are examples of large ones.
+    /// What the kernel takes where `work` is known of leaves, `registers` of tensors in registers,
+    /// and `layout` of tensors in shared memory; `detours` are cycles of one block. What is not
+    /// known takes the least that it can. Layouts are compared on a grid that fills the machine
+    /// ([`Grid::Full`]): small sizes are examples of large ones.
     pub(crate) fn estimate<'l>(
         &self,
         work: impl Fn(SpecId) -> Option<Work>,
@@ -304,8 +308,8 @@ impl<'a> Costing<'a> {
         steady::estimate(outline, &works, held, detours, &timing)
     }
 
-    /// What so many executions of an operation by each block take of the kernel's cycles at least, with detours of so many cycles
-    /// each, on [`Grid::Full`].
+    /// What so many executions of an operation by each block take of the kernel's cycles at least,
+    /// with detours of so many cycles each, on [`Grid::Full`].
     pub(crate) fn least_of(&self, work: &Work, detours: f64, trips: i64) -> Least {
         let Some(outline) = &self.outline else { return Least::default() };
         let timing = timing(outline, self.table, self.machine, &FITTED, Grid::Full);
@@ -401,8 +405,8 @@ fn held(least: &least::Least<'_>, kernel: SpecId, outline: &Outline) -> Result<H
     Ok(Held { registers, shared_bytes })
 }
 
-/// The least that a tile-level kernel takes, whatever its layouts: of many instances one that is solved is rarely cheaper.
-/// Who asks for many makes a [`Model`].
+/// The least that a tile-level kernel takes, whatever its layouts: of many instances one that is
+/// solved is rarely cheaper. Who asks for many makes a [`Model`].
 ///
 /// # Errors
 /// Why no block can run it.

@@ -1,5 +1,5 @@
-//! The parts of a kernel that its cost depends on, whatever its layouts: leaves, who executes them, loops around them,
-//! what they read and write, and which bytes of device memory.
+//! The parts of a kernel that its cost depends on, whatever its layouts: leaves, who executes them,
+//! loops around them, what they read and write, and which bytes of device memory.
 
 use crate::schedule::{clusters, consumers};
 use crate::solve::ops;
@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) struct Outline {
     /// Threads of a block that execute the leaves.
     pub threads: i64,
-    /// Groups of so many that a producer copies for ([`consumers`]); 0 where they copy for themselves.
+    /// Groups of so many that a producer copies for ([`consumers`]); 0 where they copy for
+    /// themselves.
     pub consumers: i64,
     /// Blocks of the grid; none where a symbol says.
     pub blocks: Option<i64>,
@@ -27,10 +28,11 @@ pub(crate) struct Outline {
     pub touched: Vec<Touched>,
     /// Buffers of the program.
     pub buffers: usize,
-    /// How many iterations what lies in a buffer is filled ahead of what reads it, by the buffer; 0 where it is not a ring.
+    /// How many iterations what lies in a buffer is filled ahead of what reads it, by the buffer; 0
+    /// where it is not a ring.
     pub ahead: Vec<i64>,
-    /// For which part of an iteration what lies in a ring is needed earlier than that, by the buffer: of the slices of an
-    /// iteration some are read in the one before.
+    /// For which part of an iteration what lies in a ring is needed earlier than that, by the
+    /// buffer: of the slices of an iteration some are read in the one before.
     pub early: Vec<f64>,
 }
 
@@ -65,7 +67,8 @@ pub(crate) struct Leaf {
     pub times: f64,
     /// In which part of the turns of the loops around it is executed.
     pub part: f64,
-    /// Which part of what it reads of global memory a block copies itself: blocks of its cluster copy the rest.
+    /// Which part of what it reads of global memory a block copies itself: blocks of its cluster
+    /// copy the rest.
     pub share: f64,
 }
 
@@ -100,8 +103,8 @@ pub(crate) struct Touched {
     pub block: f64,
     /// Where that begins, in the first turns of loops; none where it is not known.
     pub first: Option<i64>,
-    /// Sectors that lie apart, for each that it touches: one of those that lie side by side. What is shorter than a sector shares
-    /// it with what other threads touch.
+    /// Sectors that lie apart, for each that it touches: one of those that lie side by side. What
+    /// is shorter than a sector shares it with what other threads touch.
     pub apart: f64,
     /// For the parts of the number of a block (extent, step): those on which the bytes depend.
     pub digits: Vec<(i64, i64)>,
@@ -195,7 +198,8 @@ struct Stages {
 }
 
 impl Walk<'_> {
-    /// Turns of a loop at most, and in the mean of blocks and threads where it begins at a coordinate. 1 where they are not known.
+    /// Turns of a loop at most, and in the mean of blocks and threads where it begins at a
+    /// coordinate. 1 where they are not known.
     fn trips(&self, start: Dim, end: Dim, step: i64) -> (i64, f64) {
         if let Some(known) = ops::trips(start, end, step) {
             return (known, known as f64);
@@ -211,7 +215,8 @@ impl Walk<'_> {
         (most, sum / n as f64)
     }
 
-    /// In which part of the turns of one loop around a condition holds; none where more than that loop tells.
+    /// In which part of the turns of one loop around a condition holds; none where more than that
+    /// loop tells.
     fn held(&self, cond: &[(Dim, CmpOp, Dim)]) -> Option<f64> {
         let (&(var, trips, _), &(start, step)) = self.loops.iter().zip(&self.ranges).next_back()?;
         let start = start.as_const()?;
@@ -361,8 +366,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Which stage of its ring a view is of in the first turns of the loops around: by so much it is ahead of the stage that
-    /// comes first. None where no loop goes around the ring.
+    /// Which stage of its ring a view is of in the first turns of the loops around: by so much it
+    /// is ahead of the stage that comes first. None where no loop goes around the ring.
     fn stage(&self, t: TensorId, by: Executors) -> Option<i64> {
         let p = self.p;
         let whole = &p.tensors[p.buffer_of(t).tensor];
@@ -412,7 +417,8 @@ impl Walk<'_> {
         values
     }
 
-    /// What a view touches of global memory, whoever executes it, and on which blocks and loops that depends.
+    /// What a view touches of global memory, whoever executes it, and on which blocks and loops
+    /// that depends.
     fn touched(&self, leaf: usize, t: TensorId, by: Executors) -> Option<Touched> {
         let p = self.p;
         let tensor = &p.tensors[t];
@@ -450,8 +456,8 @@ impl Walk<'_> {
     }
 }
 
-/// The parts of a digit on which something depends: factors of two one by one, for blocks go over tiles in bands, and what is
-/// left of it; those side by side are one.
+/// The parts of a digit on which something depends: factors of two one by one, for blocks go over
+/// tiles in bands, and what is left of it; those side by side are one.
 fn parts_of((n, step): (i64, i64), depends: &dyn Fn(i64) -> bool) -> Vec<(i64, i64)> {
     let mut out: Vec<(i64, i64)> = vec![];
     let (mut left, mut at) = (n, step);
@@ -469,7 +475,8 @@ fn parts_of((n, step): (i64, i64), depends: &dyn Fn(i64) -> bool) -> Vec<(i64, i
     out
 }
 
-/// Extents and steps of a view, extents of 1 left out; what a symbol says counts as 1 element, and as a step that it divides.
+/// Extents and steps of a view, extents of 1 left out; what a symbol says counts as 1 element, and
+/// as a step that it divides.
 fn modes(p: &Program, t: TensorId) -> impl Iterator<Item = (i64, i64)> {
     let leaves = p.tensors[t].levels.iter().flat_map(Layout::leaves);
     leaves.filter_map(|(n, step)| {

@@ -37,14 +37,16 @@ pub(super) struct Product {
     pub completion: f64,
     /// Whether it goes on while others are issued.
     pub asynchronous: bool,
-    /// Of each factor that is named by a descriptor, the mode along which its tile must lie, if that is one alone.
+    /// Of each factor that is named by a descriptor, the mode along which its tile must lie, if
+    /// that is one alone.
     pub along: [Option<usize>; 2],
 }
 
 /// The cheapest row of an operation on these types, inputs first.
 type Rows = HashMap<(SpecKind, Vec<Scalar>), Option<Pointwise>>;
 
-/// Rows by the types of both factors and of sums, and by whether the first factor lies in shared memory.
+/// Rows by the types of both factors and of sums, and by whether the first factor lies in shared
+/// memory.
 type Described = HashMap<([Scalar; 3], bool), Vec<Product>>;
 
 /// Looks up rows, each once.
@@ -76,7 +78,8 @@ impl<'t> Rates<'t> {
         }
     }
 
-    /// The cheapest row of an operation between registers, inputs first; none where no row takes these types.
+    /// The cheapest row of an operation between registers, inputs first; none where no row takes
+    /// these types.
     pub(super) fn pointwise(&self, kind: SpecKind, scalars: &[Scalar]) -> Option<Pointwise> {
         let key = (kind, scalars.to_vec());
         if let Some(known) = self.pointwise.borrow().get(&key) {
@@ -100,8 +103,8 @@ impl<'t> Rates<'t> {
         found
     }
 
-    /// The rows that multiply these types and read the second factor, or both, from shared memory by descriptors, the widest
-    /// first.
+    /// The rows that multiply these types and read the second factor, or both, from shared memory
+    /// by descriptors, the widest first.
     pub(super) fn described(&self, scalars: [Scalar; 3], both: bool) -> Vec<Product> {
         if let Some(known) = self.described.borrow().get(&(scalars, both)) {
             return known.clone();
@@ -118,7 +121,8 @@ impl<'t> Rates<'t> {
         found
     }
 
-    /// The fastest row that multiplies these types and extents by one instruction of a group, wherever factors lie.
+    /// The fastest row that multiplies these types and extents by one instruction of a group,
+    /// wherever factors lie.
     pub(super) fn whole(&self, scalars: [Scalar; 3], tile: (i64, i64, i64)) -> Option<Product> {
         let fits = |a: &&Atom| {
             a.operands.len() == 3 && a.operands.iter().zip(scalars).all(|(o, s)| o.is_of(s))

@@ -1,16 +1,19 @@
 //! From what each operation takes to the time of a kernel.
 //!
-//! *A block alone.* Its operations are issued in order; each begins when what it reads is there and keeps its units busy from
-//! then on. Registers are read as they arrive, memory when all of it is written. A loop is followed for two iterations;
-//! the others take as long as the second, or as its busiest unit. What a ring holds is filled as many iterations ahead
-//! as it has stages, so that an iteration takes no less than the copy's latency divided by that number. Threads of
-//! different roles have times of their own.
+//! *A block alone.* Its operations are issued in order; each begins when what it reads is there and
+//! keeps its units busy from then on. Registers are read as they arrive, memory when all of it is
+//! written. A loop is followed for two iterations; the others take as long as the second, or as its
+//! busiest unit. What a ring holds is filled as many iterations ahead as it has stages, so that an
+//! iteration takes no less than the copy's latency divided by that number. Threads of different
+//! roles have times of their own.
 //!
-//! *The blocks of one multiprocessor* share its units: together they take as long as the busiest of these, or as one of
-//! them alone, whichever is longer, and what the two hide of other units and of waits they hide but for a part.
+//! *The blocks of one multiprocessor* share its units: together they take as long as the busiest of
+//! these, or as one of them alone, whichever is longer, and what the two hide of other units and of
+//! waits they hide but for a part.
 //!
-//! *The grid* is as many such sets of blocks as it takes, the last of which may be smaller. Bytes of device memory are each
-//! moved once, and again for every set of blocks as far as what the set before has read does not stay in the second-level cache.
+//! *The grid* is as many such sets of blocks as it takes, the last of which may be smaller. Bytes
+//! of device memory are each moved once, and again for every set of blocks as far as what the set
+//! before has read does not stay in the second-level cache.
 
 use super::fitted::Fitted;
 use super::outline::{Leaf, Node, Outline};
@@ -37,8 +40,8 @@ pub(crate) struct Timing<'a> {
 pub(crate) enum Grid {
     /// The kernel's own.
     Own,
-    /// As many blocks as any kernel has room for on the machine, or more, the last of which end together, and whose tensors
-    /// lie in the second-level cache: what is compared is the kernel.
+    /// As many blocks as any kernel has room for on the machine, or more, the last of which end
+    /// together, and whose tensors lie in the second-level cache: what is compared is the kernel.
     Full,
 }
 
@@ -59,13 +62,15 @@ const SPECIAL: usize = 2;
 const SHARED: usize = 3;
 const GLOBAL: usize = 4;
 
-/// Busy cycles of the units of a multiprocessor: of one scheduler, of shared memory, sectors of global memory.
+/// Busy cycles of the units of a multiprocessor: of one scheduler, of shared memory, sectors of
+/// global memory.
 type Units = [f64; UNITS];
 
 /// The factor of the time of what does not fit.
 const NEVER: f64 = 1e6;
 
-/// 32-bit registers of a thread beside tensors without which no kernel is: pointers, its index, a counter.
+/// 32-bit registers of a thread beside tensors without which no kernel is: pointers, its index, a
+/// counter.
 const KEPT: i64 = 8;
 
 /// Iterations of a loop that are followed before the rest are taken to be like the last.
@@ -118,7 +123,8 @@ pub(crate) fn estimate(
     // Of so many values each goes to memory and back.
     let excess = (registers - limits.regs_per_thread).max(0) as f64;
     let spill = 1.0 + excess / limits.regs_per_thread as f64;
-    // Of threads so many that they have fewer than they could address the compiler leaves the fewest, where these are not enough.
+    // Of threads so many that they have fewer than they could address the compiler leaves the
+    // fewest, where these are not enough.
     let scarce = t.room < limits.regs_per_thread && held.registers.saturating_add(KEPT) > t.room;
     // Anything that can run is better than what cannot.
     let spill = if fits { spill } else { spill * NEVER };
@@ -127,7 +133,8 @@ pub(crate) fn estimate(
         Grid::Own => far / blocks.max(1) as f64,
         Grid::Full => 0.0,
     };
-    // A block that has its multiprocessor to itself has its share of device memory, too: that of those that have a block.
+    // A block that has its multiprocessor to itself has its share of device memory, too: that of
+    // those that have a block.
     let sms = t.machine.sms.min(blocks).max(1) as f64;
     let dram = of_block / dram_rate(t, sms) / total[GLOBAL].max(1.0);
     let sector = dram.max(SECTOR_BYTES as f64 / l2_rate(t, sms));
@@ -250,7 +257,8 @@ fn dram_rate(t: &Timing<'_>, sms: f64) -> f64 {
     share.min(t.limits.timing.global_bytes).max(1e-9)
 }
 
-/// Bytes of device memory that a grid moves, and how many of them that lie side by side would take as long.
+/// Bytes of device memory that a grid moves, and how many of them that lie side by side would take
+/// as long.
 fn traffic(o: &Outline, blocks: i64, slots: i64, t: &Timing<'_>) -> (f64, f64) {
     let blocks = blocks as f64;
     let slots = (slots as f64).min(blocks.max(1.0));
@@ -299,8 +307,8 @@ struct Alone<'a> {
     filled: Vec<bool>,
     /// Buffers in shared memory accessed since the last barrier, and whether they were written.
     touched: Vec<(BufferId, bool)>,
-    /// Copies of this iteration that are ahead of who reads them: to which buffer, when they are complete after they were asked
-    /// for, and how long they keep units busy.
+    /// Copies of this iteration that are ahead of who reads them: to which buffer, when they are
+    /// complete after they were asked for, and how long they keep units busy.
     copies: Vec<(BufferId, f64, f64)>,
     /// Busy cycles since the beginning, for iterations of loops.
     busy: Units,
@@ -310,7 +318,8 @@ struct Alone<'a> {
     in_loop: usize,
     /// Cycles in loops whose copies are ahead of them.
     ringed: f64,
-    /// When the statements began that no loop and no barrier parts: the compiler puts loads there that need nothing of them.
+    /// When the statements began that no loop and no barrier parts: the compiler puts loads there
+    /// that need nothing of them.
     begun: f64,
 }
 
@@ -399,14 +408,15 @@ impl<'a> Alone<'a> {
             (0..UNITS).for_each(|u| own[u] = self.busy[u] - busy[u]);
             (0..UNITS).for_each(|u| held[u] = self.held[u] - waited[u]);
         }
-        // An iteration takes no less than its busiest unit, and than a copy that is so many iterations ahead. What goes on by
-        // itself is as far ahead as rings let it be: without one, threads are done before it is.
+        // An iteration takes no less than its busiest unit, and than a copy that is so many
+        // iterations ahead. What goes on by itself is as far ahead as rings let it be: without one,
+        // threads are done before it is.
         let (ring, completion) = self.ring(body, trips, outer);
         let units = if ring > 0.0 { &own } else { &held };
         let contended =
             if self.described(body) { self.t.fitted.contended * own[SHARED] } else { 0.0 };
-        // Where another unit than that of products is the busiest, half of it: products of small tiles, of which some are as fast as
-        // shared memory and some a tenth slower.
+        // Where another unit than that of products is the busiest, half of it: products of small
+        // tiles, of which some are as fast as shared memory and some a tenth slower.
         let least = (units[MATRIX] + contended).max(most(units) + contended / 2.0).max(ring);
         let more = (trips - followed) as f64;
         // Groups that take turns overlap but for the loop that is fed.
@@ -450,8 +460,9 @@ impl<'a> Alone<'a> {
         self.begun = self.now();
     }
 
-    /// How long an iteration of a loop takes at least for the copies that are read in it, too, so many iterations later. Others
-    /// are left to the loops around. And how long the slowest of them takes.
+    /// How long an iteration of a loop takes at least for the copies that are read in it, too, so
+    /// many iterations later. Others are left to the loops around. And how long the slowest of them
+    /// takes.
     fn ring(&mut self, body: &[Node], trips: i64, outer: Vec<(BufferId, f64, f64)>) -> (f64, f64) {
         let (mut ring, mut slowest) = (0f64, 0f64);
         for (b, completion, busy) in std::mem::replace(&mut self.copies, outer) {
@@ -504,7 +515,8 @@ impl<'a> Alone<'a> {
     /// Counts the barriers that an operation needs, each of which orders all accesses before it.
     fn meet(&mut self, leaf: &Leaf, w: &Work, times: f64) -> bool {
         self.barriers += w.barriers * times;
-        // Of a ring another stage is written than is read, and mbarriers say when what products read has come.
+        // Of a ring another stage is written than is read, and mbarriers say when what products
+        // read has come.
         let ahead = |b: BufferId| self.o.ahead[usize::from(b)] > 0;
         let multiplies = w.matrix > 0.0 && w.asynchronous;
         let conflicts = |&(b, writes): &(BufferId, bool)| {

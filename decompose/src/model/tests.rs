@@ -1,5 +1,6 @@
-//! Amounts that are computed by hand, on sm_80: 4 schedulers, 128 bytes of shared memory a cycle; an `mma.m16n8k16` keeps a
-//! scheduler's matrix unit busy for 8 cycles (2048 multiply-adds at 256 a cycle), an `ex2` its special unit for 8.
+//! Amounts that are computed by hand, on sm_80: 4 schedulers, 128 bytes of shared memory a cycle;
+//! an `mma.m16n8k16` keeps a scheduler's matrix unit busy for 8 cycles (2048 multiply-adds at 256 a
+//! cycle), an `ex2` its special unit for 8.
 
 use super::*;
 use carbyne_atoms::{Arch, machine};
@@ -47,7 +48,8 @@ fn a_product_of_matrices() {
     assert_eq!(e[Resource::L2].amount, blocks * (128.0 * 16_384.0 + 32_768.0));
     // A stage is written once, and read twice by 2·2 warps; C leaves by lines of 128 bytes.
     assert_eq!(e[Resource::Shared].amount, blocks * (128.0 * (128.0 + 256.0) + 256.0));
-    // 128 registers for sums, 16 for each factor of a step, which a thread holds beside its results as halves or not at all.
+    // 128 registers for sums, 16 for each factor of a step, which a thread holds beside its results
+    // as halves or not at all.
     assert!((128 + 32..=128 + 64 + 32).contains(&e.registers), "{}", e.registers);
     // The three matrices fit into 40 MiB but for a part.
     let once = 3.0 * 4096.0 * 4096.0 * 2.0;
@@ -137,7 +139,8 @@ Spec @softmax <<<#grid:[@i < M / BM], #cta:[128]>>> (%X) -> (%Y) {
     let e = bounded(src).unwrap();
     let bytes = 2.0 * 4096.0 * 1024.0 * 4.0;
     assert_eq!((e[Resource::L2].amount, e[Resource::Dram].amount), (bytes, bytes));
-    // An exponential of each element, 32 an instruction; a quotient may be a product by a reciprocal.
+    // An exponential of each element, 32 an instruction; a quotient may be a product by a
+    // reciprocal.
     let table = AtomTable::new(Arch::Sm80);
     let cheapest = |kind| {
         let rows = table.implementing(kind);
@@ -148,7 +151,8 @@ Spec @softmax <<<#grid:[@i < M / BM], #cta:[128]>>> (%X) -> (%Y) {
     use carbyne_ir::ast::{SpecKind, UnaryOp};
     let each = cheapest(SpecKind::Unary(UnaryOp::Exp));
     assert_eq!(e[Resource::Special].amount, 4096.0 * 1024.0 / 32.0 * each);
-    // Two Reductions: 32 lanes a row exchange 5 times, once for each of a warp's rows; and lines of 128 bytes.
+    // Two Reductions: 32 lanes a row exchange 5 times, once for each of a warp's rows; and lines of
+    // 128 bytes.
     assert_eq!(e[Resource::Shared].amount, 2.0 * 4096.0 * 5.0 + bytes / 128.0);
     assert!(e.shared_bytes == 0 && e.registers >= 32);
 }

@@ -1,8 +1,8 @@
 //! What a leaf touches: elements of a buffer, and which thread touches each.
 //!
-//! Offsets are sums. What in them follows from blocks and symbols alone is the same whenever one block
-//! evaluates it: two accesses with the same such terms are compared by the rest, any others may meet
-//! anywhere. The rest is evaluated for the loops around and for each thread.
+//! Offsets are sums. What in them follows from blocks and symbols alone is the same whenever one
+//! block evaluates it: two accesses with the same such terms are compared by the rest, any others
+//! may meet anywhere. The rest is evaluated for the loops around and for each thread.
 
 use super::facts::Facts;
 use crate::solve::ops::WARP;
@@ -69,7 +69,8 @@ impl Elements {
         Elements { id, block, list, dense: None }
     }
 
-    /// The accessor of each element from the first to the last; none if gaps would make it much longer than `list`.
+    /// The accessor of each element from the first to the last; none if gaps would make it much
+    /// longer than `list`.
     fn dense(list: &[(i64, u32)]) -> Option<Vec<u32>> {
         let elements = || list.iter().map(|(at, _)| *at);
         let (first, last) = (elements().min()?, elements().max()?);
@@ -148,7 +149,8 @@ impl Relation {
     pub(super) const ALL: Relation = Relation { meet: true, threads: true };
 }
 
-/// An operand of a leaf, whether it is written, where it begins, and the values on which its elements depend.
+/// An operand of a leaf, whether it is written, where it begins, and the values on which its
+/// elements depend.
 type Access = (SpecId, TensorId, bool, Dim, Vec<i64>);
 
 /// Finds elements, and compares them; what was found is kept.
@@ -429,7 +431,8 @@ impl Mask {
         self.0.iter().map(|w| i64::from(w.count_ones())).sum()
     }
 
-    /// The warps that these are in: the first thread of the first, and the number of threads up to the last's end.
+    /// The warps that these are in: the first thread of the first, and the number of threads up to
+    /// the last's end.
     pub(super) fn warps(&self) -> Option<(i64, i64)> {
         let first = i64::from(self.threads().next()?) / WARP * WARP;
         let last = i64::from(self.threads().last()?) / WARP * WARP + WARP;
@@ -469,7 +472,8 @@ pub(super) fn members(p: &Program, id: ThreadsId, env: &HashMap<VarId, i64>) -> 
     Some(out)
 }
 
-/// Whether a condition holds, blocks and symbols unknown; without a thread where it depends on none.
+/// Whether a condition holds, blocks and symbols unknown; without a thread where it depends on
+/// none.
 pub(super) fn holds(
     p: &Program,
     cond: &[(Dim, CmpOp, Dim)],

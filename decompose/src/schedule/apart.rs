@@ -1,9 +1,10 @@
 //! Warp groups that store what they hold without waiting for each other.
 //!
-//! Where a tile that leaves by the copy engine ([`super::stores`]) is staged by several warp groups, and each of them holds rows of
-//! its own, nobody but a group itself need have written its rows when they are sent: the group meets at a barrier of its
-//! own, and a thread of it asks for its boxes. So in a loop over tiles one group begins with the next tile while another
-//! still stores, and products of one hide what the other does besides.
+//! Where a tile that leaves by the copy engine ([`super::stores`]) is staged by several warp
+//! groups, and each of them holds rows of its own, nobody but a group itself need have written its
+//! rows when they are sent: the group meets at a barrier of its own, and a thread of it asks for
+//! its boxes. So in a loop over tiles one group begins with the next tile while another still
+//! stores, and products of one hide what the other does besides.
 //!
 //! Which rows a group holds is known when layouts are; what is written before that is changed here.
 
@@ -31,7 +32,8 @@ pub(crate) fn apply(module: &Module, p: &Program, names: &mut Names) -> Option<M
         let Some((blocks, threads)) = spec.both().map(|(b, t)| (b.clone(), t.clone())) else {
             continue;
         };
-        // Groups that take tiles in turn stage them at one place, for which all threads of one wait.
+        // Groups that take tiles in turn stage them at one place, for which all threads of one
+        // wait.
         let in_turn = spec.attr(Key::Consumers).and_then(number) == Some(2);
         let Some(body) = spec.body.as_mut().filter(|_| !in_turn) else { continue };
         let whole = threads.ops.is_empty() && blocks.ops.is_empty();
@@ -73,7 +75,8 @@ struct Kernel<'p> {
 /// What stages a tile, and what sends it away: where these stand in a list of statements.
 #[derive(Clone, Copy)]
 struct Stored {
-    /// The wait until what was staged before has been read, and the barrier behind that wait or behind one of another part.
+    /// The wait until what was staged before has been read, and the barrier behind that wait or
+    /// behind one of another part.
     waits: Option<usize>,
     begins: Option<usize>,
     writes: usize,
@@ -152,7 +155,8 @@ impl Kernel<'_> {
         });
     }
 
-    /// Changes the stores in a list of statements; where the first begins, if there is one. None where one cannot be changed.
+    /// Changes the stores in a list of statements; where the first begins, if there is one. None
+    /// where one cannot be changed.
     fn list(&self, stmts: &mut [Stmt], maps: &mut HashMap<String, Lines>) -> Option<Option<usize>> {
         let found: Vec<Stored> = (0..stmts.len()).filter_map(|i| self.stored(stmts, i)).collect();
         let of_lead = |s: &Stmt| match &s.kind {
@@ -168,7 +172,8 @@ impl Kernel<'_> {
         Some(found.first().map(|first| first.waits.unwrap_or(first.writes)))
     }
 
-    /// The statements of a store, if what stages it stands there, and groups write rows of their own.
+    /// The statements of a store, if what stages it stands there, and groups write rows of their
+    /// own.
     fn stored(&self, stmts: &[Stmt], writes: usize) -> Option<Stored> {
         let StmtKind::Spec(spec) = &stmts[writes].kind else { return None };
         let ([Operand::View(_)], [to]) = (&spec.inputs[..], &spec.outputs[..]) else { return None };
@@ -339,8 +344,8 @@ fn first_of(threads: View) -> View {
     threads.then(of_warp).then(ViewOp::Index(vec![Some(Expr::int(0))])).then(ViewOp::Elect)
 }
 
-/// Of a tensor map: which mode counts the lines of a box, how many a box has and how long they are, and whether groups store by
-/// it.
+/// Of a tensor map: which mode counts the lines of a box, how many a box has and how long they are,
+/// and whether groups store by it.
 struct Lines {
     line: usize,
     number: i64,

@@ -44,8 +44,8 @@ impl Planner<'_, '_> {
         self.improved(places, &barriers, waits)
     }
 
-    /// A set of barriers that none of its neighbors is cheaper than, with the waits: a neighbor does without one, or has
-    /// it at another place.
+    /// A set of barriers that none of its neighbors is cheaper than, with the waits: a neighbor
+    /// does without one, or has it at another place.
     fn improved(
         &self,
         mut places: BTreeSet<At>,
@@ -92,8 +92,9 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// How many groups waits leave in flight, and where: for every access at one of its places, which is followed by a
-    /// barrier where one is needed. With what these waits and the barriers cost.
+    /// How many groups waits leave in flight, and where: for every access at one of its places,
+    /// which is followed by a barrier where one is needed. With what these waits and the barriers
+    /// cost.
     fn waits(&self, barriers: &BTreeSet<At>, needs: &[Need]) -> (f64, BTreeMap<At, i64>) {
         let mut open: Vec<(&[Wait], f64)> = vec![];
         for need in needs {

@@ -1,6 +1,7 @@
 //! Kernels with `cluster=`: as many neighboring blocks form a cluster, `#blocks.tile([2])`.
 //!
-//! What the blocks of a cluster copy alike, loops with stages then copy once for all of them ([`super::bulk`]).
+//! What the blocks of a cluster copy alike, loops with stages then copy once for all of them
+//! ([`super::bulk`]).
 
 use crate::build::{both, define_threads};
 use crate::instance::params::{Numbers, eval};

@@ -1,16 +1,18 @@
-//! Kernels with `consumers=`: a producer copies, and groups of threads consume what it has copied, in turn where there are
-//! several.
+//! Kernels with `consumers=`: a producer copies, and groups of threads consume what it has copied,
+//! in turn where there are several.
 //!
-//! Until instructions, layouts and synchronization are known, such a kernel is that of one group, which copies for itself
-//! ([`super::bulk`]). Here its threads become the consumers: what copied in their loop goes, and a producer behind them has
-//! a loop of its own. Stages are handed over as before, by the mbarriers of the ring.
+//! Until instructions, layouts and synchronization are known, such a kernel is that of one group,
+//! which copies for itself ([`super::bulk`]). Here its threads become the consumers: what copied in
+//! their loop goes, and a producer behind them has a loop of its own. Stages are handed over as
+//! before, by the mbarriers of the ring.
 //!
-//! Two groups take the iterations of the loop over tiles in turn, so that one stores its tile while the other multiplies.
-//! A group multiplies when the other has issued its last product: `turn`. Both stage what they store at one place, which is free
-//! for a group when the copies of the other have read it: `spare`.
+//! Two groups take the iterations of the loop over tiles in turn, so that one stores its tile while
+//! the other multiplies. A group multiplies when the other has issued its last product: `turn`.
+//! Both stage what they store at one place, which is free for a group when the copies of the other
+//! have read it: `spare`.
 //!
-//! A group of warps that multiplies alone has all registers that a thread can have. Of more threads than that leaves room
-//! for, the producer is a group, too, and gives registers to the consumers.
+//! A group of warps that multiplies alone has all registers that a thread can have. Of more threads
+//! than that leaves room for, the producer is a group, too, and gives registers to the consumers.
 
 use super::bulk::{meeting, met};
 use super::roles::Producer;
@@ -34,8 +36,8 @@ const GROUP: i64 = 4 * WARP;
 /// The registers that a thread of a producer keeps.
 const KEPT: i64 = 40;
 
-/// The module with producers beside consumers. A kernel that none of them is for stays as it is, without `consumers=`, which a
-/// warning says.
+/// The module with producers beside consumers. A kernel that none of them is for stays as it is,
+/// without `consumers=`, which a warning says.
 pub(crate) fn apply(
     module: &Module,
     producers: &[Producer],
@@ -114,8 +116,8 @@ fn copiers(registers: Option<(i64, i64)>) -> i64 {
     if registers.is_some() { GROUP } else { WARP }
 }
 
-/// The registers that a thread of the producer keeps, and those that one of so many consumers then has; none where they
-/// have enough without.
+/// The registers that a thread of the producer keeps, and those that one of so many consumers then
+/// has; none where they have enough without.
 fn registers(consumers: i64, table: &AtomTable) -> Option<(i64, i64)> {
     let has = |op: SyncOp| table.atoms().iter().any(|a| a.op == AtomOp::Sync(op));
     let limits = limits(table.arch);
@@ -168,7 +170,8 @@ struct Turns {
     group: String,
     number: String,
     own: String,
-    /// The mbarriers by which the right to multiply goes round, and the place where stores are staged.
+    /// The mbarriers by which the right to multiply goes round, and the place where stores are
+    /// staged.
     turn: String,
     spare: Option<String>,
 }
@@ -234,7 +237,8 @@ impl Kernel<'_> {
         Some((head, all))
     }
 
-    /// Writes the initialization of the mbarriers. The initializing thread may also copy the first stages.
+    /// Writes the initialization of the mbarriers. The initializing thread may also copy the first
+    /// stages.
     fn begin(&self, turns: Option<&Turns>, lead: &str, loops: &mut [Stmt], head: &mut Vec<Stmt>) {
         let p = self.producer;
         let prefetch = |map: &String| sync(SyncOp::Prefetch, Some(View::of(map)), None);
@@ -389,7 +393,8 @@ impl Kernel<'_> {
         (!missing).then_some(out)
     }
 
-    /// Lets two groups take the iterations of the loop around the ring's in turn; none where it is not known how.
+    /// Lets two groups take the iterations of the loop around the ring's in turn; none where it is
+    /// not known how.
     fn turns(&mut self, stmts: &mut Vec<Stmt>) -> Option<Turns> {
         let p = self.producer;
         let (var, before) = p.outer.as_ref()?;
@@ -493,8 +498,9 @@ impl Kernel<'_> {
     }
 }
 
-/// What a producer need not wait for other blocks of its cluster for: the copies of its first iteration that go to its own
-/// block alone. They are taken out of its loop. None where there are none, or where the iterations are those of loops around.
+/// What a producer need not wait for other blocks of its cluster for: the copies of its first
+/// iteration that go to its own block alone. They are taken out of its loop. None where there are
+/// none, or where the iterations are those of loops around.
 fn early(loops: &mut [Stmt]) -> Option<Stmt> {
     let [Stmt { kind: StmtKind::For { var, start, end, step, body, .. }, .. }] = loops else {
         return None;
@@ -566,7 +572,8 @@ fn shared(stmt: &Stmt) -> Vec<&str> {
     Walk::new(std::slice::from_ref(stmt)).stmts().filter_map(of).collect()
 }
 
-/// The first and the last of the statements that have to do with shared memory that they allocate; none where there is none.
+/// The first and the last of the statements that have to do with shared memory that they allocate;
+/// none where there is none.
 fn staging(stmts: &[Stmt]) -> Option<(usize, usize)> {
     let names: HashSet<&str> = stmts.iter().flat_map(shared).collect();
     let touches = |stmt: &Stmt| {

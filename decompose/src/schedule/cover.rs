@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Choices that are looked at in one connected part; after these the best so far is taken.
 const CHOICES: usize = 4096;
 
-/// For every set one of its places, at the least cost; of places that serve alike the last. Empty sets are left out.
+/// For every set one of its places, at the least cost; of places that serve alike the last. Empty
+/// sets are left out.
 pub(super) fn cheapest(sets: &[Vec<At>], cost: impl Fn(At) -> f64) -> BTreeSet<At> {
     let sets: BTreeSet<BTreeSet<At>> =
         sets.iter().filter(|s| !s.is_empty()).map(|s| s.iter().copied().collect()).collect();

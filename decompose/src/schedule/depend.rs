@@ -1,9 +1,10 @@
-//! Dependences: pairs of accesses of one element, one of which writes, and how many iterations lie between them.
+//! Dependences: pairs of accesses of one element, one of which writes, and how many iterations lie
+//! between them.
 //!
-//! An access is a relation of iterations, thread and value to elements. Two accesses are compared for iterations that
-//! stand for all: of a loop along which both offsets repeat (a ring of stages) or move alike, one period and every
-//! distance at which they can still meet; of other loops every iteration, where these are few. What cannot be told apart
-//! so depends at any distance.
+//! An access is a relation of iterations, thread and value to elements. Two accesses are compared
+//! for iterations that stand for all: of a loop along which both offsets repeat (a ring of stages)
+//! or move alike, one period and every distance at which they can still meet; of other loops every
+//! iteration, where these are few. What cannot be told apart so depends at any distance.
 
 use super::access::{Found, Mask, Relation, Target, depends};
 use super::drift::{Drift, drift, mentions};
@@ -25,7 +26,8 @@ const MOST_PAIRS: usize = 1 << 14;
 pub(super) struct Access {
     /// The leaf.
     pub(super) leaf: At,
-    /// Where it takes place: at the leaf, or, of a copy that the text calls asynchronous, as late as at a wait.
+    /// Where it takes place: at the leaf, or, of a copy that the text calls asynchronous, as late
+    /// as at a wait.
     pub(super) at: At,
     pub(super) target: Target,
     tensor: Option<TensorId>,
@@ -41,8 +43,8 @@ pub(super) struct Access {
 pub(super) struct Dependence {
     pub(super) from: At,
     pub(super) to: At,
-    /// The loop that carries it, of which they are in different iterations; none where they are in the same of all
-    /// loops around both.
+    /// The loop that carries it, of which they are in different iterations; none where they are in
+    /// the same of all loops around both.
     pub(super) carried: Option<At>,
     /// Whether two iterations or more lie between them.
     pub(super) wraps: bool,
@@ -75,7 +77,8 @@ pub(super) struct Dependences<'a, 'p> {
     pub(super) found: Found,
     /// The threads that come to a leaf in these iterations, as far as that was asked.
     pub(super) masks: HashMap<InTurns, Option<Mask>>,
-    /// Where a tensor begins in these iterations of loops whose first values are not known, as far as that was asked.
+    /// Where a tensor begins in these iterations of loops whose first values are not known, as far
+    /// as that was asked.
     pub(super) offsets: HashMap<(Dim, Vec<(At, i64)>), Dim>,
     /// A copy to a stage that is handed over, and an access of the same threads before that.
     pub(super) overtaken: Option<(At, At)>,
@@ -194,7 +197,8 @@ impl Dependences<'_, '_> {
         scopes.extend(common.iter().filter(several).map(|l| Some(*l)));
         let ring = self.ring(a, b);
         if ring {
-            // Mbarriers order iterations, those who write with those who read, and what the copy engine writes to a stage.
+            // Mbarriers order iterations, those who write with those who read, and what the copy
+            // engine writes to a stage.
             let engine = |access: &Access| {
                 self.tree.spec(access.leaf).is_some_and(|id| self.facts.p.specs[id].bar.is_some())
             };
@@ -204,7 +208,8 @@ impl Dependences<'_, '_> {
             scopes.retain(|l| l.is_none_or(|l| self.in_role(l)));
         }
         for carried in scopes {
-            // Leaves of the text with no operation of the block between them are ordered by the text.
+            // Leaves of the text with no operation of the block between them are ordered by the
+            // text.
             let ordered = a.by_hand && b.by_hand && !self.operations_between(a.leaf, b.at, carried);
             if ordered && !a.asynchronous {
                 continue;
@@ -250,7 +255,8 @@ impl Dependences<'_, '_> {
     /// Whether an operation of the block is executed between two leaves.
     fn operations_between(&self, a: At, b: At, carried: Option<At>) -> bool {
         let Some((x, y)) = self.tree.common(a, b) else { return true };
-        // Later iterations of loops around the first leaf alone, and earlier ones around the second.
+        // Later iterations of loops around the first leaf alone, and earlier ones around the
+        // second.
         let outermost = |at: At, top: At| {
             let loops = self.tree.chain(at).skip(1).take_while(|l| *l >= top);
             loops.filter(|l| self.tree.node(*l).of_loop.is_some()).last()
@@ -268,8 +274,8 @@ impl Dependences<'_, '_> {
         }
     }
 
-    /// How the second access depends on the first; apart, where it does in the first iteration of a loop around it alone
-    /// and where it does in later ones.
+    /// How the second access depends on the first; apart, where it does in the first iteration of a
+    /// loop around it alone and where it does in later ones.
     fn dependence(
         &mut self,
         a: &Access,
@@ -444,8 +450,8 @@ impl Dependences<'_, '_> {
         Some(out)
     }
 
-    /// Iterations of a loop around one of the accesses: of the first the last ones, of the second the first, for
-    /// these are nearest.
+    /// Iterations of a loop around one of the accesses: of the first the last ones, of the second
+    /// the first, for these are nearest.
     fn alone(
         &self,
         out: &mut Sample,
@@ -475,7 +481,8 @@ impl Dependences<'_, '_> {
         }))
     }
 
-    /// Whether accesses that are `far` iterations apart, and move alike, are beyond each other's elements for good.
+    /// Whether accesses that are `far` iterations apart, and move alike, are beyond each other's
+    /// elements for good.
     fn apart(
         &self,
         a: &Access,

@@ -6,7 +6,8 @@ use carbyne_ir::program::{Program, VarKind};
 /// How an expression follows from a variable.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Drift {
-    /// f(v + period) = f(v) + by, for all v. What does not depend on the variable has the period 1 and moves by 0.
+    /// f(v + period) = f(v) + by, for all v. What does not depend on the variable has the period 1
+    /// and moves by 0.
     Regular { period: i64, by: i64 },
     /// Nothing is known.
     Unknown,

@@ -1,5 +1,5 @@
-//! What is known of a kernel's leaves: which memory is tracked, which buffers share addresses, which copies are
-//! asynchronous.
+//! What is known of a kernel's leaves: which memory is tracked, which buffers share addresses,
+//! which copies are asynchronous.
 
 use super::roles::{Handed, Roles};
 use crate::matching;
@@ -114,8 +114,8 @@ impl<'p> Facts<'p> {
         facts
     }
 
-    /// Which shared buffers have addresses in common. Where they lie is not decided here, so that one which
-    /// is larger than what it reuses, or whose address is written, may lie anywhere.
+    /// Which shared buffers have addresses in common. Where they lie is not decided here, so that
+    /// one which is larger than what it reuses, or whose address is written, may lie anywhere.
     fn addresses(&mut self) {
         let p = self.p;
         let bits = |b: BufferId| -> Option<i64> {

@@ -1,4 +1,5 @@
-//! What stands between the accesses of a dependence, and where a barrier or a wait for it may be put.
+//! What stands between the accesses of a dependence, and where a barrier or a wait for it may be
+//! put.
 
 use super::Barrier;
 use super::access::{Mask, members};
@@ -102,8 +103,8 @@ impl Planner<'_, '_> {
         gaps.rfind(fits)
     }
 
-    /// The barrier before a statement for these threads: of the fewest warps that have a name; none where no name stands
-    /// for those that are there.
+    /// The barrier before a statement for these threads: of the fewest warps that have a name; none
+    /// where no name stands for those that are there.
     pub(super) fn barrier(&self, at: At, threads: &Mask) -> Option<Barrier> {
         let here = self.tree.node(at).threads.clone()?;
         let (whole, here) = ((0, self.facts.threads), (here.warps()?, here));
@@ -128,7 +129,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Whether a barrier of the text, or in the body of an operation, stands there for all these threads.
+    /// Whether a barrier of the text, or in the body of an operation, stands there for all these
+    /// threads.
     fn is_barrier(&self, at: At, scope: &Mask) -> bool {
         let node = self.tree.node(at);
         match &node.stmt.kind {

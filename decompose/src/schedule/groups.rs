@@ -1,4 +1,5 @@
-//! Groups of asynchronous copies: where they are committed, and what is still in flight when the block ends.
+//! Groups of asynchronous copies: where they are committed, and what is still in flight when the
+//! block ends.
 
 use super::depend::Dependence;
 use super::paths::{Commits, Side, Step};
@@ -70,7 +71,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Waits where threads tell others of what they have done: what the text does not call asynchronous is done there.
+    /// Waits where threads tell others of what they have done: what the text does not call
+    /// asynchronous is done there.
     pub(super) fn told(&self, commits: &Commits, plan: &mut BTreeMap<Place, Sync>) -> Vec<Wait> {
         let mut out = vec![];
         for at in 0..self.tree.nodes.len() {
@@ -109,7 +111,8 @@ impl Planner<'_, '_> {
         out
     }
 
-    /// Nothing is in flight when the block ends: after the last statement a wait, unless every copy has been waited for.
+    /// Nothing is in flight when the block ends: after the last statement a wait, unless every copy
+    /// has been waited for.
     pub(super) fn end(&self, waits: &BTreeMap<At, i64>, plan: &mut BTreeMap<Place, Sync>) {
         let commits = Commits::new(self.tree, plan);
         let copies: BTreeSet<At> =
@@ -136,7 +139,8 @@ impl Planner<'_, '_> {
         turns.is_none_or(|turns| commits.to_end(self.tree, (at, &turns)) > 0)
     }
 
-    /// The last iterations in which a copy is issued, as far as they are known; none where it never is.
+    /// The last iterations in which a copy is issued, as far as they are known; none where it never
+    /// is.
     fn last_turns(&self, at: At) -> Option<Turns> {
         /// Iterations that are looked at from the end of a loop.
         const LOOK: i64 = 64;
@@ -192,7 +196,8 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// The iterations in which a statement is passed for certain after a copy in these: the last of loops, or the same.
+    /// The iterations in which a statement is passed for certain after a copy in these: the last of
+    /// loops, or the same.
     fn passes(&self, from: At, turns: &Turns, to: At, last: bool) -> Option<Turns> {
         if !self.tree.meet(to, &self.who(from)) {
             return None;

@@ -1,8 +1,9 @@
-//! Shared tensors that are used one after the other take the same place, where a multiprocessor then holds more blocks.
+//! Shared tensors that are used one after the other take the same place, where a multiprocessor
+//! then holds more blocks.
 //!
-//! A tensor lives from the first statement of the kernel's body that touches it to the last. Those of the outermost
-//! statements alone are looked at: inside of a loop another place costs a barrier in every iteration, this way one in a
-//! block. What a person placed (`reuses=`, `at=`) stays.
+//! A tensor lives from the first statement of the kernel's body that touches it to the last. Those
+//! of the outermost statements alone are looked at: inside of a loop another place costs a barrier
+//! in every iteration, this way one in a block. What a person placed (`reuses=`, `at=`) stays.
 
 use super::tree::synchronizes;
 use crate::solve::ops;
@@ -23,7 +24,8 @@ struct Life {
     last: usize,
 }
 
-/// The module with `reuses=` where it makes room; none where it does not. `p` is what the module resolves to.
+/// The module with `reuses=` where it makes room; none where it does not. `p` is what the module
+/// resolves to.
 pub(crate) fn apply(module: &Module, p: &Program, table: &AtomTable) -> Option<Module> {
     let mut found = BTreeMap::new();
     for kernel in &p.kernels {

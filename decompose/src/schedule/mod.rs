@@ -1,14 +1,18 @@
 //! Between the text of tiles and the search: when what happens may happen.
 //!
-//! A text says what happens, in order. [`pipeline`] writes loops with `stages=` as loops in which copies of later
-//! iterations run ahead, through rings of buffers, and [`lifetime`] lets buffers that are used one after the other share
-//! their place; the meaning stays that of the order. Loops whose copies other threads execute than use them become a
-//! loop for each role, which hand stages over ([`roles`]). How closely iterations can follow each other [`modulo`] finds, and [`rotate`] lets bodies begin with products of the next iteration. Once instructions and layouts are known, [`order`] derives from dependences what must stand between accesses.
+//! A text says what happens, in order. [`pipeline`] writes loops with `stages=` as loops in which
+//! copies of later iterations run ahead, through rings of buffers, and [`lifetime`] lets buffers
+//! that are used one after the other share their place; the meaning stays that of the order. Loops
+//! whose copies other threads execute than use them become a loop for each role, which hand stages
+//! over ([`roles`]). How closely iterations can follow each other [`modulo`] finds, and [`rotate`]
+//! lets bodies begin with products of the next iteration. Once instructions and layouts are known,
+//! [`order`] derives from dependences what must stand between accesses.
 //!
-//! The model of a body: [`tree`] numbers its statements and knows loops and conditions around them; [`access`] and
-//! [`drift`] say which elements a leaf touches in which iterations; [`depend`] compares accesses; [`paths`] says what is
-//! passed between two of them. The plan: [`gaps`] says where a barrier or a wait may stand, [`choice`] which places are
-//! the cheapest ([`cover`]), [`groups`] where copies are committed; [`planner`] holds what these share.
+//! The model of a body: [`tree`] numbers its statements and knows loops and conditions around them;
+//! [`access`] and [`drift`] say which elements a leaf touches in which iterations; [`depend`]
+//! compares accesses; [`paths`] says what is passed between two of them. The plan: [`gaps`] says
+//! where a barrier or a wait may stand, [`choice`] which places are the cheapest ([`cover`]),
+//! [`groups`] where copies are committed; [`planner`] holds what these share.
 
 mod access;
 pub(crate) mod apart;
@@ -54,7 +58,8 @@ pub(crate) struct Sync {
     pub commit: bool,
     /// After the statement, after that: a wait for all groups.
     pub drain: bool,
-    /// What the arrival that the statement is becomes, where it does not stay that of asynchronous copies.
+    /// What the arrival that the statement is becomes, where it does not stay that of asynchronous
+    /// copies.
     pub arrival: Option<Arrival>,
     /// The count of the initialization that the statement is.
     pub count: Option<i64>,

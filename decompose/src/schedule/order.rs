@@ -1,20 +1,22 @@
 //! Barriers, commits and waits from dependences.
 //!
-//! Between two accesses that depend on each other, by different threads, stands a barrier: on every way from one to the
-//! other, where all threads of the block pass. Barriers are put where the fewest are executed: one serves every
-//! dependence whose ways it is on ([`cover`]). What an asynchronous copy writes is there once its group is waited for
-//! and a barrier has passed the news on; till then nothing else may touch it, and nobody may write what the copy reads.
-//! The wait stands before the barrier and leaves in flight what every iteration allows.
+//! Between two accesses that depend on each other, by different threads, stands a barrier: on every
+//! way from one to the other, where all threads of the block pass. Barriers are put where the
+//! fewest are executed: one serves every dependence whose ways it is on ([`cover`]). What an
+//! asynchronous copy writes is there once its group is waited for and a barrier has passed the news
+//! on; till then nothing else may touch it, and nobody may write what the copy reads. The wait
+//! stands before the barrier and leaves in flight what every iteration allows.
 //!
-//! Groups are committed where a run of copies ends, outside of an `if` around them, so that every iteration of a loop
-//! commits one; where that is too late, because the copy is needed before, the group ends there. Nothing is in flight
-//! when the block ends.
+//! Groups are committed where a run of copies ends, outside of an `if` around them, so that every
+//! iteration of a loop commits one; where that is too late, because the copy is needed before, the
+//! group ends there. Nothing is in flight when the block ends.
 //!
-//! Leaves that a person wrote for single threads are ordered as they are written, by barriers of the text and by
-//! operations of the block between them, which come after everything before them: the latter are gone once the operation
-//! is decomposed, so that a barrier takes their place where one is needed. No statement is put inside of what has no
-//! operation of the block in it, save waits for copies that the text does not call asynchronous; and a barrier stands
-//! only where all threads of the block pass. Where that is impossible the operation is refused.
+//! Leaves that a person wrote for single threads are ordered as they are written, by barriers of
+//! the text and by operations of the block between them, which come after everything before them:
+//! the latter are gone once the operation is decomposed, so that a barrier takes their place where
+//! one is needed. No statement is put inside of what has no operation of the block in it, save
+//! waits for copies that the text does not call asynchronous; and a barrier stands only where all
+//! threads of the block pass. Where that is impossible the operation is refused.
 
 use super::depend::Dependences;
 use super::facts::{Asynchronous, Facts};
@@ -44,8 +46,8 @@ pub(crate) fn plan(
 ) -> Result<BTreeMap<Place, Sync>, Box<Diagnostic>> {
     let Some(body) = &p.specs[kernel].body else { return Ok(BTreeMap::new()) };
     let facts = Facts::new(p, kernel, solution, table, roles);
-    // Where no operation of the block has been taken apart, the text orders all but what it does not call
-    // asynchronous.
+    // Where no operation of the block has been taken apart, the text orders all but what it does
+    // not call asynchronous.
     let unsaid = facts.asynchronous.values().any(|a| *a == Asynchronous::Unsaid);
     let alone = roles.handed.is_empty();
     if alone && !unsaid && !body.iter().any(|s| facts.has_operation(s)) {
@@ -149,7 +151,8 @@ impl Planner<'_, '_> {
         Ok(Some(plan))
     }
 
-    /// What arrivals at the mbarriers of stages are: of asynchronous copies, or of the threads themselves.
+    /// What arrivals at the mbarriers of stages are: of asynchronous copies, or of the threads
+    /// themselves.
     fn arrivals(&self, plan: &mut BTreeMap<Place, Sync>) {
         for handed in &self.facts.roles.handed {
             // Those of another kernel are planned with it.

@@ -1,5 +1,5 @@
-//! What is executed between two statements for certain: where something can be put between them, and how many groups of
-//! copies are committed on the way.
+//! What is executed between two statements for certain: where something can be put between them,
+//! and how many groups of copies are committed on the way.
 
 use super::depend::Dependence;
 use super::tree::{At, Tree, Turns};
@@ -92,8 +92,8 @@ impl Tree<'_> {
         out
     }
 
-    /// The statements of the list that the way goes through: of the body of the loop that carries the dependence, or the
-    /// innermost that both accesses are in.
+    /// The statements of the list that the way goes through: of the body of the loop that carries
+    /// the dependence, or the innermost that both accesses are in.
     fn top(&self, d: &Dependence) -> Option<(At, At)> {
         let Some(l) = d.carried else { return self.common(d.from, d.to) };
         let of = |at: At| self.chain(at).find(|a| self.node(*a).parent == Some(l));
@@ -120,8 +120,8 @@ impl Tree<'_> {
         out.push(Passed::Whole(Step { at, side }));
     }
 
-    /// The last iterations of the loops around a step that come before the second access, where the accesses have
-    /// these.
+    /// The last iterations of the loops around a step that come before the second access, where the
+    /// accesses have these.
     pub(super) fn turns_at(&self, d: &Dependence, step: Step, (x, y): (&Turns, &Turns)) -> Turns {
         let around = |l: At, of: At| self.holds(l, of);
         let mut out = Turns::new();
@@ -191,7 +191,8 @@ impl Commits {
         list.iter().map(|s| self.of[*s]).fold(0, i64::saturating_add)
     }
 
-    /// After a statement, in these iterations, and up to what stands before another: at least so many.
+    /// After a statement, in these iterations, and up to what stands before another: at least so
+    /// many.
     pub(super) fn between(
         &self,
         tree: &Tree<'_>,
@@ -252,8 +253,8 @@ impl Commits {
         n
     }
 
-    /// Of a statement around the first, or that one, what is left of it: the commit after it, and of a loop the
-    /// iterations that follow.
+    /// Of a statement around the first, or that one, what is left of it: the commit after it, and
+    /// of a loop the iterations that follow.
     fn leaving(&self, tree: &Tree<'_>, at: At, inner: Option<At>, first: &Turns) -> i64 {
         let mut n = self.after[at];
         if let (Some(_), Some(l)) = (inner, tree.node(at).of_loop) {

@@ -1,16 +1,19 @@
-//! Loops with `stages=S`: copies from global to shared memory run S - 1 iterations ahead of what reads them.
+//! Loops with `stages=S`: copies from global to shared memory run S - 1 iterations ahead of what
+//! reads them.
 //!
-//! A tensor in shared memory that each iteration fills anew becomes a ring of S stages; iteration `i` uses stage
-//! `i % S`. The copies of the first S - 1 iterations stand before the loop, and an iteration issues the copies for the one
-//! that comes S - 1 later, where there is one: its stage was read last in the iteration before, so that one barrier at
-//! the beginning of an iteration orders both what it reads and what it overwrites. Of two stages the copies come first,
-//! so that they have all of the iteration; of more they come last, so that multiplying begins at once. Where the architecture
-//! has no asynchronous copy, what is on its way is on its way in registers: an iteration begins with loads and ends with
-//! stores.
+//! A tensor in shared memory that each iteration fills anew becomes a ring of S stages; iteration
+//! `i` uses stage `i % S`. The copies of the first S - 1 iterations stand before the loop, and an
+//! iteration issues the copies for the one that comes S - 1 later, where there is one: its stage
+//! was read last in the iteration before, so that one barrier at the beginning of an iteration
+//! orders both what it reads and what it overwrites. Of two stages the copies come first, so that
+//! they have all of the iteration; of more they come last, so that multiplying begins at once.
+//! Where the architecture has no asynchronous copy, what is on its way is on its way in registers:
+//! an iteration begins with loads and ends with stores.
 //!
-//! A copy may run ahead if nothing in the loop writes what it reads, if all that fills its tensor are copies at the top
-//! level of the loop, before all that reads it, and if where it reads depends on the loop and on what is known before it
-//! alone. The law: the loop computes what it computed, in the same order but for the copies.
+//! A copy may run ahead if nothing in the loop writes what it reads, if all that fills its tensor
+//! are copies at the top level of the loop, before all that reads it, and if where it reads depends
+//! on the loop and on what is known before it alone. The law: the loop computes what it computed,
+//! in the same order but for the copies.
 
 use super::turns::{count, modulo, plus, referred, staged, sum, times, turns};
 use super::waits::{self, Waiting, Why};
@@ -33,8 +36,8 @@ pub(super) const BUDGET: usize = 1 << 20;
 
 pub(super) const MANY: Why = Why::Large;
 
-/// The module with its staged loops written out, and what could not run ahead; none where no loop has stages. `p` is
-/// what the module resolves to.
+/// The module with its staged loops written out, and what could not run ahead; none where no loop
+/// has stages. `p` is what the module resolves to.
 pub(crate) fn apply(
     module: &Module,
     p: &Program,
@@ -69,7 +72,8 @@ pub(crate) fn apply(
     Some((module, by.warnings))
 }
 
-/// Whether threads can copy to shared memory without waiting; without, what is on its way is in registers.
+/// Whether threads can copy to shared memory without waiting; without, what is on its way is in
+/// registers.
 pub(crate) fn is_asynchronous(table: &AtomTable) -> bool {
     let copies = |a: &Atom| a.visibility.is_async_copy();
     table.atoms().iter().any(|a| copies(a) && a.writes().any(|o| o.allows(Memory::Sh)))
@@ -147,7 +151,8 @@ impl Loop {
         }
     }
 
-    /// Tensors in shared memory that can be rings, by their allocations, with the copies that fill them.
+    /// Tensors in shared memory that can be rings, by their allocations, with the copies that fill
+    /// them.
     pub(super) fn fills(&self) -> &BTreeMap<NodeKey, Vec<NodeKey>> {
         &self.rings
     }
@@ -157,7 +162,8 @@ impl Loop {
         !self.kept.is_empty() || !self.elsewhere.is_empty() || !self.memory.is_shared()
     }
 
-    /// Whether its rings are registers, which each slice of an unrolled loop loads from shared memory.
+    /// Whether its rings are registers, which each slice of an unrolled loop loads from shared
+    /// memory.
     pub(super) fn is_of_slices(&self) -> bool {
         self.memory.is_per_thread() && !self.rings.is_empty()
     }
@@ -435,7 +441,8 @@ impl Stages<'_> {
         Ok(out)
     }
 
-    /// Writes out the loop of slices of a staged loop. Where it goes through all iterations, what comes before the loop.
+    /// Writes out the loop of slices of a staged loop. Where it goes through all iterations, what
+    /// comes before the loop.
     fn take_along(
         &mut self,
         facts: &Loop,
@@ -588,7 +595,8 @@ impl Stages<'_> {
         Some((allocations, loads, stores))
     }
 
-    /// The loop's variable at another iteration, and names of their own for the views that are copied.
+    /// The loop's variable at another iteration, and names of their own for the views that are
+    /// copied.
     fn iteration(&mut self, parts: &Parts, at: &Expr) -> Substitution {
         self.slice(parts, &parts.ahead, at)
     }
@@ -624,8 +632,8 @@ pub(super) fn renamed<'s>(
     by
 }
 
-/// Copies of statements with names replaced. The statements themselves will be gone: a copy of one that was generated
-/// comes from where that one does.
+/// Copies of statements with names replaced. The statements themselves will be gone: a copy of one
+/// that was generated comes from where that one does.
 pub(super) fn copied(by: &mut Substitution, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
     let from: HashMap<NodeKey, NodeId> =
         Walk::new(stmts).stmts().filter_map(|s| Some((s.id.key(), s.from?))).collect();
@@ -668,7 +676,8 @@ fn waiting(facts: &Loop, stmt: &Stmt) -> Vec<Waiting> {
     out
 }
 
-/// The statements that copies into a tensor, which statement `at` allocates, need to run ahead; else why they cannot.
+/// The statements that copies into a tensor, which statement `at` allocates, need to run ahead;
+/// else why they cannot.
 fn ahead_of(
     stmts: &[Stmt],
     at: usize,
@@ -687,8 +696,8 @@ fn ahead_of(
     needed(stmts, at, copies).ok_or(Why::Computed)
 }
 
-/// The statements that define views and numbers by which copies into a tensor, which statement `into` allocates, find
-/// what they read; none where one of them does more.
+/// The statements that define views and numbers by which copies into a tensor, which statement
+/// `into` allocates, find what they read; none where one of them does more.
 fn needed(stmts: &[Stmt], into: usize, copies: &[NodeKey]) -> Option<BTreeSet<usize>> {
     let mut by_name: HashMap<(&str, Of), usize> = HashMap::new();
     for (i, stmt) in stmts.iter().enumerate() {

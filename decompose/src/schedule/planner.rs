@@ -1,4 +1,5 @@
-//! What the steps of planning share: the body, its dependences, and the groups of copies that were ended early.
+//! What the steps of planning share: the body, its dependences, and the groups of copies that were
+//! ended early.
 
 use super::access::Mask;
 use super::depend::{Access, Dependence};

@@ -1,19 +1,22 @@
 //! Loops with `stages=` in which roles share the work: other threads fill stages than use them.
 //!
-//! Such a loop becomes a loop for each role, in its order of the statements. What some roles write and others read is a
-//! ring of stages, which stands before the loops with two mbarriers a stage. A stage is full when the threads that fill
-//! it have arrived, by themselves or, where they copy asynchronously, by their copies; it is empty when of each warp
-//! that reads it one thread has, behind a barrier of the warp. Who fills waits for it to be empty, who reads for it to be
-//! full, so that each role is ahead of the others as far as the ring goes, and no barrier of the block stands in a loop.
+//! Such a loop becomes a loop for each role, in its order of the statements. What some roles write
+//! and others read is a ring of stages, which stands before the loops with two mbarriers a stage. A
+//! stage is full when the threads that fill it have arrived, by themselves or, where they copy
+//! asynchronously, by their copies; it is empty when of each warp that reads it one thread has,
+//! behind a barrier of the warp. Who fills waits for it to be empty, who reads for it to be full,
+//! so that each role is ahead of the others as far as the ring goes, and no barrier of the block
+//! stands in a loop.
 //!
-//! No wait is without end: what a statement waits for happens before it where the loop is executed in its order, in the
-//! same iteration or as many earlier as the ring has stages.
+//! No wait is without end: what a statement waits for happens before it where the loop is executed
+//! in its order, in the same iteration or as many earlier as the ring has stages.
 //!
-//! Whether copies are asynchronous is known when instructions are chosen: the planner of synchronization then says what
-//! arrivals are, and how many ([`super::Sync`]). Until then the text is that of asynchronous copies.
+//! Whether copies are asynchronous is known when instructions are chosen: the planner of
+//! synchronization then says what arrivals are, and how many ([`super::Sync`]). Until then the text
+//! is that of asynchronous copies.
 //!
-//! Where the architecture has no mbarriers, or something is in the way, the loop stays one: the roles advance together, by
-//! barriers of the block, and a warning says why.
+//! Where the architecture has no mbarriers, or something is in the way, the loop stays one: the
+//! roles advance together, by barriers of the block, and a warning says why.
 
 pub(super) mod parted;
 mod uses;
@@ -43,7 +46,8 @@ pub(crate) struct Roles {
     pub(crate) producers: Vec<Producer>,
 }
 
-/// A loop whose copies are boxes, of a kernel that is to have a producer: what becomes of it in the end.
+/// A loop whose copies are boxes, of a kernel that is to have a producer: what becomes of it in the
+/// end.
 #[derive(Clone, Debug)]
 pub(crate) struct Producer {
     /// Names of the blocks and of their threads.
@@ -57,7 +61,8 @@ pub(crate) struct Producer {
     /// The mbarriers of full stages and of empty ones.
     pub(crate) full: String,
     pub(crate) empty: String,
-    /// The warps of the block, the thread that asks for boxes, and those that say that a stage is empty.
+    /// The warps of the block, the thread that asks for boxes, and those that say that a stage is
+    /// empty.
     pub(crate) warps: String,
     pub(crate) lead: String,
     pub(crate) leads: String,
@@ -107,8 +112,8 @@ pub(crate) struct Parted {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// The module with its staged loops parted by roles; none where none has several. `p` is what the module resolves to,
-/// `unordered` what could not be ordered when they were parted before.
+/// The module with its staged loops parted by roles; none where none has several. `p` is what the
+/// module resolves to, `unordered` what could not be ordered when they were parted before.
 ///
 /// # Errors
 /// A stage that nobody fills, or that nobody reads; threads of a role that part.

@@ -1,10 +1,12 @@
 //! Tiles that leave shared memory by the copy engine.
 //!
-//! A kernel whose loops have their rings filled box by box ([`super::bulk`]) sends what it has staged in shared memory away so,
-//! too: threads pass what they wrote to the asynchronous proxy, and one elected thread asks for the boxes and stays until
-//! they have been read. The staged tile takes the place of a ring that nobody needs any more, where a multiprocessor then
-//! holds more blocks; where none is free it is staged part by part, as few as let a multiprocessor hold as many blocks as it
-//! can. In a loop that thread stays before the tile is written again: the next iteration begins meanwhile.
+//! A kernel whose loops have their rings filled box by box ([`super::bulk`]) sends what it has
+//! staged in shared memory away so, too: threads pass what they wrote to the asynchronous proxy,
+//! and one elected thread asks for the boxes and stays until they have been read. The staged tile
+//! takes the place of a ring that nobody needs any more, where a multiprocessor then holds more
+//! blocks; where none is free it is staged part by part, as few as let a multiprocessor hold as
+//! many blocks as it can. In a loop that thread stays before the tile is written again: the next
+//! iteration begins meanwhile.
 
 use super::bulk::{Boxes, Known, is_once, mapped, written};
 use super::roles::Handed;
@@ -20,8 +22,8 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, BufferId, Program, SpecId, TensorId};
 use std::collections::{BTreeSet, HashMap};
 
-/// The module with such stores; none where there are none. `p` is what the module resolves to, `handed` are the rings that
-/// the copy engine fills.
+/// The module with such stores; none where there are none. `p` is what the module resolves to,
+/// `handed` are the rings that the copy engine fills.
 pub(crate) fn apply(
     module: &Module,
     p: &Program,
@@ -100,7 +102,8 @@ struct Store {
     exec: (String, String),
 }
 
-/// The name of the tile and the tensor that it goes to, or its transpose; extents of the tensor's boxes, and where the tile's first one lies.
+/// The name of the tile and the tensor that it goes to, or its transpose; extents of the tensor's
+/// boxes, and where the tile's first one lies.
 struct Target {
     tile: String,
     tensor: View,
@@ -225,7 +228,8 @@ impl Staged {
     }
 }
 
-/// Whether the copy engine may store to the tensor that a view is of: it writes the last unit of a row whole.
+/// Whether the copy engine may store to the tensor that a view is of: it writes the last unit of a
+/// row whole.
 fn ends_whole(p: &Program, view: TensorId) -> bool {
     let buffer = p.buffer_of(view);
     let whole = p.tensors[buffer.tensor].concat();

@@ -1,4 +1,5 @@
-//! The statements of a kernel's body, numbered in text order, and where something can be put between them.
+//! The statements of a kernel's body, numbered in text order, and where something can be put
+//! between them.
 
 use super::access::{Mask, depends, members};
 use super::drift::mentions;
@@ -22,7 +23,8 @@ pub(super) struct Loop {
     /// Its first value, if it is known.
     start: Option<i64>,
     step: i64,
-    /// Where the first value is not known, what it is, and a variable for the number of the iteration.
+    /// Where the first value is not known, what it is, and a variable for the number of the
+    /// iteration.
     counted: Option<(Dim, VarId)>,
     /// How many iterations it has, if that is known.
     pub(super) trips: Option<i64>,
@@ -41,7 +43,8 @@ pub(super) struct Node<'p> {
     /// Its number after all that is in it.
     pub(super) end: At,
     pub(super) of_loop: Option<Loop>,
-    /// The threads of the block that come to it together, as far as the text says; none where threads have parted.
+    /// The threads of the block that come to it together, as far as the text says; none where
+    /// threads have parted.
     pub(super) threads: Option<Mask>,
     /// Whether an operation of the block is in it.
     pub(super) operation: bool,
@@ -165,8 +168,8 @@ impl<'p> Tree<'p> {
         turns.iter().filter_map(value).collect()
     }
 
-    /// An expression with the numbers of iterations in the places of the variables of loops whose first values are not known, and
-    /// whether it is another one then.
+    /// An expression with the numbers of iterations in the places of the variables of loops whose
+    /// first values are not known, and whether it is another one then.
     fn in_turns(&self, p: &Program, d: Dim) -> (Dim, bool) {
         let counted = || {
             let all = self.nodes.iter().rev().filter_map(|n| n.of_loop);
@@ -189,8 +192,8 @@ impl<'p> Tree<'p> {
         }
     }
 
-    /// An expression, and the variable with which it moves with a loop: what counts iterations, where the loop's own does not begin
-    /// at a number.
+    /// An expression, and the variable with which it moves with a loop: what counts iterations,
+    /// where the loop's own does not begin at a number.
     pub(super) fn moving(&self, p: &Program, d: Dim, of: Loop) -> (Dim, VarId) {
         match (self.in_turns(p, d), of.counted) {
             ((put, true), Some((_, turn))) => (put, turn),
@@ -203,7 +206,8 @@ impl<'p> Tree<'p> {
         self.nodes[at].of_loop?.counted.map(|(_, turn)| turn)
     }
 
-    /// An expression in these iterations, as far as it follows from loops whose first values are not known.
+    /// An expression in these iterations, as far as it follows from loops whose first values are
+    /// not known.
     pub(super) fn at_turns(&self, p: &Program, d: Dim, turns: &Turns) -> Dim {
         let (put, true) = self.in_turns(p, d) else { return d };
         let number = |v: VarId| {
@@ -219,8 +223,9 @@ impl<'p> Tree<'p> {
         here.unwrap_or(d)
     }
 
-    /// The nearest iterations of two statements: the last of loops around the first alone, the first of those around the
-    /// second, and of a loop that carries a dependence one after the other.
+    /// The nearest iterations of two statements: the last of loops around the first alone, the
+    /// first of those around the second, and of a loop that carries a dependence one after the
+    /// other.
     pub(super) fn nearest(&self, from: At, to: At, carried: Option<At>) -> (Turns, Turns) {
         let last =
             |l: At| self.nodes[l].of_loop.and_then(|l| l.trips).map_or(0, |n| (n - 1).max(0));
@@ -322,7 +327,8 @@ fn of_loop(facts: &Facts<'_>, stmt: &Stmt) -> Option<Loop> {
     Some(Loop { var: *var, start: start.as_const(), step: *step, counted, trips })
 }
 
-/// Whether a statement waits for copies or multiplications of the threads' own, or for a phase of an mbarrier.
+/// Whether a statement waits for copies or multiplications of the threads' own, or for a phase of
+/// an mbarrier.
 pub(super) fn waits(stmt: &Stmt) -> bool {
     let StmtKind::Sync(s) = &stmt.kind else { return false };
     matches!(
@@ -340,7 +346,8 @@ pub(super) fn synchronizes(stmt: &Stmt) -> bool {
     matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync(_))
 }
 
-/// The threads that go on together inside of a statement, of those that come to it together; none where they part.
+/// The threads that go on together inside of a statement, of those that come to it together; none
+/// where they part.
 fn go_on(facts: &Facts<'_>, stmt: &Stmt, threads: &Mask) -> Option<Mask> {
     let p = facts.p;
     let same = |d: &Dim| !depends(p, *d).thread;

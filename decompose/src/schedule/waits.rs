@@ -116,8 +116,9 @@ pub(super) struct Waiting {
     pub(super) at: Option<Span>,
 }
 
-/// The copies from global memory, at the top level of a loop, that nothing in the loop could let run ahead: those to
-/// shared memory outside of it, and, where there are none at all, those to registers.
+/// The copies from global memory, at the top level of a loop, that nothing in the loop could let
+/// run ahead: those to shared memory outside of it, and, where there are none at all, those to
+/// registers.
 pub(super) fn elsewhere(p: &Program, body: &[program::Stmt]) -> Vec<Waiting> {
     let own: BTreeSet<_> = body
         .iter()

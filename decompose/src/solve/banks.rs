@@ -1,7 +1,7 @@
 //! Bank conflicts of copies from and to shared memory.
 //!
-//! The solver chooses the swizzle with the fewest wavefronts. Where that has conflicts, or a person wrote another one, a
-//! reader is told.
+//! The solver chooses the swizzle with the fewest wavefronts. Where that has conflicts, or a person
+//! wrote another one, a reader is told.
 
 use super::ops::{self, Op};
 use super::shared;
@@ -21,8 +21,8 @@ const FACTOR: f64 = 2.0;
 /// Bytes of the widest access of a lane.
 const LANE_BYTES: i64 = 16;
 
-/// The copies that take at least twice the wavefronts that they would without bank conflicts, and warnings about layouts
-/// that a person wrote and that a swizzle would mend.
+/// The copies that take at least twice the wavefronts that they would without bank conflicts, and
+/// warnings about layouts that a person wrote and that a swizzle would mend.
 pub(super) fn conflicts(
     p: &Program,
     table: &AtomTable,

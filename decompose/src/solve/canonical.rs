@@ -1,8 +1,9 @@
 //! Layouts of shared tensors that matrix descriptors name.
 //!
-//! An instruction that is told by a descriptor where a tile lies takes a few layouts alone ([`carbyne_atoms::descriptor`]):
-//! rows as wide as a swizzle mode, along k or along m or n, and rows of eight together. An open tensor gets one of these that
-//! every descriptor names and that serves its other accesses best.
+//! An instruction that is told by a descriptor where a tile lies takes a few layouts alone
+//! ([`carbyne_atoms::descriptor`]): rows as wide as a swizzle mode, along k or along m or n, and
+//! rows of eight together. An open tensor gets one of these that every descriptor names and that
+//! serves its other accesses best.
 
 use super::copy::Candidate;
 use super::ops;
@@ -61,8 +62,8 @@ fn join_modes(modes: &[Layout]) -> Option<Layout> {
     Layout::concat(modes).ok()
 }
 
-/// Whether a layout of the tensor may serve an instruction that takes tiles of it so: the one that it has, or one that it
-/// may get.
+/// Whether a layout of the tensor may serve an instruction that takes tiles of it so: the one that
+/// it has, or one that it may get.
 pub(super) fn is_served(p: &Program, demand: &Demand) -> bool {
     let id = p.tensors[demand.tensor].buffer;
     let buffer = &p.buffers[id];

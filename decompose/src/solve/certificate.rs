@@ -11,8 +11,8 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
 use std::collections::BTreeMap;
 
-/// Writes a certificate for every relation of the solution: copies first, then MatMuls, operations between registers,
-/// Reductions and exchanges, of each kind in text order.
+/// Writes a certificate for every relation of the solution: copies first, then MatMuls, operations
+/// between registers, Reductions and exchanges, of each kind in text order.
 pub(crate) fn certify(
     p: &Program,
     known: &BTreeMap<BufferId, Layout>,

@@ -1,4 +1,5 @@
-//! Candidates for a copy: every row that could implement it, with the thread-value layouts that follow.
+//! Candidates for a copy: every row that could implement it, with the thread-value layouts that
+//! follow.
 
 use super::offset;
 use super::ops;
@@ -132,7 +133,8 @@ pub fn candidates(
         if pinned.is_some_and(|name| name != atom.name) || atom.extent != Extent::Tile {
             continue;
         }
-        // How many elements a thread reads follows from the tensor where tiles reach over its end, else from nothing.
+        // How many elements a thread reads follows from the tensor where tiles reach over its end,
+        // else from nothing.
         if let Err(m) = bind::whole(atom)
             && !is_partial
         {
@@ -159,7 +161,8 @@ pub fn candidates(
             }
         }
     }
-    // What comes in narrow instructions may be spread as what goes with it, which comes in wide ones.
+    // What comes in narrow instructions may be spread as what goes with it, which comes in wide
+    // ones.
     let bits = p.specs[id].outputs.first().map_or(VECTOR_BITS, |t| p.scalar_of(*t).bits());
     let widest = found.iter().map(|c| c.n).max().unwrap_or(0);
     let narrow = (1..VECTOR_BITS / bits.max(1)).contains(&widest);
@@ -185,8 +188,8 @@ pub fn candidates(
     if found.is_empty() { Err(rejected) } else { Ok(found) }
 }
 
-/// Where vectors begin anywhere and no row takes as wide ones at once, of how many bits they are: narrower rows are not spread in
-/// several ways then.
+/// Where vectors begin anywhere and no row takes as wide ones at once, of how many bits they are:
+/// narrower rows are not spread in several ways then.
 fn anywhere(
     p: &Program,
     id: SpecId,
@@ -285,7 +288,8 @@ fn candidate(
     let src_run = memory_run(p, from, &lanes_p, &f, rows.s)?;
     let dst_run = memory_run(p, to, &lanes_q, &g, rows.d)?;
     let is_split = is_split(p, (spec, atom), &rows, (&lanes_p, &f), (&lanes_q, &g))?;
-    // Vector registers: values of one instruction are consecutive in the thread's V by construction.
+    // Vector registers: values of one instruction are consecutive in the thread's V by
+    // construction.
     let instructions = (rest.size() * ((taking + 31) / 32)) as f64;
     let sectors = sectors(p, &[(from, &f, false), (to, &g, true)]);
     Ok(Candidate {
@@ -403,7 +407,8 @@ fn along_memory(
         .ok_or_else(|| refused(s.name, "known sizes".into(), "symbolic ones".into()))?;
     let n = rows.p.mode(1).map_or(1, |v| v.size());
     let wanted = |e: String| refused(s.name, format!("{n} consecutive elements"), e);
-    // A copy into one of several stages is not waited for at once: its cost is the cost of issuing it.
+    // A copy into one of several stages is not waited for at once: its cost is the cost of issuing
+    // it.
     let ring = p.tensors[p.buffer_of(to).tensor].levels.len() > 1;
     let copied = matches!((src, dst), (Side::Memory, Side::Memory)) && ring;
     let line = copied.then(|| line(&memory, n, p.scalar_of(anchor).bits(), threads));
@@ -431,7 +436,8 @@ fn along_memory(
     Ok(Known { tv: f, is_src: true, part, crosses })
 }
 
-/// Whether an instruction must be split into moves of single elements where its elements do not all lie in the tensors.
+/// Whether an instruction must be split into moves of single elements where its elements do not all
+/// lie in the tensors.
 fn is_split(
     p: &Program,
     (spec, atom): (&Spec, &Atom),
@@ -468,10 +474,10 @@ fn is_split(
     Ok(is_split)
 }
 
-/// How many threads of `n` values each stand side by side in a copy between memories whose rows are longer than a line of
-/// 128 bytes, where there are rows enough for all threads. Lines are what the caches transfer, so that whole rows transfer
-/// nothing more; but what one thread copies along its row is then a constant away from its first address, and need not be
-/// computed.
+/// How many threads of `n` values each stand side by side in a copy between memories whose rows are
+/// longer than a line of 128 bytes, where there are rows enough for all threads. Lines are what the
+/// caches transfer, so that whole rows transfer nothing more; but what one thread copies along its
+/// row is then a constant away from its first address, and need not be computed.
 fn line(memory: &Layout, n: i64, bits: i64, threads: i64) -> Option<i64> {
     /// Bits of a line.
     const LINE: i64 = 1024;
@@ -486,8 +492,8 @@ fn line(memory: &Layout, n: i64, bits: i64, threads: i64) -> Option<i64> {
     (long && apart && threads % lanes == 0 && rows % (threads / lanes) == 0).then_some(lanes)
 }
 
-/// The layout of the threads that write, and which of the block's threads they are, where several threads
-/// hold the same elements.
+/// The layout of the threads that write, and which of the block's threads they are, where several
+/// threads hold the same elements.
 fn writers(tv: &Layout) -> Result<(Layout, Option<Layout>), carbyne_ir::layout::LayoutError> {
     let t = tv.mode(0)?;
     let (mut own, mut threads, mut step) = (vec![], vec![], 1);
@@ -506,8 +512,8 @@ fn writers(tv: &Layout) -> Result<(Layout, Option<Layout>), carbyne_ir::layout::
     Ok((own, Some(tv::join(&threads)?)))
 }
 
-/// Checks that the values of one instruction are consecutive and aligned in a tensor of known layout;
-/// for an open one, the run that its layout must provide.
+/// Checks that the values of one instruction are consecutive and aligned in a tensor of known
+/// layout; for an open one, the run that its layout must provide.
 fn memory_run(
     p: &Program,
     t: TensorId,
@@ -569,7 +575,8 @@ fn memory_run(
         found = found.min(8 << sw.base().min(30));
     }
     if found % (8 * align) != 0 {
-        // Searches reject many, and explain few: which facts are missing is looked for by who says so.
+        // Searches reject many, and explain few: which facts are missing is looked for by who says
+        // so.
         let (operand, want, found) = (operand.name, align, found / 8);
         return Err(Mismatch::Align { operand, want, found, facts: vec![] });
     }
@@ -625,8 +632,8 @@ pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<
     rows
 }
 
-/// 32-byte sectors of global memory that one warp touches with one instruction, on average. Those that it writes in part count
-/// several times ([`FITTED`]).
+/// 32-byte sectors of global memory that one warp touches with one instruction, on average. Those
+/// that it writes in part count several times ([`FITTED`]).
 fn sectors(p: &Program, sides: &[(TensorId, &Layout, bool)]) -> f64 {
     let mut total = 0.0;
     for &(t, tv, writes) in sides {

@@ -1,5 +1,5 @@
-//! What each operation takes as it was chosen: instructions, cycles of the units behind them, wavefronts as counted, 32-byte
-//! sectors of global memory. [`crate::model`] makes a time of these.
+//! What each operation takes as it was chosen: instructions, cycles of the units behind them,
+//! wavefronts as counted, 32-byte sectors of global memory. [`crate::model`] makes a time of these.
 
 use super::copy::Candidate;
 use super::ops::Op;
@@ -13,7 +13,8 @@ pub(super) fn copy(table: &AtomTable, op: &Op, c: &Candidate, wavefronts: f64) -
     let Some(atom) = table.get(c.atom) else { return Work::default() };
     let n = c.instructions;
     let asynchronous = atom.visibility.is_async_copy();
-    // What goes to registers or comes from them passes the cache beside shared memory, a line at a time.
+    // What goes to registers or comes from them passes the cache beside shared memory, a line at a
+    // time.
     let widest = atom.operands.iter().map(|o| o.bytes_per_thread()).max().unwrap_or(0) * c.group;
     let widest = if c.group == 1 { widest * 32 } else { widest };
     let line = limits(table.arch).smem_bytes_per_cycle() as f64;

@@ -1,5 +1,6 @@
-//! Thread-value layouts taken apart into digits that each lie in one mode of the tensor: what reductions
-//! project away, what broadcasts repeat, and in which register of another order a value lies.
+//! Thread-value layouts taken apart into digits that each lie in one mode of the tensor: what
+//! reductions project away, what broadcasts repeat, and in which register of another order a value
+//! lies.
 
 use super::tv::{join, mode, tv};
 use super::unfit::Unfit;
@@ -12,8 +13,8 @@ pub(crate) struct Digit {
     pub extent: i64,
     /// Threads or values from one to the next.
     pub step: i64,
-    /// The mode of the tensor that it runs along and the step in it; none where all of them name one
-    /// element.
+    /// The mode of the tensor that it runs along and the step in it; none where all of them name
+    /// one element.
     pub along: Option<(usize, i64)>,
 }
 
@@ -52,8 +53,9 @@ pub(crate) fn digits(layout: &Layout, extents: &[i64]) -> Result<Vec<Digit>, Unf
     Ok(out)
 }
 
-/// Where a value of a tensor that is read again and again lies, and with which threads: what the layout of a
-/// tensor with modes `from` becomes in one with modes `to`, where modes that `keep` leaves out are gone.
+/// Where a value of a tensor that is read again and again lies, and with which threads: what the
+/// layout of a tensor with modes `from` becomes in one with modes `to`, where modes that `keep`
+/// leaves out are gone.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Projection {
     /// The thread-value layout of the smaller tensor.
@@ -124,8 +126,8 @@ pub(crate) fn same(a: &Layout, b: &Layout) -> bool {
     })
 }
 
-/// Where the values that `wanted` names lie among those that `known` names, if every thread has the same
-/// elements in both: value of `wanted` to value of `known`.
+/// Where the values that `wanted` names lie among those that `known` names, if every thread has the
+/// same elements in both: value of `wanted` to value of `known`.
 pub(crate) fn reordered(known: &Layout, wanted: &Layout) -> Option<Layout> {
     let (kt, kv) = (known.mode(0).ok()?, known.mode(1).ok()?);
     let (wt, wv) = (wanted.mode(0).ok()?, wanted.mode(1).ok()?);

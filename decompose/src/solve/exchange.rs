@@ -1,9 +1,11 @@
-//! A register tensor brought from one thread-value layout to another by exchanges between the lanes of a warp.
+//! A register tensor brought from one thread-value layout to another by exchanges between the lanes
+//! of a warp.
 //!
-//! Both layouts are taken apart into bits of the thread and of the register, each of which steps through the
-//! tensor by some stride. A butterfly swaps a bit of the lane with a bit of the register: a lane keeps the half of
-//! its registers in which the two agree and gets the other half from the lane across. Bits of registers alone
-//! are renamed. Such steps reach any order of bits, as long as those of the warps stay.
+//! Both layouts are taken apart into bits of the thread and of the register, each of which steps
+//! through the tensor by some stride. A butterfly swaps a bit of the lane with a bit of the
+//! register: a lane keeps the half of its registers in which the two agree and gets the other half
+//! from the lane across. Bits of registers alone are renamed. Such steps reach any order of bits,
+//! as long as those of the warps stay.
 
 use super::tv::{join, mode};
 use super::work::rearranging;
@@ -22,8 +24,8 @@ pub(crate) struct Choice {
     pub unit: i64,
     /// Values of one thread.
     pub values: i64,
-    /// The registers of the input in the order in which they are worked on, which the exchanges turn into that of
-    /// the output; the unit is its first mode.
+    /// The registers of the input in the order in which they are worked on, which the exchanges
+    /// turn into that of the output; the unit is its first mode.
     pub map: Layout,
     /// The exchanges, one after the other.
     pub steps: Vec<Step>,
@@ -178,7 +180,8 @@ impl Bits {
     }
 }
 
-/// Swaps of a bit of the lane with a digit of the values, by their places, after which the lanes are as wanted.
+/// Swaps of a bit of the lane with a digit of the values, by their places, after which the lanes
+/// are as wanted.
 fn swaps(
     lanes: &mut [i64; LANES],
     values: &mut [Digit],

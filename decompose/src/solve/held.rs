@@ -1,4 +1,5 @@
-//! Who holds which register tensor: the threads of the operations that use it, which are the same for all of these.
+//! Who holds which register tensor: the threads of the operations that use it, which are the same
+//! for all of these.
 
 use super::ops::{self, Group, Op};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -13,7 +14,8 @@ pub(super) type Held = BTreeMap<BufferId, Rc<Group>>;
 /// The holders of all register tensors that the operations use.
 ///
 /// # Errors
-/// Threads that no name stands for; a tensor that several groups use, or that other threads hold than use it.
+/// Threads that no name stands for; a tensor that several groups use, or that other threads hold
+/// than use it.
 pub(super) fn by(p: &Program, ops: &[Op]) -> Result<Held, Box<Diagnostic>> {
     let mut out: BTreeMap<BufferId, (Rc<Group>, SpecId)> = BTreeMap::new();
     for op in ops {

@@ -1,5 +1,5 @@
-//! A leaf of the search: with all registers known, the copies, the layouts of shared tensors and the operations
-//! between registers, and what all of it costs.
+//! A leaf of the search: with all registers known, the copies, the layouts of shared tensors and
+//! the operations between registers, and what all of it costs.
 
 use super::digits::same;
 use super::exchange;
@@ -130,7 +130,8 @@ impl Solver<'_> {
         Ok(())
     }
 
-    /// Chooses how an operation between registers is done; operands that lie elsewhere are brought over.
+    /// Chooses how an operation between registers is done; operands that lie elsewhere are brought
+    /// over.
     fn pointwise(&mut self, op: &Op, to: TensorId, found: &mut Finished) -> Fallible<()> {
         let id = op.spec;
         // Many leaves ask the same.
@@ -166,7 +167,8 @@ impl Solver<'_> {
         Ok(())
     }
 
-    /// Whether an input does not lie where the output of the operation wants it, and is brought over.
+    /// Whether an input does not lie where the output of the operation wants it, and is brought
+    /// over.
     fn input(
         &self,
         op: &Op,

@@ -1,7 +1,8 @@
-//! Ways to implement a MatMul: every row that multiplies the types, every spread of groups of threads over M and N.
+//! Ways to implement a MatMul: every row that multiplies the types, every spread of groups of
+//! threads over M and N.
 //!
-//! Rows that read factors from shared memory by descriptors take them where they lie ([`described`]); the others multiply
-//! registers.
+//! Rows that read factors from shared memory by descriptors take them where they lie
+//! ([`described`]); the others multiply registers.
 
 use super::canonical::{self, Demand};
 use super::digits::{reordered, same};
@@ -65,15 +66,16 @@ fn spreads(groups: i64) -> impl Iterator<Item = (i64, i64, i64)> {
     })
 }
 
-/// Where the groups of an atom stand among so many threads: from (thread of a group, group) to the thread. Groups that
-/// are no neighbors, as quad-pairs, fill what others leave.
+/// Where the groups of an atom stand among so many threads: from (thread of a group, group) to the
+/// thread. Groups that are no neighbors, as quad-pairs, fill what others leave.
 pub(super) fn placed(atom: &Atom, threads: i64) -> Option<Layout> {
     let own = &atom.thread_layout;
     let all = join(&[own.clone(), own.complement(threads).ok()?]).ok()?;
     all.is_bijective_onto(threads).then_some(all)
 }
 
-/// A layout over (thread of a group, group) as one over the threads, or the other way round where `order` is the inverse.
+/// A layout over (thread of a group, group) as one over the threads, or the other way round where
+/// `order` is the inverse.
 pub(super) fn over(layout: &Layout, order: &Layout) -> Option<Layout> {
     let threads = layout.mode(0).ok()?.compose(order).ok()?;
     Layout::concat(&[threads, layout.mode(1).ok()?]).ok()
@@ -166,7 +168,8 @@ pub(super) fn options(
         return Err(Box::new(d.label(label).help(help)));
     }
     found.sort_by(|x, y| x.wants.len().cmp(&y.wants.len()).then(x.cost.total_cmp(&y.cost)));
-    // A block has many quad-pairs: of the ways to spread them over M and N the cheapest of each row.
+    // A block has many quad-pairs: of the ways to spread them over M and N the cheapest of each
+    // row.
     let mut taken = vec![];
     found.retain(|o| {
         let atom = table.get(o.choice.atom);
@@ -191,7 +194,8 @@ fn in_shared(p: &Program, t: TensorId) -> bool {
     p.buffer_of(t).is_shared()
 }
 
-/// Whether a row multiplies these types and is told by descriptors where the second factor lies, or both.
+/// Whether a row multiplies these types and is told by descriptors where the second factor lies, or
+/// both.
 pub(crate) fn is_described(atom: &Atom, scalars: [Scalar; 3], both: bool) -> bool {
     let [a, b, _] = &atom.operands[..] else { return false };
     b.matrix_rule().is_some()
@@ -199,8 +203,9 @@ pub(crate) fn is_described(atom: &Atom, scalars: [Scalar; 3], both: bool) -> boo
         && atom.operands.iter().zip(scalars).all(|(o, s)| o.is_of(s))
 }
 
-/// Every way to multiply factors that lie in shared memory, the second or both, into registers: by instructions that read
-/// them there. Of those along N the widest that divides the tile, since each reads its part of A again.
+/// Every way to multiply factors that lie in shared memory, the second or both, into registers: by
+/// instructions that read them there. Of those along N the widest that divides the tile, since each
+/// reads its part of A again.
 pub(crate) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) -> Vec<Option3> {
     let spec = &p.specs[op.spec];
     let tensors: Vec<TensorId> = spec.input_tensors().chain(spec.outputs.iter().copied()).collect();
@@ -249,7 +254,8 @@ pub(crate) fn described(p: &Program, table: &AtomTable, op: &Op, known: &Known) 
     found
 }
 
-/// Whether the text waits for the asynchronous instructions of a MatMul: behind it, in the same block, stands such a wait.
+/// Whether the text waits for the asynchronous instructions of a MatMul: behind it, in the same
+/// block, stands such a wait.
 pub(crate) fn is_waited_for(p: &Program, id: SpecId) -> bool {
     let waits = |stmt: &Stmt| matches!(&stmt.kind, StmtKind::Sync(s) if s.op == SyncOp::WgmmaWait);
     let is_own = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Spec(own) if own == id);
@@ -467,8 +473,8 @@ fn not_by(p: &Program, id: SpecId, atom: &Atom, rows: &[&Atom]) -> Diagnostic {
         .note(format!("possible here: {}", can.join(", ")))
 }
 
-/// Cycles of one execution by one warp: multiplications and the loads of both factors, with a penalty
-/// where registers would spill.
+/// Cycles of one execution by one warp: multiplications and the loads of both factors, with a
+/// penalty where registers would spill.
 fn cycles(gemm: &Gemm, atom: &Atom, tensors: &[(Option<&Layout>, Scalar)]) -> f64 {
     let Some((rm, rn, rk)) = gemm.rest() else { return f64::INFINITY };
     let warps = 32.0 / atom.group as f64;

@@ -1,4 +1,5 @@
-//! The copies of a leaf of the search: their instructions, and the layouts of the shared tensors that they access.
+//! The copies of a leaf of the search: their instructions, and the layouts of the shared tensors
+//! that they access.
 
 use super::canonical::Demand;
 use super::copy::Candidate;
@@ -17,8 +18,9 @@ use std::rc::Rc;
 pub(super) type Copies<'o> = Vec<(&'o Op, Rc<Vec<Candidate>>)>;
 
 impl Solver<'_> {
-    /// Chooses candidates, shared tensor by shared tensor. What it returns are copies between memories that take
-    /// narrower instructions by way of registers, where no layout serves those without, and what that costs.
+    /// Chooses candidates, shared tensor by shared tensor. What it returns are copies between
+    /// memories that take narrower instructions by way of registers, where no layout serves those
+    /// without, and what that costs.
     pub(super) fn memory(
         &mut self,
         copies: &Copies<'_>,

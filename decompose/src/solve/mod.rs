@@ -2,25 +2,29 @@
 //!
 //! The search (Hexcute, algorithm 1, with backtracking over every choice):
 //!
-//! 1. MatMuls are anchors: atom and spread of the threads over the block, cheapest first; Fig. 19(b) gives
-//!    f_a, f_b, f_c. One that follows another takes what is known of its operands in any order of values.
-//! 2. Layouts spread through operations between registers: equal, repeated or projected (Fig. 19(c), (d)).
-//!    A part of a tensor is spread as its tensor is ([`views`]).
+//! 1. MatMuls are anchors: atom and spread of the threads over the block, cheapest first; Fig.
+//!    19(b) gives f_a, f_b, f_c. One that follows another takes what is known of its operands in
+//!    any order of values.
+//! 2. Layouts spread through operations between registers: equal, repeated or projected (Fig.
+//!    19(c), (d)). A part of a tensor is spread as its tensor is ([`views`]).
 //! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
-//! 4. With all registers known, every copy gets candidates, one per row, with the other side by Fig. 19(a);
-//!    for each shared tensor the choice whose runs unify and that costs least, by counted conflicts.
-//! 5. A leaf of the search is ranked by its detours ([`Detours`] says in which order), and costed ([`cost`], [`crate::model`]). The branch that
-//!    cannot be better is left out.
+//! 4. With all registers known, every copy gets candidates, one per row, with the other side by
+//!    Fig. 19(a); for each shared tensor the choice whose runs unify and that costs least, by
+//!    counted conflicts.
+//! 5. A leaf of the search is ranked by its detours ([`Detours`] says in which order), and costed
+//!    ([`cost`], [`crate::model`]). The branch that cannot be better is left out.
 //! 6. Barriers and waits from dependences, for the best leaf.
 //!
-//! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a detour by
-//! exchanges between lanes or through shared memory. The module is rewritten so and solved again.
+//! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a
+//! detour by exchanges between lanes or through shared memory. The module is rewritten so and
+//! solved again.
 //!
-//! [`solver`] holds what the steps share: [`shapes`] asks for what follows from where operands lie, [`search`] branches,
-//! [`spread`] takes down what is known of registers, [`leaf`] and [`memory`] choose the rest. [`solution`] is what is found.
+//! [`solver`] holds what the steps share: [`shapes`] asks for what follows from where operands lie,
+//! [`search`] branches, [`spread`] takes down what is known of registers, [`leaf`] and [`memory`]
+//! choose the rest. [`solution`] is what is found.
 //!
-//! Invariant: every layout that a person wrote stands in the solution as written, or the solver says
-//! which of them cannot hold.
+//! Invariant: every layout that a person wrote stands in the solution as written, or the solver
+//! says which of them cannot hold.
 
 mod banks;
 pub(crate) mod canonical;
@@ -100,12 +104,12 @@ impl Looked {
     }
 }
 
-/// Solves the tile operations of a kernel; an empty solution where it has none. Without `roles` nothing is found of what
-/// must stand between accesses.
+/// Solves the tile operations of a kernel; an empty solution where it has none. Without `roles`
+/// nothing is found of what must stand between accesses.
 ///
 /// # Errors
-/// The first operation that cannot be implemented, with the nearest atoms; pins that conflict; a budget
-/// that was too small.
+/// The first operation that cannot be implemented, with the nearest atoms; pins that conflict; a
+/// budget that was too small.
 pub(crate) fn solve(
     p: &Program,
     kernel: SpecId,

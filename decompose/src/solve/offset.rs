@@ -1,14 +1,16 @@
 //! Where the vectors of a view begin in the tensor that it is a part of.
 //!
-//! A run gives digits of a tensor's column-major index strides 1, n₀, n₀·n₁, ...: elements that differ in these digits
-//! alone lie side by side. The vectors of a view begin at its offset and at multiples of the steps between them; each is
-//! a whole run, aligned to its own size, where all digits of the run are 0 there.
+//! A run gives digits of a tensor's column-major index strides 1, n₀, n₀·n₁, ...: elements that
+//! differ in these digits alone lie side by side. The vectors of a view begin at its offset and at
+//! multiples of the steps between them; each is a whole run, aligned to its own size, where all
+//! digits of the run are 0 there.
 
 use super::smem::Run;
 use carbyne_ir::expr::{Dim, ExprArena};
 
-/// How many elements of the run lie side by side behind every place at which a vector begins, aligned to as many:
-/// all of them, or a power of two. `steps` are extents and steps of these places, from `offset` on.
+/// How many elements of the run lie side by side behind every place at which a vector begins,
+/// aligned to as many: all of them, or a power of two. `steps` are extents and steps of these
+/// places, from `offset` on.
 pub(super) fn together(cx: &ExprArena, offset: Dim, steps: &[(i64, i64)], run: &Run) -> i64 {
     let mut all = 1i64;
     for &(n, s) in run {

@@ -1,5 +1,5 @@
-//! The operations of a tile-level body: leaf specs that a group of threads executes together, the whole block or
-//! consecutive warps of it.
+//! The operations of a tile-level body: leaf specs that a group of threads executes together, the
+//! whole block or consecutive warps of it.
 
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::expr::Dim;
@@ -89,7 +89,8 @@ pub(crate) fn trips(start: Dim, end: Dim, step: i64) -> Option<i64> {
     Some(if e > s { (e.saturating_sub(s) - 1) / step + 1 } else { 0 })
 }
 
-/// Iterations of a loop at most, if they are about as many whatever its ends are, as those of the blocks of a persistent grid.
+/// Iterations of a loop at most, if they are about as many whatever its ends are, as those of the
+/// blocks of a persistent grid.
 pub(crate) fn about(p: &Program, start: Dim, end: Dim, step: i64) -> Option<i64> {
     trips(start, end, step).or_else(|| {
         let ((Some(first), Some(last)), (Some(low), Some(high))) =
@@ -109,8 +110,8 @@ pub(crate) fn is_whole(p: &Program, t: TensorId) -> bool {
     own.levels == all.levels && own.offset == all.offset && own.dist == all.dist
 }
 
-/// How many blocks of a kernel a multiprocessor holds, of so many bytes of shared memory each. How many registers a thread
-/// takes is not known yet.
+/// How many blocks of a kernel a multiprocessor holds, of so many bytes of shared memory each. How
+/// many registers a thread takes is not known yet.
 pub(crate) fn resident(p: &Program, table: &AtomTable, kernel: SpecId, bytes: i64) -> i64 {
     let limits = limits(table.arch);
     match bytes <= limits.max_smem_per_block {
@@ -119,8 +120,8 @@ pub(crate) fn resident(p: &Program, table: &AtomTable, kernel: SpecId, bytes: i6
     }
 }
 
-/// The group that executes a leaf on tensors that belong to all of it; none where other threads do. An atom that it
-/// names is that of its instructions.
+/// The group that executes a leaf on tensors that belong to all of it; none where other threads do.
+/// An atom that it names is that of its instructions.
 pub(crate) fn group_of(p: &Program, kernel: SpecId, id: SpecId) -> Option<Group> {
     let spec = &p.specs[id];
     let own = spec.exec?.threads;
@@ -140,7 +141,8 @@ pub(crate) fn group_of(p: &Program, kernel: SpecId, id: SpecId) -> Option<Group>
     Some(Group { name: name_of(p, kernel, (first, n)), first, threads: n, whole: false })
 }
 
-/// The first of consecutive whole warps in the order of the hardware, and how many threads they are.
+/// The first of consecutive whole warps in the order of the hardware, and how many threads they
+/// are.
 pub(crate) fn range(p: &Program, id: ThreadsId) -> Option<(i64, i64)> {
     let t = &p.threads[id];
     let (first, l) = (t.offset.as_const()?, t.concat().to_fixed()?);
@@ -161,8 +163,8 @@ pub(crate) fn name_of(p: &Program, kernel: SpecId, threads: (i64, i64)) -> Strin
     p.threads.iter().find_map(named).unwrap_or_default()
 }
 
-/// All modes of an operand as one layout over its column-major index, if its extents are known. A stride that is a
-/// symbol stands for the number of [`far`].
+/// All modes of an operand as one layout over its column-major index, if its extents are known. A
+/// stride that is a symbol stands for the number of [`far`].
 pub(crate) fn whole(p: &Program, t: TensorId) -> Option<Layout> {
     constant_strides(p, &p.tensors[t].concat())
 }
@@ -177,9 +179,9 @@ pub(crate) fn constant_strides(p: &Program, all: &Layout<Dim>) -> Option<Layout>
     Layout::with_strides(&shape, &stride).ok()
 }
 
-/// A number in place of a stride: the same, or for a symbol one that no extent reaches, so that nothing goes on over it, and
-/// that no power of two divides but those that divide the symbol, so that nothing is aligned by it that the symbol does not
-/// align.
+/// A number in place of a stride: the same, or for a symbol one that no extent reaches, so that
+/// nothing goes on over it, and that no power of two divides but those that divide the symbol, so
+/// that nothing is aligned by it that the symbol does not align.
 fn far(p: &Program, stride: Dim) -> Option<i64> {
     /// Odd, and beyond what a block touches at once.
     const ODD: i64 = (1 << 31) + 1;

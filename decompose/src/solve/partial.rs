@@ -1,4 +1,5 @@
-//! Copies of tiles that reach over the end of a mode: whether what one instruction moves is inside as a whole.
+//! Copies of tiles that reach over the end of a mode: whether what one instruction moves is inside
+//! as a whole.
 
 use super::ops;
 use crate::matching::Mismatch;
@@ -19,8 +20,8 @@ pub(super) enum Ends {
     Apart,
 }
 
-/// How the elements that one instruction moves of a tensor end: `inst` are their column-major indices, and `whole_tv` those
-/// of all threads and instructions.
+/// How the elements that one instruction moves of a tensor end: `inst` are their column-major
+/// indices, and `whole_tv` those of all threads and instructions.
 pub(super) fn ends(
     p: &Program,
     t: TensorId,

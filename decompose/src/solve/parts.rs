@@ -1,5 +1,5 @@
-//! Parts of a body that share no open tensor: what is chosen for one leaves the others as they are, so that each
-//! is searched alone and its choices do not multiply.
+//! Parts of a body that share no open tensor: what is chosen for one leaves the others as they are,
+//! so that each is searched alone and its choices do not multiply.
 
 use super::ops::Op;
 use super::state::{Detours, Finished};
@@ -7,8 +7,8 @@ use crate::model::Estimate;
 use carbyne_ir::program::{BufferId, Program};
 use std::collections::BTreeMap;
 
-/// The operations, those that are connected through open tensors together; parts and operations in text order.
-/// What has no open tensor leaves nothing to choose and belongs to the first part.
+/// The operations, those that are connected through open tensors together; parts and operations in
+/// text order. What has no open tensor leaves nothing to choose and belongs to the first part.
 pub(super) fn split(p: &Program, ops: &[Op]) -> Vec<Vec<Op>> {
     let mut of: Vec<usize> = (0..ops.len()).collect();
     let mut first: BTreeMap<BufferId, usize> = BTreeMap::new();
@@ -47,8 +47,8 @@ fn join(of: &mut [usize], a: usize, b: usize) {
     of[a.max(b)] = a.min(b);
 }
 
-/// The best choices for all parts together, best first: the best of each, and those in which one part has
-/// another of its own.
+/// The best choices for all parts together, best first: the best of each, and those in which one
+/// part has another of its own.
 pub(super) fn together(
     found: &[Vec<Finished>],
     (top, by): (usize, Detours),

@@ -1,5 +1,6 @@
-//! Operations between registers: every thread on its own values. Operands have one thread-value layout; one
-//! whose mode has extent 1 stands for all of it, and reductions project modes away (Hexcute, Fig. 19(c), (d)).
+//! Operations between registers: every thread on its own values. Operands have one thread-value
+//! layout; one whose mode has extent 1 stands for all of it, and reductions project modes away
+//! (Hexcute, Fig. 19(c), (d)).
 
 use super::digits::{Projection, project};
 use super::precision::Accuracy;
@@ -24,8 +25,8 @@ pub(crate) struct Choice {
     pub n: i64,
     /// Loops over the instructions of one thread: extent of each.
     pub loops: Vec<i64>,
-    /// For each input and then the output: steps of its values along the loops, none where a loop does not
-    /// change the value; and how many values of it one instruction takes.
+    /// For each input and then the output: steps of its values along the loops, none where a loop
+    /// does not change the value; and how many values of it one instruction takes.
     pub steps: Vec<(Vec<Option<i64>>, i64)>,
     /// The thread-value layout of each operand.
     pub layouts: Vec<Layout>,
@@ -49,8 +50,8 @@ pub(super) fn kept(p: &Program, operand: TensorId, out: TensorId) -> Option<Vec<
         .then(|| own.iter().zip(&all).map(|(o, a)| o == a).collect())
 }
 
-/// What an operand's layout must be where the output's is this. Where `whole`, all operands have all modes,
-/// and which digit lies in which mode does not matter.
+/// What an operand's layout must be where the output's is this. Where `whole`, all operands have
+/// all modes, and which digit lies in which mode does not matter.
 ///
 /// # Errors
 /// Where the layout does not come apart.
@@ -90,8 +91,9 @@ pub(super) fn reduced(p: &Program, id: SpecId, tv: &Layout) -> Result<Projection
     project(tv, &extents, &kept)
 }
 
-/// The best row for an operation whose operands all lie in registers and are known, of those exact enough the
-/// cheapest; or each row's reason. Of which ptxas makes a call is taken where `calls`, or where it is pinned.
+/// The best row for an operation whose operands all lie in registers and are known, of those exact
+/// enough the cheapest; or each row's reason. Of which ptxas makes a call is taken where `calls`,
+/// or where it is pinned.
 pub(super) fn choose(
     p: &Program,
     table: &AtomTable,
@@ -234,7 +236,8 @@ fn fits(
 /// The loops around an instruction: their iterations, and for each input its step in each loop.
 type Loops = (Vec<i64>, Vec<(Vec<Option<i64>>, i64)>);
 
-/// Loops over the digits of the values. The first digits are split so that an instruction takes `n` values.
+/// Loops over the digits of the values. The first digits are split so that an instruction takes `n`
+/// values.
 fn loops(
     out: &Projection,
     inputs: &[Projection],

@@ -1,14 +1,16 @@
 //! How exact results must be: which of them may come from instructions that approximate.
 //!
-//! A value that is rounded to a narrower type hides an error below half a unit in the last place of that type. The value is
-//! followed forward to every cast that it reaches, through operations that let a relative error through as it is: Move,
-//! neg, abs, relu, rcp, min, max, products and quotients, sqrt and rsqrt, Select, and sums of what
-//! cannot be negative. Everything else may amplify it without bound (differences, sums of both signs, exp, comparisons, MatMuls), or
-//! show it (f32 in global memory): what reaches such an operation is computed as exactly as the table can. A square
-//! counts twice, and a product that a loop multiplies on and on counts without bound.
+//! A value that is rounded to a narrower type hides an error below half a unit in the last place of
+//! that type. The value is followed forward to every cast that it reaches, through operations that
+//! let a relative error through as it is: Move, neg, abs, relu, rcp, min, max, products and
+//! quotients, sqrt and rsqrt, Select, and sums of what cannot be negative. Everything else may
+//! amplify it without bound (differences, sums of both signs, exp, comparisons, MatMuls), or show
+//! it (f32 in global memory): what reaches such an operation is computed as exactly as the table
+//! can. A square counts twice, and a product that a loop multiplies on and on counts without bound.
 //!
-//! `math=exact` at an operation, or at a spec around it, asks for the smallest error in any case, `math=fast` for the
-//! fewest cycles whatever the error. A quotient by a literal is a product by its reciprocal unless `math=exact` is said.
+//! `math=exact` at an operation, or at a spec around it, asks for the smallest error in any case,
+//! `math=fast` for the fewest cycles whatever the error. A quotient by a literal is a product by
+//! its reciprocal unless `math=exact` is said.
 
 use super::ops;
 use carbyne_atoms::Atom;
@@ -38,7 +40,8 @@ pub(super) struct Accuracy {
 }
 
 impl Accuracy {
-    /// The rank of a row: whether it fuses where that is wanted, and its error, 0 where that is not seen.
+    /// The rank of a row: whether it fuses where that is wanted, and its error, 0 where that is not
+    /// seen.
     pub(super) fn rank(self, atom: &Atom) -> (bool, f64) {
         let fuses = atom.contracts == self.fuses;
         let Some(bound) = atom.error_bound() else { return (!fuses, 0.0) };
@@ -232,7 +235,8 @@ impl Flow<'_> {
         }
     }
 
-    /// The relative error of the values of each leaf that is not seen; unbounded where nothing reads it.
+    /// The relative error of the values of each leaf that is not seen; unbounded where nothing
+    /// reads it.
     fn hidden(&self) -> BTreeMap<SpecId, f64> {
         let unsigned = self.unsigned();
         let inside = |id: &SpecId| {
@@ -366,7 +370,8 @@ impl Flow<'_> {
         }
     }
 
-    /// Products of registers, each with the one sum or difference of the same shape that alone reads it.
+    /// Products of registers, each with the one sum or difference of the same shape that alone
+    /// reads it.
     fn products(&self) -> impl Iterator<Item = (SpecId, SpecId)> + '_ {
         self.after.iter().filter_map(|(&id, readers)| {
             let mut readers = readers.iter();

@@ -1,5 +1,5 @@
-//! Reductions of a tensor that is spread over a block: each thread over its own values, then lanes by
-//! shuffles, then what is left through shared memory.
+//! Reductions of a tensor that is spread over a block: each thread over its own values, then lanes
+//! by shuffles, then what is left through shared memory.
 
 use super::digits::{Digit, Projection};
 use super::tv::{join, mode};
@@ -16,7 +16,8 @@ pub(crate) struct Choice {
     pub op: SpecKind,
     /// The scalar type.
     pub scalar: Scalar,
-    /// Values of one thread: those that stay and those that are reduced, as steps between registers.
+    /// Values of one thread: those that stay and those that are reduced, as steps between
+    /// registers.
     pub values: (Layout, Layout),
     /// Masks of the lanes that exchange, one exchange each.
     pub masks: Vec<i64>,
@@ -44,8 +45,8 @@ pub(crate) struct Through {
 }
 
 impl Through {
-    /// Where all lanes of a warp hold its value, and warps are left: lanes read those of different warps, and exchange what they
-    /// have read, if that is faster than if each reads all.
+    /// Where all lanes of a warp hold its value, and warps are left: lanes read those of different
+    /// warps, and exchange what they have read, if that is faster than if each reads all.
     fn by_lanes(&mut self) -> Result<(), Unfit> {
         let warps = self.threads / 32;
         if self.then.is_some() || self.others.coalesce() != mode(warps, 32) {
@@ -62,7 +63,8 @@ impl Through {
         Ok(())
     }
 
-    /// Of a thread the one that is first of those that exchange by lanes, and from there to the others.
+    /// Of a thread the one that is first of those that exchange by lanes, and from there to the
+    /// others.
     pub(super) fn lanes(&self) -> Result<Option<[Layout; 2]>, Unfit> {
         let lanes = 1i64 << self.masks.len();
         if lanes == 1 {
@@ -147,12 +149,14 @@ pub(super) fn plan(
 /// Fewer warps read all values of each other.
 const MANY: i64 = 12;
 
-/// How many lanes of a warp read values of different warps, of so many warps that exchange one value.
+/// How many lanes of a warp read values of different warps, of so many warps that exchange one
+/// value.
 pub(crate) fn lanes_of(warps: i64) -> i64 {
     if (MANY..=32).contains(&warps) { 1 << warps.trailing_zeros() } else { 1 }
 }
 
-/// What makes one of two values of one thread: a function of two operands, or a Reduction of a pair.
+/// What makes one of two values of one thread: a function of two operands, or a Reduction of a
+/// pair.
 fn combining(table: &AtomTable, op: ReduceOp, scalar: Scalar) -> Option<SpecKind> {
     let pair = SpecKind::Reduction(op);
     let mut atoms = table.implementing(pair);
@@ -194,7 +198,8 @@ fn split(digits: &[Digit]) -> Vec<Digit> {
 /// Threads whose values one exchange combines at most, where two could.
 const AT_ONCE: i64 = 32;
 
-/// The digits of one exchange, or of two: of n threads each reads n values, or about 2√n of two exchanges.
+/// The digits of one exchange, or of two: of n threads each reads n values, or about 2√n of two
+/// exchanges.
 fn twice(digits: Vec<Digit>) -> [Vec<Digit>; 2] {
     let all: i64 = digits.iter().map(|d| d.extent).product();
     if all <= AT_ONCE {

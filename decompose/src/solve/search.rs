@@ -13,8 +13,9 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::TensorId;
 use carbyne_ir::progress::Stage;
 
-/// Complete choices that are compared by costs of which those of detours are rough. MatMuls are tried in the order of theirs, so that
-/// the first are the likely ones. An exhaustive search looks at no more of them.
+/// Complete choices that are compared by costs of which those of detours are rough. MatMuls are
+/// tried in the order of theirs, so that the first are the likely ones. An exhaustive search looks
+/// at no more of them.
 const ROUGH_LEAVES: u64 = 8;
 
 /// So many failed choices with one common reason: the reason is the error, not the budget.
@@ -183,7 +184,8 @@ impl<'a> Solver<'a> {
         self.unanimous &= (first.code, first.span, &first.message) == (d.code, d.span, &d.message);
     }
 
-    /// The copy that spreads an open register tensor: of those with global memory the largest, else of all.
+    /// The copy that spreads an open register tensor: of those with global memory the largest, else
+    /// of all.
     fn anchor(&self, known: &Known) -> Option<(&'a Op, TensorId)> {
         let mut best: Option<((bool, i64), &Op, TensorId)> = None;
         for op in self.ops {

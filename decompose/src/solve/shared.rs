@@ -1,5 +1,5 @@
-//! Layouts of shared tensors: of the candidates of every access, the choice whose runs unify and whose cost,
-//! wavefronts included, is least.
+//! Layouts of shared tensors: of the candidates of every access, the choice whose runs unify and
+//! whose cost, wavefronts included, is least.
 
 use super::copy::Candidate;
 use super::ops::{self, Op};
@@ -105,8 +105,9 @@ pub(super) fn open(
     Err(conflict.unwrap_or(Unfit::NoCandidates))
 }
 
-/// Of each access the first whose candidates move the same elements between the same threads and places, as the loads of the
-/// slices of a loop that is written out do. What serves one best serves the other best.
+/// Of each access the first whose candidates move the same elements between the same threads and
+/// places, as the loads of the slices of a loop that is written out do. What serves one best serves
+/// the other best.
 fn twins(p: &Program, id: BufferId, accesses: &Accesses<'_>) -> Vec<Option<usize>> {
     let side = |op: &Op| {
         let (src, dst) = ends(p, op)?;
@@ -182,8 +183,8 @@ struct Combinations<'a> {
     accesses: &'a Accesses<'a>,
     /// Of each access the first that is the same: it takes the same candidate.
     twins: Vec<Option<usize>>,
-    /// The candidates of each access as they are looked at, with the cost of the instructions and that of a wavefront a
-    /// phase.
+    /// The candidates of each access as they are looked at, with the cost of the instructions and
+    /// that of a wavefront a phase.
     order: Vec<Vec<(usize, f64, f64)>>,
     /// What the accesses from each on cost at least.
     rest: Vec<f64>,
@@ -203,8 +204,8 @@ impl Combinations<'_> {
         self.best.as_ref().is_some_and(|(best, _)| cost >= *best)
     }
 
-    /// Looks at all combinations that begin with `pick`, whose instructions cost `base`, and `least` with a
-    /// wavefront a phase.
+    /// Looks at all combinations that begin with `pick`, whose instructions cost `base`, and
+    /// `least` with a wavefront a phase.
     fn from(&mut self, pick: &mut Vec<usize>, base: f64, least: f64) {
         let at = pick.len();
         if at == self.accesses.len() {
@@ -223,7 +224,8 @@ impl Combinations<'_> {
                 break;
             }
             pick.push(i);
-            // Runs that clash clash with whatever else there is; looking is worth it where much is left.
+            // Runs that clash clash with whatever else there is; looking is worth it where much is
+            // left.
             let few = at + 3 > self.accesses.len();
             match if few { Ok(()) } else { self.unified(pick).map(drop) } {
                 Err(why) => {
@@ -411,8 +413,8 @@ pub(super) fn banks(table: &AtomTable) -> Banks {
     Banks { n: limits.smem_banks, bytes: limits.bank_bytes }
 }
 
-/// Which elements the lanes of each warp address, instruction by instruction: column-major indices of an open
-/// tensor, addresses of a fixed one.
+/// Which elements the lanes of each warp address, instruction by instruction: column-major indices
+/// of an open tensor, addresses of a fixed one.
 pub(super) fn access(
     p: &Program,
     op: &Op,

@@ -1,10 +1,11 @@
 //! Shared-memory layouts: M = S∘m (Hexcute, section V).
 //!
-//! Every access wants the values of one instruction side by side: a *run*, digits of the tensor's index
-//! space that take the strides 1, n₀, n₀·n₁, ... Unifying runs splits the modes where runs begin and
-//! end and gives each digit one stride; a digit with two strides, or two digits with one, is a
-//! conflict. Digits that no run names follow compactly ([`unify()`], of the layout algebra). Then the swizzle S is chosen that gives the
-//! fewest wavefronts over all accesses, weighted by how often they run.
+//! Every access wants the values of one instruction side by side: a *run*, digits of the tensor's
+//! index space that take the strides 1, n₀, n₀·n₁, ... Unifying runs splits the modes where runs
+//! begin and end and gives each digit one stride; a digit with two strides, or two digits with one,
+//! is a conflict. Digits that no run names follow compactly ([`unify()`], of the layout algebra).
+//! Then the swizzle S is chosen that gives the fewest wavefronts over all accesses, weighted by how
+//! often they run.
 
 use carbyne_ir::layout::{Layout, Swizzle};
 use std::collections::{BTreeMap, HashMap};
@@ -26,10 +27,11 @@ pub struct Access {
     pub weight: f64,
 }
 
-/// What the bank model counts of an access: the words of each phase, each once, and how many phases are like it.
+/// What the bank model counts of an access: the words of each phase, each once, and how many phases
+/// are like it.
 ///
-/// Phases are alike where one has the words of the other with the same bits flipped: a swizzle then flips the same bits of all of
-/// them, so that words meet in banks where they did.
+/// Phases are alike where one has the words of the other with the same bits flipped: a swizzle then
+/// flips the same bits of all of them, so that words meet in banks where they did.
 struct Phases {
     words: Vec<(Vec<i64>, i64)>,
     weight: f64,
@@ -153,8 +155,8 @@ pub fn best_swizzle(
 /// Which access of a tensor, and which of its candidates.
 pub(super) type Place = (usize, usize);
 
-/// Wavefronts of the accesses to one tensor, under layouts and swizzles: each is counted once, however many
-/// combinations of candidates have it.
+/// Wavefronts of the accesses to one tensor, under layouts and swizzles: each is counted once,
+/// however many combinations of candidates have it.
 pub(super) struct Counts {
     bits: i64,
     banks: Banks,
@@ -233,7 +235,8 @@ impl Counts {
         let mut best = (None, self.all(&list, None, f64::INFINITY));
         let ideal = list.iter().fold(0.0, |sum, access| sum + self.accessed[*access].ideal);
         let widest = accesses.iter().map(|(_, a)| a.bytes).max().unwrap_or(1).max(1);
-        // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one piece.
+        // What lies below a word chooses no bank; a word, and what one lane accesses, stays in one
+        // piece.
         let word = banks.bytes.max(1).trailing_zeros();
         let base = (63 - widest.leading_zeros().min(63)).max(word);
         let total = layout.cosize() * bits / 8;

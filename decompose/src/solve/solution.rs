@@ -1,5 +1,5 @@
-//! What the solver found for a kernel: how each operation is implemented, where open tensors lie, what must stand
-//! between accesses.
+//! What the solver found for a kernel: how each operation is implemented, where open tensors lie,
+//! what must stand between accesses.
 
 use super::copy::Candidate;
 use super::{exchange, matmul, pointwise, reduce};
@@ -20,8 +20,9 @@ pub(crate) struct Solution {
     pub assignments: BTreeMap<SpecId, Assigned>,
     /// Where open tensors lie.
     pub placements: BTreeMap<BufferId, Placement>,
-    /// Barriers and waits. They stand in the gaps between statements and are no part of how an operation is implemented:
-    /// they have a map of their own, by the statement that a gap is at, which need not be an operation.
+    /// Barriers and waits. They stand in the gaps between statements and are no part of how an
+    /// operation is implemented: they have a map of their own, by the statement that a gap is at,
+    /// which need not be an operation.
     pub before: BTreeMap<Place, Sync>,
     /// One per relation.
     pub certificates: Vec<Certificate>,
@@ -91,7 +92,8 @@ pub struct Leaf {
     pub estimate: Estimate,
     /// Operation and choice, in text order.
     pub choices: Vec<(SpecId, String)>,
-    /// Of what is taken, the copies that take at least twice the wavefronts that they would without bank conflicts.
+    /// Of what is taken, the copies that take at least twice the wavefronts that they would without
+    /// bank conflicts.
     pub conflicts: Vec<(SpecId, Wavefronts)>,
 }
 

@@ -1,4 +1,5 @@
-//! What all parts of the search share: the kernel, what was looked up before, and how far the search has come.
+//! What all parts of the search share: the kernel, what was looked up before, and how far the
+//! search has come.
 
 use super::canonical::Demand;
 use super::copy::{self, Candidate, Side};
@@ -29,7 +30,8 @@ pub struct Search {
     pub top: usize,
     /// Whether to look at branches that cannot be cheaper, too.
     pub exhaustive: bool,
-    /// Multiprocessors of the machine that choices are costed for; those of the architecture's usual card where none.
+    /// Multiprocessors of the machine that choices are costed for; those of the architecture's
+    /// usual card where none.
     pub sms: Option<u32>,
 }
 
@@ -67,9 +69,11 @@ pub(super) struct Solver<'a> {
     pub(super) searched: Searched,
     /// Candidates of copies, by what is known of their ends.
     pub(super) found: HashMap<Ends, Rc<Vec<Candidate>>>,
-    /// Numbers of lists of candidates that are alike, by what these access, and by where a list lies.
+    /// Numbers of lists of candidates that are alike, by what these access, and by where a list
+    /// lies.
     alike: (HashMap<Sides, usize>, HashMap<usize, usize>),
-    /// How operations between registers are done whose operands lie where they are wanted, by the layouts of these.
+    /// How operations between registers are done whose operands lie where they are wanted, by the
+    /// layouts of these.
     pub(super) between: HashMap<(SpecId, Vec<Option<Layout>>), Assigned>,
     /// Layouts of parts of register tensors, by those of the tensors.
     pub(super) of_parts: RefCell<HashMap<(TensorId, Layout), Option<Layout>>>,
@@ -199,7 +203,8 @@ impl<'a> Solver<'a> {
         Ok(list)
     }
 
-    /// The number of a list of candidates that [`Solver::candidates`] has given: lists that are alike have one.
+    /// The number of a list of candidates that [`Solver::candidates`] has given: lists that are
+    /// alike have one.
     pub(super) fn number(&self, list: &[Candidate]) -> Option<usize> {
         self.alike.1.get(&list.as_ptr().addr()).copied()
     }

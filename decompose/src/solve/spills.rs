@@ -1,4 +1,5 @@
-//! Kernels whose threads hold more values than they have registers: compilers keep the rest in memory, and read it anew at each use.
+//! Kernels whose threads hold more values than they have registers: compilers keep the rest in
+//! memory, and read it anew at each use.
 
 use super::state::Finished;
 use crate::model::Estimate;

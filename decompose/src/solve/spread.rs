@@ -39,7 +39,8 @@ impl Solver<'_> {
         found
     }
 
-    /// Takes down the layout of a register tensor, or of the one that this is a part of; whether that is new.
+    /// Takes down the layout of a register tensor, or of the one that this is a part of; whether
+    /// that is new.
     fn learn(&self, known: &mut Known, t: TensorId, tv: Layout) -> bool {
         if known.contains_key(&self.buffer(t)) {
             return false;
@@ -51,8 +52,8 @@ impl Solver<'_> {
         whole.is_some_and(|tv| known.insert(self.buffer(t), tv).is_none())
     }
 
-    /// Spreads what is known as far as it goes. A Move to registers of a stated layout may be an exchange: it
-    /// says nothing of its source while a MatMul may.
+    /// Spreads what is known as far as it goes. A Move to registers of a stated layout may be an
+    /// exchange: it says nothing of its source while a MatMul may.
     pub(super) fn spread(&self, state: &mut State) {
         let open = self.undecided(state).is_some();
         let mut progress = true;
@@ -64,8 +65,8 @@ impl Solver<'_> {
         }
     }
 
-    /// Spreads what is known of the operands of an operation between registers; whether anything is new. `open`: a
-    /// MatMul may still say something.
+    /// Spreads what is known of the operands of an operation between registers; whether anything is
+    /// new. `open`: a MatMul may still say something.
     fn spread_through(&self, op: &Op, open: bool, known: &mut Known) -> bool {
         let spec = &self.p.specs[op.spec];
         let Some(&out) = spec.outputs.first() else { return false };

@@ -70,8 +70,8 @@ impl Finished {
         costing.estimate(work, &self.known, |b| s.in_memory(b), (grid, self.detours))
     }
 
-    /// Less is better: detours and cycles in the order of the search, as exactly as these are estimated, and among equals the
-    /// fewest instructions.
+    /// Less is better: detours and cycles in the order of the search, as exactly as these are
+    /// estimated, and among equals the fewest instructions.
     pub(super) fn rank(&self, by: Detours) -> ([i64; 2], f64, f64) {
         let e = &self.solution.estimate;
         (by.rank(self.wants.len(), e.cycles), e.instructions, e.cycles)

@@ -1,12 +1,13 @@
 //! Thread-value layouts from the relations of Hexcute, Fig. 19, solved with the layout algebra.
 //!
-//! Letters as in the paper: p, q are a row's thread-value layouts, f, g those of tensors; a layout maps
-//! (t,v) to the column-major index of an element.
+//! Letters as in the paper: p, q are a row's thread-value layouts, f, g those of tensors; a layout
+//! maps (t,v) to the column-major index of an element.
 //!
-//! - copy, Fig. 19(a): f∘p⁻¹ = g∘q⁻¹, so with the side k known and the other side u wanted,
-//!   u = k∘r_k⁻¹∘r_u, where r_k and r_u are the row's layouts of the two sides ([`other_side`] calls [`solve()`]).
-//! - gemm, Fig. 19(b): along M, the maps from instruction tile to tensor of C and A agree; along N those
-//!   of C and B; along K those of A and B ([`Gemm`]).
+//! - copy, Fig. 19(a): f∘p⁻¹ = g∘q⁻¹, so with the side k known and the other side u wanted, u =
+//!   k∘r_k⁻¹∘r_u, where r_k and r_u are the row's layouts of the two sides ([`other_side`] calls
+//!   [`solve()`]).
+//! - gemm, Fig. 19(b): along M, the maps from instruction tile to tensor of C and A agree; along N
+//!   those of C and B; along K those of A and B ([`Gemm`]).
 //!
 //! Invariant: the algebra is exact or refuses, so a layout found here satisfies its relation;
 //! certificates evaluate it once more.
@@ -91,8 +92,8 @@ pub fn in_scalars(row: &Layout, per: i64) -> Result<Layout, LayoutError> {
     Layout::concat(&[t, join(&[mode(per, 1), v])?])
 }
 
-/// u = k∘r_k⁻¹∘r_u for one instruction: the unknown side from the known one. `known` has the lanes and
-/// values of one instruction.
+/// u = k∘r_k⁻¹∘r_u for one instruction: the unknown side from the known one. `known` has the lanes
+/// and values of one instruction.
 ///
 /// # Errors
 /// Where r_k is no bijection or a composition has no exact result.
@@ -130,7 +131,8 @@ impl Gemm {
         ))
     }
 
-    /// The thread-value layouts f_a, f_b, f_c of A\[m,k\], B\[k,n\], C\[m,n\] from p_a, p_b, p_c, T and V flat.
+    /// The thread-value layouts f_a, f_b, f_c of A\[m,k\], B\[k,n\], C\[m,n\] from p_a, p_b, p_c, T
+    /// and V flat.
     ///
     /// # Errors
     /// Where tiles do not divide, or overflow.
@@ -144,11 +146,12 @@ impl Gemm {
         Ok((flat(&a)?, flat(&b)?, flat(&c)?))
     }
 
-    /// The same with V in three modes: values of an instruction, and instructions along the two modes of the
-    /// tensor, K last.
+    /// The same with V in three modes: values of an instruction, and instructions along the two
+    /// modes of the tensor, K last.
     ///
-    /// C is tiled with the instruction: each group owns a contiguous block of it. Its map from (group,
-    /// instruction) to the tensor, projected to M (to N), is that of A (of B); K has one map for both.
+    /// C is tiled with the instruction: each group owns a contiguous block of it. Its map from
+    /// (group, instruction) to the tensor, projected to M (to N), is that of A (of B); K has one
+    /// map for both.
     ///
     /// # Errors
     /// Where tiles do not divide, or overflow.
@@ -166,7 +169,8 @@ impl Gemm {
             let fix = format!("make the tile a multiple of {inner} for every group");
             LayoutError::clash(format!("({bm},{bn},{bk})"), inner, fix)
         })?;
-        // Steps along each dimension, in elements of that dimension: of groups, and of instructions.
+        // Steps along each dimension, in elements of that dimension: of groups, and of
+        // instructions.
         let m = (mode(gm, im * rm), mode(rm, im));
         let n = (mode(gn, inn * rn), mode(rn, inn));
         let k = (mode(gk, ik * rk), mode(rk, ik));
@@ -224,8 +228,8 @@ pub fn coalesced(memory: &Layout, n: i64, threads: i64, most: i64) -> Result<Lay
     spread(memory, n, threads, most, &[])
 }
 
-/// The same, where vectors, threads and what one thread has of each end where a mode of the tensor ends, so that
-/// modes can be reduced and repeated.
+/// The same, where vectors, threads and what one thread has of each end where a mode of the tensor
+/// ends, so that modes can be reduced and repeated.
 ///
 /// # Errors
 /// As [`coalesced`].
@@ -238,8 +242,8 @@ pub fn coalesced_by_modes(
     spread(memory, n, threads, most, &ends(memory))
 }
 
-/// Whether a digit of the thread-value layout goes on from one mode of the tensor into the next, and not by
-/// whole multiples of the mode.
+/// Whether a digit of the thread-value layout goes on from one mode of the tensor into the next,
+/// and not by whole multiples of the mode.
 pub fn crosses(tv: &Layout, memory: &Layout) -> bool {
     let ends = ends(memory);
     let over = |n: i64, s: i64, end: i64| {
@@ -282,7 +286,8 @@ fn spread(memory: &Layout, n: i64, threads: i64, most: i64, ends: &[i64]) -> Res
         }
         joins
     });
-    // The vector: whole digits as long as one continues the other in memory, then a part of the next.
+    // The vector: whole digits as long as one continues the other in memory, then a part of the
+    // next.
     let mut inst = vec![];
     let mut taken = 1;
     while taken < n {
@@ -325,8 +330,8 @@ fn spread(memory: &Layout, n: i64, threads: i64, most: i64, ends: &[i64]) -> Res
     Ok(tv(&join(&t)?, &join(&v)?)?)
 }
 
-/// A tensor spread evenly over the threads of a block, as it lies in memory, all of them holding some; none where it
-/// has no such layout.
+/// A tensor spread evenly over the threads of a block, as it lies in memory, all of them holding
+/// some; none where it has no such layout.
 pub fn spread_evenly(memory: &Layout, threads: i64) -> Option<Layout> {
     replicated(&coalesced(memory, 1, threads, i64::MAX).ok()?, threads).ok()
 }

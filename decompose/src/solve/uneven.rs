@@ -1,7 +1,7 @@
 //! Copies that the threads of a block do not share evenly: some repeat what others do, or idle.
 //!
-//! The number of threads is the text's. A layout gives every thread as many elements, so threads beyond the
-//! largest number that divides the tensor's vectors have nothing of their own.
+//! The number of threads is the text's. A layout gives every thread as many elements, so threads
+//! beyond the largest number that divides the tensor's vectors have nothing of their own.
 
 use super::copy::Candidate;
 use super::ops;
@@ -64,8 +64,9 @@ fn warning(
     Some(Diagnostic::warning(Code::Uneven, spec.span, message).label(what).help(help))
 }
 
-/// Numbers of threads near `threads`, other than it, that share so many elements evenly, by accesses as wide as
-/// may be; of whole `warps` where these are needed. The next smaller one and the next larger.
+/// Numbers of threads near `threads`, other than it, that share so many elements evenly, by
+/// accesses as wide as may be; of whole `warps` where these are needed. The next smaller one and
+/// the next larger.
 pub(super) fn near(threads: i64, elements: i64, bits: i64, warps: bool) -> Vec<i64> {
     let wide = |n: &i64| elements % n == 0 && n.saturating_mul(bits) <= 128;
     let n = (0..8).map(|i| 1 << i).filter(wide).max().unwrap_or(1);

@@ -58,7 +58,8 @@ pub enum Unfit {
     Irregular,
 
     // Descriptors.
-    /// Instructions that are told by a descriptor where a tile lies want other layouts than the rest.
+    /// Instructions that are told by a descriptor where a tile lies want other layouts than the
+    /// rest.
     #[error("no layout that a matrix descriptor names serves its other accesses")]
     NoDescriptor,
 

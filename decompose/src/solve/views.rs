@@ -1,8 +1,9 @@
 //! Parts of register tensors: transposed, permuted, or a tile of the whole.
 //!
-//! A view names positions of the tensor that it is a part of. Where the threads hold the tensor by F, they hold the
-//! view by G with L∘G = F on what the view names: every value stays in its thread and its register. That is a
-//! layout where every thread has as many values of the view as any other, in the same registers.
+//! A view names positions of the tensor that it is a part of. Where the threads hold the tensor by
+//! F, they hold the view by G with L∘G = F on what the view names: every value stays in its thread
+//! and its register. That is a layout where every thread has as many values of the view as any
+//! other, in the same registers.
 
 use super::ops;
 use super::tv::{join, mode, tv};
@@ -100,8 +101,8 @@ pub(super) fn part(p: &Program, t: TensorId, whole: &Layout) -> Result<(Layout, 
     Ok((layout, Part { of: p.buffer_of(t).name.clone(), all: values, registers, first, copy }))
 }
 
-/// A layout of the whole tensor by which threads hold the view by `own`; none where the rest of the tensor is no copy
-/// of the view, or where threads would hold the same elements.
+/// A layout of the whole tensor by which threads hold the view by `own`; none where the rest of the
+/// tensor is no copy of the view, or where threads would hold the same elements.
 pub(super) fn whole(p: &Program, t: TensorId, own: &Layout) -> Option<Layout> {
     let (l, offset) = positions(p, t)?;
     let size = declared(p, t)?;
@@ -127,7 +128,8 @@ fn declared(p: &Program, t: TensorId) -> Option<i64> {
     ops::whole(p, p.buffer_of(t).tensor).map(|l| l.size())
 }
 
-/// Whether values side by side lie in registers side by side, `n` at a time from a multiple of `n` on.
+/// Whether values side by side lie in registers side by side, `n` at a time from a multiple of `n`
+/// on.
 pub(super) fn side_by_side(part: &Part, n: i64) -> bool {
     let at = |v: i64| part.first + part.registers.at(v);
     (0..part.registers.size()).all(|v| {
@@ -136,7 +138,8 @@ pub(super) fn side_by_side(part: &Part, n: i64) -> bool {
     })
 }
 
-/// Whether two operands name elements of one tensor of registers, and not the same ones in the same order.
+/// Whether two operands name elements of one tensor of registers, and not the same ones in the same
+/// order.
 pub(super) fn overlap(p: &Program, a: TensorId, b: TensorId) -> bool {
     let (x, y) = (&p.tensors[a], &p.tensors[b]);
     if x.buffer != y.buffer || !is_part(p, a) && !is_part(p, b) {

@@ -28,7 +28,8 @@ pub(crate) enum Want {
         /// Its input.
         input: usize,
     },
-    /// A body for the Reduction whose result is spread as its input is, and goes from there to the output.
+    /// A body for the Reduction whose result is spread as its input is, and goes from there to the
+    /// output.
     Spread(SpecId),
     /// A register of every thread for an input of one element and no modes, which is broadcast.
     Single {

@@ -1,10 +1,11 @@
-//! Comparing costs: those that an estimate cannot tell apart, and those of detours before they are written out.
+//! Comparing costs: those that an estimate cannot tell apart, and those of detours before they are
+//! written out.
 
 use super::ops;
 use carbyne_ir::program::{Program, TensorId};
 
-/// A whole number that grows with the cycles, the same for cycles that differ by less than the estimate
-/// can tell: some 2 percent.
+/// A whole number that grows with the cycles, the same for cycles that differ by less than the
+/// estimate can tell: some 2 percent.
 pub(crate) fn grade(cycles: f64) -> i64 {
     (libm::log(cycles.max(1.0)) / 0.02) as i64
 }

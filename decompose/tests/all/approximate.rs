@@ -1,11 +1,13 @@
-//! Operations in place of others whose results differ by an error that is not seen, and functions that call.
+//! Operations in place of others whose results differ by an error that is not seen, and functions
+//! that call.
 
 use crate::support::{decomposed, run, run_random};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
 use carbyne_ir::diag::Code;
 
-/// Scores of 64 rows and 64 columns, made by `steps` of a product `%z` of `factor`, to probabilities of f16, which are multiplied on.
+/// Scores of 64 rows and 64 columns, made by `steps` of a product `%z` of `factor`, to
+/// probabilities of f16, which are multiplied on.
 fn attention(steps: &str, factor: &str) -> String {
     format!(
         "carbyne 2
@@ -54,7 +56,8 @@ fn a_scale_before_an_exponential_is_one_factor_of_a_fused_multiply_add() {
             true,
             true,
         ),
-        // Without a scale; with one below 0, of which the largest product is the least; with one that others read.
+        // Without a scale; with one below 0, of which the largest product is the least; with one
+        // that others read.
         (format!("%s = move(%z)\n  {plain}"), true, false),
         (format!("%s = %z * -0.3\n  {plain}"), true, false),
         (
@@ -101,7 +104,8 @@ fn no_function_calls_beside_a_factor_in_registers() {
     for calling in ["=div.f32", "=rcp.f32", "=sqrt.f32"] {
         assert!(!d.text.contains(calling), "{calling} in {}", d.text);
     }
-    // Where both factors lie in shared memory, and where there is no wgmma, nothing stands in the way.
+    // Where both factors lie in shared memory, and where there is no wgmma, nothing stands in the
+    // way.
     for (factor, arch) in [(":SH", "sm_90a"), ("", "sm_80")] {
         let src = attention(steps, factor).replace("cast(%p, f16)", "cast(%p * %p - %p, f16)");
         let src = src.replace("matmul(cast(", "matmul(0.0 + cast(").replace("0.0 + ", "");

@@ -1,7 +1,8 @@
-//! Bodies of operations on tiles, of the sorts that kernels are made of: each decomposes, for every architecture that its
-//! head names, to what means the same, is ordered, and compiles.
+//! Bodies of operations on tiles, of the sorts that kernels are made of: each decomposes, for every
+//! architecture that its head names, to what means the same, is ordered, and compiles.
 //!
-//! `decompose/tests/tile/*.cby` are bodies of their own; products and reductions of every type and order are drawn up here.
+//! `decompose/tests/tile/*.cby` are bodies of their own; products and reductions of every type and
+//! order are drawn up here.
 
 use crate::support::{decomposed, run_drawn};
 use carbyne_atoms::AtomTable;
@@ -177,7 +178,8 @@ fn atoms(d: &Decomposed) -> Vec<&str> {
     specs.filter_map(|(_, s)| s.atom.as_deref()).collect()
 }
 
-/// Softmax of rows to a type, with what stands behind the name of the kernel and behind the argument of `exp`.
+/// Softmax of rows to a type, with what stands behind the name of the kernel and behind the
+/// argument of `exp`.
 fn softmax(out: &str, kernel: &str, exp: &str) -> String {
     let done = if out == "f32" {
         "%e / sum(%e, axis=1)".to_owned()
@@ -243,7 +245,8 @@ fn products_and_sums_fuse() {
         let arch = table.arch.nvrtc_name();
         let made = nvrtc.compile(&printed.source, arch, Emit::Ptx, &Options::default());
         let ptx = made.expect("compiles").ptx;
-        // What says no rounding the assembler may fuse (PTX ISA, Floating Point Instructions: mul, add, sub).
+        // What says no rounding the assembler may fuse (PTX ISA, Floating Point Instructions: mul,
+        // add, sub).
         assert_eq!(!ptx.contains("mul.rn.f32"), fused, "{text}{ptx}");
     }
 }

@@ -1,4 +1,5 @@
-//! Casts of a kernel without a body round as its meaning says: what is decomposed stores what the meaning gives, bit for bit.
+//! Casts of a kernel without a body round as its meaning says: what is decomposed stores what the
+//! meaning gives, bit for bit.
 
 use crate::support::decomposed;
 use carbyne_atoms::AtomTable;
@@ -14,7 +15,8 @@ fn outputs(p: &Program, table: &AtomTable, options: &Options, names: &[&str]) ->
     names.iter().map(|name| report.outputs.get(name).expect("all of it")).collect()
 }
 
-/// Compares outputs of what is decomposed with those of the meaning, for inputs of which all numbers are computed alike.
+/// Compares outputs of what is decomposed with those of the meaning, for inputs of which all
+/// numbers are computed alike.
 fn same(arch: &str, src: &str, options: &Options, names: &[&str]) -> Vec<Array> {
     let table = AtomTable::new(arch.parse().expect("an architecture"));
     let module = text::parse(src).expect("a module");

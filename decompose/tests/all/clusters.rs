@@ -1,5 +1,6 @@
-//! Kernels for sm_90a whose blocks copy for each other, and whose warp groups have roles: what strategies ask for with
-//! `cluster=` and `consumers=` computes what it means, in an order that is proved.
+//! Kernels for sm_90a whose blocks copy for each other, and whose warp groups have roles: what
+//! strategies ask for with `cluster=` and `consumers=` computes what it means, in an order that is
+//! proved.
 
 use crate::support::{decomposed, run};
 use carbyne_atoms::AtomTable;
@@ -22,7 +23,8 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32 by={by}
     )
 }
 
-/// The same product at the level of tiles, with a loop over tiles of C where `turns` is more than 1.
+/// The same product at the level of tiles, with a loop over tiles of C where `turns` is more
+/// than 1.
 fn tiles(turns: i64, attrs: &str) -> String {
     let (m, grid) = (128, 2);
     let all = m * grid * turns;
@@ -217,9 +219,11 @@ fn small_products_whose_rows_begin_anywhere_in_lines_are_of_large_clusters() {
     let d = decomposed(&src, &sm_90a()).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
     assert!(d.text.contains("by=@wgmma_tile_clusters[W=1, BM=64, BN=144,"), "{}", d.text);
     assert!(d.text.contains("CL=8] {"), "{}", d.text);
-    // Of nine slices of the tile of B each block copies one in every iteration, and the last one in one of eight.
+    // Of nine slices of the tile of B each block copies one in every iteration, and the last one in
+    // one of eight.
     assert!(d.text.contains("if (k % 8 == @rank) {"), "{}", d.text);
-    // Rows of the result leave in boxes of 144 bytes: narrower ones take as long, and these begin at different banks.
+    // Rows of the result leave in boxes of 144 bytes: narrower ones take as long, and these begin
+    // at different banks.
     assert!(d.text.contains(".tensormap([64,72])"), "{}", d.text);
     for pin in ["BM=64,BN=144,CL=8", "BM=64,BN=144,CL=4", "BM=64,BN=144,CL=2"] {
         let text = right(&product([500, 287, 136], &format!("@wgmma_tile_clusters[{pin}]")));
@@ -241,7 +245,8 @@ fn a_producer_begins_before_the_blocks_of_its_cluster_have_met() {
     for k in [120, 200, 1208] {
         let text = right(&product([256, 288, k], "@wgmma_tile_clusters[BM=64,BN=144,CL=4]"));
         let (before, behind) = text.split_once("cluster.arrive_relaxed").expect("a cluster");
-        // Its own factor needs no other block; what is copied for others waits until their mbarriers are there.
+        // Its own factor needs no other block; what is copied for others waits until their
+        // mbarriers are there.
         let early = "fence.async\n    for (k = 0; k < min(";
         assert!(before.contains(early) && before.contains("(%mA["), "{text}");
         assert!(!before.contains("multicast="), "{text}");

@@ -1,12 +1,12 @@
-//! Hand edits of the sm_80 GEMM are checked, not trusted: every single stride of a register fragment or
-//! of a view of A, B or C, changed, is refused or computes a wrong element.
+//! Hand edits of the sm_80 GEMM are checked, not trusted: every single stride of a register
+//! fragment or of a view of A, B or C, changed, is refused or computes a wrong element.
 
 use crate::support::{decomposed, run, sm_80};
 
 const TEXT: &str = include_str!("../../../examples/ampere_gemm_by_hand.cby");
 
-/// Places of the numbers that are strides in `tv=`, `.tv(` and `.reshape(`: after the `:` between two
-/// bracketed lists.
+/// Places of the numbers that are strides in `tv=`, `.tv(` and `.reshape(`: after the `:` between
+/// two bracketed lists.
 fn strides() -> Vec<(usize, usize)> {
     let mut out = vec![];
     for (at, _) in TEXT.match_indices("):(").chain(TEXT.match_indices("]:[")) {

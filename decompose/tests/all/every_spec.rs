@@ -1,5 +1,6 @@
-//! Every spec of the guide decomposes at kernel level, on every architecture that has instructions for it, and computes what
-//! it means. Each for a drawn architecture; `CARBYNE_ALL=1` for all of them.
+//! Every spec of the guide decomposes at kernel level, on every architecture that has instructions
+//! for it, and computes what it means. Each for a drawn architecture; `CARBYNE_ALL=1` for all of
+//! them.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::testing;
@@ -47,7 +48,8 @@ impl Programs {
         self.push(format!("{} {means}", operands.join(" ")), since, text);
     }
 
-    /// Failures of a drawn third of the programs, each on a drawn architecture with a drawn kind of inputs.
+    /// Failures of a drawn third of the programs, each on a drawn architecture with a drawn kind of
+    /// inputs.
     fn wrong(&self) -> Vec<String> {
         let mut wrong = vec![];
         let mut tables: Vec<Option<AtomTable>> = ARCHS.iter().map(|_| None).collect();

@@ -1,4 +1,5 @@
-//! Registers of one thread-value layout brought to another: by exchanges between lanes, or through shared memory.
+//! Registers of one thread-value layout brought to another: by exchanges between lanes, or through
+//! shared memory.
 
 use crate::moves::examples;
 use crate::support::{decomposed, run, run_random, sm_80};
@@ -118,7 +119,8 @@ fn a_factor_is_brought_to_its_instruction() {
     assert!(exchanges(&d).is_none() && d.text.contains(".SH"), "{}", d.text);
 }
 
-/// A product whose accumulators are wanted in a layout that is stated: each lane four neighbors of a row.
+/// A product whose accumulators are wanted in a layout that is stated: each lane four neighbors of
+/// a row.
 #[test]
 fn accumulators_are_brought_to_a_stated_layout() {
     let src = "carbyne 2\n%A:[16,16].f16.GL\n%B:[16,16].f16.GL\n%O:[16,16].f32.GL\n\

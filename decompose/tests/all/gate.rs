@@ -1,8 +1,9 @@
 //! Random programs mean the same before and after decomposition.
 //!
-//! `CARBYNE_CASES=30000` judges so many, drawn by a fresh seed that is printed; `CARBYNE_SEED=1` names the seed.
-//! Without either the seed is fixed. A failure is kept under `gate` in the build folder, as small as it could be
-//! made; what is mended goes to `decompose/tests/gate`, all of whose files are judged each time.
+//! `CARBYNE_CASES=30000` judges so many, drawn by a fresh seed that is printed; `CARBYNE_SEED=1`
+//! names the seed. Without either the seed is fixed. A failure is kept under `gate` in the build
+//! folder, as small as it could be made; what is mended goes to `decompose/tests/gate`, all of
+//! whose files are judged each time.
 
 mod partial;
 
@@ -28,7 +29,8 @@ const CASES: u32 = 160;
 const PARTIAL: u32 = 60;
 /// Cases at kernel level of the plain run.
 const GRAPHS: u32 = 40;
-/// How long one of them may take: decomposing it, and simulating it before and after, on a busy machine.
+/// How long one of them may take: decomposing it, and simulating it before and after, on a busy
+/// machine.
 const SLOW: Duration = Duration::from_secs(30);
 /// Of so many that decompose, one is compiled.
 const COMPILED: u64 = 40;
@@ -351,7 +353,8 @@ fn decomposition_preserves_meaning() {
     assert!(counts.n_discarded() * 20 <= counts.cases, "too many do not run\n{table}");
 }
 
-/// Specs without bodies: strategies choose. Few are refused, since what is drawn is what the guide says of kernel level.
+/// Specs without bodies: strategies choose. Few are refused, since what is drawn is what the guide
+/// says of kernel level.
 #[test]
 fn decomposition_of_graphs_preserves_meaning() {
     let (counts, table) = Campaign {
@@ -370,8 +373,9 @@ fn decomposition_of_graphs_preserves_meaning() {
     assert!(counts.n_discarded() * 20 <= counts.cases, "too many do not run\n{table}");
 }
 
-/// Tiles that do not divide the sizes, which are constants or symbols. What is drawn is what the guide says of tiles, so that few
-/// are refused; a body that computes something else than it means is wrong already before.
+/// Tiles that do not divide the sizes, which are constants or symbols. What is drawn is what the
+/// guide says of tiles, so that few are refused; a body that computes something else than it means
+/// is wrong already before.
 #[test]
 fn decomposition_of_partial_tiles_preserves_meaning() {
     let (counts, table) = Campaign {
@@ -391,8 +395,8 @@ fn decomposition_of_partial_tiles_preserves_meaning() {
     assert_eq!(counts.n_discarded(), large, "some do not run\n{table}");
 }
 
-/// What is drawn depends on the tiles that are not whole: without the last one hardly a program computes what it means. A
-/// maximum may stand elsewhere.
+/// What is drawn depends on the tiles that are not whole: without the last one hardly a program
+/// computes what it means. A maximum may stand elsewhere.
 #[test]
 fn partial_tiles_that_are_left_out_are_missed() {
     let mut tables = Tables::default();

@@ -87,7 +87,8 @@ fn no_choice_needs_more_registers_than_a_block_has() {
     assert!(kernels > testing::count(6, 40), "{kernels}");
 }
 
-/// An instruction and groups of threads that are both named, at kernel level and in a body with a pipeline.
+/// An instruction and groups of threads that are both named, at kernel level and in a body with a
+/// pipeline.
 #[test]
 fn an_instruction_and_groups_of_threads() {
     let arguments = "%A:[256,256].f16.GL\n%B:[256,256].f16.GL\n%C:[256,256].f16.GL\n";
@@ -188,7 +189,8 @@ Spec @gated (%X) -> (%Y) by=@map_ahead[T=1024,R=1] means {
 
 #[test]
 fn integers_become_floats_in_one_rounding() {
-    // By way of f32, which drops the 1, half way between two numbers of bf16 is rounded to the even one.
+    // By way of f32, which drops the 1, half way between two numbers of bf16 is rounded to the even
+    // one.
     let value = (1i64 << 30) + (1 << 22) + 1;
     let (rounded, next): (f32, f32) = (1_082_130_432.0, 1.0);
     let bits = u64::from(rounded.to_bits() >> 16);
@@ -235,7 +237,8 @@ fn an_unread_input_of_a_split_kernel_stays_an_input() {
 
 #[test]
 fn a_result_in_place_is_the_only_one_of_its_kernel() {
-    // A store before the other result has read the old value, no store at all, and blocks that share an element.
+    // A store before the other result has read the old value, no store at all, and blocks that
+    // share an element.
     for (of, other, means) in [
         ("[4096]", "[4096]", "  %Y = move(%A)\n  %A = %B * 2\n"),
         ("[1,4096]", "[1,4096]", "  %n = %A + 1\n  %Y = %n * 2\n  %A = move(%n)\n"),

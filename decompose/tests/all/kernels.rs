@@ -1,5 +1,6 @@
-//! Kernels as people write them, `decompose/tests/kernel/*.cby`: a drawn half of them is decomposed, orders its accesses and is
-//! right, each for one of its architectures on integers or on random numbers; `CARBYNE_ALL=1` for all of them and on both.
+//! Kernels as people write them, `decompose/tests/kernel/*.cby`: a drawn half of them is
+//! decomposed, orders its accesses and is right, each for one of its architectures on integers or
+//! on random numbers; `CARBYNE_ALL=1` for all of them and on both.
 
 use crate::support::{decomposed, resolved};
 use carbyne_atoms::AtomTable;

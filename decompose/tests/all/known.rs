@@ -91,8 +91,8 @@ fn coalesced_copies_follow_the_contiguous_direction() {
     assert!(coalesced(&l("(128,32):(4096,2)"), 8, 128, i64::MAX).is_err());
 }
 
-/// Packed weights (Hexcute, Fig. 5) go by 16 bytes into shared memory and leave it by matrix loads, without
-/// conflicts and without an exchange between threads. The paper's layout of 128 by 128,
+/// Packed weights (Hexcute, Fig. 5) go by 16 bytes into shared memory and leave it by matrix loads,
+/// without conflicts and without an exchange between threads. The paper's layout of 128 by 128,
 /// ((8,2,8),(2,64)):((4,2,2048),(1,32)), keeps k, k + 1 and n, n + 8 together too.
 #[test]
 fn int4_weights_stay_packed() {

@@ -1,4 +1,5 @@
-//! Literals beside tensors of narrow types: rows that take several elements at once have no literal.
+//! Literals beside tensors of narrow types: rows that take several elements at once have no
+//! literal.
 
 use crate::support::{decomposed, run_drawn};
 use carbyne_atoms::AtomTable;

@@ -1,4 +1,5 @@
-//! Modulo schedules of decomposed programs. Not in `src`, where all that decomposes would be compiled once more for it.
+//! Modulo schedules of decomposed programs. Not in `src`, where all that decomposes would be
+//! compiled once more for it.
 
 use carbyne_atoms::{Arch, AtomTable, machine};
 use carbyne_decompose::internals::schedules;

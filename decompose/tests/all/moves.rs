@@ -1,4 +1,5 @@
-//! Which instruction each Move of the examples became, how wide it is, and how often banks are hit at once.
+//! Which instruction each Move of the examples became, how wide it is, and how often banks are hit
+//! at once.
 
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_decompose::certificate::Relation;
@@ -56,7 +57,8 @@ pub(crate) fn moves(d: &Decomposed, table: &AtomTable) -> Vec<Row> {
         if memory(from) == Some(Memory::Rf) && memory(to) == Some(Memory::Rf) {
             continue;
         }
-        // What each thread has in its registers already is read there, and is no tensor of the result.
+        // What each thread has in its registers already is read there, and is no tensor of the
+        // result.
         let is_there = |t: TensorId| {
             let name = &tile.buffer_of(t).name;
             memory(t) != Some(Memory::Rf) || d.program.buffers.iter().any(|(_, b)| b.name == *name)
@@ -204,8 +206,8 @@ fn phases(a: &Access, banks: Banks) -> f64 {
     a.lanes.iter().map(of).sum()
 }
 
-/// The layout that was found, and its rows and its columns with every padding up to 128 bytes, where what
-/// each thread accesses at once is consecutive and aligned.
+/// The layout that was found, and its rows and its columns with every padding up to 128 bytes,
+/// where what each thread accesses at once is consecutive and aligned.
 fn alternatives(found: &Layout, accesses: &[(usize, Layout)], bits: i64) -> Vec<Layout> {
     let modes: Vec<i64> = found.modes().iter().map(Layout::size).collect();
     let mut out = vec![found.clone()];

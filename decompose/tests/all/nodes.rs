@@ -1,4 +1,5 @@
-//! Statements keep their ids through decomposition, and generated ones name what they were made from.
+//! Statements keep their ids through decomposition, and generated ones name what they were made
+//! from.
 
 use crate::support::{MatMul, sm_80};
 use carbyne_decompose::{Decomposed, decompose};
@@ -9,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Partial sums through shared memory.
 const SPLIT_K: &str = include_str!("../../../examples/tile/gemm_split_k.cby");
-/// Operands in memory, which a rewrite brings to registers; a Reduction, whose leaves get their atoms in a second pass.
+/// Operands in memory, which a rewrite brings to registers; a Reduction, whose leaves get their
+/// atoms in a second pass.
 const SOFTMAX: &str = "carbyne 2
 %A:[256,64].f32.GL
 %B:[256,64].f32.GL

@@ -1,4 +1,5 @@
-//! Every strategy of ours computes what it means, over sizes, types and parameters; those of users are chosen where they should be.
+//! Every strategy of ours computes what it means, over sizes, types and parameters; those of users
+//! are chosen where they should be.
 
 use crate::support::{run, run_drawn};
 use carbyne_atoms::AtomTable;

@@ -1,4 +1,5 @@
-//! Parts of a body that share no open tensor are searched apart, and a search that ends early says so.
+//! Parts of a body that share no open tensor are searched apart, and a search that ends early says
+//! so.
 
 use crate::support::{decomposed, run, sm_80};
 use carbyne_decompose::Search;

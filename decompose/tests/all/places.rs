@@ -3,7 +3,8 @@
 use crate::support::{decomposed, run_with};
 use carbyne_atoms::AtomTable;
 
-/// A large tensor takes the place of a small one beside which another is live: the place is as large as the larger.
+/// A large tensor takes the place of a small one beside which another is live: the place is as
+/// large as the larger.
 #[test]
 fn a_place_is_as_large_as_its_largest_tensor() {
     let src = "carbyne 2

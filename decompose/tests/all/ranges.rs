@@ -1,4 +1,5 @@
-//! Ranges, transposes and ranges of these, that begin and end anywhere: of tensors in shared memory and in registers.
+//! Ranges, transposes and ranges of these, that begin and end anywhere: of tensors in shared memory
+//! and in registers.
 
 use crate::support::{decomposed, run, sm_80};
 use crate::views::checked_on;
@@ -89,7 +90,8 @@ Spec @read <<<#grid:[1], #cta:[{threads}]>>> (%X) -> (%Y) means {{
     }
 }
 
-/// Whatever a view begins with, it is decomposed, and its vectors are aligned: the simulator looks at each access.
+/// Whatever a view begins with, it is decomposed, and its vectors are aligned: the simulator looks
+/// at each access.
 #[test]
 fn views_that_begin_anywhere_are_read() {
     let mut runner = testing::runner(testing::config_up_to(400, 10_000));

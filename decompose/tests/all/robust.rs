@@ -1,7 +1,8 @@
 //! Damaged texts are refused or run; nothing panics, nothing is called a defect of ours.
 //!
-//! Each case takes an example, changes a few of its tokens, and goes as far as it can: parse, resolve,
-//! verify, decompose, simulate on a small budget, print. `CARBYNE_DAMAGED=n` tries n texts an example.
+//! Each case takes an example, changes a few of its tokens, and goes as far as it can: parse,
+//! resolve, verify, decompose, simulate on a small budget, print. `CARBYNE_DAMAGED=n` tries n texts
+//! an example.
 
 use crate::support::sm_80;
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,5 @@
-//! Loops in which roles share the work: what comes out computes what the text says, whatever order warps take, and its
-//! synchronization is proved.
+//! Loops in which roles share the work: what comes out computes what the text says, whatever order
+//! warps take, and its synchronization is proved.
 
 use crate::support::{decomposed, resolved};
 use carbyne_atoms::AtomTable;
@@ -55,8 +55,8 @@ fn holds(src: &str, arch: &str) -> Decomposed {
 
 const ARCHS: [&str; 3] = ["sm_75", "sm_80", "sm_90a"];
 
-/// A body, how many threads its block has, and what it is decomposed to: arrivals by copies, arrivals by threads (both
-/// of those that fill stages), barriers of the block.
+/// A body, how many threads its block has, and what it is decomposed to: arrivals by copies,
+/// arrivals by threads (both of those that fill stages), barriers of the block.
 type Case = (&'static str, i64, &'static str, (usize, usize, usize));
 
 const CASES: [Case; 17] = [

@@ -1,4 +1,5 @@
-//! Loops of two products on sm_90a: bodies issue the first product of the next iteration before threads are done with the last one.
+//! Loops of two products on sm_90a: bodies issue the first product of the next iteration before
+//! threads are done with the last one.
 
 use crate::support::{decomposed, run_random};
 use carbyne_atoms::AtomTable;
@@ -193,7 +194,8 @@ Spec @mlp <<<#grid:[@i < 2], #cta:[128]>>> (%X, %W1, %W2) -> (%Y) {{
     }
 }
 
-/// Another kernel, whose loop may have no iteration, has an index that is not known to lie within the keys.
+/// Another kernel, whose loop may have no iteration, has an index that is not known to lie within
+/// the keys.
 #[test]
 fn a_loop_that_cannot_be_rotated_leaves_others_their_rotation() {
     let first = attention(128, 64, "@i + 1", 2);

@@ -1,4 +1,5 @@
-//! Loops with stages compute what they compute without, with one barrier an iteration where threads share.
+//! Loops with stages compute what they compute without, with one barrier an iteration where threads
+//! share.
 
 use crate::support::{decomposed, run, run_with};
 use carbyne_atoms::{Arch, AtomTable};
@@ -129,8 +130,8 @@ fn whatever_stands_in_the_loop() {
     }
 }
 
-/// A product whose slices are loaded ahead. `outer` is the loop over k-tiles, each of so many slices, of which `depth` are
-/// under way; their numbers begin at `start`.
+/// A product whose slices are loaded ahead. `outer` is the loop over k-tiles, each of so many
+/// slices, of which `depth` are under way; their numbers begin at `start`.
 fn sliced(outer: &str, (slices, depth): (i64, i64), start: i64) -> String {
     let deep = 16 * slices;
     format!(
@@ -233,7 +234,8 @@ fn tiles_by_a_quotient_of_the_variable() {
     }
 }
 
-/// Rows whose length and distance only the caller knows: instructions are as wide as the symbol's divisor lets them be.
+/// Rows whose length and distance only the caller knows: instructions are as wide as the symbol's
+/// divisor lets them be.
 #[test]
 fn rows_that_only_the_caller_knows() {
     let table = AtomTable::new("sm_80".parse().expect("an architecture"));

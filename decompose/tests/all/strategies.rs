@@ -84,7 +84,8 @@ fn what_has_no_strategy_says_why() {
     }
 }
 
-/// Columns that a product has not do not meet those that it has, in whatever is computed of its rows.
+/// Columns that a product has not do not meet those that it has, in whatever is computed of its
+/// rows.
 #[test]
 fn reductions_behind_products_leave_out_what_is_not_there() {
     let chains = [

@@ -92,7 +92,8 @@ pub(crate) fn run(program: &Program, table: &AtomTable) -> Result<Report, Box<Di
     simulate(program, table, &Options { inputs: Inputs::Ints(3), ..Options::default() })
 }
 
-/// All blocks on small integers or on random numbers, as drawn for this text; on both where everything is run.
+/// All blocks on small integers or on random numbers, as drawn for this text; on both where
+/// everything is run.
 pub(crate) fn run_drawn(
     program: &Program,
     table: &AtomTable,

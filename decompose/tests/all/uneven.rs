@@ -1,5 +1,5 @@
-//! Threads that do not divide a tensor: what can be spread is, what threads repeat is warned of, and all of it is
-//! right.
+//! Threads that do not divide a tensor: what can be spread is, what threads repeat is warned of,
+//! and all of it is right.
 
 use crate::support::{decomposed, run, run_random, sm_80};
 use carbyne_atoms::{Arch, AtomTable};
@@ -83,7 +83,8 @@ fn the_threads_that_are_proposed_share_evenly() {
     }
 }
 
-/// Values of many threads that no shuffle brings together meet in two exchanges of few, not in one of many.
+/// Values of many threads that no shuffle brings together meet in two exchanges of few, not in one
+/// of many.
 #[test]
 fn reductions_over_many_threads_exchange_twice() {
     for (columns, threads, scalar) in [(1000, 250, "f32"), (845, 169, "f32"), (490, 245, "f32")] {
@@ -95,8 +96,8 @@ fn reductions_over_many_threads_exchange_twice() {
     }
 }
 
-/// A tensor consecutive along a mode that the threads do not divide: spread along the other, so that it can be
-/// reduced and repeated.
+/// A tensor consecutive along a mode that the threads do not divide: spread along the other, so
+/// that it can be reduced and repeated.
 #[test]
 fn modes_that_threads_would_cross_unevenly_are_kept_apart() {
     for (rows, columns) in [(3, 1000), (5, 96), (7, 64)] {
@@ -175,8 +176,8 @@ Spec @k <<<#grid:[@b < 3], #cta:[64]>>> (%X) -> (%Y) {{
         let d = computes(&src);
         assert!(d.text.contains("atom=ld.global.b128.unaligned\n"), "{}", d.text);
     }
-    // Where vectors begin at multiples of 16 bytes one load is enough; elements of half a byte are not copied one by one, and
-    // rows that an index names do not lie side by side.
+    // Where vectors begin at multiples of 16 bytes one load is enough; elements of half a byte are
+    // not copied one by one, and rows that an index names do not lie side by side.
     let aligned = "carbyne 2
 %X:[3,1000].f16.GL
 %Y:[3,1024].f16.GL
@@ -229,8 +230,8 @@ MatMul.set @g (%A, %B) -> (%C) acc=f32
         d.text.matches("by=@wgmma").count()
     };
     assert_eq!(chosen(&product((1000, 1000, 1000), "f32", "f32")), 0);
-    // Sizes that 32 divides are rounded up to tiles of warp groups; a result of 32 bits whose rows begin anywhere has room to
-    // be staged.
+    // Sizes that 32 divides are rounded up to tiles of warp groups; a result of 32 bits whose rows
+    // begin anywhere has room to be staged.
     let sizes = [(992, 992, 992), (4064, 4064, 4064), (1000, 8191, 1000)];
     for &sizes in testing::one_of("32 bits", &sizes) {
         let result = if sizes.1 == 8191 { "f32" } else { "f16" };

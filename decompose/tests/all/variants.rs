@@ -1,5 +1,5 @@
-//! Nothing of the example is written into the code: sizes, layouts, types, names and pins vary, and the
-//! simulator compares every body with its meaning.
+//! Nothing of the example is written into the code: sizes, layouts, types, names and pins vary, and
+//! the simulator compares every body with its meaning.
 
 use crate::support::{MatMul, decomposed, run, run_random, sm_80};
 use carbyne_atoms::{Arch, AtomTable};

@@ -187,7 +187,8 @@ Spec @w <<<#grid, #cta>>> (%X) -> (%Y) {
     assert_eq!(errors[0].code, Code::NoStrategy, "{errors:?}");
 }
 
-/// Steps of the bits of threads and of values: an order of the bits of positions, the first `t` of them of threads.
+/// Steps of the bits of threads and of values: an order of the bits of positions, the first `t` of
+/// them of threads.
 fn pinned(bits: &[u32], t: usize) -> String {
     let side = |of: &dyn Fn(u32) -> i64| {
         let list = |bits: &[u32]| {

@@ -1,5 +1,6 @@
-//! Sequential tile-level bodies on sm_90a: MatMuls of factors in shared memory take `wgmma`, loops with stages have their rings
-//! filled by the copy engine and handed over by mbarriers, and what is in the way of that is left to other instructions.
+//! Sequential tile-level bodies on sm_90a: MatMuls of factors in shared memory take `wgmma`, loops
+//! with stages have their rings filled by the copy engine and handed over by mbarriers, and what is
+//! in the way of that is left to other instructions.
 
 use crate::support::{decomposed, run, run_random};
 use carbyne_atoms::AtomTable;
@@ -274,7 +275,8 @@ fn what_is_in_the_way_is_left_to_other_instructions() {
     assert!(!text.contains("mbarrier"), "{text}");
 }
 
-/// Leaves out each line that orders accesses, of which there are at least so many: each text is refuted.
+/// Leaves out each line that orders accesses, of which there are at least so many: each text is
+/// refuted.
 fn each_is_needed(text: &str, orders: &[&str], least: usize) {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = 0;
@@ -417,7 +419,8 @@ fn a_tile_that_has_room_beside_the_ring_takes_the_place_of_none() {
     assert!(!text.contains("reuses="), "{text}");
 }
 
-/// What threads write to global memory the copy engine sees only behind a fence that `fence.async` is not.
+/// What threads write to global memory the copy engine sees only behind a fence that `fence.async`
+/// is not.
 #[test]
 fn threads_copy_what_their_kernel_has_written() {
     let text = |written: &str| {
@@ -484,7 +487,8 @@ Spec @gemm <<<#grid:[@i < 2, @j < 2], #cta:[256]>>> (%A, %B) -> (%C{written}) {{
     }
 }
 
-/// Parts of the last wave's tiles are added by several blocks, from a ring that runs on from part to part.
+/// Parts of the last wave's tiles are added by several blocks, from a ring that runs on from part
+/// to part.
 #[test]
 fn stream_k_computes_what_it_means() {
     for (m, n, k, blocks, split) in

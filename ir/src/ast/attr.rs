@@ -70,7 +70,8 @@ macro_rules! keys {
     };
 }
 
-// Name, what it takes, where it may stand, roles, words. Where pins conflict, they are left out in this order; errors list keys by their first letters, then in it.
+// Name, what it takes, where it may stand, roles, words. Where pins conflict, they are left out in
+// this order; errors list keys by their first letters, then in it.
 keys! {
     Acc = "acc": Takes::Type, |kind, _| kind.is_product(), [],
         "a scalar type: in which a MatMul accumulates";

@@ -1,19 +1,21 @@
-//! The kinds of specs and their properties: the text of a kind, its operands, the rule of their extents.
+//! The kinds of specs and their properties: the text of a kind, its operands, the rule of their
+//! extents.
 //!
-//! Other files use these properties instead of lists of kinds. A new kind needs a variant and its properties here, and
-//! its meaning in the simulator.
+//! Other files use these properties instead of lists of kinds. A new kind needs a variant and its
+//! properties here, and its meaning in the simulator.
 
 use crate::scalar::{Scalar, spelled};
 
-/// A computation. The kinds are those of Graphene's Table 1 (without Allocate, which is a statement), `Move.add`, `Select`
-/// and the generic `Spec`.
+/// A computation. The kinds are those of Graphene's Table 1 (without Allocate, which is a
+/// statement), `Move.add`, `Select` and the generic `Spec`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecKind {
-    /// `Move`: the output is the input, element by element. A mode of the input that has extent 1 where the
-    /// output has n is broadcast; both have the same rank.
+    /// `Move`: the output is the input, element by element. A mode of the input that has extent 1
+    /// where the output has n is broadcast; both have the same rank.
     Move,
-    /// `Move.add`: the output is the sum (the minimum, the maximum) of itself and the input, element by element. The
-    /// update of an element is atomic: any threads of any blocks may update one, in any order.
+    /// `Move.add`: the output is the sum (the minimum, the maximum) of itself and the input,
+    /// element by element. The update of an element is atomic: any threads of any blocks may update
+    /// one, in any order.
     Accumulate(AccumulateOp),
     /// `MatMul`: C += A·B.
     MatMul,
@@ -21,9 +23,11 @@ pub enum SpecKind {
     MatMulSet,
     /// `UnaryPointwise.exp`
     Unary(UnaryOp),
-    /// `BinaryPointwise.add`: modes of extent 1 as in a Move; one input may be a literal of their type.
+    /// `BinaryPointwise.add`: modes of extent 1 as in a Move; one input may be a literal of their
+    /// type.
     Binary(BinaryOp),
-    /// `Select (%p, %a, %b) -> (%d)`: the element of `%a` where that of `%p` is true, else that of `%b`.
+    /// `Select (%p, %a, %b) -> (%d)`: the element of `%a` where that of `%p` is true, else that of
+    /// `%b`.
     Select,
     /// `Reduction.sum`: over the modes named by `axis=`.
     Reduction(ReduceOp),
@@ -31,7 +35,8 @@ pub enum SpecKind {
     Shfl(ShflOp),
     /// `Init`: every element becomes the scalar.
     Init,
-    /// `Iota (%x) -> (%i) axis=1`: the coordinate along a mode of the input, whose elements are not read. In `means` only.
+    /// `Iota (%x) -> (%i) axis=1`: the coordinate along a mode of the input, whose elements are not
+    /// read. In `means` only.
     Iota,
     /// `Spec`: what its `means` block says; without one, what its body does.
     Generic,
@@ -117,7 +122,8 @@ impl BinaryOp {
 }
 
 spelled! {
-    /// The operation by which `Move.add`, `Move.min` and `Move.max` combine the output with the input.
+    /// The operation by which `Move.add`, `Move.min` and `Move.max` combine the output with the
+    /// input.
     AccumulateOp {
         /// Their sum.
         Add = "add",
@@ -178,8 +184,9 @@ spelled! {
 }
 
 impl ReduceOp {
-    /// The neutral element of the operation for elements of a type, which is the result for no elements: 0 for a sum, -inf
-    /// or the least integer for a maximum. None if the type does not have the operation.
+    /// The neutral element of the operation for elements of a type, which is the result for no
+    /// elements: 0 for a sum, -inf or the least integer for a maximum. None if the type does not
+    /// have the operation.
     ///
     /// ```
     /// use carbyne_ir::ast::ReduceOp;
@@ -201,7 +208,8 @@ impl ReduceOp {
         }
     }
 
-    /// Whether it is a minimum or maximum that gives NaN if an element is NaN. Only floats have these.
+    /// Whether it is a minimum or maximum that gives NaN if an element is NaN. Only floats have
+    /// these.
     pub fn keeps_nan(self) -> bool {
         matches!(self, ReduceOp::Minimum | ReduceOp::Maximum)
     }
@@ -240,7 +248,8 @@ pub enum ExtentRule {
     Any,
     /// All operands have the same extents.
     Same,
-    /// All operands have the same extents, except that an input is broadcast along its modes of extent 1.
+    /// All operands have the same extents, except that an input is broadcast along its modes of
+    /// extent 1.
     Broadcast,
     /// The operands are A\[m,k\], B\[k,n\] and C\[m,n\], with the same batches in front.
     Product,
@@ -311,7 +320,8 @@ impl SpecKind {
         }
     }
 
-    /// The name of its function in expressions, if it has one. Operators with attributes are written as functions, too.
+    /// The name of its function in expressions, if it has one. Operators with attributes are
+    /// written as functions, too.
     pub(crate) fn function(self) -> Option<&'static str> {
         match self {
             SpecKind::Move => Some("move"),
@@ -322,7 +332,8 @@ impl SpecKind {
         }
     }
 
-    /// The number of its inputs, beside one output; none for a `Spec`, which has any number of both.
+    /// The number of its inputs, beside one output; none for a `Spec`, which has any number of
+    /// both.
     #[must_use]
     pub fn n_inputs(self) -> Option<usize> {
         match self {

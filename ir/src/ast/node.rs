@@ -1,15 +1,17 @@
 //! Ids of statements.
 //!
-//! Invariant: like spans, ids never take part in equality, and no text holds them. They are unique in a process
-//! and not the same from one run to the next, so that no output may depend on their order.
+//! Invariant: like spans, ids never take part in equality, and no text holds them. They are unique
+//! in a process and not the same from one run to the next, so that no output may depend on their
+//! order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Names a statement for as long as the process lives, whatever happens to the tree around it.
 ///
-/// `==` holds between all ids, so that two modules that say the same are equal: [`NodeId::same`] compares them, and
-/// [`NodeKey`] is one that maps and sets can hold. Copies of a statement have its id; those that are to stand in
-/// one module with it get their own from [`super::Module::separate`].
+/// `==` holds between all ids, so that two modules that say the same are equal: [`NodeId::same`]
+/// compares them, and [`NodeKey`] is one that maps and sets can hold. Copies of a statement have
+/// its id; those that are to stand in one module with it get their own from
+/// [`super::Module::separate`].
 #[derive(Copy, Clone)]
 pub struct NodeId(NodeKey);
 

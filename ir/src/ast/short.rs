@@ -1,4 +1,5 @@
-//! The short forms of `carbyne 2`: what a person writes in the place of executors, allocations and specs.
+//! The short forms of `carbyne 2`: what a person writes in the place of executors, allocations and
+//! specs.
 //!
 //! [`crate::resolve::elaborate`] writes them out.
 
@@ -32,7 +33,8 @@ pub struct Launch {
 pub enum Group {
     /// `#grid`
     Of(View),
-    /// `#grid:[@i < M / BM, @j < N / BN]`: declared, the first mode fastest, and its coordinates named.
+    /// `#grid:[@i < M / BM, @j < N / BN]`: declared, the first mode fastest, and its coordinates
+    /// named.
     New {
         /// Without `#`.
         name: Name,
@@ -121,8 +123,8 @@ pub struct Apply {
 }
 
 impl Apply {
-    /// Whether it is written as an operator, where there is one: an operator has no place for attributes, its
-    /// function has.
+    /// Whether it is written as an operator, where there is one: an operator has no place for
+    /// attributes, its function has.
     pub fn may_be_operator(&self) -> bool {
         self.attrs.is_empty()
     }
@@ -181,8 +183,8 @@ pub enum Pick {
     At(Expr),
     /// `0..64`: from the first, below the second.
     Range(Expr, Expr),
-    /// `%rows`: coordinates that stand in an integer tensor. One of no modes takes the place of an index, one of one
-    /// mode gives the mode its extent.
+    /// `%rows`: coordinates that stand in an integer tensor. One of no modes takes the place of an
+    /// index, one of one mode gives the mode its extent.
     From(Name),
 }
 
@@ -209,8 +211,8 @@ pub struct Def {
 
 /// What strategies call the number of multiprocessors of the card.
 pub const MULTIPROCESSORS: &str = "SMS";
-/// What strategies call the number of threads that execute the widest instruction which multiplies tiles: those of a warp, or of
-/// a warp group.
+/// What strategies call the number of threads that execute the widest instruction which multiplies
+/// tiles: those of a warp, or of a warp group.
 pub const WIDEST_GROUP: &str = "GROUP";
 /// What strategies call the bytes of shared memory that a block has at most.
 pub const BLOCK_SHARED: &str = "SHARED";
@@ -254,7 +256,8 @@ pub enum Choices {
     },
 }
 
-/// What a strategy says beyond a sub-spec: `strategy @ring[BM in (64, 128)] <<<..>>> (%A) -> (%C) where M % BM == 0 means { .. } { .. }`.
+/// What a strategy says beyond a sub-spec:
+/// `strategy @ring[BM in (64, 128)] <<<..>>> (%A) -> (%C) where M % BM == 0 means { .. } { .. }`.
 /// What uses of undefined sub-specs in its `means` block stand for follows from what is matched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
@@ -268,8 +271,9 @@ pub struct Strategy {
     pub habits: Vec<super::Compare>,
 }
 
-/// `sym M, N where M % 8 == 0, M <= N typical M=4096`: sizes known only when the kernel is launched, none below 0.
-/// One name of which nothing is said is a [`super::SymDecl`], which is at least 1.
+/// `sym M, N where M % 8 == 0, M <= N typical M=4096`: sizes known only when the kernel is
+/// launched, none below 0. One name of which nothing is said is a [`super::SymDecl`], which is at
+/// least 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Symbols {
     /// Of the symbols; at least one.

@@ -20,8 +20,8 @@ pub enum Given {
 
 /// What takes the places of names in statements. Names of numbers hold their `@`, others no sigil.
 ///
-/// A name is replaced wherever it stands, so that a name of the statements that means something else must have been
-/// given another. What is inserted is not looked at again.
+/// A name is replaced wherever it stands, so that a name of the statements that means something
+/// else must have been given another. What is inserted is not looked at again.
 #[derive(Clone, Debug, Default)]
 pub struct Substitution {
     /// Data tensors that are referred to.
@@ -66,7 +66,8 @@ impl Substitution {
         self.numbers.insert(from.to_owned(), Expr::name(to));
     }
 
-    /// The block with everything replaced. Statements are new ones, made from those that stand there; comments are kept.
+    /// The block with everything replaced. Statements are new ones, made from those that stand
+    /// there; comments are kept.
     ///
     /// # Errors
     /// The first thing that does not fit.

@@ -3,8 +3,9 @@
 use crate::scalar::spelled;
 
 spelled! {
-    /// What a synchronization statement does. All but [`SyncOp::MbarrierWait`] and the waits go on at
-    /// once; which threads take part together, and which architectures have it, is the atom table's.
+    /// What a synchronization statement does. All but [`SyncOp::MbarrierWait`] and the waits go on
+    /// at once; which threads take part together, and which architectures have it, is the atom
+    /// table's.
     SyncOp {
         /// Makes the barriers of a view ready, each for so many arrivals a phase.
         MbarrierInit = "mbarrier.init",
@@ -12,14 +13,16 @@ spelled! {
         MbarrierArrive = "mbarrier.arrive",
         /// Arrives once; the phase also awaits so many bytes of asynchronous copies.
         MbarrierExpect = "mbarrier.expect",
-        /// Waits until the phase of this parity (0 or 1) is complete; a fresh barrier passes parity 1.
+        /// Waits until the phase of this parity (0 or 1) is complete; a fresh barrier passes
+        /// parity 1.
         MbarrierWait = "mbarrier.wait",
-        /// Lets the thread's asynchronous copies so far arrive when they are complete; the arrival is one
-        /// of those that the phase counts.
+        /// Lets the thread's asynchronous copies so far arrive when they are complete; the arrival
+        /// is one of those that the phase counts.
         MbarrierAsyncArrive = "mbarrier.async_arrive",
         /// Makes initialized barriers visible to the cluster and to asynchronous copies.
         FenceMbarrierInit = "fence.mbarrier_init",
-        /// Orders the thread's accesses to shared memory before those of asynchronous copies that follow.
+        /// Orders the thread's accesses to shared memory before those of asynchronous copies that
+        /// follow.
         FenceAsync = "fence.async",
         /// Arrives at the barrier of the cluster's blocks.
         ClusterArrive = "cluster.arrive",
@@ -37,7 +40,8 @@ spelled! {
         BulkWait = "bulk.wait",
         /// At most so many of the thread's bulk groups still read their sources afterwards.
         BulkWaitRead = "bulk.wait_read",
-        /// Orders accesses to registers and shared memory before the warpgroup's MatMuls that follow.
+        /// Orders accesses to registers and shared memory before the warpgroup's MatMuls that
+        /// follow.
         WgmmaFence = "wgmma.fence",
         /// Closes the warpgroup's group of asynchronous MatMuls.
         WgmmaCommit = "wgmma.commit",

@@ -1,8 +1,8 @@
 //! Walks through trees, and a rewriter of statements.
 //!
-//! [`Walk`] comes to statements, with what opens and closes around them; [`parts`] to what a statement itself is written
-//! of: names, views, expressions, types; [`parts_mut`] to the same to change it. [`rewrite`] puts statements in the
-//! places of others.
+//! [`Walk`] comes to statements, with what opens and closes around them; [`parts`] to what a
+//! statement itself is written of: names, views, expressions, types; [`parts_mut`] to the same to
+//! change it. [`rewrite`] puts statements in the places of others.
 //!
 //! Invariant: nothing here recurses, whatever the depth of a tree that was built in memory.
 
@@ -49,8 +49,8 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Through these statements. `means` blocks, whose statements are specs on whole tensors with names of their own,
-    /// are left out.
+    /// Through these statements. `means` blocks, whose statements are specs on whole tensors with
+    /// names of their own, are left out.
     pub fn new(stmts: &'a [Stmt]) -> Self {
         let todo: Vec<Step<'a>> = stmts.iter().rev().map(Step::Enter).collect();
         Walk { kept: todo.len(), todo, means: false }
@@ -106,8 +106,8 @@ impl Module {
     }
 }
 
-/// Calls `visit` with every statement of a list and of their bodies, each before those of its bodies. It may change the
-/// bodies: what it leaves there is visited. `means` blocks are left out.
+/// Calls `visit` with every statement of a list and of their bodies, each before those of its
+/// bodies. It may change the bodies: what it leaves there is visited. `means` blocks are left out.
 pub fn each_mut(stmts: &mut [Stmt], visit: &mut dyn FnMut(&mut Stmt)) {
     let mut todo: Vec<&mut Stmt> = stmts.iter_mut().rev().collect();
     while let Some(stmt) = todo.pop() {
@@ -125,7 +125,8 @@ pub trait Rewriter {
         true
     }
 
-    /// Puts what stands in the place of a statement, whose bodies have been rewritten, behind `out`.
+    /// Puts what stands in the place of a statement, whose bodies have been rewritten, behind
+    /// `out`.
     fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
         out.push(stmt);
     }
@@ -174,7 +175,8 @@ pub fn rewrite(stmts: Vec<Stmt>, by: &mut dyn Rewriter) -> Vec<Stmt> {
     }
 }
 
-/// The enum of what statements are written of, and what each of them is written of, to look at or to change.
+/// The enum of what statements are written of, and what each of them is written of, to look at or
+/// to change.
 macro_rules! parts {
     (
         $(#[$meta:meta])* $Part:ident, $of_stmt:ident, $of_exec:ident, $of_part:ident, $type_attr:ident, $iter:ident, $as_ref:ident, $($mut:tt)?
@@ -182,12 +184,13 @@ macro_rules! parts {
         $(#[$meta])*
         #[derive(Debug)]
         pub enum $Part<'a> {
-            /// A name that the statement defines; not that of a kernel. A name that is assigned is referred to, whether or
-            /// not the assignment declares it.
+            /// A name that the statement defines; not that of a kernel. A name that is assigned is
+            /// referred to, whether or not the assignment declares it.
             Defined(&'a $($mut)? Name, Of),
             /// The name of a kernel or of a sub-spec.
             Kernel(&'a $($mut)? Name),
-            /// The name of a tensor that a view or a type refers to, or of a symbol that is given a usual value.
+            /// The name of a tensor that a view or a type refers to, or of a symbol that is given a
+            /// usual value.
             Referred(&'a $($mut)? Name, Of),
             /// A view, before its name and its operations.
             View(&'a $($mut)? View, Of),
@@ -518,8 +521,8 @@ impl PartMut<'_> {
     }
 }
 
-/// Calls `visit` with all that a statement itself is written of, not with what its bodies hold; each part before its own
-/// parts, in text order.
+/// Calls `visit` with all that a statement itself is written of, not with what its bodies hold;
+/// each part before its own parts, in text order.
 pub fn parts<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(&Part<'a>)) {
     let mut todo = vec![];
     parts_of_stmt(stmt, &mut todo);

@@ -138,8 +138,8 @@ impl ExprArena {
         self.facts(dim).div
     }
 
-    /// Notes that of two variables the second is never below the first: whoever calls this knows it of all values that they
-    /// have together. It bounds the sums that are made from here on.
+    /// Notes that of two variables the second is never below the first: whoever calls this knows it
+    /// of all values that they have together. It bounds the sums that are made from here on.
     pub fn order(&self, below: Dim, above: Dim) {
         if let (Dim::Expr(below), Dim::Expr(above)) = (below, above) {
             self.write().ordered.insert((below, above));
@@ -215,8 +215,8 @@ impl Inner {
         }
     }
 
-    /// A divisor of a sum with remainders, as `x - x % 8` is a multiple of 8: a remainder is a multiple of its divisor away from
-    /// what it is the remainder of. At least 1.
+    /// A divisor of a sum with remainders, as `x - x % 8` is a multiple of 8: a remainder is a
+    /// multiple of its divisor away from what it is the remainder of. At least 1.
     fn divisor_by_remainders(&self, terms: &[(ExprId, i64)], constant: i64) -> i64 {
         /// Longer sums are no such differences.
         const MOST: usize = 16;
@@ -255,7 +255,8 @@ impl Inner {
         (0..terms.len()).filter_map(of_one).max().unwrap_or(1).max(1)
     }
 
-    /// A lower bound of a sum that takes differences of ordered variables for what they are; none where there are none in it.
+    /// A lower bound of a sum that takes differences of ordered variables for what they are; none
+    /// where there are none in it.
     fn least_ordered(&self, terms: &[(ExprId, i64)], constant: i64) -> Option<i64> {
         /// Longer sums are no differences.
         const MOST: usize = 16;

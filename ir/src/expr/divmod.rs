@@ -229,8 +229,8 @@ impl ExprArena {
     }
 }
 
-/// How deep the rewriting of this thread is nested. Every law makes its operand smaller; this bounds
-/// the stack even if one does not.
+/// How deep the rewriting of this thread is nested. Every law makes its operand smaller; this
+/// bounds the stack even if one does not.
 struct Nesting;
 
 thread_local! {

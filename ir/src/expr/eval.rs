@@ -8,7 +8,8 @@ impl ExprArena {
     /// The value of `dim` where `value` gives that of each variable.
     ///
     /// # Errors
-    /// [`LayoutError::Variable`] for a variable without a value, [`LayoutError::Divisor`], overflow.
+    /// [`LayoutError::Variable`] for a variable without a value, [`LayoutError::Divisor`],
+    /// overflow.
     pub fn eval(&self, dim: Dim, value: &dyn Fn(VarId) -> Option<i64>) -> Result<i64, LayoutError> {
         // Recursion ends: the arena bounds the depth and the size of an expression.
         let id = match dim {

@@ -1,7 +1,8 @@
 //! Proofs that take quotients by sizes apart: the prover ([`prove`]) reads one as an atom.
 //!
-//! An answer `true` holds for all values that keep the assumptions and for which the expressions have a value. An answer
-//! `false` proves nothing. These proofs make expressions in the arena, which those of the prover do not.
+//! An answer `true` holds for all values that keep the assumptions and for which the expressions
+//! have a value. An answer `false` proves nothing. These proofs make expressions in the arena,
+//! which those of the prover do not.
 
 use super::prove::{self, Assumptions};
 use super::{Dim, ExprArena, ExprId, Node};
@@ -39,7 +40,8 @@ fn is_natural_at(arena: &ExprArena, dim: Dim, holds: &Assumptions, depth: usize)
     by_parts || prove::nonnegative(arena, dim, holds).is_true()
 }
 
-/// The quotients and remainders within an expression whose divisor is not constant: dividend and divisor.
+/// The quotients and remainders within an expression whose divisor is not constant: dividend and
+/// divisor.
 #[must_use]
 pub fn quotients(arena: &ExprArena, dim: Dim) -> Vec<(Dim, Dim)> {
     let (mut found, mut seen, mut todo) = (vec![], HashSet::new(), vec![dim]);
@@ -84,8 +86,9 @@ pub fn factors(arena: &ExprArena, dim: Dim) -> (i64, Vec<ExprId>) {
     (times, ids)
 }
 
-/// Whether an expression is at most another one. A quotient is below a number where what is divided is below the product; of the
-/// smaller or larger of two that something is divided by each is looked at.
+/// Whether an expression is at most another one. A quotient is below a number where what is divided
+/// is below the product; of the smaller or larger of two that something is divided by each is
+/// looked at.
 #[must_use]
 pub fn at_most(arena: &ExprArena, a: Dim, b: Dim, holds: &Assumptions) -> bool {
     at_most_at(arena, a, b, holds, 0)

@@ -1,19 +1,23 @@
 //! How large the operands of laws are: [`Bounds`].
 //!
-//! Invariant: whatever the bounds, there is a layout within them: `1:0`, a number of one coordinate.
+//! Invariant: whatever the bounds, there is a layout within them: `1:0`, a number of one
+//! coordinate.
 
 use std::ops::RangeInclusive;
 
-/// The extents that are drawn where nothing is said; simple ones first, so that shrinking ends there.
+/// The extents that are drawn where nothing is said; simple ones first, so that shrinking ends
+/// there.
 const EXTENTS: [i64; 16] = [1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 7, 8, 8, 12, 16, 32];
 
-/// The largest size that operands may have, so that what an operation makes of two of them can be enumerated.
+/// The largest size that operands may have, so that what an operation makes of two of them can be
+/// enumerated.
 pub const MAX_SIZE: i64 = 1024;
 
 /// Bounds of the layouts that strategies draw. A number stands for bounds on the size alone.
 ///
-/// What an operation is given besides a layout (an inner layout, a tile, a shape) is cut from that layout, so its extents
-/// are divisors of the layout's and may be smaller than `extents`. Thread-value layouts have two modes, whatever `rank`.
+/// What an operation is given besides a layout (an inner layout, a tile, a shape) is cut from that
+/// layout, so its extents are divisors of the layout's and may be smaller than `extents`.
+/// Thread-value layouts have two modes, whatever `rank`.
 ///
 /// ```
 /// use carbyne_ir::kit::{Bounds, strategies};
@@ -27,7 +31,8 @@ pub const MAX_SIZE: i64 = 1024;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// The most coordinates of a layout, up to [`MAX_SIZE`]; layouts of the strategy `large` are not bound by it.
+    /// The most coordinates of a layout, up to [`MAX_SIZE`]; layouts of the strategy `large` are
+    /// not bound by it.
     pub size: i64,
     /// The most modes of the outermost tuple.
     pub rank: usize,

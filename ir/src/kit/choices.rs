@@ -1,15 +1,16 @@
-//! Independent choices and what is made of them: the constructions behind the strategies and the fuzz
-//! targets.
+//! Independent choices and what is made of them: the constructions behind the strategies and the
+//! fuzz targets.
 //!
 //! Invariant: every function here is total. Whatever the choices, the result is admissible in the
-//! sense that its function states, so whatever shrinks the choices shrinks within what is admissible.
-//! Invariant: choices of 0, and missing ones, make the simplest result.
+//! sense that its function states, so whatever shrinks the choices shrinks within what is
+//! admissible. Invariant: choices of 0, and missing ones, make the simplest result.
 
 use super::bounds::Bounds;
 use super::plain::Plain;
 use super::tiling::Tiling;
 
-/// How many times its size a layout may reach, so that its inverse and complement can be enumerated.
+/// How many times its size a layout may reach, so that its inverse and complement can be
+/// enumerated.
 const MAX_GAPS: i64 = 32;
 
 /// What is chosen for one leaf; all numbers below 16.
@@ -98,9 +99,9 @@ pub(crate) fn leaves(choices: &[LeafChoice], style: Style, bounds: &Bounds) -> V
     leaves
 }
 
-/// The leaves nested as chosen: each choice but 0 gathers up to four neighbors. No leaves make `1:0`, a
-/// single leaf is a number until it is gathered. Of more leaves than modes are allowed the last go where nothing may be nested,
-/// and are gathered elsewhere.
+/// The leaves nested as chosen: each choice but 0 gathers up to four neighbors. No leaves make
+/// `1:0`, a single leaf is a number until it is gathered. Of more leaves than modes are allowed the
+/// last go where nothing may be nested, and are gathered elsewhere.
 pub(crate) fn nest(leaves: &[(i64, i64)], nesting: &[u8], bounds: &Bounds) -> Plain {
     let most = match bounds.depth {
         0 => 1,
@@ -157,8 +158,9 @@ pub(crate) fn layout(choice: &LayoutChoice, style: Style, bounds: &Bounds) -> Pl
 /// How far the indices of a large layout may reach: sums of two of them fit 64 bits.
 const LARGE: i64 = 1 << 60;
 
-/// A layout whose extents are those of `bounds` times powers of two and whose gaps are powers of two, chosen leaf by leaf
-/// (`wide`, `far`); its size and its indices stay below 2^60. Its leaves nest.
+/// A layout whose extents are those of `bounds` times powers of two and whose gaps are powers of
+/// two, chosen leaf by leaf (`wide`, `far`); its size and its indices stay below 2^60. Its leaves
+/// nest.
 pub(crate) fn large(
     choice: &LayoutChoice,
     scale: &[(u8, u8)],
@@ -207,8 +209,8 @@ pub(crate) fn with_modes(a: Plain) -> Plain {
     if a.shape.is_leaf() { Plain::concat(&[a]) } else { a }
 }
 
-/// The extents of the modes that are left where continuing ones are merged: the radices in which the
-/// layout writes an index.
+/// The extents of the modes that are left where continuing ones are merged: the radices in which
+/// the layout writes an index.
 fn radices(a: &Plain) -> Vec<i64> {
     let mut merged: Vec<(i64, i64)> = vec![];
     for (extent, stride) in a.leaves() {
@@ -221,7 +223,8 @@ fn radices(a: &Plain) -> Vec<i64> {
     merged.into_iter().map(|(extent, _)| extent).collect()
 }
 
-/// The divisors of a number but for 1 and itself, smallest first; of a large one those below 64 and their cofactors.
+/// The divisors of a number but for 1 and itself, smallest first; of a large one those below 64 and
+/// their cofactors.
 fn divisors(n: i64) -> Vec<i64> {
     let low: Vec<i64> = (2..n.min(64)).filter(|d| n % d == 0).collect();
     let mut all: Vec<i64> = low.iter().map(|d| n / d).chain(low.iter().copied()).collect();
@@ -249,9 +252,9 @@ fn cut(mut radices: Vec<i64>, cuts: &[(u8, u8)]) -> Vec<i64> {
     radices
 }
 
-/// Runs of neighboring digits as leaves over the index they write, `(extent, stride)`; different leaves
-/// use different digits. With `truncate`, the highest digit of a run may stop short of its radix, and
-/// leaves of stride 0 may be among them.
+/// Runs of neighboring digits as leaves over the index they write, `(extent, stride)`; different
+/// leaves use different digits. With `truncate`, the highest digit of a run may stop short of its
+/// radix, and leaves of stride 0 may be among them.
 fn runs(radices: &[i64], choice: &DigitChoice, truncate: bool) -> Vec<(i64, i64)> {
     let mut leaves: Vec<(u8, i64, i64)> = vec![];
     let (mut prefix, mut open) = (1i64, false);
@@ -303,8 +306,8 @@ pub(crate) fn tiling_of(
     Tiling::Modes(whole.modes().iter().zip(choices).map(tile).collect())
 }
 
-/// What repeats `block`, which nests, at most `most` times, so that the product exists: runs of digits of
-/// its complement, the highest of them without bound.
+/// What repeats `block`, which nests, at most `most` times, so that the product exists: runs of
+/// digits of its complement, the highest of them without bound.
 pub(crate) fn copies_of(
     block: &Plain,
     top: &[LeafChoice],
@@ -336,8 +339,9 @@ pub(crate) fn shape_of(a: &Plain, choice: &DigitChoice, bounds: &Bounds) -> Plai
     nest(&leaves, &choice.nesting, bounds)
 }
 
-/// A layout in elements of which `n` make a larger one exactly, from one of larger elements: strides
-/// times `n`, and the leaf of stride 1, or a new one, counts the parts of stride `n / parts`.
+/// A layout in elements of which `n` make a larger one exactly, from one of larger elements:
+/// strides times `n`, and the leaf of stride 1, or a new one, counts the parts of stride
+/// `n / parts`.
 pub(crate) fn parts_of(large: &Plain, n: i64, parts: i64, bounds: &Bounds) -> Plain {
     let mut leaves = large.leaves();
     let unit = leaves.iter().position(|&(extent, stride)| extent > 1 && stride == 1);

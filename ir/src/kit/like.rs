@@ -40,7 +40,9 @@ use std::fmt;
 #[expect(unused_variables, reason = "the defaults answer without looking at their operands")]
 pub trait LayoutLike: Sized + Clone + fmt::Debug {
     /// The layout of this shape and stride, which are nested alike; extents are 1 or more, strides
-    /// 0 or more, or negative where [`LayoutLike::has_negative_strides`] says so. Sizes and indices stay below 2^62. Kinds of layouts that the library does not have are [`Answer::Unsupported`].
+    /// 0 or more, or negative where [`LayoutLike::has_negative_strides`] says so. Sizes and indices
+    /// stay below 2^62. Kinds of layouts that the library does not have are
+    /// [`Answer::Unsupported`].
     fn build(shape: &IntTuple<i64>, stride: &IntTuple<i64>) -> Answer<Self>;
     /// The shape.
     fn shape(&self) -> IntTuple<i64>;
@@ -202,7 +204,8 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
         Answer::Unsupported
     }
 
-    /// The value at `i` of the composition of a layout under a swizzle, as of [`LayoutLike::swizzled_eval`], with `inner`.
+    /// The value at `i` of the composition of a layout under a swizzle, as of
+    /// [`LayoutLike::swizzled_eval`], with `inner`.
     fn swizzled_composition(
         &self,
         swizzle: Bits,
@@ -217,15 +220,18 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
         Answer::Unsupported
     }
 
-    /// Whether [`LayoutLike::build`] takes negative strides. The laws about them are asked only then.
+    /// Whether [`LayoutLike::build`] takes negative strides. The laws about them are asked only
+    /// then.
     fn has_negative_strides() -> bool {
         false
     }
-    /// The layout of strides that may be multiples of symbols, each an unknown number of at least 1.
+    /// The layout of strides that may be multiples of symbols, each an unknown number of at
+    /// least 1.
     fn build_symbolic(symbolic: &Symbolic) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// What shape and stride of this layout, made from one with symbols, are with these values for the symbols.
+    /// What shape and stride of this layout, made from one with symbols, are with these values for
+    /// the symbols.
     fn substitute(&self, values: &[i64]) -> Answer<Plain> {
         Answer::Unsupported
     }

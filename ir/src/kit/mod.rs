@@ -1,12 +1,13 @@
 //! A kit to property-test libraries of layouts, this crate's own among them.
 //!
-//! Implement [`LayoutLike`] for a layout type and write [`layout_laws!`](crate::layout_laws)`(Type)`
-//! in a test: each law is asked about generated operands. Or take the parts: [`strategies`] make
-//! layouts and operands that an operation must answer, [`laws`] judge single operands, [`suite`] runs
-//! them.
+//! Implement [`LayoutLike`] for a layout type and write
+//! [`layout_laws!`](crate::layout_laws)`(Type)` in a test: each law is asked about generated
+//! operands. Or take the parts: [`strategies`] make layouts and operands that an operation must
+//! answer, [`laws`] judge single operands, [`suite`] runs them.
 //!
-//! A law has two sources of truth only: the operands as shapes and strides ([`Plain`]), and tables made
-//! by counting. The algebra of this crate is a library under test like any other ([`mod@ours`]).
+//! A law has two sources of truth only: the operands as shapes and strides ([`Plain`]), and tables
+//! made by counting. The algebra of this crate is a library under test like any other
+//! ([`mod@ours`]).
 //!
 //! Invariant: operands from [`strategies`] are constructed, never filtered, so that shrinking stays
 //! among operands that an operation must answer.

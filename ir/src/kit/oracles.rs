@@ -1,8 +1,10 @@
-//! The bodies of fuzz targets about layouts and texts, for the targets in `fuzz/` and for the tests.
+//! The bodies of fuzz targets about layouts and texts, for the targets in `fuzz/` and for the
+//! tests.
 //!
 //! Each takes any bytes and says what is wrong, if anything is. Invariant: bytes are decoded to
-//! operands by the constructions of the strategies, so that mutation moves among admissible operands;
-//! a second part takes numbers as they come, where only a coded refusal or an exact answer is asked.
+//! operands by the constructions of the strategies, so that mutation moves among admissible
+//! operands; a second part takes numbers as they come, where only a coded refusal or an exact
+//! answer is asked.
 
 use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};
@@ -120,8 +122,9 @@ pub enum OracleError {
     OtherText(String),
 }
 
-/// An operation chosen by the first byte, on operands chosen by the others: an admissible operand gets an
-/// exact answer, any operand an exact answer or a refusal, and no number whatever makes one panic.
+/// An operation chosen by the first byte, on operands chosen by the others: an admissible operand
+/// gets an exact answer, any operand an exact answer or a refusal, and no number whatever makes one
+/// panic.
 ///
 /// # Errors
 /// What is wrong, in the words of the law.
@@ -287,8 +290,8 @@ fn holes(r: &mut Reader<'_>, shape: &IntTuple) -> IntTuple<Option<i64>> {
     IntTuple::Tuple(modes)
 }
 
-/// Every operation on two layouts of any numbers: it answers or refuses. Compositions are compared at a
-/// few points, in 128 bits.
+/// Every operation on two layouts of any numbers: it answers or refuses. Compositions are compared
+/// at a few points, in 128 bits.
 fn numbers_as_they_come(r: &mut Reader<'_>) -> Result<(), OracleError> {
     let (Ok(a), Ok(b)) = (r.hostile(), r.hostile()) else { return Ok(()) };
     let target = r.number();
@@ -349,8 +352,8 @@ fn value(a: &Layout, i: i128) -> i128 {
     index
 }
 
-/// A text is refused, or is a layout that prints to a text of the same layout and that every operation
-/// on one layout answers.
+/// A text is refused, or is a layout that prints to a text of the same layout and that every
+/// operation on one layout answers.
 ///
 /// # Errors
 /// What is wrong.

@@ -75,15 +75,17 @@ impl Plain {
         self.size().unwrap_or(MAX_POINTS as i64)
     }
 
-    /// The number of coordinates, however many; `None` where an extent is below 1 or there are 2^63 and more.
+    /// The number of coordinates, however many; `None` where an extent is below 1 or there are 2^63
+    /// and more.
     #[must_use]
     pub fn total(&self) -> Option<i64> {
         let mut extents = self.shape.flatten().into_iter();
         extents.try_fold(1i64, |size, extent| size.checked_mul(extent).filter(|_| extent >= 1))
     }
 
-    /// The index of the `i`-th coordinate, counted digit by digit: also of layouts that are too large to enumerate. The last
-    /// leaf goes on beyond its extent. `None` below 0, where an extent is below 1, and where the index does not fit.
+    /// The index of the `i`-th coordinate, counted digit by digit: also of layouts that are too
+    /// large to enumerate. The last leaf goes on beyond its extent. `None` below 0, where an extent
+    /// is below 1, and where the index does not fit.
     #[must_use]
     pub fn index(&self, i: i64) -> Option<i64> {
         let leaves = self.leaves();

@@ -1,10 +1,11 @@
 //! Proptest strategies for shapes, layouts, and operands for which an operation must have a result.
 //!
-//! Invariant: nothing is filtered. Everything is constructed from small independent choices, so that
-//! each value met while shrinking is admissible too, and shrinking ends at a layout of a leaf or two.
-//! Invariant: every strategy is boxed, so that neither its type nor what is made of it grows with what it is made of.
-//! Invariant: no layout has more coordinates than the bounds that it was asked for allow; what an operation makes
-//! of two of them stays below [`MAX_POINTS`](super::MAX_POINTS).
+//! Invariant: nothing is filtered. Everything is constructed from small independent choices, so
+//! that each value met while shrinking is admissible too, and shrinking ends at a layout of a leaf
+//! or two. Invariant: every strategy is boxed, so that neither its type nor what is made of it
+//! grows with what it is made of. Invariant: no layout has more coordinates than the bounds that it
+//! was asked for allow; what an operation makes of two of them stays below
+//! [`MAX_POINTS`](super::MAX_POINTS).
 
 use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};
@@ -89,8 +90,9 @@ pub fn layout(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     styled(Style::ANY, bounds)
 }
 
-/// A layout whose strides nest and whose extents, strides and indices may exceed 32 bits, but not 60: half of them have
-/// indices beyond 2^32. `bounds` says rank, depth and extents before they are scaled; its size is not asked.
+/// A layout whose strides nest and whose extents, strides and indices may exceed 32 bits, but not
+/// 60: half of them have indices beyond 2^32. `bounds` says rank, depth and extents before they are
+/// scaled; its size is not asked.
 pub fn large(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     large_styled(Style::NESTED, bounds)
 }
@@ -160,7 +162,8 @@ pub fn large_product(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)>
         .boxed()
 }
 
-/// A [`large`] layout and `n`, where each `n` consecutive elements can be taken as one, and each taken apart into `n`.
+/// A [`large`] layout and `n`, where each `n` consecutive elements can be taken as one, and each
+/// taken apart into `n`.
 pub fn large_cast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
     let bounds = bounds.into();
     (layout_choice(&fewer(&bounds)), powers(), 0u32..4)
@@ -177,7 +180,8 @@ pub fn negative(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     (layout(bounds), any::<u8>()).prop_map(|(a, which)| choices::negated(&a, which)).boxed()
 }
 
-/// `(outer, inner)` as for [`composition`], where strides of `outer` may be negative; those of `inner` are not.
+/// `(outer, inner)` as for [`composition`], where strides of `outer` may be negative; those of
+/// `inner` are not.
 pub fn negative_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (negative(&bounds), digit_choice())
@@ -233,7 +237,8 @@ pub fn large_swizzle() -> BoxedStrategy<(Bits, i64)> {
         .boxed()
 }
 
-/// A layout under a swizzle: the swizzle, an offset, the layout, and an inner layout that composes with it.
+/// A layout under a swizzle: the swizzle, an offset, the layout, and an inner layout that composes
+/// with it.
 pub fn swizzled_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Bits, i64, Plain, Plain)> {
     (swizzle(), composition(bounds))
         .prop_map(|((swizzle, offset), (outer, inner))| (swizzle, offset, outer, inner))
@@ -269,8 +274,8 @@ pub fn swizzled(bounds: impl Into<Bounds>) -> BoxedStrategy<(Bits, i64, Plain)> 
     (swizzle(), layout(bounds)).prop_map(|((swizzle, offset), a)| (swizzle, offset, a)).boxed()
 }
 
-/// `(outer, inner)` whose composition is a layout: the leaves of `inner` are runs of digits in which
-/// `outer` writes its indices, in any order, or have stride 0.
+/// `(outer, inner)` whose composition is a layout: the leaves of `inner` are runs of digits in
+/// which `outer` writes its indices, in any order, or have stride 0.
 ///
 /// ```
 /// use carbyne_ir::kit::strategies;
@@ -327,8 +332,8 @@ pub fn division_by_mode(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tili
     by_mode(layout(&bounds), move |whole, choice| choices::tile_of(whole, choice, &bounds))
 }
 
-/// `(block, tiler)` whose product exists: the strides of the block nest, the tiler takes digits of what
-/// the block leaves out, and makes at most 64 times the size of copies.
+/// `(block, tiler)` whose product exists: the strides of the block nest, the tiler takes digits of
+/// what the block leaves out, and makes at most 64 times the size of copies.
 pub fn product(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (nested_strides(&bounds), leaf_choices(3), digit_choice())

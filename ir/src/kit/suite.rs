@@ -1,10 +1,10 @@
-//! The whole suite: every law with the operands it is asked about, and the macro that makes a test of
-//! them.
+//! The whole suite: every law with the operands it is asked about, and the macro that makes a test
+//! of them.
 //!
-//! Invariant: runs are deterministic. The seed is that of the law's name, changed by the environment
-//! variable `CARBYNE_SEED` only.
-//! Invariant: a law about an operation that a library does not have neither holds nor fails: it is reported as
-//! not implemented, and every summary names it.
+//! Invariant: runs are deterministic. The seed is that of the law's name, changed by the
+//! environment variable `CARBYNE_SEED` only. Invariant: a law about an operation that a library
+//! does not have neither holds nor fails: it is reported as not implemented, and every summary
+//! names it.
 
 use super::bounds::Bounds;
 use super::error::{Demand, LawError, LawResult, Outcome};
@@ -41,8 +41,8 @@ pub struct Settings {
     pub only: Option<Vec<String>>,
     /// The laws not to ask, by name.
     pub except: Vec<String>,
-    /// The folder where proptest keeps the seeds of operands that broke a law, a file `LAW.txt` for each, to begin with
-    /// in later runs; none are kept where this is `None`.
+    /// The folder where proptest keeps the seeds of operands that broke a law, a file `LAW.txt` for
+    /// each, to begin with in later runs; none are kept where this is `None`.
     pub regressions: Option<PathBuf>,
 }
 
@@ -71,8 +71,8 @@ impl From<&Settings> for Settings {
 }
 
 impl Settings {
-    /// The settings as the environment changes them: `CARBYNE_CASES=10000` for the number of cases, `CARBYNE_LAWS=eval,slice`
-    /// for the laws to ask of those that would be asked otherwise.
+    /// The settings as the environment changes them: `CARBYNE_CASES=10000` for the number of cases,
+    /// `CARBYNE_LAWS=eval,slice` for the laws to ask of those that would be asked otherwise.
     #[must_use]
     pub fn from_environment(mut self) -> Self {
         self.cases = crate::testing::cases(self.cases);
@@ -267,7 +267,8 @@ impl Summary {
     }
 }
 
-/// One line on laws that hold, one on laws about operations that are not there, and all about laws that are broken.
+/// One line on laws that hold, one on laws about operations that are not there, and all about laws
+/// that are broken.
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |verdict| self.with(verdict).map(|report| report.law).collect::<Vec<_>>();
@@ -313,8 +314,9 @@ pub fn run<T: LayoutLike>(settings: &Settings) -> Result<Summary, UnknownLaw> {
     Ok(Summary { of: std::any::type_name::<T>(), reports })
 }
 
-/// Runs the laws as a test, as the settings and the environment say. The first lines of the summary are written to
-/// standard error also where the test passes; how each law fared is printed where output is not captured.
+/// Runs the laws as a test, as the settings and the environment say. The first lines of the summary
+/// are written to standard error also where the test passes; how each law fared is printed where
+/// output is not captured.
 ///
 /// # Panics
 /// Where a law is broken, with the smallest operands found; where a name is that of no law.
@@ -326,7 +328,8 @@ pub fn check<T: LayoutLike>(settings: Settings) {
     };
     summary.reports.iter().for_each(|report| println!("{report}"));
     assert!(summary.with(Verdict::Broken).next().is_none(), "{summary}");
-    // Not captured with the test's output: what was not asked must be seen. Nobody reads it where this fails.
+    // Not captured with the test's output: what was not asked must be seen. Nobody reads it where
+    // this fails.
     let _ = writeln!(std::io::stderr().lock(), "{summary}");
 }
 
@@ -444,19 +447,22 @@ fn negative<T: LayoutLike>(law: impl FnOnce() -> LawResult) -> LawResult {
     if T::has_negative_strides() { law() } else { Ok(Outcome::Unsupported("negative strides")) }
 }
 
-/// A test of the laws for a type that implements [`LayoutLike`]: it fails where a law is broken, with the smallest operands
-/// found, and says which laws were not asked because the type does not have the operation.
+/// A test of the laws for a type that implements [`LayoutLike`]: it fails where a law is broken,
+/// with the smallest operands found, and says which laws were not asked because the type does not
+/// have the operation.
 ///
 /// After the type come options in any order:
 ///
 /// - `cases = 1000`: the number of operands each law is asked about, 2048 unless said;
-/// - `bounds = Bounds { rank: 2, depth: 1, ..Bounds::default() }`: how large operands are ([`Bounds`]);
+/// - `bounds = Bounds { rank: 2, depth: 1, ..Bounds::default() }`: how large operands are
+///   ([`Bounds`]);
 /// - `only = [eval, composition]`: the laws to ask; `except = [slice]`: the laws not to ask;
-/// - `regressions = "tests/regressions"`: a folder of the package where proptest keeps the seeds of operands that broke a
-///   law, to begin with in later runs.
+/// - `regressions = "tests/regressions"`: a folder of the package where proptest keeps the seeds of
+///   operands that broke a law, to begin with in later runs.
 ///
-/// The test is named `laws`; write each use of the macro into a module of its own. The environment variable `CARBYNE_CASES`
-/// overrides the number of cases, `CARBYNE_LAWS=eval,slice` picks laws, and `CARBYNE_SEED=1` draws other operands.
+/// The test is named `laws`; write each use of the macro into a module of its own. The environment
+/// variable `CARBYNE_CASES` overrides the number of cases, `CARBYNE_LAWS=eval,slice` picks laws,
+/// and `CARBYNE_SEED=1` draws other operands.
 ///
 /// ```
 /// use carbyne_ir::kit::layout_laws;

@@ -1,6 +1,7 @@
 //! Layouts some of whose strides are multiples of unknown positive numbers.
 //!
-//! Invariant: extents are constants. What a law judges is the layout with numbers put in, by counting.
+//! Invariant: extents are constants. What a law judges is the layout with numbers put in, by
+//! counting.
 
 use super::plain::Plain;
 use crate::tuple::IntTuple;
@@ -55,8 +56,8 @@ impl Symbolic {
         Plain::new(self.shape.clone(), self.stride.map(&mut |term| term.at(values)))
     }
 
-    /// The layout with values put in under which two strides continue each other only where they do so for all values:
-    /// large primes.
+    /// The layout with values put in under which two strides continue each other only where they do
+    /// so for all values: large primes.
     pub(crate) fn at_distinct_values(&self) -> Plain {
         self.at(&[1_000_003, 1_000_000_007, 1_000_000_000_039])
     }

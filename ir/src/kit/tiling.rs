@@ -18,8 +18,8 @@ pub enum Tiling<T> {
 }
 
 impl<T> Tiling<T> {
-    /// The layout that tiles everything; [`Answer::Unsupported`] for a tiling by mode, which is what
-    /// a library without such answers.
+    /// The layout that tiles everything; [`Answer::Unsupported`] for a tiling by mode, which is
+    /// what a library without such answers.
     #[must_use]
     pub fn whole(&self) -> Answer<&T> {
         match self {

@@ -1,8 +1,8 @@
 //! Whether a layout is one-to-one, and whether it is onto a range.
 //!
-//! Invariant: the answers are exact. A layout is a bijection onto `0..n` just if its modes, sorted by
-//! stride, are compact: the smallest index that the smaller strides do not reach must itself be a
-//! stride. Injectivity in general has no such test; strides that do not nest are checked by
+//! Invariant: the answers are exact. A layout is a bijection onto `0..n` just if its modes, sorted
+//! by stride, are compact: the smallest index that the smaller strides do not reach must itself be
+//! a stride. Injectivity in general has no such test; strides that do not nest are checked by
 //! enumeration, up to a limit.
 
 use super::{Layout, LayoutError};

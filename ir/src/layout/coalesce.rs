@@ -22,7 +22,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// Every mode coalesced on its own, down to the leaves of the profile; modes beyond it stay.
     ///
     /// # Errors
-    /// [`LayoutError::Rank`] where the profile has more modes, and those of [`Layout::coalesce_in`].
+    /// [`LayoutError::Rank`] where the profile has more modes, and those of
+    /// [`Layout::coalesce_in`].
     pub fn coalesce_by_in<M: Copy>(
         &self,
         cx: &L::Cx,
@@ -69,8 +70,9 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
 impl<L: Leaf> Layout<L> {
     /// Whether both layouts have the same size and the same function of one-dimensional indices.
     ///
-    /// Layouts of numbers always have an answer. For symbols, yes means equal for all their values, no means equal for none
-    /// of them; otherwise the missing fact is the first equation that equality would require.
+    /// Layouts of numbers always have an answer. For symbols, yes means equal for all their values,
+    /// no means equal for none of them; otherwise the missing fact is the first equation that
+    /// equality would require.
     ///
     /// # Errors
     /// As [`Layout::coalesce_in`].
@@ -90,7 +92,8 @@ impl<L: Leaf> Layout<L> {
             for part in [strides, extents] {
                 match part {
                     Decision::Known(true) => {}
-                    // With symbols, the mode may have one element, or the next mode may make up for the extent.
+                    // With symbols, the mode may have one element, or the next mode may make up for
+                    // the extent.
                     Decision::Known(false) if self.is_fixed() && other.is_fixed() => {
                         return Ok(part);
                     }

@@ -1,8 +1,9 @@
 //! What two layouts have in common: the longest run of elements that are consecutive in both.
 //!
-//! Invariant: with `r = max_common_layout(a, b)`, `a.at(r.at(i)) == i == b.at(r.at(i))` below its size,
-//! which is `max_common_vector(a, b)`: that many elements can be copied from one to the other at once.
-//! Of symbols it is the longest run that is known: whatever they are, these elements are consecutive.
+//! Invariant: with `r = max_common_layout(a, b)`, `a.at(r.at(i)) == i == b.at(r.at(i))` below its
+//! size, which is `max_common_vector(a, b)`: that many elements can be copied from one to the other
+//! at once. Of symbols it is the longest run that is known: whatever they are, these elements are
+//! consecutive.
 
 use super::{Layout, LayoutError};
 use crate::leaf::Leaf;

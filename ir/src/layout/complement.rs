@@ -1,9 +1,9 @@
 //! Complement: the layout of what another layout leaves out.
 //!
 //! Invariant: the complement is ordered (its indices increase) and meets the image of the layout in
-//! 0 only; sums of an index of each are all different. Where every stride is a multiple of the reach
-//! (extent times stride) of the mode before it, the two together are a bijection onto a range that
-//! holds `0..cotarget`.
+//! 0 only; sums of an index of each are all different. Where every stride is a multiple of the
+//! reach (extent times stride) of the mode before it, the two together are a bijection onto a range
+//! that holds `0..cotarget`.
 
 use super::shapes::ceil_div_in;
 use super::{Layout, LayoutError, Leaves};

@@ -84,8 +84,8 @@ impl<L: Leaf> Layout<L> {
     }
 }
 
-/// Composes leaves, taken as they are, with a layout. What a leaf of extent 1 steps by, which is nobody's
-/// business, follows from `beyond`.
+/// Composes leaves, taken as they are, with a layout. What a leaf of extent 1 steps by, which is
+/// nobody's business, follows from `beyond`.
 pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
     cx: &L::Cx,
     outer: &[(L, D)],
@@ -330,7 +330,8 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
     }
 }
 
-/// How a piece of constant numbers passes a digit: the case that the solver's inner loop is made of.
+/// How a piece of constant numbers passes a digit: the case that the solver's inner loop is made
+/// of.
 #[derive(Copy, Clone)]
 struct Split {
     /// What goes to the digit, and what goes on.
@@ -343,7 +344,8 @@ struct Split {
 }
 
 impl Split {
-    /// `None` where numbers are symbols, or where the piece does not pass: the general case says why.
+    /// `None` where numbers are symbols, or where the piece does not pass: the general case says
+    /// why.
     #[inline]
     fn of_constants<L: Leaf>(rate: L, extent: L, s: L) -> Option<Split> {
         let (rate, extent, s) = (rate.known()?, extent.known()?, s.known()?);
@@ -451,12 +453,12 @@ impl<D: Stride<i64>> Layout<i64, D> {
 }
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
-    /// The layout of `self ∘ inner`, where `inner` gives coordinates: steps along an axis are composed
-    /// with the mode it names.
+    /// The layout of `self ∘ inner`, where `inner` gives coordinates: steps along an axis are
+    /// composed with the mode it names.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`] for every mode, [`LayoutError::Rank`] where there is no such mode,
-    /// [`LayoutError::TwoAxes`] where some strides name a mode and others a mode within it.
+    /// Those of [`Layout::compose_in`] for every mode, [`LayoutError::Rank`] where there is no such
+    /// mode, [`LayoutError::TwoAxes`] where some strides name a mode and others a mode within it.
     pub fn compose_coord_in(
         &self,
         cx: &L::Cx,

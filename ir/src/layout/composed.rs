@@ -1,9 +1,10 @@
 //! A layout under swizzles: where shared memory really keeps an element.
 //!
-//! Invariant: `at(i) == swizzle(offset + layout(i))`, for every swizzle of the chain from the innermost on.
-//! Printed as `Sw<3,4,3> o 0 o (8,64):(64,1)`. Operations on the domain act on the layout under the
-//! swizzles; inverses and compositions on the other side move a swizzle through the layout, where it
-//! takes the bits of the two fields to two fields again, and are refused where it does not.
+//! Invariant: `at(i) == swizzle(offset + layout(i))`, for every swizzle of the chain from the
+//! innermost on. Printed as `Sw<3,4,3> o 0 o (8,64):(64,1)`. Operations on the domain act on the
+//! layout under the swizzles; inverses and compositions on the other side move a swizzle through
+//! the layout, where it takes the bits of the two fields to two fields again, and are refused where
+//! it does not.
 
 use super::slice::Holes;
 use super::{Layout, LayoutError, Swizzle, Tiler};
@@ -247,11 +248,12 @@ impl ComposedLayout<i64> {
         self.compose_in(&(), inner)
     }
 
-    /// The layout `self ∘ inner`, where `inner` is swizzled too: its swizzles move through this layout.
+    /// The layout `self ∘ inner`, where `inner` is swizzled too: its swizzles move through this
+    /// layout.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`] and [`Swizzle::through`]; [`LayoutError::Swizzled`] for an offset
-    /// that cannot be moved.
+    /// Those of [`Layout::compose`] and [`Swizzle::through`]; [`LayoutError::Swizzled`] for an
+    /// offset that cannot be moved.
     pub fn compose_twisted(&self, inner: &Self) -> Result<Self, LayoutError> {
         let Some((&(swizzle, offset), _)) = inner.twists.split_first() else {
             return self.compose(&inner.layout);
@@ -286,8 +288,8 @@ impl ComposedLayout<i64> {
     /// The layout that undoes this one on its image.
     ///
     /// # Errors
-    /// Those of [`Layout::left_inverse`]; [`LayoutError::Swizzled`] where offsets or swizzles stand in
-    /// the way.
+    /// Those of [`Layout::left_inverse`]; [`LayoutError::Swizzled`] where offsets or swizzles stand
+    /// in the way.
     pub fn left_inverse(&self) -> Result<Self, LayoutError> {
         self.inverse("the left inverse", self.layout.left_inverse()?)
     }

@@ -1,10 +1,11 @@
 //! Division: a layout split into tiles and what iterates over them.
 //!
-//! Invariant: where the tile cuts `a` evenly, `logical_divide(a, t)` is `a ∘ (t, complement(t))`: mode 0 is
-//! `a ∘ t`, mode 1 walks over the tiles. A ragged tile is kept whole and runs past the end of its mode:
-//! the result is then that composition for `a` with the extents of its modes rounded up to whole
-//! tiles, so coordinates inside of `a` have the indices they have in `a`, and predicates take care
-//! of the others. `(10,7):(7,1) / 3` is `(3,(4,7)):(7,(21,1))`: element `(i,(j,k))` is row `i + 3j`.
+//! Invariant: where the tile cuts `a` evenly, `logical_divide(a, t)` is `a ∘ (t, complement(t))`:
+//! mode 0 is `a ∘ t`, mode 1 walks over the tiles. A ragged tile is kept whole and runs past the
+//! end of its mode: the result is then that composition for `a` with the extents of its modes
+//! rounded up to whole tiles, so coordinates inside of `a` have the indices they have in `a`, and
+//! predicates take care of the others. `(10,7):(7,1) / 3` is `(3,(4,7)):(7,(21,1))`: element
+//! `(i,(j,k))` is row `i + 3j`.
 
 use super::compose::compose_leaves;
 use super::{Layout, LayoutError, Leaves, Stride, Tiler};

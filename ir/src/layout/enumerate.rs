@@ -1,10 +1,10 @@
 //! Compositions that no rule of divisibility admits, found index by index.
 //!
-//! Composition of constant layouts is decided completely up to [`MAX_ENUMERATED`] coordinates. Two facts
-//! make that possible. A function of `0..n` is a layout of size `n` in at most one coalesced way, found
-//! greedily: the first mode must be as long as the values grow linearly. And a layout whose profile
-//! refines that of `b` is a sum of one function for each leaf of `b`; these are determined by the
-//! coordinates that move one leaf alone.
+//! Composition of constant layouts is decided completely up to [`MAX_ENUMERATED`] coordinates. Two
+//! facts make that possible. A function of `0..n` is a layout of size `n` in at most one coalesced
+//! way, found greedily: the first mode must be as long as the values grow linearly. And a layout
+//! whose profile refines that of `b` is a sum of one function for each leaf of `b`; these are
+//! determined by the coordinates that move one leaf alone.
 //!
 //! Example: `(2,2,2):(1,5,7) ∘ (2,2):(3,1)` is `(2,2):(6,1)`, though the steps of 3 carry.
 

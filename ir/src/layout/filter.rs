@@ -1,7 +1,7 @@
 //! Filtering: the layout without modes that never move, and the nullspace that names just those.
 //!
-//! Invariant: `filter(a)` takes the same indices as `a`; if the moving modes are injective, each once.
-//! Invariant: `a.at(nullspace(a).at(i)) == 0`, and the two sizes multiply to that of `a`.
+//! Invariant: `filter(a)` takes the same indices as `a`; if the moving modes are injective, each
+//! once. Invariant: `a.at(nullspace(a).at(i)) == 0`, and the two sizes multiply to that of `a`.
 
 use super::coalesce::merge_into;
 use super::{Layout, LayoutError, Leaves, Stride};

@@ -1,8 +1,8 @@
 //! The function a layout is: from one-dimensional indices and from nested coordinates.
 //!
 //! Invariant: for `i` below the size, `at(i) == crd2idx(idx2crd(i))`. The last leaf of a mode goes
-//! on beyond its extent, as composition and ragged tiles need. Below zero a layout is the mirror image
-//! of what it is above: `at(-i) == -at(i)`, as C's division and remainder have it.
+//! on beyond its extent, as composition and ragged tiles need. Below zero a layout is the mirror
+//! image of what it is above: `at(-i) == -at(i)`, as C's division and remainder have it.
 
 use super::stride::CoordSum;
 use super::{CoordLayout, Layout, LayoutError, Stride};
@@ -158,7 +158,8 @@ impl Layout<i64> {
     /// goes on, and an index that does not fit stops at the ends of `i64`.
     #[must_use]
     pub fn at(&self, i: i64) -> i64 {
-        // Below the size every sum fits; shifts stand in for divisions, which take most of the time.
+        // Below the size every sum fits; shifts stand in for divisions, which take most of the
+        // time.
         let fits = || -> Option<i64> {
             let ((_, last), digits) = self.leaves.split_last()?;
             let (mut rest, mut index) = (i, 0i64);

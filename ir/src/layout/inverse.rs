@@ -1,7 +1,7 @@
 //! Inverses of layouts.
 //!
-//! Invariant: with `r = a.right_inverse()`, `a.at(r.at(i)) == i` for every `i < r.size()`; where `a` is
-//! a bijection onto `0..n`, `r` is its inverse. With `l = a.left_inverse()`,
+//! Invariant: with `r = a.right_inverse()`, `a.at(r.at(i)) == i` for every `i < r.size()`; where
+//! `a` is a bijection onto `0..n`, `r` is its inverse. With `l = a.left_inverse()`,
 //! `a.at(l.at(a.at(i))) == a.at(i)` for every `i < a.size()`, so `l` undoes an injective `a`.
 
 use super::{Layout, LayoutError, Leaves};

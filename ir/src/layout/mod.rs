@@ -4,14 +4,14 @@
 //! Order is column-major: the first mode of a one-dimensional index varies fastest, and the last
 //! leaf goes on beyond its extent.
 //!
-//! A layout keeps one [`Profile`] (how the leaves are nested) and its leaves as (extent, stride), inline
-//! for up to eight: shape and stride are congruent by construction, and most operations on layouts
-//! of that size allocate nothing.
+//! A layout keeps one [`Profile`] (how the leaves are nested) and its leaves as (extent, stride),
+//! inline for up to eight: shape and stride are congruent by construction, and most operations on
+//! layouts of that size allocate nothing.
 //!
-//! Invariant: a layout is at most [`MAX_DEPTH`](crate::tuple::MAX_DEPTH) deep; constant extents are at
-//! least 1, and every index below the size fits in 64 bits.
-//! Invariant: an operation gives the exact function it promises or a [`LayoutError`], never a
-//! nearby one. Laws hold for symbolic extents of at least 1.
+//! Invariant: a layout is at most [`MAX_DEPTH`](crate::tuple::MAX_DEPTH) deep; constant extents are
+//! at least 1, and every index below the size fits in 64 bits. Invariant: an operation gives the
+//! exact function it promises or a [`LayoutError`], never a nearby one. Laws hold for symbolic
+//! extents of at least 1.
 
 pub mod bijection;
 pub mod coalesce;
@@ -203,7 +203,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         }
     }
 
-    /// As [`Layout::from_leaves`], of leaves whose size and reach are known to be those of some layout.
+    /// As [`Layout::from_leaves`], of leaves whose size and reach are known to be those of some
+    /// layout.
     #[inline]
     pub(crate) fn trusted(leaves: Leaves<L, D>) -> Self {
         let profile = match leaves.len() {

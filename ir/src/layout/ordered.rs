@@ -55,7 +55,8 @@ impl<L: Leaf> Layout<L> {
         })
     }
 
-    /// The compact layout of a shape whose leaves get their strides in the order that `order` lists.
+    /// The compact layout of a shape whose leaves get their strides in the order that `order`
+    /// lists.
     fn compact(
         cx: &L::Cx,
         shape: &IntTuple<L>,
@@ -146,8 +147,8 @@ impl Layout<i64> {
         Layout::checked(self.profile.clone(), leaves.collect())
     }
 
-    /// The largest number of elements that one access can take wherever it starts at a whole multiple:
-    /// the largest `n` by which the layout can be [upcast](Layout::upcast).
+    /// The largest number of elements that one access can take wherever it starts at a whole
+    /// multiple: the largest `n` by which the layout can be [upcast](Layout::upcast).
     #[must_use]
     pub fn max_alignment(&self) -> i64 {
         use crate::leaf::gcd;

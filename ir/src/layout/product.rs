@@ -23,7 +23,8 @@ impl<L: Leaf> Layout<L> {
             let n = tile.cosize_in(cx)?;
             let mut free = mode.complement_in(cx, L::mul(cx, mode.size_in(cx)?, n)?)?;
             if L::lt(cx, free.size_in(cx)?, n).is_true() {
-                // Strides that do not divide each other leave holes that hold no copy: go on behind them.
+                // Strides that do not divide each other leave holes that hold no copy: go on behind
+                // them.
                 let mut reach = L::constant(1);
                 for &(extent, stride) in mode.leaves() {
                     reach = L::max(cx, reach, L::mul(cx, extent, stride)?)?;
@@ -130,8 +131,8 @@ impl<L: Leaf> Layout<L> {
     /// number first; by default from the first mode on).
     ///
     /// # Errors
-    /// [`LayoutError::Rank`] where the block has more modes, [`LayoutError::Indivisible`] where it does
-    /// not divide the shape, and those of the product.
+    /// [`LayoutError::Rank`] where the block has more modes, [`LayoutError::Indivisible`] where it
+    /// does not divide the shape, and those of the product.
     pub fn tile_to_shape_in(
         &self,
         cx: &L::Cx,
@@ -235,8 +236,8 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::Rank`] where the block has more modes, [`LayoutError::Indivisible`] where it does
-    /// not divide the shape, and those of the product.
+    /// [`LayoutError::Rank`] where the block has more modes, [`LayoutError::Indivisible`] where it
+    /// does not divide the shape, and those of the product.
     pub fn tile_to_shape(
         &self,
         shape: &IntTuple,

@@ -1,7 +1,7 @@
 //! How the leaves of a tuple are nested, apart from the leaves: `((*,*),*)`.
 //!
-//! A layout keeps one profile for its shape and its stride, so that the two cannot differ. Profiles of up
-//! to 32 leaves and parentheses need no allocation.
+//! A layout keeps one profile for its shape and its stride, so that the two cannot differ. Profiles
+//! of up to 32 leaves and parentheses need no allocation.
 //!
 //! Invariant: the tokens are one leaf, or one balanced tuple.
 

@@ -1,9 +1,10 @@
 //! Recasting: the same memory seen as elements of another width.
 //!
-//! Invariant: with `w = a.upcast(n)` and `c'` the coordinate `c` with every digit divided by how many of
-//! its steps one wide element holds, `w.at(c') == a.at(c) / n`, rounded down: the wide element that holds
-//! the narrow one. `downcast(n)` names the `n` narrow elements of each wide one: the digit of the mode
-//! of stride 1 is multiplied by `n`. Widths are bits, so that elements below a byte are elements as well.
+//! Invariant: with `w = a.upcast(n)` and `c'` the coordinate `c` with every digit divided by how
+//! many of its steps one wide element holds, `w.at(c') == a.at(c) / n`, rounded down: the wide
+//! element that holds the narrow one. `downcast(n)` names the `n` narrow elements of each wide one:
+//! the digit of the mode of stride 1 is multiplied by `n`. Widths are bits, so that elements below
+//! a byte are elements as well.
 
 use super::{Layout, LayoutError, Leaves};
 use crate::leaf::{Leaf, gcd};
@@ -12,7 +13,8 @@ impl<L: Leaf> Layout<L> {
     /// The layout of elements `n` times as wide.
     ///
     /// # Errors
-    /// [`LayoutError::Recast`] where a wide element would be torn apart, [`LayoutError::NeedsFact`].
+    /// [`LayoutError::Recast`] where a wide element would be torn apart,
+    /// [`LayoutError::NeedsFact`].
     pub fn upcast_in(&self, cx: &L::Cx, n: i64) -> Result<Layout<L>, LayoutError> {
         positive(n)?;
         let (factor, zero, one) = (L::constant(n), L::constant(0), L::constant(1));
@@ -70,7 +72,8 @@ impl<L: Leaf> Layout<L> {
             return Ok(self.clone());
         }
         let factor = L::constant(n);
-        // The parts of an element are steps of the first mode of stride 1, one that moves if there is.
+        // The parts of an element are steps of the first mode of stride 1, one that moves if there
+        // is.
         let unit = |moves: bool| {
             let fits = |(n, d): &(L, L)| d.known() == Some(1) && (n.known() != Some(1) || !moves);
             self.leaves.iter().position(fits)

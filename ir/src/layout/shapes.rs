@@ -1,7 +1,7 @@
 //! Functions of shapes and coordinates alone: quotients, products, who is compatible with whom.
 //!
-//! Invariant: quotients of a tuple by a number go mode by mode from the first, each taking as much of the
-//! divisor as it can. `ceil_div` rounds up in every mode; `shape_div` wants exact quotients.
+//! Invariant: quotients of a tuple by a number go mode by mode from the first, each taking as much
+//! of the divisor as it can. `ceil_div` rounds up in every mode; `shape_div` wants exact quotients.
 
 use super::{Layout, LayoutError, Leaves, Tiler};
 use crate::leaf::{Decision, Leaf, gcd};
@@ -84,7 +84,8 @@ pub fn shape_div_by_in<L: Leaf>(
     })
 }
 
-/// `shape / divisor` mode by mode, rounded up. A divisor with fewer modes leaves the others as they are.
+/// `shape / divisor` mode by mode, rounded up. A divisor with fewer modes leaves the others as they
+/// are.
 ///
 /// # Errors
 /// Those of [`ceil_div_in`], and [`LayoutError::Incongruent`].
@@ -189,8 +190,8 @@ pub fn evenly_divides_in<L: Leaf>(
     }
 }
 
-/// A layout of at most `n` coordinates of a shape, spread over its modes from the first: tiling by it
-/// gives tiles of that size, wherever they come from.
+/// A layout of at most `n` coordinates of a shape, spread over its modes from the first: tiling by
+/// it gives tiles of that size, wherever they come from.
 ///
 /// # Errors
 /// [`LayoutError::Argument`] for `n` below 1, overflow.

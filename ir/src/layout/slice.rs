@@ -1,10 +1,10 @@
 //! Slicing: the part of a layout that is left when some coordinates are fixed.
 //!
-//! A coordinate with holes says `_` where a mode is to stay: `(2,_)`. A hole keeps the mode as it is
-//! nested, where `(_,_)` keeps what it consists of.
+//! A coordinate with holes says `_` where a mode is to stay: `(2,_)`. A hole keeps the mode as it
+//! is nested, where `(_,_)` keeps what it consists of.
 //!
-//! Invariant: `a.at(c) == a.slice_offset(h) + a.slice(h).at(free part of c)` for every coordinate `c` that
-//! agrees with `h`. `dice` keeps what `slice` drops.
+//! Invariant: `a.at(c) == a.slice_offset(h) + a.slice(h).at(free part of c)` for every coordinate
+//! `c` that agrees with `h`. `dice` keeps what `slice` drops.
 
 use super::{Layout, LayoutError, Profile, Stride};
 use crate::leaf::Leaf;

@@ -1,23 +1,25 @@
 //! The equation of a copy, `f∘p⁻¹ = g∘q⁻¹`, solved for `g`.
 //!
-//! It is Hexcute's constraint of a copy (CGO 2026, section IV, Fig. 19a). An instruction holds the elements of its
-//! tile, by thread and value, as `p` at its source and as `q` at its destination; `f` and `g` send the same threads
-//! and values to elements of the tensors. The equation says that both sides name the same element of the copy. With
-//! `f` given, `g = f∘p⁻¹∘q`; with `g` given, exchange the sides.
+//! It is Hexcute's constraint of a copy (CGO 2026, section IV, Fig. 19a). An instruction holds the
+//! elements of its tile, by thread and value, as `p` at its source and as `q` at its destination;
+//! `f` and `g` send the same threads and values to elements of the tensors. The equation says that
+//! both sides name the same element of the copy. With `f` given, `g = f∘p⁻¹∘q`; with `g` given,
+//! exchange the sides.
 //!
-//! Invariant: for every `j` below the size of `q`, `g(j) == f(i)` where `p(i) == q(j)`; there is just one such `i`,
-//! unless `p` and `q` are the same layout.
+//! Invariant: for every `j` below the size of `q`, `g(j) == f(i)` where `p(i) == q(j)`; there is
+//! just one such `i`, unless `p` and `q` are the same layout.
 
 use super::{Layout, LayoutError};
 use crate::leaf::{Decision, Leaf};
 
-/// The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: it has the size of `q`, and its modes refine those of `q`. If `p` and `q` are
-/// the same layout, `g` is `f`, without further requirements.
+/// The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: it has the size of `q`, and its modes refine those of `q`.
+/// If `p` and `q` are the same layout, `g` is `f`, without further requirements.
 ///
 /// # Errors
-/// [`LayoutError::NoInverse`] where `p` is not one-to-one onto `0..size`, [`LayoutError::Argument`] where `f` is
-/// smaller than `p` or where `q` has elements that `p` lacks, [`LayoutError::Indivisible`] where
-/// `f∘p⁻¹∘q` is a function but no layout, [`LayoutError::NeedsFact`].
+/// [`LayoutError::NoInverse`] where `p` is not one-to-one onto `0..size`, [`LayoutError::Argument`]
+/// where `f` is smaller than `p` or where `q` has elements that `p` lacks,
+/// [`LayoutError::Indivisible`] where `f∘p⁻¹∘q` is a function but no layout,
+/// [`LayoutError::NeedsFact`].
 pub fn solve_in<L: Leaf>(
     cx: &L::Cx,
     f: &Layout<L>,

@@ -1,10 +1,11 @@
 //! What a stride can be: a number, or a number of steps along an axis of a coordinate (`2@1`).
 //!
-//! Layouts whose strides are basis elements give coordinates: `(4,5):(1@0,1@1)` is the identity. Such are
-//! the coordinate tensors of predicates and of TMA, whose instructions take coordinates and no addresses.
+//! Layouts whose strides are basis elements give coordinates: `(4,5):(1@0,1@1)` is the identity.
+//! Such are the coordinate tensors of predicates and of TMA, whose instructions take coordinates
+//! and no addresses.
 //!
-//! Invariant: strides are a module over the leaves. `times` distributes over `plus`; a sum of steps along
-//! two axes is no stride, and refused.
+//! Invariant: strides are a module over the leaves. `times` distributes over `plus`; a sum of steps
+//! along two axes is no stride, and refused.
 
 use super::LayoutError;
 use crate::leaf::{Decision, Leaf};
@@ -111,8 +112,8 @@ impl<L: Leaf> Basis<L> {
     /// `value` steps along the mode that the path leads to, outermost mode first.
     ///
     /// # Errors
-    /// [`LayoutError::TooDeep`] for more than [`MAX_AXES`] modes, [`LayoutError::TooLarge`] for a mode
-    /// beyond 65535.
+    /// [`LayoutError::TooDeep`] for more than [`MAX_AXES`] modes, [`LayoutError::TooLarge`] for a
+    /// mode beyond 65535.
     pub fn along(value: L, path: &[usize]) -> Result<Self, LayoutError> {
         if path.len() > MAX_AXES {
             return Err(LayoutError::TooDeep { limit: MAX_AXES });

@@ -1,9 +1,9 @@
 //! Swizzles: involutions of indices that spread accesses over memory banks.
 //!
 //! `Sw<bits,base,shift>` flips the `bits` bits above the lowest `base` ones by the `bits` bits that
-//! lie `shift` higher. With a negative shift the higher bits are flipped by the lower ones. Invariant: the
-//! two fields do not overlap, so applying it twice changes nothing and it permutes every aligned run
-//! of [`Swizzle::period`] indices.
+//! lie `shift` higher. With a negative shift the higher bits are flipped by the lower ones.
+//! Invariant: the two fields do not overlap, so applying it twice changes nothing and it permutes
+//! every aligned run of [`Swizzle::period`] indices.
 
 use super::{Layout, LayoutError};
 use std::fmt;

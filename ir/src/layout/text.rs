@@ -1,4 +1,5 @@
-//! Tuples and layouts as text: `((2,2),8):((1,16),2)`, `(4,5):(1@0,1@1)`, `Sw<3,4,3> o 0 o (8,64):(64,1)`.
+//! Tuples and layouts as text: `((2,2),8):((1,16),2)`, `(4,5):(1@0,1@1)`,
+//! `Sw<3,4,3> o 0 o (8,64):(64,1)`.
 //!
 //! Invariant: `parse(print(x)) == x`, and blanks are ignored. Nesting and length are bounded before
 //! anything is built, so no text can exhaust the stack or memory.

@@ -43,8 +43,8 @@ impl<L: Leaf> Tiler<L> {
         extents.iter().map(mode).collect::<Result<_, _>>().map(Tiler::Modes)
     }
 
-    /// Applies `leaf` at every layout of the tiler; a mode that is left alone stays, and those that the
-    /// tiler does not reach stay or are dropped.
+    /// Applies `leaf` at every layout of the tiler; a mode that is left alone stays, and those that
+    /// the tiler does not reach stay or are dropped.
     pub(crate) fn transform<D: Stride<L>>(
         &self,
         layout: &Layout<L, D>,

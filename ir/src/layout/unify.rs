@@ -1,17 +1,19 @@
 //! Unification: one compact layout under which several runs of elements are all consecutive.
 //!
-//! Hexcute (CGO 2026, section V, Fig. 10) finds layouts of shared memory this way: every access states the elements
-//! that it needs side by side, and one layout must serve all accesses.
+//! Hexcute (CGO 2026, section V, Fig. 10) finds layouts of shared memory this way: every access
+//! states the elements that it needs side by side, and one layout must serve all accesses.
 //!
-//! A *run* of `n` elements is a layout of size `n` whose indices are column-major indices of the tensor: element
-//! `j` of the run is element `run(j)` of the tensor. The unknown is a layout `m` of the tensor's shape, one-to-one
-//! onto `0..size`, with `m(run(j)) == j` for every run and every `j` below its size.
+//! A *run* of `n` elements is a layout of size `n` whose indices are column-major indices of the
+//! tensor: element `j` of the run is element `run(j)` of the tensor. The unknown is a layout `m` of
+//! the tensor's shape, one-to-one onto `0..size`, with `m(run(j)) == j` for every run and every `j`
+//! below its size.
 //!
-//! Modes are split where runs begin and end, and each part, a *digit*, gets one stride. A digit that needs two
-//! strides, or two digits that need one, are an [`Obstacle`]. Digits that no run names follow compactly.
+//! Modes are split where runs begin and end, and each part, a *digit*, gets one stride. A digit
+//! that needs two strides, or two digits that need one, are an [`Obstacle`]. Digits that no run
+//! names follow compactly.
 //!
-//! Invariant: a layout that is found satisfies these equations. Where runs cut digits unevenly, none is found,
-//! though the elements alone might allow one.
+//! Invariant: a layout that is found satisfies these equations. Where runs cut digits unevenly,
+//! none is found, though the elements alone might allow one.
 
 use super::{Layout, LayoutError, Obstacle};
 use crate::tuple::IntTuple;
@@ -19,9 +21,10 @@ use crate::tuple::IntTuple;
 /// A part of a mode: extent, step within the column-major index, stride in memory.
 type Digit = (i64, i64, Option<i64>);
 
-/// A compact layout of `shape` under which every run is consecutive. A run is given by its leaves, as extent and
-/// step in the column-major index, so a [`Layout`] is one. The last `shape.len() - outer` modes are the fastest
-/// where no run says otherwise; the first `outer` modes, such as stages of a ring, lie outside of them.
+/// A compact layout of `shape` under which every run is consecutive. A run is given by its leaves,
+/// as extent and step in the column-major index, so a [`Layout`] is one. The last
+/// `shape.len() - outer` modes are the fastest where no run says otherwise; the first `outer`
+/// modes, such as stages of a ring, lie outside of them.
 ///
 /// ```
 /// # use carbyne_ir::layout::{Layout, LayoutError, Obstacle, unify};
@@ -89,7 +92,8 @@ fn mode_of(shape: &[i64], step: i64) -> usize {
     shape.len().saturating_sub(1)
 }
 
-/// Splits digits of the modes where the run begins and ends. Returns the run, split where modes end.
+/// Splits digits of the modes where the run begins and ends. Returns the run, split where modes
+/// end.
 fn cut(modes: &mut [Vec<Digit>], run: &[(i64, i64)]) -> Result<Vec<(i64, i64)>, Obstacle> {
     let mut pieces = vec![];
     for &(mut n, mut s) in run {
@@ -121,7 +125,8 @@ fn cut(modes: &mut [Vec<Digit>], run: &[(i64, i64)]) -> Result<Vec<(i64, i64)>, 
     Ok(pieces)
 }
 
-/// Gives the digits of every run the strides 1, n₀, n₀·n₁, ..., and returns the stride behind all of them.
+/// Gives the digits of every run the strides 1, n₀, n₀·n₁, ..., and returns the stride behind all
+/// of them.
 fn assign(modes: &mut [Vec<Digit>], runs: &[Vec<(i64, i64)>]) -> Result<i64, Obstacle> {
     for run in runs {
         let mut stride = 1;

@@ -1,28 +1,31 @@
 //! Casts to floats: which ones round, and which ones of a body a meaning knows of.
 //!
-//! A cast in a `means` block rounds where its type does not hold every value of its operand ([`Means::roundings`]). A cast in a body
-//! may be one of these, or a step on the way that the meaning says nothing of: probabilities that a tensor core takes as
-//! halves, a tile that is stored. [`Program::casts`] tells them apart.
+//! A cast in a `means` block rounds where its type does not hold every value of its operand
+//! ([`Means::roundings`]). A cast in a body may be one of these, or a step on the way that the
+//! meaning says nothing of: probabilities that a tensor core takes as halves, a tile that is
+//! stored. [`Program::casts`] tells them apart.
 
 use super::{BufferId, Means, MeansInput, MeansOp, Operand, Program, Spec, SpecId, TensorId, walk};
 use crate::ast::{Attr, BinaryOp, Key, SpecKind, UnaryOp};
 use crate::scalar::Scalar;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a cast of a body, to a float that does not hold every value of its operand, is to the meaning.
+/// What a cast of a body, to a float that does not hold every value of its operand, is to the
+/// meaning.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum CastRole {
     /// A step on the way: the meaning knows nothing of it.
     Staged,
     /// The meaning rounds here, too.
     Meant,
-    /// The body computes what the cast rounds away, to add it elsewhere: the product of f32 by terms of bf16, say.
+    /// The body computes what the cast rounds away, to add it elsewhere: the product of f32 by
+    /// terms of bf16, say.
     Split,
 }
 
 impl Means {
-    /// For each step the type that it rounds to, as [`Means::casts`], but for a cast that nothing but an output of its type
-    /// reads: that output rounds anyway.
+    /// For each step the type that it rounds to, as [`Means::casts`], but for a cast that nothing
+    /// but an output of its type reads: that output rounds anyway.
     #[must_use]
     pub fn roundings(&self) -> Vec<Option<Scalar>> {
         let mut roundings = self.casts();
@@ -37,10 +40,12 @@ impl Means {
         roundings
     }
 
-    /// For each step the type that it rounds to: of a cast to a float that does not hold every value of its operand.
+    /// For each step the type that it rounds to: of a cast to a float that does not hold every
+    /// value of its operand.
     ///
-    /// An operand has the values of its type, a cast those of its own; what only chooses among values keeps theirs. What is
-    /// computed of floats has the values of `f32`, or of `f64` where one of them is `f64`.
+    /// An operand has the values of its type, a cast those of its own; what only chooses among
+    /// values keeps theirs. What is computed of floats has the values of `f32`, or of `f64` where
+    /// one of them is `f64`.
     #[must_use]
     pub fn casts(&self) -> Vec<Option<Scalar>> {
         let mut types: Vec<Scalar> = self.values.iter().map(|v| v.scalar).collect();
@@ -119,12 +124,14 @@ fn join(a: Scalar, b: Scalar) -> Scalar {
     }
 }
 
-/// The types that the kernels of a program round to by casts in their `means` blocks, those that outputs are cast to included.
+/// The types that the kernels of a program round to by casts in their `means` blocks, those that
+/// outputs are cast to included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundedTypes {
     /// All of them.
     pub all: BTreeSet<Scalar>,
-    /// Those that floats are rounded to. An integer rounded to `f32`, say, tells nothing of other numbers of that type.
+    /// Those that floats are rounded to. An integer rounded to `f32`, say, tells nothing of other
+    /// numbers of that type.
     pub of_floats: BTreeSet<Scalar>,
 }
 
@@ -146,7 +153,8 @@ impl Program {
         types
     }
 
-    /// Whether an output of a kernel is what a cast in its `means` block rounds to the output's type.
+    /// Whether an output of a kernel is what a cast in its `means` block rounds to the output's
+    /// type.
     #[must_use]
     pub fn is_rounded(&self, kernel: SpecId, output: usize) -> bool {
         let Some(means) = &self.specs[kernel].means else { return false };
@@ -156,12 +164,13 @@ impl Program {
         to == Some(means.values[value].scalar)
     }
 
-    /// The casts to floats in a kernel's body that do not keep every value, specs with bodies and leaves alike, with what
-    /// they are to the meaning of the spec around them.
+    /// The casts to floats in a kernel's body that do not keep every value, specs with bodies and
+    /// leaves alike, with what they are to the meaning of the spec around them.
     ///
-    /// A cast is meant where it says `meant=yes`, or where a spec around it rounds to its type in its `means` block; it splits
-    /// where the difference of its operand and its result is computed and no meaning rounds so; else, and with `meant=no`, it
-    /// stages. A cast within the body of a cast is what that one is.
+    /// A cast is meant where it says `meant=yes`, or where a spec around it rounds to its type in
+    /// its `means` block; it splits where the difference of its operand and its result is computed
+    /// and no meaning rounds so; else, and with `meant=no`, it stages. A cast within the body of a
+    /// cast is what that one is.
     #[must_use]
     pub fn casts(&self, kernel: SpecId) -> BTreeMap<SpecId, CastRole> {
         let mut all: Vec<(SpecId, Option<CastRole>)> = vec![];
@@ -240,11 +249,13 @@ impl Program {
         Some((buffer(spec.input_tensors().next()?), buffer(*spec.outputs.first()?)))
     }
 
-    /// Casts, as the buffers they read and write, of values from which a cast of them to that type is subtracted, or the reverse. What
-    /// a buffer is moved to, negated, or cast to without loss stands for it.
+    /// Casts, as the buffers they read and write, of values from which a cast of them to that type
+    /// is subtracted, or the reverse. What a buffer is moved to, negated, or cast to without loss
+    /// stands for it.
     fn splits(&self, kernel: SpecId) -> BTreeSet<(BufferId, BufferId)> {
         let (mut narrow, mut differences) = (BTreeSet::new(), vec![]);
-        // What each buffer is moved or widened to, where it is moved from, and whether with another sign.
+        // What each buffer is moved or widened to, where it is moved from, and whether with another
+        // sign.
         let mut onward: Edges = BTreeMap::new();
         let mut alike: Edges = BTreeMap::new();
         let body = self.specs[kernel].body.as_deref().unwrap_or(&[]);

@@ -29,8 +29,8 @@ pub struct Residue {
 }
 
 impl Residue {
-    /// The numbers that are among others, too: none where no number is. Where their divisor does not fit 64 bits, these
-    /// numbers stay as they are.
+    /// The numbers that are among others, too: none where no number is. Where their divisor does
+    /// not fit 64 bits, these numbers stay as they are.
     #[must_use]
     pub fn and(self, other: Residue) -> Option<Residue> {
         let [a, b] = [self.by, other.by].map(i128::from);

@@ -9,9 +9,9 @@ const MAX_LOOKS: usize = 1 << 10;
 /// Largest tile that values are chosen by.
 const MAX_TILE: i64 = 1 << 10;
 
-/// Values of all symbols that keep the facts: such that there are several tiles along each mode, the last one a part of one
-/// where that may be; small ones; and such that a block that takes every so many-th tile takes a second one. None where there
-/// are no symbols, or no values were found.
+/// Values of all symbols that keep the facts: such that there are several tiles along each mode,
+/// the last one a part of one where that may be; small ones; and such that a block that takes every
+/// so many-th tile takes a second one. None where there are no symbols, or no values were found.
 pub fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     if p.symbols.is_empty() {
         let of_data = |s: &Stmt| matches!(s.kind, StmtKind::Element { .. });
@@ -45,8 +45,8 @@ pub fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     found
 }
 
-/// Changes a sample so that expressions, such as numbers of turns of loops, have these values in the first block. None if no values
-/// were found that keep the facts.
+/// Changes a sample so that expressions, such as numbers of turns of loops, have these values in
+/// the first block. None if no values were found that keep the facts.
 pub fn with_turns(
     p: &Program,
     sample: &HashMap<VarId, i64>,
@@ -148,8 +148,8 @@ impl Search<'_> {
     }
 }
 
-/// Of symbols that bound loops, and not the grid, so many turns that the largest ring of tiles in shared memory comes round: what is
-/// overwritten too early is so when the first tile is replaced.
+/// Of symbols that bound loops, and not the grid, so many turns that the largest ring of tiles in
+/// shared memory comes round: what is overwritten too early is so when the first tile is replaced.
 fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     /// Deepest ring that is followed.
     const DEEPEST: i64 = 16;
@@ -173,7 +173,8 @@ fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     symbols.map(|v| (v, deepest + 1)).collect()
 }
 
-/// Of symbols that bound loops which begin at the block's number, so many turns that each block has two, beside other turns.
+/// Of symbols that bound loops which begin at the block's number, so many turns that each block has
+/// two, beside other turns.
 fn again(p: &Program, kernel: SpecId, turns: &BTreeMap<VarId, i64>) -> BTreeMap<VarId, i64> {
     let mut all = turns.clone();
     for stmt in p.walk_body(kernel).stmts() {
@@ -203,7 +204,8 @@ fn grid(p: &Program, kernel: SpecId) -> Vec<Dim> {
     p.threads[exec.blocks].concat().leaves().iter().map(|(extent, _)| *extent).collect()
 }
 
-/// The largest constant that each symbol is divided by where a kernel says how many blocks and turns there are.
+/// The largest constant that each symbol is divided by where a kernel says how many blocks and
+/// turns there are.
 fn tiles(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     let mut found: BTreeMap<VarId, i64> = BTreeMap::new();
     let mut stack = grid(p, kernel);

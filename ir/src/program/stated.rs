@@ -1,4 +1,5 @@
-//! Facts that a program states of its symbols: whether values keep them, and what follows from them.
+//! Facts that a program states of its symbols: whether values keep them, and what follows from
+//! them.
 
 use super::{Fact, Program, Residue, differences};
 use crate::ast::{CmpOp, Expr};
@@ -33,8 +34,8 @@ impl Fact {
 }
 
 impl Program {
-    /// Remainders of a symbol, from its divisor and from facts such as `M % 64 == 1`; none where two of them never hold
-    /// together.
+    /// Remainders of a symbol, from its divisor and from facts such as `M % 64 == 1`; none where
+    /// two of them never hold together.
     pub fn residue(&self, symbol: VarId) -> Option<Residue> {
         let divided = Residue { by: self.arena.var_info(symbol).div.max(1), rest: 0 };
         let of_facts = self.facts.iter().filter_map(|f| self.remainder(symbol, f.lhs, f.op, f.rhs));
@@ -60,8 +61,9 @@ impl Program {
         crate::expand::expression(self, dim)
     }
 
-    /// Checks values of symbols against all that is said of them, facts first, then ranges and divisors. Symbols without a
-    /// value, and facts about these, are passed over. Whoever launches a kernel asks this first.
+    /// Checks values of symbols against all that is said of them, facts first, then ranges and
+    /// divisors. Symbols without a value, and facts about these, are passed over. Whoever launches
+    /// a kernel asks this first.
     ///
     /// # Errors
     /// [`Code::SymbolValue`] with the fact as written and the values that break it.
@@ -69,7 +71,8 @@ impl Program {
         self.broken_fact(value).map_or(Ok(()), |(_, broken)| Err(broken))
     }
 
-    /// The symbols of the first stated fact that the values break, and the error of [`Program::check_facts`].
+    /// The symbols of the first stated fact that the values break, and the error of
+    /// [`Program::check_facts`].
     pub fn broken_fact(
         &self,
         value: &dyn Fn(VarId) -> Option<i64>,
@@ -113,8 +116,8 @@ impl Program {
         vars
     }
 
-    /// The fact that two extents are equal, as text, where it may be stated: of other symbols than those of the other one, or of a
-    /// symbol and a number that it may be.
+    /// The fact that two extents are equal, as text, where it may be stated: of other symbols than
+    /// those of the other one, or of a symbol and a number that it may be.
     pub(crate) fn may_state_equal(&self, a: Dim, b: Dim) -> Option<String> {
         let cx = &self.arena;
         let (own, other) = (cx.vars_of(a), cx.vars_of(b));

@@ -17,7 +17,8 @@ pub enum Step<'p> {
     Leave(&'p Stmt),
 }
 
-/// A walk through statements and those inside of them: of bodies of specs and loops, and of both sides of conditions.
+/// A walk through statements and those inside of them: of bodies of specs and loops, and of both
+/// sides of conditions.
 #[derive(Clone, Debug)]
 pub struct Walk<'p> {
     program: &'p Program,
@@ -97,8 +98,8 @@ impl Program {
         self.buffers.iter().map(|(id, buffer)| (buffer.node.key(), id)).collect()
     }
 
-    /// The diagnostic with a note where its place comes from, or else the first of its other places that says so: an
-    /// error about a kernel may tell which statement of the body was last.
+    /// The diagnostic with a note where its place comes from, or else the first of its other places
+    /// that says so: an error about a kernel may tell which statement of the body was last.
     #[must_use]
     pub fn noted(&self, mut d: Diagnostic) -> Diagnostic {
         let mut places = std::iter::once(d.span).chain(d.related.iter().map(|(at, _)| *at));
@@ -108,8 +109,8 @@ impl Program {
         d
     }
 
-    /// Where the spec that a place is in comes from (`loc=`): the innermost that says so. None where statements stand that
-    /// come from different places, as those of an imported file do.
+    /// Where the spec that a place is in comes from (`loc=`): the innermost that says so. None
+    /// where statements stand that come from different places, as those of an imported file do.
     fn origin(&self, of: Span) -> Option<&str> {
         let holds = |at: Span| !of.is_nowhere() && at.start <= of.start && of.end <= at.end;
         let mut found = None;
@@ -139,7 +140,8 @@ impl Program {
         found.filter(|_| is_one)
     }
 
-    /// The statements right inside of one: the body of a spec or of a loop, or both sides of a condition.
+    /// The statements right inside of one: the body of a spec or of a loop, or both sides of a
+    /// condition.
     pub fn inside<'p>(&'p self, stmt: &'p Stmt) -> (&'p [Stmt], &'p [Stmt]) {
         match &stmt.kind {
             StmtKind::Spec(id) => (self.specs[*id].body.as_deref().unwrap_or(&[]), &[]),
@@ -153,8 +155,8 @@ impl Program {
         }
     }
 
-    /// The specs without a body in a spec, in text order, each with the specs around it, outermost first; the spec
-    /// itself where it has none.
+    /// The specs without a body in a spec, in text order, each with the specs around it, outermost
+    /// first; the spec itself where it has none.
     pub fn leaves(&self, spec: SpecId) -> Vec<(SpecId, Vec<SpecId>)> {
         if self.specs[spec].body.is_none() {
             return vec![(spec, vec![])];

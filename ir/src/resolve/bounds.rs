@@ -1,5 +1,5 @@
-//! Whether indices stay in their modes: by the ranges of what they are made of, or because the loops,
-//! coordinates and `if`s around them say so.
+//! Whether indices stay in their modes: by the ranges of what they are made of, or because the
+//! loops, coordinates and `if`s around them say so.
 
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, CmpOp};
@@ -20,7 +20,8 @@ impl Resolver {
         if inside {
             return Ok(());
         }
-        // Or by what the `if`s around it ask for, the extents of loops and coordinates, and facts about symbols.
+        // Or by what the `if`s around it ask for, the extents of loops and coordinates, and facts
+        // about symbols.
         let from_zero = lo.is_some_and(|l| l >= 0) || self.proves(Dim::Const(0), i, 0);
         let to_end = matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s)
             || self.proves(i, size, 1);
@@ -70,9 +71,11 @@ impl Resolver {
         )
     }
 
-    /// A box of a tensor map may lie beyond the end of its tensor, where it reads zeros and writes nothing, as its other parts do
-    /// that lie there; but not always, nor where its first coordinate may leave 32 bits, which come around. Extents of tensors that
-    /// have maps are below 2^31 at launch, so that a coordinate not much above one comes around to what lies outside, too.
+    /// A box of a tensor map may lie beyond the end of its tensor, where it reads zeros and writes
+    /// nothing, as its other parts do that lie there; but not always, nor where its first
+    /// coordinate may leave 32 bits, which come around. Extents of tensors that have maps are below
+    /// 2^31 at launch, so that a coordinate not much above one comes around to what lies outside,
+    /// too.
     pub(super) fn check_box(&self, (i, count): (Dim, Dim), first: Dim, span: Span) -> Fallible<()> {
         let ends = self.p.arena.range(first);
         /// Boxes beyond the end that are not many: a box has 256 elements at most.
@@ -123,7 +126,8 @@ impl Resolver {
         })
     }
 
-    /// Notes that a loop variable stays below its end, and where that is a minimum below both of its numbers.
+    /// Notes that a loop variable stays below its end, and where that is a minimum below both of
+    /// its numbers.
     pub(super) fn stays_below_end(&mut self, i: Dim, end: &ast::Expr) -> Fallible<()> {
         let mut ends = vec![end];
         while let Some(end) = ends.pop() {
@@ -137,7 +141,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// Notes that a coordinate or a loop variable stays below an extent of which only the name is known.
+    /// Notes that a coordinate or a loop variable stays below an extent of which only the name is
+    /// known.
     pub(super) fn stays_below(&mut self, i: Dim, extent: Dim) {
         if let Dim::Expr(_) = extent {
             self.assume(i, CmpOp::Lt, extent);

@@ -1,7 +1,7 @@
 //! Constants of `let`, as integers and as real numbers, and literals that are computed.
 //!
-//! A `let` is an integer where extents, indices and loops use it, and a binary64 where a spec takes a literal. Where
-//! the two differ, as for `1 / 2`, it may be used as one of them only.
+//! A `let` is an integer where extents, indices and loops use it, and a binary64 where a spec takes
+//! a literal. Where the two differ, as for `1 / 2`, it may be used as one of them only.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
@@ -158,7 +158,8 @@ impl Resolver {
         }
     }
 
-    /// Whether an expression is an index that is known when the kernel runs, or what symbols make that can be one number only.
+    /// Whether an expression is an index that is known when the kernel runs, or what symbols make
+    /// that can be one number only.
     fn counts(&self, e: &Expr) -> bool {
         self.expr(e).is_ok()
     }
@@ -187,7 +188,8 @@ impl Resolver {
         }
     }
 
-    /// Whether a quotient of symbols and constants has no remainder; also of what depends on loops and coordinates.
+    /// Whether a quotient of symbols and constants has no remainder; also of what depends on loops
+    /// and coordinates.
     fn divides(&self, quotient: &Expr, a: &Expr, b: &Expr) -> bool {
         match (self.size(quotient), self.size(a), self.size(b)) {
             (Some(quotient), Some(a), Some(b)) => {
@@ -198,7 +200,8 @@ impl Resolver {
         }
     }
 
-    /// Refuses a number of symbols that a float would take otherwise if they were constants: `L / 3` rounds down.
+    /// Refuses a number of symbols that a float would take otherwise if they were constants:
+    /// `L / 3` rounds down.
     pub(super) fn unrounded(&self, e: &Expr) -> Fallible<()> {
         let Some(span) = self.rounds(e) else { return Ok(()) };
         fail(

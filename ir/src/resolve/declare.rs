@@ -29,7 +29,8 @@ pub(super) struct Shaped {
 }
 
 impl Resolver {
-    /// A spec without short forms: tensors that it declares are allocated before it. None where it has no short form.
+    /// A spec without short forms: tensors that it declares are allocated before it. None where it
+    /// has no short form.
     pub(super) fn short_spec(
         &mut self,
         stmt: &ast::Stmt,
@@ -264,7 +265,8 @@ impl Resolver {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.is_equal(*a, *b))
     }
 
-    /// Whether two extents are equal whatever symbols are, by themselves or by what is said of these.
+    /// Whether two extents are equal whatever symbols are, by themselves or by what is said of
+    /// these.
     pub(super) fn is_equal(&self, a: Dim, b: Dim) -> bool {
         match Leaf::eq(&self.p.arena, a, b) {
             Decision::Known(known) => known,
@@ -292,7 +294,8 @@ impl Resolver {
         Ok(Shaped { extents, scalar: self.p.buffers[tensor.buffer].scalar })
     }
 
-    /// What a spec of these inputs gives, a literal being none; none where it does not follow from them.
+    /// What a spec of these inputs gives, a literal being none; none where it does not follow from
+    /// them.
     pub(super) fn gives(
         &mut self,
         kind: SpecKind,
@@ -431,7 +434,8 @@ fn chosen_type(inputs: &[Option<Shaped>], wanted: Option<Scalar>, span: Span) ->
     }
 }
 
-/// The extents of the tensors with the most modes. Where two extents differ, the one that is not 1 counts.
+/// The extents of the tensors with the most modes. Where two extents differ, the one that is not 1
+/// counts.
 fn broadcast(tensors: &[&Shaped]) -> Vec<Dim> {
     let rank = tensors.iter().map(|t| t.extents.len()).max().unwrap_or(0);
     let mut extents = vec![Dim::Const(1); rank];

@@ -1,13 +1,15 @@
-//! Which elements of tensors in registers and shared memory there are, and what the others hold: tiles that reach over the
-//! end of a mode are copied with zeros in the places outside, and what is computed of them is computed there, too.
+//! Which elements of tensors in registers and shared memory there are, and what the others hold:
+//! tiles that reach over the end of a mode are copied with zeros in the places outside, and what is
+//! computed of them is computed there, too.
 //!
-//! Most operations work element by element, and what they make of the others does not matter: it is not written. Where
-//! elements meet, those outside must hold what changes nothing: zero in a sum, -inf in a maximum. Where it is not known
-//! that they do, a Select is written before (Graphene, section 3.4, predicates whole statements; here their values are
-//! chosen, so that all threads go the same way).
+//! Most operations work element by element, and what they make of the others does not matter: it is
+//! not written. Where elements meet, those outside must hold what changes nothing: zero in a sum,
+//! -inf in a maximum. Where it is not known that they do, a Select is written before (Graphene,
+//! section 3.4, predicates whole statements; here their values are chosen, so that all threads go
+//! the same way).
 //!
-//! Followed are operations of groups of threads on whole tensors. Threads that compute with registers of their own write
-//! the Select themselves.
+//! Followed are operations of groups of threads on whole tensors. Threads that compute with
+//! registers of their own write the Select themselves.
 
 use super::exprs::overflow;
 use super::scope::{Binding, Sigil};
@@ -26,8 +28,8 @@ use crate::span::Span;
 use crate::tuple::IntTuple;
 use std::collections::BTreeMap;
 
-/// A bound of a tensor's elements, mode by mode. Without modes it is not known which elements are outside: of parts of a
-/// tensor, of a loop that has ended, of branches.
+/// A bound of a tensor's elements, mode by mode. Without modes it is not known which elements are
+/// outside: of parts of a tensor, of a loop that has ended, of branches.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Edge {
     /// The coordinate along the bounded mode that each mode of the tensor adds to `offset`.
@@ -106,8 +108,8 @@ struct OpenLoop {
 }
 
 impl Domains {
-    /// The variable of the first loop that was begun since a buffer was written whole: what is combined with it in place may be another
-    /// iteration's.
+    /// The variable of the first loop that was begun since a buffer was written whole: what is
+    /// combined with it in place may be another iteration's.
     fn first_loop(&self, buffer: BufferId) -> Option<VarId> {
         let depth = self.depths.get(&buffer).copied().unwrap_or(0);
         self.loops.get(depth).map(|open| open.var)
@@ -127,8 +129,8 @@ struct Asked {
 }
 
 impl Resolver {
-    /// The spec of a group of threads with operands that hold what changes nothing where there are no elements: Selects
-    /// are written before it.
+    /// The spec of a group of threads with operands that hold what changes nothing where there are
+    /// no elements: Selects are written before it.
     pub(super) fn guarded(
         &mut self,
         spec: &ast::Spec,
@@ -291,8 +293,8 @@ impl Resolver {
         Ok(target)
     }
 
-    /// What holds of the coordinates of a mode that are inside of an edge: they are below a number from 0 to all, or not
-    /// below it where the bounded coordinates count down.
+    /// What holds of the coordinates of a mode that are inside of an edge: they are below a number
+    /// from 0 to all, or not below it where the bounded coordinates count down.
     fn limit(
         &self,
         edge: &Edge,
@@ -330,8 +332,8 @@ impl Resolver {
         Ok(t.each.is_none() && t.elect.is_none() && !t.levels.is_empty())
     }
 
-    /// The modes along which a Reduction combines elements: those of `axis=`. An instruction that combines the values of
-    /// threads has no `axis=`, and combines along all.
+    /// The modes along which a Reduction combines elements: those of `axis=`. An instruction that
+    /// combines the values of threads has no `axis=`, and combines along all.
     fn modes_that_meet(&mut self, spec: &ast::Spec) -> Fallible<Vec<usize>> {
         match spec.attr(Key::Atom).is_some() && spec.attr(Key::Axis).is_none() {
             true => Ok((0..self.rank_of_input(spec, 0)?).collect()),
@@ -424,8 +426,9 @@ impl Resolver {
         Ok(())
     }
 
-    /// The edges of a buffer whose elements are combined with others where they are: its own, and those of what it is combined with.
-    /// Those that change from iteration to iteration are not its own: other iterations have others of its elements.
+    /// The edges of a buffer whose elements are combined with others where they are: its own, and
+    /// those of what it is combined with. Those that change from iteration to iteration are not its
+    /// own: other iterations have others of its elements.
     fn edges_of_combined(
         &mut self,
         spec: &ast::Spec,
@@ -569,7 +572,8 @@ impl Resolver {
         }
     }
 
-    /// What an elementwise result is made of: the edges of all inputs, with what is computed outside of them.
+    /// What an elementwise result is made of: the edges of all inputs, with what is computed
+    /// outside of them.
     fn edges_of_result(&mut self, spec: &ast::Spec, to: &View) -> Fallible<Vec<Edge>> {
         let rank_and_sizes = self.sizes_of(to)?;
         let mut inputs: Vec<Vec<Edge>> = vec![];
@@ -671,7 +675,8 @@ impl Resolver {
             // Whichever is chosen.
             (SpecKind::Select, [_, Some(x), Some(y)]) if x == y => Some(*x),
             (SpecKind::Binary(op), [Some(x), Some(y)]) => of_binary(op, *x, *y),
-            // Less the maximum of the others, it stays what it is: where that is no number, the results inside are none, too.
+            // Less the maximum of the others, it stays what it is: where that is no number, the
+            // results inside are none, too.
             (SpecKind::Binary(BinaryOp::Sub), [Some(x), None]) if *x == f64::NEG_INFINITY => {
                 let [from, largest] = [0, 1].map(|i| self.buffer_of_whole(spec.inputs.get(i)));
                 let own = largest.and_then(|b| self.domains.largest.get(&b)).copied();
@@ -857,7 +862,8 @@ impl Resolver {
             _ => false,
         };
         if self.p.buffers[buffer].tensor != id {
-            // A view that has a name: of what a thread holds nothing is said, of parts not which they are.
+            // A view that has a name: of what a thread holds nothing is said, of parts not which
+            // they are.
             let whole = &self.p.tensors[self.p.buffers[buffer].tensor];
             let own = whole.dist.is_some() && self.p.tensors[id].dist.is_none();
             return Ok(if own { vec![] } else { edges.iter().map(Edge::unclear).collect() });
@@ -901,8 +907,8 @@ impl Resolver {
         self.domains.loops.push(OpenLoop { var, buffers, asked: vec![] });
     }
 
-    /// Ends it: what a later iteration reads of an earlier one must hold what was asked of the first, and edges that depend
-    /// on the loop's variable mean nothing behind it.
+    /// Ends it: what a later iteration reads of an earlier one must hold what was asked of the
+    /// first, and edges that depend on the loop's variable mean nothing behind it.
     pub(super) fn end_loop(&mut self) -> Fallible<()> {
         let Some(OpenLoop { var, buffers, asked }) = self.domains.loops.pop() else {
             return Ok(());
@@ -960,13 +966,14 @@ impl Resolver {
         )
     }
 
-    /// Ends a branch: what was known at its end is handed to the end of the other one, which begins with what was known
-    /// before both.
+    /// Ends a branch: what was known at its end is handed to the end of the other one, which begins
+    /// with what was known before both.
     pub(super) fn end_branch(&mut self, before: Known) -> Known {
         Known(std::mem::replace(&mut self.domains.edges, before.0))
     }
 
-    /// Ends the other branch, or where there is none: what is bounded otherwise than behind the first one is unclear.
+    /// Ends the other branch, or where there is none: what is bounded otherwise than behind the
+    /// first one is unclear.
     pub(super) fn join_branches(&mut self, first: &Known) {
         let mut joined: BTreeMap<BufferId, Vec<Edge>> = BTreeMap::new();
         let now = std::mem::take(&mut self.domains.edges);

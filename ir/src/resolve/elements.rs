@@ -91,7 +91,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// One integer in the caller's memory of which the range is known, at a place that all threads of a block agree on.
+    /// One integer in the caller's memory of which the range is known, at a place that all threads
+    /// of a block agree on.
     fn is_element(&mut self, view: &ast::View) -> Fallible<Tensor> {
         let t = self.viewed(view)?;
         let of = &self.p.buffers[t.buffer];
@@ -155,8 +156,8 @@ impl Resolver {
         found
     }
 
-    /// `; `@n` is an element of `%sizes`, in 0..M`: what a label says of numbers that are elements of tensors, nothing where
-    /// none is.
+    /// `; `@n` is an element of `%sizes`, in 0..M`: what a label says of numbers that are elements
+    /// of tensors, nothing where none is.
     pub(super) fn of_elements(&self, dims: &[Dim]) -> String {
         let cx = &self.p.arena;
         let mut of_tensors: Vec<(BufferId, Vec<String>)> = vec![];
@@ -191,7 +192,8 @@ impl Resolver {
         })
     }
 
-    /// What a tensor is to say of its elements, for two of them to be where a part of a mode begins and ends.
+    /// What a tensor is to say of its elements, for two of them to be where a part of a mode begins
+    /// and ends.
     pub(super) fn splits_wanted(&self, first: Dim, last: Dim, size: Dim) -> Option<String> {
         let (from, to) = (self.is_one_element(first)?.1, self.is_one_element(last)?.1);
         let of = self.p.buffer_of(from);

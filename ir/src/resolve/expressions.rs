@@ -1,7 +1,7 @@
 //! Expressions over tensors, written out as the specs that they stand for.
 //!
-//! An operation whose result has the type of what it is computed from writes over it, so that `exp(%s - %max)` takes
-//! one tensor: intermediate results are nobody else's.
+//! An operation whose result has the type of what it is computed from writes over it, so that
+//! `exp(%s - %max)` takes one tensor: intermediate results are nobody else's.
 
 use super::declare::Shaped;
 use super::scope::Sigil;
@@ -177,7 +177,8 @@ impl Resolver {
         }
     }
 
-    /// Writes out an operation whose result goes to `to`; `own` is what that holds where nothing else is there.
+    /// Writes out an operation whose result goes to `to`; `own` is what that holds where nothing
+    /// else is there.
     fn give_to(
         &mut self,
         apply: &Apply,
@@ -237,8 +238,8 @@ impl Resolver {
         self.leaf(kind, inputs, to, attrs, stmt, apply.span, out)
     }
 
-    /// Numbers that are known when the kernel runs become coordinates that they are added to, or tensors of one element. What
-    /// the operation is then.
+    /// Numbers that are known when the kernel runs become coordinates that they are added to, or
+    /// tensors of one element. What the operation is then.
     fn with_sizes(
         &mut self,
         apply: &Apply,

@@ -1,5 +1,5 @@
-//! Who holds a register tensor whose layout is open: the threads of the body that declares it, or, where all that uses
-//! it is executed by one part of these, that part.
+//! Who holds a register tensor whose layout is open: the threads of the body that declares it, or,
+//! where all that uses it is executed by one part of these, that part.
 
 use crate::layout::Layout;
 use crate::program::{BufferId, Program, SpecId, TensorId, ThreadsId};

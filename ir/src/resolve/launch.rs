@@ -22,7 +22,8 @@ pub(super) struct Around {
 pub(super) struct Heads {
     /// Of the kernel that is read.
     open: Vec<String>,
-    /// Names that others have in the module that is written out, where all of them are known everywhere below.
+    /// Names that others have in the module that is written out, where all of them are known
+    /// everywhere below.
     taken: HashSet<String>,
 }
 
@@ -42,8 +43,8 @@ impl Heads {
 }
 
 impl Resolver {
-    /// Forgets the threads that the head of a kernel declared. Those whose names others have, too, get names of their
-    /// own in what was written out from the statement of that number on.
+    /// Forgets the threads that the head of a kernel declared. Those whose names others have, too,
+    /// get names of their own in what was written out from the statement of that number on.
     pub(super) fn leave_head(&mut self, at: usize) {
         if self.depth > 0 {
             return;
@@ -67,7 +68,8 @@ impl Resolver {
         }
     }
 
-    /// The executors of a spec, both written; none where they are, or where there are none to inherit.
+    /// The executors of a spec, both written; none where they are, or where there are none to
+    /// inherit.
     pub(super) fn executors(&mut self, spec: &ast::Spec) -> Fallible<Option<Written>> {
         let around = self.around.last().map(|a| (a.blocks.clone(), a.threads.clone()));
         match (&spec.exec, around) {
@@ -98,8 +100,8 @@ impl Resolver {
         Ok(t.each.is_some() || t.elect.is_some() || t.levels.is_empty())
     }
 
-    /// The part of the block that executes the body around, and holds a tensor whose layout is open; none where the
-    /// whole block does.
+    /// The part of the block that executes the body around, and holds a tensor whose layout is
+    /// open; none where the whole block does.
     ///
     /// # Errors
     /// V0216 where several groups would hold it, each for itself.
@@ -140,8 +142,8 @@ impl Resolver {
         Ok((groups == Some(1)).then_some(id))
     }
 
-    /// Declares the threads of a kernel's head. The spec with these named, and the names of coordinates bound in its
-    /// body.
+    /// Declares the threads of a kernel's head. The spec with these named, and the names of
+    /// coordinates bound in its body.
     pub(super) fn launched(
         &mut self,
         stmt: &ast::Stmt,

@@ -1,13 +1,13 @@
 //! Turns a module into a program in which every type is known.
 //!
-//! One pass in text order: names are bound, constants folded, views inferred and compared with what was
-//! written, specs resolved to tensor ids. Errors are collected, at most
-//! [`crate::limits::MAX_ERRORS`]; a name whose definition failed is bound to nothing and its uses stay
-//! silent, so one mistake gives one error.
+//! One pass in text order: names are bound, constants folded, views inferred and compared with what
+//! was written, specs resolved to tensor ids. Errors are collected, at most
+//! [`crate::limits::MAX_ERRORS`]; a name whose definition failed is bound to nothing and its uses
+//! stay silent, so one mistake gives one error.
 //!
-//! Invariant: a view never changes storage. It maps to an offset and levels of layouts, computed with
-//! the exact layout algebra; what the algebra refuses is an error here, never a guess.
-//! Not checked here: whether specs fit their operands ([`crate::verify`]).
+//! Invariant: a view never changes storage. It maps to an offset and levels of layouts, computed
+//! with the exact layout algebra; what the algebra refuses is an error here, never a guess. Not
+//! checked here: whether specs fit their operands ([`crate::verify`]).
 
 mod bounds;
 mod constants;
@@ -46,18 +46,19 @@ use scope::{Binding, Scopes, Sigil};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-/// Resolves a module. `src` is the text it was parsed from, for line numbers; empty where there is none.
+/// Resolves a module. `src` is the text it was parsed from, for line numbers; empty where there is
+/// none.
 ///
 /// # Errors
-/// What no text could say of a module that was built in memory: see [`crate::text::well_formed()`]. Else every
-/// error found, in text order, up to [`crate::limits::MAX_ERRORS`].
+/// What no text could say of a module that was built in memory: see [`crate::text::well_formed()`].
+/// Else every error found, in text order, up to [`crate::limits::MAX_ERRORS`].
 pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
     writable(module)?;
     resolve_read(module, src)
 }
 
-/// As [`resolve`], of a module that [`crate::text::parse`] gave, or that was made of one: a text says it, which is not
-/// asked.
+/// As [`resolve`], of a module that [`crate::text::parse`] gave, or that was made of one: a text
+/// says it, which is not asked.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -65,8 +66,9 @@ pub fn resolve_read(module: &ast::Module, src: &str) -> Result<Program, Diagnost
     resolved(module, src, (false, true)).map(|r| r.p)
 }
 
-/// Resolves what was made of a module that [`elaborate`] gave: all that is derived is written there, and nothing is derived
-/// again, wherever tensors have gone since. Whether a text says it is not asked, either.
+/// Resolves what was made of a module that [`elaborate`] gave: all that is derived is written
+/// there, and nothing is derived again, wherever tensors have gone since. Whether a text says it is
+/// not asked, either.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -74,8 +76,8 @@ pub fn resolve_elaborated(module: &ast::Module, src: &str) -> Result<Program, Di
     resolved(module, src, (false, false)).map(|r| r.p)
 }
 
-/// The module without short forms: every spec says who executes it, every tensor is allocated, every
-/// operation of an expression is a spec. What a statement became has its place and names it.
+/// The module without short forms: every spec says who executes it, every tensor is allocated,
+/// every operation of an expression is a spec. What a statement became has its place and names it.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -170,8 +172,8 @@ struct Resolver {
     spelled_out: bool,
     /// Depth of specs around the statement; 0 at top level.
     depth: usize,
-    /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic extents keep:
-    /// differences that are at least zero there.
+    /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic
+    /// extents keep: differences that are at least zero there.
     holds: Assumptions,
     /// What is left for proofs.
     proofs: Cell<Budget>,

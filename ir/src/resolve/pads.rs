@@ -71,8 +71,8 @@ impl Resolver {
         longer.map_err(|e| overflow(span, &e))
     }
 
-    /// The view of a body. That a coordinate is not below zero is said like that it is below an extent: of what is counted down
-    /// from the first element, all are below one.
+    /// The view of a body. That a coordinate is not below zero is said like that it is below an
+    /// extent: of what is counted down from the first element, all are below one.
     pub(super) fn padded(&self, t: &mut Tensor, pad: &ast::Pad, view: &View) -> Fallible<()> {
         let span = view.span;
         self.is_padded_memory(t, view)?;
@@ -114,7 +114,8 @@ impl Resolver {
         )
     }
 
-    /// Whether the elements of a pad in a body count like others. What is outside reads as zero, and is no other number.
+    /// Whether the elements of a pad in a body count like others. What is outside reads as zero,
+    /// and is no other number.
     fn is_filled(&self, pad: &ast::Pad) -> Fallible<bool> {
         let Some(value) = &pad.value else { return Ok(false) };
         if self.real(value)? == 0.0 {
@@ -164,7 +165,8 @@ impl Resolver {
         Ok(Bound { levels, offset, extent, filled: false })
     }
 
-    /// Makes a mode longer. Before its first element there are `n` others: that one is element `n` then.
+    /// Makes a mode longer. Before its first element there are `n` others: that one is element `n`
+    /// then.
     fn lengthen(
         &self,
         levels: &mut [Layout<Dim>],

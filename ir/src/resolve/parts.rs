@@ -1,10 +1,11 @@
 //! Sub-specs with parameters: their definitions are checked, and their uses written out.
 //!
-//! A use becomes a generic spec. Its body is that of the sub-spec with operands in the places of formal ones, numbers and
-//! types in those of parameters; names that the body defines give way to those in scope.
+//! A use becomes a generic spec. Its body is that of the sub-spec with operands in the places of
+//! formal ones, numbers and types in those of parameters; names that the body defines give way to
+//! those in scope.
 //!
-//! Invariant: a sub-spec uses those above it alone, so that writing out ends. [`crate::limits::MAX_WRITTEN_OUT`] and
-//! [`crate::limits::MAX_CALLS`] bound it.
+//! Invariant: a sub-spec uses those above it alone, so that writing out ends.
+//! [`crate::limits::MAX_WRITTEN_OUT`] and [`crate::limits::MAX_CALLS`] bound it.
 
 use super::constants::literal;
 use super::expressions::declared_again;
@@ -183,7 +184,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// Looks up the names in what a strategy says beyond a sub-spec, and binds the threads of its head.
+    /// Looks up the names in what a strategy says beyond a sub-spec, and binds the threads of its
+    /// head.
     fn strategy_names(&mut self, def: &Def, part: &mut Defined) {
         let Some(strategy) = &def.strategy else { return };
         // Choices, conditions and attributes as numbers of a statement, the head as that of a spec.
@@ -220,8 +222,8 @@ impl Resolver {
         self.referred(&ast::Stmt::new(ast::StmtKind::Spec(head)), def, part);
     }
 
-    /// X0010 for too many statements, V0234 for parameters that nothing reads: each of their values would be tried with all of
-    /// the others.
+    /// X0010 for too many statements, V0234 for parameters that nothing reads: each of their values
+    /// would be tried with all of the others.
     fn strategy_size(&mut self, def: &Def, part: &Defined) {
         let blocks = def.means.iter().chain([&def.body]);
         let n: usize = blocks.map(|b| Walk::new(&b.stmts).with_means().stmts().count()).sum();
@@ -737,7 +739,8 @@ impl Resolver {
         Ok(arg.clone())
     }
 
-    /// The type of a result that is declared: what the use says of it before what the definition does.
+    /// The type of a result that is declared: what the use says of it before what the definition
+    /// does.
     fn declared_type(
         &self,
         name: &Name,

@@ -1,5 +1,5 @@
-//! Entries of `[..]` that are no plain index, and `.iota`: ranges of a mode, coordinates that stand in a tensor, and
-//! coordinates as elements.
+//! Entries of `[..]` that are no plain index, and `.iota`: ranges of a mode, coordinates that stand
+//! in a tensor, and coordinates as elements.
 
 use super::exprs::{overflow, refused};
 use super::tensors::{count, replace_outermost};
@@ -14,11 +14,13 @@ use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// What is left of a level: where it begins, and each mode that stays with the tensor that indexes it.
+/// What is left of a level: where it begins, and each mode that stays with the tensor that indexes
+/// it.
 type Entries<'a> = (Dim, Vec<(Layout<Dim>, Option<&'a ast::Name>)>);
 
 impl Resolver {
-    /// The coordinate of each element along a mode of the outermost level, as a tensor that lies nowhere.
+    /// The coordinate of each element along a mode of the outermost level, as a tensor that lies
+    /// nowhere.
     pub(super) fn coordinates_of(
         &mut self,
         t: &mut Tensor,
@@ -141,7 +143,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// What the bounds of a view are where mode `i` of it is found through a tensor, whose own bounds it has then.
+    /// What the bounds of a view are where mode `i` of it is found through a tensor, whose own
+    /// bounds it has then.
     fn gathered_bounds(
         &self,
         t: &mut Tensor,
@@ -454,7 +457,8 @@ impl Resolver {
         }
     }
 
-    /// The largest offset within one coordinate of mode `i`, due to the other modes and the beginning of the view.
+    /// The largest offset within one coordinate of mode `i`, due to the other modes and the
+    /// beginning of the view.
     fn largest_offset_beside(
         &self,
         t: &Tensor,

@@ -338,7 +338,8 @@ impl Resolver {
     }
 }
 
-/// The error for an attribute that no spec has: the nearest that one has, and others by the names that they have elsewhere.
+/// The error for an attribute that no spec has: the nearest that one has, and others by the names
+/// that they have elsewhere.
 fn unknown_attribute(attr: &Attr) -> Diagnostic {
     let key = attr.name.text.as_str();
     let mut known: Vec<&str> =

@@ -83,7 +83,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// Ranges and divisors of the symbols, by the facts that have one of them alone on a side, or its remainder.
+    /// Ranges and divisors of the symbols, by the facts that have one of them alone on a side, or
+    /// its remainder.
     fn infos(&self, all: &Symbols) -> Fallible<Vec<VarInfo>> {
         let info = |name: &ast::Name| VarInfo { lo: 0, ..VarInfo::size(&name.text) };
         let mut infos: Vec<VarInfo> = all.names.iter().map(info).collect();
@@ -188,8 +189,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// A side of a fact. A remainder of a symbol stays one, though what is known of the symbol may say that it is zero:
-    /// the fact that says so is checked at launch.
+    /// A side of a fact. A remainder of a symbol stays one, though what is known of the symbol may
+    /// say that it is zero: the fact that says so is checked at launch.
     fn side(&self, e: &Expr) -> Fallible<Dim> {
         if let ExprKind::Bin(BinOp::Mod, a, n) = &e.kind
             && let ExprKind::Name(_) = &a.kind
@@ -251,8 +252,8 @@ impl Resolver {
     }
 }
 
-/// The smallest value that is left of a symbol of which this is said, too; none where there is none, or the divisor does
-/// not fit 64 bits.
+/// The smallest value that is left of a symbol of which this is said, too; none where there is
+/// none, or the divisor does not fit 64 bits.
 fn narrowed(info: &mut VarInfo, alone: &Alone) -> Option<i64> {
     match *alone {
         Alone::Divides(n) => {

@@ -152,8 +152,8 @@ impl Resolver {
             node: self.node,
         };
         if ty.memory.is_some_and(Memory::is_addressable) {
-            // The widest access of a thread. Callers' pointers come from an allocator that aligns to
-            // more; the printer places shared tensors.
+            // The widest access of a thread. Callers' pointers come from an allocator that aligns
+            // to more; the printer places shared tensors.
             buffer.align = buffer.align.max(16);
         }
         let mut dist = None;
@@ -349,8 +349,8 @@ impl Resolver {
         Dim::add(cx, last, Dim::Const(1)).map_err(|e| overflow(span, &e))
     }
 
-    /// The same shapes with column-major strides through all levels, outermost modes first: positions in
-    /// the logical shape.
+    /// The same shapes with column-major strides through all levels, outermost modes first:
+    /// positions in the logical shape.
     fn logical(&self, levels: &[Layout<Dim>], span: Span) -> Fallible<Vec<Layout<Dim>>> {
         let cx = &self.p.arena;
         let mut next = Dim::Const(1);
@@ -501,7 +501,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// Refuses operations that need a layout that is still open, and tensor maps of gathered elements.
+    /// Refuses operations that need a layout that is still open, and tensor maps of gathered
+    /// elements.
     fn check_layout_known(&self, t: &Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
         let span = view.span;
         if self.p.buffers[t.buffer].gather.is_some() && matches!(op, ViewOp::TensorMap { .. }) {
@@ -675,7 +676,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// Prepares a tensor that is spread over threads for an operation that takes elements of it, whoever holds them.
+    /// Prepares a tensor that is spread over threads for an operation that takes elements of it,
+    /// whoever holds them.
     fn of_threads(&self, t: &mut Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
         let from_data = |p: &ast::Pick| matches!(p, ast::Pick::From(_));
         let takes = match op {
@@ -725,7 +727,8 @@ impl Resolver {
         )
     }
 
-    /// The modes in another order: mode i of the result is mode `order[i]`; the last two exchanged where it is empty.
+    /// The modes in another order: mode i of the result is mode `order[i]`; the last two exchanged
+    /// where it is empty.
     pub(super) fn permuted(
         &self,
         level: &Layout<Dim>,
@@ -928,7 +931,8 @@ impl Resolver {
                 if is_one { Dim::Const(0) } else { Dim::mul(cx, stride, tile).map_err(e)? };
             return Ok((plain(count, apart)?, plain(tile, stride)?));
         }
-        // Of a nested mode the outermost part goes on. Both at once: a place in a tile may carry into the next part.
+        // Of a nested mode the outermost part goes on. Both at once: a place in a tile may carry
+        // into the next part.
         let pair = |a: Dim, b: Dim| IntTuple::Tuple(vec![IntTuple::Leaf(a), IntTuple::Leaf(b)]);
         let apart = if is_one { Dim::Const(0) } else { tile };
         let both = Layout::new_in(cx, pair(tile, count), pair(Dim::Const(1), apart))
@@ -940,15 +944,18 @@ impl Resolver {
         })
     }
 
-    /// Whether tiles of a view may reach over the end of a mode: what lies outside is known where memory is the caller's.
+    /// Whether tiles of a view may reach over the end of a mode: what lies outside is known where
+    /// memory is the caller's.
     fn may_be_partial(&self, t: &Tensor) -> bool {
         let buffer = &self.p.buffers[t.buffer];
-        // Coordinates have no bounds, they count on: the tiles of a mode, but not tiles of such tiles.
+        // Coordinates have no bounds, they count on: the tiles of a mode, but not tiles of such
+        // tiles.
         let is_given = buffer.is_global() || buffer.is_computed() && t.levels.len() == 1;
         is_given && t.dist.is_none() && t.map.is_none()
     }
 
-    /// Adds a bound for each mode that tiles do not divide, of the view before it is tiled. Coordinates count on.
+    /// Adds a bound for each mode that tiles do not divide, of the view before it is tiled.
+    /// Coordinates count on.
     fn bound_by_tiles(&mut self, t: &mut Tensor, tiler: &Tiler, span: Span) -> Fallible<()> {
         let Tiler::Sizes(sizes) = tiler else { return Ok(()) };
         let level = self.outermost(&t.levels, span)?.clone();
@@ -990,8 +997,9 @@ impl Resolver {
         Ok(())
     }
 
-    /// Splits modes of a view and of its bounds until all have the same extents: where strides continue each other, what an
-    /// operation leaves of them may be one extent of the one and several of the other.
+    /// Splits modes of a view and of its bounds until all have the same extents: where strides
+    /// continue each other, what an operation leaves of them may be one extent of the one and
+    /// several of the other.
     fn align_bounds(&self, t: &mut Tensor, span: Span) -> Fallible<()> {
         for i in 0..t.levels.len() {
             let bounds = t.bounds.iter().filter_map(|bound| bound.levels.get(i));
@@ -1083,7 +1091,8 @@ impl Resolver {
         Box::new(refused)
     }
 
-    /// A layout of the same shape that counts its elements, beyond their end, too: modes of extent 1 have a stride.
+    /// A layout of the same shape that counts its elements, beyond their end, too: modes of extent
+    /// 1 have a stride.
     pub(super) fn counting(&self, of: &Layout<Dim>, span: Span) -> Fallible<Layout<Dim>> {
         let cx = &self.p.arena;
         let shape = of.shape();
@@ -1105,8 +1114,9 @@ impl Resolver {
         Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(span, &e))
     }
 
-    /// Leaves out new bounds of a view that follow from others, and others that follow from these: of what goes the same way the
-    /// one that less is inside of. So a view that is tiled or padded many times has few.
+    /// Leaves out new bounds of a view that follow from others, and others that follow from these:
+    /// of what goes the same way the one that less is inside of. So a view that is tiled or padded
+    /// many times has few.
     fn strongest(&self, t: &mut Tensor, n_before: usize) {
         let cx = &self.p.arena;
         // What may still be added to the offset.

@@ -240,7 +240,8 @@ impl Resolver {
         Ok(t)
     }
 
-    /// `[2]`, `[0..32]`, `[@w]` of a tensor of threads: a part of it, or the part that the executing thread is in.
+    /// `[2]`, `[0..32]`, `[@w]` of a tensor of threads: a part of it, or the part that the
+    /// executing thread is in.
     fn pick_threads(&mut self, t: &mut Threads, picks: &[ast::Pick], span: Span) -> Fallible<()> {
         if let Some(ast::Pick::From(name)) = picks.iter().find(|p| matches!(p, ast::Pick::From(_)))
         {
@@ -306,7 +307,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// Whether an index is the executing thread's own coordinate in a mode of a thread tensor, for all its threads.
+    /// Whether an index is the executing thread's own coordinate in a mode of a thread tensor, for
+    /// all its threads.
     fn is_own(&self, at: Dim, mode: &Layout<Dim>, t: &Threads) -> bool {
         let cx = &self.p.arena;
         let own = || -> Option<bool> {
@@ -409,8 +411,9 @@ impl Resolver {
         self.mode_position(&crate::program::concat_levels(t.inner()), me, span)
     }
 
-    /// A coordinate for the threads that execute the body around alone, where that is simpler: without a remainder that
-    /// none of them needs. Sound, as nobody else comes where the coordinate has a name.
+    /// A coordinate for the threads that execute the body around alone, where that is simpler:
+    /// without a remainder that none of them needs. Sound, as nobody else comes where the
+    /// coordinate has a name.
     fn where_executed(&self, position: Dim, t: &Threads) -> Option<Dim> {
         let cx = &self.p.arena;
         let Dim::Expr(id) = position else { return None };
@@ -431,8 +434,9 @@ impl Resolver {
         Dim::sub(cx, simple, Dim::Const(low)).ok()
     }
 
-    /// Σ over leaves n:s of ((me / s) % n) times the leaf's column-major stride. Right where the threads
-    /// of the enclosing tensor are numbered by a compact layout, which the verifier checks by counting.
+    /// Σ over leaves n:s of ((me / s) % n) times the leaf's column-major stride. Right where the
+    /// threads of the enclosing tensor are numbered by a compact layout, which the verifier checks
+    /// by counting.
     fn mode_position(&self, mode: &Layout<Dim>, me: Dim, span: Span) -> Fallible<Dim> {
         let cx = &self.p.arena;
         let e = |e: crate::layout::LayoutError| refused(span, &e);
@@ -462,7 +466,8 @@ impl Resolver {
     }
 }
 
-/// An index of a thread tensor differs from thread to thread and is not the thread's own coordinate.
+/// An index of a thread tensor differs from thread to thread and is not the thread's own
+/// coordinate.
 fn others(span: Span) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(

@@ -76,7 +76,8 @@ impl<'s> Comments<'s> {
         }
     }
 
-    /// Takes the comments before `end` that are still there: those between the words of a statement.
+    /// Takes the comments before `end` that are still there: those between the words of a
+    /// statement.
     pub(super) fn inside(&mut self, end: usize) -> Vec<String> {
         let mut taken = Vec::new();
         while let Some(comment) = self.all.get(self.next).filter(|c| (c.start as usize) < end) {

@@ -1,9 +1,9 @@
-//! The first look at a text: its length, forbidden bytes, how deep brackets nest, where comments are. Neither brackets nor
-//! `//` in a text in quotes are such.
+//! The first look at a text: its length, forbidden bytes, how deep brackets nest, where comments
+//! are. Neither brackets nor `//` in a text in quotes are such.
 //!
-//! Invariant: a text that passes holds no bracket nested deeper than [`MAX_NESTING`], so the parser's
-//! recursion is bounded. Every closing bracket counts one level down, whatever it closes: the grammar
-//! enters a bracket only where this scan did, and leaves it by the bracket that fits.
+//! Invariant: a text that passes holds no bracket nested deeper than [`MAX_NESTING`], so the
+//! parser's recursion is bounded. Every closing bracket counts one level down, whatever it closes:
+//! the grammar enters a bracket only where this scan did, and leaves it by the bracket that fits.
 
 use crate::diag::{Code, Diagnostic};
 use crate::limits::MAX_NESTING;
@@ -50,7 +50,8 @@ pub(super) fn scan(text: &str, most: usize) -> Result<Vec<Span>, Box<Diagnostic>
     Ok(comments)
 }
 
-/// Where a text in quotes that begins at `at` ends, as the rule `string` says; none where it is no such text.
+/// Where a text in quotes that begins at `at` ends, as the rule `string` says; none where it is no
+/// such text.
 pub(super) fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
     let inside = bytes.get(at + 1..)?;
     let end = inside.iter().position(|b| matches!(b, b'"' | b'\n' | b'\\' | 0))?;

@@ -13,9 +13,11 @@ const MAX_QUOTED: usize = 60;
 /// How often blanks may lengthen a printed text, which is none that a person has written.
 const MAX_BLANKS: usize = 4;
 
-/// Why a module could not have been read from a text; empty for one that could, as every parsed one.
+/// Why a module could not have been read from a text; empty for one that could, as every parsed
+/// one.
 ///
-/// The module is printed, parsed and compared, but for comments and blank lines, which change no meaning.
+/// The module is printed, parsed and compared, but for comments and blank lines, which change no
+/// meaning.
 #[must_use]
 pub fn well_formed(module: &Module) -> Diagnostics {
     let (text, places) = print_plain(module);
@@ -55,7 +57,8 @@ fn printed(line: &str) -> String {
     format!("printed as `{quoted}`")
 }
 
-/// An error at the first statement that reads back as another one, of those the innermost; none where there is none.
+/// An error at the first statement that reads back as another one, of those the innermost; none
+/// where there is none.
 fn different(module: &Module, read: &Module) -> Option<Diagnostic> {
     let (module, read) = (bare(&module.items), bare(&read.items));
     let (mut built, mut again) = (&module[..], &read[..]);

@@ -1,7 +1,8 @@
 //! V0207, V0218: attributes that the body, or the type of the output, contradicts.
 //!
-//! A body decides who computes what. `tile=` and `warps=` beside it say what a strategy chose, and `acc=`
-//! what the spec means: they must agree with it. What only an instruction obeys stands at the leaf.
+//! A body decides who computes what. `tile=` and `warps=` beside it say what a strategy chose, and
+//! `acc=` what the spec means: they must agree with it. What only an instruction obeys stands at
+//! the leaf.
 
 use super::state::Verifier;
 use crate::ast::{Key, Role, SpecKind};
@@ -53,8 +54,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// A leaf of single threads that adds to registers accumulates in their type. One of a block may sum in a wider
-    /// type and round to that of its output, not the other way round.
+    /// A leaf of single threads that adds to registers accumulates in their type. One of a block
+    /// may sum in a wider type and round to that of its output, not the other way round.
     fn accumulates(&mut self, spec: &Spec) {
         let (Some(span), Some(acc), Some(&out)) =
             (at(spec, Key::Acc), spec.acc, spec.outputs.first())
@@ -84,8 +85,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Groups of threads, as many as execute an instruction together: warps, save where leaves of a MatMul
-    /// say otherwise.
+    /// Groups of threads, as many as execute an instruction together: warps, save where leaves of a
+    /// MatMul say otherwise.
     fn warps(&mut self, spec: &Spec, body: &[Stmt]) {
         let (Some(span), Some(warps)) = (at(spec, Key::Warps), spec.ints(Key::Warps)) else {
             return;
@@ -97,7 +98,8 @@ impl Verifier<'_> {
             false => Some(32),
         };
         let (fits, found) = match group {
-            // Nothing is chosen yet; an instruction that is named for all of them may be one of smaller groups.
+            // Nothing is chosen yet; an instruction that is named for all of them may be one of
+            // smaller groups.
             None => (divides(said, n), format!("{n} threads execute it")),
             Some(g) if g == n => (divides(said, n), format!("{n} threads execute it together")),
             Some(1) => (n == said, format!("{n} threads execute it, each for itself")),
@@ -162,8 +164,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether a view of the tensor's buffer has these extents in its innermost level, or is a box of which a whole number makes
-    /// a tile.
+    /// Whether a view of the tensor's buffer has these extents in its innermost level, or is a box
+    /// of which a whole number makes a tile.
     fn tiles_of(&mut self, t: TensorId, tile: &[i64]) -> bool {
         let p = self.p;
         let buffer = p.tensors[t].buffer;
@@ -203,7 +205,8 @@ enum Look<T> {
     Past,
 }
 
-/// The first that is found among the specs of a body, in text order, a spec before those inside of it.
+/// The first that is found among the specs of a body, in text order, a spec before those inside of
+/// it.
 fn look_for<T>(p: &Program, body: &[Stmt], look: impl Fn(&Spec) -> Look<T>) -> Option<T> {
     let mut walk = p.walk(body);
     while let Some(step) = walk.next() {
@@ -238,7 +241,8 @@ fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Sp
     })
 }
 
-/// Whether every number of a floating-point type is one of the other, or an integer type has fewer bits.
+/// Whether every number of a floating-point type is one of the other, or an integer type has fewer
+/// bits.
 fn is_wider(one: Scalar, other: Scalar) -> bool {
     one.is_float() == other.is_float() && one.bits() > other.bits()
 }

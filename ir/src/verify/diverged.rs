@@ -1,7 +1,8 @@
 //! Which threads go which way: conditions and loops that differ from thread to thread.
 //!
-//! Each divides the threads of a block into *classes*: those of one class are known to go the same way. A statement that
-//! a group executes together may stand where the group is of one class. What is not known divides.
+//! Each divides the threads of a block into *classes*: those of one class are known to go the same
+//! way. A statement that a group executes together may stand where the group is of one class. What
+//! is not known divides.
 
 use super::state::{Around, Diverged, Parting, Verifier, Ways};
 use crate::expr::Dim;
@@ -98,8 +99,8 @@ impl Around {
 }
 
 impl Verifier<'_> {
-    /// The outermost place around a statement where threads of one of these groups may part; of any threads where the
-    /// groups are not known.
+    /// The outermost place around a statement where threads of one of these groups may part; of any
+    /// threads where the groups are not known.
     pub(super) fn parts(&self, around: &Around, groups: Option<&[Vec<i64>]>) -> Option<Span> {
         let n = self.block(around)?;
         let mut places: Vec<&Diverged> = vec![];
@@ -116,7 +117,8 @@ impl Verifier<'_> {
                 rest.iter().all(|t| class(t) == class(first))
             })
         };
-        // Classes are divided further inward: where the innermost has the groups together, all have.
+        // Classes are divided further inward: where the innermost has the groups together, all
+        // have.
         if places.first().is_none_or(|d| together(d)) {
             return None;
         }
@@ -133,7 +135,8 @@ impl Verifier<'_> {
         threads.retain(comes);
     }
 
-    /// Threads of the block; -1, of which no thread is known, where symbols decide. None outside of every condition.
+    /// Threads of the block; -1, of which no thread is known, where symbols decide. None outside of
+    /// every condition.
     fn block(&self, around: &Around) -> Option<i64> {
         around.diverged.as_ref()?;
         let size = |t: ThreadsId| self.p.threads[t].concat().to_fixed().map(|l| l.size());

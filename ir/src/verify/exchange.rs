@@ -6,8 +6,9 @@ use crate::diag::{Code, Diagnostic};
 use crate::program::SpecId;
 
 impl Verifier<'_> {
-    /// V0218 for the `lane=` of a Shfl: a thread of the group, or a distance or mask that leads to one. Hardware takes
-    /// the low bits of what is larger (PTX ISA, Data Movement and Conversion Instructions: shfl.sync).
+    /// V0218 for the `lane=` of a Shfl: a thread of the group, or a distance or mask that leads to
+    /// one. Hardware takes the low bits of what is larger (PTX ISA, Data Movement and Conversion
+    /// Instructions: shfl.sync).
     pub(super) fn lane(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let (SpecKind::Shfl(_), Some(lane), Some(exec)) = (spec.kind, spec.lane(), spec.exec)

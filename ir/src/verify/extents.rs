@@ -1,8 +1,8 @@
 //! Whether operands fit their spec where extents are symbols, or expressions of symbols.
 //!
-//! Extents that are known to be equal are taken for one. Where operands do not fit so, values of the symbols are looked for that
-//! all facts allow and with which the extents, which are numbers then, do not fit. What is refused has such values; what is not
-//! decided within the limits passes.
+//! Extents that are known to be equal are taken for one. Where operands do not fit so, values of
+//! the symbols are looked for that all facts allow and with which the extents, which are numbers
+//! then, do not fit. What is refused has such values; what is not decided within the limits passes.
 
 use super::state::{Asked, Verifier};
 use crate::ast::CmpOp;
@@ -102,7 +102,8 @@ impl Verifier<'_> {
         self.questions.proofs == 0
     }
 
-    /// Values of the symbols of extents, of which all is kept that is said and asked of them, with which they do not fit.
+    /// Values of the symbols of extents, of which all is kept that is said and asked of them, with
+    /// which they do not fit.
     pub(super) fn misfit(
         &mut self,
         shapes: &[Vec<Dim>],
@@ -186,7 +187,8 @@ impl Search<'_> {
         }
     }
 
-    /// Chooses values of all symbols, such that the extents do not fit. Recursion ends: each time one more has a value.
+    /// Chooses values of all symbols, such that the extents do not fit. Recursion ends: each time
+    /// one more has a value.
     fn choose(&mut self, wrong: &dyn Fn(&[Value]) -> bool) -> bool {
         let at = self.values.len();
         if at == self.own && !wrong(&self.values) {

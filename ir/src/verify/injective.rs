@@ -1,7 +1,8 @@
 //! V0209 of tensors of the caller that are written, whose extents or strides are symbols.
 //!
-//! Refused are those for which values of the symbols are found that all facts allow and with which two coordinates share an element.
-//! Most layouts need no search: strides that are the products of the extents before them, and those that facts keep apart.
+//! Refused are those for which values of the symbols are found that all facts allow and with which
+//! two coordinates share an element. Most layouts need no search: strides that are the products of
+//! the extents before them, and those that facts keep apart.
 
 use super::extents::Value;
 use super::state::Verifier;
@@ -68,7 +69,8 @@ impl Verifier<'_> {
         left.is_empty()
     }
 
-    /// Whether facts say that each stride is beyond what smaller ones reach, where the last mode or the first has the smallest.
+    /// Whether facts say that each stride is beyond what smaller ones reach, where the last mode or
+    /// the first has the smallest.
     fn is_nested(&mut self, modes: &[Mode]) -> bool {
         let backwards: Vec<Mode> = modes.iter().rev().copied().collect();
         [&backwards, modes].into_iter().any(|modes| {
@@ -87,8 +89,8 @@ impl Verifier<'_> {
         prove::proves(&p.arena, (less, more, 0), facts, &mut Budget::new(MAX_PROOF_STEPS))
     }
 
-    /// The first fact that does not hold with these values, and with which modes would be apart, from the smallest stride on; none
-    /// where it never holds.
+    /// The first fact that does not hold with these values, and with which modes would be apart,
+    /// from the smallest stride on; none where it never holds.
     fn apart(&mut self, mut modes: Vec<Mode>, values: &[Value]) -> Option<String> {
         let cx = &self.p.arena;
         let value = |d: Dim| {

@@ -3,25 +3,28 @@
 //!
 //! - V0206 operands lie in memories that their spec can use.
 //! - V0207 scalar types fit the spec.
-//! - V0208 shapes fit the spec: MatMul A\[m,k\], B\[k,n\], C\[m,n\], optional batch first; the others mode
-//!   by mode, where an input of a Move or a BinaryPointwise of the same rank may have extent 1 for all. Extents over
-//!   symbols fit whatever values the symbols have.
-//! - V0209 a written tensor in GL or SH maps no two coordinates to one element, whatever values the symbols have.
+//! - V0208 shapes fit the spec: MatMul A\[m,k\], B\[k,n\], C\[m,n\], optional batch first; the
+//!   others mode by mode, where an input of a Move or a BinaryPointwise of the same rank may have
+//!   extent 1 for all. Extents over symbols fit whatever values the symbols have.
+//! - V0209 a written tensor in GL or SH maps no two coordinates to one element, whatever values the
+//!   symbols have.
 //! - V0210 registers are compact: every register of a buffer is used once.
 //! - V0213 a nested spec runs on its kernel's blocks, and on threads of the enclosing spec.
 //! - V0214 thread tensors hold distinct threads, and coordinates can be computed from the index.
 //! - V0215 a thread-value layout covers its tensor exactly; replicated values have stride 0.
 //! - V0217 the number of operands fits the spec.
 //! - V0218 attributes have values that the spec can use, and that its body does not contradict.
-//! - V0220 barriers stand where the whole block, all named threads, or all of each thread's own group pass.
+//! - V0220 barriers stand where the whole block, all named threads, or all of each thread's own
+//!   group pass.
 //! - V0222 pinned allocations do not overlap unless one reuses the other.
 //! - V0224 an alignment covers the period of its swizzle.
-//! - V0227 a body writes only the outputs of its spec and what it allocates, and reads only its operands
-//!   and what it allocates.
+//! - V0227 a body writes only the outputs of its spec and what it allocates, and reads only its
+//!   operands and what it allocates.
 //! - V0228 a synchronization statement names as many mbarriers as it takes.
 //! - V0229 mbarriers lie in SH and are touched by synchronization statements alone.
 //! - V0230 boxes of a tensor map are operands of leaves that copy.
-//! - V0231 views of other blocks' shared memory name a block of the cluster, and are used by leaves.
+//! - V0231 views of other blocks' shared memory name a block of the cluster, and are used by
+//!   leaves.
 //! - V0242 a swizzle moves whole elements, and none out of its buffer.
 //!
 //! Names, ranks, tiles, index ranges and written types (V0201 to V0205, V0211, V0212, V0216, V0219,

@@ -219,7 +219,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// V0208, where operands denote logical tensors. Operands of an atom are compared by the atom itself.
+    /// V0208, where operands denote logical tensors. Operands of an atom are compared by the atom
+    /// itself.
     fn shapes(&mut self, id: SpecId, asked: &[Asked]) {
         let p = self.p;
         let spec = &p.specs[id];
@@ -306,7 +307,8 @@ impl Verifier<'_> {
         );
     }
 
-    /// The same of extents over symbols: with values with which they do not fit, and two of them that differ.
+    /// The same of extents over symbols: with values with which they do not fit, and two of them
+    /// that differ.
     fn refuse_symbols(
         &mut self,
         id: SpecId,
@@ -427,7 +429,8 @@ fn fits<E: Extent>(kind: SpecKind, axes: Option<&[usize]>, shapes: &[Vec<E>]) ->
     }
 }
 
-/// The extents that would have to be equal one by one, where operands have the modes for that. Those of a MatMul have names.
+/// The extents that would have to be equal one by one, where operands have the modes for that.
+/// Those of a MatMul have names.
 fn pairs(
     kind: SpecKind,
     axes: Option<&[usize]>,
@@ -464,7 +467,8 @@ fn reduced<E: Extent>(from: &[E], axes: &[usize]) -> (Vec<E>, Vec<E>) {
     (kept, ones)
 }
 
-/// Whether the output has the other modes, or 1 for those of the axes; none where these are no modes.
+/// Whether the output has the other modes, or 1 for those of the axes; none where these are no
+/// modes.
 fn reduction_fits<E: Extent>(from: &[E], axes: &[usize], to: &[E]) -> Option<bool> {
     if axes.iter().any(|a| *a >= from.len()) {
         return None;

@@ -11,7 +11,8 @@ impl Verifier<'_> {
     pub(super) fn access(&mut self, id: SpecId, around: &Around) {
         let spec = &self.p.specs[id];
         for t in spec.input_tensors() {
-            // Coordinates are everybody's, and numbers of the caller everybody's in a kernel that names them.
+            // Coordinates are everybody's, and numbers of the caller everybody's in a kernel that
+            // names them.
             let buffer = self.p.buffer_of(t);
             if buffer.is_number() {
                 let number = self.p.tensors[t].buffer;
@@ -54,7 +55,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// V0227 for operands of a kernel that are found through tensors which it does not name: nobody would give it these.
+    /// V0227 for operands of a kernel that are found through tensors which it does not name: nobody
+    /// would give it these.
     pub(super) fn found_through(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let named = |b: BufferId| spec.input_tensors().any(|t| self.p.tensors[t].buffer == b);
@@ -110,7 +112,8 @@ impl Verifier<'_> {
         );
     }
 
-    /// An element that is a number: of a tensor that the spec around names, and the kernel does not write.
+    /// An element that is a number: of a tensor that the spec around names, and the kernel does not
+    /// write.
     pub(super) fn element(&mut self, t: TensorId, span: Span, around: &Around) {
         let buffer = self.p.tensors[t].buffer;
         self.written_coordinates(buffer, span, around);
@@ -199,7 +202,8 @@ impl Verifier<'_> {
         let Some(layout) = tensor.concat().to_fixed() else {
             return self.written_over_symbols(t, span);
         };
-        // Where tiles reach over the end of a mode, the elements are some of the tensor's, and these are told apart by it.
+        // Where tiles reach over the end of a mode, the elements are some of the tensor's, and
+        // these are told apart by it.
         let shares = if tensor.bounds.is_empty() {
             layout.is_injective() == Ok(false)
         } else {

@@ -83,7 +83,8 @@ pub(super) struct Questions {
     /// Whether two extents are equal wherever they stand.
     pub(super) equal: HashMap<(Dim, Dim), bool>,
     pub(super) facts: Option<Assumptions>,
-    /// Tensors of the caller over symbols of which it is decided whether two coordinates share an element.
+    /// Tensors of the caller over symbols of which it is decided whether two coordinates share an
+    /// element.
     pub(super) written: HashSet<BufferId>,
 }
 

@@ -202,7 +202,8 @@ fn whole(sw: Swizzle) -> i64 {
     if sw.shift() < 0 { sw.period() } else { 1 << (sw.base() + sw.bits()) }
 }
 
-/// An element that its swizzle moves out of its buffer: its byte, where that goes, the bytes of the buffer.
+/// An element that its swizzle moves out of its buffer: its byte, where that goes, the bytes of the
+/// buffer.
 fn leaves_its_buffer(buffer: &Buffer, tensor: &Tensor, sw: Swizzle) -> Option<(i64, i64, i64)> {
     let bits = buffer.scalar.bits();
     let bytes = (buffer.cosize.as_const()? * bits + 7) / 8;

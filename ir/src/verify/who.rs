@@ -183,7 +183,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// The groups of which threads are elected: None where none are, Some(None) where the groups are not known.
+    /// The groups of which threads are elected: None where none are, Some(None) where the groups
+    /// are not known.
     pub(super) fn elects_of(&self, threads: ThreadsId) -> Option<Option<Vec<Vec<i64>>>> {
         let of = &self.p.threads[self.p.threads[threads].elect?];
         Some(of.groups_below(of.levels.len().saturating_sub(1)))

@@ -1,4 +1,5 @@
-//! Which specs fit over symbols: what is refused is judged by trying all values, and what is always right is accepted.
+//! Which specs fit over symbols: what is refused is judged by trying all values, and what is always
+//! right is accepted.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::testing;
@@ -111,7 +112,8 @@ fn what_is_refused_does_not_fit_for_some_values() {
             let values =
                 range().flat_map(|m| range().flat_map(move |n| range().map(move |l| [m, n, l])));
             let mut kept = values.filter(|v| facts.iter().all(|f| FACTS[*f].1(*v))).peekable();
-            // That facts leave nothing is not always noticed, as of `N == 1` and `N == 2 * M`. Any answer is right then.
+            // That facts leave nothing is not always noticed, as of `N == 1` and `N == 2 * M`. Any
+            // answer is right then.
             if kept.peek().is_none() {
                 return Ok(());
             }

@@ -1,5 +1,6 @@
-//! Each law about large layouts, negative and symbolic strides and swizzles catches a bug of its own: this crate's layouts
-//! with one operation bent at a time. That they hold where nothing is bent is tested in `kit_laws`.
+//! Each law about large layouts, negative and symbolic strides and swizzles catches a bug of its
+//! own: this crate's layouts with one operation bent at a time. That they hold where nothing is
+//! bent is tested in `kit_laws`.
 
 use carbyne_ir::kit::ours::OverSymbols;
 use carbyne_ir::kit::suite::{self, Settings, Verdict};

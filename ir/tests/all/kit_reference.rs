@@ -1,5 +1,5 @@
-//! The laws of every operation hold for a plain implementation of it, written leaf by leaf: a law that
-//! could not hold would be found here, whatever operations this crate's layouts have.
+//! The laws of every operation hold for a plain implementation of it, written leaf by leaf: a law
+//! that could not hold would be found here, whatever operations this crate's layouts have.
 
 use carbyne_ir::kit::{Answer, Bits, LayoutLike, Plain, Tiling, layout_laws};
 use carbyne_ir::layout::Layout;
@@ -98,7 +98,8 @@ impl Naive {
     }
 }
 
-/// Whether both are nested alike; `below` says what may stand where `a` has a number and `b` a tuple.
+/// Whether both are nested alike; `below` says what may stand where `a` has a number and `b` a
+/// tuple.
 fn alike(a: &IntTuple, b: &IntTuple, below: &impl Fn(&IntTuple, &IntTuple) -> bool) -> bool {
     match (a, b) {
         (IntTuple::Leaf(_), IntTuple::Leaf(_)) => true,

@@ -1,5 +1,5 @@
-//! What the macro and the suite can be told: which laws, how large operands, where seeds of failures are kept; and
-//! what they say of operations that are not there.
+//! What the macro and the suite can be told: which laws, how large operands, where seeds of
+//! failures are kept; and what they say of operations that are not there.
 
 use carbyne_ir::kit::suite::{self, Settings, UnknownLaw, Verdict};
 use carbyne_ir::kit::{Answer, Bounds, LayoutLike, Plain, strategies as s};

@@ -5,7 +5,8 @@ use carbyne_ir::layout::Layout;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Fails always, so that every value shrinks as far as it can; every value on the way is admissible.
+/// Fails always, so that every value shrinks as far as it can; every value on the way is
+/// admissible.
 fn shrinks<S: Strategy>(
     strategy: S,
     admissible: impl Fn(&S::Value) -> LawResult,
@@ -30,8 +31,8 @@ fn shrinks<S: Strategy>(
     assert!(steps > 50, "only {steps} steps: nothing was there to shrink");
 }
 
-/// Fails for operands with at least `wanted` leaves: shrinking turns around at inadmissible operands, if
-/// there are any, and must end near the bound.
+/// Fails for operands with at least `wanted` leaves: shrinking turns around at inadmissible
+/// operands, if there are any, and must end near the bound.
 fn shrinks_to<S: Strategy>(
     strategy: S,
     wanted: usize,

@@ -1,5 +1,6 @@
 //! Symbolic arithmetic against brute force: whatever the variables are, the simplified expression
-//! has the value of the one as written; ranges and divisors hold; simplifying twice changes nothing.
+//! has the value of the one as written; ranges and divisors hold; simplifying twice changes
+//! nothing.
 
 use carbyne_ir::expr::{Dim, ExprArena, Node, VarId, VarInfo};
 use carbyne_ir::leaf::{Decision, Leaf};

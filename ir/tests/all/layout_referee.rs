@@ -1,8 +1,8 @@
 //! A referee for composition: brute force over all layouts of up to 64 coordinates says whether
 //! `A ∘ B` is a layout at all, and composition must then find it, and refuse otherwise.
 //!
-//! `CARBYNE_PAIRS=200000` judges that many pairs; the log says how many were refused, and how many the
-//! rule of divisibility alone (CuTe's) would refuse or get wrong.
+//! `CARBYNE_PAIRS=200000` judges that many pairs; the log says how many were refused, and how many
+//! the rule of divisibility alone (CuTe's) would refuse or get wrong.
 
 #![expect(clippy::print_stderr, reason = "the log has the refusal rate")]
 

@@ -1,4 +1,5 @@
-//! Equations between layouts, checked element by element: copies (`solve`), runs (`unify`) and equivalence.
+//! Equations between layouts, checked element by element: copies (`solve`), runs (`unify`) and
+//! equivalence.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
 use carbyne_ir::layout::{Layout, LayoutError, Obstacle, solve, solve_in, unify};

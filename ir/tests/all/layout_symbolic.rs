@@ -188,8 +188,9 @@ proptest! {
         prop_assert_eq!(split, Ok(fixed.coord(i)));
     }
 
-    /// Every operation: with values put in, the symbolic answer is the function that the operation over
-    /// numbers gives; where there is none, a fact is missing or the numbers are refused as well.
+    /// Every operation: with values put in, the symbolic answer is the function that the operation
+    /// over numbers gives; where there is none, a fact is missing or the numbers are refused as
+    /// well.
     #[test]
     fn every_operation_takes_symbols(a in shape(), b in shape(), op in 0usize..18, m in 1i64..6) {
         let s = setting();
@@ -213,7 +214,8 @@ proptest! {
                         continue;
                     }
                     if op == 17 {
-                        // The longest run that is known; for certain symbols there may be a longer one.
+                        // The longest run that is known; for certain symbols there may be a longer
+                        // one.
                         prop_assert!(fixed.size() <= plain.size());
                         prop_assert!((0..fixed.size()).all(|i| of.at(fixed.at(i)) == i));
                         continue;

@@ -1,4 +1,5 @@
-//! Hostile texts and trees: too long, too deep, not text at all. Each gets a coded error or a module, no panic.
+//! Hostile texts and trees: too long, too deep, not text at all. Each gets a coded error or a
+//! module, no panic.
 
 use carbyne_ir::ast::{
     Attr, AttrValue, BinOp, Block, CmpOp, Compare, Dims, Exec, Expr, LayoutExpr, Module, Name,

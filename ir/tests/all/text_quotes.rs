@@ -35,7 +35,8 @@ fn texts_that_do_not_end() {
     assert!(help.contains("loc=\"model.py:12\""), "{help}");
 }
 
-/// Brackets that the scan takes for text must not reach the parser as brackets, wherever it goes on after an error.
+/// Brackets that the scan takes for text must not reach the parser as brackets, wherever it goes on
+/// after an error.
 #[test]
 fn quotes_hide_no_depth() {
     let deep = "(".repeat(200_000);

@@ -1,5 +1,5 @@
-//! Which elements a view has: random views of the caller's tensors against a model that follows every element by its
-//! coordinates in the declared tensor.
+//! Which elements a view has: random views of the caller's tensors against a model that follows
+//! every element by its coordinates in the declared tensor.
 
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{Program, Tensor, VarKind};
@@ -51,8 +51,8 @@ impl Mode {
     }
 }
 
-/// A view as a table: of each element the coordinates in the declared tensor, or that there is none. The first mode of the
-/// outermost level is the fastest.
+/// A view as a table: of each element the coordinates in the declared tensor, or that there is
+/// none. The first mode of the outermost level is the fastest.
 #[derive(Clone, Debug)]
 struct Model {
     levels: Vec<Vec<Mode>>,
@@ -79,8 +79,8 @@ impl Model {
         self.elements[index as usize].clone()
     }
 
-    /// A view of these levels, each element of which is where `from` says: its coordinates of the outermost modes before, or
-    /// none; coordinates of the other levels are the last ones.
+    /// A view of these levels, each element of which is where `from` says: its coordinates of the
+    /// outermost modes before, or none; coordinates of the other levels are the last ones.
     fn view(&self, outer: Vec<Vec<Mode>>, from: impl Fn(&[i64]) -> Option<Vec<i64>>) -> Model {
         let n_outer: usize = outer.iter().map(Vec::len).sum();
         let mut levels = outer;
@@ -117,7 +117,8 @@ struct Case {
     thread: i64,
 }
 
-/// Draws a declared tensor: its type, the model of it, and of each mode the extents and strides it is made of.
+/// Draws a declared tensor: its type, the model of it, and of each mode the extents and strides it
+/// is made of.
 fn declared(
     draw: &mut Draw<'_>,
     values: &HashMap<String, i64>,
@@ -489,7 +490,8 @@ impl Case {
         let whole = layout(&view.concat());
         let extents: Vec<i64> = whole.modes().iter().map(|m| m.size()).collect();
         let want: Vec<i64> = self.model.modes().iter().map(|m| m.n).collect();
-        // What is left of a mode whose strides do not continue each other is several modes of values.
+        // What is left of a mode whose strides do not continue each other is several modes of
+        // values.
         match src.contains(".tv(") {
             true => prop_assert_eq!(whole.size(), want.iter().product::<i64>(), "size in\n{}", src),
             false => prop_assert_eq!(extents, want, "extents in\n{}", src),

@@ -11,12 +11,13 @@ use carbyne_ir::program::BufferId;
 use std::collections::BTreeMap;
 
 impl Call {
-    /// Plans the launches for tensors of these types, shapes and strides, one for each parameter. `symbols` are sizes that the
-    /// caller states; the others are taken from shapes.
+    /// Plans the launches for tensors of these types, shapes and strides, one for each parameter.
+    /// `symbols` are sizes that the caller states; the others are taken from shapes.
     ///
     /// # Errors
-    /// [`Code::BadInput`] with the parameter for one that does not fit, [`Code::SymbolValue`] for sizes that break a fact of the
-    /// program, [`Code::Symbolic`] for a size that neither a shape nor the caller states.
+    /// [`Code::BadInput`] with the parameter for one that does not fit, [`Code::SymbolValue`] for
+    /// sizes that break a fact of the program, [`Code::Symbolic`] for a size that neither a shape
+    /// nor the caller states.
     pub fn plan(&self, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fallible<Plan> {
         bind(self, given, symbols)
     }
@@ -110,7 +111,8 @@ fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fal
     let mut launches = vec![];
     for (i, kernel) in call.kernels.iter().enumerate() {
         let launch = Launch::of(kernel, number(kernel.grid)?)?;
-        // Without blocks nothing is launched, and a map of a tensor without elements may not be encodable.
+        // Without blocks nothing is launched, and a map of a tensor without elements may not be
+        // encodable.
         if launch.grid > 0 {
             let slots = places.slots(kernel, arena, &value)?;
             launches.push(Planned { kernel: i, launch, slots });
@@ -137,8 +139,8 @@ struct Sizes<'a> {
 }
 
 impl Sizes<'_> {
-    /// Takes symbols from equations that have one unknown and are linear in it. Extents come before strides: the stride of a
-    /// mode of one element means nothing.
+    /// Takes symbols from equations that have one unknown and are linear in it. Extents come before
+    /// strides: the stride of a mode of one element means nothing.
     fn solve(&mut self, equations: &[Equation]) {
         loop {
             let before = self.known.len();
@@ -188,7 +190,8 @@ impl Sizes<'_> {
         })
     }
 
-    /// Checks that no extent or stride excludes all values of a symbol that stands alone in it: `2*N + 1` is 8 for no `N`.
+    /// Checks that no extent or stride excludes all values of a symbol that stands alone in it:
+    /// `2*N + 1` is 8 for no `N`.
     fn reach(&self, var: VarId, equations: &[Equation]) -> Fallible<()> {
         let excludes = |e: &&Equation| {
             let Some((of, factor, rest)) = self.unknown(e) else { return false };
@@ -200,7 +203,8 @@ impl Sizes<'_> {
         Err(refused(Code::BadInput, text, "give a tensor of another shape"))
     }
 
-    /// Checks all equations whose symbols are known. A wrong extent often makes strides wrong: extents come first.
+    /// Checks all equations whose symbols are known. A wrong extent often makes strides wrong:
+    /// extents come first.
     fn hold(&self, equations: &[Equation]) -> Fallible<()> {
         let value = |v: VarId| self.known.get(&v).map(|(n, _)| *n);
         let (strides, extents): (Vec<_>, Vec<_>) = equations.iter().partition(|e| e.is_stride);
@@ -291,7 +295,8 @@ fn sides(parameter: &Parameter, view: &View<'_>, arena: &ExprArena) -> Fallible<
             let strides = view.strides();
             let mut all = vec![];
             for (i, (extent, stride)) in modes.iter().enumerate() {
-                // Several scalars of fewer than 8 bits are one element of the caller, along the mode of stride 1.
+                // Several scalars of fewer than 8 bits are one element of the caller, along the
+                // mode of stride 1.
                 let along = packed > 1 && *stride == Dim::Const(1);
                 let own = if along { view.shape[i].saturating_mul(packed) } else { view.shape[i] };
                 all.push(Equation {
@@ -335,7 +340,8 @@ fn shape(parameter: &Parameter, number: &dyn Fn(Dim) -> Fallible<i64>) -> Fallib
     Ok(Shape { element: Element::of(scalar), extents, strides })
 }
 
-/// Bytes from one row to the next and bytes of a row, of a tensor whose slowest mode is apart from all others.
+/// Bytes from one row to the next and bytes of a row, of a tensor whose slowest mode is apart from
+/// all others.
 fn rows(view: &View<'_>) -> Option<(u64, u64)> {
     let (strides, bytes) = (view.strides(), i64::try_from(view.element.bytes()).ok()?);
     let modes = view.shape.iter().zip(&strides).filter(|(n, _)| **n > 1);

@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Plans that are kept. A further one takes the place of the one that was not used for the longest time.
+/// Plans that are kept. A further one takes the place of the one that was not used for the longest
+/// time.
 const MOST: usize = 128;
 
 /// Everything that a plan depends on.
@@ -33,7 +34,8 @@ impl Cache {
         &self.call
     }
 
-    /// Uses the plan of [`Call::plan`], which is made if there is none yet. One thread at a time uses plans.
+    /// Uses the plan of [`Call::plan`], which is made if there is none yet. One thread at a time
+    /// uses plans.
     ///
     /// # Errors
     /// Those of [`Call::plan`] and of `then`.

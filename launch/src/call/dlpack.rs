@@ -1,4 +1,5 @@
-//! Tensors as DLPack's structures for C give them: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! Tensors as DLPack's structures for C give them:
+//! <https://dmlc.github.io/dlpack/latest/c_api.html>.
 #![allow(unsafe_code, reason = "pointers of other libraries")]
 
 use super::{Device, Element, View};
@@ -8,7 +9,8 @@ use std::fmt;
 /// Modes that a tensor has at most.
 const MAX_RANK: i32 = 64;
 
-/// A tensor that its owner describes: `DLTensor` of DLPack, byte for byte. Fields have DLPack's names.
+/// A tensor that its owner describes: `DLTensor` of DLPack, byte for byte. Fields have DLPack's
+/// names.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct DlTensor {
@@ -22,7 +24,8 @@ pub struct DlTensor {
     pub dtype: DlDataType,
     /// `ndim` extents, the outermost first.
     pub shape: *const i64,
-    /// `ndim` distances from one element to the next of a mode, in elements. Null: the last mode is the fastest, without gaps.
+    /// `ndim` distances from one element to the next of a mode, in elements. Null: the last mode is
+    /// the fastest, without gaps.
     pub strides: *const i64,
     /// Bytes from `data` to the first element.
     pub byte_offset: u64,
@@ -42,7 +45,8 @@ pub struct DlDevice {
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct DlDataType {
-    /// 0 for signed integers, 1 for unsigned ones, 2 for IEEE floats, 4 for bfloat16, 6 for bool, 10 for float8_e4m3fn, 12 for float8_e5m2.
+    /// 0 for signed integers, 1 for unsigned ones, 2 for IEEE floats, 4 for bfloat16, 6 for bool,
+    /// 10 for float8_e4m3fn, 12 for float8_e5m2.
     pub code: u8,
     /// Bits of a number.
     pub bits: u8,
@@ -108,8 +112,8 @@ impl DlTensor {
     /// The tensor as a launcher takes it.
     ///
     /// # Safety
-    /// [`DlTensor::whole`] has returned it. `shape`, and `strides` unless it is null, point to as many numbers as there are modes,
-    /// for as long as the view is used.
+    /// [`DlTensor::whole`] has returned it. `shape`, and `strides` unless it is null, point to as
+    /// many numbers as there are modes, for as long as the view is used.
     #[must_use]
     pub unsafe fn view<'a>(&self, is_read_only: bool) -> View<'a> {
         let rank = usize::try_from(self.ndim).unwrap_or(0);

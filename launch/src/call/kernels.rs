@@ -72,17 +72,19 @@ impl Kernels {
         &self.runs_on
     }
 
-    /// The text in which the place of an error lies. A fact stands in the program; an argument stands in no text.
+    /// The text in which the place of an error lies. A fact stands in the program; an argument
+    /// stands in no text.
     #[must_use]
     pub fn text_of(&self, error: &Diagnostic) -> &str {
         if error.span.end == 0 { "" } else { &self.text }
     }
 
-    /// Checks arguments, and puts the kernels into a stream of a GPU. They are not waited for. `devices` are those of [`Kernels::runs_on`].
+    /// Checks arguments, and puts the kernels into a stream of a GPU. They are not waited for.
+    /// `devices` are those of [`Kernels::runs_on`].
     ///
     /// # Safety
-    /// Tensors lie where they say and stay until the kernels are done; nothing else uses them in a way that the kernels do not
-    /// expect. The stream is alive.
+    /// Tensors lie where they say and stay until the kernels are done; nothing else uses them in a
+    /// way that the kernels do not expect. The stream is alive.
     ///
     /// # Errors
     /// Those of [`Call::plan`] and of [`Devices::launch`].
@@ -102,15 +104,15 @@ impl Kernels {
         })
     }
 
-    /// Checks arguments, and executes the kernels on the CPU. Results are there when it returns. `simulator` is that of
-    /// [`Kernels::runs_on`].
+    /// Checks arguments, and executes the kernels on the CPU. Results are there when it returns.
+    /// `simulator` is that of [`Kernels::runs_on`].
     ///
     /// # Safety
     /// Tensors lie where they say, and nothing else uses them meanwhile.
     ///
     /// # Errors
-    /// Those of [`Call::plan`]; [`Code::BadInput`](carbyne_ir::diag::Code::BadInput) for a tensor that the simulator does not take; those of
-    /// [`carbyne_simulate::simulate`].
+    /// Those of [`Call::plan`]; [`Code::BadInput`](carbyne_ir::diag::Code::BadInput) for a tensor
+    /// that the simulator does not take; those of [`carbyne_simulate::simulate`].
     #[expect(unsafe_code, reason = "reads and writes memory of others")]
     pub unsafe fn simulate(
         &self,

@@ -1,11 +1,13 @@
-//! Calls of a program's kernels on tensors that the caller has already: of PyTorch, CuPy, JAX, or of anything else that DLPack
-//! describes.
+//! Calls of a program's kernels on tensors that the caller has already: of PyTorch, CuPy, JAX, or
+//! of anything else that DLPack describes.
 //!
-//! Reading order: [`DlTensor`] and [`View`] (a tensor), [`Call`] (the parameters of a program's kernels), `bind` (sizes from shapes, and whether
-//! all that the program says of its tensors holds), [`Plan`] (what is launched for tensors of such shapes).
+//! Reading order: [`DlTensor`] and [`View`] (a tensor), [`Call`] (the parameters of a program's
+//! kernels), `bind` (sizes from shapes, and whether all that the program says of its tensors
+//! holds), [`Plan`] (what is launched for tensors of such shapes).
 //!
-//! A [`Plan`] is made once, and kept by [`Cache`], for tensors of the same types, shapes and strides. A further call only fills in addresses and numbers.
-//! [`Kernels`] are a call with the GPUs or the simulator that execute it: front ends make their functions of it.
+//! A [`Plan`] is made once, and kept by [`Cache`], for tensors of the same types, shapes and
+//! strides. A further call only fills in addresses and numbers. [`Kernels`] are a call with the
+//! GPUs or the simulator that execute it: front ends make their functions of it.
 //!
 //! Invariant: nothing is launched before all arguments are checked.
 
@@ -74,7 +76,8 @@ pub struct Parameter {
     pub is_number: bool,
     /// Whether a kernel writes it.
     pub is_written: bool,
-    /// Whether all of it is written before it is read: a caller may leave it out, and gets a new one.
+    /// Whether all of it is written before it is read: a caller may leave it out, and gets a new
+    /// one.
     pub is_result: bool,
     buffer: BufferId,
     form: Form,
@@ -85,7 +88,8 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Whether it is given as its elements side by side, in one mode: one of the tensor's own modes has several strides.
+    /// Whether it is given as its elements side by side, in one mode: one of the tensor's own modes
+    /// has several strides.
     #[must_use]
     pub fn is_flat(&self) -> bool {
         matches!(self.form, Form::Flat(_))
@@ -101,7 +105,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Takes all kernels of a decomposed program, as they are printed. `declared` are the tensors that the source text declares.
+    /// Takes all kernels of a decomposed program, as they are printed. `declared` are the tensors
+    /// that the source text declares.
     ///
     /// # Errors
     /// Sizes beyond 64 bits.

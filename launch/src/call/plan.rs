@@ -162,7 +162,8 @@ impl Plan {
         if below.bytes == 0 || above.bytes == 0 || apart >= below.bytes {
             return false;
         }
-        // Columns of one matrix: rows of both begin at the same distance, and lie beside each other.
+        // Columns of one matrix: rows of both begin at the same distance, and lie beside each
+        // other.
         match (below.rows, above.rows) {
             (Some((pitch, row)), Some((other, width))) if pitch == other => {
                 let into = apart % pitch;
@@ -172,8 +173,8 @@ impl Plan {
         }
     }
 
-    /// Launches all kernels. `go` launches one: its number, its blocks and threads, and a pointer for each argument; `encode` encodes
-    /// a tensor map.
+    /// Launches all kernels. `go` launches one: its number, its blocks and threads, and a pointer
+    /// for each argument; `encode` encodes a tensor map.
     ///
     /// # Errors
     /// Those of `encode` and `go`.

@@ -62,7 +62,8 @@ impl Simulator {
             if let Given::Tensor(view) = given
                 && let Some(array) = report.outputs.get(&parameter.name)
             {
-                // SAFETY: the caller states it; the tensor may be written, and shares no memory with another one.
+                // SAFETY: the caller states it; the tensor may be written, and shares no memory
+                // with another one.
                 unsafe { view.write(&array) };
             }
         }
@@ -91,7 +92,8 @@ fn takes(parameter: &Parameter, view: &View<'_>) -> Fallible<()> {
 }
 
 impl View<'_> {
-    /// Reads the elements of a tensor of the CPU, whose [`Element`](super::Element) holds the scalar type.
+    /// Reads the elements of a tensor of the CPU, whose [`Element`](super::Element) holds the
+    /// scalar type.
     ///
     /// # Safety
     /// All elements lie where the view says.

@@ -92,7 +92,8 @@ impl View<'_> {
         self.address.saturating_sub(below)..self.address.saturating_add(above)
     }
 
-    /// Whether its strides show that no two of its elements lie in the same place: each is beyond all smaller ones together.
+    /// Whether its strides show that no two of its elements lie in the same place: each is beyond
+    /// all smaller ones together.
     #[must_use]
     pub fn is_apart(&self) -> bool {
         let strides = self.strides();

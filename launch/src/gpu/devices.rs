@@ -20,7 +20,8 @@ impl Devices {
         Devices { binary, loaded: Mutex::default() }
     }
 
-    /// Loads the kernels on a device, if they are not loaded there. A launch does it, too, but not while a stream is captured.
+    /// Loads the kernels on a device, if they are not loaded there. A launch does it, too, but not
+    /// while a stream is captured.
     ///
     /// # Errors
     /// Those of [`Loaded::new`].
@@ -49,11 +50,12 @@ impl Devices {
     /// Puts all launches of a plan into a stream of a device, and does not wait for them.
     ///
     /// # Safety
-    /// The tensors lie where `given` says and are as the plan was made for; nothing else uses them in a way that the kernels do not
-    /// expect. The stream is alive.
+    /// The tensors lie where `given` says and are as the plan was made for; nothing else uses them
+    /// in a way that the kernels do not expect. The stream is alive.
     ///
     /// # Errors
-    /// [`Code::BadInput`] for a tensor that kernels cannot use where it lies or lies on another device; those of [`Loaded`].
+    /// [`Code::BadInput`] for a tensor that kernels cannot use where it lies or lies on another
+    /// device; those of [`Loaded`].
     #[expect(unsafe_code, reason = "the CUDA driver's interface")]
     pub unsafe fn launch(
         &self,
@@ -78,14 +80,16 @@ impl Devices {
         let workspace = memory.next_multiple_of(unit);
         let encode = |values: &_| Ok(TensorMap::encode(values)?.words());
         let launched = plan.launch(given, workspace, encode, |kernel, launch, arguments| {
-            // SAFETY: the plan gives each kernel the arguments that it was printed with, and the caller states the rest.
+            // SAFETY: the plan gives each kernel the arguments that it was printed with, and the
+            // caller states the rest.
             unsafe { loaded.launch(kernel, launch, arguments, stream) }
         });
         let freed = if bytes > 0 { loaded.free(memory, stream) } else { Ok(()) };
         launched.and(freed)
     }
 
-    /// Waits until all work of a stream has ended, however long that takes. Kernels were launched on the device.
+    /// Waits until all work of a stream has ended, however long that takes. Kernels were launched
+    /// on the device.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`].

@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-// Functions of driver/forwarders.rs. `cuGetErrorName` is declared here with a plain integer, as statuses
-// are more than `cust_raw`'s enum knows.
+// Functions of driver/forwarders.rs. `cuGetErrorName` is declared here with a plain integer, as
+// statuses are more than `cust_raw`'s enum knows.
 unsafe extern "C" {
     safe fn carbyne_driver_is_open() -> bool;
     safe fn carbyne_driver_status() -> u32;
@@ -68,8 +68,8 @@ pub(super) fn of_status(status: u32, what: &str) -> Box<Diagnostic> {
             "the driver offers no GPU",
             "see whether `nvidia-smi` lists one, and unset CUDA_VISIBLE_DEVICES",
         ),
-        // No code for this GPU; PTX of a version that the driver does not know; driver and library of
-        // different versions.
+        // No code for this GPU; PTX of a version that the driver does not know; driver and library
+        // of different versions.
         209 => refused(Code::WrongGpu, said, "choose the `--arch` of this GPU"),
         222 | 803 | 804 => refused(Code::OldDriver, said, "install a newer NVIDIA driver"),
         700 | 715..=719 => refused(
@@ -111,7 +111,8 @@ fn name_of(status: u32) -> String {
     unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
-/// Whether a kernel did not end in time. From then on nothing of the driver's is freed: it would wait.
+/// Whether a kernel did not end in time. From then on nothing of the driver's is freed: it would
+/// wait.
 static HANGING: AtomicBool = AtomicBool::new(false);
 
 /// Notes that a kernel hangs.

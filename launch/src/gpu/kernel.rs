@@ -39,7 +39,8 @@ impl Gpu {
 }
 
 impl Module {
-    /// Loads a compiled kernel in the current context. `driver` is the version of CUDA that the driver speaks.
+    /// Loads a compiled kernel in the current context. `driver` is the version of CUDA that the
+    /// driver speaks.
     ///
     /// # Errors
     /// Those of [`Gpu::load`].
@@ -70,8 +71,8 @@ impl Module {
     /// The kernel that was printed, ready for a launch with its shared memory.
     ///
     /// # Errors
-    /// [`Code::BadBinary`] where it is not in there, [`Code::LaunchFailed`] for more shared memory than
-    /// the GPU has.
+    /// [`Code::BadBinary`] where it is not in there, [`Code::LaunchFailed`] for more shared memory
+    /// than the GPU has.
     pub fn function(&self, kernel: &CudaKernel, launch: Launch) -> Fallible<Function<'_>> {
         let name = kernel.name.clone();
         if name.contains('\0') {
@@ -109,7 +110,8 @@ impl Module {
 }
 
 impl Function<'_> {
-    /// Registers, static shared memory and local memory, as the driver says; spills it does not say.
+    /// Registers, static shared memory and local memory, as the driver says; spills it does not
+    /// say.
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.usage

@@ -65,8 +65,8 @@ const RELEASE_THRESHOLD: u32 = 4;
 
 /// The kernels of a program on a device, in its primary context.
 ///
-/// Neither context nor module is ever given back: other libraries may still use the memory that kernels write when the process
-/// ends.
+/// Neither context nor module is ever given back: other libraries may still use the memory that
+/// kernels write when the process ends.
 pub struct Loaded {
     device: i32,
     context: Context,
@@ -126,10 +126,12 @@ impl Context {
 }
 
 impl Loaded {
-    /// Loads kernels on the CUDA device of that number, whose primary context is made if there is none.
+    /// Loads kernels on the CUDA device of that number, whose primary context is made if there is
+    /// none.
     ///
     /// # Errors
-    /// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::WrongGpu`], [`Code::OldDriver`], [`Code::BadBinary`].
+    /// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::WrongGpu`], [`Code::OldDriver`],
+    /// [`Code::BadBinary`].
     pub fn new(device: u32, binary: &Binary, kernels: &[CudaKernel]) -> Fallible<Loaded> {
         let driver = super::info(device)?.driver;
         let device = device.cast_signed();
@@ -162,11 +164,13 @@ impl Loaded {
         self.context
     }
 
-    /// Puts a launch into a stream of the device, whose context is current: 0 is the legacy default stream.
+    /// Puts a launch into a stream of the device, whose context is current: 0 is the legacy default
+    /// stream.
     ///
     /// # Safety
-    /// `arguments` has a pointer for each parameter of the kernel, to as many bytes as it has, and addresses among these are those
-    /// of memory that the kernel may access as it does. The stream is alive.
+    /// `arguments` has a pointer for each parameter of the kernel, to as many bytes as it has, and
+    /// addresses among these are those of memory that the kernel may access as it does. The stream
+    /// is alive.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`].
@@ -206,7 +210,8 @@ impl Loaded {
         Ok(address)
     }
 
-    /// Frees memory of [`Loaded::allocate`] after the work that is in the stream now. The context is current.
+    /// Frees memory of [`Loaded::allocate`] after the work that is in the stream now. The context
+    /// is current.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`].
@@ -249,7 +254,8 @@ fn done(status: u32, what: &str) -> Fallible<()> {
 
 /// An error of the driver in a process whose other parts use it, too.
 fn failed(status: u32, what: &str) -> Box<Diagnostic> {
-    /// `CUDA_ERROR_NOT_INITIALIZED`, which a process gets that was forked from one that used the driver.
+    /// `CUDA_ERROR_NOT_INITIALIZED`, which a process gets that was forked from one that used the
+    /// driver.
     const NOT_INITIALIZED: u32 = 3;
     match status {
         NOT_INITIALIZED => refused(

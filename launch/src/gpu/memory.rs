@@ -20,7 +20,8 @@ impl Gpu {
     /// # Errors
     /// [`Code::GpuMemory`].
     pub fn allocate(&self, bytes: usize) -> Fallible<Buffer> {
-        // SAFETY: any bytes are a `u8`, and reading them before they are written is no more than odd.
+        // SAFETY: any bytes are a `u8`, and reading them before they are written is no more than
+        // odd.
         let bytes = unsafe { DeviceBuffer::uninitialized(bytes.max(1)) };
         let bytes = bytes.map_err(|e| failed(e, "the GPU's memory cannot be allocated"))?;
         Ok(Buffer { bytes: Kept::new(bytes) })
@@ -53,8 +54,8 @@ impl Buffer {
     pub fn write(&mut self, bytes: &[u8]) -> Fallible<()> {
         self.fits(bytes.len())?;
         let copied = self.bytes.copy_from(bytes);
-        // The call returns when the driver has the bytes, which is before the GPU has them; our stream
-        // waits for no other.
+        // The call returns when the driver has the bytes, which is before the GPU has them; our
+        // stream waits for no other.
         let copied = copied.and_then(|()| CurrentContext::synchronize());
         copied.map_err(|e| failed(e, "memory cannot be copied to the GPU"))
     }
@@ -62,8 +63,8 @@ impl Buffer {
     /// Reads its contents.
     ///
     /// # Errors
-    /// [`Code::BadInput`] for another number of bytes; what the driver refuses, among it the failure of
-    /// a kernel before.
+    /// [`Code::BadInput`] for another number of bytes; what the driver refuses, among it the
+    /// failure of a kernel before.
     pub fn read(&self, bytes: &mut [u8]) -> Fallible<()> {
         self.fits(bytes.len())?;
         self.bytes.copy_to(bytes).map_err(|e| failed(e, "memory cannot be copied from the GPU"))

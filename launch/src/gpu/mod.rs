@@ -1,8 +1,11 @@
 //! One GPU through the CUDA driver.
 //!
-//! - `driver`: statuses of the driver and what they mean for a person; things that outlive a hung kernel.
-//! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`]. `timed`: what is put into the stream, and what it takes.
-//! - `loaded`, `devices`: [`Loaded`] and [`Devices`], kernels that are launched beside other libraries of a process.
+//! - `driver`: statuses of the driver and what they mean for a person; things that outlive a hung
+//!   kernel.
+//! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`]. `timed`: what is put into the
+//!   stream, and what it takes.
+//! - `loaded`, `devices`: [`Loaded`] and [`Devices`], kernels that are launched beside other
+//!   libraries of a process.
 //! - `tensor_map`: the encoder of tensor maps. `cublas`: products of NVIDIA's library.
 
 mod cublas;

@@ -37,8 +37,8 @@ impl TensorMap {
     /// A map of a tensor on the GPU. Nothing is interleaved, elements outside read as 0.
     ///
     /// # Errors
-    /// [`Code::OldDriver`] where the driver has no tensor maps, [`Code::LaunchFailed`] for a map that it
-    /// refuses.
+    /// [`Code::OldDriver`] where the driver has no tensor maps, [`Code::LaunchFailed`] for a map
+    /// that it refuses.
     pub fn encode(values: &MapValues) -> Fallible<TensorMap> {
         let MapValues { address, data_type, extents, strides, sizes, swizzle, promotion } = values;
         let rank = extents.len();
@@ -48,8 +48,8 @@ impl TensorMap {
         }
         let mut map = TensorMap { words: [0; 16] };
         let ones = [1u32; 5];
-        // SAFETY: `map` is 128 bytes at a multiple of 64, the arrays are as long as the rank says (strides
-        // one less), and the driver keeps none of them.
+        // SAFETY: `map` is 128 bytes at a multiple of 64, the arrays are as long as the rank says
+        // (strides one less), and the driver keeps none of them.
         let status = unsafe {
             cuTensorMapEncodeTiled(
                 (&raw mut map).cast(),

@@ -67,8 +67,8 @@ impl Work for Sequence<'_> {
     fn enqueue(&self, gpu: &Gpu) -> Fallible<()> {
         let mut parts = self.parts.iter().filter(|(_, launch, _)| launch.grid > 0);
         parts.try_for_each(|(function, launch, arguments)| {
-            // SAFETY: the driver copies the arguments before it returns, and never more than `LaidOut` has;
-            // the function is of a live module.
+            // SAFETY: the driver copies the arguments before it returns, and never more than
+            // `LaidOut` has; the function is of a live module.
             let launched = unsafe {
                 gpu.stream.launch(
                     function.inner(),
@@ -84,19 +84,19 @@ impl Work for Sequence<'_> {
     }
 }
 
-/// Pieces of work that lie in the stream at once, at most: with their events and flushes fewer than the driver takes
-/// before it blocks.
+/// Pieces of work that lie in the stream at once, at most: with their events and flushes fewer than
+/// the driver takes before it blocks.
 const IN_FLIGHT: usize = 192;
 
 impl Gpu {
     /// Does a piece of work and waits for its end, for so long at most.
     ///
-    /// Whatever a kernel does, it does to the GPU's memory, to which there are no references: what it
-    /// gets wrong ends in an error or in wrong numbers.
+    /// Whatever a kernel does, it does to the GPU's memory, to which there are no references: what
+    /// it gets wrong ends in an error or in wrong numbers.
     ///
     /// # Errors
-    /// [`Code::LaunchFailed`], [`Code::Unending`]. After the latter the GPU is of no more use to this
-    /// process, and nothing is freed.
+    /// [`Code::LaunchFailed`], [`Code::Unending`]. After the latter the GPU is of no more use to
+    /// this process, and nothing is freed.
     pub fn run(&self, work: &dyn Work, patience: Duration) -> Fallible<()> {
         let done = event(EventFlags::DISABLE_TIMING)?;
         work.enqueue(self)?;
@@ -118,8 +118,8 @@ impl Gpu {
         self.run(&Sequence::of(function, launch, arguments)?, patience)
     }
 
-    /// Whether anything more can be done on it. After a kernel that does not end, and after one that the GPU has ended, nothing
-    /// can; one that could not be launched does no harm.
+    /// Whether anything more can be done on it. After a kernel that does not end, and after one
+    /// that the GPU has ended, nothing can; one that could not be launched does no harm.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         let answers = || {
@@ -130,9 +130,10 @@ impl Gpu {
         !is_hanging() && answers().is_ok()
     }
 
-    /// Does pieces of work in turn and measures each, in seconds, in their order. Before each the L2 cache is flushed, by
-    /// writing `flush`, which is larger. Many lie in the stream before the first has ended, so that the GPU is never idle.
-    /// `patience` is for each of them, from the end of the one before.
+    /// Does pieces of work in turn and measures each, in seconds, in their order. Before each the
+    /// L2 cache is flushed, by writing `flush`, which is larger. Many lie in the stream before the
+    /// first has ended, so that the GPU is never idle. `patience` is for each of them, from the end
+    /// of the one before.
     ///
     /// # Errors
     /// As for [`Gpu::run`].
@@ -167,8 +168,8 @@ impl Gpu {
         Ok(seconds)
     }
 
-    /// Does a piece of work again and again and measures it, after a few times that are not measured; as
-    /// [`Gpu::time_in_turn`].
+    /// Does a piece of work again and again and measures it, after a few times that are not
+    /// measured; as [`Gpu::time_in_turn`].
     ///
     /// # Errors
     /// As for [`Gpu::run`].
@@ -185,7 +186,8 @@ impl Gpu {
         Ok(Timing::new(seconds.into_iter().skip(WARM).collect()))
     }
 
-    /// Does a piece of work without a pause for so long, and measures each time; as [`Gpu::time_in_turn`].
+    /// Does a piece of work without a pause for so long, and measures each time; as
+    /// [`Gpu::time_in_turn`].
     ///
     /// # Errors
     /// As for [`Gpu::run`].
@@ -201,8 +203,9 @@ impl Gpu {
         self.time_in_turn(more, flush, patience)
     }
 
-    /// Does a piece of work without a pause until what it takes has settled, or `most` has passed: a card that has worked for a
-    /// while is warmer, and its clocks lower. `one` is what it takes about, in seconds. Measures as [`Gpu::time_in_turn`].
+    /// Does a piece of work without a pause until what it takes has settled, or `most` has passed:
+    /// a card that has worked for a while is warmer, and its clocks lower. `one` is what it takes
+    /// about, in seconds. Measures as [`Gpu::time_in_turn`].
     ///
     /// # Errors
     /// As for [`Gpu::run`].

@@ -24,7 +24,8 @@ pub struct Compared {
     pub n_wrong: u64,
     /// The first few wrong ones, in the order of operands and of memory.
     pub first: Vec<Difference>,
-    /// The largest difference from the exact result in units of what is allowed, where something is.
+    /// The largest difference from the exact result in units of what is allowed, where something
+    /// is.
     pub max_ratio: f64,
     /// The element of that difference.
     pub worst: Option<Difference>,

@@ -1,13 +1,14 @@
 //! Whether a device does what an atom of the table says: operands for the atom's probe
 //! ([`carbyne_atoms::probe`]), what the simulator makes of them, and the comparison, lane by lane.
 //!
-//! A result must be the simulator's bit for bit where the atom states how it is rounded: moves, shuffles,
-//! integers, conversions, what is exact or rounded once. NaNs of arithmetic are alike whatever their bits.
-//! - [`Rounding::MmaAccumulate`] leaves order and precision of a sum open: on small integers, whose sums are
-//!   exact, bits are compared; on others the result may be as far from the exact one as
+//! A result must be the simulator's bit for bit where the atom states how it is rounded: moves,
+//! shuffles, integers, conversions, what is exact or rounded once. NaNs of arithmetic are alike
+//! whatever their bits.
+//! - [`Rounding::MmaAccumulate`] leaves order and precision of a sum open: on small integers, whose
+//!   sums are exact, bits are compared; on others the result may be as far from the exact one as
 //!   [`tolerance`](crate::denote::tolerance()) says, by type and K.
-//! - [`Rounding::Approximate`]: as far from the exact result as the atom states, for operands for which it
-//!   states something, infinities, NaNs and subnormal numbers included.
+//! - [`Rounding::Approximate`]: as far from the exact result as the atom states, for operands for
+//!   which it states something, infinities, NaNs and subnormal numbers included.
 //!
 //! What an atom leaves unwritten must stay as memory was filled.
 
@@ -44,15 +45,15 @@ pub struct Case {
 pub enum Data {
     /// Bits, all different as far as the type has enough values.
     Bits,
-    /// Integers from -2 to 2 (0 to 3 where unsigned), on which sums are exact. Of a `bool` blocks of equal ones,
-    /// so that whole warps agree.
+    /// Integers from -2 to 2 (0 to 3 where unsigned), on which sums are exact. Of a `bool` blocks
+    /// of equal ones, so that whole warps agree.
     SmallIntegers,
     /// Uniform in \[-1, 1).
     Uniform,
     /// Ones.
     Ones,
-    /// Of an only operand of up to 16 bits all values; else ends and special values, those of two operands in
-    /// every combination, numbers of every magnitude, and many around 1.
+    /// Of an only operand of up to 16 bits all values; else ends and special values, those of two
+    /// operands in every combination, numbers of every magnitude, and many around 1.
     Spread,
 }
 
@@ -109,8 +110,8 @@ pub fn cases(atom: &Atom) -> Vec<Case> {
     data.iter().zip(1..).map(|(data, seed)| Case { data: *data, seed }).collect()
 }
 
-/// What the simulator makes of a probe: the elements of each tensor that it writes, in the order of memory;
-/// none where nothing is written.
+/// What the simulator makes of a probe: the elements of each tensor that it writes, in the order of
+/// memory; none where nothing is written.
 ///
 /// # Errors
 /// As [`simulate`].

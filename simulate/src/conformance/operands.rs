@@ -1,7 +1,7 @@
 //! Operands that tell lanes, values and functions apart.
 //!
-//! A value is a function of the operand's name, the block and the element of its tile, so that threads that
-//! hold one element agree on it.
+//! A value is a function of the operand's name, the block and the element of its tile, so that
+//! threads that hold one element agree on it.
 
 use super::{Arrays, Case, Data};
 use crate::array::Array;
@@ -30,7 +30,8 @@ pub fn given(probe: &Probe, case: Case) -> Arrays {
     probe.operands.iter().enumerate().filter_map(array).collect()
 }
 
-/// Element `e` of an operand, as bits; the operand is the only one, or the first, the second, the third.
+/// Element `e` of an operand, as bits; the operand is the only one, or the first, the second, the
+/// third.
 fn value((data, order): (Data, Option<usize>), scalar: Scalar, stream: u64, e: u64) -> u64 {
     let random = mix(stream.wrapping_add(e.wrapping_mul(GOLDEN)));
     match data {

@@ -1,12 +1,13 @@
 //! Meanings made of several steps: those of `means` blocks, and of single specs as chains of one.
 //!
-//! A chain is evaluated in binary64 on a [`Region`] of an output. Each step is evaluated where later ones
-//! need it, and nowhere else: for a tile of an attention's output the scores of its rows.
+//! A chain is evaluated in binary64 on a [`Region`] of an output. Each step is evaluated where
+//! later ones need it, and nowhere else: for a tile of an attention's output the scores of its
+//! rows.
 //!
-//! With every number comes its *scale*: the sum of the magnitudes that were added up to make it, carried
-//! through functions by their derivatives. Rounding errors of binary64 are relative to it, in whatever
-//! order a body adds. Of a result in doubt, a comparison of numbers that are equal but for such errors,
-//! either answer lies within its scale.
+//! With every number comes its *scale*: the sum of the magnitudes that were added up to make it,
+//! carried through functions by their derivatives. Rounding errors of binary64 are relative to it,
+//! in whatever order a body adds. Of a result in doubt, a comparison of numbers that are equal but
+//! for such errors, either answer lies within its scale.
 
 use super::NoMeaning;
 use super::exact::{Exact, binary, collect, matmul, narrow, reduce, select, unary};
@@ -119,8 +120,8 @@ impl StepOp {
 }
 
 impl Chain {
-    /// A single spec along `axes` of operands with these modes and types; `inputs` says which of its inputs are
-    /// literals.
+    /// A single spec along `axes` of operands with these modes and types; `inputs` says which of
+    /// its inputs are literals.
     ///
     /// # Errors
     /// The spec has no meaning of its own.
@@ -303,8 +304,8 @@ impl Chain {
         })
     }
 
-    /// Which coordinates of a mode a step gathers from. Before they are known they are counted alone; those that are computed
-    /// may be any.
+    /// Which coordinates of a mode a step gathers from. Before they are known they are counted
+    /// alone; those that are computed may be any.
     fn rows(&self, step: &Step, extent: i64, many: usize, rows: &Rows) -> Axis {
         if let Some(known) = rows.get(&step.output) {
             return known.clone();
@@ -316,7 +317,8 @@ impl Chain {
         }
     }
 
-    /// The operand, and the value, that holds the coordinates that a step gathers from; none where they are computed.
+    /// The operand, and the value, that holds the coordinates that a step gathers from; none where
+    /// they are computed.
     fn coordinates(&self, step: &Step) -> Option<(usize, usize)> {
         match step.inputs.get(1) {
             Some(Input::Value(v)) => Some((self.values[*v].operand?, *v)),
@@ -353,9 +355,9 @@ impl Chain {
         Ok(rows)
     }
 
-    /// Evaluates an output on a region. `fetch` gives the numbers of an operand on a region, in the order of
-    /// its elements. `slack` is the largest error of a number, as a part of its scale: what rounds or compares numbers nearer
-    /// than that is in doubt.
+    /// Evaluates an output on a region. `fetch` gives the numbers of an operand on a region, in the
+    /// order of its elements. `slack` is the largest error of a number, as a part of its scale:
+    /// what rounds or compares numbers nearer than that is in doubt.
     ///
     /// # Errors
     /// Those of `fetch`.
@@ -650,7 +652,8 @@ fn matched(modes: &[i64], wanted: &Region) -> Region {
     if region.size() == wanted.size() { region } else { Region::whole(modes) }
 }
 
-/// For each mode of a reduction's input the axis of the output that it stays as; none of those removed.
+/// For each mode of a reduction's input the axis of the output that it stays as; none of those
+/// removed.
 fn kept_axes(removed: &[bool], wanted: &Region, modes: &[i64]) -> Vec<Option<Axis>> {
     let stays = wanted.axes.len() == modes.len();
     let mut kept = wanted.axes.iter();

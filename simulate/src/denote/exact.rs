@@ -1,4 +1,5 @@
-//! Numbers without rounding, and what errors of binary64 are relative to: what each kind of step makes of both.
+//! Numbers without rounding, and what errors of binary64 are relative to: what each kind of step
+//! makes of both.
 
 use super::pointwise;
 use super::region::{Axis, Region};
@@ -20,8 +21,9 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// Whether a number is the one at an element, but for rounding errors of binary64. An integer is it exactly,
-    /// unless a number too near to tell has decided it. `rounded`: the number may be rounded to its type, by a cast that is meant.
+    /// Whether a number is the one at an element, but for rounding errors of binary64. An integer
+    /// is it exactly, unless a number too near to tell has decided it. `rounded`: the number may be
+    /// rounded to its type, by a cast that is meant.
     #[must_use]
     pub fn is(&self, e: usize, scalar: Scalar, number: f64, rounded: bool) -> bool {
         let (want, scale) = match (self.numbers.get(e), self.scales.get(e)) {
@@ -54,8 +56,9 @@ impl Exact {
         is_value && (same || (nearest - number).abs() <= SLACK * apart)
     }
 
-    /// Whether a number passes only because several are possible at an element: a comparison too close to decide chooses one, or
-    /// an integer that binary64 rounds. Errors of binary64 itself are far smaller than what passes so.
+    /// Whether a number passes only because several are possible at an element: a comparison too
+    /// close to decide chooses one, or an integer that binary64 rounds. Errors of binary64 itself
+    /// are far smaller than what passes so.
     #[must_use]
     pub fn is_undecided(&self, e: usize, number: f64) -> bool {
         let (Some(want), Some(scale)) = (self.numbers.get(e), self.scales.get(e)) else {
@@ -73,8 +76,8 @@ impl Exact {
     }
 }
 
-/// The scale of what follows from a decision that is too near to tell, and of which the other outcome is
-/// infinitely far away.
+/// The scale of what follows from a decision that is too near to tell, and of which the other
+/// outcome is infinitely far away.
 const DOUBT: f64 = f64::INFINITY;
 
 /// A number and its scale.
@@ -129,7 +132,8 @@ pub(super) fn unary(op: UnaryOp, (from, to): (Scalar, Scalar), (x, g): Pair, sla
     (v, sure(v, g))
 }
 
-/// A cast to a type of floats. Where an error decides which number is the nearest one, the scale is their distance.
+/// A cast to a type of floats. Where an error decides which number is the nearest one, the scale is
+/// their distance.
 pub(super) fn narrow(role: CastRole, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
     let v = narrowed(role, to, x);
     if g == DOUBT {
@@ -145,12 +149,14 @@ pub(super) fn narrow(role: CastRole, to: Scalar, (x, g): Pair, slack: f64) -> Pa
     }
 }
 
-/// Of a cast that splits a number the part of its rounding that is kept: so small that a product of two such parts, which
-/// algorithms leave out, is no error ([`SLACK`]), and so large that one part that is lost or wrong is.
+/// Of a cast that splits a number the part of its rounding that is kept: so small that a product of
+/// two such parts, which algorithms leave out, is no error ([`SLACK`]), and so large that one part
+/// that is lost or wrong is.
 const PART: f64 = 1.0 / 4096.0;
 
-/// The result of a cast to a type of floats without rounding, by what the cast is to the meaning. A number beyond the range
-/// of the type becomes the largest number or the infinity that the type has instead: that is no rounding.
+/// The result of a cast to a type of floats without rounding, by what the cast is to the meaning. A
+/// number beyond the range of the type becomes the largest number or the infinity that the type has
+/// instead: that is no rounding.
 #[inline]
 pub fn narrowed(role: CastRole, to: Scalar, x: f64) -> f64 {
     let nearest = decode(to, encode(to, x));
@@ -164,7 +170,8 @@ pub fn narrowed(role: CastRole, to: Scalar, x: f64) -> f64 {
     }
 }
 
-/// Whether the result of a cast is no rounding of the number, which lies beyond the range of the type.
+/// Whether the result of a cast is no rounding of the number, which lies beyond the range of the
+/// type.
 #[inline]
 pub(crate) fn is_beyond(to: Scalar, number: f64, result: f64) -> bool {
     (result - number).abs() > 0.5 * ulp(to, number)
@@ -182,7 +189,8 @@ fn cast(from: Scalar, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
             if g == DOUBT {
                 return (v, DOUBT);
             }
-            // So near to half way between two integers that either may be meant; half way it is the even one.
+            // So near to half way between two integers that either may be meant; half way it is the
+            // even one.
             let tie = ((x - x.floor()) - 0.5).abs();
             let ends = [x - slack * g, x + slack * g].map(|end| decode(to, encode(to, end)));
             let doubt = from.is_float() && tie > 0.0 && tie <= slack * g && ends != [v; 2];
@@ -247,8 +255,8 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, s
     (v, if doubt { DOUBT } else { sure(v, g) })
 }
 
-/// Whether a result in binary64 is no rounded one, in whatever way it is computed. A quotient may be a product by a rounded
-/// reciprocal, which is exact by powers of two alone.
+/// Whether a result in binary64 is no rounded one, in whatever way it is computed. A quotient may
+/// be a product by a rounded reciprocal, which is exact by powers of two alone.
 fn is_exact(op: BinaryOp, x: f64, y: f64, v: f64) -> bool {
     let is_power_of_two = |y: f64| y.is_normal() && y.to_bits().trailing_zeros() >= 52;
     // Below, the error of a product is no number of binary64.
@@ -282,8 +290,8 @@ pub(super) fn select((p, doubt): Pair, x: Pair, y: Pair, slack: f64) -> Pair {
     (chosen.0, if apart.is_nan() { DOUBT } else { x.1.max(y.1) + apart })
 }
 
-/// What a number adds to the scale of the largest of several, or with `sign` -1 of the smallest: what lies too far from it, its
-/// error included, adds nothing.
+/// What a number adds to the scale of the largest of several, or with `sign` -1 of the smallest:
+/// what lies too far from it, its error included, adds nothing.
 fn of_extreme((x, g): Pair, v: f64, sign: f64, slack: f64) -> f64 {
     match x == v {
         true => g,
@@ -371,8 +379,8 @@ pub(super) fn reduced_to(e: usize, lens: &[usize], removed: &[bool]) -> usize {
     at
 }
 
-/// Adds Σ a·b and Σ |a·b| of matrices without scales of their own, in the order of k. Rows and columns are taken in
-/// blocks whose sums stay in the nearest cache.
+/// Adds Σ a·b and Σ |a·b| of matrices without scales of their own, in the order of k. Rows and
+/// columns are taken in blocks whose sums stay in the nearest cache.
 pub(super) fn products(
     [rows, n, k]: [usize; 3],
     a: &[f64],

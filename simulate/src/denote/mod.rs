@@ -1,12 +1,13 @@
 //! What specs mean: straight loops over logical coordinates, in binary64.
 //!
-//! Elements are numbered column-major over an operand's modes; a MatMul is C\[m,n\] += Σ_k A\[m,k\]·B\[k,n\],
-//! with the batch l as the first mode of all three where the rank is 3. An input of a Move or of a
-//! pointwise function of two operands whose mode has extent 1 where the output has n is broadcast over it.
+//! Elements are numbered column-major over an operand's modes; a MatMul is C\[m,n\] += Σ_k
+//! A\[m,k\]·B\[k,n\], with the batch l as the first mode of all three where the rank is 3. An input
+//! of a Move or of a pointwise function of two operands whose mode has extent 1 where the output
+//! has n is broadcast over it.
 //!
-//! Invariant: this module shares no arithmetic with what `exec/` does to values, as instructions do it; each is
-//! the other's check. Only the reading of stored bits ([`crate::num::decode`]) is common. Shadows are its functions of
-//! two numbers, in the order in which a body has them.
+//! Invariant: this module shares no arithmetic with what `exec/` does to values, as instructions do
+//! it; each is the other's check. Only the reading of stored bits ([`crate::num::decode`]) is
+//! common. Shadows are its functions of two numbers, in the order in which a body has them.
 
 mod chain;
 mod exact;
@@ -74,8 +75,8 @@ pub enum Meaning {
 pub struct Computed {
     /// By element of the output.
     pub values: Vec<f64>,
-    /// For each, the sum of the magnitudes that were added up: what rounding errors are relative to. Of a
-    /// pointwise function, the magnitude of its first operand.
+    /// For each, the sum of the magnitudes that were added up: what rounding errors are relative
+    /// to. Of a pointwise function, the magnitude of its first operand.
     pub magnitudes: Vec<f64>,
     /// Whether all that is added up are integers.
     pub integers: bool,
@@ -151,9 +152,9 @@ pub enum NoMeaning {
 }
 
 impl Meaning {
-    /// The meaning of a spec whose tensor operands have these modes, literals being left out among inputs.
-    /// Inputs that stand for more elements than they have come with the modes that they stand for.
-    /// `acc` is the accumulator's type, of what has none the output's.
+    /// The meaning of a spec whose tensor operands have these modes, literals being left out among
+    /// inputs. Inputs that stand for more elements than they have come with the modes that they
+    /// stand for. `acc` is the accumulator's type, of what has none the output's.
     ///
     /// # Errors
     /// Why the shapes have no meaning together.
@@ -224,8 +225,8 @@ impl Meaning {
         self.terms().is_none()
     }
 
-    /// The number of terms that an element of the output combines; `None` if the element follows from one element of each
-    /// input.
+    /// The number of terms that an element of the output combines; `None` if the element follows
+    /// from one element of each input.
     pub fn terms(&self) -> Option<usize> {
         match self {
             Meaning::MatMul { k, .. } => Some(*k),
@@ -247,7 +248,8 @@ impl Meaning {
         matches!(self, Meaning::MatMul { set: false, .. } | Meaning::Accumulate(..))
     }
 
-    /// Whether [`Meaning::bits`] computes it: it keeps bits of operands, or computes integers of 64 bits, which binary64 rounds.
+    /// Whether [`Meaning::bits`] computes it: it keeps bits of operands, or computes integers of 64
+    /// bits, which binary64 rounds.
     pub fn is_of_bits(&self) -> bool {
         match self {
             Meaning::Move | Meaning::Select => true,
@@ -256,7 +258,8 @@ impl Meaning {
         }
     }
 
-    /// The bits of the output from those of its inputs; none where [`Meaning::is_of_bits`] does not hold.
+    /// The bits of the output from those of its inputs; none where [`Meaning::is_of_bits`] does not
+    /// hold.
     pub fn bits(&self, inputs: &[Vec<u64>]) -> Option<Vec<u64>> {
         match (self, inputs) {
             (Meaning::Move, [x]) => Some(x.clone()),
@@ -293,8 +296,8 @@ impl Meaning {
         }
     }
 
-    /// The values of the output. `inputs` are those of the tensors and literals in order, `before` those of
-    /// the output where [`Meaning::reads_output`].
+    /// The values of the output. `inputs` are those of the tensors and literals in order, `before`
+    /// those of the output where [`Meaning::reads_output`].
     pub fn compute(&self, inputs: &[Vec<f64>], before: &[f64], n_out: usize) -> Computed {
         let integers =
             self.adds() && inputs.iter().all(|x| are_integers(x)) && are_integers(before);

@@ -24,8 +24,8 @@ pub fn unary(op: UnaryOp, x: f64) -> f64 {
     }
 }
 
-/// The function of two operands. As on the device, `min` and `max` of a NaN and a number are the number, `minimum` and
-/// `maximum` the NaN.
+/// The function of two operands. As on the device, `min` and `max` of a NaN and a number are the
+/// number, `minimum` and `maximum` the NaN.
 pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
     match op {
         BinaryOp::Add => x + y,
@@ -60,8 +60,8 @@ pub fn integers(op: BinaryOp, scalar: Scalar, x: f64, y: f64) -> f64 {
     (lo + (exact - lo).rem_euclid(hi - lo + 1)) as f64
 }
 
-/// The function of two integers of a type as bits of another, which keeps the low ones. A comparison gives 0 or 1; as on the
-/// device, of a division by zero all bits are ones.
+/// The function of two integers of a type as bits of another, which keeps the low ones. A
+/// comparison gives 0 or 1; as on the device, of a division by zero all bits are ones.
 pub fn integers_of_bits(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> u64 {
     let (a, b) = (decode_int(from, x), decode_int(from, y));
     let exact = match op {
@@ -86,8 +86,8 @@ fn number(holds: bool) -> f64 {
     if holds { 1.0 } else { 0.0 }
 }
 
-/// The quotient of two integers of a type, rounded toward zero. As on the device, one that the type does not
-/// hold wraps around, and of a division by zero all bits are ones.
+/// The quotient of two integers of a type, rounded toward zero. As on the device, one that the type
+/// does not hold wraps around, and of a division by zero all bits are ones.
 pub fn quotient(scalar: Scalar, x: f64, y: f64) -> f64 {
     let (lo, hi) = int_range(scalar);
     match (x / y).trunc() {
@@ -111,8 +111,8 @@ pub(super) fn of_none(op: ReduceOp, scalar: Scalar) -> f64 {
     op.neutral(scalar).unwrap_or(0.0)
 }
 
-/// The bits of two integers combined by `and`, `or` or `xor`; the first for any other operation. Exact up
-/// to 53 bits, as binary64 holds integers.
+/// The bits of two integers combined by `and`, `or` or `xor`; the first for any other operation.
+/// Exact up to 53 bits, as binary64 holds integers.
 fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
     let (a, b) = (x as i64, y as i64);
     let both = match op {

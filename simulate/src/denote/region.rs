@@ -1,5 +1,5 @@
-//! Parts of tensors on which a meaning is evaluated: the elements whose coordinate along each mode is one of
-//! some. A tile is one, a row, a set of crossings of rows and columns.
+//! Parts of tensors on which a meaning is evaluated: the elements whose coordinate along each mode
+//! is one of some. A tile is one, a row, a set of crossings of rows and columns.
 
 use std::sync::Arc;
 
@@ -157,7 +157,8 @@ impl Region {
         at
     }
 
-    /// For each axis of `wanted`, the positions of its indices here; an axis of one index is broadcast.
+    /// For each axis of `wanted`, the positions of its indices here; an axis of one index is
+    /// broadcast.
     fn positions(&self, wanted: &Region) -> Vec<Vec<usize>> {
         let of = |(own, theirs): (&Axis, &Axis)| -> Vec<usize> {
             let n = theirs.len();
@@ -169,8 +170,8 @@ impl Region {
         self.axes.iter().zip(&wanted.axes).map(of).collect()
     }
 
-    /// What stands at the elements of `wanted`, which lie in this region, from what stands here. Modes of one
-    /// index here are broadcast.
+    /// What stands at the elements of `wanted`, which lie in this region, from what stands here.
+    /// Modes of one index here are broadcast.
     pub(super) fn gather(&self, from: &[f64], wanted: &Region) -> Vec<f64> {
         if self == wanted {
             return from.to_vec();
@@ -208,8 +209,8 @@ impl Region {
     }
 }
 
-/// Regions that together hold these elements of a tensor, few and not much larger than what is asked for.
-/// `elements` ascend.
+/// Regions that together hold these elements of a tensor, few and not much larger than what is
+/// asked for. `elements` ascend.
 #[must_use]
 pub fn cover(modes: &[i64], elements: &[i64]) -> Vec<Region> {
     let mut out = Vec::new();

@@ -1,23 +1,24 @@
 //! How far a body's result may be from the reference, from the types and the sum alone.
 //!
-//! Let u(t) be half a unit in the last place of type t at 1, η(t) its smallest positive number, e the
-//! reference, S = |c| + Σ|a·b| the sum of the magnitudes added up, and γ(n, u) = e^(n·u) − 1, which bounds
-//! (1 + u)^n − 1.
-//! - Sums (MatMul over k, Reduction.sum over n elements): γ(k + 1, 2·u(acc) + 2⁻⁵²)·S + u(out)·|e| + η(out).
-//!   Any order of summation stays within γ(k + 1, u); the 2 allows for sums that are truncated instead
-//!   of rounded, as tensor cores may do, and 2⁻⁵² for the reference itself.
-//!   Where atoms of the body state that they keep fewer bits of a sum: what they state, for k products, on top.
+//! Let u(t) be half a unit in the last place of type t at 1, η(t) its smallest positive number, e
+//! the reference, S = |c| + Σ|a·b| the sum of the magnitudes added up, and γ(n, u) = e^(n·u) − 1,
+//! which bounds (1 + u)^n − 1.
+//! - Sums (MatMul over k, Reduction.sum over n elements): γ(k + 1, 2·u(acc) + 2⁻⁵²)·S +
+//!   u(out)·|e| + η(out). Any order of summation stays within γ(k + 1, u); the 2 allows for sums
+//!   that are truncated instead of rounded, as tensor cores may do, and 2⁻⁵² for the reference
+//!   itself. Where atoms of the body state that they keep fewer bits of a sum: what they state, for
+//!   k products, on top.
 //! - Reduction.prod: γ(n + 1, u(out) + 2⁻⁵²)·|e| + η(out).
-//! - Functions that instructions round once (cast, neg, abs, relu, add, sub, mul, div, sqrt, min, max):
-//!   (u(out) + 2⁻⁵²)·|e| + η(out)/2.
+//! - Functions that instructions round once (cast, neg, abs, relu, add, sub, mul, div, sqrt, min,
+//!   max): (u(out) + 2⁻⁵²)·|e| + η(out)/2.
 //! - The other functions, which take several instructions: 8·(u(out) + 2⁻⁵²)·|e| + η(out).
-//! - Where the body uses atoms for the function that state an error: the largest of these errors (of a
-//!   rounded result, so its rounding is in it), and 2⁻⁵²·|e| for the reference.
+//! - Where the body uses atoms for the function that state an error: the largest of these errors
+//!   (of a rounded result, so its rounding is in it), and 2⁻⁵²·|e| for the reference.
 //! - Moves and Init: bits, no tolerance. Integer outputs: none either, save half a unit for casts.
 //!
-//! Where all that is added up are small integers and S is one that the accumulator and the output hold exactly,
-//! every order of summation is exact, and nothing is allowed. That S is an integer says nothing of its terms. Nothing is near a reference that is infinite or no
-//! number.
+//! Where all that is added up are small integers and S is one that the accumulator and the output
+//! hold exactly, every order of summation is exact, and nothing is allowed. That S is an integer
+//! says nothing of its terms. Nothing is near a reference that is infinite or no number.
 
 use super::Meaning;
 use crate::num::{exact_integers, smallest, unit_roundoff};
@@ -25,8 +26,9 @@ use carbyne_atoms::ErrorBound;
 use carbyne_ir::ast::{AccumulateOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
-/// The largest difference that is no error. `value` is the reference, `magnitude` what was added up (of a
-/// function the magnitude of its first operand), `stated` the errors that the body's atoms state.
+/// The largest difference that is no error. `value` is the reference, `magnitude` what was added up
+/// (of a function the magnitude of its first operand), `stated` the errors that the body's atoms
+/// state.
 pub fn tolerance(
     meaning: &Meaning,
     out: Scalar,

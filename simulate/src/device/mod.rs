@@ -1,23 +1,25 @@
-//! Memory of a real device: what it holds before a program runs, and whether it holds what the specs mean
-//! afterwards.
+//! Memory of a real device: what it holds before a program runs, and whether it holds what the
+//! specs mean afterwards.
 //!
-//! A [`Trial`] gives every tensor of the caller as bytes, equal to what [`crate::simulate`] would read for
-//! the same options. Whoever runs the kernels brings back bytes; [`Trial::judge`] compares them with the
-//! meaning of the kernel's spec on the memory before it, and [`Trial::advance`] makes them the memory before
-//! the next kernel. Specs that are named by what they compute have the tolerances of the simulator. What a
-//! `means` block states is what the body computes without rounding, its shadow: a device may differ from it
-//! by what the types and the number of operations give (`plan/rounding.rs`), as a part of the scale. A kernel
-//! that does not say what it means is compared with what the simulator computes, of as many blocks as take
-//! some seconds, by the same part of the tensor's largest element.
+//! A [`Trial`] gives every tensor of the caller as bytes, equal to what [`crate::simulate`] would
+//! read for the same options. Whoever runs the kernels brings back bytes; [`Trial::judge`] compares
+//! them with the meaning of the kernel's spec on the memory before it, and [`Trial::advance`] makes
+//! them the memory before the next kernel. Specs that are named by what they compute have the
+//! tolerances of the simulator. What a `means` block states is what the body computes without
+//! rounding, its shadow: a device may differ from it by what the types and the number of operations
+//! give (`plan/rounding.rs`), as a part of the scale. A kernel that does not say what it means is
+//! compared with what the simulator computes, of as many blocks as take some seconds, by the same
+//! part of the tensor's largest element.
 //!
 //! Scalars are little-endian; those below a byte share bytes, the first in the lowest bits. What is
-//! undefined, and gaps between elements, are filled with [`POISON`]: a NaN in every floating-point type.
-//! A gap that holds anything else afterwards was written by mistake.
+//! undefined, and gaps between elements, are filled with [`POISON`]: a NaN in every floating-point
+//! type. A gap that holds anything else afterwards was written by mistake.
 //!
-//! Where a comparison of all elements would take more than some 2^31 multiply-adds, a sample is compared:
-//! crossings of some indices of each mode, spread over all tiles.
+//! Where a comparison of all elements would take more than some 2^31 multiply-adds, a sample is
+//! compared: crossings of some indices of each mode, spread over all tiles.
 //!
-//! Invariant: what is compared depends on program and options alone, never on how many cores there are.
+//! Invariant: what is compared depends on program and options alone, never on how many cores there
+//! are.
 
 mod sample;
 
@@ -81,7 +83,8 @@ impl<'p> Trial<'p> {
     /// Makes the memory that a program begins with.
     ///
     /// # Errors
-    /// As [`crate::simulate`]: arrays that do not fit, symbols without a value, kernels that cannot run.
+    /// As [`crate::simulate`]: arrays that do not fit, symbols without a value, kernels that cannot
+    /// run.
     pub fn new(program: &'p Program, atoms: &AtomTable, options: &Options) -> Checked<Self> {
         let symbols = symbols(program, options)?;
         let memory = Memory::new(program, options, &symbols)?;
@@ -175,12 +178,12 @@ impl<'p> Trial<'p> {
         Some(bytes)
     }
 
-    /// Compares what a kernel left behind with what its spec means. At most `most` elements of each output are
-    /// compared; none: as many as a few seconds allow.
+    /// Compares what a kernel left behind with what its spec means. At most `most` elements of each
+    /// output are compared; none: as many as a few seconds allow.
     ///
     /// # Errors
-    /// `S0501` for the first wrong element, column-major, with how many there are; `S0504` for a gap that
-    /// was written.
+    /// `S0501` for the first wrong element, column-major, with how many there are; `S0504` for a
+    /// gap that was written.
     pub fn judge(&self, kernel: SpecId, after: &Images, most: Option<u64>) -> Checked<Judged> {
         let Some(kernel) = self.kernel(kernel) else { return Ok(Judged::default()) };
         for (buffer, bytes) in after {
@@ -388,8 +391,8 @@ impl Tally {
     }
 }
 
-/// The largest difference from a number without rounding that is no error: what roundings give, and that of
-/// the result itself; of integers, what is in doubt.
+/// The largest difference from a number without rounding that is no error: what roundings give, and
+/// that of the result itself; of integers, what is in doubt.
 fn allowed(scalar: Scalar, want: f64, scale: f64, roundings: f64) -> f64 {
     match scalar.is_float() {
         true => {

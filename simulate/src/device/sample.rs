@@ -1,8 +1,8 @@
 //! Which elements of an output are compared.
 //!
-//! An element may cost many multiply-adds and the reading of rows and columns, so indices are chosen along each
-//! mode, and all their crossings compared. They are drawn from strata: one from each of as many equal parts,
-//! the first and the last index always.
+//! An element may cost many multiply-adds and the reading of rows and columns, so indices are
+//! chosen along each mode, and all their crossings compared. They are drawn from strata: one from
+//! each of as many equal parts, the first and the last index always.
 
 use crate::denote::{Axis, Chain, Region};
 

@@ -169,7 +169,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reads the inputs of a thread as numbers; returns the bits of those inputs whose bits are needed.
+    /// Reads the inputs of a thread as numbers; returns the bits of those inputs whose bits are
+    /// needed.
     fn read_inputs(
         &mut self,
         task: &Task<'_>,
@@ -292,7 +293,8 @@ fn each_result(
 }
 
 impl Runner<'_> {
-    /// An element as a number: the same for all threads, but where loops whose bounds differ between threads choose it.
+    /// An element as a number: the same for all threads, but where loops whose bounds differ
+    /// between threads choose it.
     pub(super) fn element(
         &mut self,
         index: usize,

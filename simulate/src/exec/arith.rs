@@ -1,15 +1,17 @@
 //! What instructions compute, on stored bits.
 //!
-//! Invariant: rounds as the atom's instruction does and shares no arithmetic with [`crate::denote`].
+//! Invariant: rounds as the atom's instruction does and shares no arithmetic with
+//! [`crate::denote`].
 //! - One multiply-add a result (k = 1): fused, rounded once to nearest even.
-//! - Tensor cores (k > 1): products are exact, they and the accumulator are added in binary64 in the order
-//!   of k, the sum is rounded once to the accumulator's type. The PTX ISA leaves order and precision of
-//!   that sum open, so a device may differ in the last bits.
+//! - Tensor cores (k > 1): products are exact, they and the accumulator are added in binary64 in
+//!   the order of k, the sum is rounded once to the accumulator's type. The PTX ISA leaves order
+//!   and precision of that sum open, so a device may differ in the last bits.
 //! - binary64 with k > 1: a chain of fused multiply-adds.
 //! - Integers: exact, kept to the accumulator's bits.
-//! - Add, subtract, multiply, divide, square root: computed in binary64 and rounded; for types of at most
-//!   24 significant bits that equals rounding the exact result once (Figueroa, "When is double rounding
-//!   innocuous?"). The other functions are correctly rounded up to the error of binary64.
+//! - Add, subtract, multiply, divide, square root: computed in binary64 and rounded; for types of
+//!   at most 24 significant bits that equals rounding the exact result once (Figueroa, "When is
+//!   double rounding innocuous?"). The other functions are correctly rounded up to the error of
+//!   binary64.
 
 use super::products::add_products;
 use crate::denote;
@@ -59,7 +61,8 @@ pub(crate) fn matmul(
     }
 }
 
-/// An integer as an f64 that is odd where it lost anything, which types of fewer bits round as the integer itself.
+/// An integer as an f64 that is odd where it lost anything, which types of fewer bits round as the
+/// integer itself.
 fn odd(v: i128) -> f64 {
     let near = v as f64;
     let exact = near as i128;
@@ -158,8 +161,8 @@ pub(super) fn reduce(op: ReduceOp, scalar: Scalar, tile: &[u64]) -> u64 {
     reduced.unwrap_or(0)
 }
 
-/// The lane from which a lane receives; its own where there is no such lane. Of the lane, distance or mask the low bits
-/// count (PTX ISA, Data Movement and Conversion Instructions: shfl.sync).
+/// The lane from which a lane receives; its own where there is no such lane. Of the lane, distance
+/// or mask the low bits count (PTX ISA, Data Movement and Conversion Instructions: shfl.sync).
 pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> usize {
     let (n, own) = (n_lanes.max(1) as i64, own as i64);
     let lane = lane.rem_euclid(n);

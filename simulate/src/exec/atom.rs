@@ -369,7 +369,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reads a tile that a descriptor names: every warp reads it, from where all threads say it begins.
+    /// Reads a tile that a descriptor names: every warp reads it, from where all threads say it
+    /// begins.
     fn gather_described(
         &mut self,
         operand: &BoundOperand,
@@ -510,8 +511,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Checks the alignment of the addresses that are used, and counts bank conflicts. Where the first of an atom's elements is
-    /// not there, the others are accessed each alone.
+    /// Checks the alignment of the addresses that are used, and counts bank conflicts. Where the
+    /// first of an atom's elements is not there, the others are accessed each alone.
     #[expect(clippy::too_many_arguments, reason = "one place, two callers")]
     fn addresses(
         &mut self,
@@ -664,7 +665,8 @@ pub(super) fn compute(atom: &BoundAtom, scratch: &mut Scratch, shadows: bool) {
     }
 }
 
-/// Sets the shadows of 64-bit integers to the results if the operands equal their shadows: binary64 rounds such integers, the device does not.
+/// Sets the shadows of 64-bit integers to the results if the operands equal their shadows: binary64
+/// rounds such integers, the device does not.
 fn keep_integers(from: Scalar, to: Scalar, tiles: &[Tile], output: &mut Tile) {
     let is_same = |tile: &Tile, i: usize| {
         let bits = tile.bits.get(i).or(tile.bits.first());
@@ -678,8 +680,8 @@ fn keep_integers(from: Scalar, to: Scalar, tiles: &[Tile], output: &mut Tile) {
     }
 }
 
-/// The largest error that a bound allows these results of a type, in units in the last place. Operands and results have one
-/// type.
+/// The largest error that a bound allows these results of a type, in units in the last place.
+/// Operands and results have one type.
 fn stated(bound: &ErrorBound, scalar: Scalar, operands: &Tile, results: &Tile) -> f64 {
     let of = |(i, y): (usize, &u64)| {
         let x = operands.bits.get(i).or(operands.bits.first()).copied().unwrap_or(0);
@@ -690,7 +692,8 @@ fn stated(bound: &ErrorBound, scalar: Scalar, operands: &Tile, results: &Tile) -
     results.bits.iter().enumerate().map(of).fold(0.0, f64::max)
 }
 
-/// What an atom that computes nothing puts to its output, of bits or of shadows; false for any other atom.
+/// What an atom that computes nothing puts to its output, of bits or of shadows; false for any
+/// other atom.
 fn moved<'t, T: Copy + Default + PartialEq + 't>(
     op: &BoundOp,
     tile: impl Fn(usize) -> &'t [T],

@@ -6,8 +6,8 @@ use crate::state::race::Clash;
 use crate::state::{Failure, Shared, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
 
-/// Size of an mbarrier (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier, Size and
-/// alignment of mbarrier object).
+/// Size of an mbarrier (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier,
+/// Size and alignment of mbarrier object).
 const MBARRIER_BYTES: usize = 8;
 
 pub(super) fn bad_index(kernel: &Kernel<'_>, site: u32, e: BadIndex) -> Box<Diagnostic> {
@@ -219,7 +219,8 @@ pub(super) fn ends_while_multiplying(kernel: &Kernel<'_>, site: u32) -> Box<Diag
     )
 }
 
-/// A thread ends while a copy that it issued to shared memory is under way, and no mbarrier counts it.
+/// A thread ends while a copy that it issued to shared memory is under way, and no mbarrier counts
+/// it.
 pub(super) fn ends_while_copied(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<Diagnostic> {
     let text = "the block may end while an asynchronous copy to its shared memory is under way";
     Box::new(

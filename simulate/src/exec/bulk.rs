@@ -1,6 +1,6 @@
-//! Bulk copies: issued by a thread, made by another proxy. What they write to shared memory becomes visible
-//! with the phase of the mbarrier that counts their bytes; what they read of it may be overwritten after the
-//! issuing thread has waited for its group.
+//! Bulk copies: issued by a thread, made by another proxy. What they write to shared memory becomes
+//! visible with the phase of the mbarrier that counts their bytes; what they read of it may be
+//! overwritten after the issuing thread has waited for its group.
 
 use super::Runner;
 use super::blame::{self, ElementAccess};
@@ -24,8 +24,8 @@ pub(super) struct Delivery {
 }
 
 impl Runner<'_> {
-    /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without. Whether there
-    /// was one.
+    /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without.
+    /// Whether there was one.
     pub(super) fn deliver(&mut self, i: usize) -> bool {
         let Some(Delivery { rank, byte, bytes, what, site, issued }) = self.flying.remove(i) else {
             return false;
@@ -152,7 +152,8 @@ impl Runner<'_> {
         self.fly(site, thread, (copy.bytes, bar), (ranks, elements), &sources)
     }
 
-    /// Lets a copy to blocks be under way whose bytes an mbarrier of each counts, with what it leaves to its completion.
+    /// Lets a copy to blocks be under way whose bytes an mbarrier of each counts, with what it
+    /// leaves to its completion.
     fn fly(
         &mut self,
         site: u32,
@@ -179,8 +180,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Copies all elements into the shared memory of blocks, where no access needs a closer look. What they leave to the
-    /// copy's completion, by block.
+    /// Copies all elements into the shared memory of blocks, where no access needs a closer look.
+    /// What they leave to the copy's completion, by block.
     fn copy_tile(
         &mut self,
         copy: &BoundBulk,

@@ -1,13 +1,13 @@
 //! Compares the body of a spec with what the spec means.
 //!
-//! The reference is computed when the body begins, from everything written so far by anybody in the block,
-//! whether or not the reader may see it yet (races are found elsewhere). When the body ends every element
-//! of the outputs is compared, copies under way being taken as arrived: they are there after their wait.
-//! Of a replicated element of a distributed tensor every copy is compared.
+//! The reference is computed when the body begins, from everything written so far by anybody in the
+//! block, whether or not the reader may see it yet (races are found elsewhere). When the body ends
+//! every element of the outputs is compared, copies under way being taken as arrived: they are
+//! there after their wait. Of a replicated element of a distributed tensor every copy is compared.
 //!
-//! Shadows are compared with the meaning of the shadows at the beginning: they must be equal but for rounding
-//! errors of binary64 ([`Exact::is`]). Values are compared with the meaning of the values, where the spec is
-//! one of those that have a tolerance ([`mod@crate::denote`]).
+//! Shadows are compared with the meaning of the shadows at the beginning: they must be equal but
+//! for rounding errors of binary64 ([`Exact::is`]). Values are compared with the meaning of the
+//! values, where the spec is one of those that have a tolerance ([`mod@crate::denote`]).
 
 use super::pattern::Elements;
 use super::{Counts, Runner, value_text};
@@ -47,7 +47,8 @@ pub(crate) struct Near {
     pub error: f64,
     /// The largest that would be right.
     pub allowed: f64,
-    /// The difference from the shadow, or from the reference in binary64; nothing where they are not finite.
+    /// The difference from the shadow, or from the reference in binary64; nothing where they are
+    /// not finite.
     pub distance: f64,
     /// The unit in the last place there.
     pub ulp: f64,
@@ -96,7 +97,8 @@ impl Want {
                 };
                 if let Some(bits) = bits {
                     let got = decode(scalar, bits);
-                    // The rounded reference is right by definition: it may be infinite or no number.
+                    // The rounded reference is right by definition: it may be infinite or no
+                    // number.
                     if bits == encode(scalar, want) || (got.is_nan() && want.is_nan()) {
                         return Ok((0.0, 0.0));
                     }
@@ -179,8 +181,8 @@ impl Wanted {
             return Err(Wrong { expected, allowed, exact: Some(value.shadow) });
         }
         if !value.shadow.is_nan() {
-            // Overflow on the way to a number that the type holds; or a number that it does not hold, and that is stored as
-            // neither an infinity nor one of the largest.
+            // Overflow on the way to a number that the type holds; or a number that it does not
+            // hold, and that is stored as neither an infinity nor one of the largest.
             let is_held = || decode(scalar, encode(scalar, value.shadow)).is_finite();
             let is_wrong = match value.shadow.abs() <= HELD_BY_ALL || is_held() {
                 true => by_value.is_none() && !got.is_finite(),
@@ -199,7 +201,8 @@ impl Wanted {
 }
 
 impl Runner<'_> {
-    /// Evaluates the reference of every active group; `partly`: of those that are active as a whole.
+    /// Evaluates the reference of every active group; `partly`: of those that are active as a
+    /// whole.
     pub(super) fn expect(
         &mut self,
         check: usize,
@@ -233,15 +236,16 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whether groups of a partition, of those that a thread means, compute one output, each a part of it.
+    /// Whether groups of a partition, of those that a thread means, compute one output, each a part
+    /// of it.
     fn is_shared(&self, check: usize, partition: &Partition) -> bool {
         let shared = |v: &usize| self.kernel.views[*v].is_uniform();
         partition.groups.len() > partition.own.len()
             && self.kernel.checks[check].reference.outputs.iter().any(shared)
     }
 
-    /// Threads without which a body cannot be compared: of groups that are active in part; of all groups, where
-    /// these compute one output.
+    /// Threads without which a body cannot be compared: of groups that are active in part; of all
+    /// groups, where these compute one output.
     pub(super) fn to_compare(&self, check: usize, partition: &Partition, active: &Mask) -> Mask {
         match self.is_shared(check, partition) {
             true => {
@@ -260,7 +264,8 @@ impl Runner<'_> {
         })
     }
 
-    /// What the outputs of a spec must be for a group; none where each thread has its own view of an operand.
+    /// What the outputs of a spec must be for a group; none where each thread has its own view of
+    /// an operand.
     fn wanted(&self, check: &Check, group: &[u16]) -> Checked<Option<Vec<Wanted>>> {
         let (kernel, reference) = (self.kernel, &check.reference);
         for output in &reference.outputs {

@@ -1,10 +1,10 @@
 //! Converged sets: threads of a block that execute the same statement under one active mask.
 //!
-//! A block begins as one converged set. Where control flow diverges and a statement inside may wait, whole
-//! warps go separate ways. Two sets that reach the same position of the same iteration reconverge. The
-//! position of a set is a path: the statement at each depth, and the branch or iteration that leads to the
-//! next. Positions are ordered as a single set would execute them. A position once passed is never reached
-//! again, since iterations are part of it.
+//! A block begins as one converged set. Where control flow diverges and a statement inside may
+//! wait, whole warps go separate ways. Two sets that reach the same position of the same iteration
+//! reconverge. The position of a set is a path: the statement at each depth, and the branch or
+//! iteration that leads to the next. Positions are ordered as a single set would execute them. A
+//! position once passed is never reached again, since iterations are part of it.
 
 use crate::index::LoopValue;
 use crate::plan::{Mask, Node};
@@ -43,7 +43,8 @@ pub(super) struct Frame<'k> {
 pub(super) enum Kind<'k> {
     /// The kernel's body.
     Root,
-    /// A branch of a condition. The threads in `otherwise`, of the same warps, take the other branch next.
+    /// A branch of a condition. The threads in `otherwise`, of the same warps, take the other
+    /// branch next.
     Branch {
         /// Whether it is the second branch.
         second: bool,

@@ -1,4 +1,5 @@
-//! Draws schedules: which converged set runs next, where warps diverge, and when asynchronous copies arrive.
+//! Draws schedules: which converged set runs next, where warps diverge, and when asynchronous
+//! copies arrive.
 //!
 //! Invariant: what is drawn follows from the seed and the block alone.
 
@@ -25,15 +26,17 @@ impl Dice {
     }
 }
 
-/// The lane that `.elect()` takes of every warp. Hardware takes the same one each time and does not say which (PTX
-/// ISA, Parallel Synchronization and Communication Instructions: elect.sync). Here it is never the first, so that
-/// whatever counts on the first is found: the last in the usual schedule, any other in one that is drawn.
+/// The lane that `.elect()` takes of every warp. Hardware takes the same one each time and does not
+/// say which (PTX ISA, Parallel Synchronization and Communication Instructions: elect.sync). Here
+/// it is never the first, so that whatever counts on the first is found: the last in the usual
+/// schedule, any other in one that is drawn.
 pub(crate) fn elected_lane(schedule: Option<u64>) -> usize {
     schedule.map_or(LANES - 1, |seed| 1 + Dice::new(seed, i64::MIN).below(LANES - 1))
 }
 
 impl<'k> Runner<'k> {
-    /// Before the next statement of a set, lets some of its warps fall behind, or a copy arrive early.
+    /// Before the next statement of a set, lets some of its warps fall behind, or a copy arrive
+    /// early.
     pub(super) fn disturb(&mut self, set: &mut ConvergedSet<'k>) {
         let Some(dice) = &mut self.dice else { return };
         let warps = set.mask().warps();

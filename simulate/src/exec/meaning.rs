@@ -1,11 +1,11 @@
 //! Executes a leaf without an atom by what it means, group by group.
 //!
-//! All groups read before any writes. An operand in memory is one view for the whole group; registers are
-//! a distributed tensor's, or those of a thread that is a group of its own.
+//! All groups read before any writes. An operand in memory is one view for the whole group;
+//! registers are a distributed tensor's, or those of a thread that is a group of its own.
 //!
-//! Which thread of a group of several warps touches an element of memory is not said. Where one operand is
-//! distributed and the spec works element by element, the owner of the element does; otherwise the
-//! *collective* does (see [`crate::state::race`]).
+//! Which thread of a group of several warps touches an element of memory is not said. Where one
+//! operand is distributed and the spec works element by element, the owner of the element does;
+//! otherwise the *collective* does (see [`crate::state::race`]).
 
 use super::Runner;
 use super::blame::{self, ElementAccess};
@@ -36,7 +36,8 @@ impl By<'_> {
     }
 }
 
-/// Operands of a meaning: the numbers that they hold, and their shadows where these are other numbers.
+/// Operands of a meaning: the numbers that they hold, and their shadows where these are other
+/// numbers.
 #[derive(Default)]
 pub(super) struct Numbers {
     /// Of each operand.

@@ -1,9 +1,9 @@
 //! Runs a block.
 //!
-//! Threads at the same statement run it together ([`converged`]). Of several converged sets the one that is
-//! farthest behind goes next ([`schedule`]), so that the order is that of the text wherever nobody waits. Threads
-//! that a condition or a loop leaves out are inactive until it ends. A spec of several threads demands that
-//! each of its groups is active as a whole or not at all.
+//! Threads at the same statement run it together ([`converged`]). Of several converged sets the one
+//! that is farthest behind goes next ([`schedule`]), so that the order is that of the text wherever
+//! nobody waits. Threads that a condition or a loop leaves out are inactive until it ends. A spec
+//! of several threads demands that each of its groups is active as a whole or not at all.
 //!
 //! Invariant: instructions compute here, meanings in [`crate::denote`]; see there.
 
@@ -83,11 +83,14 @@ pub(crate) struct Counts {
     pub numerics: Vec<Numerics>,
     /// Of each leaf how far its results are from their shadows, where that is measured.
     pub rounding: Vec<Numerics>,
-    /// The largest error that approximating instructions state of their results, in units in the last place, by leaf.
+    /// The largest error that approximating instructions state of their results, in units in the
+    /// last place, by leaf.
     pub stated: BTreeMap<usize, f64>,
-    /// Comparisons and conversions to integers that value and shadow decide differently, by statement.
+    /// Comparisons and conversions to integers that value and shadow decide differently, by
+    /// statement.
     pub turned: BTreeMap<u32, u64>,
-    /// Casts that the meaning does not have, by statement: a number beyond the range of their type, and its result.
+    /// Casts that the meaning does not have, by statement: a number beyond the range of their type,
+    /// and its result.
     pub beyond: BTreeMap<u32, (f64, f64)>,
 }
 
@@ -199,8 +202,8 @@ impl Counts {
     }
 }
 
-/// Runs the blocks of a cluster to their ends, the first of which has this number. What is counted stands
-/// with the first.
+/// Runs the blocks of a cluster to their ends, the first of which has this number. What is counted
+/// stands with the first.
 ///
 /// # Errors
 /// The first error in program order.
@@ -318,8 +321,8 @@ struct Runner<'k> {
     counts: Counts,
     scratch: atom::Scratch,
     buffers: alone::Buffers,
-    /// The last access of each lane to another block's shared memory: by that block, agent and lane, with its
-    /// time and statement.
+    /// The last access of each lane to another block's shared memory: by that block, agent and
+    /// lane, with its time and statement.
     remote: BTreeMap<(usize, u16, u8), (u32, u32)>,
     /// An execution of which the iteration is wanted.
     watch: Option<trail::Watch>,
@@ -345,7 +348,8 @@ impl<'k> Runner<'k> {
             How::Bulk(copy) => self.bulk(i, leaf, copy, active),
             How::Meaning(meaning) if leaf.alone => self.alone(i, leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
-                // What the solver does with a barrier where it decomposes a spec of several threads.
+                // What the solver does with a barrier where it decomposes a spec of several
+                // threads.
                 self.synchronize(together);
                 self.meaning(i, leaf, meaning, partition, active, together)
             }
@@ -411,8 +415,8 @@ impl<'k> Runner<'k> {
         base.map_err(|e| blame::bad_index(self.kernel, site, e))
     }
 
-    /// The lanes of a warp that execute a leaf which writes this view: of single threads not those that would write none of
-    /// its elements.
+    /// The lanes of a warp that execute a leaf which writes this view: of single threads not those
+    /// that would write none of its elements.
     fn writing(&self, view: &View, warp: usize, lanes: u32, site: u32) -> Checked<u32> {
         if !view.is_bounded() {
             return Ok(lanes);

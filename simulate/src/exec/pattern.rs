@@ -1,4 +1,5 @@
-//! Describes the wrong elements of a tensor: their number, a property that they share, and a picture in text.
+//! Describes the wrong elements of a tensor: their number, a property that they share, and a
+//! picture in text.
 
 use crate::plan::coordinates;
 
@@ -104,7 +105,8 @@ impl<'a> Elements<'a> {
         None
     }
 
-    /// Rows and columns of what was compared, several in one sign where they are many; later modes are columns, too.
+    /// Rows and columns of what was compared, several in one sign where they are many; later modes
+    /// are columns, too.
     fn picture(&self) -> Option<String> {
         let ranges = self.ranges(false);
         let extent = |(from, to): &(i64, i64)| to - from;

@@ -1,8 +1,10 @@
-//! Atoms of one thread that touch nothing but the thread's own registers: what a kernel without tensor cores
-//! mostly executes. No other thread sees them, so each thread reads, computes and writes before the next.
+//! Atoms of one thread that touch nothing but the thread's own registers: what a kernel without
+//! tensor cores mostly executes. No other thread sees them, so each thread reads, computes and
+//! writes before the next.
 //!
-//! Invariant: whatever is not plain, an undefined register or an index that leaves 64 bits, ends nothing here. The
-//! leaf is then executed again by [`super::atom`], which finds it too and says what it is.
+//! Invariant: whatever is not plain, an undefined register or an index that leaves 64 bits, ends
+//! nothing here. The leaf is then executed again by [`super::atom`], which finds it too and says
+//! what it is.
 
 use super::Runner;
 use super::atom::{Scratch, compute};
@@ -37,7 +39,8 @@ impl<'k> RegisterOperand<'k> {
 }
 
 impl Runner<'_> {
-    /// Executes an atom that is [`BoundAtom::private`] for the active threads. None where one of them cannot.
+    /// Executes an atom that is [`BoundAtom::private`] for the active threads. None where one of
+    /// them cannot.
     pub(super) fn privately(
         &mut self,
         atom: &BoundAtom,

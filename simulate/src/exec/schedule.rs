@@ -1,7 +1,7 @@
 //! Which converged set runs, and what a statement does to it.
 //!
-//! Of the sets that can go on the one farthest behind runs, unless a schedule is drawn. Invariant: a set
-//! that needs other threads waits only while some of them are behind it.
+//! Of the sets that can go on the one farthest behind runs, unless a schedule is drawn. Invariant:
+//! a set that needs other threads waits only while some of them are behind it.
 
 use super::converged::{ConvergedSet, Frame, Kind, Status};
 use super::{Runner, blame, diverged};
@@ -121,8 +121,8 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Whether some of the threads may still join the set: they are behind it, or at its position in a set
-    /// that will reconverge with it.
+    /// Whether some of the threads may still join the set: they are behind it, or at its position
+    /// in a set that will reconverge with it.
     fn may_come(&self, set: &ConvergedSet<'_>, threads: &Mask) -> bool {
         let there = |s: &ConvergedSet<'_>| matches!(s.status, Status::Ready | Status::Meeting);
         self.converged.iter().any(|other| {
@@ -258,7 +258,8 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// Whether a body waits for the other threads of its group, before it is compared with the meaning of its spec.
+    /// Whether a body waits for the other threads of its group, before it is compared with the
+    /// meaning of its spec.
     fn waits_to_compare(
         &mut self,
         set: &mut ConvergedSet<'k>,
@@ -277,7 +278,8 @@ impl<'k> Runner<'k> {
         Ok(false)
     }
 
-    /// The first value of a loop variable, the end of the loop, and the threads that enter it; `None` if no thread does.
+    /// The first value of a loop variable, the end of the loop, and the threads that enter it;
+    /// `None` if no thread does.
     fn trips(
         &self,
         start: &Index,
@@ -321,7 +323,8 @@ impl<'k> Runner<'k> {
         Ok(yes)
     }
 
-    /// Lets warps whose lanes agree go their own way; divergent warps take one branch after the other.
+    /// Lets warps whose lanes agree go their own way; divergent warps take one branch after the
+    /// other.
     fn part(
         &mut self,
         set: &mut ConvergedSet<'k>,
@@ -343,7 +346,8 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Synchronizes, if the threads that it needs are there. Whole warps that go on part from those that wait.
+    /// Synchronizes, if the threads that it needs are there. Whole warps that go on part from those
+    /// that wait.
     fn try_sync(
         &mut self,
         set: &mut ConvergedSet<'k>,
@@ -496,7 +500,8 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// A barrier of each of these groups, by itself: those that are complete go on, the others wait.
+    /// A barrier of each of these groups, by itself: those that are complete go on, the others
+    /// wait.
     fn own_barrier(
         &mut self,
         set: &mut ConvergedSet<'k>,
@@ -566,8 +571,8 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// No set can go on. One that waits only for a body to be compared no longer does. If there is none, the one farthest
-    /// behind is to blame.
+    /// No set can go on. One that waits only for a body to be compared no longer does. If there is
+    /// none, the one farthest behind is to blame.
     fn stuck(&mut self) -> Checked<()> {
         let order = |a: &&mut ConvergedSet<'_>, b: &&mut ConvergedSet<'_>| {
             a.compare(b).then(a.rank.cmp(&b.rank))
@@ -631,8 +636,8 @@ fn site_of(kernel: &Kernel<'_>, set: &ConvergedSet<'_>) -> Option<u32> {
     }
 }
 
-/// The absent threads of groups that are active in part. For an atom, those of the windows of warps that it
-/// takes at once.
+/// The absent threads of groups that are active in part. For an atom, those of the windows of warps
+/// that it takes at once.
 pub(super) fn missing(partition: &Partition, active: &Mask, window: usize) -> Mask {
     let mut missing = Mask::NONE;
     if active.contains(&partition.mask) && window <= 32 {

@@ -1,7 +1,8 @@
-//! Shadows of what instructions compute: the same functions of the operands' shadows, in binary64, nothing
-//! rounded to any type. See [`crate::state::Value`].
+//! Shadows of what instructions compute: the same functions of the operands' shadows, in binary64,
+//! nothing rounded to any type. See [`crate::state::Value`].
 //!
-//! Integers keep to their types here as everywhere; what makes an integer of a float rounds the shadow.
+//! Integers keep to their types here as everywhere; what makes an integer of a float rounds the
+//! shadow.
 
 use super::products::add_products;
 use crate::denote;
@@ -21,8 +22,9 @@ pub(super) fn settled(to: Scalar, shadow: f64) -> f64 {
     }
 }
 
-/// Narrows the results of a cast between floats, by what the cast is to the meaning ([`denote::narrowed`]). Returns the first
-/// number beyond the range of the type and its result, unless the meaning has the cast.
+/// Narrows the results of a cast between floats, by what the cast is to the meaning
+/// ([`denote::narrowed`]). Returns the first number beyond the range of the type and its result,
+/// unless the meaning has the cast.
 pub(super) fn narrow(role: CastRole, to: Scalar, results: &mut [f64]) -> Option<(f64, f64)> {
     let mut beyond = None;
     for x in results {
@@ -68,8 +70,8 @@ pub(super) fn matmul([l, m, _, k]: [usize; 4], to: Scalar, a: &[f64], b: &[f64],
     }
 }
 
-/// The shadows of an atom's results from those of its tiles, by number. `output` holds the accumulator's, for an
-/// atom that reads it. What only moves values is not computed here.
+/// The shadows of an atom's results from those of its tiles, by number. `output` holds the
+/// accumulator's, for an atom that reads it. What only moves values is not computed here.
 pub(super) fn compute<'t>(
     op: &BoundOp,
     tile: &impl Fn(usize) -> &'t [f64],

@@ -372,8 +372,8 @@ impl Runner<'_> {
         Ok(list)
     }
 
-    /// Offset and byte of an mbarrier of a block, an element of a view, which the thread is about to use.
-    /// The init counts as a write that everything else must come after.
+    /// Offset and byte of an mbarrier of a block, an element of a view, which the thread is about
+    /// to use. The init counts as a write that everything else must come after.
     pub(super) fn mbarrier_at(
         &mut self,
         rank: usize,

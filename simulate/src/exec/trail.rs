@@ -1,8 +1,8 @@
 //! In which iteration of the loops around it an access was made.
 //!
-//! Of the access that an error is about the loop variables are at hand. Of the earlier one of a race nothing
-//! is kept but the number of its statement's execution: the block runs once more, as it did before, up to
-//! that execution.
+//! Of the access that an error is about the loop variables are at hand. Of the earlier one of a
+//! race nothing is kept but the number of its statement's execution: the block runs once more, as
+//! it did before, up to that execution.
 
 use super::converged::{ConvergedSet, Kind};
 use super::{Mode, Runner};

@@ -6,8 +6,8 @@ use crate::plan::{BoundAtom, BoundBulk, Checked, Slot, Source, Space};
 use crate::state::{Failure, GlobalElement};
 
 impl Runner<'_> {
-    /// A thread's copies read these elements of a view of global memory, by buffer and offset, until so many of them are
-    /// complete. Those that matter: nobody writes the others.
+    /// A thread's copies read these elements of a view of global memory, by buffer and offset,
+    /// until so many of them are complete. Those that matter: nobody writes the others.
     pub(super) fn read_until_complete(
         &mut self,
         site: u32,
@@ -52,8 +52,8 @@ impl Runner<'_> {
         Ok(kept)
     }
 
-    /// A thread has issued an asynchronous copy by an atom: what it reads of memory that the kernel writes it reads until
-    /// its group has been waited for.
+    /// A thread has issued an asynchronous copy by an atom: what it reads of memory that the kernel
+    /// writes it reads until its group has been waited for.
     pub(super) fn keep_sources(
         &mut self,
         atom: &BoundAtom,

@@ -1,11 +1,12 @@
 //! Index expressions, made ready to be evaluated for every thread of a block.
 //!
-//! An expression of the program's arena becomes an [`Index`]: a part that is the same for all threads
-//! (constants, the block, loop variables), a part that depends on the thread alone, tabulated once for the
-//! whole kernel, and the rest, evaluated thread by thread. Most addresses have no such rest.
+//! An expression of the program's arena becomes an [`Index`]: a part that is the same for all
+//! threads (constants, the block, loop variables), a part that depends on the thread alone,
+//! tabulated once for the whole kernel, and the rest, evaluated thread by thread. Most addresses
+//! have no such rest.
 //!
-//! Invariant: an index that does not fit 64 bits or divides by a number below 1 is a fault of its own
-//! ([`BadIndex`]), never a wrapped number.
+//! Invariant: an index that does not fit 64 bits or divides by a number below 1 is a fault of its
+//! own ([`BadIndex`]), never a wrapped number.
 
 mod code;
 mod compare;
@@ -28,7 +29,8 @@ pub(crate) struct Variables<'p> {
     loops: HashMap<VarId, usize>,
     symbols: &'p HashMap<VarId, i64>,
     n_threads: usize,
-    /// Numbers that are read from memory, as numbers of the range that they have for these values of symbols.
+    /// Numbers that are read from memory, as numbers of the range that they have for these values
+    /// of symbols.
     within: HashMap<VarId, Dim>,
     /// For each loop slot, whether its value differs between threads.
     varying: Vec<bool>,

@@ -1,14 +1,16 @@
 //! Fused multiply-add with one rounding, for every scalar type.
 //!
-//! For the 16-bit and 8-bit floats the product of two values is exact in binary64, but the sum need not
-//! be, and rounding it twice can go wrong: a sum that binary64 rounds onto a tie is then rounded the wrong
-//! way. The sum is therefore rounded to odd first, which keeps the second rounding right whenever the
-//! first one has two bits more (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums").
+//! For the 16-bit and 8-bit floats the product of two values is exact in binary64, but the sum need
+//! not be, and rounding it twice can go wrong: a sum that binary64 rounds onto a tie is then
+//! rounded the wrong way. The sum is therefore rounded to odd first, which keeps the second
+//! rounding right whenever the first one has two bits more (Boldo and Melquiond, "Emulation of FMA
+//! and correctly rounded sums").
 
 use super::{decode_int, encode, truncate};
 use carbyne_ir::scalar::Scalar;
 
-/// `a * b + c` rounded once. `a` and `b` are of type `from`, `c` and the result of type `to`, all as bits.
+/// `a * b + c` rounded once. `a` and `b` are of type `from`, `c` and the result of type `to`, all
+/// as bits.
 #[must_use]
 #[inline]
 pub fn fma(from: Scalar, to: Scalar, a: u64, b: u64, c: u64) -> u64 {
@@ -26,7 +28,8 @@ pub fn fma(from: Scalar, to: Scalar, a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// The sum, rounded to odd: an inexact sum becomes that one of its two neighbors whose last bit is one.
+/// The sum, rounded to odd: an inexact sum becomes that one of its two neighbors whose last bit is
+/// one.
 fn add_to_odd(x: f64, y: f64) -> f64 {
     let sum = x + y;
     // What the rounding lost, exactly (Knuth's two-sum).
@@ -83,8 +86,9 @@ mod tests {
 
     #[test]
     fn a_tie_that_double_rounding_gets_wrong() {
-        // 1 + 2^-11 is a tie of a half, 2^-11 * (1 + 2^-10) lies above it by 2^-21; in two steps the
-        // product would be rounded first. 60000 * 2^-24 has a tail of 2^-48 that binary64 would lose.
+        // 1 + 2^-11 is a tie of a half, 2^-11 * (1 + 2^-10) lies above it by 2^-21; in two steps
+        // the product would be rounded first. 60000 * 2^-24 has a tail of 2^-48 that binary64 would
+        // lose.
         let h = |v: f64| encode(Scalar::F16, v);
         let (a, b) = (h(2f64.powi(-11)), h(1.0 + 2f64.powi(-10)));
         assert_eq!(fma(Scalar::F16, Scalar::F16, a, b, h(1.0)), h(1.0) + 1);

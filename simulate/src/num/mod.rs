@@ -1,12 +1,13 @@
 //! Scalars as bits and as numbers: what every type can hold, and how a number is rounded into it.
 //!
-//! A stored element is a `u64` whose low bits are the element. [`decode`] gives its value in binary64,
-//! which is exact for every type but the 64-bit integers; [`encode`] rounds once, to nearest even.
-//! Invariant: `encode(s, decode(s, raw)) == raw` for every `raw` that is no NaN (and, for tf32, whose
-//! unused low bits are zero).
+//! A stored element is a `u64` whose low bits are the element. [`decode`] gives its value in
+//! binary64, which is exact for every type but the 64-bit integers; [`encode`] rounds once, to
+//! nearest even. Invariant: `encode(s, decode(s, raw)) == raw` for every `raw` that is no NaN (and,
+//! for tf32, whose unused low bits are zero).
 //!
-//! 8-bit floats saturate, as the only conversions of the hardware do (`cvt.rn.satfinite`); the other
-//! floats overflow to infinity. Conversions to integers round to nearest even and saturate, NaN gives 0.
+//! 8-bit floats saturate, as the only conversions of the hardware do (`cvt.rn.satfinite`); the
+//! other floats overflow to infinity. Conversions to integers round to nearest even and saturate,
+//! NaN gives 0.
 
 mod fma;
 mod format;
@@ -117,7 +118,8 @@ pub fn truncate(scalar: Scalar, value: i128) -> u64 {
     }
 }
 
-/// The smallest and the largest value of an integer type; of what is none, those of its bits as a number.
+/// The smallest and the largest value of an integer type; of what is none, those of its bits as a
+/// number.
 #[must_use]
 pub fn int_range(scalar: Scalar) -> (i128, i128) {
     scalar.int_range().unwrap_or((0, (1i128 << scalar.bits()) - 1))
@@ -127,8 +129,8 @@ fn is_signed(scalar: Scalar) -> bool {
     int_range(scalar).0 < 0
 }
 
-/// Half the distance between 1 and the next number: the largest relative error of one rounding. Zero for
-/// integers, whose arithmetic is exact.
+/// Half the distance between 1 and the next number: the largest relative error of one rounding.
+/// Zero for integers, whose arithmetic is exact.
 #[must_use]
 pub fn unit_roundoff(scalar: Scalar) -> f64 {
     match significand_bits(scalar) {
@@ -154,8 +156,8 @@ pub fn smallest(scalar: Scalar) -> f64 {
     }
 }
 
-/// One unit in the last place of a number of this size: the distance of the type's numbers there, were its
-/// exponents unbounded above. 1 for integers.
+/// One unit in the last place of a number of this size: the distance of the type's numbers there,
+/// were its exponents unbounded above. 1 for integers.
 #[must_use]
 #[inline]
 pub fn ulp(scalar: Scalar, value: f64) -> f64 {

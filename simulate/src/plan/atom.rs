@@ -1,10 +1,10 @@
 //! Atoms bound to a leaf's operands: which lane's which element goes where.
 //!
-//! Whether an atom implements a leaf is judged by [`carbyne_atoms::bind`], which is told what symbols stand for.
-//! An atom names each operand's elements by their place in a tile, for every thread and value. Placing turns
-//! that into lists over (lane, element) slots: for each place of a read tile the first slot that holds it,
-//! so that the addresses of idle lanes are never used; so it is for a written tile in memory, and every
-//! slot for one in registers.
+//! Whether an atom implements a leaf is judged by [`carbyne_atoms::bind`], which is told what
+//! symbols stand for. An atom names each operand's elements by their place in a tile, for every
+//! thread and value. Placing turns that into lists over (lane, element) slots: for each place of a
+//! read tile the first slot that holds it, so that the addresses of idle lanes are never used; so
+//! it is for a written tile in memory, and every slot for one in registers.
 //!
 //! Nothing here or in [`crate::exec`] looks at an atom's name.
 
@@ -51,7 +51,8 @@ pub(crate) struct BoundAtom {
     pub in_flight: bool,
     /// How many elements a thread reads of its source; the others are 0. All where it is none.
     pub valid: Option<Index>,
-    /// Whether it is of one thread and touches nothing but the thread's own registers, one after the other.
+    /// Whether it is of one thread and touches nothing but the thread's own registers, one after
+    /// the other.
     pub private: bool,
     /// Of a cast that does not keep every value, what it is to the meaning.
     pub cast: Option<CastRole>,
@@ -69,7 +70,8 @@ pub(crate) struct BoundOperand {
     pub align: i64,
     /// Bytes that one thread accesses together.
     pub bytes: i64,
-    /// Whether a descriptor names it: every warp reads all of it, and it is the same for every thread.
+    /// Whether a descriptor names it: every warp reads all of it, and it is the same for every
+    /// thread.
     pub described: bool,
     /// The places of what a descriptor names, in the order of memory.
     pub order: Vec<u32>,
@@ -135,8 +137,8 @@ pub(crate) struct Operands<'a> {
     pub span: Span,
 }
 
-/// What is known of the operands of a leaf once symbols have values. Addresses are looked at where they are
-/// accessed.
+/// What is known of the operands of a leaf once symbols have values. Addresses are looked at where
+/// they are accessed.
 pub(crate) struct Given<'a> {
     /// The program.
     pub program: &'a Program,
@@ -472,7 +474,8 @@ pub(crate) struct BoundBulk {
     pub mask: Option<Index>,
     /// The operation that accumulates into the target; none where the copy replaces it.
     pub adds: Option<AccumulateOp>,
-    /// The elements in the order of the target's memory; none where several lie at one place of it, or there are too many.
+    /// The elements in the order of the target's memory; none where several lie at one place of it,
+    /// or there are too many.
     pub order: Vec<u32>,
 }
 

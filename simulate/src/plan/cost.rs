@@ -1,8 +1,9 @@
 //! An upper bound of the steps that a block takes, before it runs.
 //!
-//! A step is some eight nanoseconds of one core: statements are weighed by what it took to execute them on a server of
-//! 2024, so that a budget of steps is one of time, and a sample of so many steps takes as long as it is said to. Nothing
-//! is measured at run time: the same program always takes as many steps.
+//! A step is some eight nanoseconds of one core: statements are weighed by what it took to execute
+//! them on a server of 2024, so that a budget of steps is one of time, and a sample of so many
+//! steps takes as long as it is said to. Nothing is measured at run time: the same program always
+//! takes as many steps.
 //!
 //! Invariant: the bound saturates, and every iteration counts at least one, so no loop outruns it.
 
@@ -24,7 +25,8 @@ const LEAF: u64 = 10;
 /// Of judging a copy of an element, beside moving it and its reference.
 const JUDGED: u64 = 2;
 
-/// Steps of one block. `drawn`: under a schedule by which warps go their own ways everywhere. Saturates.
+/// Steps of one block. `drawn`: under a schedule by which warps go their own ways everywhere.
+/// Saturates.
 pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool, drawn: bool) -> u64 {
     let registers: usize = kernel.registers.iter().map(|r| r.len).sum();
     let setting_up = START

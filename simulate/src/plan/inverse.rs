@@ -1,9 +1,11 @@
-//! From an offset in a buffer back to the element of the layout that lies there; of several the first.
+//! From an offset in a buffer back to the element of the layout that lies there; of several the
+//! first.
 //!
-//! A layout is a sum of digits, each of an extent times a stride. Digits of one stride are one digit of more values,
-//! as the places of a convolution's window and the pixels that it moves over. Where every stride is beyond all that the
-//! smaller ones reach the digits follow from the offset, the largest first. Else, as where a window moves by more than
-//! one pixel, a digit has a few values that the smaller ones may complete, and all are tried.
+//! A layout is a sum of digits, each of an extent times a stride. Digits of one stride are one
+//! digit of more values, as the places of a convolution's window and the pixels that it moves over.
+//! Where every stride is beyond all that the smaller ones reach the digits follow from the offset,
+//! the largest first. Else, as where a window moves by more than one pixel, a digit has a few
+//! values that the smaller ones may complete, and all are tried.
 
 use super::{OUTSIDE, View};
 
@@ -11,7 +13,8 @@ use super::{OUTSIDE, View};
 pub(crate) struct Inverse {
     /// The largest stride first.
     digits: Vec<Digit>,
-    /// Of each digit, how far it and the smaller ones reach; empty where every stride is beyond that.
+    /// Of each digit, how far it and the smaller ones reach; empty where every stride is beyond
+    /// that.
     reach: Vec<i64>,
     /// Where the values of digits are too many to be tried: sorted (offset, element).
     listed: Vec<(i64, i64)>,
@@ -50,8 +53,8 @@ impl Digit {
 }
 
 impl Inverse {
-    /// Of the layout with these leaves (extent, stride), first fastest. None for a large layout of which too much
-    /// would be to be tried.
+    /// Of the layout with these leaves (extent, stride), first fastest. None for a large layout of
+    /// which too much would be to be tried.
     pub(crate) fn new(leaves: &[(i64, i64)]) -> Option<Self> {
         if leaves.iter().any(|(extent, _)| *extent == 0) {
             return Some(Inverse::listing(vec![]));
@@ -100,7 +103,8 @@ impl Inverse {
         Some(Inverse::listing((0..weight).map(|e| (at(e), e)).collect()))
     }
 
-    /// Of a view of which it is known where it begins, as far as its elements exist, and from which offset it counts.
+    /// Of a view of which it is known where it begins, as far as its elements exist, and from which
+    /// offset it counts.
     pub(crate) fn of_view(view: &View) -> Option<(Self, i64)> {
         let Some(base) = view.known().filter(|base| base.is_partial()) else {
             return Some((Inverse::new(&view.leaves)?, view.known().map_or(0, |base| base.at)));

@@ -63,7 +63,8 @@ pub(crate) struct Kernel<'p> {
     pub root: Option<RootSpec>,
     /// How far results may be from those without rounding, as a part of their scale.
     pub roundings: f64,
-    /// Outputs of the kernel's own spec, whole tensors in global memory, and whether it reads them too.
+    /// Outputs of the kernel's own spec, whole tensors in global memory, and whether it reads them
+    /// too.
     pub outputs: Vec<(usize, bool)>,
     /// Registers of a block at its start.
     pub pool: RegisterPool,
@@ -95,7 +96,8 @@ pub(crate) struct Reference {
     pub outputs: Vec<usize>,
     /// Error bounds of the atoms in the body that compute the same function.
     pub stated: Vec<ErrorBound>,
-    /// Types that casts of the body round to as the meaning does: an output of one may be rounded before any rounding.
+    /// Types that casts of the body round to as the meaning does: an output of one may be rounded
+    /// before any rounding.
     pub rounded: BTreeSet<Scalar>,
 }
 
@@ -124,7 +126,8 @@ impl SharedPlan {
         self.buffers.iter().any(|b| b.loops > 0)
     }
 
-    /// Whether a byte may be written as one thing and read as another: of two buffers, or of one that begins again.
+    /// Whether a byte may be written as one thing and read as another: of two buffers, or of one
+    /// that begins again.
     pub(crate) fn has_owners(&self) -> bool {
         let mut ranges: Vec<(usize, usize)> =
             self.buffers.iter().map(SharedBuffer::range).collect();
@@ -340,8 +343,8 @@ pub(crate) struct LeafSpec {
     pub outputs: Vec<usize>,
     /// Whether each thread executes it for itself, and no operand is spread over threads.
     pub alone: bool,
-    /// Whether the whole block, or consecutive warps of it as one group, execute it by its meaning. Such specs are
-    /// ordered as written: barriers are placed when they are decomposed.
+    /// Whether the whole block, or consecutive warps of it as one group, execute it by its meaning.
+    /// Such specs are ordered as written: barriers are placed when they are decomposed.
     pub ordered: bool,
     /// The role of a cast that does not keep every value.
     pub cast: Option<CastRole>,

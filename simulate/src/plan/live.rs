@@ -1,9 +1,10 @@
 //! Registers whose values are still needed, statement by statement.
 //!
-//! A buffer is live where a value in it may still be read: backward over the statements, with branches joined
-//! and loops carried around (Aho, Lam, Sethi, Ullman: Compilers, Live-Variable Analysis). Buffers count whole,
-//! for one thread: a statement that writes all of one without reading it ends its life before, and so does a
-//! spec with a body that means to. Addresses, indices and predicates take more registers than these.
+//! A buffer is live where a value in it may still be read: backward over the statements, with
+//! branches joined and loops carried around (Aho, Lam, Sethi, Ullman: Compilers, Live-Variable
+//! Analysis). Buffers count whole, for one thread: a statement that writes all of one without
+//! reading it ends its life before, and so does a spec with a body that means to. Addresses,
+//! indices and predicates take more registers than these.
 
 use super::{How, Kernel, LeafSpec, Node, Reference, Space};
 
@@ -24,8 +25,8 @@ struct Fact {
     inner: Vec<Vec<Fact>>,
 }
 
-/// For each leaf, the 32-bit registers of a thread that are live at it; none where there are too many
-/// statements and buffers.
+/// For each leaf, the 32-bit registers of a thread that are live at it; none where there are too
+/// many statements and buffers.
 pub(crate) fn live_registers(kernel: &Kernel<'_>) -> Option<Vec<u64>> {
     let words = kernel.registers.len().div_ceil(64);
     if (n_nodes(&kernel.body) + 1).saturating_mul(2 * words.max(1)) > MAX_WORDS {

@@ -37,7 +37,8 @@ const UNSTATED: &str = "the generic spec does not say what it means";
 /// Deepest nesting of statements.
 const MAX_DEPTH: usize = 512;
 
-/// Lowers a kernel for runs in which this lane of a warp is elected. One without a body keeps its meaning only.
+/// Lowers a kernel for runs in which this lane of a warp is elected. One without a body keeps its
+/// meaning only.
 ///
 /// # Errors
 /// The first reason in text order why it cannot run.
@@ -383,8 +384,8 @@ impl Lowering<'_, '_> {
         written().any(|to| reads_output || views_of(inputs).any(|from| kind(from) == Some(to)))
     }
 
-    /// Whether the whole block, or consecutive warps of it that are one group, execute a leaf on tensors that belong to
-    /// all of them.
+    /// Whether the whole block, or consecutive warps of it that are one group, execute a leaf on
+    /// tensors that belong to all of them.
     fn is_operation(&self, id: SpecId, threads: usize) -> bool {
         let tensor = &self.kernel.thread_tensors[threads];
         if tensor.group_size() == self.kernel.n_threads {

@@ -1,9 +1,9 @@
-//! A kernel made ready to run: every index compiled, every layout tabulated, every leaf bound to an atom or
-//! to its meaning.
+//! A kernel made ready to run: every index compiled, every layout tabulated, every leaf bound to an
+//! atom or to its meaning.
 //!
-//! Lowering happens once a kernel; nothing here depends on the block that runs. What cannot run is refused
-//! here, in text order: an open layout, a symbol without a value, an atom that does not fit its operands, a
-//! leaf that means nothing.
+//! Lowering happens once a kernel; nothing here depends on the block that runs. What cannot run is
+//! refused here, in text order: an open layout, a symbol without a value, an atom that does not fit
+//! its operands, a leaf that means nothing.
 
 mod atom;
 mod bulk;

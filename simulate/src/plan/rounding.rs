@@ -1,13 +1,14 @@
-//! How far what a kernel computes may be from what it would compute without rounding, from the types of its
-//! tensors and the number of its operations alone.
+//! How far what a kernel computes may be from what it would compute without rounding, from the
+//! types of its tensors and the number of its operations alone.
 //!
-//! A result is rounded by every operation on the way to it, to the type of a tensor or of an accumulator. Let
-//! u be the largest unit roundoff of the types of the floats that the kernel computes, v that of its sums, n the
-//! number of operations that may follow each other on one element: executions of leaves in loops that return
-//! to the same element, for sums as often as terms are added. To first order the result differs by at most
-//! (4·u + 2·v·n + e) of its scale ([`crate::denote::Exact`]), where e adds up the errors that approximating
-//! instructions state: 4 roundings to the coarsest type, of factors, of probabilities, and of the result,
-//! all others to the type of sums; 2 as tensor cores may cut addends instead of rounding them.
+//! A result is rounded by every operation on the way to it, to the type of a tensor or of an
+//! accumulator. Let u be the largest unit roundoff of the types of the floats that the kernel
+//! computes, v that of its sums, n the number of operations that may follow each other on one
+//! element: executions of leaves in loops that return to the same element, for sums as often as
+//! terms are added. To first order the result differs by at most (4·u + 2·v·n + e) of its scale
+//! ([`crate::denote::Exact`]), where e adds up the errors that approximating instructions state: 4
+//! roundings to the coarsest type, of factors, of probabilities, and of the result, all others to
+//! the type of sums; 2 as tensor cores may cut addends instead of rounding them.
 
 use super::{BoundOp, How, Kernel, LeafSpec, Node, Source, Space};
 use crate::denote::Meaning;
@@ -25,7 +26,8 @@ struct Count {
     stated: f64,
 }
 
-/// The largest difference, as a part of the scale. `stated` are the errors of the atoms that it uses.
+/// The largest difference, as a part of the scale. `stated` are the errors of the atoms that it
+/// uses.
 pub(super) fn largest_part(kernel: &Kernel<'_>, stated: &[ErrorBound]) -> f64 {
     let mut count = Count::default();
     nodes(kernel, &kernel.body, &mut Vec::new(), &mut count);

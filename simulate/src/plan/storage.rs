@@ -143,7 +143,8 @@ impl Lowering<'_, '_> {
         Ok(self.kernel.views.len() - 1)
     }
 
-    /// Which elements of a tensor there are; `over`: where its modes of extent 1 are broadcast over these.
+    /// Which elements of a tensor there are; `over`: where its modes of extent 1 are broadcast over
+    /// these.
     fn bounds(&self, id: TensorId, over: Option<&[i64]>, span: Span) -> Checked<Vec<Bound>> {
         let of = |bound: &carbyne_ir::program::Bound| {
             let name =
@@ -203,7 +204,8 @@ impl Lowering<'_, '_> {
         Ok(space)
     }
 
-    /// How many elements a buffer has place for, a thread's of what is spread, and how errors name them.
+    /// How many elements a buffer has place for, a thread's of what is spread, and how errors name
+    /// them.
     fn measured(&self, id: BufferId, span: Span) -> Checked<(i64, Names)> {
         let buffer = &self.kernel.program.buffers[id];
         let declared = &self.kernel.program.tensors[buffer.tensor];
@@ -264,8 +266,9 @@ impl Lowering<'_, '_> {
         known.ok_or_else(|| held_by_loops(span))
     }
 
-    /// Owners of a register tensor whose thread-value layout is open: any will do, since only the meaning
-    /// of specs touches it. As many threads as share it evenly hold it, the others hold copies.
+    /// Owners of a register tensor whose thread-value layout is open: any will do, since only the
+    /// meaning of specs touches it. As many threads as share it evenly hold it, the others hold
+    /// copies.
     fn any_owners(&self, size: i64, threads: Option<ThreadsId>, span: Span) -> Checked<Dist> {
         let order = self.holders(threads, span)?;
         let (holders, each) = shares(size, order.len());

@@ -1,8 +1,8 @@
 //! Thread tensors, masks of threads, and partitions of threads into groups.
 //!
-//! The innermost level of a thread tensor is the group that executes a spec together; the outer levels repeat
-//! it. In a thread tensor made by `.scalar()`, or without levels, every thread is a group of its own. The
-//! groups are known up to an offset that may depend on loop variables.
+//! The innermost level of a thread tensor is the group that executes a spec together; the outer
+//! levels repeat it. In a thread tensor made by `.scalar()`, or without levels, every thread is a
+//! group of its own. The groups are known up to an offset that may depend on loop variables.
 
 use super::mask::Mask;
 use super::site::unknown;
@@ -20,7 +20,8 @@ pub(crate) struct ThreadTensor {
     offset: Index,
     /// Indices of each group relative to the offset, in the group's order.
     groups: Vec<Vec<i64>>,
-    /// How many of the first groups differ in what the executing thread's own coordinates choose; later ones repeat them.
+    /// How many of the first groups differ in what the executing thread's own coordinates choose;
+    /// later ones repeat them.
     own: usize,
     /// The groups as threads of the block, if the offset is known.
     known: Option<Arc<Partition>>,
@@ -38,13 +39,14 @@ pub(crate) struct Partition {
     pub groups: Vec<Group>,
     /// All their threads.
     pub mask: Mask,
-    /// Those that each executing thread means (`#w[@w]`), one set a group; one of all threads where its coordinates
-    /// choose nothing.
+    /// Those that each executing thread means (`#w[@w]`), one set a group; one of all threads where
+    /// its coordinates choose nothing.
     pub own: Vec<Mask>,
 }
 
 impl ThreadTensor {
-    /// Lowers a thread tensor of a kernel with so many threads, in which this lane is elected of every warp.
+    /// Lowers a thread tensor of a kernel with so many threads, in which this lane is elected of
+    /// every warp.
     ///
     /// # Errors
     /// `D0306` where its shape is not known, `V0214` where it is no set of distinct threads.
@@ -170,7 +172,8 @@ impl ThreadTensor {
     }
 }
 
-/// The thread of a group at this place, in the order of the hardware, relative to the group's offset.
+/// The thread of a group at this place, in the order of the hardware, relative to the group's
+/// offset.
 fn nth_thread(group: &Layout<i64>, n: usize) -> i64 {
     let mut all: Vec<i64> = (0..group.size().min(1024)).map(|i| group.at(i)).collect();
     all.sort_unstable();

@@ -1,7 +1,8 @@
 //! Tensors as functions from an element's number to a place in a buffer.
 //!
-//! Elements are numbered column-major over the modes of all levels, outermost level first. A distributed
-//! register tensor has no addresses; its elements are owned by (thread, register) pairs.
+//! Elements are numbered column-major over the modes of all levels, outermost level first. A
+//! distributed register tensor has no addresses; its elements are owned by (thread, register)
+//! pairs.
 
 use super::{Checked, Site};
 use crate::index::{BadIndex, Env, Index, Sizes};
@@ -27,8 +28,8 @@ pub(crate) enum Space {
     Registers(usize),
 }
 
-/// The offset of an element that there is not, of a view whose tile reaches over the end of a mode: it is zero where it
-/// is read, and is not written.
+/// The offset of an element that there is not, of a view whose tile reaches over the end of a mode:
+/// it is zero where it is read, and is not written.
 pub(crate) const OUTSIDE: i64 = i64::MIN;
 
 /// A tensor ready to be accessed.
@@ -78,8 +79,8 @@ pub(crate) struct Bound {
 pub(crate) struct Base {
     /// The offset of element zero, in scalars of the buffer.
     pub at: i64,
-    /// Below which coordinate there are elements, counted from element zero, for each of the view's bounds; none where
-    /// all elements are inside.
+    /// Below which coordinate there are elements, counted from element zero, for each of the view's
+    /// bounds; none where all elements are inside.
     below: Option<Box<[i64]>>,
 }
 
@@ -239,7 +240,8 @@ impl View {
         }
     }
 
-    /// The elements in the order of memory; none where several lie at one place, or there are too many.
+    /// The elements in the order of memory; none where several lie at one place, or there are too
+    /// many.
     pub(crate) fn by_place(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.table.len() as u32).collect();
         order.sort_by_key(|e| self.table[*e as usize]);
@@ -249,7 +251,8 @@ impl View {
         }
     }
 
-    /// The offset of an element below `size` from the view's own offset, in scalars, whether or not it exists.
+    /// The offset of an element below `size` from the view's own offset, in scalars, whether or not
+    /// it exists.
     #[inline]
     pub(crate) fn element(&self, e: usize) -> i64 {
         match self.table.get(e) {
@@ -301,12 +304,14 @@ pub(crate) fn coordinates_text(coordinates: &[i64]) -> String {
     format!("[{}]", list.join(","))
 }
 
-/// Who owns the elements of a distributed register tensor, of which each group of threads may have one of its own.
+/// Who owns the elements of a distributed register tensor, of which each group of threads may have
+/// one of its own.
 pub(crate) struct Dist {
     groups: Vec<Owners>,
     /// The group of each thread; empty where there is one.
     group_of: Vec<u16>,
-    /// For each thread of the layout in its order, group by group: the thread, and the element of each register.
+    /// For each thread of the layout in its order, group by group: the thread, and the element of
+    /// each register.
     pub by_thread: Vec<(u16, Vec<u32>)>,
 }
 
@@ -336,8 +341,8 @@ impl Owners {
 }
 
 impl Dist {
-    /// From a (T, V) layout onto `size` elements and the threads that T counts; of each of several groups, if these have a
-    /// tensor each.
+    /// From a (T, V) layout onto `size` elements and the threads that T counts; of each of several
+    /// groups, if these have a tensor each.
     ///
     /// # Errors
     /// As [`Dist::new`].
@@ -416,7 +421,8 @@ impl Dist {
         Ok(Dist { groups: vec![Owners { starts, owners }], group_of: vec![], by_thread })
     }
 
-    /// The owners of the elements of a view, which name positions of this tensor; itself where there is none.
+    /// The owners of the elements of a view, which name positions of this tensor; itself where
+    /// there is none.
     pub(crate) fn part(self, view: Option<(i64, &Layout<i64>)>) -> Self {
         let Some((offset, layout)) = view else { return self };
         let size = self.groups.first().map_or(0, |g| g.starts.len().saturating_sub(1));
@@ -454,7 +460,8 @@ impl Dist {
         self.group_of.get(thread).map_or(0, |g| usize::from(*g))
     }
 
-    /// The (thread, register) pairs that hold an element of the tensor of a thread's group, at least one.
+    /// The (thread, register) pairs that hold an element of the tensor of a thread's group, at
+    /// least one.
     pub(crate) fn owners(&self, element: usize, thread: usize) -> &[(u16, u16)] {
         self.groups.get(self.group(thread)).map_or(&[], |g| g.of(element))
     }

@@ -1,7 +1,7 @@
 //! Accesses of a thread to the elements of a view, with everything that is checked about them.
 //!
-//! An element that there is not, of a view whose tile reaches over the end of a mode, is zero and is not written; nothing
-//! is accessed for it. Its offset is [`crate::plan::OUTSIDE`].
+//! An element that there is not, of a view whose tile reaches over the end of a mode, is zero and
+//! is not written; nothing is accessed for it. Its offset is [`crate::plan::OUTSIDE`].
 
 use super::race::Clash;
 use super::shared::Denied;
@@ -34,7 +34,8 @@ pub(crate) enum Failure {
     Mbarrier,
     /// It was written last, by the statement, as an element of another tensor that lies there.
     Other(u32),
-    /// It was written last, by the statement, in another turn of the loops in which its tensor is allocated.
+    /// It was written last, by the statement, in another turn of the loops in which its tensor is
+    /// allocated.
     Earlier(u32),
 }
 
@@ -79,7 +80,8 @@ impl Block<'_> {
         failure
     }
 
-    /// Where an offset of a gathered buffer is in its source: through the coordinate, which is read.
+    /// Where an offset of a gathered buffer is in its source: through the coordinate, which is
+    /// read.
     fn gathered(&mut self, i: usize, at: i64, who: &Who) -> Result<(usize, i64), Failure> {
         let g = &self.kernel.gathers[i];
         let position = at.div_euclid(g.unit);
@@ -170,8 +172,8 @@ impl Block<'_> {
         }
     }
 
-    /// As [`Block::read_by_all`] of the elements at some offsets, each with its place in the tile, which has as many. None where
-    /// one of them cannot be read; then nothing has been.
+    /// As [`Block::read_by_all`] of the elements at some offsets, each with its place in the tile,
+    /// which has as many. None where one of them cannot be read; then nothing has been.
     pub(crate) fn read_tile(
         &mut self,
         view: &View,
@@ -210,7 +212,8 @@ impl Block<'_> {
         }
     }
 
-    /// Writes the scalar at an offset of a view's buffer. With `later`, shared memory gets it after a wait.
+    /// Writes the scalar at an offset of a view's buffer. With `later`, shared memory gets it after
+    /// a wait.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -332,8 +335,8 @@ impl Block<'_> {
         Some(((last.thread != u16::MAX).then_some(last.thread), last.site))
     }
 
-    /// Byte offset from the start of the buffer at which an element's vector begins; none in registers, and of an element
-    /// that there is not.
+    /// Byte offset from the start of the buffer at which an element's vector begins; none in
+    /// registers, and of an element that there is not.
     pub(crate) fn byte_offset(&self, view: &View, at: i64) -> Option<i64> {
         if view.is_outside(at) {
             return None;

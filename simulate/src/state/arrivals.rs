@@ -1,8 +1,9 @@
 //! Who arrived in a phase of an mbarrier, and what happened before what.
 //!
-//! An mbarrier counts an arrival in the phase that runs when it comes, whichever that is. In phase p it is sure to count
-//! only if all that completed phase p - 1 happened before. Else the threads may go on in another order, in which it
-//! comes before one of those arrivals, counts in its place, and completes p - 1 too early.
+//! An mbarrier counts an arrival in the phase that runs when it comes, whichever that is. In phase
+//! p it is sure to count only if all that completed phase p - 1 happened before. Else the threads
+//! may go on in another order, in which it comes before one of those arrivals, counts in its place,
+//! and completes p - 1 too early.
 
 use super::clock::{Clocks, Entry, Part};
 
@@ -10,8 +11,8 @@ use super::clock::{Clocks, Entry, Part};
 #[derive(Clone, Default)]
 pub(crate) struct Arrivals {
     list: Vec<Arrived>,
-    /// That they have come is known to who waited for the phase of the mbarrier: its agent, and how many phases are
-    /// complete with this one.
+    /// That they have come is known to who waited for the phase of the mbarrier: its agent, and how
+    /// many phases are complete with this one.
     complete: (u16, Entry),
 }
 
@@ -28,8 +29,8 @@ struct Arrived {
 }
 
 impl Arrivals {
-    /// Lanes of a warp arrive; `later`: when their copies are complete. Or an mbarrier's own agent, for the bytes of
-    /// copies.
+    /// Lanes of a warp arrive; `later`: when their copies are complete. Or an mbarrier's own agent,
+    /// for the bytes of copies.
     pub(crate) fn add(&mut self, agent: u16, lanes: &Entry, later: bool, site: u32) {
         let same = |a: &&mut Arrived| (a.agent, a.later) == (agent, later);
         match self.list.iter_mut().find(same) {
@@ -47,8 +48,8 @@ impl Arrivals {
         self
     }
 
-    /// The statement of an arrival that need not happen before these lanes come here; `later`: what they do happens
-    /// when their copies are complete.
+    /// The statement of an arrival that need not happen before these lanes come here; `later`: what
+    /// they do happens when their copies are complete.
     pub(crate) fn unordered(&self, clocks: &Clocks, part: Part, later: bool) -> Option<u32> {
         let (agent, phases) = &self.complete;
         let waited = !self.list.is_empty() && clocks.happened(part, (*agent, phases));

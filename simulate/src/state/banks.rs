@@ -1,5 +1,5 @@
-//! What is counted of each leaf: executions, wavefronts of shared memory, sectors of global memory; as
-//! [`carbyne_atoms::banks`] says.
+//! What is counted of each leaf: executions, wavefronts of shared memory, sectors of global memory;
+//! as [`carbyne_atoms::banks`] says.
 
 use carbyne_atoms::{BANKS, SECTOR_BYTES};
 
@@ -42,7 +42,8 @@ impl SectorCount {
         self.add_spans(addresses.iter().map(|at| (*at, bytes.max(1))).collect());
     }
 
-    /// As [`SectorCount::add`], of each lane its first byte and how many; none of those that access nothing.
+    /// As [`SectorCount::add`], of each lane its first byte and how many; none of those that access
+    /// nothing.
     pub(crate) fn add_spans(&mut self, mut spans: Vec<(i64, i64)>) {
         spans.retain(|(_, bytes)| *bytes > 0);
         if spans.is_empty() {

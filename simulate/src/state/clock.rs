@@ -1,23 +1,25 @@
 //! What each thread comes after: vector clocks, one entry a warp.
 //!
-//! A warp's accesses carry its *time*, which passes whenever something may order what came before with what
-//! comes after: at a synchronization of its lanes, and when lanes release what they did to others. What a
-//! thread knows of a warp is one [`Entry`]: all lanes up to one time, and some lanes up to later ones. The
-//! lanes of a warp share one clock while they agree; where only some of them learn something, each gets its
-//! own until the next synchronization of them all.
+//! A warp's accesses carry its *time*, which passes whenever something may order what came before
+//! with what comes after: at a synchronization of its lanes, and when lanes release what they did
+//! to others. What a thread knows of a warp is one [`Entry`]: all lanes up to one time, and some
+//! lanes up to later ones. The lanes of a warp share one clock while they agree; where only some of
+//! them learn something, each gets its own until the next synchronization of them all.
 //!
-//! Statements that a group of several warps executes by its meaning alone do not say which thread touches
-//! which element. They access memory as one more agent, the block's *collective*: its accesses are ordered
-//! with a warp's only by a barrier of all warps concerned. Among themselves they are in step, as statements
-//! of the tile level are, where barriers may still be left out.
+//! Statements that a group of several warps executes by its meaning alone do not say which thread
+//! touches which element. They access memory as one more agent, the block's *collective*: its
+//! accesses are ordered with a warp's only by a barrier of all warps concerned. Among themselves
+//! they are in step, as statements of the tile level are, where barriers may still be left out.
 //!
-//! Asynchronous instructions reach memory by another *proxy* than threads do. What threads wrote they come
-//! after only where a proxy fence stands between: a second clock holds what was known at the last one, and is
-//! passed on with the first (PTX ISA, Memory Consistency Model: Proxies, Causality order).
+//! Asynchronous instructions reach memory by another *proxy* than threads do. What threads wrote
+//! they come after only where a proxy fence stands between: a second clock holds what was known at
+//! the last one, and is passed on with the first (PTX ISA, Memory Consistency Model: Proxies,
+//! Causality order).
 //!
-//! That something *happened* before is less than to come after it: a copy that has arrived was issued before, and whoever
-//! waited for it knows that this has happened, but not what the issuing thread wrote. A third clock holds that, for
-//! what does not ask for memory: in which phase an mbarrier counts an arrival ([`super::arrivals`]).
+//! That something *happened* before is less than to come after it: a copy that has arrived was
+//! issued before, and whoever waited for it knows that this has happened, but not what the issuing
+//! thread wrote. A third clock holds that, for what does not ask for memory: in which phase an
+//! mbarrier counts an arrival ([`super::arrivals`]).
 //!
 //! Invariant: nothing is known that no synchronization taught.
 
@@ -287,7 +289,8 @@ impl Who {
         others == 0 || self.entry(&self.seen, agent).is_some_and(|e| e.knows_all(time, others))
     }
 
-    /// Whether it comes after what some lane of an agent did up to a time; after its own warp's always.
+    /// Whether it comes after what some lane of an agent did up to a time; after its own warp's
+    /// always.
     #[inline]
     pub(crate) fn knows_any(&self, agent: u16, time: u32) -> bool {
         agent == self.agent || self.entry(&self.seen, agent).is_some_and(|e| e.knows_any(time))
@@ -406,8 +409,8 @@ impl Clocks {
         self.warps.len() + self.collectives.len()
     }
 
-    /// The agent of a block's mbarrier, found by its number: what lands with it counts as written by it, at
-    /// the time of its phase.
+    /// The agent of a block's mbarrier, found by its number: what lands with it counts as written
+    /// by it, at the time of its phase.
     pub(crate) fn mbarrier(&self, rank: usize, number: usize, n_mbarriers: usize) -> u16 {
         (self.n_readers() + rank * n_mbarriers + number) as u16
     }
@@ -526,7 +529,8 @@ impl Clocks {
         if warp.happened.apart.is_none() && knows(0, 0) {
             return true;
         }
-        // What a lane did itself happened before what it does now; lanes that there are not did nothing.
+        // What a lane did itself happened before what it does now; lanes that there are not did
+        // nothing.
         let itself = |lane: usize| match usize::from(agent) == own {
             true => 1 << lane | !warp.threads,
             false => 0,

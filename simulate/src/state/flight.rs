@@ -1,15 +1,15 @@
 //! Asynchronous MatMuls under way: what they use, and when they are complete.
 //!
-//! A MatMul of several warps is one flight for each of them. It is complete when its warp has committed its
-//! group and waited for it; then its registers may be used again, and what it read of shared memory
-//! overwritten by whoever comes after the wait.
+//! A MatMul of several warps is one flight for each of them. It is complete when its warp has
+//! committed its group and waited for it; then its registers may be used again, and what it read of
+//! shared memory overwritten by whoever comes after the wait.
 
 use super::groups::Groups;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The extents of an accumulator and its type: MatMuls that agree in it may follow each other on the same
-/// registers without a fence.
+/// The extents of an accumulator and its type: MatMuls that agree in it may follow each other on
+/// the same registers without a fence.
 pub(crate) type Shape = (usize, usize, carbyne_ir::scalar::Scalar);
 
 /// How an asynchronous MatMul of a warp accesses registers.
@@ -36,7 +36,8 @@ pub(crate) struct Flight {
 
 /// All that are under way in a block.
 pub(crate) struct Flights {
-    /// In the order of their numbers. A complete one leaves an empty place; the first place is never empty.
+    /// In the order of their numbers. A complete one leaves an empty place; the first place is
+    /// never empty.
     flights: VecDeque<Option<Flight>>,
     /// The number of the first.
     first: u32,

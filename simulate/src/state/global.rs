@@ -1,7 +1,8 @@
 //! Global memory: what the caller provides, and what each block writes over it.
 //!
 //! Blocks do not see each other's writes: nothing orders them. Memory is kept in pages of [`PAGE`]
-//! elements, and inputs are generated where they are read, so that large problems take little memory.
+//! elements, and inputs are generated where they are read, so that large problems take little
+//! memory.
 
 use super::Who;
 use super::race::{LastWrite, Shadow};
@@ -210,10 +211,11 @@ pub(crate) struct Page {
     pub written: Written,
     /// Who accessed it.
     pub shadow: Shadow,
-    /// What was put to elements that the block touched in no other way since, in its order. What they were
-    /// before is another block's business too.
+    /// What was put to elements that the block touched in no other way since, in its order. What
+    /// they were before is another block's business too.
     pub sums: BTreeMap<usize, Sum>,
-    /// Elements that were read by copies which an mbarrier counts, each with the last one's statement.
+    /// Elements that were read by copies which an mbarrier counts, each with the last one's
+    /// statement.
     copied: BTreeMap<usize, u32>,
 }
 
@@ -317,8 +319,8 @@ impl<'m> BlockGlobal<'m> {
         }
     }
 
-    /// As [`BlockGlobal::read`], for a copy that an mbarrier counts: when it has read is known to who waits for that,
-    /// and not to the thread that issued it.
+    /// As [`BlockGlobal::read`], for a copy that an mbarrier counts: when it has read is known to
+    /// who waits for that, and not to the thread that issued it.
     pub(crate) fn read_by_copy(&mut self, at: i64, who: &Who) -> Result<Option<Value>, Denied> {
         if self.tracked {
             self.under_way.before_read(at)?;
@@ -350,8 +352,8 @@ impl<'m> BlockGlobal<'m> {
         Ok(())
     }
 
-    /// Accumulates a value into the element at an offset inside by `combine`, the function of its type for
-    /// the operation.
+    /// Accumulates a value into the element at an offset inside by `combine`, the function of its
+    /// type for the operation.
     pub(crate) fn accumulate(
         &mut self,
         at: i64,
@@ -382,8 +384,8 @@ impl<'m> BlockGlobal<'m> {
         Ok(())
     }
 
-    /// A copy of a statement reads an offset until it is complete. Whether anybody has to know: whether the kernel
-    /// writes the buffer.
+    /// A copy of a statement reads an offset until it is complete. Whether anybody has to know:
+    /// whether the kernel writes the buffer.
     pub(crate) fn begin_read(&mut self, at: i64, site: u32) -> Result<bool, Denied> {
         if self.tracked && self.under_way.begin_read(at, site) {
             self.room = self.room.checked_sub(USES_BYTES).ok_or(Denied::TooMuch)?;
@@ -399,7 +401,8 @@ impl<'m> BlockGlobal<'m> {
         }
     }
 
-    /// It has read it, which those know who waited for an mbarrier: its agent, and how many phases are complete.
+    /// It has read it, which those know who waited for an mbarrier: its agent, and how many phases
+    /// are complete.
     pub(crate) fn land_read(&mut self, at: i64, agent: u16, phases: u32) {
         self.under_way.end_read(at, Some((agent, phases)));
     }

@@ -8,7 +8,8 @@ pub(crate) trait Content: Default {
     fn is_nothing(&self) -> bool;
 }
 
-/// A thread's or a warp's groups, the oldest first. One with nothing in it takes no memory, and counts.
+/// A thread's or a warp's groups, the oldest first. One with nothing in it takes no memory, and
+/// counts.
 pub(crate) struct Groups<T> {
     /// Not yet committed.
     pub open: T,

@@ -1,5 +1,5 @@
-//! Accumulators of asynchronous MatMuls that follow each other, kept whole: until somebody else accesses their registers these
-//! are neither read nor written one by one.
+//! Accumulators of asynchronous MatMuls that follow each other, kept whole: until somebody else
+//! accesses their registers these are neither read nor written one by one.
 
 use super::clock::Who;
 use super::flight::Flights;
@@ -35,8 +35,9 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// An accumulator that warps have just written, if its registers differ in nothing but their values. `slots` are registers with
-    /// their places in the tile, and `watched` gives the warp and the state of a register.
+    /// An accumulator that warps have just written, if its registers differ in nothing but their
+    /// values. `slots` are registers with their places in the tile, and `watched` gives the warp
+    /// and the state of a register.
     pub(super) fn new(
         of: &Accumulator,
         whos: &[Who],

@@ -1,8 +1,8 @@
 //! Barrier objects, and the barrier of a cluster.
 //!
-//! An mbarrier counts phases from 0. A phase is complete when all its arrivals and bytes are there; the
-//! next begins at once. Whoever waits for a phase comes after everything that its arrivals came after,
-//! and asynchronous copies that the phase counts become visible then.
+//! An mbarrier counts phases from 0. A phase is complete when all its arrivals and bytes are there;
+//! the next begins at once. Whoever waits for a phase comes after everything that its arrivals came
+//! after, and asynchronous copies that the phase counts become visible then.
 
 use super::arrivals::Arrivals;
 use super::clock::{Clocks, Entry, Message, Part, Proxy, Who};
@@ -31,11 +31,12 @@ pub(crate) struct Mbarrier {
     before: Arrivals,
     /// The thread that made it ready, until a fence of its has let asynchronous copies see that.
     unpublished: Option<usize>,
-    /// The thread that made it ready, and whom a fence and an arrival of its at the cluster's barrier tell that.
+    /// The thread that made it ready, and whom a fence and an arrival of its at the cluster's
+    /// barrier tell that.
     made_by: usize,
     told: Told,
-    /// What those know who arrived in this phase, and in all complete ones: arrivals are a chain, and
-    /// whoever sees the last comes after all of them.
+    /// What those know who arrived in this phase, and in all complete ones: arrivals are a chain,
+    /// and whoever sees the last comes after all of them.
     arriving: Message,
     complete: Message,
     /// Copies that this phase counts, and those of complete ones that nobody has waited for.
@@ -43,7 +44,8 @@ pub(crate) struct Mbarrier {
     landed: Vec<Landing>,
 }
 
-/// Whom the thread that makes an mbarrier ready tells so by `fence.mbarrier_init`, whether its arrivals pass on anything else or not.
+/// Whom the thread that makes an mbarrier ready tells so by `fence.mbarrier_init`, whether its
+/// arrivals pass on anything else or not.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Told {
     /// Nobody.
@@ -227,11 +229,12 @@ impl Block<'_> {
         Ok(barrier.settle())
     }
 
-    /// Lanes of a warp are about to arrive at the barrier at a byte, by a statement, or their copies are when they are
-    /// complete.
+    /// Lanes of a warp are about to arrive at the barrier at a byte, by a statement, or their
+    /// copies are when they are complete.
     ///
     /// # Errors
-    /// Nothing orders them behind the last phase, in which they may then count, however this run went.
+    /// Nothing orders them behind the last phase, in which they may then count, however this run
+    /// went.
     pub(crate) fn before_arrival(
         &mut self,
         byte: usize,
@@ -276,7 +279,8 @@ impl Block<'_> {
         self.mbarriers.values_mut().filter(own).for_each(|b| b.unpublished = None);
     }
 
-    /// Lets those see the barriers that a thread has made ready who wait for its next phase at the cluster's barrier.
+    /// Lets those see the barriers that a thread has made ready who wait for its next phase at the
+    /// cluster's barrier.
     pub(crate) fn tell(&mut self, thread: usize) {
         let own = |b: &&mut Mbarrier| b.made_by == thread && b.told == Told::Nobody;
         self.mbarriers.values_mut().filter(own).for_each(|b| b.told = Told::Next);
@@ -288,7 +292,8 @@ impl Block<'_> {
         self.mbarriers.values_mut().filter(own).for_each(|b| b.told = Told::Behind(phase));
     }
 
-    /// Whether a thread that has waited for that phase at the cluster's barrier has been told of the barrier at a byte.
+    /// Whether a thread that has waited for that phase at the cluster's barrier has been told of
+    /// the barrier at a byte.
     pub(crate) fn is_told(&self, byte: usize, waited: u64) -> bool {
         let told = self.mbarriers.get(&byte).map(|b| b.told);
         matches!(told, Some(Told::Behind(phase)) if phase <= waited)
@@ -297,8 +302,8 @@ impl Block<'_> {
     /// Whether a bulk copy of a thread may be given the barrier at a byte.
     ///
     /// # Errors
-    /// It is not ready, or asynchronous copies cannot know that it is; or nothing orders the copy behind the last
-    /// phase.
+    /// It is not ready, or asynchronous copies cannot know that it is; or nothing orders the copy
+    /// behind the last phase.
     pub(crate) fn takes_bulk(
         &self,
         byte: usize,
@@ -313,8 +318,8 @@ impl Block<'_> {
         other.map_or(Ok(()), |other| Err(Misuse { other: Some(other), ..COPY_TOO_EARLY }))
     }
 
-    /// Bytes of a bulk copy arrive, with its statement and what happened before it was issued; its elements become
-    /// visible with the phase. Whether that is complete.
+    /// Bytes of a bulk copy arrive, with its statement and what happened before it was issued; its
+    /// elements become visible with the phase. Whether that is complete.
     pub(crate) fn bulk_arrives(
         &mut self,
         byte: usize,
@@ -346,8 +351,8 @@ impl Block<'_> {
     /// Lanes of a warp are about to go on behind a wait for the barrier at a byte.
     ///
     /// # Errors
-    /// Nothing orders them behind the phase before the one that is complete: they may have gone on already when the
-    /// last phase of the same parity was.
+    /// Nothing orders them behind the phase before the one that is complete: they may have gone on
+    /// already when the last phase of the same parity was.
     pub(crate) fn before_passing(
         &self,
         byte: usize,
@@ -359,8 +364,9 @@ impl Block<'_> {
         other.map_or(Ok(()), |other| Err(Misuse { other: Some(other), ..PASSES_EARLY }))
     }
 
-    /// Lets copies of complete phases become visible; what a thread that waited for them then knows, and what they
-    /// have read of global memory, with the mbarrier's agent and how many phases are complete.
+    /// Lets copies of complete phases become visible; what a thread that waited for them then
+    /// knows, and what they have read of global memory, with the mbarrier's agent and how many
+    /// phases are complete.
     pub(crate) fn passed(&mut self, byte: usize) -> (Message, Vec<(GlobalElement, u16, u32)>) {
         let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Default::default() };
         let mut read = Vec::new();
@@ -378,7 +384,8 @@ impl Block<'_> {
         (barrier.complete.clone(), read)
     }
 
-    /// The statement of a copy that an mbarrier counts, or has counted, and for which nobody has waited.
+    /// The statement of a copy that an mbarrier counts, or has counted, and for which nobody has
+    /// waited.
     pub(crate) fn never_waited_for(&self) -> Option<u32> {
         let landings = self.mbarriers.values().flat_map(|b| b.landed.iter().chain(&b.landing));
         let open = landings.filter(|l| l.what.done.get().is_none());
@@ -436,7 +443,8 @@ impl ClusterBarrier {
         Ok((self.phase < arrived).then_some(unmet))
     }
 
-    /// The last phase in which a thread has arrived, and the last for which it has waited; phases count from 1.
+    /// The last phase in which a thread has arrived, and the last for which it has waited; phases
+    /// count from 1.
     pub(crate) fn phases(&self, thread: usize) -> (u64, u64) {
         self.threads.get(thread).copied().unwrap_or_default()
     }

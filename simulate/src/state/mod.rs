@@ -1,9 +1,9 @@
 //! What a block sees and changes: registers, shared memory, global memory, copies under way.
 //!
-//! Statements are executed one after the other, and each reads what earlier ones wrote. That this order is
-//! only one of many is the business of [`race`]: an access that another thread's access does not happen
-//! before, and that conflicts with it, is an error. So a program that runs without error computes the same
-//! under every schedule of its threads.
+//! Statements are executed one after the other, and each reads what earlier ones wrote. That this
+//! order is only one of many is the business of [`race`]: an access that another thread's access
+//! does not happen before, and that conflicts with it, is an error. So a program that runs without
+//! error computes the same under every schedule of its threads.
 
 mod access;
 mod arrivals;
@@ -113,7 +113,8 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Lets a thread's oldest groups of bulk copies have read their sources until `left` may still read.
+    /// Lets a thread's oldest groups of bulk copies have read their sources until `left` may still
+    /// read.
     pub(crate) fn wait_bulk_read(&mut self, thread: usize, left: usize, who: &Who) {
         for group in self.bulks[thread].complete(left) {
             for (_, granules) in group.reads.drain(..) {
@@ -142,7 +143,8 @@ impl<'k> Block<'k> {
         self.bulks[thread].iter().flat_map(|group| &group.reads).map(|(site, _)| *site).next()
     }
 
-    /// Keeps a bulk copy of a thread until it is complete. None if there are more than can be kept track of.
+    /// Keeps a bulk copy of a thread until it is complete. None if there are more than can be kept
+    /// track of.
     pub(crate) fn keep_store(
         &mut self,
         thread: usize,
@@ -161,8 +163,8 @@ impl<'k> Block<'k> {
         self.copies[thread].iter().flat_map(|group| &group.elements).map(Pending::site).next()
     }
 
-    /// Completes a thread's oldest groups until `left` remain. Returns phases of mbarriers with which some of their copies had
-    /// landed before: the thread now knows of these.
+    /// Completes a thread's oldest groups until `left` remain. Returns phases of mbarriers with
+    /// which some of their copies had landed before: the thread now knows of these.
     pub(crate) fn wait(&mut self, thread: usize, left: usize, who: &Who) -> Vec<(u16, u32)> {
         let who = &mut who.clone();
         who.thread = thread as u16;
@@ -172,7 +174,8 @@ impl<'k> Block<'k> {
             for counted in &group.counted {
                 match counted.done.get() {
                     Some(done) => learned.extend(done),
-                    // Whoever waits for the mbarrier comes after what the thread did before it arrived there.
+                    // Whoever waits for the mbarrier comes after what the thread did before it
+                    // arrived there.
                     None => {
                         counted.done.set(Some(None));
                         self.land(&counted.elements, &counted.sources, &counted.who);

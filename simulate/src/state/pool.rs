@@ -1,8 +1,8 @@
 //! Registers that the warps of a block hand over with `setmaxnreg`.
 //!
-//! A block begins with as many a thread as fit when it has the multiprocessor for itself, a multiple of 8; what
-//! is released goes into the block's pool, what is requested comes out of it, and who requests more than it
-//! holds waits (PTX ISA, Miscellaneous Instructions: setmaxnreg).
+//! A block begins with as many a thread as fit when it has the multiprocessor for itself, a
+//! multiple of 8; what is released goes into the block's pool, what is requested comes out of it,
+//! and who requests more than it holds waits (PTX ISA, Miscellaneous Instructions: setmaxnreg).
 
 /// The pool of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]

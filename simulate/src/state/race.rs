@@ -1,16 +1,18 @@
-//! Which accesses are ordered: for every granule of memory the last write and each agent's last read, with
-//! their times.
+//! Which accesses are ordered: for every granule of memory the last write and each agent's last
+//! read, with their times.
 //!
-//! An access conflicts with an earlier one of another thread, one of them writing, unless the accessing
-//! thread comes after it ([`super::clock`]). The lanes of one warp are threads like others: what one
-//! writes another may touch after a synchronization of the warp only. Accesses of one execution of one
-//! instruction do not conflict, nor do *accumulations* by one operation, which are atomic: in whatever order
-//! they come, the result is the same but for rounding. With plain accesses, and by different operations, they do. (The
-//! idea is FastTrack's, Flanagan and Freund, PLDI 2009.)
+//! An access conflicts with an earlier one of another thread, one of them writing, unless the
+//! accessing thread comes after it ([`super::clock`]). The lanes of one warp are threads like
+//! others: what one writes another may touch after a synchronization of the warp only. Accesses of
+//! one execution of one instruction do not conflict, nor do *accumulations* by one operation, which
+//! are atomic: in whatever order they come, the result is the same but for rounding. With plain
+//! accesses, and by different operations, they do. (The idea is FastTrack's, Flanagan and Freund,
+//! PLDI 2009.)
 //!
-//! FastTrack forgets an access where a later one comes after it, as whoever conflicts with the first conflicts with the
-//! second. Lanes of one execution do not conflict with the second. So what the accesses of an execution replace is kept
-//! until the next one, and its other lanes are compared with that.
+//! FastTrack forgets an access where a later one comes after it, as whoever conflicts with the
+//! first conflicts with the second. Lanes of one execution do not conflict with the second. So what
+//! the accesses of an execution replace is kept until the next one, and its other lanes are
+//! compared with that.
 
 use super::clock::{MANY, Proxy, Who};
 use super::reads::LastReads;
@@ -72,7 +74,8 @@ impl LastWrite {
         LastWrite { time, serial: 0, site, agent, thread: u16::MAX, proxy, lanes: u32::MAX }
     }
 
-    /// A lane that somebody does not come after, the first thread's if that is one; [`MANY`] for the collective.
+    /// A lane that somebody does not come after, the first thread's if that is one; [`MANY`] for
+    /// the collective.
     fn lane(&self, who: &Who) -> u8 {
         if self.thread == u16::MAX {
             return MANY;
@@ -115,8 +118,8 @@ pub(crate) struct Shadow {
     reads: LastReads,
     /// As `reads`, each agent's last accumulations by each operation.
     sums: Vec<(AccumulateOp, LastReads)>,
-    /// By granule, the execution that overwrote it last and what was there, where lanes of its warp may not come after that;
-    /// empty until there is one.
+    /// By granule, the execution that overwrote it last and what was there, where lanes of its warp
+    /// may not come after that; empty until there is one.
     overwritten: Vec<(u32, LastWrite)>,
 }
 
@@ -141,7 +144,8 @@ impl Shadow {
         last.clash(who)
     }
 
-    /// The first accumulation of a granule, by another operation than one, that somebody does not come after.
+    /// The first accumulation of a granule, by another operation than one, that somebody does not
+    /// come after.
     #[inline]
     fn after_sums(
         &mut self,
@@ -168,8 +172,8 @@ impl Shadow {
         Ok(())
     }
 
-    /// Whether nobody has accumulated, and reads of a granule by several come after what it was written by; `known`: a write
-    /// that all of them come after.
+    /// Whether nobody has accumulated, and reads of a granule by several come after what it was
+    /// written by; `known`: a write that all of them come after.
     #[inline]
     pub(crate) fn is_readable(&self, granule: usize, whos: &[Who], known: &mut LastWrite) -> bool {
         let last = &self.writes[granule];
@@ -182,14 +186,16 @@ impl Shadow {
         is_readable
     }
 
-    /// As [`Shadow::is_readable`], whether a write of a granule comes after all that was done to it.
+    /// As [`Shadow::is_readable`], whether a write of a granule comes after all that was done to
+    /// it.
     #[inline]
     pub(crate) fn is_writable(&mut self, granule: usize, who: &Who, known: &mut LastWrite) -> bool {
         self.is_readable(granule, std::slice::from_ref(who), known)
             && self.reads.after(granule, who, false).is_ok()
     }
 
-    /// Notes a write of a granule that conflicts with nothing and is the first one of its execution there.
+    /// Notes a write of a granule that conflicts with nothing and is the first one of its execution
+    /// there.
     #[inline]
     pub(crate) fn note_only_write(&mut self, granule: usize, who: &Who) {
         let last = self.writes[granule];
@@ -283,7 +289,8 @@ impl Shadow {
         self.writes.get(granule).copied().filter(|w| w.time > 0)
     }
 
-    /// The other thread of the warp that last wrote the granule in the same execution of a statement.
+    /// The other thread of the warp that last wrote the granule in the same execution of a
+    /// statement.
     #[inline]
     pub(crate) fn neighbor(&self, granule: usize, who: &Who) -> Option<u16> {
         let last = &self.writes[granule];
@@ -488,7 +495,8 @@ mod tests {
         w.read(0).unwrap();
     }
 
-    /// A naive referee: it keeps every access of each lane, and compares a new one with all of them.
+    /// A naive referee: it keeps every access of each lane, and compares a new one with all of
+    /// them.
     #[derive(Default)]
     struct Referee {
         accesses: Vec<Did>,
@@ -531,8 +539,8 @@ mod tests {
         }
     }
 
-    /// Two warps run statements in which some lanes read some granules and then write or add to some. An access that
-    /// conflicts with nothing is made.
+    /// Two warps run statements in which some lanes read some granules and then write or add to
+    /// some. An access that conflicts with nothing is made.
     #[test]
     fn accesses_conflict_as_if_all_earlier_ones_were_kept() {
         const N: usize = 3;

@@ -1,5 +1,5 @@
-//! The last reads of each granule of memory, or its last accumulations: of every agent, with the lanes of its warp
-//! told apart where they know different things.
+//! The last reads of each granule of memory, or its last accumulations: of every agent, with the
+//! lanes of its warp told apart where they know different things.
 
 use super::clock::{LANES, MANY, Proxy, Who};
 use super::race::Clash;
@@ -11,11 +11,11 @@ pub(super) struct LastRead {
     time: u32,
     serial: u32,
     site: u32,
-    /// The lanes that have read it since they last synchronized, none forgotten; none where they did so at different
-    /// times, which are then kept apart.
+    /// The lanes that have read it since they last synchronized, none forgotten; none where they
+    /// did so at different times, which are then kept apart.
     lanes: u32,
-    /// Whether the warp as a whole has read it, by what each of its lanes has waited for: who comes after any lane's wait
-    /// comes after it.
+    /// Whether the warp as a whole has read it, by what each of its lanes has waited for: who comes
+    /// after any lane's wait comes after it.
     of_warp: bool,
 }
 
@@ -51,7 +51,8 @@ pub(super) struct LastReads {
     free: Vec<u32>,
     /// `record * agents + agent`.
     last: Vec<LastRead>,
-    /// By the entry's number, each lane's last time where lanes that know nothing of each other have several.
+    /// By the entry's number, each lane's last time where lanes that know nothing of each other
+    /// have several.
     apart: BTreeMap<usize, Box<[u32; LANES]>>,
     /// By agent, of several at once the first, the last access that made a record.
     steps: Vec<Option<Step>>,
@@ -125,8 +126,8 @@ impl LastReads {
         self.step(some, whos, None);
     }
 
-    /// Keeps what an agent did before this execution: lanes that write in it need not come after what others read in
-    /// it, but after what they did earlier.
+    /// Keeps what an agent did before this execution: lanes that write in it need not come after
+    /// what others read in it, but after what they did earlier.
     fn keep(&mut self, granule: usize, who: &Who) {
         if self.current != who.serial {
             self.current = who.serial;
@@ -165,7 +166,8 @@ impl LastReads {
             let to = match known {
                 Some((known, to)) if known == from => to,
                 _ => {
-                    // Those that follow have the same record; in ascending order none is there twice.
+                    // Those that follow have the same record; in ascending order none is there
+                    // twice.
                     let same = |two: &&[u32]| two[0] < two[1] && self.of[two[1] as usize] == from;
                     let n = 1 + some[i..].windows(2).take_while(same).count();
                     self.lead((from, n as u32), whos, (agent, access))
@@ -201,7 +203,8 @@ impl LastReads {
         self.free.push(record);
     }
 
-    /// The record that an access to so many granules leads to: the same, changed, where no others have it.
+    /// The record that an access to so many granules leads to: the same, changed, where no others
+    /// have it.
     fn lead(
         &mut self,
         (from, n): (u32, u32),
@@ -285,8 +288,8 @@ impl LastReads {
         *last = LastRead { lanes: 0, ..LastRead::by(who) };
     }
 
-    /// The first access to a granule that somebody does not come after; `wrote`: it wrote, and between it and an access
-    /// by the other proxy a fence must stand.
+    /// The first access to a granule that somebody does not come after; `wrote`: it wrote, and
+    /// between it and an access by the other proxy a fence must stand.
     #[inline]
     pub(super) fn after(&mut self, granule: usize, who: &Who, wrote: bool) -> Result<(), Clash> {
         let Some(record) = self.of.get(granule).copied() else { return Ok(()) };

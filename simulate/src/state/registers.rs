@@ -1,8 +1,9 @@
 //! Registers: every thread of a block has its own copy of a register buffer.
 //!
-//! Asynchronous MatMuls read and write registers until a wait; till then no other instruction may touch
-//! them, and what other instructions touched they may take only behind a fence. Where a kernel has such
-//! MatMuls, the last access of every register is kept, and who still reads or writes it.
+//! Asynchronous MatMuls read and write registers until a wait; till then no other instruction may
+//! touch them, and what other instructions touched they may take only behind a fence. Where a
+//! kernel has such MatMuls, the last access of every register is kept, and who still reads or
+//! writes it.
 
 use super::clock::Who;
 use super::flight::Flights;
@@ -102,8 +103,9 @@ impl Registers {
         Ok(())
     }
 
-    /// Accesses registers of threads, one after the other, by what their warps know, the first warp first. None where one of
-    /// them cannot be accessed: who accesses them again, each alone, is told why.
+    /// Accesses registers of threads, one after the other, by what their warps know, the first warp
+    /// first. None where one of them cannot be accessed: who accesses them again, each alone, is
+    /// told why.
     #[inline]
     fn access_tile(
         &mut self,
@@ -202,8 +204,8 @@ impl Registers {
         self.held = all;
     }
 
-    /// Takes out the values of an accumulator that is kept whole, of warps that are about to write it; none where it is not, or
-    /// where a MatMul stands against it.
+    /// Takes out the values of an accumulator that is kept whole, of warps that are about to write
+    /// it; none where it is not, or where a MatMul stands against it.
     pub(crate) fn take(
         &mut self,
         of: &Accumulator,
@@ -215,8 +217,8 @@ impl Registers {
         Some(std::mem::take(&mut held.tile))
     }
 
-    /// Writes an accumulator that is kept whole; none where it is not, or where a MatMul stands against it. The tile then is
-    /// another one.
+    /// Writes an accumulator that is kept whole; none where it is not, or where a MatMul stands
+    /// against it. The tile then is another one.
     pub(crate) fn put_back(
         &mut self,
         of: &Accumulator,
@@ -231,8 +233,8 @@ impl Registers {
         Some(())
     }
 
-    /// Keeps an accumulator whole that a statement has just written, if the one before wrote it, too. `places` are those of its
-    /// registers, each with its place in the tile.
+    /// Keeps an accumulator whole that a statement has just written, if the one before wrote it,
+    /// too. `places` are those of its registers, each with its place in the tile.
     pub(crate) fn keep(
         &mut self,
         of: Accumulator,

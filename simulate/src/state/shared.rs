@@ -1,8 +1,8 @@
 //! Shared memory: the bytes of a block, what state they are in, and who touched them.
 //!
-//! A byte is undefined, defined, or *pending*: the destination of an asynchronous copy that has been
-//! issued and not waited for. Pending bytes may be neither read nor written. Sub-byte scalars share the
-//! state of their byte.
+//! A byte is undefined, defined, or *pending*: the destination of an asynchronous copy that has
+//! been issued and not waited for. Pending bytes may be neither read nor written. Sub-byte scalars
+//! share the state of their byte.
 
 mod tile;
 
@@ -33,8 +33,8 @@ pub(crate) struct Shared {
     shadow: Shadow,
     /// The binary logarithm of the bytes of a granule.
     granule: u32,
-    /// How many asynchronous instructions read each granule, and the statement of the last; empty until
-    /// there is one.
+    /// How many asynchronous instructions read each granule, and the statement of the last; empty
+    /// until there is one.
     busy: Vec<(u32, u32)>,
     /// Statements of which several threads wrote the same value to one element.
     pub repeated: BTreeSet<u32>,
@@ -42,7 +42,8 @@ pub(crate) struct Shared {
     shadows: Shadows,
     /// What was written last at each granule; empty where there are no shadows.
     kinds: Vec<Kind>,
-    /// As what each granule was written last; empty where no buffers share bytes and none begins again.
+    /// As what each granule was written last; empty where no buffers share bytes and none begins
+    /// again.
     owners: Vec<Owner>,
     /// By how many loops there are around an allocation, in which of their turns the threads are.
     turns: Vec<u32>,
@@ -178,8 +179,8 @@ impl Shared {
         byte >> self.granule..=(byte + n - 1) >> self.granule
     }
 
-    /// The bits at a byte with their shadow: that of the scalar that was written there, if it is of the
-    /// buffer's type and nothing was written over it.
+    /// The bits at a byte with their shadow: that of the scalar that was written there, if it is of
+    /// the buffer's type and nothing was written over it.
     fn value(&self, buffer: &SharedBuffer, byte: usize, bits: u64) -> Value {
         if !self.shadows.are_on() {
             return Value { bits, shadow: 0.0 };
@@ -396,7 +397,8 @@ impl Shared {
         Ok(None)
     }
 
-    /// Accumulates a value into an element by `combine`, the function of its type for the operation.
+    /// Accumulates a value into an element by `combine`, the function of its type for the
+    /// operation.
     pub(crate) fn accumulate(
         &mut self,
         buffer: &SharedBuffer,

@@ -1,8 +1,9 @@
 //! Global memory that asynchronous copies still read or write.
 //!
-//! From its issue to its completion a copy may read its source, and its destination is not there yet (PTX ISA, Data
-//! Movement and Conversion Instructions: Asynchronous copy, Completion Mechanisms). So what is kept of each element that
-//! copies under way use is how many read it, and how many write it. Of memory that a kernel does not write nothing is.
+//! From its issue to its completion a copy may read its source, and its destination is not there
+//! yet (PTX ISA, Data Movement and Conversion Instructions: Asynchronous copy, Completion
+//! Mechanisms). So what is kept of each element that copies under way use is how many read it, and
+//! how many write it. Of memory that a kernel does not write nothing is.
 
 use super::clock::{MANY, Who};
 use super::groups::Content;
@@ -14,7 +15,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-/// What a copy leaves to its completion: elements of shared memory that it brings, and of global memory that it reads.
+/// What a copy leaves to its completion: elements of shared memory that it brings, and of global
+/// memory that it reads.
 #[derive(Default)]
 pub(crate) struct InFlight {
     /// Brought.
@@ -23,11 +25,13 @@ pub(crate) struct InFlight {
     pub sources: Vec<GlobalElement>,
     /// The same of copies that an mbarrier counts, too.
     pub counted: Vec<Rc<Counted>>,
-    /// Phases of mbarriers with which copies of this group landed: their agents, and how many phases were complete.
+    /// Phases of mbarriers with which copies of this group landed: their agents, and how many
+    /// phases were complete.
     pub landed: Vec<(u16, u32)>,
 }
 
-/// Copies of a thread's group that land with the phase of an mbarrier, or when the thread has waited for the group.
+/// Copies of a thread's group that land with the phase of an mbarrier, or when the thread has
+/// waited for the group.
 pub(crate) struct Counted {
     /// Brought.
     pub elements: Vec<Pending>,
@@ -35,7 +39,8 @@ pub(crate) struct Counted {
     pub sources: Vec<GlobalElement>,
     /// The thread when it let the mbarrier count them.
     pub who: Who,
-    /// Whether they have landed, and with which phase: the mbarrier's agent, and how many phases were complete.
+    /// Whether they have landed, and with which phase: the mbarrier's agent, and how many phases
+    /// were complete.
     pub done: Cell<Option<Option<(u16, u32)>>>,
 }
 
@@ -72,7 +77,8 @@ impl InFlight {
         Some(counted)
     }
 
-    /// Moves all to a later group, of whose completion follows that of this one, where all has landed with mbarriers.
+    /// Moves all to a later group, of whose completion follows that of this one, where all has
+    /// landed with mbarriers.
     pub(crate) fn has_moved(&mut self, later: &mut InFlight) -> bool {
         self.settle();
         let Self { elements, sources, counted, landed } = self;
@@ -129,7 +135,8 @@ struct Uses {
     writes: (u32, u32),
     /// The operation by which they accumulate into it.
     adds: Option<AccumulateOp>,
-    /// Copies that have read it and arrived with an mbarrier: its agent, how many phases were complete, the statement.
+    /// Copies that have read it and arrived with an mbarrier: its agent, how many phases were
+    /// complete, the statement.
     landed: Vec<(u16, u32, u32)>,
 }
 
@@ -150,8 +157,8 @@ impl UnderWay {
         self.grows()
     }
 
-    /// A copy of a statement writes an element from now on, or accumulates into it. Returns whether more copies are
-    /// under way than ever.
+    /// A copy of a statement writes an element from now on, or accumulates into it. Returns whether
+    /// more copies are under way than ever.
     pub(crate) fn begin_write(&mut self, at: i64, site: u32, adds: Option<AccumulateOp>) -> bool {
         let uses = self.elements.entry(at).or_default();
         uses.writes = (uses.writes.0 + 1, site);
@@ -205,12 +212,12 @@ impl UnderWay {
         }
     }
 
-    /// Whether an element may be written, or a value put to it by an operation. If so, no copy that has read it
-    /// matters any more.
+    /// Whether an element may be written, or a value put to it by an operation. If so, no copy that
+    /// has read it matters any more.
     ///
     /// # Errors
-    /// A copy from it or to it is under way, except one that accumulates into it by that operation; or a copy has
-    /// read it, and that is not known to have happened before.
+    /// A copy from it or to it is under way, except one that accumulates into it by that operation;
+    /// or a copy has read it, and that is not known to have happened before.
     pub(crate) fn before_write(
         &mut self,
         at: i64,

@@ -1,11 +1,11 @@
 //! What an element holds: its bits, and its *shadow*.
 //!
-//! The shadow of a value is what it would be had nothing been rounded: every operation that computes a value
-//! computes its shadow from the shadows of its operands, in binary64. Casts between floats keep it within the range of
-//! their type. It
-//! begins as the value itself where the caller provides the value, and begins again where bits are read as
-//! another type than they were written as. Integers and truth values have shadows too, so that a
-//! comparison or a conversion that rounding has turned is seen.
+//! The shadow of a value is what it would be had nothing been rounded: every operation that
+//! computes a value computes its shadow from the shadows of its operands, in binary64. Casts
+//! between floats keep it within the range of their type. It begins as the value itself where the
+//! caller provides the value, and begins again where bits are read as another type than they were
+//! written as. Integers and truth values have shadows too, so that a comparison or a conversion
+//! that rounding has turned is seen.
 
 use crate::num::decode;
 use crate::plan::Literal;

@@ -15,7 +15,8 @@ fn array(report: &Report, name: &str) -> Vec<u64> {
     report.outputs.get(name).unwrap().values
 }
 
-/// Pairs of 64 threads put their numbers to one element of shared memory, three times; then all are copied out.
+/// Pairs of 64 threads put their numbers to one element of shared memory, three times; then all are
+/// copied out.
 fn sums(atom: &str, between: &str) -> String {
     format!(
         "carbyne 2

@@ -1,8 +1,9 @@
-//! Every atom computes what its spec means, on random data; and no operand's layout can be exchanged for another
-//! without that being noticed. Both on an architecture that is drawn, or on all that have the atom.
+//! Every atom computes what its spec means, on random data; and no operand's layout can be
+//! exchanged for another without that being noticed. Both on an architecture that is drawn, or on
+//! all that have the atom.
 //!
-//! An atom's probe brings operands where the atom wants them and runs it as the body of the spec that it
-//! implements; the simulator compares the two.
+//! An atom's probe brings operands where the atom wants them and runs it as the body of the spec
+//! that it implements; the simulator compares the two.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Probe, Unobservable, corrupted, n_picks, probe};
@@ -25,15 +26,16 @@ fn of(atom: &Atom, table: &AtomTable, pick: usize, set: bool) -> Option<Probe> {
     }
 }
 
-/// The different probes of an atom. Of atoms that differ in the number of columns alone the first has all.
+/// The different probes of an atom. Of atoms that differ in the number of columns alone the first
+/// has all.
 fn probes(atom: &Atom, table: &AtomTable, first: bool) -> Vec<Probe> {
     let sets: &[bool] = if atom.sets && first { &[false, true] } else { &[false] };
     let n = if first { n_picks(atom) } else { 1 };
     sets.iter().flat_map(|set| (0..n).filter_map(|pick| of(atom, table, pick, *set))).collect()
 }
 
-/// Every atom that is tested for this architecture, and whether it is the first of those that differ in the number of
-/// columns alone.
+/// Every atom that is tested for this architecture, and whether it is the first of those that
+/// differ in the number of columns alone.
 fn atoms(table: &AtomTable) -> Vec<(Atom, bool)> {
     let tables = [table.clone()];
     let series = docs::series(&tables);

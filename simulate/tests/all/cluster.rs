@@ -5,7 +5,8 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_simulate::{Options, Report, simulate};
 
-/// Four blocks of two clusters; each brings its part to shared memory, and takes the other's from there.
+/// Four blocks of two clusters; each brings its part to shared memory, and takes the other's from
+/// there.
 fn exchange(first: &str, last: &str) -> String {
     format!(
         "carbyne 2

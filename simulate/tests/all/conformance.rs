@@ -1,5 +1,6 @@
-//! The comparison of a device with the simulator: the simulator agrees with itself on every atom, and an atom
-//! that is wrong is found, with its lane and value. Of all atoms a third is drawn, unless everything is run.
+//! The comparison of a device with the simulator: the simulator agrees with itself on every atom,
+//! and an atom that is wrong is found, with its lane and value. Of all atoms a third is drawn,
+//! unless everything is run.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Probe, corrupted, probe};
@@ -105,7 +106,8 @@ fn one_wrong_bit_is_one_wrong_element() {
         let right = device(&program, &probe, &table, case).unwrap();
         let output = probe.operands.iter().find(|o| o.output.is_some()).unwrap();
         let name = output.output.as_ref().unwrap();
-        // Neither a NaN nor an approximation hides a sign, nor operands for which nothing is stated.
+        // Neither a NaN nor an approximation hides a sign, nor operands for which nothing is
+        // stated.
         let decode = |v: u64| carbyne_simulate::num::decode(output.scalar, v);
         let plain = |v: &u64| {
             let magnitude = decode(*v).abs();

@@ -1,5 +1,5 @@
-//! The examples that say what they mean, with each statement of their bodies left out or changed: each change is
-//! reported, or is one of those that are known to change nothing.
+//! The examples that say what they mean, with each statement of their bodies left out or changed:
+//! each change is reported, or is one of those that are known to change nothing.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{
@@ -31,8 +31,8 @@ const EXAMPLES: [(&str, &str); 9] = examples![
     "softmax",
 ];
 
-/// What changes nothing: example, change, and why. At most one in twenty of an example's changes, and never one of
-/// a MatMul, of a Reduction, or of what stores a result.
+/// What changes nothing: example, change, and why. At most one in twenty of an example's changes,
+/// and never one of a MatMul, of a Reduction, or of what stores a result.
 const NEUTRAL: [(&str, &str, &str); 2] = [
     ("tile/attention", "Init of %sum with 1", "the first step multiplies it by e^-inf, which is 0"),
     ("tile/attention", "Init of %o with 1", "the first step multiplies it by e^-inf, which is 0"),
@@ -81,7 +81,8 @@ fn is_reported(module: &Module) -> bool {
     inputs(&program).iter().any(|options| simulate(&program, &table, options).is_err())
 }
 
-/// The statements of kernels' bodies, by their number: at each, `edit` may change the list around it.
+/// The statements of kernels' bodies, by their number: at each, `edit` may change the list around
+/// it.
 fn visit(
     stmts: &mut Vec<Stmt>,
     number: &mut usize,
@@ -276,7 +277,8 @@ fn every_change_of_an_example_is_reported() {
         let mut mutants = vec![];
         for at in 0.. {
             let Some(stmt) = statement(&module, at) else { break };
-            // A result without its allocation declares the tensor; the same number again is no change.
+            // A result without its allocation declares the tensor; the same number again is no
+            // change.
             let same = |with: &Option<Vec<Stmt>>| match with {
                 None => matches!(stmt.kind, StmtKind::Allocate { .. }),
                 Some(with) => with.len() == 1 && with[0] == stmt,

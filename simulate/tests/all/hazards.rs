@@ -1,5 +1,5 @@
-//! What goes wrong on hardware only now and then: each program is run right and wrong, in the usual schedule and
-//! under others, and the wrong one is reported under all of them.
+//! What goes wrong on hardware only now and then: each program is run right and wrong, in the usual
+//! schedule and under others, and the wrong one is reported under all of them.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -396,7 +396,8 @@ fn what_a_thread_arrives_for_itself_is_in_order() {
     let early = "may count in that one";
     wrong(&alone(32, &format!("{arrive} {arrive}"), ""), Code::BarrierMisuse, early);
     wrong(&alone(16, arrive, ""), Code::BarrierMisuse, early);
-    // What is for the hardware to do when copies are complete comes after nothing that the thread does.
+    // What is for the hardware to do when copies are complete comes after nothing that the thread
+    // does.
     let copy = "Move <<<#grid, #w[0].scalar()>>> (%A[@lane]) -> (%s[@lane]) atom=cp.async.ca.b32";
     let both = format!("{copy} mbarrier.async_arrive(%full)");
     right(&alone(32, &both, "mbarrier.wait(%full, 0)"));
@@ -679,7 +680,8 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
     wrong(&text(bulk, ""), Code::Race, ends);
 }
 
-/// `fence.async` is for shared memory: what a thread has written to global memory the copy engine does not see in the kernel.
+/// `fence.async` is for shared memory: what a thread has written to global memory the copy engine
+/// does not see in the kernel.
 #[test]
 fn copies_do_not_see_what_threads_write_to_global_memory() {
     let text = |tensor: &str| {
@@ -861,7 +863,8 @@ fn shared_memory_begins_undefined_in_each_turn_that_allocates_it() {
 
 #[test]
 fn threads_that_are_a_turn_ahead_leave_the_others_theirs() {
-    // The tensor of a turn is written behind a barrier at its begin, so that slow threads may still read that of the last.
+    // The tensor of a turn is written behind a barrier at its begin, so that slow threads may still
+    // read that of the last.
     right(&in_shared(
         "  for (i = 0; i < 4; i += 1) {
     Allocate %s:[64].f32.SH

@@ -1,4 +1,5 @@
-//! One kernel at three levels: as a single spec, as specs of whole blocks without bodies, as instructions.
+//! One kernel at three levels: as a single spec, as specs of whole blocks without bodies, as
+//! instructions.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{Module, Stmt, StmtKind};

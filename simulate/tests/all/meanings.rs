@@ -392,7 +392,8 @@ fn sums_of_several_blocks_are_what_they_mean_together() {
     }
 }
 
-/// A body of one element a thread, of these steps from `%x` to `%Y[@t]`, which is said to mean something.
+/// A body of one element a thread, of these steps from `%x` to `%Y[@t]`, which is said to mean
+/// something.
 fn of_elements(scalar: &str, means: &str, steps: &str) -> String {
     format!(
         "carbyne 2

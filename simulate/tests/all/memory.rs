@@ -1,5 +1,5 @@
-//! Memory follows the blocks in flight, not the grid: inputs are computed where they are read. The peak of a process
-//! is measured, so this program starts itself again for this test alone.
+//! Memory follows the blocks in flight, not the grid: inputs are computed where they are read. The
+//! peak of a process is measured, so this program starts itself again for this test alone.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_simulate::{Inputs, Options, simulate};
@@ -59,7 +59,8 @@ fn large_products_take_no_more_memory_than_their_blocks() {
     four_blocks(8192);
     let large = peak().expect("as before");
     println!("peak: {before} bytes at first, {small} behind 512³, {large} behind 8192³");
-    // The matrices of the larger product alone are 384 MiB; what four blocks touch of them is not kept.
+    // The matrices of the larger product alone are 384 MiB; what four blocks touch of them is not
+    // kept.
     assert!(large < 1 << 30, "{large} bytes");
     assert!(large - small < 64 << 20, "{small} bytes for 512³, {large} for 8192³");
 }

@@ -1,11 +1,13 @@
-//! Correct pipelines, and what becomes of them when one synchronization is left out, moved or changed.
+//! Correct pipelines, and what becomes of them when one synchronization is left out, moved or
+//! changed.
 //!
-//! The programs of `mutants/` are right and run without a report. The comment behind each statement that
-//! synchronizes says what every single change of it is reported as:
-//! `// delete=S0502 later=S0502 earlier=ok(why it is as good)`. Changes are: `delete`; `earlier` and `later`,
-//! past the neighboring statement, unless that is the same; `parity` of a wait; `fewer` and `more` arrivals of
-//! an init, bytes of an `expect`, groups of a wait. A change without a neighbor or a number does not exist.
-//! The code reported is the verifier's where it refuses the text; `ok` must give a reason.
+//! The programs of `mutants/` are right and run without a report. The comment behind each statement
+//! that synchronizes says what every single change of it is reported as:
+//! `// delete=S0502 later=S0502 earlier=ok(why it is as good)`. Changes are: `delete`; `earlier`
+//! and `later`, past the neighboring statement, unless that is the same; `parity` of a wait;
+//! `fewer` and `more` arrivals of an init, bytes of an `expect`, groups of a wait. A change without
+//! a neighbor or a number does not exist. The code reported is the verifier's where it refuses the
+//! text; `ok` must give a reason.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{BinOp, Expr, Module, Name, Stmt, StmtKind, SyncArg, SyncOp};
@@ -104,7 +106,8 @@ fn changed(module: &Module, number: usize, change: Change) -> Option<Module> {
     done.then_some(copy)
 }
 
-/// Exchanges a statement with the next; declarations stay before their uses, which resolving sees to.
+/// Exchanges a statement with the next; declarations stay before their uses, which resolving sees
+/// to.
 fn exchange(list: &mut [Stmt], i: usize) -> bool {
     let same = list[i].kind == list[i + 1].kind;
     list.swap(i, i + 1);
@@ -157,8 +160,8 @@ fn outcome(module: &Module, table: &AtomTable, schedule: Option<u64>) -> (String
     }
 }
 
-/// Races and missing fences are about two accesses, save where the other is the end of the block, or where no
-/// fence stands anywhere before.
+/// Races and missing fences are about two accesses, save where the other is the end of the block,
+/// or where no fence stands anywhere before.
 fn is_about_two(e: &Diagnostic) -> bool {
     let alone = ["may end while", "an asynchronous MatMul without a fence before"];
     matches!(e.code, Code::Race | Code::MissingFence)
@@ -196,7 +199,8 @@ fn check(name: &str, src: &str, arch: Arch) -> (usize, Vec<String>) {
             let Some(mutant) = changed(&module, number, change) else { continue };
             n += 1;
             let (code, why) = outcome(&mutant, &table, None);
-            // Under other schedules something may come first that is another error of the same change.
+            // Under other schedules something may come first that is another error of the same
+            // change.
             for seed in 1..=3 {
                 let (other, why) = outcome(&mutant, &table, Some(seed));
                 if (other == "ok") != (code == "ok") {
@@ -230,7 +234,8 @@ fn every_change_is_reported_as_what_it_is() {
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
-/// The module without a statement, found by its number in the order of the lists, and its line; none for a kernel.
+/// The module without a statement, found by its number in the order of the lists, and its line;
+/// none for a kernel.
 fn without(module: &Module, src: &str, number: usize) -> Option<(String, Option<Module>)> {
     let mut copy = module.clone();
     // Without its kernel a program does nothing.

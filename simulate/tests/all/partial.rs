@@ -1,4 +1,5 @@
-//! Tiles that reach over the end of a mode: what lies outside reads as zero and is not written, whoever accesses it.
+//! Tiles that reach over the end of a mode: what lies outside reads as zero and is not written,
+//! whoever accesses it.
 
 use crate::support::{bad_with, good, run};
 use carbyne_ir::diag::Code;
@@ -304,7 +305,8 @@ Spec @k <<<#grid:[1], #cta:[@t < 32]>>> (%A) -> (%Z) {
 
 #[test]
 fn what_would_be_written_outside_is_not_read() {
-    // Thread 5 writes what the others may read; of a tensor of 20 numbers nobody is to move what lies from 20 on.
+    // Thread 5 writes what the others may read; of a tensor of 20 numbers nobody is to move what
+    // lies from 20 on.
     let text = |n: i64, atom: &str| {
         format!(
             "carbyne 2
@@ -486,8 +488,9 @@ proptest! {
     }
 }
 
-/// A step of a chain on a tile: what it computes of `x` and a number, in the kernel and in what the spec means, whether it is written
-/// where `x` is, and whether the number is a tensor of one element or of as many as the tile.
+/// A step of a chain on a tile: what it computes of `x` and a number, in the kernel and in what the
+/// spec means, whether it is written where `x` is, and whether the number is a tensor of one
+/// element or of as many as the tile.
 #[derive(Clone, Debug)]
 struct ChainStep {
     op: usize,
@@ -572,7 +575,8 @@ Spec @k <<<#grid:[@i < 2], #cta:[32]>>> (%X) -> (%Y) means {{
 proptest! {
     #![proptest_config(testing::config(96))]
 
-    /// What a chain makes of elements outside does not meet what it makes of the others, wherever it is written.
+    /// What a chain makes of elements outside does not meet what it makes of the others, wherever
+    /// it is written.
     #[test]
     fn chains_of_partial_tiles_mean_what_they_are((n, reduction, shared, steps) in chain_steps()) {
         let text = chain(n, ["sum", "max", "min"][reduction], shared, &steps);
@@ -591,7 +595,8 @@ fn what_is_combined_in_place_is_left_out_outside() {
     }
 }
 
-/// Accumulators that begin as constants end where the tiles end that they are made of; what is chosen by coordinates is chosen.
+/// Accumulators that begin as constants end where the tiles end that they are made of; what is
+/// chosen by coordinates is chosen.
 #[test]
 fn accumulators_end_where_their_tiles_do() {
     for (what, text) in [

@@ -77,7 +77,8 @@ fn the_same_value_twice_is_a_warning() {
 
 #[test]
 fn registers_live_while_they_are_needed() {
-    // %x is dead behind the sum, %y begins there; %z is carried around the loop; %u is read by nobody.
+    // %x is dead behind the sum, %y begins there; %z is carried around the loop; %u is read by
+    // nobody.
     let body = "Allocate %x:[4].f32.RF
   Allocate %y:[1].f32.RF
   Allocate %z:[2].f32.RF

@@ -1,5 +1,5 @@
-//! No text that resolves makes the simulator panic, hang or swell: right programs are changed at random
-//! places, and whatever still resolves is run on a small budget, verified or not.
+//! No text that resolves makes the simulator panic, hang or swell: right programs are changed at
+//! random places, and whatever still resolves is run on a small budget, verified or not.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::testing;

@@ -1,5 +1,6 @@
-//! The order in which warps go on and asynchronous copies arrive is one of many: a program without races
-//! computes the same bits under each, and one that lacks a synchronization is reported under each.
+//! The order in which warps go on and asynchronous copies arrive is one of many: a program without
+//! races computes the same bits under each, and one that lacks a synchronization is reported under
+//! each.
 
 use crate::support::{self, program};
 use carbyne_atoms::{Arch, AtomTable};

@@ -2,7 +2,8 @@
 
 use carbyne_simulate::{Inputs, Options};
 
-/// Copies all windows of 3x3 pixels of an image, one place of the window a block; windows move by `step` pixels.
+/// Copies all windows of 3x3 pixels of an image, one place of the window a block; windows move by
+/// `step` pixels.
 fn windows(step: i64) -> String {
     let width = (64 - 1) * step + 3;
     format!(

@@ -31,7 +31,8 @@ impl Touch {
 /// In the place of a block: several, which read or accumulate.
 const SEVERAL: u32 = (1 << 24) - 1;
 
-/// In the place of what a block does: it reads and accumulates, or does so by several operations, and conflicts with all others.
+/// In the place of what a block does: it reads and accumulates, or does so by several operations,
+/// and conflicts with all others.
 const MIXED: u32 = 0xff;
 
 /// A block, or several, and what is done.

@@ -235,7 +235,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         let is_mbarrier = |b: u32| self.p.buffers[BufferId(b)].scalar == Scalar::Mbarrier;
         for region in regions {
             if let Some(cell) = cells.get_mut(*region as usize) {
-                // What an mbarrier lies in is written by its init, and by nothing else from then on.
+                // What an mbarrier lies in is written by its init, and by nothing else from then
+                // on.
                 if let Some(Record { buffer, site, .. }) = cell.write
                     && buffer != new.record.buffer
                     && is_mbarrier(buffer)

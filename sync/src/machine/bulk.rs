@@ -169,7 +169,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Which elements of an operand lie in the tensor of its map. That matters where the tensor may be written.
+    /// Which elements of an operand lie in the tensor of its map. That matters where the tensor may
+    /// be written.
     fn in_box(
         &mut self,
         act: &Act<'_, 'p>,

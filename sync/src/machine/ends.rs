@@ -24,7 +24,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Accesses to other blocks' shared memory that may be made when these have ended; of the others notes by what they are not.
+    /// Accesses to other blocks' shared memory that may be made when these have ended; of the
+    /// others notes by what they are not.
     fn remote_ends(&mut self) -> Vec<u32> {
         let Machine { clocks, pairs, remote, .. } = self;
         let (mut seen, mut late) = (HashSet::new(), vec![]);
@@ -150,7 +151,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         Err(Stop::Fault)
     }
 
-    /// Why the phase that threads wait for is not complete, and the statement that has to do with it.
+    /// Why the phase that threads wait for is not complete, and the statement that has to do with
+    /// it.
     fn unmet(&mut self, strand: &Strand<'p>) -> Option<(String, Option<u32>)> {
         let never = || ("the phase that it is for is never complete".to_owned(), None);
         let StmtKind::Sync(sync) = &strand.stmt()?.kind else { return Some(never()) };
@@ -192,7 +194,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         })
     }
 
-    /// Barrier objects on which more threads arrive than a phase of them takes, and where they are made.
+    /// Barrier objects on which more threads arrive than a phase of them takes, and where they are
+    /// made.
     fn overfull(&self) -> Option<(String, u32)> {
         let mut made: Vec<(BufferId, i64, &Stmt)> = vec![];
         let mut arriving: BTreeMap<BufferId, Option<Mask>> = BTreeMap::new();
@@ -224,7 +227,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         })
     }
 
-    /// The threads that come to a statement by the specs around it; none where a condition is there, too.
+    /// The threads that come to a statement by the specs around it; none where a condition is
+    /// there, too.
     fn executing(&self, around: &[&Stmt]) -> Option<Mask> {
         let mut mask = Mask::first(self.n_threads);
         for stmt in around {
@@ -280,7 +284,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         None
     }
 
-    /// Barrier objects in whose phases threads arrive, and for which no statement waits, where something is not ordered.
+    /// Barrier objects in whose phases threads arrive, and for which no statement waits, where
+    /// something is not ordered.
     fn unwaited(&mut self) {
         if !self.pairs.lacks_order() {
             return;

@@ -1,9 +1,11 @@
 //! Turns that may be inserted into loops.
 //!
-//! Let the loops of a nest turn *c* times. If a *stretch* of *m* of their turns ends in the state in which it began, but for *m* more turns
-//! of all these loops, it may be executed any number of times. All other turns stay as they are if each of their decisions is
-//! the same: before the stretch at the same turn, within it and behind it at a turn that is so much later ([`Along::Number`], [`Along::Inserted`]). Then what was followed for *c* turns
-//! holds for *c* + *m*, *c* + 2*m*, and so on.
+//! Let the loops of a nest turn *c* times. If a *stretch* of *m* of their turns ends in the state
+//! in which it began, but for *m* more turns of all these loops, it may be executed any number of
+//! times. All other turns stay as they are if each of their decisions is the same: before the
+//! stretch at the same turn, within it and behind it at a turn that is so much later
+//! ([`Along::Number`], [`Along::Inserted`]). Then what was followed for *c* turns holds for *c* +
+//! *m*, *c* + 2*m*, and so on.
 
 use super::loops::{Moves, Stretch, moves};
 use super::*;
@@ -60,7 +62,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             .any(|held| self.exprs.nest_of(held.var) == Some(nest))
     }
 
-    /// Changes of all loops of a nest by how much the variable moves; and the end, and by how much that does.
+    /// Changes of all loops of a nest by how much the variable moves; and the end, and by how much
+    /// that does.
     pub(super) fn each_of(&mut self, nest: Nest, f: impl Fn(&mut Steps, (&mut Value, &mut Steps))) {
         let exprs = self.exprs;
         self.each_moving(|_, _, held, end| {

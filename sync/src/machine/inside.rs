@@ -9,8 +9,8 @@ use carbyne_ir::program::{Program, Stmt, StmtKind};
 pub(super) struct Inside {
     /// Whether some statement may make threads wait.
     pub(super) may_wait: bool,
-    /// Whether one turn of a loop over it is like all others, and none of them matters: no thread waits, none accesses what
-    /// others do, and nothing depends on the turn.
+    /// Whether one turn of a loop over it is like all others, and none of them matters: no thread
+    /// waits, none accesses what others do, and nothing depends on the turn.
     pub(super) is_silent: bool,
 }
 

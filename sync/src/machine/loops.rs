@@ -49,8 +49,8 @@ pub(super) struct Turns {
     pub(super) every: u64,
     /// How many looks since the last one that found a state again.
     pub(super) in_vain: u64,
-    /// How the last round moved that left others out, and how many turns it took: the next time that the loop is entered it may do so
-    /// again.
+    /// How the last round moved that left others out, and how many turns it took: the next time
+    /// that the loop is entered it may do so again.
     pub(super) guess: Option<(Moves, u64)>,
     pub(super) seen: Vec<Seen>,
 }
@@ -110,7 +110,8 @@ pub(super) fn moves(before: &[Moving], now: &[Moving]) -> Option<Moves> {
     before.iter().zip(now).map(of).collect()
 }
 
-/// Turns of a nest's loops that are followed, in order to insert others like them: the state at each, the latest last.
+/// Turns of a nest's loops that are followed, in order to insert others like them: the state at
+/// each, the latest last.
 #[derive(Clone, Default)]
 pub(super) struct Stretch {
     pub(super) states: VecDeque<(Fingerprint, Vec<Moving>)>,

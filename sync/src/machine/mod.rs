@@ -1,8 +1,8 @@
 //! Follows the threads of one cluster through a kernel, without data.
 //!
-//! The threads that are farthest behind go first; that is one order of many. What is known is independent of it: clocks
-//! pass by synchronization alone, and an arrival, a copy or a wait that may belong to another phase in another order is a
-//! fault.
+//! The threads that are farthest behind go first; that is one order of many. What is known is
+//! independent of it: clocks pass by synchronization alone, and an arrival, a copy or a wait that
+//! may belong to another phase in another order is a fault.
 
 mod access;
 mod barrier;
@@ -235,7 +235,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Follows all threads to their ends; or up to the next turn of outer loops, to which the first threads come. Whether they have ended.
+    /// Follows all threads to their ends; or up to the next turn of outer loops, to which the first
+    /// threads come. Whether they have ended.
     pub(crate) fn run(&mut self, to_next_turn: bool) -> Goes<bool> {
         loop {
             let Some(mut strand) = self.next() else {
@@ -375,8 +376,8 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 }
 
-/// Registers of a thread, by warp, at the start of a block that has a multiprocessor for itself, in eights (PTX ISA,
-/// Miscellaneous Instructions: setmaxnreg).
+/// Registers of a thread, by warp, at the start of a block that has a multiprocessor for itself, in
+/// eights (PTX ISA, Miscellaneous Instructions: setmaxnreg).
 fn registers_of(n_threads: usize, atoms: &AtomTable) -> Vec<i64> {
     let limits = carbyne_atoms::limits(atoms.arch);
     let n_warps = n_threads.div_ceil(32).max(1);

@@ -1,4 +1,5 @@
-//! States of a kernel at the turns of its outer loops, from which it goes on for other numbers of turns.
+//! States of a kernel at the turns of its outer loops, from which it goes on for other numbers of
+//! turns.
 
 use super::loops::{Moving, moves};
 use super::*;
@@ -44,7 +45,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         Snapshot { machine, least, print: OnceCell::new(), moving: self.moving() }
     }
 
-    /// Goes on with so many turns of the outer loops, which move by some for the next member of their family.
+    /// Goes on with so many turns of the outer loops, which move by some for the next member of
+    /// their family.
     pub(crate) fn give(&mut self, exprs: &'a Exprs<'p>) {
         let given = exprs.given(Nest::Outer);
         self.each_of(Nest::Outer, |_, (end, by)| {
@@ -53,7 +55,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.exprs = exprs;
     }
 
-    /// From here on a stretch of so many turns of the outer loops is followed, before which others like it may be inserted.
+    /// From here on a stretch of so many turns of the outer loops is followed, before which others
+    /// like it may be inserted.
     pub(crate) fn begin_stretch(&mut self, turns: i64) {
         self.watch.inserted[OUTER] = Some(FOREVER);
         self.each_of(Nest::Outer, |by, _| by.inserted[OUTER] = turns);

@@ -58,7 +58,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Of a batch of asynchronous MatMuls the statement that has waited for it, and the one that ended its group.
+    /// Of a batch of asynchronous MatMuls the statement that has waited for it, and the one that
+    /// ended its group.
     fn waited(&self, thread: u32, batch: u32) -> Option<(u32, u32)> {
         let batches = &self.clocks.class(thread).queue(Engine::MatMuls).batches;
         batches.get(batch as usize).filter(|b| b.done > 0).map(|b| (b.waited_at, b.committed_at))

@@ -1,8 +1,9 @@
 //! Loops whose turns are alike, some of which are left out.
 //!
-//! Where a state comes again, but for loop variables that have moved, a *round* is over. The next round is followed once more,
-//! while it is noted for how many rounds to come all that is decided in it would be decided alike ([`Watch`]). If it ends
-//! in the same state, moved by as much, so do these. They are left out: loop variables move by as many rounds.
+//! Where a state comes again, but for loop variables that have moved, a *round* is over. The next
+//! round is followed once more, while it is noted for how many rounds to come all that is decided
+//! in it would be decided alike ([`Watch`]). If it ends in the same state, moved by as much, so do
+//! these. They are left out: loop variables move by as many rounds.
 
 use super::loops::{Moves, Moving, Round, Seen, Turns, moves};
 use super::*;
@@ -43,7 +44,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             self.end_round();
             return;
         }
-        // Looking takes a part of the time, not more than following does; what is expected to come again may take more.
+        // Looking takes a part of the time, not more than following does; what is expected to come
+        // again may take more.
         let length = turns.guess.as_ref().map_or(0, |(_, length)| *length);
         let expected = trip > 0 && length > 0 && trip.is_multiple_of(length);
         let most = if expected || self.rounds.are_shortest { 4 * steps } else { steps };

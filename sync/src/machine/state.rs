@@ -4,7 +4,8 @@ use super::*;
 use crate::print::{Fingerprint, Print};
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// What decides everything that follows, but for the values of loop variables and how often loops have turned.
+    /// What decides everything that follows, but for the values of loop variables and how often
+    /// loops have turned.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let (mut clocks, mut converged) = (vec![], vec![]);
         self.clocks.each(&mut clocks);

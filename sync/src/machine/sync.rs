@@ -4,8 +4,8 @@ use super::*;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// Threads that execute a statement together and are absent, those included that the block does not have: 160 threads are
-    /// one warp group and a part of another.
+    /// Threads that execute a statement together and are absent, those included that the block does
+    /// not have: 160 threads are one warp group and a part of another.
     fn absent(&mut self, sync: &Sync, mask: &Mask, site: u32) -> Mask {
         let (p, atoms) = (self.p, self.atoms);
         let group = *self.together.entry(site).or_insert_with(|| {

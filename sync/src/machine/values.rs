@@ -1,4 +1,5 @@
-//! What expressions are, and for how long what is decided by them lasts. Nothing else here evaluates an expression.
+//! What expressions are, and for how long what is decided by them lasts. Nothing else here
+//! evaluates an expression.
 
 use super::*;
 use crate::expr;
@@ -35,8 +36,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         view.kept(self.exprs, env)
     }
 
-    /// For how long an extent stays so far above an offset as it is: as far as the one number, or less, or as far as the other, or
-    /// more, is all the same.
+    /// For how long an extent stays so far above an offset as it is: as far as the one number, or
+    /// less, or as far as the other, or more, is all the same.
     fn watch_room(&mut self, (extent, offset): (Dim, Dim), (least, end): (i64, i64), env: &Env) {
         if self.watch.is_idle() {
             return;
@@ -67,7 +68,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.watch.note(|along| exprs.motion(dim, env, along).rounds);
         let by = |along| {
             let m = exprs.motion(dim, env, along);
-            // A variable that begins at another place in each outer turn is not known to be of an outer loop.
+            // A variable that begins at another place in each outer turn is not known to be of an
+            // outer loop.
             let is_known = m.is_even() && !(m.is_outer && (is_start || m.by != 0));
             if is_known { m.by } else { NOTHING }
         };

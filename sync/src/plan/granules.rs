@@ -148,8 +148,8 @@ fn granule_of(view: &View, e: u32, units: i64) -> (i64, Vec<i64>) {
     (place, view.limits.iter().map(|limit| limit.class(e as usize)).collect())
 }
 
-/// Whether these elements, or all, fill granules of so many scalars, wherever the modes end that the view reaches over the end
-/// of.
+/// Whether these elements, or all, fill granules of so many scalars, wherever the modes end that
+/// the view reaches over the end of.
 fn takes_whole(view: &View, elements: Option<&[u32]>, units: i64) -> bool {
     let mut taken: BTreeMap<_, BTreeSet<i64>> = BTreeMap::new();
     let mut take = |e: u32| {
@@ -163,7 +163,8 @@ fn takes_whole(view: &View, elements: Option<&[u32]>, units: i64) -> bool {
     taken.values().all(|places| places.len() as i64 == units)
 }
 
-/// The most scalars of which these elements, or all, are whole aligned chunks; 0 where there are none.
+/// The most scalars of which these elements, or all, are whole aligned chunks; 0 where there are
+/// none.
 fn chunk(places: &[i64], elements: Option<&[u32]>) -> i64 {
     let mut all: Vec<i64> = match elements {
         None => places.to_vec(),

@@ -162,7 +162,8 @@ impl Plan {
         ];
         let boxed = match copy.boxed {
             None => None,
-            // Which part of a box is written or may conflict; of what is only read it does not matter.
+            // Which part of a box is written or may conflict; of what is only read it does not
+            // matter.
             Some(_) if self.is_free(p, &copy) => None,
             Some((map, mut at)) => {
                 let map = &p.maps[map];
@@ -193,7 +194,8 @@ impl Plan {
     }
 }
 
-/// Fills a window of whole warps with groups of these lanes, each from the first free thread on: of each thread its place.
+/// Fills a window of whole warps with groups of these lanes, each from the first free thread on: of
+/// each thread its place.
 fn places(lanes: &[u16]) -> Option<Vec<usize>> {
     let reach = lanes.iter().max().map_or(1, |l| usize::from(*l) + 1);
     if reach > 1024 {

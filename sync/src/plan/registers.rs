@@ -1,8 +1,9 @@
 //! Registers that every access takes together, as one.
 //!
-//! A loop that a thread executes over its own registers, one element a turn, would divide them into as many parts as it
-//! has turns. Nobody else sees these registers but asynchronous MatMuls, which are issued before or behind the loop. So
-//! its first turn is given the elements of all turns, and the others are left out.
+//! A loop that a thread executes over its own registers, one element a turn, would divide them into
+//! as many parts as it has turns. Nobody else sees these registers but asynchronous MatMuls, which
+//! are issued before or behind the loop. So its first turn is given the elements of all turns, and
+//! the others are left out.
 
 use super::{How, LeafPlan, Plan, Space, View};
 use crate::expr::Exprs;
@@ -29,7 +30,8 @@ impl Plan {
         }
     }
 
-    /// Gives each leaf of a loop the elements of all turns; none if it may access anything else than registers.
+    /// Gives each leaf of a loop the elements of all turns; none if it may access anything else
+    /// than registers.
     fn joined(&mut self, exprs: &Exprs<'_>, stmt: &Stmt, body: &[Stmt]) -> Option<()> {
         let (var, (start, end, step)) = exprs.turns.bounds(stmt)?;
         let (start, end) = (exprs.constant(start)?, exprs.constant(end)?);

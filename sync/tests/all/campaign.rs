@@ -1,5 +1,5 @@
-//! Correct programs with one synchronization left out, moved or changed: where the simulator reports an error of
-//! ordering under any schedule, the checker must not have proved everything.
+//! Correct programs with one synchronization left out, moved or changed: where the simulator
+//! reports an error of ordering under any schedule, the checker must not have proved everything.
 
 use crate::corpus::{Case, cases};
 use crate::support::{program, reports};
@@ -181,7 +181,8 @@ enum Outcome {
     Wrong,
 }
 
-/// A text with rings of one stage less, of each length that there is: buffers, remainders, and named numbers.
+/// A text with rings of one stage less, of each length that there is: buffers, remainders, and
+/// named numbers.
 fn shorter_rings(src: &str) -> Vec<(String, String)> {
     let mut out = vec![];
     for n in 2..=8 {

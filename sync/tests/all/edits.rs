@@ -1,10 +1,11 @@
-//! Edits of the synchronization of symbolic, persistent, clustered and ragged kernels, drawn by a seed. Whatever the checker
-//! proves of an edited kernel, no run of the simulator may refute: neither for all values of its symbols nor, in a text where
-//! these are numbers, for one launch.
+//! Edits of the synchronization of symbolic, persistent, clustered and ragged kernels, drawn by a
+//! seed. Whatever the checker proves of an edited kernel, no run of the simulator may refute:
+//! neither for all values of its symbols nor, in a text where these are numbers, for one launch.
 //!
-//! Case `i` of a seed is the same however many cases there are, so that a short run judges the first ones of a long one. The
-//! table of `docs/synchronization.md` is of 2,000 cases of the seed 0: `CARBYNE_CASES=2000 CARBYNE_SEED=0` compares it, and
-//! writes it with `BLESS=1`. Shorter runs count for themselves.
+//! Case `i` of a seed is the same however many cases there are, so that a short run judges the
+//! first ones of a long one. The table of `docs/synchronization.md` is of 2,000 cases of the seed
+//! 0: `CARBYNE_CASES=2000 CARBYNE_SEED=0` compares it, and writes it with `BLESS=1`. Shorter runs
+//! count for themselves.
 
 mod change;
 mod kernels;
@@ -96,8 +97,8 @@ enum Run {
     Other(Code),
 }
 
-/// Whether an error says that something is not ordered. That an element is read before anybody wrote it is another error: it
-/// may be the wrong element.
+/// Whether an error says that something is not ordered. That an element is read before anybody
+/// wrote it is another error: it may be the wrong element.
 fn is_about_order(e: &Diagnostic) -> bool {
     match e.code {
         Code::Uninitialized => !e.message.contains("was never written"),

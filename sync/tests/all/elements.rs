@@ -53,7 +53,8 @@ fn blocks_write_parts_that_do_not_meet() {
     }
 }
 
-/// Blocks write the rows that a list names: no two of them one row, if no two of its elements are equal.
+/// Blocks write the rows that a list names: no two of them one row, if no two of its elements are
+/// equal.
 #[test]
 fn rows_of_a_list_whose_elements_differ_do_not_meet() {
     let text = |are: &str, first: &str, row: &str| {
@@ -133,7 +134,8 @@ Spec @f <<<#grid:[@g < G], #cta:[@t < 64]>>> (%n, %A) -> (%C) {{
     assert!(lacks(&text(""), order));
 }
 
-/// Two slots are written in turn, as long as all parts have as many turns. Each turn of the outer loop reads that number anew.
+/// Two slots are written in turn, as long as all parts have as many turns. Each turn of the outer
+/// loop reads that number anew.
 #[test]
 fn a_number_that_each_turn_reads_anew_has_no_single_value() {
     let text = |number: &str| {

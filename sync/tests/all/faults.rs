@@ -1,10 +1,12 @@
-//! Waits that nobody ends, arrivals that nobody waits for, barriers that some threads do not come to: refused with both places.
+//! Waits that nobody ends, arrivals that nobody waits for, barriers that some threads do not come
+//! to: refused with both places.
 
 use crate::support::{reports, right};
 use carbyne_atoms::Arch;
 use carbyne_sync::Report;
 
-/// A kernel of two warps that pass a row through shared memory, with these statements for each warp.
+/// A kernel of two warps that pass a row through shared memory, with these statements for each
+/// warp.
 fn kernel(init: &str, first: &str, second: &str) -> String {
     format!(
         "carbyne 2
@@ -45,7 +47,8 @@ fn line(text: &str, mark: &str) -> u32 {
     at.map_or(0, |at| at as u32 + 1)
 }
 
-/// The fault of the statement that is marked `// here` says so much, and names the statement `// with`.
+/// The fault of the statement that is marked `// here` says so much, and names the statement
+/// `// with`.
 fn refused(text: &str, says: &str) {
     let program = right(text);
     let reports = reports(&program, Arch::Sm90a);
@@ -226,7 +229,8 @@ Spec @k <<<#grid:[8000000], #cta:[@t < 128]>>> (%in) -> (%out) {
     assert!(all.iter().all(|r| r.faults.is_empty()), "{all:#?}");
 }
 
-/// Two warps hand over a ring of three stages, and the second gives back the stage that it read a turn before.
+/// Two warps hand over a ring of three stages, and the second gives back the stage that it read a
+/// turn before.
 fn ring(turns: u32, given_back: &str, parity: &str) -> String {
     let row = |text: &str| {
         let text = text.replace("[1].mbarrier", "[3].mbarrier").replace("%s:[32]", "%s:[3].[32]");
@@ -288,7 +292,8 @@ fn a_wait_that_comes_behind_the_phase_after_its_own() {
         reports.iter().flat_map(|r| r.faults.iter().map(|f| f.is_certain)).collect::<Vec<bool>>()
     };
     assert!(faults(1).is_empty());
-    // Of two phases the second hides the first; where there are three, one wait passes at either of two.
+    // Of two phases the second hides the first; where there are three, one wait passes at either of
+    // two.
     for arrivals in 2..=4 {
         assert!(faults(arrivals).contains(&true), "{:?}", faults(arrivals));
     }
@@ -351,7 +356,8 @@ fn data_where_an_mbarrier_is_live() {
     refused(&late, LIVE);
 }
 
-/// A kernel of one block, of which some threads access `%s` between two barriers, is refused for one pair of accesses.
+/// A kernel of one block, of which some threads access `%s` between two barriers, is refused for
+/// one pair of accesses.
 fn races(threads: usize, body: &str) {
     let text = format!(
         "carbyne 2
@@ -396,7 +402,8 @@ fn a_read_of_a_statement_is_told_from_those_of_the_next_one() {
     races(32, &format!("{read}\n{write}"));
 }
 
-/// How many pairs of a kernel of some blocks are ordered, not ordered and undecided, whose threads hold an element and access `%out`.
+/// How many pairs of a kernel of some blocks are ordered, not ordered and undecided, whose threads
+/// hold an element and access `%out`.
 fn of_blocks(blocks: usize, body: &str) -> [usize; 3] {
     let text = format!(
         "carbyne 2

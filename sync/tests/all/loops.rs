@@ -1,4 +1,5 @@
-//! Loops with many turns, and with a number of turns that is not known: what is left out is what is like the rest.
+//! Loops with many turns, and with a number of turns that is not known: what is left out is what is
+//! like the rest.
 
 use crate::support::{complaints, right};
 use carbyne_atoms::{Arch, AtomTable};
@@ -318,7 +319,8 @@ fn writes(dice: &mut Dice, n: u64) -> String {
     out
 }
 
-/// What is written once is not followed; what comes again is found, be it in another turn, by another thread or by another block.
+/// What is written once is not followed; what comes again is found, be it in another turn, by
+/// another thread or by another block.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
 fn random_writes_to_global_memory_are_as_if_followed_turn_by_turn() {

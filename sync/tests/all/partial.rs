@@ -1,4 +1,5 @@
-//! Tiles that reach over the end of a mode: what lies outside is not accessed, and nothing else is left out.
+//! Tiles that reach over the end of a mode: what lies outside is not accessed, and nothing else is
+//! left out.
 
 use crate::support::{complaints, reports, right};
 use carbyne_atoms::Arch;
@@ -66,7 +67,8 @@ fn tiles_that_two_blocks_write_are_refused() {
     assert!(program.is_none() || blocks_meet(&close), "{close}");
 }
 
-/// What threads of one block do to each other is found in those blocks whose tiles are whole, and in these alone.
+/// What threads of one block do to each other is found in those blocks whose tiles are whole, and
+/// in these alone.
 #[test]
 fn which_block_reaches_over_the_end_does_not_matter() {
     for at in ["2 - @b", "@b"] {
@@ -104,7 +106,8 @@ Spec @f <<<#grid:[@b < 3], #cta:[@t < 8]>>> (%A) -> (%C) {{
     }
 }
 
-/// A block reads elements of another block's tile, those beyond the end of the tensor: there are none.
+/// A block reads elements of another block's tile, those beyond the end of the tensor: there are
+/// none.
 #[test]
 fn what_lies_outside_is_read_by_nobody() {
     let text = |n: i64, shift: i64| {

@@ -1,4 +1,5 @@
-//! What is said of a kernel: certificates that hold, one error for one defect, help that knows what stands there already.
+//! What is said of a kernel: certificates that hold, one error for one defect, help that knows what
+//! stands there already.
 
 use crate::support::{reports, right, root};
 use carbyne_atoms::{Arch, AtomTable};
@@ -255,7 +256,8 @@ fn certificates_list_what_holds() {
     assert!(all.contains(&&vec![own, arrive, refill]), "{found:#?}");
 }
 
-/// Registers that an asynchronous MatMul accumulates into are passed on by the fence, and given back by the wait.
+/// Registers that an asynchronous MatMul accumulates into are passed on by the fence, and given
+/// back by the wait.
 #[test]
 fn certificates_of_registers_name_their_fences() {
     let path = root().join("examples/hopper_gemm_roles.cby");
@@ -271,7 +273,8 @@ fn certificates_of_registers_name_their_fences() {
     assert!(named.iter().any(|what| what == "wgmma.fence"), "{named:?}");
 }
 
-/// A text whose output is written at an index that a symbolic number of turns bounds, by so many blocks.
+/// A text whose output is written at an index that a symbolic number of turns bounds, by so many
+/// blocks.
 fn symbolic(blocks: usize, index: &str) -> String {
     format!(
         "carbyne 2
@@ -354,7 +357,8 @@ fn a_ring_that_runs_on_from_tile_to_tile_is_proved_at_its_size() {
     assert!(said.is_empty(), "{said:#?}");
 }
 
-/// `fence.async` is for shared memory: the copy engine does not see what threads of its kernel have written to global memory.
+/// `fence.async` is for shared memory: the copy engine does not see what threads of its kernel have
+/// written to global memory.
 #[test]
 fn copies_of_what_threads_wrote_to_global_memory_are_refused() {
     let text = |tensor: &str| {

@@ -1,5 +1,5 @@
-//! Which tensors end with the same bits however their operations are carried out: those that hold small
-//! integers all the way, or numbers that are only copied, negated and compared.
+//! Which tensors end with the same bits however their operations are carried out: those that hold
+//! small integers all the way, or numbers that are only copied, negated and compared.
 
 use carbyne_ir::ast::{BinaryOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;

@@ -33,7 +33,8 @@ const BUDGET: u64 = 1000;
 /// Steps of a simulated kernel.
 const STEPS: u64 = 1 << 29;
 
-/// How far elements of a tensor that are not exact may be apart without rounding, relative to its largest.
+/// How far elements of a tensor that are not exact may be apart without rounding, relative to its
+/// largest.
 const SLACK: f64 = 1.0 / 16_777_216.0;
 
 /// A program, and how it is judged.
@@ -49,7 +50,8 @@ pub struct Subject {
     pub schedule: Option<u64>,
     /// Tensors that are compared bit by bit; of the others, what they are without rounding.
     pub exact: Vec<String>,
-    /// Whether numbers may leave the range of their types: on the way, depending on the order of sums.
+    /// Whether numbers may leave the range of their types: on the way, depending on the order of
+    /// sums.
     pub overflows: bool,
     /// Values of its symbols. It is decomposed once, and runs at smaller sizes, too.
     pub symbols: BTreeMap<String, i64>,
@@ -158,8 +160,8 @@ impl Subject {
 }
 
 impl Subject {
-    /// The values of symbols that it runs with: those that are given, the least that keep their facts, and some between.
-    /// Multiples of 8 stay such.
+    /// The values of symbols that it runs with: those that are given, the least that keep their
+    /// facts, and some between. Multiples of 8 stay such.
     fn sizes(&self) -> Vec<BTreeMap<String, i64>> {
         let parts: &[i64] = if self.symbols.is_empty() { &[1] } else { &[1, 2, i64::MAX] };
         let smaller = |n: i64, part: i64| match n % 8 {
@@ -320,7 +322,8 @@ fn differ(
             .map(carbyne_ir::layout::Layout::size)
             .collect();
         let exact = subject.exact.iter().any(|e| e == name);
-        // What is summed in another order is another number in binary64, too, by much less than this.
+        // What is summed in another order is another number in binary64, too, by much less than
+        // this.
         let slack = match exact || turned || subject.overflows || !buffer.scalar.is_float() {
             true => None,
             // Sums of numbers near one that should be zero are noise.

@@ -1,8 +1,8 @@
 //! Descriptions of programs: trees of choices that [`super::render`] writes as text.
 //!
-//! Invariant: every description makes a program, if an empty one. A choice names its operand by counting
-//! among those that fit where it stands, and a step for which nothing fits is left out, so that shrinking,
-//! which removes steps and lowers numbers, needs to know nothing of programs.
+//! Invariant: every description makes a program, if an empty one. A choice names its operand by
+//! counting among those that fit where it stands, and a step for which nothing fits is left out, so
+//! that shrinking, which removes steps and lowers numbers, needs to know nothing of programs.
 //! Invariant: 0 is the simplest choice everywhere.
 
 use proptest::collection::vec;
@@ -32,7 +32,8 @@ pub struct Case {
     pub globals: Vec<Global>,
     /// Kernels, in text order.
     pub kernels: Vec<Kernel>,
-    /// Which parts of a block execute what, where its threads do nothing by themselves; 0 is that all execute all.
+    /// Which parts of a block execute what, where its threads do nothing by themselves; 0 is that
+    /// all execute all.
     pub roles: u8,
 }
 
@@ -219,7 +220,8 @@ pub enum Step {
         turns: (u8, u8, u8, u8),
         /// What is copied in each turn, and how its tensor is declared.
         sources: (Pick, Pick),
-        /// How many are copied, where their tensors are, and whether one is used before the next is filled.
+        /// How many are copied, where their tensors are, and whether one is used before the next is
+        /// filled.
         form: u8,
         /// What else is done in a turn.
         body: Vec<Step>,
@@ -247,8 +249,8 @@ pub enum Step {
 }
 
 impl Case {
-    /// Whether inputs are random numbers instead of small integers: where a function makes others of these,
-    /// the simulator must not expect sums to be exact.
+    /// Whether inputs are random numbers instead of small integers: where a function makes others
+    /// of these, the simulator must not expect sums to be exact.
     #[must_use]
     pub fn has_numbers(&self) -> bool {
         fn rounds(steps: &[Step]) -> bool {

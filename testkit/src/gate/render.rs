@@ -1,9 +1,9 @@
 //! Writes a description as a program that runs cleanly at the level at which it is written.
 //!
-//! Whole blocks execute statements one after the other, whatever their threads do in them; leaves of single
-//! threads are ordered by barriers, which are put here where the source needs them and nowhere else. What is
-//! read has been written before, on every way through the loops and conditions around it; what several
-//! blocks touch, none of them writes.
+//! Whole blocks execute statements one after the other, whatever their threads do in them; leaves
+//! of single threads are ordered by barriers, which are put here where the source needs them and
+//! nowhere else. What is read has been written before, on every way through the loops and
+//! conditions around it; what several blocks touch, none of them writes.
 
 mod ahead;
 mod body;

@@ -1,11 +1,12 @@
 //! Proptest strategies for whole modules and their parts.
 //!
-//! What they make is well formed in the sense of [`carbyne_ir::text`]: it prints and reads back to itself.
-//! It need not verify; names are drawn without regard to what is defined. Every rule of the grammar
-//! occurs often enough to matter; a test counts them.
+//! What they make is well formed in the sense of [`carbyne_ir::text`]: it prints and reads back to
+//! itself. It need not verify; names are drawn without regard to what is defined. Every rule of the
+//! grammar occurs often enough to matter; a test counts them.
 //!
-//! Every strategy is boxed: their types would otherwise hold those of all their parts, and cost a minute to compile.
-//! Sizes are small, so that shrinking ends soon: a few statements a block, blocks three deep.
+//! Every strategy is boxed: their types would otherwise hold those of all their parts, and cost a
+//! minute to compile. Sizes are small, so that shrinking ends soon: a few statements a block,
+//! blocks three deep.
 
 mod expr;
 mod spec;

@@ -88,7 +88,8 @@ fn elements() -> impl Strategy<Value = Elements> {
     .boxed()
 }
 
-/// A name has a type or not; a view that is written has none, and a name that is given a view is defined.
+/// A name has a type or not; a view that is written has none, and a name that is given a view is
+/// defined.
 fn assign(
     (target, ty, value): (View, Option<carbyne_ir::ast::ResultType>, TensorExpr),
 ) -> StmtKind {

@@ -46,7 +46,8 @@ struct Module {
     brought: BTreeMap<String, Vec<String>>,
     /// Paths of `use path::*`.
     globs: Vec<Vec<String>>,
-    /// Paths that the module's code says. A `use` that others see says nothing, since it only hands on.
+    /// Paths that the module's code says. A `use` that others see says nothing, since it only hands
+    /// on.
     said: BTreeSet<Vec<String>>,
 }
 
@@ -94,8 +95,9 @@ impl Tree {
         Ok(at)
     }
 
-    /// The module that defines what a path names, as seen in the module `at`, and the name that it has there. Imports
-    /// that are being followed, `within`, are not followed again: `use half::half` names a crate.
+    /// The module that defines what a path names, as seen in the module `at`, and the name that it
+    /// has there. Imports that are being followed, `within`, are not followed again:
+    /// `use half::half` names a crate.
     fn home(
         &self,
         at: usize,

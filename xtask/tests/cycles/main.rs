@@ -1,4 +1,5 @@
-//! No files of a crate import each other in a circle: what two files need stands in a third below both.
+//! No files of a crate import each other in a circle: what two files need stands in a third below
+//! both.
 
 mod imports;
 
@@ -48,8 +49,8 @@ const DECOMPOSE_PARENTS: &[&str] = &[
     "decompose/src/schedule/roles.rs",
 ];
 
-/// Files, sorted, that import what their children define and that the children import, each with the reason. Imports
-/// of such a file by those in its folder are not counted.
+/// Files, sorted, that import what their children define and that the children import, each with
+/// the reason. Imports of such a file by those in its folder are not counted.
 const PARENTS: &[(&str, &str)] = &[
     ("ir/src/ast.rs", "statements hold short forms, and short forms hold statements"),
     (

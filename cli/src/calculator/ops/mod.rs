@@ -1,7 +1,7 @@
 //! The operations as a table: name, operands, one line, an example with its result, a function.
 //!
-//! One file a family. To add an operation, add a row; the command's list, the page `docs/layout.md`,
-//! error messages and tests read the table.
+//! One file a family. To add an operation, add a row; the command's list, the page
+//! `docs/layout.md`, error messages and tests read the table.
 //!
 //! Invariant: the examples are computed by the tests.
 

@@ -1,11 +1,12 @@
 //! `carbyne atoms calibrate --device`: cycles of atoms, measured.
 //!
-//! An atom is executed on its own results (`carbyne_atoms::probe::chain`) by one warp, whose cycles an execution
-//! are those until completion, and by a multiprocessor full of warps, where they are those of issue. Two
-//! kernels that differ in the length of the chain are timed, and the difference counts: what is around the
-//! chain cancels out. All operands are ones. An atom is not measured where the machine code of the longer chain
-//! shows that a compiler has folded it, where the architecture emulates the atom (what depends on factors alone
-//! is then done once), and where a sequence, which may take another way for special values, has come to one.
+//! An atom is executed on its own results (`carbyne_atoms::probe::chain`) by one warp, whose cycles
+//! an execution are those until completion, and by a multiprocessor full of warps, where they are
+//! those of issue. Two kernels that differ in the length of the chain are timed, and the difference
+//! counts: what is around the chain cancels out. All operands are ones. An atom is not measured
+//! where the machine code of the longer chain shows that a compiler has folded it, where the
+//! architecture emulates the atom (what depends on factors alone is then done once), and where a
+//! sequence, which may take another way for special values, has come to one.
 
 use super::compile::{compile_text, outside};
 use super::report::today;
@@ -223,8 +224,8 @@ fn chains(atoms: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured)
     Ok((chains, unmeasured))
 }
 
-/// Cycles from the first warp's beginning to the last one's end, in the fastest of some launches; and whether
-/// what the chain ends in is an ordinary number.
+/// Cycles from the first warp's beginning to the last one's end, in the fastest of some launches;
+/// and whether what the chain ends in is an ordinary number.
 fn timed(
     gpu: &Gpu,
     module: &Module,
@@ -272,7 +273,8 @@ fn timed(
     Ok((fastest, ordinary))
 }
 
-/// Issue and completion cycles and machine instructions of one execution, to two digits after the point.
+/// Issue and completion cycles and machine instructions of one execution, to two digits after the
+/// point.
 fn cycles(atom: &Atom, m: &Measured, schedulers: f64) -> Result<(f64, f64, f64), String> {
     if let Some(e) = &m.error {
         return Err(e.clone());

@@ -1,9 +1,11 @@
-//! `carbyne atoms calibrate --machine --device`: what no chain of one atom tells, measured by kernels.
+//! `carbyne atoms calibrate --machine --device`: what no chain of one atom tells, measured by
+//! kernels.
 //!
-//! `wgmma` by the number of its columns and the place of its first factor, copies by boxes, loads and stores by width
-//! and memory, sums in memory, barriers. Each kernel is a text of this folder with numbers for its names, decomposed as any
-//! other. It has one loop that is not unrolled, around which every warp reads the clock; two kernels that differ in the rounds of
-//! the loop are timed, and the difference counts, of the median block in the fastest of some launches.
+//! `wgmma` by the number of its columns and the place of its first factor, copies by boxes, loads
+//! and stores by width and memory, sums in memory, barriers. Each kernel is a text of this folder
+//! with numbers for its names, decomposed as any other. It has one loop that is not unrolled,
+//! around which every warp reads the clock; two kernels that differ in the rounds of the loop are
+//! timed, and the difference counts, of the median block in the fastest of some launches.
 
 use super::compile::{compile_text, outside};
 use super::report::today;
@@ -111,7 +113,8 @@ fn parts(sms: i64) -> Vec<Part> {
     }
     for values in [1, 2, 4] {
         let (bits, round) = (32 * values, 8 * 1024 * 4 * values);
-        // Two blocks read the same half MiB, which no multiprocessor keeps; more than the second-level cache holds.
+        // Two blocks read the same half MiB, which no multiprocessor keeps; more than the
+        // second-level cache holds.
         for (place, regions, region) in [("L2", sms / 2, 512 * KIB), ("DRAM", sms, 2048 * KIB)] {
             let numbers = [
                 ("B", sms),
@@ -217,7 +220,8 @@ fn measured(
     Ok((100.0 * value).round() / 100.0)
 }
 
-/// Cycles of the median block from its first warp's beginning to its last one's end, in the fastest of some launches.
+/// Cycles of the median block from its first warp's beginning to its last one's end, in the fastest
+/// of some launches.
 fn timed(
     gpu: &Gpu,
     module: &Module,

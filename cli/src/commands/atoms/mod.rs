@@ -51,8 +51,8 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
-/// All about one atom, or about those that differ in the number of columns, on these architectures: its entry of
-/// `--markdown`, and its operands drawn.
+/// All about one atom, or about those that differ in the number of columns, on these architectures:
+/// its entry of `--markdown`, and its operands drawn.
 fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure> {
     let mut out = docs::atom_markdown(name, tables).ok_or_else(|| unknown(name, tables))?;
     let Some(atom) = tables.iter().rev().find_map(|t| t.get(name)) else { return Ok(out) };
@@ -77,7 +77,8 @@ fn program(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
     Ok(carbyne_ir::text::print(&pipeline::parsed(&source)?))
 }
 
-/// One line per atom: name, operation, where it is. Those that differ in the number of columns share one.
+/// One line per atom: name, operation, where it is. Those that differ in the number of columns
+/// share one.
 fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
     let mut all = docs::series(tables);
     if let Some(spec) = spec {

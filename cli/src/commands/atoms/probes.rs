@@ -1,7 +1,7 @@
 //! The probes of atoms: programs, decomposed and printed, many kernels to a compilation.
 //!
-//! A compilation is known by its architecture and a hash of its source, so that a file made elsewhere by
-//! another carbyne is not taken for it.
+//! A compilation is known by its architecture and a hash of its source, so that a file made
+//! elsewhere by another carbyne is not taken for it.
 
 use crate::args::ChosenAtoms;
 use crate::failure::{Failure, Source};
@@ -84,7 +84,8 @@ impl Probes {
                     }
                 }
             }
-            // Batches do not depend on which atoms are wanted, so that files made for all of them serve.
+            // Batches do not depend on which atoms are wanted, so that files made for all of them
+            // serve.
             for chunk in of_arch.chunks(BATCH) {
                 if chunk.iter().any(|(atom, _)| wanted(atom.name)) {
                     probes.batch(chunk, &table)?;
@@ -156,9 +157,9 @@ impl Probes {
     }
 }
 
-/// How an atom is executed: with its operands in each memory that they may lie in, and in each layout that a
-/// descriptor names, and setting its accumulator where it does. Of atoms that differ in the number of
-/// columns alone the first is executed in every way.
+/// How an atom is executed: with its operands in each memory that they may lie in, and in each
+/// layout that a descriptor names, and setting its accumulator where it does. Of atoms that differ
+/// in the number of columns alone the first is executed in every way.
 fn choices(atom: &Atom, first: bool) -> Vec<Choice> {
     let ways = |o: &carbyne_atoms::AtomOperand| o.memory.len().max(described(o).len());
     let n = atom.operands.iter().map(ways).max().filter(|_| first).unwrap_or(1);

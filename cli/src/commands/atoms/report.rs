@@ -355,7 +355,8 @@ pub(in crate::commands) fn today() -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// Year, month and day of a number of days since 1970 (Hinnant, chrono-Compatible Low-Level Date Algorithms).
+/// Year, month and day of a number of days since 1970 (Hinnant, chrono-Compatible Low-Level Date
+/// Algorithms).
 fn civil(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));

@@ -4,8 +4,8 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_launch::{Buffer, Fallible};
 use carbyne_simulate::conformance::unpack;
 
-/// Cycles of the median block, from its first warp's beginning to its last one's end, in the fastest of so many launches. `clocks`
-/// has what each warp of each block has read of them.
+/// Cycles of the median block, from its first warp's beginning to its last one's end, in the
+/// fastest of so many launches. `clocks` has what each warp of each block has read of them.
 pub(super) fn fastest(
     launches: usize,
     launched: impl Fn() -> Fallible<()>,

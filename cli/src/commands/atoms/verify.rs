@@ -1,8 +1,8 @@
 //! `carbyne atoms verify --device`: atoms of the table executed on a GPU, against the simulator.
 //!
-//! An atom is executed as every architecture that has it prints it: as machine code where the GPU runs that,
-//! else as PTX, which the driver compiles for the GPU. What it is given and how it is compared is
-//! `carbyne_simulate::conformance`'s.
+//! An atom is executed as every architecture that has it prints it: as machine code where the GPU
+//! runs that, else as PTX, which the driver compiles for the GPU. What it is given and how it is
+//! compared is `carbyne_simulate::conformance`'s.
 
 use super::compile::{compile_text, compiled, outside, prebuilt};
 use super::probes::{Batch, Probed, Probes, Variant};
@@ -263,7 +263,8 @@ struct Device {
 }
 
 impl Device {
-    /// What a probe wrote. After an error the GPU is opened anew: it may have ended the whole context.
+    /// What a probe wrote. After an error the GPU is opened anew: it may have ended the whole
+    /// context.
     fn executed(
         &mut self,
         binary: &Numbered,

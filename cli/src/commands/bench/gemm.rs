@@ -1,8 +1,8 @@
 //! `carbyne bench gemm`: products that carbyne decomposes beside those of cuBLAS.
 //!
-//! All kernels are decomposed and compiled before the first is timed. Of each product ours and cuBLAS's get the same
-//! factors, and their results are compared; then they are launched in turn, in an order that is drawn anew for each turn,
-//! in one stream that is never empty.
+//! All kernels are decomposed and compiled before the first is timed. Of each product ours and
+//! cuBLAS's get the same factors, and their results are compared; then they are launched in turn,
+//! in an order that is drawn anew for each turn, in one stream that is never empty.
 
 use super::measured::{COMMAND, Ours, Session, outside};
 use super::problem::Problem;

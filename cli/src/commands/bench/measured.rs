@@ -59,8 +59,8 @@ struct Operands {
 }
 
 impl Session<'_> {
-    /// Measures a product. What computes something else than cuBLAS is a failure, and is not timed; that and what the driver
-    /// refuses of one kernel goes into `failures`.
+    /// Measures a product. What computes something else than cuBLAS is a failure, and is not timed;
+    /// that and what the driver refuses of one kernel goes into `failures`.
     pub(super) fn measured(
         &mut self,
         problem: Problem,

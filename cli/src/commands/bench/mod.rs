@@ -1,7 +1,9 @@
 //! `carbyne bench`: what is decomposed beside NVIDIA's libraries.
 //!
-//! - `problem`: a product as a text, and how near to cuBLAS it must be. `numbers`: what it is given, and how near it is.
-//! - `measured`: launches in turn, and their figures. `report`: the table, as text, Markdown and JSON. `gemm`: the command.
+//! - `problem`: a product as a text, and how near to cuBLAS it must be. `numbers`: what it is
+//!   given, and how near it is.
+//! - `measured`: launches in turn, and their figures. `report`: the table, as text, Markdown and
+//!   JSON. `gemm`: the command.
 
 #[cfg(feature = "gpu")]
 mod gemm;

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 /// Numbers that one generator draws.
 const CHUNK: usize = 1 << 14;
 
-/// So many elements as bytes: numbers of a standard normal distribution rounded to the type, of an integer type any. They
-/// depend on the seed and on nothing else.
+/// So many elements as bytes: numbers of a standard normal distribution rounded to the type, of an
+/// integer type any. They depend on the seed and on nothing else.
 pub(super) fn drawn(scalar: Scalar, n: usize, seed: u64) -> Vec<u8> {
     let width = width(scalar);
     let mut bytes = vec![0; n.saturating_mul(width)];
@@ -43,15 +43,17 @@ pub(super) fn width(scalar: Scalar) -> usize {
 /// Rows and columns of the parts of a matrix that are compared each for itself.
 const TILE: usize = 32;
 
-/// How far a matrix of so many columns is from another one: the root of the sum of squared differences by that of the squares
-/// of the other one, of the whole, and of the worst part of 32 x 32 elements, there by what is usual for as many elements. A
-/// number that is none makes it infinite.
+/// How far a matrix of so many columns is from another one: the root of the sum of squared
+/// differences by that of the squares of the other one, of the whole, and of the worst part of 32 x
+/// 32 elements, there by what is usual for as many elements. A number that is none makes it
+/// infinite.
 pub(super) fn distance(scalar: Scalar, columns: usize, is: &[u8], wanted: &[u8]) -> f64 {
     let row = columns.max(1) * width(scalar);
     if is.len() != wanted.len() || is.is_empty() {
         return f64::INFINITY;
     }
-    // Of each band of rows: squares of what is wanted, of differences, and of those of the worst part for an element.
+    // Of each band of rows: squares of what is wanted, of differences, and of those of the worst
+    // part for an element.
     let of_band = |(is, wanted): (&[u8], &[u8])| {
         let mut parts = vec![(0.0f64, 0usize); columns.div_ceil(TILE)];
         let mut norm = 0.0;

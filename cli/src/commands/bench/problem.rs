@@ -135,10 +135,11 @@ impl Problem {
         text
     }
 
-    /// How far two results may be from each other, as a part of their magnitude, in the root of the mean of squares. Each has
-    /// rounded its elements to the type of C. A sum of K terms of random signs grows with the root of its terms: rounded
-    /// after each, it errs by the root of K units of what it is kept in; where what is added by an instruction is cut
-    /// off, always towards zero, by as many units as half of the instructions.
+    /// How far two results may be from each other, as a part of their magnitude, in the root of the
+    /// mean of squares. Each has rounded its elements to the type of C. A sum of K terms of random
+    /// signs grows with the root of its terms: rounded after each, it errs by the root of K units
+    /// of what it is kept in; where what is added by an instruction is cut off, always towards
+    /// zero, by as many units as half of the instructions.
     pub(super) fn bound(&self) -> f64 {
         if self.sums == Scalar::I32 {
             return 0.0;

@@ -64,7 +64,8 @@ pub(in crate::commands) struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the kernels. Tensors that are not `given` get memory of their own, with what the trial begins with.
+    /// Loads the kernels. Tensors that are not `given` get memory of their own, with what the trial
+    /// begins with.
     pub(in crate::commands) fn new(
         gpu: &Gpu,
         built: &Built,

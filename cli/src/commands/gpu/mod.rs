@@ -1,7 +1,7 @@
 //! What commands share that measure kernels on a GPU.
 //!
-//! `built`: a text decomposed and compiled, `memory`: its tensors on the GPU and its kernels ready to be launched, `turns`:
-//! several of these timed beside each other.
+//! `built`: a text decomposed and compiled, `memory`: its tensors on the GPU and its kernels ready
+//! to be launched, `turns`: several of these timed beside each other.
 
 mod built;
 mod memory;

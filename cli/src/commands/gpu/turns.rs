@@ -32,8 +32,8 @@ impl<'g> Clock<'g> {
         Ok(Clock { gpu, flush, order, patience })
     }
 
-    /// So many launches of each, in turn: all of them once, in a drawn order, then all again in another one. A few at the
-    /// beginning are not counted.
+    /// So many launches of each, in turn: all of them once, in a drawn order, then all again in
+    /// another one. A few at the beginning are not counted.
     pub(in crate::commands) fn burst(
         &mut self,
         works: &[&dyn Work],

@@ -1,7 +1,7 @@
 //! Running on a GPU: decompose, compile or load, launch, compare, time.
 //!
-//! The kernels run in text order, each on what the ones before it left behind. A kernel is compared after
-//! its first launch; it is timed only then, as further launches may change what it adds to.
+//! The kernels run in text order, each on what the ones before it left behind. A kernel is compared
+//! after its first launch; it is timed only then, as further launches may change what it adds to.
 
 use super::report::{self, Ran};
 use super::{Diagnostic, elsewhere};

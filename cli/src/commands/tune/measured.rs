@@ -76,7 +76,8 @@ pub(super) struct Session<'a> {
 type Shared = BTreeMap<String, Buffer>;
 
 impl Session<'_> {
-    /// Compares and times all candidates that could be built. `keep` is told of what is the best so far.
+    /// Compares and times all candidates that could be built. `keep` is told of what is the best so
+    /// far.
     pub(super) fn measured(
         &mut self,
         candidates: &mut [Candidate],
@@ -167,8 +168,8 @@ impl Session<'_> {
         Ok((kernels, memory))
     }
 
-    /// Launches the kernels of a candidate once, each on what the ones before it left behind, and compares what each wrote with
-    /// what it means.
+    /// Launches the kernels of a candidate once, each on what the ones before it left behind, and
+    /// compares what each wrote with what it means.
     fn checked(
         &self,
         built: &Built,

@@ -1,8 +1,9 @@
 //! `carbyne tune`: by which strategies kernels are fastest on a GPU.
 //!
-//! Each kernel-level spec of a program without a pin is decomposed by the instances that the model ranks first, each
-//! compiled, launched once and compared with what the spec means, and all that are right are launched in turn. The pin of the
-//! fastest goes into a database (`crate::tuned`), as soon as it is known and again when it is known better.
+//! Each kernel-level spec of a program without a pin is decomposed by the instances that the model
+//! ranks first, each compiled, launched once and compared with what the spec means, and all that
+//! are right are launched in turn. The pin of the fastest goes into a database (`crate::tuned`), as
+//! soon as it is known and again when it is known better.
 //!
 //! `measured`: one spec on the GPU. `report`: what is said of it.
 

@@ -1,5 +1,5 @@
-//! The answer in a page: what was chosen, by which instruction each operation is done, why no wider one copies, and what it
-//! takes.
+//! The answer in a page: what was chosen, by which instruction each operation is done, why no wider
+//! one copies, and what it takes.
 
 use super::super::ranking;
 use super::lines::{conflicts, head, width};

@@ -10,7 +10,8 @@ pub(super) struct Scope {
     arrays: HashMap<String, (i64, i64)>,
     /// The elements of such an array as another type: the array, bytes.
     pub(super) aliases: HashMap<String, (String, i64)>,
-    /// Where pointers lead: all of shared memory, whose buffers may lie over each other, or a parameter; none where nothing is known.
+    /// Where pointers lead: all of shared memory, whose buffers may lie over each other, or a
+    /// parameter; none where nothing is known.
     pointers: HashMap<String, Option<Place>>,
 }
 
@@ -209,7 +210,8 @@ impl Scope {
         }
     }
 
-    /// The array of registers that a name is or leads to, and the bytes of `n` of the name's elements.
+    /// The array of registers that a name is or leads to, and the bytes of `n` of the name's
+    /// elements.
     fn elements(&self, name: &str, n: i64) -> Option<(String, i64)> {
         match (self.arrays.get(name), self.aliases.get(name)) {
             (Some((bytes, _)), _) => Some((name.to_owned(), n * bytes)),

@@ -5,8 +5,8 @@ use crate::cpp::ast::{Binary, Declare, Expr, Piece, Stmt, StmtKind, Word};
 use crate::cpp::prune::{each_expr, each_name};
 use std::collections::HashMap;
 
-/// How often each name stands in statements for what it stands for around them: not where it is declared anew, and not in
-/// declarations of registers.
+/// How often each name stands in statements for what it stands for around them: not where it is
+/// declared anew, and not in declarations of registers.
 pub(super) fn uses_of(stmts: &[Stmt]) -> HashMap<String, usize> {
     let mut uses = HashMap::new();
     for stmt in stmts {

@@ -127,7 +127,8 @@ impl Machine {
     }
 }
 
-/// What a drawn statement accesses: an array and where, as a multiple of the loop's variable and an offset.
+/// What a drawn statement accesses: an array and where, as a multiple of the loop's variable and an
+/// offset.
 fn operand() -> impl Strategy<Value = (usize, i64, i64)> {
     (0usize..6, prop_oneof![Just(1i64), Just(1), Just(1), Just(-1), Just(0)], 0i64..2)
 }

@@ -39,8 +39,9 @@ static inline long long host_floor_mod(long long a, long long b) {
 }";
 
 pub(super) const ENCODE: &str = "\
-// Encodes a tensor map for boxes of a tensor; modes are listed the fastest first, strides in bytes without that of the
-// first mode. Types, swizzles and promotions are the numbers of the driver's enumerations.
+// Encodes a tensor map for boxes of a tensor; modes are listed the fastest first, strides in bytes
+// without that of the first mode. Types, swizzles and promotions are the numbers of the driver's
+// enumerations.
 static cudaError_t encode_tensor_map(
     CUtensorMap* map, const void* address, int type, int swizzle, int promotion,
     std::initializer_list<long long> extents, std::initializer_list<long long> strides,
@@ -53,7 +54,8 @@ static cudaError_t encode_tensor_map(
   std::copy(extents.begin(), extents.end(), sizes);
   std::copy(strides.begin(), strides.end(), bytes);
   std::copy(box.begin(), box.end(), boxes);
-  // The encoder takes no extent of 0. Nothing is copied of a tensor without elements, so one element stands for it.
+  // The encoder takes no extent of 0. Nothing is copied of a tensor without elements, so one
+  // element stands for it.
   if (empty) {
     std::fill(sizes, sizes + 5, 1);
     std::fill(bytes, bytes + 5, 16);
@@ -67,8 +69,8 @@ static cudaError_t encode_tensor_map(
 }";
 
 pub(super) const LAUNCH: &str = "\
-// Launches a kernel with blocks and threads along x, and with so many bytes of dynamic shared memory. No blocks are no
-// launch. A kernel that has clusters says it itself.
+// Launches a kernel with blocks and threads along x, and with so many bytes of dynamic shared
+// memory. No blocks are no launch. A kernel that has clusters says it itself.
 template <typename... Params, typename... Args>
 static cudaError_t launch_kernel(
     void (*kernel)(Params...), long long blocks, int threads, int shared, cudaStream_t stream,

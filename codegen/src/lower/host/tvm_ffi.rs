@@ -1,5 +1,6 @@
-//! The kernels as a function of tvm-ffi, `__tvm_ffi_NAME`: it takes tensors, checks all assumptions of the function that launches the
-//! kernels, and calls that function. The C interface is that of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi.
+//! The kernels as a function of tvm-ffi, `__tvm_ffi_NAME`: it takes tensors, checks all assumptions
+//! of the function that launches the kernels, and calls that function. The C interface is that of
+//! `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi.
 
 use super::printer::{Printer, function, quoted, when};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Stmt, StmtKind, Type};
@@ -171,8 +172,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// The factor from a number of the caller's tensor to the program's: an element of the tensor holds several scalars of fewer
-    /// than 8 bits, along the mode of stride 1.
+    /// The factor from a number of the caller's tensor to the program's: an element of the tensor
+    /// holds several scalars of fewer than 8 bits, along the mode of stride 1.
     fn scalars(&self, b: BufferId, form: &Form, side: Side) -> i64 {
         let packed = storage(self.p.buffers[b].scalar).packed;
         let is_along = |mode: usize| match form {

@@ -1,7 +1,8 @@
 //! Values with elements around those that they have: `.pad([1,1], [1,1], -inf)` of a `means` block.
 //!
-//! A padded operand is a view, whose elements outside are read as zeros. A padded result, computed element by element, is made by its
-//! steps on such views. Where elements outside become another number than the one that is asked for, that is chosen by coordinates.
+//! A padded operand is a view, whose elements outside are read as zeros. A padded result, computed
+//! element by element, is made by its steps on such views. Where elements outside become another
+//! number than the one that is asked for, that is chosen by coordinates.
 
 use super::{Builder, Input, MOST_SEEN, Source, Step, Value};
 use carbyne_ir::ast::{BinaryOp, Expr, Pad, SpecKind, UnaryOp, ViewOp};
@@ -42,7 +43,8 @@ impl Around<'_> {
         self.own[mode] != self.extents[mode]
     }
 
-    /// Extents of an input with the elements around; along modes in which it is broadcast there are none.
+    /// Extents of an input with the elements around; along modes in which it is broadcast there are
+    /// none.
     fn extents_of(&self, input: &[i64]) -> Option<Vec<i64>> {
         let modes = input.iter().zip(self.own).zip(self.extents);
         let longer = |((input, own), longer): ((&i64, &i64), &i64)| match (input == own, *input) {
@@ -83,7 +85,8 @@ impl Around<'_> {
 }
 
 impl Builder<'_> {
-    /// The padded value; none of what is no operand, and not computed of operands element by element.
+    /// The padded value; none of what is no operand, and not computed of operands element by
+    /// element.
     pub(super) fn padded(&mut self, v: usize, around: &Around<'_>) -> Option<usize> {
         let Padded { mut value, outside } = self.lengthened(v, around, 0)?;
         if outside == Some(around.value) {

@@ -1,4 +1,5 @@
-//! Boxes: how tiles of global memory lie in shared memory, and what views of them tensor maps are accessed by.
+//! Boxes: how tiles of global memory lie in shared memory, and what views of them tensor maps are
+//! accessed by.
 
 use crate::build::{counted, when};
 use crate::instance::params::{Numbers, eval};
@@ -53,8 +54,9 @@ impl<'m> Known<'m> {
         self.defined.get(name).copied().unwrap_or(0)
     }
 
-    /// The extents of the boxes of a tensor, and the coordinates, in boxes, of the first that a view of tiles, by these operations, begins with: terms of
-    /// sums. None where the view is not made of tiles, or they of boxes.
+    /// The extents of the boxes of a tensor, and the coordinates, in boxes, of the first that a
+    /// view of tiles, by these operations, begins with: terms of sums. None where the view is not
+    /// made of tiles, or they of boxes.
     pub(in crate::schedule) fn boxes(
         &self,
         mut ops: &[ViewOp],
@@ -143,8 +145,8 @@ enum Share {
     Lines(Slices),
 }
 
-/// The slices of a box, which blocks of a cluster copy for each other: each as many, and those that are left in turn, so that in so
-/// many iterations as there are blocks all of them copy as much.
+/// The slices of a box, which blocks of a cluster copy for each other: each as many, and those that
+/// are left in turn, so that in so many iterations as there are blocks all of them copy as much.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Slices {
     blocks: i64,
@@ -171,7 +173,8 @@ impl Slices {
 
 /// Bits of narrow rows of a box, at most.
 const NARROW: i64 = 256;
-/// What boxes in shared memory begin at multiples of, in bytes (PTX ISA, Data Movement and Conversion Instructions: cp.async.bulk.tensor).
+/// What boxes in shared memory begin at multiples of, in bytes (PTX ISA, Data Movement and
+/// Conversion Instructions: cp.async.bulk.tensor).
 const SHARED_ALIGN: i64 = 128;
 /// Bits of the unit of strides, and of what a box without a swizzle has rows of.
 const UNIT: i64 = 8 * tensor_map::UNIT;
@@ -250,9 +253,9 @@ impl Boxes {
         self.extents[0] * self.extents[1] * self.scalar.bits() / 8
     }
 
-    /// The tile in wider boxes without a swizzle, where rows of its boxes are narrow: the copy engine takes as long for each of them
-    /// as for a whole line. Rows are odd numbers of units of 16 bytes, so that eight of them begin at different banks. None where
-    /// rows are wide already.
+    /// The tile in wider boxes without a swizzle, where rows of its boxes are narrow: the copy
+    /// engine takes as long for each of them as for a whole line. Rows are odd numbers of units of
+    /// 16 bytes, so that eight of them begin at different banks. None where rows are wide already.
     pub(in crate::schedule) fn widened(&self) -> Option<Self> {
         let (row, width) = self.row;
         let (length, lines) = (self.extents[row], self.extents[1 - row]);
@@ -305,7 +308,8 @@ impl Boxes {
         self.swizzle.map(|s| Expr::swizzle(s.bits(), s.base(), s.shift().unsigned_abs()))
     }
 
-    /// Whether a tensor map of so many modes takes the tile's two in the other order: its first or its last is contiguous.
+    /// Whether a tensor map of so many modes takes the tile's two in the other order: its first or
+    /// its last is contiguous.
     fn is_turned(&self, modes: usize) -> bool {
         modes > 2 && self.row.0 == 0
     }
@@ -335,9 +339,10 @@ impl Boxes {
         }
     }
 
-    /// What is done with each box of a tile that a block copies: `each` is given a view in the tensor map of this name, of which
-    /// the first box of the tile is `at`, and one of the tile itself. Where blocks of a cluster copy a part each, boxes are those
-    /// of the block of this rank in the iteration of this number.
+    /// What is done with each box of a tile that a block copies: `each` is given a view in the
+    /// tensor map of this name, of which the first box of the tile is `at`, and one of the tile
+    /// itself. Where blocks of a cluster copy a part each, boxes are those of the block of this
+    /// rank in the iteration of this number.
     pub(in crate::schedule) fn each(
         &self,
         (map, at, tile): (&str, &[Vec<Expr>], &View),
@@ -375,8 +380,8 @@ impl Boxes {
         }
     }
 
-    /// The box of a tile with this number along its rows and this one across them: its coordinates in a tensor map, and the view of
-    /// the tile.
+    /// The box of a tile with this number along its rows and this one across them: its coordinates
+    /// in a tensor map, and the view of the tile.
     fn views(
         &self,
         at: &[Vec<Expr>],
@@ -411,8 +416,8 @@ impl Boxes {
     }
 }
 
-/// Of a view of tiles the tensor, or its transpose, and what the view takes of that. A transpose of a slice of all of the last two
-/// modes is a slice of the transpose.
+/// Of a view of tiles the tensor, or its transpose, and what the view takes of that. A transpose of
+/// a slice of all of the last two modes is a slice of the transpose.
 pub(in crate::schedule) fn mapped(view: &View) -> (View, Vec<ViewOp>) {
     let mut base = View::of(&view.base.text);
     let mut ops = view.ops.clone();
@@ -431,7 +436,8 @@ pub(in crate::schedule) fn mapped(view: &View) -> (View, Vec<ViewOp>) {
     (base, ops)
 }
 
-/// The mode of a tile in global memory whose elements are neighbors, where the others are whole units of 16 bytes apart.
+/// The mode of a tile in global memory whose elements are neighbors, where the others are whole
+/// units of 16 bytes apart.
 fn contiguous(p: &Program, t: TensorId, extents: [i64; 2], scalar: Scalar) -> Option<usize> {
     if !p.buffer_of(t).is_global() || ops::extents(p, t)? != extents {
         return None;

@@ -1,16 +1,19 @@
-//! Loops with `stages=` whose copies the copy engine makes, box by box, and whose tiles `wgmma` reads where they lie.
+//! Loops with `stages=` whose copies the copy engine makes, box by box, and whose tiles `wgmma`
+//! reads where they lie.
 //!
-//! One elected thread of the block asks for the boxes of an iteration; an mbarrier for each stage, `full`, counts their bytes,
-//! another, `empty`, the warps that have read the stage. So no thread copies, and no barrier of the block stands in the loop.
-//! Nobody but instructions that take descriptors reads the rings: these say how tiles lie, and boxes are written so.
+//! One elected thread of the block asks for the boxes of an iteration; an mbarrier for each stage,
+//! `full`, counts their bytes, another, `empty`, the warps that have read the stage. So no thread
+//! copies, and no barrier of the block stands in the loop. Nobody but instructions that take
+//! descriptors reads the rings: these say how tiles lie, and boxes are written so.
 //!
-//! A MatMul that ends an iteration is left under way while the next one begins, if the [modulo schedule](super::modulo) of the loop
-//! issues the next one before it is done: it has read its stage when the one after it
-//! has been issued and all but that one are done. The copies for the stage that is then free are S - 1 iterations ahead.
-//! Otherwise an iteration has read its stage at its end, and copies are S iterations ahead.
+//! A MatMul that ends an iteration is left under way while the next one begins, if the [modulo
+//! schedule](super::modulo) of the loop issues the next one before it is done: it has read its
+//! stage when the one after it has been issued and all but that one are done. The copies for the
+//! stage that is then free are S - 1 iterations ahead. Otherwise an iteration has read its stage at
+//! its end, and copies are S iterations ahead.
 //!
-//! Where the loop stands in another, in which nothing else has stages, the ring runs on from one of its iterations to the next:
-//! the stages of the next one are filled while this one ends.
+//! Where the loop stands in another, in which nothing else has stages, the ring runs on from one of
+//! its iterations to the next: the stages of the next one are filled while this one ends.
 //!
 //! What is in the way of this leaves the loop to [`super::pipeline`].
 
@@ -42,8 +45,9 @@ use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use write::Write;
 
-/// The module with such loops written out, and the rings that are handed over; none where there is no such loop. `p` is what
-/// the module resolves to. Where `clamped`, tiles that copies are ahead of a loop around are named by the least of their number and the last.
+/// The module with such loops written out, and the rings that are handed over; none where there is
+/// no such loop. `p` is what the module resolves to. Where `clamped`, tiles that copies are ahead
+/// of a loop around are named by the least of their number and the last.
 pub(crate) fn apply(
     module: &Module,
     p: &Program,
@@ -88,7 +92,8 @@ struct Bulk {
     outer: Option<Outer>,
     /// Warps of the block.
     warps: i64,
-    /// How many groups like the block shall consume what a producer copies; 0 where the block copies for itself.
+    /// How many groups like the block shall consume what a producer copies; 0 where the block
+    /// copies for itself.
     consumers: i64,
     /// Names of the blocks and of the block's threads.
     exec: (String, String),
@@ -112,11 +117,13 @@ struct Cluster {
 struct Outer {
     step: i64,
     inner: NodeKey,
-    /// How often it executes that one's body, as far as is known: else the bounds of that loop say it.
+    /// How often it executes that one's body, as far as is known: else the bounds of that loop say
+    /// it.
     turns: Option<i64>,
     /// Whether that is at least once.
     turning: bool,
-    /// Whether a block executes its own body once at most, and whether every block does so once at least.
+    /// Whether a block executes its own body once at most, and whether every block does so once at
+    /// least.
     once: bool,
     runs: bool,
 }
@@ -236,8 +243,9 @@ impl Bulk {
         Some(Bulk { outer: Some(outer), ..of })
     }
 
-    /// The same where the largest of the tensors that are read passes the caches, if each block takes one tile: who reads an element of it does so at about the
-    /// same time, where all blocks run together, and what lies in the caches already need not make room for it.
+    /// The same where the largest of the tensors that are read passes the caches, if each block
+    /// takes one tile: who reads an element of it does so at about the same time, where all blocks
+    /// run together, and what lies in the caches already need not make room for it.
     fn streamed(mut self, p: &Program, table: &AtomTable, kernel: SpecId) -> Self {
         let blocks = p.specs[kernel].exec.and_then(|e| p.threads[e.blocks].concat().to_fixed());
         if self.outer.as_ref().is_some_and(|outer| !outer.once)
@@ -286,8 +294,9 @@ impl Bulk {
     }
 }
 
-/// What leaves of a kernel but for these write. The copy engine sees of global memory nothing that threads of its kernel have
-/// written, and does not write it after them (PTX ISA, Memory Consistency Model: Proxies).
+/// What leaves of a kernel but for these write. The copy engine sees of global memory nothing that
+/// threads of its kernel have written, and does not write it after them (PTX ISA, Memory
+/// Consistency Model: Proxies).
 pub(super) fn written(p: &Program, kernel: SpecId, but: &BTreeSet<SpecId>) -> BTreeSet<BufferId> {
     let leaves = p.leaves(kernel).into_iter().map(|(id, _)| id).filter(|id| !but.contains(id));
     leaves.flat_map(|id| &p.specs[id].outputs).map(|t| p.tensors[*t].buffer).collect()
@@ -300,7 +309,8 @@ pub(super) fn is_once(p: &Program, stmt: &program::Stmt) -> bool {
     length.is_ok_and(|n| p.arena.range(n).1.is_some_and(|most| most <= *step))
 }
 
-/// The MatMul at the end of the statements, if nothing else of them reads the rings, or has to do with its sums.
+/// The MatMul at the end of the statements, if nothing else of them reads the rings, or has to do
+/// with its sums.
 fn last(p: &Program, body: &[program::Stmt], rings: &BTreeSet<BufferId>) -> Option<NodeKey> {
     let of = |t: TensorId| p.tensors[t].buffer;
     let end = body.last()?;
@@ -318,8 +328,8 @@ fn last(p: &Program, body: &[program::Stmt], rings: &BTreeSet<BufferId>) -> Opti
     (alone && !others).then(|| end.node.key())
 }
 
-/// Whether the schedule of a loop issues a MatMul of the next iteration before this one is done. Copies are as far ahead as its
-/// rings let them.
+/// Whether the schedule of a loop issues a MatMul of the next iteration before this one is done.
+/// Copies are as far ahead as its rings let them.
 fn runs_on(
     p: &Program,
     by: Scheduler<'_>,
@@ -364,7 +374,8 @@ impl Ring {
     }
 }
 
-/// What instructions that read a tensor of the loop by descriptors want of it; none where others read it.
+/// What instructions that read a tensor of the loop by descriptors want of it; none where others
+/// read it.
 fn demands<'o>(
     p: &Program,
     table: &AtomTable,

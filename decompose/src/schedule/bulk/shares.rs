@@ -11,7 +11,8 @@ use std::collections::HashMap;
 /// Iterations of loops that are looked at, of all blocks together.
 const MOST: usize = 1 << 17;
 
-/// The iterations of a loop with stages, of all blocks of a kernel whose clusters are several neighbors.
+/// The iterations of a loop with stages, of all blocks of a kernel whose clusters are several
+/// neighbors.
 pub(super) struct Shares<'p> {
     p: &'p Program,
     /// Blocks of a cluster.
@@ -24,8 +25,8 @@ pub(super) struct Shares<'p> {
     values: Vec<Vec<Vec<i64>>>,
     /// Clusters.
     number: i64,
-    /// Of each block of any cluster, what is put in the place of variables in any iteration of the loop around, where how many
-    /// there are depends on symbols.
+    /// Of each block of any cluster, what is put in the place of variables in any iteration of the
+    /// loop around, where how many there are depends on symbols.
     symbolic: Vec<HashMap<VarId, Dim>>,
 }
 
@@ -111,8 +112,8 @@ impl<'p> Shares<'p> {
         Some((0..n).map(|i| start + i * step).collect())
     }
 
-    /// Block r of any cluster, in any iteration of the loop around; none where its blocks may have different numbers of
-    /// iterations.
+    /// Block r of any cluster, in any iteration of the loop around; none where its blocks may have
+    /// different numbers of iterations.
     fn by_symbols(&self, around: Option<(Dim, Dim, i64)>) -> Option<Vec<HashMap<VarId, Dim>>> {
         let arena = &self.p.arena;
         let cluster = arena.var(VarInfo::index("cluster", self.number)).ok()?;

@@ -23,7 +23,8 @@ pub(super) struct Write<'a> {
     pub(super) found: HashMap<NodeKey, Bulk>,
     pub(super) known: Known<'a>,
     pub(super) names: &'a mut Names,
-    /// Whether the tile of the loop around that copies are for is named by the least of its number and the last.
+    /// Whether the tile of the loop around that copies are for is named by the least of its number
+    /// and the last.
     pub(super) clamped: bool,
     /// Statements of prologues before which rings are filled, by their loops.
     pub(super) prologues: &'a Prologues,
@@ -102,7 +103,8 @@ struct Around {
     warps: String,
     lead: (View, View),
     leads: (View, View),
-    /// How many blocks of a cluster copy for each other, 1 where each copies for itself, and a name for their numbers.
+    /// How many blocks of a cluster copy for each other, 1 where each copies for itself, and a name
+    /// for their numbers.
     cluster: i64,
     peer: String,
     /// Names of tensor maps.
@@ -233,7 +235,8 @@ impl Around {
 type Renamed = Vec<(String, String)>;
 
 impl Write<'_> {
-    /// Puts what takes the place of a loop into the one around, if there is one; none where a view is no box.
+    /// Puts what takes the place of a loop into the one around, if there is one; none where a view
+    /// is no box.
     fn put(&mut self, bulk: &Bulk, stmt: &mut Stmt) -> Option<Written> {
         let Some(outer) = &bulk.outer else { return self.written(bulk, stmt, None) };
         let StmtKind::For { var, start, end, body, .. } = &stmt.kind else { return None };
@@ -337,8 +340,8 @@ impl Write<'_> {
         let releases = on.filter(|_| bulk.last.is_some() && bulk.consumers > 0);
         if bulk.last.is_some() {
             all.push(sync(SyncOp::WgmmaWait, None, Some(Expr::int(1))));
-            // Consumers that take turns release the last stage of an iteration around themselves. What is released at the very
-            // beginning is a stage that nobody has filled.
+            // Consumers that take turns release the last stage of an iteration around themselves.
+            // What is released at the very beginning is a stage that nobody has filled.
             if bulk.consumers > 0 {
                 let first = if releases.is_some() { own } else { turn.clone() };
                 arrive = when(first, CmpOp::Gt, Expr::int(0), vec![arrive]);
@@ -350,7 +353,8 @@ impl Write<'_> {
             all.extend(arrive.take());
         }
         if on.is_some() || bulk.trips.is_none_or(|n| n > reach) {
-            // A fresh barrier passes parity 1; a stage that has been released at the beginning has a phase more.
+            // A fresh barrier passes parity 1; a stage that has been released at the beginning has
+            // a phase more.
             let before = match reach == depth || bulk.consumers == 0 {
                 true => used,
                 false => plus(Expr::bin(BinOp::Div, ahead, Expr::int(depth)), 1),
@@ -360,7 +364,8 @@ impl Write<'_> {
                 None => self.fill(&of, (arrive, empty), &next)?,
                 Some(o) => self.fill_on(&of, o, (arrive, empty), &next)?,
             };
-            // What is copied is numbered where everything of an iteration is; who only consumes numbers no copies.
+            // What is copied is numbered where everything of an iteration is; who only consumes
+            // numbers no copies.
             if bulk.consumers == 0 {
                 named_together(&mut all, &mut fills);
             }
@@ -414,7 +419,8 @@ impl Write<'_> {
         Some((out, handed))
     }
 
-    /// The loops of a producer, which copies one iteration after the other; `numbered` names their number.
+    /// The loops of a producer, which copies one iteration after the other; `numbered` names their
+    /// number.
     fn producer(
         &mut self,
         of: &Steps<'_>,
@@ -508,7 +514,8 @@ impl Write<'_> {
         Some(o.where_turning(vec![looped(out)]))
     }
 
-    /// The copies of a later iteration into a stage, once that is empty; before that what says so to other blocks.
+    /// The copies of a later iteration into a stage, once that is empty; before that what says so
+    /// to other blocks.
     fn fill(
         &mut self,
         of: &Steps<'_>,
@@ -696,7 +703,8 @@ fn looped(bulk: &Bulk, stmt: &Stmt, all: Vec<Stmt>) -> Option<Stmt> {
     Some(Stmt { id: stmt.id, from: stmt.from, trailing, ..Stmt::derived(kind, stmt) })
 }
 
-/// The source of the copy that fills a ring, and the attributes of the copy; none if the copy writes a part of the ring.
+/// The source of the copy that fills a ring, and the attributes of the copy; none if the copy
+/// writes a part of the ring.
 fn copied_by<'b>(ring: &Ring, body: &'b Block) -> Option<(&'b View, &'b [Attr])> {
     let copy = body.stmts.iter().find(|s| s.id.key() == ring.copy)?;
     let StmtKind::Spec(Spec { inputs, outputs, attrs, .. }) = &copy.kind else { return None };
@@ -704,7 +712,8 @@ fn copied_by<'b>(ring: &Ring, body: &'b Block) -> Option<(&'b View, &'b [Attr])>
     outputs.iter().all(|to| to.ops.is_empty()).then_some((from, attrs))
 }
 
-/// A copy of a box, which arrives at the mbarrier `bar`. `multicast` is the number of blocks that one copy serves.
+/// A copy of a box, which arrives at the mbarrier `bar`. `multicast` is the number of blocks that
+/// one copy serves.
 fn box_copy(
     from: View,
     to: View,
@@ -756,7 +765,8 @@ pub(in crate::schedule) fn meeting(cluster: Option<SyncOp>) -> Vec<Stmt> {
     }
 }
 
-/// The mbarriers of all blocks are there: `fence.mbarrier_init` has told, so that the arrival need not.
+/// The mbarriers of all blocks are there: `fence.mbarrier_init` has told, so that the arrival need
+/// not.
 pub(in crate::schedule) fn met(cluster: bool) -> Vec<Stmt> {
     meeting(cluster.then_some(SyncOp::ClusterArriveRelaxed))
 }
@@ -765,7 +775,8 @@ fn views<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<View> {
     names.into_iter().map(View::of).collect()
 }
 
-/// Moves the definitions that later statements begin with to those that the first statements begin with.
+/// Moves the definitions that later statements begin with to those that the first statements begin
+/// with.
 fn named_together(first: &mut [Stmt], later: &mut Vec<Stmt>) {
     let Some(Stmt { kind: StmtKind::Let(names), .. }) = first.first_mut() else { return };
     while let Some(Stmt { kind: StmtKind::Let(more), .. }) = later.first() {

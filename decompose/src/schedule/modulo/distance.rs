@@ -5,7 +5,8 @@ use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{Program, TensorId, VarKind};
 use num_integer::gcd;
 
-/// The variable of a loop, its first value where that is known, by how much it grows, and how many values it has.
+/// The variable of a loop, its first value where that is known, by how much it grows, and how many
+/// values it has.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Counter {
     pub(super) var: VarId,
@@ -19,8 +20,9 @@ const MOST: i64 = 64;
 /// Pairs of iterations that are.
 const MOST_COMPARED: i64 = 1 << 13;
 
-/// The least number of iterations, `from` or more, after which the second view may have an element in common with what the first
-/// view was; none where none may ever. What is not known may be the same at once.
+/// The least number of iterations, `from` or more, after which the second view may have an element
+/// in common with what the first view was; none where none may ever. What is not known may be the
+/// same at once.
 pub(super) fn distance(
     p: &Program,
     l: Counter,
@@ -70,7 +72,8 @@ fn compared(
             }
         }
     }
-    // Where they move on, they have left each other behind when they have moved by more than both are long.
+    // Where they move on, they have left each other behind when they have moved by more than both
+    // are long.
     let moved = by.checked_mul(MOST.checked_mul(l.step)? / period)?;
     (by == 0 || moved.abs() >= x.checked_add(y)?.checked_mul(2)?).then_some(None)
 }
@@ -112,7 +115,8 @@ impl Moving {
         Moving { var, still, terms, constant, drift: drift(p, offset, var) }
     }
 
-    /// What the variable makes of it where it has a value; none where something else has a part in that.
+    /// What the variable makes of it where it has a value; none where something else has a part in
+    /// that.
     fn at(&self, p: &Program, value: i64) -> Option<i64> {
         self.terms.iter().try_fold(self.constant, |sum, (d, factor)| {
             sum.checked_add(evaluated(p, *d, self.var, value)?.checked_mul(*factor)?)

@@ -1,13 +1,15 @@
 //! The problem of an innermost loop with `stages=`, from its text.
 //!
-//! Operations are the statements of the loop's body that have specs in them: a leaf, or a statement with a body as a whole.
-//! Which are asynchronous follows from the rows of the table: a MatMul that an instruction with descriptors multiplies
-//! ([`matmul::described`]); a copy from global to shared memory, by the copy engine where such MatMuls alone read what it brings, else by asynchronous
+//! Operations are the statements of the loop's body that have specs in them: a leaf, or a statement
+//! with a body as a whole. Which are asynchronous follows from the rows of the table: a MatMul that
+//! an instruction with descriptors multiplies ([`matmul::described`]); a copy from global to shared
+//! memory, by the copy engine where such MatMuls alone read what it brings, else by asynchronous
 //! copies of the threads.
 //!
-//! Dependences follow from the accesses of a buffer. A tensor that the body declares is another one in each iteration,
-//! but that it lies in one of so many places: of the stages of a ring, or in one. Of other buffers the
-//! offsets say how many iterations lie between two accesses ([`super::distance`]).
+//! Dependences follow from the accesses of a buffer. A tensor that the body declares is another one
+//! in each iteration, but that it lies in one of so many places: of the stages of a ring, or in
+//! one. Of other buffers the offsets say how many iterations lie between two accesses
+//! ([`super::distance`]).
 
 use super::distance::{Counter, distance};
 use super::problem::{Dependence, Kind, MOST_OPERATIONS, Operation, Problem, Unsolvable, Use};
@@ -57,7 +59,8 @@ pub enum Unscheduled {
     Unsolvable(#[from] Unsolvable),
 }
 
-/// The innermost loops with `stages=` of a kernel, in text order. Loops over slices, which are unrolled, are no such loops.
+/// The innermost loops with `stages=` of a kernel, in text order. Loops over slices, which are
+/// unrolled, are no such loops.
 pub(crate) fn loops(p: &Program, kernel: SpecId) -> Vec<&Stmt> {
     let staged = |s: &&Stmt| matches!(s.kind, StmtKind::For { stages: 2.., unroll, .. } if unroll != Unroll::Full);
     let inner = |s: &&Stmt| p.walk(p.inside(s).0).stmts().any(|s| staged(&s));
@@ -109,7 +112,8 @@ impl Graph {
 }
 
 impl Graph {
-    /// The same without some operations, which wait for nothing and let nothing wait: copies that rings make run far enough ahead.
+    /// The same without some operations, which wait for nothing and let nothing wait: copies that
+    /// rings make run far enough ahead.
     pub(crate) fn without(&self, some: &BTreeSet<NodeKey>) -> Graph {
         let n = self.operations.len();
         let left: Vec<usize> = (0..n).filter(|o| !some.contains(&self.operations[*o])).collect();
@@ -313,7 +317,8 @@ impl<'p> Build<'p> {
             })
     }
 
-    /// What makes the copy from global to shared memory that a statement is; none where it is none, or threads wait for it.
+    /// What makes the copy from global to shared memory that a statement is; none where it is none,
+    /// or threads wait for it.
     fn copies(&self, s: &Statement<'p>, products: &[bool]) -> Option<Engine> {
         let p = self.p;
         let StmtKind::Spec(id) = s.stmt.kind else { return None };
@@ -339,7 +344,8 @@ impl<'p> Build<'p> {
         pipeline::is_asynchronous(self.table).then_some(Engine::Copies)
     }
 
-    /// What a statement is called: its kind, and the tensor that it writes, of several leaves the last.
+    /// What a statement is called: its kind, and the tensor that it writes, of several leaves the
+    /// last.
     fn name(&self, s: &Statement<'p>) -> String {
         let last = s.leaves.last().map(|(id, _)| &self.p.specs[*id]);
         let kind = match &s.stmt.kind {

@@ -1,13 +1,15 @@
 //! Difference constraints between starts, closed under paths: σ(j) − σ(i) ≥ longest(i, j).
 //!
-//! A system of difference constraints has a solution if and only if its graph has no cycle of positive weight (Bellman 1958; Cormen et
-//! al., Introduction to Algorithms, chapter 24). All longest paths are kept, so that a constraint is added, or found
-//! to be impossible, in time quadratic in the number of operations, and the window of any two starts is read off.
+//! A system of difference constraints has a solution if and only if its graph has no cycle of
+//! positive weight (Bellman 1958; Cormen et al., Introduction to Algorithms, chapter 24). All
+//! longest paths are kept, so that a constraint is added, or found to be impossible, in time
+//! quadratic in the number of operations, and the window of any two starts is read off.
 
 /// No constraint.
 const NONE: i64 = i64::MIN;
 
-/// All longest paths between operations, and from and to the origin, the cycle 0 that no operation starts before.
+/// All longest paths between operations, and from and to the origin, the cycle 0 that no operation
+/// starts before.
 #[derive(Clone, Debug)]
 pub(super) struct Net {
     /// Operations and the origin, which is the last.
@@ -16,7 +18,8 @@ pub(super) struct Net {
 }
 
 impl Net {
-    /// The net of these constraints (from, to, cycles) between so many operations; none where they contradict each other.
+    /// The net of these constraints (from, to, cycles) between so many operations; none where they
+    /// contradict each other.
     pub(super) fn new(
         operations: usize,
         constraints: impl IntoIterator<Item = (usize, usize, i64)>,
@@ -70,7 +73,8 @@ impl Net {
         self.longest[self.origin() * self.n + operation]
     }
 
-    /// The earliest starts of all, which together are a solution: of all solutions the one in which each start is least.
+    /// The earliest starts of all, which together are a solution: of all solutions the one in which
+    /// each start is least.
     pub(super) fn starts(&self) -> Vec<i64> {
         (0..self.origin()).map(|i| self.earliest(i)).collect()
     }

@@ -1,6 +1,8 @@
-//! The problem: the operations of one iteration of a loop, what they use, and which of them must wait for which.
+//! The problem: the operations of one iteration of a loop, what they use, and which of them must
+//! wait for which.
 //!
-//! Everything is data in integer cycles; nothing here knows a kernel, an instruction or an architecture.
+//! Everything is data in integer cycles; nothing here knows a kernel, an instruction or an
+//! architecture.
 
 /// Operations that a problem may have.
 pub(crate) const MOST_OPERATIONS: usize = 64;
@@ -11,15 +13,17 @@ const MOST_CYCLES: i64 = 1 << 26;
 /// Iterations that a dependence spans, at most.
 const MOST_DISTANCE: i64 = 1 << 12;
 
-/// What a modulo schedule is sought for. Operations, agents, resources, queues and rings are named by their places in
-/// these lists.
+/// What a modulo schedule is sought for. Operations, agents, resources, queues and rings are named
+/// by their places in these lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Who issues operations: the threads of a role, which issue one operation after the other and block in waits.
+    /// Who issues operations: the threads of a role, which issue one operation after the other and
+    /// block in waits.
     pub agents: Vec<String>,
     /// What operations keep busy.
     pub resources: Vec<Resource>,
-    /// Engines that work on after an instruction of an agent, each in the order of issue: its copies, its products.
+    /// Engines that work on after an instruction of an agent, each in the order of issue: its
+    /// copies, its products.
     pub queues: Vec<Queue>,
     /// Buffers that hold several iterations at once.
     pub rings: Vec<Ring>,
@@ -34,8 +38,9 @@ pub(crate) struct Problem {
 pub(crate) struct Resource {
     /// Its name.
     pub name: String,
-    /// Whether it serves one operation at a time, as a matrix unit does. Another is shared out among all that use it, so that only
-    /// the sum of the uses in an iteration is bounded, by the initiation interval.
+    /// Whether it serves one operation at a time, as a matrix unit does. Another is shared out
+    /// among all that use it, so that only the sum of the uses in an iteration is bounded, by the
+    /// initiation interval.
     pub serial: bool,
 }
 
@@ -44,8 +49,9 @@ pub(crate) struct Resource {
 pub(crate) struct Queue {
     /// Its name.
     pub name: String,
-    /// Whether agents wait for it by groups, which complete in the order of issue: for all but the last so many. Of another each operation says
-    /// itself that it is done, as copies do that an mbarrier counts.
+    /// Whether agents wait for it by groups, which complete in the order of issue: for all but the
+    /// last so many. Of another each operation says itself that it is done, as copies do that an
+    /// mbarrier counts.
     pub groups: bool,
 }
 
@@ -54,7 +60,8 @@ pub(crate) struct Queue {
 pub(crate) struct Ring {
     /// Its name.
     pub name: String,
-    /// How many: an anti dependence through it spans as many iterations. Of a register tensor it is one.
+    /// How many: an anti dependence through it spans as many iterations. Of a register tensor it is
+    /// one.
     pub stages: i64,
 }
 
@@ -65,7 +72,8 @@ pub(crate) struct Operation {
     pub name: String,
     /// The agent that issues it.
     pub agent: usize,
-    /// Cycles for which it holds that agent: an asynchronous operation while it is issued, another until it is done.
+    /// Cycles for which it holds that agent: an asynchronous operation while it is issued, another
+    /// until it is done.
     pub held: i64,
     /// What it keeps busy from its start on.
     pub uses: Vec<Use>,
@@ -171,8 +179,8 @@ impl Problem {
         self.operations.len() - 1
     }
 
-    /// The operations in an order in which each comes after those that it waits for within an iteration: that of the text, where it
-    /// is one.
+    /// The operations in an order in which each comes after those that it waits for within an
+    /// iteration: that of the text, where it is one.
     ///
     /// # Errors
     /// What is wrong with the problem.

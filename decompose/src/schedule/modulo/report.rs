@@ -35,7 +35,8 @@ pub struct Steady {
     pub nodes: u64,
     /// Stages, of which each is `ii` cycles of an iteration.
     pub stages: i64,
-    /// The operations of an iteration, by agent, in the order in which a period of the steady state issues them.
+    /// The operations of an iteration, by agent, in the order in which a period of the steady state
+    /// issues them.
     pub operations: Vec<Timed>,
     /// The tensors of which several iterations are held at once.
     pub rings: Vec<RingDepth>,
@@ -69,7 +70,8 @@ pub struct RingDepth {
     pub needed: i64,
 }
 
-/// How many asynchronous operations may be left under way when an operation starts that waits for others.
+/// How many asynchronous operations may be left under way when an operation starts that waits for
+/// others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InFlight {
     /// Which waits.

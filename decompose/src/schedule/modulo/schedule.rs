@@ -1,10 +1,12 @@
-//! A modulo schedule, and what follows from it: stages, the order of issue, depths of rings, groups in flight.
+//! A modulo schedule, and what follows from it: stages, the order of issue, depths of rings, groups
+//! in flight.
 
 use super::problem::{Kind, Problem};
 use super::system::ceil;
 use std::collections::BTreeMap;
 
-/// How far the search has proved that a schedule is the best. Each says more than the one before it.
+/// How far the search has proved that a schedule is the best. Each says more than the one before
+/// it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proof {
     /// It is the best that was found.
@@ -17,7 +19,8 @@ pub enum Proof {
     Starts,
 }
 
-/// Starts of the operations of one iteration; each iteration starts them II cycles after the one before it.
+/// Starts of the operations of one iteration; each iteration starts them II cycles after the one
+/// before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Schedule {
     /// The initiation interval II: cycles from one iteration to the next.
@@ -32,7 +35,8 @@ pub(crate) struct Schedule {
     pub proof: Proof,
     /// The start of each operation, at which its agent issues it; the first is 0.
     pub start: Vec<i64>,
-    /// When its engine begins to work on it: where it is asynchronous it may wait in a queue, less than a period.
+    /// When its engine begins to work on it: where it is asynchronous it may wait in a queue, less
+    /// than a period.
     pub begin: Vec<i64>,
     /// Nodes that the search visited.
     pub nodes: u64,
@@ -45,7 +49,8 @@ pub(crate) struct Wait {
     pub operation: usize,
     /// For which queue.
     pub queue: usize,
-    /// How many groups, one for each operation of the queue, may be left in flight. They are the last that were issued.
+    /// How many groups, one for each operation of the queue, may be left in flight. They are the
+    /// last that were issued.
     pub in_flight: i64,
 }
 
@@ -76,8 +81,8 @@ impl Schedule {
         out
     }
 
-    /// Of operations that start in the same cycle, how many wait for each other before each: dependences without latency
-    /// say which comes first.
+    /// Of operations that start in the same cycle, how many wait for each other before each:
+    /// dependences without latency say which comes first.
     pub(crate) fn ranks(&self, problem: &Problem) -> Vec<usize> {
         let mut ranks = vec![0; self.start.len()];
         for _ in 0..self.start.len() {
@@ -90,7 +95,8 @@ impl Schedule {
         ranks
     }
 
-    /// Whether it satisfies all dependences, and no two operations overlap on what serves one at a time. Says what does not hold.
+    /// Whether it satisfies all dependences, and no two operations overlap on what serves one at a
+    /// time. Says what does not hold.
     #[cfg(test)]
     pub(crate) fn check(&self, problem: &Problem) -> Result<(), String> {
         for d in &problem.dependences {
@@ -148,8 +154,9 @@ impl Schedule {
         Ok(())
     }
 
-    /// The stages that each ring must have: an iteration that comes so many after another writes the stage of that one when
-    /// all that read it are done. An asynchronous reader is not done before its engine is.
+    /// The stages that each ring must have: an iteration that comes so many after another writes
+    /// the stage of that one when all that read it are done. An asynchronous reader is not done
+    /// before its engine is.
     pub(crate) fn depths(&self, problem: &Problem) -> Vec<i64> {
         let mut out = vec![1; problem.rings.len()];
         for d in &problem.dependences {
@@ -162,12 +169,14 @@ impl Schedule {
         out
     }
 
-    /// The waits of agents for what they have issued themselves: before operations that depend on an asynchronous one of
-    /// another queue, or of none, where no wait before that has waited for as much. A group is one operation; groups of a queue complete in order.
+    /// The waits of agents for what they have issued themselves: before operations that depend on
+    /// an asynchronous one of another queue, or of none, where no wait before that has waited for
+    /// as much. A group is one operation; groups of a queue complete in order.
     pub(crate) fn waits(&self, problem: &Problem) -> Vec<Wait> {
         let ranks = self.ranks(problem);
         let at = |o: usize, period: i64| (self.start[o] + period * self.ii, ranks[o], o);
-        // Periods in which an operation is issued before a place in the order, the first of them far back.
+        // Periods in which an operation is issued before a place in the order, the first of them
+        // far back.
         let issued = |o: usize, place: (i64, usize, usize)| {
             let until = if (ranks[o], o) < (place.1, place.2) { place.0 } else { place.0 - 1 };
             (until - self.start[o]).div_euclid(self.ii)

@@ -1,10 +1,12 @@
-//! Branch and bound over the order of operations that exclude each other, at one initiation interval.
+//! Branch and bound over the order of operations that exclude each other, at one initiation
+//! interval.
 //!
-//! A node of the search is a [`Net`] of difference constraints. Each pair of operations narrows the window in which the
-//! start of one may lie as seen from the other, and servers are not to be overfull, until nothing changes; a pair that no k
-//! fits ends the branch, one that a single k fits is decided ([`super::system`] says what k is). The earliest starts are then a solution of
-//! everything decided so far. Where no pair overlaps at them they are the best schedule below the node; else the search
-//! branches on k of a pair that does.
+//! A node of the search is a [`Net`] of difference constraints. Each pair of operations narrows the
+//! window in which the start of one may lie as seen from the other, and servers are not to be
+//! overfull, until nothing changes; a pair that no k fits ends the branch, one that a single k fits
+//! is decided ([`super::system`] says what k is). The earliest starts are then a solution of
+//! everything decided so far. Where no pair overlaps at them they are the best schedule below the
+//! node; else the search branches on k of a pair that does.
 
 use super::net::Net;
 use super::system::{Difference, Exclusion, Pair, Start, System, ceil};
@@ -26,8 +28,8 @@ pub(super) struct Effort {
     /// Nodes visited so far, and at most.
     pub(super) visited: u64,
     pub(super) limit: u64,
-    /// How often each pair has ended a branch, and once more: what has done so often is decided first (Boussemart et al., *Boosting
-    /// Systematic Search by Weighting Constraints*, ECAI 2004).
+    /// How often each pair has ended a branch, and once more: what has done so often is decided
+    /// first (Boussemart et al., *Boosting Systematic Search by Weighting Constraints*, ECAI 2004).
     weights: Vec<u64>,
     /// The pair of two starts.
     pairs: Vec<Option<usize>>,
@@ -165,8 +167,8 @@ impl<'a> Search<'a> {
         Dead
     }
 
-    /// Between two operations of a server there is room for all that it serves between them, and it serves nothing there that there
-    /// is no room for. Whether something has changed.
+    /// Between two operations of a server there is room for all that it serves between them, and it
+    /// serves nothing there that there is no room for. Whether something has changed.
     fn fill(
         &mut self,
         net: &mut Net,
@@ -219,8 +221,8 @@ impl<'a> Search<'a> {
         self.decide(net, pair, if forward { k } else { 1 - k })
     }
 
-    /// An operation starts after all that its server must serve before it, and before all that comes after. Whether something
-    /// has changed.
+    /// An operation starts after all that its server must serve before it, and before all that
+    /// comes after. Whether something has changed.
     fn follow(&mut self, net: &mut Net, list: &[(Start, i64)]) -> Result<bool, Dead> {
         let origin = net.origin();
         let mut changed = false;
@@ -251,11 +253,12 @@ impl<'a> Search<'a> {
         Ok(changed)
     }
 
-    /// Any starts that satisfy all constraints. It is searched again from the beginning, each time longer, with what was learnt of pairs that are hard to
-    /// decide.
+    /// Any starts that satisfy all constraints. It is searched again from the beginning, each time
+    /// longer, with what was learnt of pairs that are hard to decide.
     ///
-    /// Either all windows are bounded, or differences lead both ways wherever they lead one way, but from the origin: then
-    /// operations that are not connected yet may be moved by whole periods, and one k stands for all.
+    /// Either all windows are bounded, or differences lead both ways wherever they lead one way,
+    /// but from the origin: then operations that are not connected yet may be moved by whole
+    /// periods, and one k stands for all.
     pub(super) fn feasible(&mut self, net: &Net) -> Found {
         /// Nodes of the first attempt.
         const FIRST: u64 = 32;
@@ -298,7 +301,8 @@ impl<'a> Search<'a> {
         Found::Nothing
     }
 
-    /// Of the pairs that overlap at the earliest starts, the one with the fewest ks for its weight, of these the longest.
+    /// Of the pairs that overlap at the earliest starts, the one with the fewest ks for its weight,
+    /// of these the longest.
     fn chosen(&self, net: &Net) -> Option<(&'a Pair, Window)> {
         let system: &'a System = self.system;
         let mut best: Option<((u64, u64, i64), &'a Pair)> = None;
@@ -323,8 +327,8 @@ impl<'a> Search<'a> {
         Some((pair, self.window(net, pair)))
     }
 
-    /// The starts of the least sum over operations, if it is below that of `best`, which they replace; false where the limit was
-    /// reached. All windows must be bounded.
+    /// The starts of the least sum over operations, if it is below that of `best`, which they
+    /// replace; false where the limit was reached. All windows must be bounded.
     pub(super) fn least_sum(&mut self, mut net: Net, best: &mut Vec<i64>) -> bool {
         if !self.effort.visit() {
             return false;
@@ -358,7 +362,8 @@ impl<'a> Search<'a> {
         below.into_iter().all(|(_, net)| self.least_sum(net, best))
     }
 
-    /// By how much the sum of starts rises at least where k of a pair is decided so; none where that is impossible.
+    /// By how much the sum of starts rises at least where k of a pair is decided so; none where
+    /// that is impossible.
     fn cost(&self, net: &Net, pair: &Pair, k: i64) -> Option<i64> {
         let rise = |d: Difference| {
             let (from, to, cycles) = d.at(self.ii);
@@ -416,8 +421,9 @@ fn outward(near: i64, least: i64, most: i64) -> impl Iterator<Item = i64> {
     both.filter(move |k| (least..=most).contains(k))
 }
 
-/// The least sum of starts of jobs, each with its cycles and its earliest start, that are served one at a time and may be interrupted: the
-/// one with the fewest cycles left is served first (Schrage 1968).
+/// The least sum of starts of jobs, each with its cycles and its earliest start, that are served
+/// one at a time and may be interrupted: the one with the fewest cycles left is served first
+/// (Schrage 1968).
 fn queued(mut left: Vec<(i64, i64)>) -> i64 {
     let all: i64 = left.iter().map(|(cycles, _)| cycles).sum();
     let (mut now, mut ends) = (0, 0);

@@ -1,17 +1,19 @@
 //! The least initiation interval, at it the least depth, at that the least sum of starts.
 //!
-//! 1. *Lower bounds.* No initiation interval is below the cycles that a resource or an agent is busy for in an
-//!    iteration, nor below the ratio of latency to distance of a cycle of dependences (Rau, *Iterative Modulo Scheduling*,
-//!    MICRO-27, 1994).
-//! 2. *Initiation interval.* A schedule stays one with a longer interval when each operation keeps its stage and its cycle
-//!    in that: feasible intervals are all from the least one on, and bisection finds it. Only dependences on cycles
-//!    of dependences matter, for all others hold once operations have moved by whole periods (Lam, *Software Pipelining*, PLDI 1988).
-//!    What was found is shortened as far as its order of operations goes. A schedule at the lower bound is the best; another one is when the
-//!    search has shown that none is shorter by a cycle.
+//! 1. *Lower bounds.* No initiation interval is below the cycles that a resource or an agent is
+//!    busy for in an iteration, nor below the ratio of latency to distance of a cycle of
+//!    dependences (Rau, *Iterative Modulo Scheduling*, MICRO-27, 1994).
+//! 2. *Initiation interval.* A schedule stays one with a longer interval when each operation keeps
+//!    its stage and its cycle in that: feasible intervals are all from the least one on, and
+//!    bisection finds it. Only dependences on cycles of dependences matter, for all others hold
+//!    once operations have moved by whole periods (Lam, *Software Pipelining*, PLDI 1988). What was
+//!    found is shortened as far as its order of operations goes. A schedule at the lower bound is
+//!    the best; another one is when the search has shown that none is shorter by a cycle.
 //! 3. *Depth.* The number of the last stage, from that of the longest path of dependences on.
 //! 4. *Starts.* The earliest in sum.
 //!
-//! The same formulation, by an SMT solver and with warps as resources: Soi et al., *Twill*, arXiv 2512.18134.
+//! The same formulation, by an SMT solver and with warps as resources: Soi et al., *Twill*, arXiv
+//! 2512.18134.
 
 use super::net::Net;
 use super::problem::{Problem, Unsolvable};
@@ -22,8 +24,8 @@ use super::system::{Pair, System, ceil};
 /// Stages of schedules that are made shorter. No ring has as many.
 const MOST_STAGES: i64 = 64;
 
-/// Nodes that are enough for most loops of so many operations, and are visited in a fraction of a second: the time for one grows
-/// with the third power of the number.
+/// Nodes that are enough for most loops of so many operations, and are visited in a fraction of a
+/// second: the time for one grows with the third power of the number.
 pub(crate) fn usual_nodes(operations: usize) -> u64 {
     let n = operations.max(20) as u64;
     (2000 * 20u64.pow(3) / n.pow(3)).max(32)
@@ -32,7 +34,8 @@ pub(crate) fn usual_nodes(operations: usize) -> u64 {
 /// The best schedule of a problem, for which searches visit so many nodes at most.
 ///
 /// # Errors
-/// What is wrong with the problem. Where the nodes do not suffice the best schedule that was found is returned, with what was proved of it.
+/// What is wrong with the problem. Where the nodes do not suffice the best schedule that was found
+/// is returned, with what was proved of it.
 pub(crate) fn solve(problem: &Problem, nodes: u64) -> Result<Schedule, Unsolvable> {
     let order = problem.checked()?;
     let system = System::of(problem);
@@ -159,7 +162,8 @@ impl Solver<'_> {
         Some(Candidate { ii, starts })
     }
 
-    /// The same order of operations with the shortest initiation interval, not below `low`, and the earliest starts.
+    /// The same order of operations with the shortest initiation interval, not below `low`, and the
+    /// earliest starts.
     fn shortened(&self, found: Candidate, low: i64) -> Candidate {
         let period = |pair: &Pair| pair.period(|s| found.starts[s], found.ii);
         let order: Vec<(&Pair, Option<i64>)> =

@@ -1,20 +1,22 @@
-//! A problem as constraints on starts: which cycles lie between them, and which operations exclude each other.
+//! A problem as constraints on starts: which cycles lie between them, and which operations exclude
+//! each other.
 //!
-//! Each operation has a start, at which its agent issues it. One that an engine works on, which serves one operation at a time, has a
-//! second: when the engine begins. That is not before the issue, and less than a period after it; in between it waits in
-//! the queue. What it waits for must be there when it is issued, since its agent waits for that; its result
-//! is there so many cycles after the engine began.
+//! Each operation has a start, at which its agent issues it. One that an engine works on, which
+//! serves one operation at a time, has a second: when the engine begins. That is not before the
+//! issue, and less than a period after it; in between it waits in the queue. What it waits for must
+//! be there when it is issued, since its agent waits for that; its result is there so many cycles
+//! after the engine began.
 //!
-//! Two operations that one server keeps busy for d(i) and d(j) cycles do not overlap modulo II if and only if there
-//! is an integer k with
+//! Two operations that one server keeps busy for d(i) and d(j) cycles do not overlap modulo II if
+//! and only if there is an integer k with
 //!
 //! ```text
 //! σ(j) − σ(i) ≥ d(i) − k·II        j starts after i of k iterations before is done,
 //! σ(i) − σ(j) ≥ d(j) − (1 − k)·II  and is done before the next i starts.
 //! ```
 //!
-//! k is the number of the period of i in which j starts. Of operations of one queue it is the same for the agent that issues
-//! them and for the engine, which takes them in the order of issue.
+//! k is the number of the period of i in which j starts. Of operations of one queue it is the same
+//! for the agent that issues them and for the engine, which takes them in the order of issue.
 
 use super::net::Net;
 use super::problem::Problem;
@@ -62,14 +64,16 @@ impl Exclusion {
     }
 }
 
-/// Two operations that exclude each other: on their agent, on a resource, or on both in the same order.
+/// Two operations that exclude each other: on their agent, on a resource, or on both in the same
+/// order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) on: Vec<Exclusion>,
 }
 
 impl Pair {
-    /// The period of the first in which the second starts, if that is the same on all servers, and they overlap on none.
+    /// The period of the first in which the second starts, if that is the same on all servers, and
+    /// they overlap on none.
     pub(super) fn period(&self, starts: impl Fn(Start) -> i64, ii: i64) -> Option<i64> {
         let k = self.on.first()?.period(&starts, ii);
         let holds = |d: Difference| starts(d.to) + d.distance * ii >= starts(d.from) + d.cycles;
@@ -88,7 +92,8 @@ pub(super) struct System {
     pub(super) begins: Vec<Start>,
     pub(super) differences: Vec<Difference>,
     pub(super) pairs: Vec<Pair>,
-    /// Starts with the cycles for which they keep a server busy, by server: the agents, then the resources that serve one operation at a time.
+    /// Starts with the cycles for which they keep a server busy, by server: the agents, then the
+    /// resources that serve one operation at a time.
     pub(super) servers: Vec<Vec<(Start, i64)>>,
     /// How many of them are agents.
     pub(super) agents: usize,
@@ -161,8 +166,8 @@ impl System {
         self.pairs = pairs.into_values().collect();
     }
 
-    /// The sum of the uses of each server in an iteration, and of what is shared out; of two operations that exclude each other on
-    /// several servers, the longest on each side.
+    /// The sum of the uses of each server in an iteration, and of what is shared out; of two
+    /// operations that exclude each other on several servers, the longest on each side.
     fn bound(&self, p: &Problem) -> i64 {
         let busy = self.servers.iter().map(|list| list.iter().map(|(_, cycles)| cycles).sum());
         let exclusions = self.pairs.iter().flat_map(|p| &p.on);
@@ -188,13 +193,15 @@ impl System {
         Net::new(self.starts, self.differences.iter().map(|d| d.at(ii)).filter(both))
     }
 
-    /// The net of all differences, in which no operation starts in a stage after the one of this number.
+    /// The net of all differences, in which no operation starts in a stage after the one of this
+    /// number.
     pub(super) fn within(&self, ii: i64, depth: i64) -> Option<Net> {
         let ends = (0..self.operations).map(|o| (o, self.starts, 1 - (depth + 1) * ii));
         Net::new(self.starts, self.differences.iter().map(|d| d.at(ii)).chain(ends))
     }
 
-    /// The least initiation interval, up to one that is feasible, for which no cycle of differences contradicts itself.
+    /// The least initiation interval, up to one that is feasible, for which no cycle of differences
+    /// contradicts itself.
     pub(super) fn recurrence(&self, feasible: i64) -> i64 {
         let (mut low, mut high) = (1, feasible);
         while low < high {

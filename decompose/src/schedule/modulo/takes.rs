@@ -1,7 +1,9 @@
-//! What the operations of a loop take: cycles of the units of a multiprocessor, and until results are there.
+//! What the operations of a loop take: cycles of the units of a multiprocessor, and until results
+//! are there.
 //!
-//! Amounts are the least that any layout could do, as the cost model has them for the kernel: those of a leaf are what the kernel
-//! takes where nothing else takes anything. Latencies are those of the architecture's timing. A block is taken to have its multiprocessor to itself.
+//! Amounts are the least that any layout could do, as the cost model has them for the kernel: those
+//! of a leaf are what the kernel takes where nothing else takes anything. Latencies are those of
+//! the architecture's timing. A block is taken to have its multiprocessor to itself.
 
 use crate::model::fitted::FITTED;
 use crate::model::outline::{Leaf, Outline, elements};
@@ -105,12 +107,14 @@ impl<'a> Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Cycles until a copy from global memory has come, under load; `bulk`: by the engine that copies tiles.
+    /// Cycles until a copy from global memory has come, under load; `bulk`: by the engine that
+    /// copies tiles.
     pub(super) fn far(&self, bulk: bool) -> f64 {
         FITTED.loaded * if bulk { self.timing.bulk_cycles } else { self.timing.global_cycles }
     }
 
-    /// Cycles from the last instruction of a leaf, which threads execute, until its result is there.
+    /// Cycles from the last instruction of a leaf, which threads execute, until its result is
+    /// there.
     fn completion(&self, id: SpecId) -> f64 {
         let (spec, t) = (&self.p.specs[id], self.timing);
         let in_memory =
@@ -125,7 +129,8 @@ impl Taking<'_> {
             SpecKind::MatMul | SpecKind::MatMulSet => t.mma_k16_cycles,
             SpecKind::Shfl(_) => t.shared_load_cycles,
             SpecKind::Reduction(_) => {
-                // Lanes along what is reduced, each with as many values as an access takes, exchange their sums.
+                // Lanes along what is reduced, each with as many values as an access takes,
+                // exchange their sums.
                 let (Some(from), Some(to)) = (spec.input_tensors().next(), spec.outputs.first())
                 else {
                     return 0.0;

@@ -30,7 +30,8 @@ struct Channel<'a> {
 }
 
 impl Channel<'_> {
-    /// The first and the last statement of the loop's body in which a role writes, or reads, one of the rings.
+    /// The first and the last statement of the loop's body in which a role writes, or reads, one of
+    /// the rings.
     fn range(&self, role: usize, write: bool) -> Option<(usize, usize)> {
         let of =
             |r: &&Ring| if write { r.writers.get(&role) } else { r.readers.get(&role) }.copied();
@@ -119,8 +120,8 @@ pub(super) fn written(
     Ok(new)
 }
 
-/// Mbarriers of the stages: their allocations and initialization, and a barrier of the block. The statements that
-/// initialize those of full stages.
+/// Mbarriers of the stages: their allocations and initialization, and a barrier of the block. The
+/// statements that initialize those of full stages.
 fn initialized(split: &Split, channels: &[Channel<'_>], out: &mut Vec<Stmt>) -> Vec<NodeKey> {
     let (mut inits, mut stmts, mut outputs) = (vec![], vec![], vec![]);
     for channel in channels {
@@ -293,7 +294,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The barrier of a warp, and who says for it that a stage is empty; none where each thread says it for itself.
+    /// The barrier of a warp, and who says for it that a stage is empty; none where each thread
+    /// says it for itself.
     fn lead(
         &mut self,
         role: &Role,

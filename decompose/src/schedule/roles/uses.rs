@@ -313,8 +313,8 @@ impl<'a> Found<'a> {
         Ok((roles.len() > 1).then_some(roles))
     }
 
-    /// Refuses that a role writes, behind the loop, what it has copied from: the mbarriers of stages tell others that a copy is
-    /// complete, and not those who issued it.
+    /// Refuses that a role writes, behind the loop, what it has copied from: the mbarriers of
+    /// stages tell others that a copy is complete, and not those who issued it.
     fn later_writes(
         &self,
         kernel: SpecId,
@@ -389,7 +389,8 @@ impl<'a> Found<'a> {
         out
     }
 
-    /// How many iterations of all loops come before one of the innermost, and how many there are, where that is known.
+    /// How many iterations of all loops come before one of the innermost, and how many there are,
+    /// where that is known.
     fn turn(&self, around: &[&Stmt], stmt: &Stmt) -> Result<(Expr, Option<i64>), Refused> {
         let mut turn: Option<Expr> = None;
         let mut all = Some(1i64);
@@ -436,7 +437,8 @@ impl<'a> Found<'a> {
 
 type Rings = (Vec<Ring>, BTreeMap<NodeKey, Option<usize>>);
 
-/// Tensors that are declared in the loop: those that roles hand over, and those that one has for itself.
+/// Tensors that are declared in the loop: those that roles hand over, and those that one has for
+/// itself.
 fn rings(
     p: &Program,
     body: &[Stmt],

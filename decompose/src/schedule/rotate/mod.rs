@@ -1,14 +1,17 @@
-//! Loops with `stages=` in which the next product is issued before threads are done with the last one.
+//! Loops with `stages=` in which the next product is issued before threads are done with the last
+//! one.
 //!
-//! Where a body multiplies, computes with what comes out, and multiplies again, as attention does, its threads wait for the units that
-//! multiply, and these for threads. Software pipelining overlaps iterations: the body executes the first operations of the
-//! next iteration, a product among them, and the rest of its own. The [modulo schedule](super::modulo) of the loop says which
-//! operations these are, and in which order a body issues them ([`order`]). Copies to shared memory stay with what reads
-//! them: they run ahead by rings of their own ([`super::bulk`]).
+//! Where a body multiplies, computes with what comes out, and multiplies again, as attention does,
+//! its threads wait for the units that multiply, and these for threads. Software pipelining
+//! overlaps iterations: the body executes the first operations of the next iteration, a product
+//! among them, and the rest of its own. The [modulo schedule](super::modulo) of the loop says which
+//! operations these are, and in which order a body issues them ([`order`]). Copies to shared memory
+//! stay with what reads them: they run ahead by rings of their own ([`super::bulk`]).
 //!
-//! A prologue executes the first operations of the first iteration; those of the one behind the last are executed with the
-//! coordinates of the last, and nobody reads what comes of it. Tensors that are handed over from body to body are declared before the
-//! loop. They are no more than there were: the schedule has each iteration write them when the one before it has read them.
+//! A prologue executes the first operations of the first iteration; those of the one behind the
+//! last are executed with the coordinates of the last, and nobody reads what comes of it. Tensors
+//! that are handed over from body to body are declared before the loop. They are no more than there
+//! were: the schedule has each iteration write them when the one before it has read them.
 //!
 //! It is done for loops that the copy engine fills, of which nothing is known to be in the way.
 
@@ -68,14 +71,15 @@ pub(crate) fn apply(
 
 /// How the body of a loop is written anew.
 pub(crate) struct Rotation {
-    /// The operations of a body in the order of issue, whether each is that of the next iteration, and for all but how many
-    /// products is waited before it.
+    /// The operations of a body in the order of issue, whether each is that of the next iteration,
+    /// and for all but how many products is waited before it.
     body: Vec<(NodeKey, bool, Option<usize>)>,
     /// Those of the prologue, with waits.
     prologue: Vec<(NodeKey, Option<usize>)>,
     /// Products among them.
     products: BTreeSet<NodeKey>,
-    /// Allocations of rings, the copies that fill them, and whether what reads them is of the next iteration.
+    /// Allocations of rings, the copies that fill them, and whether what reads them is of the next
+    /// iteration.
     rings: Vec<(NodeKey, NodeKey, bool)>,
     /// Allocations of tensors that are handed over from body to body.
     carried: BTreeSet<NodeKey>,
@@ -178,7 +182,8 @@ impl<'p> Parts<'p> {
         all.filter(|o| sets(o) && !waits(o) && !self.kept[*o]).collect()
     }
 
-    /// What is written for an order; none where an operation cannot be executed for another iteration.
+    /// What is written for an order; none where an operation cannot be executed for another
+    /// iteration.
     fn rotation(&self, order: &Order, first: usize, facts: &Loop) -> Option<Rotation> {
         let (problem, products) = (&self.problem, &self.products[..]);
         let key = |o: usize| Some(self.stmts.get(o)?.node.key());
@@ -194,7 +199,8 @@ impl<'p> Parts<'p> {
         if !early.iter().all(|o| leaf(*o) && !self.kept[*o]) {
             return None;
         }
-        // Sums are added to in the order of issue; what a product reads of registers is there before.
+        // Sums are added to in the order of issue; what a product reads of registers is there
+        // before.
         let in_registers = |b: &BufferId| self.p.buffers[*b].is_per_thread();
         let meet =
             |a: BTreeSet<BufferId>, b: BTreeSet<BufferId>| a.intersection(&b).any(in_registers);
@@ -261,7 +267,8 @@ impl Rewriter for Write<'_> {
 }
 
 impl Write<'_> {
-    /// The prologue, the body, and the statement of the prologue before which its copies have been issued.
+    /// The prologue, the body, and the statement of the prologue before which its copies have been
+    /// issued.
     fn written(&mut self, of: &Rotation, stmt: &Stmt) -> Option<(Vec<Stmt>, Vec<Stmt>, NodeKey)> {
         let StmtKind::For { var, start, end, body, .. } = &stmt.kind else { return None };
         let mut stmts = body.stmts.clone();
@@ -365,7 +372,8 @@ impl Write<'_> {
         renamed(own, self.names)
     }
 
-    /// Statements in which a product that sets its sums adds to zeros: what adds can be left under way.
+    /// Statements in which a product that sets its sums adds to zeros: what adds can be left under
+    /// way.
     fn split(&self, of: &Rotation, stmts: &[Stmt], chunk: &[usize]) -> Vec<Stmt> {
         let mut out = vec![];
         for i in chunk {

@@ -1,12 +1,14 @@
-//! The order of operations that a modulo schedule gives a loop, where one of its products is to be under way while operations of
-//! another iteration are executed.
+//! The order of operations that a modulo schedule gives a loop, where one of its products is to be
+//! under way while operations of another iteration are executed.
 //!
-//! An iteration has two stages. The loop's body executes the first one, which begins with the product, of the next iteration, and
-//! the second one of its own: each operation at σ mod II. At the end of the body all products are done, so that none is in
-//! flight where the loop begins anew: `ptxas` does not follow accumulators around a loop that others read.
+//! An iteration has two stages. The loop's body executes the first one, which begins with the
+//! product, of the next iteration, and the second one of its own: each operation at σ mod II. At
+//! the end of the body all products are done, so that none is in flight where the loop begins anew:
+//! `ptxas` does not follow accumulators around a loop that others read.
 //!
-//! Of all schedules of the least initiation interval that one is taken in which products have the most cycles until they are awaited:
-//! how long they take where blocks share a multiprocessor is not known.
+//! Of all schedules of the least initiation interval that one is taken in which products have the
+//! most cycles until they are awaited: how long they take where blocks share a multiprocessor is
+//! not known.
 
 use crate::schedule::modulo::Find;
 use crate::schedule::modulo::problem::{Dependence, Kind, Problem};
@@ -29,7 +31,8 @@ pub(super) struct Asked<'a> {
     pub(super) first: usize,
     /// All products.
     pub(super) products: &'a [usize],
-    /// Of each operation, whether what it writes outlives an iteration: the next iteration may not exist.
+    /// Of each operation, whether what it writes outlives an iteration: the next iteration may not
+    /// exist.
     pub(super) kept: &'a [bool],
 }
 
@@ -80,7 +83,8 @@ impl Asked<'_> {
         Some((found.ii, found.start.clone(), found.ranks(&problem)))
     }
 
-    /// The problem in which products take so many cycles more, and in which they are done when an iteration begins.
+    /// The problem in which products take so many cycles more, and in which they are done when an
+    /// iteration begins.
     fn asked(&self, more: i64) -> Option<Problem> {
         let mut out = self.problem.clone();
         for d in &mut out.dependences {
@@ -103,7 +107,8 @@ impl Asked<'_> {
         Some(out)
     }
 
-    /// Whether the schedule has operations of another iteration between the product and what needs it.
+    /// Whether the schedule has operations of another iteration between the product and what needs
+    /// it.
     fn overlaps(&self, ii: i64, starts: &[i64]) -> bool {
         let needs = self.problem.dependences.iter().filter(|d| d.from == self.first);
         let needed = needs.filter(|d| d.to != self.first).map(|d| starts[d.to] + d.distance * ii);
@@ -111,7 +116,8 @@ impl Asked<'_> {
         starts.iter().any(|s| *s >= ii && *s - ii < until)
     }
 
-    /// Products are issued as soon as what they read is there, and before threads wait for the first one.
+    /// Products are issued as soon as what they read is there, and before threads wait for the
+    /// first one.
     fn hoist(&self, order: &mut Order) {
         let of = |order: &Order, o: usize| order.sequence.iter().position(|other| *other == o);
         let same = |order: &Order, d: &Dependence| {
@@ -156,7 +162,8 @@ impl Asked<'_> {
         }
     }
 
-    /// What does not depend on the product is executed right before what needs it, and holds no registers until then.
+    /// What does not depend on the product is executed right before what needs it, and holds no
+    /// registers until then.
     fn sink(&self, line: &mut Vec<usize>, starts: &mut [i64]) {
         let within: Vec<&Dependence> =
             self.problem.dependences.iter().filter(|d| d.distance == 0).collect();
@@ -182,7 +189,8 @@ impl Asked<'_> {
         }
     }
 
-    /// What outlives an iteration is written by one that exists, and so is all that follows from it. There is no third stage.
+    /// What outlives an iteration is written by one that exists, and so is all that follows from
+    /// it. There is no third stage.
     fn keep(&self, line: &[usize], starts: &mut [i64], ii: i64) {
         let mut late = BTreeSet::new();
         for &o in line {
@@ -197,7 +205,8 @@ impl Asked<'_> {
 }
 
 impl Order {
-    /// In which body an operation of an iteration is executed, counted from that of the iteration, and where.
+    /// In which body an operation of an iteration is executed, counted from that of the iteration,
+    /// and where.
     fn at(&self, o: usize, iteration: i64) -> (i64, usize) {
         let place = self.sequence.iter().position(|other| *other == o).unwrap_or(0);
         (iteration - i64::from(self.ahead[o]), place)
@@ -210,8 +219,9 @@ impl Order {
         problem.dependences.iter().filter(own).all(after)
     }
 
-    /// The waits for products that a list of operations of one body needs: before which of them, and for all but the last so many
-    /// products. `waits` says of a product and a later one whether that waits for it.
+    /// The waits for products that a list of operations of one body needs: before which of them,
+    /// and for all but the last so many products. `waits` says of a product and a later one whether
+    /// that waits for it.
     pub(super) fn waits(
         &self,
         problem: &Problem,

@@ -1,5 +1,6 @@
-//! Programs whose tiles do not divide the extents: copies through shared memory and registers, rows with reductions, and
-//! products, at sizes around those of their tiles. Sizes are constants, or symbols of which the program is decomposed once.
+//! Programs whose tiles do not divide the extents: copies through shared memory and registers, rows
+//! with reductions, and products, at sizes around those of their tiles. Sizes are constants, or
+//! symbols of which the program is decomposed once.
 //!
 //! Every program says what it means, so that the body that is drawn is compared, too.
 //!
@@ -48,7 +49,8 @@ pub(super) struct Partial {
 enum Form {
     /// A copy.
     Copy { batch: u8, transposed: u8, hops: Vec<u8> },
-    /// Operations on tiles: blocks of whole rows, blocks along both modes, or a loop along the rows.
+    /// Operations on tiles: blocks of whole rows, blocks along both modes, or a loop along the
+    /// rows.
     Rows { how: u8, steps: Vec<u8> },
     /// A product, with operations before and behind it.
     Product {
@@ -702,7 +704,8 @@ impl Writer<'_> {
     }
 }
 
-/// The program without the last tile of a mode, where the sizes are constants and that tile is neither whole nor the first.
+/// The program without the last tile of a mode, where the sizes are constants and that tile is
+/// neither whole nor the first.
 pub(super) fn without(text: &str) -> Option<String> {
     let value = |name: &str| -> Option<i64> {
         let (_, after) = text.lines().find(|l| l.starts_with("let "))?.split_once(name)?;

@@ -1,4 +1,5 @@
-//! What follows from inequalities: bounds of atoms, sums of some, products of some, and at last a contradiction.
+//! What follows from inequalities: bounds of atoms, sums of some, products of some, and at last a
+//! contradiction.
 
 use super::Budget;
 use super::simplex::{self, Bounds};
@@ -62,7 +63,8 @@ impl System<'_> {
         changed
     }
 
-    /// Multiplies what is at least zero by what is at least zero, where products occur that this says something of.
+    /// Multiplies what is at least zero by what is at least zero, where products occur that this
+    /// says something of.
     fn multiply(&mut self, budget: &mut Budget) -> Option<()> {
         let linear = |system: &Self, sum: &Sum| {
             let is_product =
@@ -94,7 +96,8 @@ impl System<'_> {
         Some(())
     }
 
-    /// Multiplies the inequalities with an atom, its bounds among them, by a product that has bounds.
+    /// Multiplies the inequalities with an atom, its bounds among them, by a product that has
+    /// bounds.
     fn multiply_by(
         &mut self,
         x: u32,
@@ -125,7 +128,8 @@ impl System<'_> {
         Some(())
     }
 
-    /// Leaves digits out: of a multiple of 128 and at most 127 that are at least zero together, the multiple is.
+    /// Leaves digits out: of a multiple of 128 and at most 127 that are at least zero together, the
+    /// multiple is.
     fn leave_out(&mut self, budget: &mut Budget) -> Option<()> {
         for k in 0..self.known.len() {
             let sum = self.known[k].clone();
@@ -151,8 +155,8 @@ impl System<'_> {
         (if *c > 0 { *hi } else { *lo })?.checked_mul(*c)
     }
 
-    /// Adds laws of quotients to what bounds their dividends: `4*q <= t + 3*u` and `t + 3*u <= 7` give `q <= 1`, which as
-    /// fractions they do not.
+    /// Adds laws of quotients to what bounds their dividends: `4*q <= t + 3*u` and `t + 3*u <= 7`
+    /// give `q <= 1`, which as fractions they do not.
     fn combine(&mut self, budget: &mut Budget) -> Option<()> {
         let laws: Vec<(u32, Sum)> = self.known.iter().filter_map(|s| self.law(s)).collect();
         for (quotient, law) in laws {

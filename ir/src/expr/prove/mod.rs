@@ -1,15 +1,19 @@
-//! Proofs about expressions: whether one is at least zero, or a multiple of a number, where assumptions hold.
+//! Proofs about expressions: whether one is at least zero, or a multiple of a number, where
+//! assumptions hold.
 //!
-//! An expression is read as a sum over atoms (`system.rs`); that it is below zero is added to the assumptions and the laws of
-//! the atoms, and a combination of all of them is looked for that is a contradiction (`simplex.rs`).
+//! An expression is read as a sum over atoms (`system.rs`); that it is below zero is added to the
+//! assumptions and the laws of the atoms, and a combination of all of them is looked for that is a
+//! contradiction (`simplex.rs`).
 //!
 //! Invariants:
-//! - An answer `Known` holds for all values of the variables, within their ranges and divisors, that keep the assumptions and
-//!   for which the expressions have a value. Where no values keep the assumptions, any answer does.
-//! - The same questions get the same answers; each takes a bounded number of steps (`Budget`), and none makes an expression
-//!   of the arena.
+//! - An answer `Known` holds for all values of the variables, within their ranges and divisors,
+//!   that keep the assumptions and for which the expressions have a value. Where no values keep the
+//!   assumptions, any answer does.
+//! - The same questions get the same answers; each takes a bounded number of steps (`Budget`), and
+//!   none makes an expression of the arena.
 //!
-//! Not every truth is proven: what needs case distinctions between integers, or products of more than two differences, is not.
+//! Not every truth is proven: what needs case distinctions between integers, or products of more
+//! than two differences, is not.
 
 mod budget;
 mod consequences;
@@ -83,7 +87,8 @@ impl Assumptions {
         self.holds.iter().map(|(dim, _)| *dim)
     }
 
-    /// Those that may matter to expressions, the latest first: they share variables with these, or with others that do.
+    /// Those that may matter to expressions, the latest first: they share variables with these, or
+    /// with others that do.
     fn relevant(&self, cx: &ExprArena, goals: &[Dim], budget: &mut Budget) -> Vec<Dim> {
         let mut vars: Vec<VarId> = goals.iter().flat_map(|goal| cx.vars_of(*goal)).collect();
         vars.sort_unstable();
@@ -179,8 +184,9 @@ pub fn divides(cx: &ExprArena, n: i64, dim: Dim, assumptions: &Assumptions) -> D
     value(dim)
 }
 
-/// Facts about symbols, no more than are needed, with which all these expressions would be multiples of a positive number:
-/// none where they are already, and no answer where no divisors of symbols would do.
+/// Facts about symbols, no more than are needed, with which all these expressions would be
+/// multiples of a positive number: none where they are already, and no answer where no divisors of
+/// symbols would do.
 #[must_use]
 pub fn divisors_missing(
     cx: &ExprArena,
@@ -213,7 +219,8 @@ pub fn divisors_missing(
     if !suffices(&divided) {
         return None;
     }
-    // Of the factors of a product the last is kept, which is most often the extent of the consecutive mode.
+    // Of the factors of a product the last is kept, which is most often the extent of the
+    // consecutive mode.
     let mut at = 0;
     while at < divided.len() {
         let mut less = divided.clone();
@@ -344,8 +351,9 @@ impl Question<'_> {
         }
     }
 
-    /// Whether `a + by <= b` is known to be wrong for some values of the variables, so that no proof need be looked for: those at
-    /// the ends of their ranges are tried, all at the same end and each by itself at the other.
+    /// Whether `a + by <= b` is known to be wrong for some values of the variables, so that no
+    /// proof need be looked for: those at the ends of their ranges are tried, all at the same end
+    /// and each by itself at the other.
     #[cfg(feature = "text")]
     fn is_wrong(&self, a: Dim, b: Dim, by: i64) -> bool {
         let cx = self.cx;

@@ -1,7 +1,8 @@
-//! Whether linear inequalities have a rational solution, by the general simplex of Dutertre and de Moura with Bland's rule.
+//! Whether linear inequalities have a rational solution, by the general simplex of Dutertre and de
+//! Moura with Bland's rule.
 //!
-//! Invariant: `true` is only answered for a combination of the inequalities that has been added up again and says that a
-//! number below zero is at least zero. Nothing rests on the pivots.
+//! Invariant: `true` is only answered for a combination of the inequalities that has been added up
+//! again and says that a number below zero is at least zero. Nothing rests on the pivots.
 
 use super::Budget;
 use super::sum::Sum;
@@ -80,8 +81,9 @@ impl Ratio {
 /// The smallest and largest value of an atom.
 pub(super) type Bounds = (Option<i128>, Option<i128>);
 
-/// Columns are variables that are at a bound or zero, rows are those that follow from them. A variable is an atom, or, from
-/// the number of atoms on, the value of an inequality without its constant.
+/// Columns are variables that are at a bound or zero, rows are those that follow from them. A
+/// variable is an atom, or, from the number of atoms on, the value of an inequality without its
+/// constant.
 struct Tableau {
     rows: Vec<Vec<Ratio>>,
     row_var: Vec<usize>,
@@ -90,7 +92,8 @@ struct Tableau {
     bounds: Vec<Bounds>,
 }
 
-/// Whether no values within the bounds make all of the sums at least zero. `false` also where the budget ends.
+/// Whether no values within the bounds make all of the sums at least zero. `false` also where the
+/// budget ends.
 pub(super) fn is_infeasible(sums: &[Sum], atoms: &[Bounds], budget: &mut Budget) -> bool {
     let sums = &sums[..sums.len().min(MAX_ROWS)];
     contradiction(sums, atoms, budget).unwrap_or(false)
@@ -180,7 +183,8 @@ impl Tableau {
         Some(found.map(|(_, column)| column))
     }
 
-    /// Exchanges the variables of a row and a column, and moves the row's to the bound that it violates.
+    /// Exchanges the variables of a row and a column, and moves the row's to the bound that it
+    /// violates.
     fn pivot(&mut self, row: usize, column: usize, up: bool) -> Option<()> {
         let (leaving, entering) = (self.row_var[row], self.column_var[column]);
         let bound = if up { self.bounds[leaving].0 } else { self.bounds[leaving].1 };
@@ -214,12 +218,13 @@ impl Tableau {
         Some(())
     }
 
-    /// Adds up the bounds that keep the row's variable out of its own: whether the sum of what is at least zero has no
-    /// variable and is below zero.
+    /// Adds up the bounds that keep the row's variable out of its own: whether the sum of what is
+    /// at least zero has no variable and is below zero.
     fn certified(&self, row: usize, up: bool, sums: &[Sum], used: &[u32]) -> Option<bool> {
         let mut total = vec![Ratio::ZERO; used.len()];
         let mut constant = Ratio::ZERO;
-        // The row's variable is to be larger (`up`); a positive coefficient then needs an upper bound.
+        // The row's variable is to be larger (`up`); a positive coefficient then needs an upper
+        // bound.
         let own = (self.row_var[row], Ratio::ONE, up);
         let others = self.column_var.iter().zip(&self.rows[row]).filter(|(_, c)| c.over != 0).map(
             |(var, c)| {

@@ -6,7 +6,8 @@ const MAX_TERMS: usize = 64;
 /// Largest coefficient: times a divisor it still fits.
 const MAX_COEFFICIENT: u128 = i64::MAX as u128;
 
-/// The sum of `coefficient * atom` and a constant. Terms are sorted by atom, and no coefficient is zero.
+/// The sum of `coefficient * atom` and a constant. Terms are sorted by atom, and no coefficient is
+/// zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) terms: Vec<(u32, i128)>,

@@ -1,11 +1,13 @@
 //! Expressions as sums over atoms, and what is known of the atoms.
 //!
-//! An atom is a variable, a quotient, a minimum or maximum, or a product of atoms. A remainder `a % n` is `a - n*(a/n)`.
-//! Laws of the atoms that occur, each exact for integers (`n >= 1` wherever a quotient has a value):
+//! An atom is a variable, a quotient, a minimum or maximum, or a product of atoms. A remainder
+//! `a % n` is `a - n*(a/n)`. Laws of the atoms that occur, each exact for integers (`n >= 1`
+//! wherever a quotient has a value):
 //! - `n*(a/n) <= a <= n*(a/n) + n - 1`, and `a <= n*ceil_div(a, n) <= a + n - 1`;
 //! - `min(a, b) <= a`, `max(a, b) >= a`, and each is one of the two ([`Split`]);
 //! - the product of two differences that are at least zero is;
-//! - a sum of multiples of `g` that is at least zero is at least zero without what `g` leaves of its constant.
+//! - a sum of multiples of `g` that is at least zero is at least zero without what `g` leaves of
+//!   its constant.
 
 use super::Budget;
 use super::simplex::Bounds;
@@ -88,7 +90,8 @@ impl<'a> System<'a> {
 
     /// The sum that an expression is; none where it is too large.
     pub(super) fn sum(&mut self, dim: Dim, budget: &mut Budget) -> Option<Sum> {
-        // Recursion ends: the arena bounds the depth of an expression, the budget how much is looked at.
+        // Recursion ends: the arena bounds the depth of an expression, the budget how much is
+        // looked at.
         budget.pay(1)?;
         let id = match dim {
             Dim::Const(v) => return Some(Sum::constant(v.into())),
@@ -212,7 +215,8 @@ impl<'a> System<'a> {
         })
     }
 
-    /// The largest divisor of `by` that all terms are multiples of, and the remainder of the sum by that.
+    /// The largest divisor of `by` that all terms are multiples of, and the remainder of the sum by
+    /// that.
     pub(super) fn remainder(&self, sum: &Sum, by: i128) -> (i128, i128) {
         let step = num_integer::gcd(self.step(sum), by);
         (step, if step == 0 { 0 } else { sum.constant.rem_euclid(step) })
@@ -229,8 +233,9 @@ impl<'a> System<'a> {
         self.index.contains_key(&Key::Expr(id))
     }
 
-    /// Numbers that it may help to know as divisors of a symbol: those that it is divided by, then the factors that stand
-    /// before other atoms. Of each kind the largest first, and none that it is known to be a multiple of.
+    /// Numbers that it may help to know as divisors of a symbol: those that it is divided by, then
+    /// the factors that stand before other atoms. Of each kind the largest first, and none that it
+    /// is known to be a multiple of.
     pub(super) fn divisors_wanted(&self, goal: &Sum, symbol: ExprId) -> Vec<i64> {
         let Some(&atom) = self.index.get(&Key::Expr(symbol)) else { return vec![] };
         let known = self.atoms[atom as usize].div;
@@ -256,8 +261,9 @@ impl<'a> System<'a> {
         all
     }
 
-    /// The bound of a symbol with which a sum is at least zero, whatever the others are: whether it is an upper one, and
-    /// what it is. None where the others have no bounds, or the symbol no value beyond it.
+    /// The bound of a symbol with which a sum is at least zero, whatever the others are: whether it
+    /// is an upper one, and what it is. None where the others have no bounds, or the symbol no
+    /// value beyond it.
     pub(super) fn bound_wanted(&self, goal: &Sum, symbol: ExprId) -> Option<(bool, i128)> {
         let atom = *self.index.get(&Key::Expr(symbol))?;
         let mut least = goal.constant;

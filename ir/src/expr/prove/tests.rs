@@ -53,7 +53,8 @@ fn a_remainder_is_below_a_symbolic_divisor() {
     );
 }
 
-/// No steps are taken where a value at the end of a range says otherwise, but for those that find what is relevant.
+/// No steps are taken where a value at the end of a range says otherwise, but for those that find
+/// what is relevant.
 #[cfg(feature = "text")]
 #[test]
 fn what_is_wrong_at_the_end_of_a_range_is_not_looked_for() {
@@ -346,8 +347,8 @@ fn made(case: &Case) -> Made {
     Made { cx, vars, all }
 }
 
-/// What counting says: of the values that keep the assumptions and give all sides a value, whether the question is answered
-/// yes for some and no for some.
+/// What counting says: of the values that keep the assumptions and give all sides a value, whether
+/// the question is answered yes for some and no for some.
 fn counted(m: &Made, holds: &[Dim], sides: &[Dim], yes: impl Fn(&[i64]) -> bool) -> (bool, bool) {
     let values: Vec<Vec<i64>> = m
         .vars
@@ -429,7 +430,8 @@ proptest! {
 fn most_truths_are_proven() {
     let mut runner = TestRunner::deterministic();
     let cases = case();
-    // Of questions with one answer, by the question and the answer: how many there are, and were answered.
+    // Of questions with one answer, by the question and the answer: how many there are, and were
+    // answered.
     let mut of = [[[0usize; 2]; 2]; 2];
     for _ in 0..3000 {
         let case = cases.new_tree(&mut runner).unwrap().current();

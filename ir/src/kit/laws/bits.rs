@@ -1,15 +1,15 @@
 //! Layouts of the same memory in larger or smaller elements, common vectors, swizzles.
 //!
-//! Invariant: both sides of a recast name the same bits: element `x` of the smaller kind lies in the
-//! element of the larger kind whose digits are those of `x`, divided.
+//! Invariant: both sides of a recast name the same bits: element `x` of the smaller kind lies in
+//! the element of the larger kind whose digits are those of `x`, divided.
 
 use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};
 use crate::kit::like::{Bits, LayoutLike};
 use crate::kit::plain::Plain;
 
-/// `small` counts elements of which `n` make one of `large`; both have the same leaves but for extents.
-/// For every coordinate of `small`, its index divided by `n` is that of `large`; with `whole`, the
-/// remainder counts the parts in order.
+/// `small` counts elements of which `n` make one of `large`; both have the same leaves but for
+/// extents. For every coordinate of `small`, its index divided by `n` is that of `large`; with
+/// `whole`, the remainder counts the parts in order.
 fn same_memory(
     case: &Case<'_>,
     small: &Plain,
@@ -60,7 +60,8 @@ fn parts_of(a: &Plain, n: i64) -> Demand {
     if split { Demand::Answer } else { Demand::ExactOrRefuse }
 }
 
-/// `n` parts of each element: the parts of the element at `i` are at `n * i`, `n * i + 1`, and so on.
+/// `n` parts of each element: the parts of the element at `i` are at `n * i`, `n * i + 1`, and so
+/// on.
 pub fn law_downcast<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
     judge_as("downcast", parts_of(a, n), &[("a", a), ("n", &n)], |case| {
         let built: T = case.build(a)?;
@@ -106,8 +107,8 @@ pub fn law_max_common_layout<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
     })
 }
 
-/// The common vector is no longer than the run of indices that both layouts give the same coordinates;
-/// of one bijection with itself it is everything.
+/// The common vector is no longer than the run of indices that both layouts give the same
+/// coordinates; of one bijection with itself it is everything.
 pub fn law_max_common_vector<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
     judge("max_common_vector", &[("a", a), ("b", b)], |case| {
         let (left, right): (T, T) = (case.build(a)?, case.build(b)?);
@@ -216,7 +217,8 @@ pub fn law_swizzle_recast<T: LayoutLike>(swizzle: Bits, old_bits: u32, new_bits:
         };
         let reach = small.bits + small.base + small.shift;
         case.holds("the swizzle reaches no further than 30 bits", reach <= 30)?;
-        // Its three fields are seen in one period; its ends and some places between will do for a long one.
+        // Its three fields are seen in one period; its ends and some places between will do for a
+        // long one.
         let period = 1i64 << reach;
         let step = (period / 4096).max(1) | 1;
         for i in (0..period).step_by(step as usize) {
@@ -227,7 +229,8 @@ pub fn law_swizzle_recast<T: LayoutLike>(swizzle: Bits, old_bits: u32, new_bits:
     })
 }
 
-/// A layout under a swizzle composed with another: the inner layout, the outer one, the offset, then the swizzle.
+/// A layout under a swizzle composed with another: the inner layout, the outer one, the offset,
+/// then the swizzle.
 pub fn law_swizzled_composition<T: LayoutLike>(
     swizzle: Bits,
     offset: i64,

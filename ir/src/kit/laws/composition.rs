@@ -49,8 +49,8 @@ pub(super) fn refines(a: &IntTuple<i64>, b: &IntTuple<i64>) -> bool {
     }
 }
 
-/// Composition by mode composes each mode with its own layout. A mode whose tiler keeps it stays as it is;
-/// modes that no tiler reaches may stay or go.
+/// Composition by mode composes each mode with its own layout. A mode whose tiler keeps it stays as
+/// it is; modes that no tiler reaches may stay or go.
 pub fn law_composition_by_mode<T: LayoutLike>(outer: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     judge("composition_by_mode", &[("outer", outer), ("tiler", tiler)], |case| {
         let tiling: Tiling<T> = case.must("build", tiler.build())?;
@@ -81,8 +81,8 @@ pub fn law_with_shape<T: LayoutLike>(a: &Plain, shape: &IntTuple<i64>) -> LawRes
     })
 }
 
-/// A tile read through a thread-value layout: every thread finds its elements, and where the layout is
-/// injective the right inverse tells for each element its thread and value.
+/// A tile read through a thread-value layout: every thread finds its elements, and where the layout
+/// is injective the right inverse tells for each element its thread and value.
 pub fn law_thread_value<T: LayoutLike>(tv: &ThreadValue) -> LawResult {
     let layout = &tv.layout;
     judge("thread_value", &[("tile", &tv.tile), ("thread-value layout", layout)], |case| {

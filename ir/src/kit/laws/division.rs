@@ -1,7 +1,7 @@
 //! Division: a layout split into tiles and what iterates over them.
 //!
-//! Invariant: what the rest of a division walks over is found by enumeration: the smallest index that
-//! no tile before has covered begins the next tile.
+//! Invariant: what the rest of a division walks over is found by enumeration: the smallest index
+//! that no tile before has covered begins the next tile.
 
 use crate::kit::answer::Answer;
 use crate::kit::error::{Case, LawResult, Stop, judge};
@@ -9,8 +9,9 @@ use crate::kit::like::LayoutLike;
 use crate::kit::plain::Plain;
 use crate::kit::tiling::Tiling;
 
-/// The first `count` shifts under which the image covers each index at most once, smallest first, each
-/// beginning at the smallest index that is free; `None` beyond `limit`, or where tiles collide.
+/// The first `count` shifts under which the image covers each index at most once, smallest first,
+/// each beginning at the smallest index that is free; `None` beyond `limit`, or where tiles
+/// collide.
 pub(super) fn shifts(image: &[i64], count: usize, limit: usize) -> Option<Vec<i64>> {
     let mut covered = vec![];
     let mut shifts = Vec::with_capacity(count.min(limit));
@@ -63,8 +64,8 @@ fn divided(case: &Case<'_>, divided: &Plain, whole: &Plain, tile: &Plain) -> Res
     case.agree("the element of (tile, rest)", &case.values(divided)?, &wanted)
 }
 
-/// Division by a layout, or by mode: each divided mode is (tile, rest); the tile mode is the mode after
-/// the tile, and the tiles cover the mode, each element once where the tile is injective.
+/// Division by a layout, or by mode: each divided mode is (tile, rest); the tile mode is the mode
+/// after the tile, and the tiles cover the mode, each element once where the tile is injective.
 pub fn law_logical_divide<T: LayoutLike>(whole: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     judge("logical_divide", &[("whole", whole), ("tiler", tiler)], |case| {
         let tiling: Tiling<T> = case.must("build", tiler.build())?;
@@ -114,8 +115,8 @@ pub fn law_flat_divide<T: LayoutLike>(whole: &Plain, tiler: &Tiling<Plain>) -> L
 
 type Operation<T> = fn(&T, &Tiling<T>) -> Answer<T>;
 
-/// `operation` has the halves of `logical` in another order: all first halves, then all second ones and
-/// the modes without a tiler. With `gathered`, the first halves are one mode.
+/// `operation` has the halves of `logical` in another order: all first halves, then all second ones
+/// and the modes without a tiler. With `gathered`, the first halves are one mode.
 pub(super) fn rearranged<T: LayoutLike>(
     law: &'static str,
     whole: &Plain,

@@ -66,8 +66,8 @@ fn digits(i: i64, shape: &IntTuple<i64>, radix: &IntTuple<i64>, depth: usize) ->
     }
 }
 
-/// Coalescing keeps the function and is flat; it never has more leaves; twice is once; no two leaves
-/// that continue each other are left.
+/// Coalescing keeps the function and is flat; it never has more leaves; twice is once; no two
+/// leaves that continue each other are left.
 pub fn law_coalesce<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("coalesce", &[("a", a)], |case| {
         let built: T = case.build(a)?;

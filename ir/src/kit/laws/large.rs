@@ -1,9 +1,9 @@
 //! Layouts whose sizes and indices do not fit 32 bits, judged at chosen coordinates.
 //!
-//! Invariant: nothing is enumerated. What a layout has at a coordinate is computed digit by digit in 128 bits
-//! ([`Plain::index`]), what it should have from the operands in the same way.
-//! Invariant: the coordinates follow from the size alone, so that a failure repeats: the ends of every leaf, the neighbors
-//! of 2^31, 2^32 and 2^53, and some that are spread over all.
+//! Invariant: nothing is enumerated. What a layout has at a coordinate is computed digit by digit
+//! in 128 bits ([`Plain::index`]), what it should have from the operands in the same way.
+//! Invariant: the coordinates follow from the size alone, so that a failure repeats: the ends of
+//! every leaf, the neighbors of 2^31, 2^32 and 2^53, and some that are spread over all.
 
 use crate::kit::error::{Case, LawResult, Stop, judge};
 use crate::kit::like::LayoutLike;
@@ -156,8 +156,9 @@ pub fn law_composition_large<T: LayoutLike>(outer: &Plain, inner: &Plain) -> Law
     })
 }
 
-/// The complement of a large layout whose strides nest: the leaves of both together, sorted by stride, count through an
-/// interval without gap or overlap, which reaches `cotarget`; and it is ordered.
+/// The complement of a large layout whose strides nest: the leaves of both together, sorted by
+/// stride, count through an interval without gap or overlap, which reaches `cotarget`; and it is
+/// ordered.
 pub fn law_complement_large<T: LayoutLike>(a: &Plain, cotarget: i64) -> LawResult {
     judge("complement_large", &[("a", a), ("cotarget", &cotarget)], |case| {
         let built: T = case.build(a)?;
@@ -209,7 +210,8 @@ fn undone(
     Ok(())
 }
 
-/// Division of a large layout: the first mode is `whole` after the tile, the second `whole` after what the tile leaves out.
+/// Division of a large layout: the first mode is `whole` after the tile, the second `whole` after
+/// what the tile leaves out.
 pub fn law_logical_divide_large<T: LayoutLike>(whole: &Plain, tile: &Plain) -> LawResult {
     judge("logical_divide_large", &[("whole", whole), ("tile", tile)], |case| {
         let tiling: Tiling<T> = Tiling::Layout(case.build(tile)?);
@@ -225,8 +227,8 @@ pub fn law_logical_divide_large<T: LayoutLike>(whole: &Plain, tile: &Plain) -> L
     })
 }
 
-/// Products with a large block: the first mode is the block, the second walks over what the block leaves out as the tiler
-/// does.
+/// Products with a large block: the first mode is the block, the second walks over what the block
+/// leaves out as the tiler does.
 pub fn law_logical_product_large<T: LayoutLike>(block: &Plain, tiler: &Plain) -> LawResult {
     judge("logical_product_large", &[("block", block), ("tiler", tiler)], |case| {
         let tiling: Tiling<T> = Tiling::Layout(case.build(tiler)?);
@@ -241,8 +243,9 @@ pub fn law_logical_product_large<T: LayoutLike>(block: &Plain, tiler: &Plain) ->
     })
 }
 
-/// The smallest indices that a layout whose strides nest leaves out, and that sums with its own reach each index up to
-/// `size` once: the digits between its leaves, the last of them without bound.
+/// The smallest indices that a layout whose strides nest leaves out, and that sums with its own
+/// reach each index up to `size` once: the digits between its leaves, the last of them without
+/// bound.
 fn left_out(a: &Plain, size: i64) -> Option<Plain> {
     a.gaps()?;
     let mut leaves = a.leaves();
@@ -257,7 +260,8 @@ fn left_out(a: &Plain, size: i64) -> Option<Plain> {
     Some(Plain::flat(&digits))
 }
 
-/// Groups of `n` elements of a large layout, and `n` parts of each element: both are exact multiples.
+/// Groups of `n` elements of a large layout, and `n` parts of each element: both are exact
+/// multiples.
 pub fn law_cast_large<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
     judge("cast_large", &[("a", a), ("n", &n)], |case| {
         let built: T = case.build(a)?;

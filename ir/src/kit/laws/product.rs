@@ -1,7 +1,7 @@
 //! Products: a layout repeated as another one says.
 //!
-//! Invariant: where copies belong is found by enumeration: the `j`-th place is the smallest shift at
-//! which the block meets none of the places before, and copy `y` lies at place `tiler(y)`.
+//! Invariant: where copies belong is found by enumeration: the `j`-th place is the smallest shift
+//! at which the block meets none of the places before, and copy `y` lies at place `tiler(y)`.
 
 use super::division::{by_mode, image, rearranged, shifts};
 use crate::kit::answer::Answer;
@@ -10,8 +10,8 @@ use crate::kit::like::LayoutLike;
 use crate::kit::plain::{MAX_POINTS, Plain, distinct};
 use crate::kit::tiling::Tiling;
 
-/// `values` at `at(x, y)` are copy `y` of the block at `x`; copies keep clear of each other and lie in
-/// the places that the tiler says.
+/// `values` at `at(x, y)` are copy `y` of the block at `x`; copies keep clear of each other and lie
+/// in the places that the tiler says.
 fn copies(
     case: &Case<'_>,
     values: &[i64],

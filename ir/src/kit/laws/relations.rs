@@ -1,6 +1,7 @@
 //! Relations of shapes: congruent, weakly congruent, compatible.
 //!
-//! Invariant: of the shapes given, each refines the one before, so that the relations hold along them.
+//! Invariant: of the shapes given, each refines the one before, so that the relations hold along
+//! them.
 
 use super::composition::refines;
 use crate::kit::error::{LawResult, judge};
@@ -20,13 +21,14 @@ fn deepens(a: &Shape, b: &Shape) -> bool {
     }
 }
 
-/// Compatibility is a partial order that holds from a shape to its refinements: reflexive, transitive,
-/// and both ways only between equal shapes.
+/// Compatibility is a partial order that holds from a shape to its refinements: reflexive,
+/// transitive, and both ways only between equal shapes.
 pub fn law_compatible<T: LayoutLike>(shapes: &[Shape; 4]) -> LawResult {
     related("compatible", shapes, T::compatible, refines, |a, b| a == b)
 }
 
-/// Weak congruence is a preorder that holds from a shape to its refinements; both ways it is congruence.
+/// Weak congruence is a preorder that holds from a shape to its refinements; both ways it is
+/// congruence.
 pub fn law_weakly_congruent<T: LayoutLike>(shapes: &[Shape; 4]) -> LawResult {
     let both = |a: &Shape, b: &Shape| deepens(a, b) && deepens(b, a);
     related("weakly_congruent", shapes, T::weakly_congruent, deepens, both)

@@ -1,7 +1,8 @@
-//! Layouts some of whose strides are multiples of symbols: with values put in, a result is that of numbers.
+//! Layouts some of whose strides are multiples of symbols: with values put in, a result is that of
+//! numbers.
 //!
-//! Invariant: a library may refuse what it cannot decide without knowing the symbols; what it answers must hold for
-//! all values that are put in.
+//! Invariant: a library may refuse what it cannot decide without knowing the symbols; what it
+//! answers must hold for all values that are put in.
 
 use crate::kit::answer::Answer;
 use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};

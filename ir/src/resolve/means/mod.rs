@@ -1,8 +1,9 @@
 //! `means` blocks: what a generic spec computes, as a chain of specs on whole tensors.
 //!
-//! A value of the block is an operand as it is when the spec begins, or the result of a step. Results have
-//! no memory: extents and types follow, floats being real numbers. A mode of extent 1 is broadcast in a
-//! Move, in pointwise specs and in a Select. An output that is read before it is assigned is read as it was.
+//! A value of the block is an operand as it is when the spec begins, or the result of a step.
+//! Results have no memory: extents and types follow, floats being real numbers. A mode of extent 1
+//! is broadcast in a Move, in pointwise specs and in a Select. An output that is read before it is
+//! assigned is read as it was.
 //!
 //! - V0232 every output is assigned once, every result is read, and only operands are named.
 //! - V0221 nothing but specs without executors, views and constants stands in the block.
@@ -318,7 +319,8 @@ impl Resolver {
         if let [ViewOp::Iota(axis), rest @ ..] = ops {
             (base, whole) = self.means_iota(c, (base, &extents), axis, view)?;
             (scalar, ops) = (Scalar::I32, rest);
-            // Of the shape of the tensor: a reduction along another mode counts each of its elements.
+            // Of the shape of the tensor: a reduction along another mode counts each of its
+            // elements.
             is_whole = extents.len() == 1;
         }
         if ops.is_empty() {
@@ -449,7 +451,8 @@ impl Resolver {
         self.step(c, op, &[from], (scalar, extents), span)
     }
 
-    /// Adds a step with a result that the text does not name; the rest of its view or spec reads it.
+    /// Adds a step with a result that the text does not name; the rest of its view or spec reads
+    /// it.
     fn step(
         &self,
         c: &mut Chain,
@@ -716,8 +719,8 @@ fn n_inputs(kind: SpecKind, span: Span) -> Fallible<usize> {
     })
 }
 
-/// The output of the spec that `to` names; none if `to` is no output. An error for a part of a tensor, and for an output that
-/// is already assigned.
+/// The output of the spec that `to` names; none if `to` is no output. An error for a part of a
+/// tensor, and for an output that is already assigned.
 fn unassigned(c: &Chain, to: &ast::View) -> Fallible<Option<usize>> {
     if !to.ops.is_empty() {
         let help = format!(

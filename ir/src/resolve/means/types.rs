@@ -173,7 +173,8 @@ impl Operands<'_> {
         }
     }
 
-    /// The extents of a reduction, whose reduced modes may stay with extent 1, or of coordinates along a mode.
+    /// The extents of a reduction, whose reduced modes may stay with extent 1, or of coordinates
+    /// along a mode.
     fn along_axes(&self, axes: &[usize]) -> Fallible<Vec<Dim>> {
         let from = self.given[0];
         if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {

@@ -7,8 +7,8 @@ use crate::text::scan;
 use pest::Parser;
 use std::collections::BTreeMap;
 
-/// How often a printed text uses each rule of the grammar, those included that it does not use; none for a text that does
-/// not parse. For tests alone: rules change without notice.
+/// How often a printed text uses each rule of the grammar, those included that it does not use;
+/// none for a text that does not parse. For tests alone: rules change without notice.
 #[doc(hidden)]
 #[must_use]
 pub fn rules(text: &str) -> Option<BTreeMap<String, usize>> {

@@ -1,8 +1,9 @@
 //! From text to [`Module`], statement by statement.
 //!
-//! [`pest`] reads one `step` of `grammar.pest` at a time: a statement, or its head when it has a body,
-//! or a closing brace. The stack of open bodies is kept here, not in recursion. After an error the
-//! reader goes on at the next statement ([`recover`]), up to [`crate::limits::MAX_ERRORS`] errors.
+//! [`pest`] reads one `step` of `grammar.pest` at a time: a statement, or its head when it has a
+//! body, or a closing brace. The stack of open bodies is kept here, not in recursion. After an
+//! error the reader goes on at the next statement ([`recover`]), up to
+//! [`crate::limits::MAX_ERRORS`] errors.
 //!
 //! Invariant: outside this folder nothing knows pest or its `Rule`.
 //! Invariant: every step ends behind where it began, so reading ends.
@@ -108,7 +109,8 @@ struct Reader<'s> {
     open: Vec<Frame>,
     /// What the last step closed, if another block of the same statement may follow.
     closed: Option<Part>,
-    /// The first body whose closing brace is less indented than its first line, and that brace: its own may be missing.
+    /// The first body whose closing brace is less indented than its first line, and that brace: its
+    /// own may be missing.
     outdented: Option<(Span, Span)>,
 }
 

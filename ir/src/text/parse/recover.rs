@@ -1,8 +1,8 @@
 //! Where reading goes on after an error.
 //!
-//! The next statement is sought at the beginning of a line: a closing brace, a keyword, a definition
-//! (`%x =`, `#x:`), or a sigil where no bracket of the wrong statement is open. Braces that are passed
-//! over open bodies without a head, so that the closing ones still match.
+//! The next statement is sought at the beginning of a line: a closing brace, a keyword, a
+//! definition (`%x =`, `#x:`), or a sigil where no bracket of the wrong statement is open. Braces
+//! that are passed over open bodies without a head, so that the closing ones still match.
 
 use super::super::scan::{is_blank, literal_end};
 use super::{Part, Reader};
@@ -34,8 +34,9 @@ impl Reader<'_> {
         end
     }
 
-    /// Where the statement behind the one at `start` begins, which is wrong at `error`. It is always
-    /// behind `start`, and no character is cut: it stands behind a blank, at a brace, or at the end.
+    /// Where the statement behind the one at `start` begins, which is wrong at `error`. It is
+    /// always behind `start`, and no character is cut: it stands behind a blank, at a brace, or at
+    /// the end.
     fn next_start(&mut self, start: usize, error: usize) -> usize {
         let bytes = self.text.as_bytes();
         let (mut brackets, mut braces) = (0usize, 0usize);
@@ -79,8 +80,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a line that begins with `rest` begins a statement. Inside brackets a tensor's name may be
-/// an operand, unless it is being defined.
+/// Whether a line that begins with `rest` begins a statement. Inside brackets a tensor's name may
+/// be an operand, unless it is being defined.
 fn starts_statement(rest: &str, in_brackets: bool) -> bool {
     let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     let bytes = rest.as_bytes();

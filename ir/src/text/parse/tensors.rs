@@ -1,7 +1,7 @@
 //! Expressions over tensors.
 //!
-//! What holds no tensor is a number, so that `1.0 / N` is one operand and not a spec. Operators count as in
-//! [`super::expr`], so that no tree is deeper than a text may make it.
+//! What holds no tensor is a number, so that `1.0 / N` is one operand and not a spec. Operators
+//! count as in [`super::expr`], so that no tree is deeper than a text may make it.
 
 use super::Rule;
 use super::errors::{one_of, short};

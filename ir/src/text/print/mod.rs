@@ -1,7 +1,9 @@
-//! From [`Module`] to text: one statement a line, two spaces a body, at most 100 columns where it can.
+//! From [`Module`] to text: one statement a line, two spaces a body, at most 100 columns where it
+//! can.
 //!
-//! Invariant: the same module always gives the same text, which ends with a line break. Nothing here
-//! recurses, whatever the depth of the tree, and no line is indented for more bodies than a text may nest.
+//! Invariant: the same module always gives the same text, which ends with a line break. Nothing
+//! here recurses, whatever the depth of the tree, and no line is indented for more bodies than a
+//! text may nest.
 
 mod expr;
 mod statement;

@@ -408,7 +408,8 @@ fn threads(name: &str, ty: Option<&ThreadType>) -> String {
     })
 }
 
-/// A word and what it says, on a line of its own where all does not fit one; nothing where nothing is said.
+/// A word and what it says, on a line of its own where all does not fit one; nothing where nothing
+/// is said.
 fn clause<'a>(
     arena: &'a Arena<'a>,
     word: &'static str,

@@ -1,9 +1,10 @@
 //! The functions of cuBLAS that we call, bound when its libraries are opened.
 //!
-//! `cudarc` binds them, too: its loader takes no path and panics where a library or a function is missing.
+//! `cudarc` binds them, too: its loader takes no path and panics where a library or a function is
+//! missing.
 //!
-//! Signatures and numbers are those of `cublas_api.h`, `cublasLt.h` and `library_types.h` of CUDA 13.0; those that are
-//! called here are the same since CUDA 11.8. Enums are 32-bit integers in C.
+//! Signatures and numbers are those of `cublas_api.h`, `cublasLt.h` and `library_types.h` of CUDA
+//! 13.0; those that are called here are the same since CUDA 11.8. Enums are 32-bit integers in C.
 //!
 //! Invariant: nothing here panics: a missing library or symbol is a value of [`OpenError`].
 #![allow(unsafe_code, reason = "the C interface of cuBLAS")]
@@ -58,8 +59,8 @@ pub(super) struct Functions {
     pub(super) destroy: unsafe extern "C" fn(P) -> Status,
     pub(super) set_stream: unsafe extern "C" fn(P, P) -> Status,
     pub(super) set_workspace: unsafe extern "C" fn(P, P, usize) -> Status,
-    /// Handle; operations on A and B; m, n, k; alpha; A, its type and leading dimension; B likewise; beta; C likewise;
-    /// type of sums; algorithm.
+    /// Handle; operations on A and B; m, n, k; alpha; A, its type and leading dimension; B
+    /// likewise; beta; C likewise; type of sums; algorithm.
     pub(super) gemm: unsafe extern "C" fn(
         P,
         c_int,
@@ -101,11 +102,12 @@ pub(super) struct LtFunctions {
     pub(super) preference_create: unsafe extern "C" fn(*mut P) -> Status,
     pub(super) preference_set: unsafe extern "C" fn(P, u32, *const c_void, usize) -> Status,
     pub(super) preference_destroy: unsafe extern "C" fn(P) -> Status,
-    /// Handle; what is computed; layouts of A, B, C, D; preference; how many at most; where to; how many.
+    /// Handle; what is computed; layouts of A, B, C, D; preference; how many at most; where to; how
+    /// many.
     pub(super) heuristic:
         unsafe extern "C" fn(P, P, P, P, P, P, P, c_int, *mut Heuristic, *mut c_int) -> Status,
-    /// Handle; what is computed; alpha; A and its layout; B likewise; beta; C likewise; D likewise; algorithm; workspace
-    /// and its bytes; stream.
+    /// Handle; what is computed; alpha; A and its layout; B likewise; beta; C likewise; D likewise;
+    /// algorithm; workspace and its bytes; stream.
     pub(super) matmul: unsafe extern "C" fn(
         P,
         P,
@@ -141,8 +143,8 @@ pub(super) enum OpenError {
 
 macro_rules! symbol {
     ($library:ident, $name:literal) => {
-        // SAFETY: the type is that of the function in NVIDIA's header; the copied pointer lives no longer than the
-        // library, which the same struct owns.
+        // SAFETY: the type is that of the function in NVIDIA's header; the copied pointer lives no
+        // longer than the library, which the same struct owns.
         *unsafe { $library.get(concat!($name, "\0").as_bytes()) }?
     };
 }
@@ -199,8 +201,8 @@ impl LtFunctions {
 
 /// Opens a library so that one that needs it finds it by its name.
 fn load(path: &Path) -> Result<Library, OpenError> {
-    // SAFETY: loading runs the library's initializers. The path was named by the user or is a well-known place of
-    // NVIDIA's own library, whose initializers have no preconditions.
+    // SAFETY: loading runs the library's initializers. The path was named by the user or is a
+    // well-known place of NVIDIA's own library, whose initializers have no preconditions.
     let library = unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }?;
     Ok(library.into())
 }

@@ -1,11 +1,12 @@
 //! Where cuBLAS is.
 //!
-//! Order: the file or folder that `CARBYNE_CUBLAS` names, and nothing else where it is set; the toolkit at `CUDA_PATH` or
-//! `CUDA_HOME`; `/usr/local/cuda`; NVIDIA's wheels in the Python environment that `VIRTUAL_ENV` names or that `python3` on
-//! `PATH` is of; what the dynamic loader finds by name. `libcublasLt` is the one beside `libcublas`.
+//! Order: the file or folder that `CARBYNE_CUBLAS` names, and nothing else where it is set; the
+//! toolkit at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; NVIDIA's wheels in the Python
+//! environment that `VIRTUAL_ENV` names or that `python3` on `PATH` is of; what the dynamic loader
+//! finds by name. `libcublasLt` is the one beside `libcublas`.
 //!
-//! Invariant: of what is not named by `CARBYNE_CUBLAS` absolute paths alone are opened; running in a folder of a stranger
-//! must not load that folder's libraries.
+//! Invariant: of what is not named by `CARBYNE_CUBLAS` absolute paths alone are opened; running in
+//! a folder of a stranger must not load that folder's libraries.
 
 use super::ffi::{Functions, LtFunctions};
 use crate::{Fallible, refused};

@@ -1,10 +1,12 @@
 //! Products by NVIDIA's library cuBLAS, to compare kernels with.
 //!
-//! It is not linked. [`CublasLibrary::find`] opens it at run time and says plainly when there is none (R0710); what it does
-//! not do is R0711. Products of 8-bit floats, and those with an epilogue, are `cublasLtMatmul` by the algorithm that its
-//! heuristic names first; all others are `cublasGemmEx`, which chooses for itself.
+//! It is not linked. [`CublasLibrary::find`] opens it at run time and says plainly when there is
+//! none (R0710); what it does not do is R0711. Products of 8-bit floats, and those with an
+//! epilogue, are `cublasLtMatmul` by the algorithm that its heuristic names first; all others are
+//! `cublasGemmEx`, which chooses for itself.
 //!
-//! Matrices are given as we write them, rows of C consecutive. cuBLAS counts along columns: it is asked for C^T = B^T A^T.
+//! Matrices are given as we write them, rows of C consecutive. cuBLAS counts along columns: it is
+//! asked for C^T = B^T A^T.
 #![allow(unsafe_code, reason = "the C interface of cuBLAS")]
 
 mod ffi;
@@ -90,11 +92,13 @@ pub enum Transposed {
 pub enum Epilogue {
     /// Nothing.
     None,
-    /// The larger of 0 and the sum with a number a column, of the type of C. The address is that of the numbers.
+    /// The larger of 0 and the sum with a number a column, of the type of C. The address is that of
+    /// the numbers.
     BiasRelu(u64),
 }
 
-/// A product C = A B of matrices of M x K, K x N and M x N elements, with the addresses of the first ones.
+/// A product C = A B of matrices of M x K, K x N and M x N elements, with the addresses of the
+/// first ones.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Product {
     /// M, N and K.
@@ -130,7 +134,8 @@ struct Handles {
 impl Drop for Handles {
     fn drop(&mut self) {
         let opened = &self.library.opened;
-        // SAFETY: handles that were made are live until here, and null stands for those that were not.
+        // SAFETY: handles that were made are live until here, and null stands for those that were
+        // not.
         unsafe {
             if !self.main.is_null() {
                 (opened.functions.destroy)(self.main);
@@ -159,8 +164,8 @@ impl<'g> Cublas<'g> {
         let stream = gpu.stream.as_inner().cast();
         // SAFETY: the handle is live, the stream outlives `Cublas`, which borrows the GPU.
         library.check(unsafe { set_stream(handles.main, stream) }, what)?;
-        // Of another stream it would forget the workspace, so that this comes second.
-        // SAFETY: the memory is as long as we say and outlives the handle, which is dropped before it.
+        // Of another stream it would forget the workspace, so that this comes second. SAFETY: the
+        // memory is as long as we say and outlives the handle, which is dropped before it.
         let status =
             unsafe { set_workspace(handles.main, pointer(workspace.address()), WORKSPACE) };
         library.check(status, what)?;
@@ -302,8 +307,9 @@ impl Work for ExProduct<'_> {
         self.cublas.is_of(gpu)?;
         let Call { m, n, k, ops, leading, types, compute, scale, addresses } = &self.call;
         let [a, b, c] = addresses.map(pointer);
-        // SAFETY: the handle is live; alpha and beta are of the type that `compute` asks for and are read before the
-        // call returns. Whatever it does, it does to the GPU's memory, to which there are no references.
+        // SAFETY: the handle is live; alpha and beta are of the type that `compute` asks for and
+        // are read before the call returns. Whatever it does, it does to the GPU's memory, to which
+        // there are no references.
         let status = unsafe {
             (self.cublas.library.opened.functions.gemm)(
                 self.cublas.handles.main,
@@ -359,7 +365,8 @@ struct Made<'c> {
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was made by the function that belongs to this one, and is not used afterwards. Nothing waits.
+        // SAFETY: it was made by the function that belongs to this one, and is not used afterwards.
+        // Nothing waits.
         unsafe { (self.destroy)(self.handle) };
     }
 }
@@ -441,9 +448,9 @@ impl Work for LtProduct<'_> {
         self.cublas.is_of(gpu)?;
         let [a, b, c] = self.call.addresses.map(pointer);
         let [la, lb, lc] = [0, 1, 2].map(|i: usize| self.layouts[i].handle);
-        // SAFETY: all handles are live; alpha and beta are of the type of the description and are read before the call
-        // returns; the workspace has as many bytes as we say. Whatever it does, it does to the GPU's memory, to which there
-        // are no references.
+        // SAFETY: all handles are live; alpha and beta are of the type of the description and are
+        // read before the call returns; the workspace has as many bytes as we say. Whatever it
+        // does, it does to the GPU's memory, to which there are no references.
         let status = unsafe {
             (self.cublas.library.opened.lt.matmul)(
                 self.cublas.handles.lt,

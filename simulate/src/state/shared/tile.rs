@@ -1,7 +1,7 @@
 //! Accesses to the elements of a tile one after the other, which mostly are alike.
 //!
-//! Invariant: what is not plain ends nothing here, and then nothing has been noted. The caller accesses the elements each alone,
-//! which finds it too and says what it is.
+//! Invariant: what is not plain ends nothing here, and then nothing has been noted. The caller
+//! accesses the elements each alone, which finds it too and says what it is.
 
 use super::{Pending, Shared, State};
 use crate::plan::SharedBuffer;
@@ -10,8 +10,8 @@ use crate::state::race::LastWrite;
 use crate::state::value::Tile;
 
 impl Shared {
-    /// Reads the elements at some offsets, each by several, to their places in a tile, and adds their granules to others. None
-    /// where one of them cannot.
+    /// Reads the elements at some offsets, each by several, to their places in a tile, and adds
+    /// their granules to others. None where one of them cannot.
     pub(crate) fn read_tile(
         &mut self,
         buffer: &SharedBuffer,
@@ -63,8 +63,8 @@ impl Shared {
             })
     }
 
-    /// Lets an asynchronous copy write elements at offsets that it may write and that differ; what it keeps of them until
-    /// its wait.
+    /// Lets an asynchronous copy write elements at offsets that it may write and that differ; what
+    /// it keeps of them until its wait.
     pub(crate) fn write_tile(
         &mut self,
         buffer: &SharedBuffer,

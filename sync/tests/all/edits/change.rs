@@ -137,7 +137,8 @@ fn ring_of(view: &View, text: &str) -> Option<i64> {
     number.parse().ok().filter(|n| (2..=16).contains(n))
 }
 
-/// Calls `visit` with each index of a statement, and with those of the statements in it; with the view where it is one of a tensor.
+/// Calls `visit` with each index of a statement, and with those of the statements in it; with the
+/// view where it is one of a tensor.
 fn indices(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut Expr, Option<&View>)) {
     if matches!(stmt.kind, StmtKind::For { .. }) {
         return;

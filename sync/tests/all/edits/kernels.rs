@@ -1,4 +1,5 @@
-//! The kernels that are edited: decomposed for small grids, so that blocks of persistent ones take several tiles.
+//! The kernels that are edited: decomposed for small grids, so that blocks of persistent ones take
+//! several tiles.
 
 use crate::support::root;
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,5 +1,5 @@
-//! Blocks that say what a kernel computes: values of whole tensors, each with a range that none of its elements leaves,
-//! so that no number is infinite or none at all.
+//! Blocks that say what a kernel computes: values of whole tensors, each with a range that none of
+//! its elements leaves, so that no number is infinite or none at all.
 
 use super::writer::{Writer, of};
 use super::{Graph, Node};

@@ -1,9 +1,10 @@
-//! Descriptions of programs at kernel level, which say what is computed and nothing of tiles, threads or loops:
-//! a spec of one operation, or one with a `means` block. [`Graph::render`] writes them.
+//! Descriptions of programs at kernel level, which say what is computed and nothing of tiles,
+//! threads or loops: a spec of one operation, or one with a `means` block. [`Graph::render`] writes
+//! them.
 //!
-//! Invariant: every description makes a program; a choice names its operand by counting among those that fit where it
-//! stands, so that shrinking, which removes steps and lowers numbers, needs to know nothing of programs.
-//! Invariant: 0 is the simplest choice everywhere.
+//! Invariant: every description makes a program; a choice names its operand by counting among those
+//! that fit where it stands, so that shrinking, which removes steps and lowers numbers, needs to
+//! know nothing of programs. Invariant: 0 is the simplest choice everywhere.
 
 mod means;
 mod render;

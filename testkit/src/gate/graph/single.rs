@@ -7,7 +7,8 @@ use carbyne_ir::scalar::Scalar::{
     self, Bf16, Bool, E4m3, E5m2, F16, F32, F64, I8, I32, I64, U8, U32,
 };
 
-/// Types of products: of factors, of the result, of sums, and the first architecture that has instructions for them.
+/// Types of products: of factors, of the result, of sums, and the first architecture that has
+/// instructions for them.
 const PRODUCTS: [(Scalar, Scalar, Scalar, Arch); 16] = [
     (F16, F32, F32, Arch::Sm70),
     (F16, F16, F32, Arch::Sm70),

@@ -197,7 +197,8 @@ impl Writer {
         [batch, m, n, k]
     }
 
-    /// The program is for this architecture or a later one: what has no instructions on older ones is drawn for newer ones.
+    /// The program is for this architecture or a later one: what has no instructions on older ones
+    /// is drawn for newer ones.
     pub(super) fn since(&mut self, first: Arch) {
         let rank = |arch: Arch| Arch::ALL.iter().position(|a| *a == arch);
         if rank(self.arch) < rank(first) {

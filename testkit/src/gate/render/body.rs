@@ -11,7 +11,8 @@ use carbyne_ir::scalar::Scalar;
 /// Most turns of all loops around a statement, multiplied.
 pub(super) const MOST_TURNS: i64 = 12;
 
-/// Functions of one operand, a cast where there is none; from [`plan::SMOOTH`](crate::gate::plan) on those that round.
+/// Functions of one operand, a cast where there is none; from [`plan::SMOOTH`](crate::gate::plan)
+/// on those that round.
 const UNARY: [Option<UnaryOp>; 16] = [
     Some(UnaryOp::Neg),
     Some(UnaryOp::Relu),

@@ -99,7 +99,8 @@ impl<'a> Chain<'a> {
         let of = |g: usize| {
             let t = &globals[g];
             let modes = [(t.tile.0, t.tiles.0), (t.tile.1, t.tiles.1)];
-            // Inputs of an exponential are drawn up to eight; what an earlier kernel writes may be of any size.
+            // Inputs of an exponential are drawn up to eight; what an earlier kernel writes may be
+            // of any size.
             let most = if t.contents == super::Contents::Untouched { 8.0 } else { UNKNOWN };
             Value { text: format!("%{}", t.name), modes, most, tensor: Some(g) }
         };

@@ -1,4 +1,5 @@
-//! Gives the statements of a kernel to parts of a block: registers to one of them, and what has none to either.
+//! Gives the statements of a kernel to parts of a block: registers to one of them, and what has
+//! none to either.
 
 use std::collections::BTreeSet;
 

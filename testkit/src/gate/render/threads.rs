@@ -1,4 +1,5 @@
-//! Leaves of single threads: each has a part of a tensor, its own or one that lies some threads away.
+//! Leaves of single threads: each has a part of a tensor, its own or one that lies some threads
+//! away.
 
 use super::Writer;
 use super::state::{Body, Code, Owner, Private, View};

@@ -136,7 +136,8 @@ impl Body {
         }
     }
 
-    /// Something to read that satisfies a condition: in registers, else in shared, else in global memory.
+    /// Something to read that satisfies a condition: in registers, else in shared, else in global
+    /// memory.
     pub(super) fn operand(
         &self,
         w: &Writer,

@@ -1,7 +1,7 @@
 //! A compiler that has its kernels made by carbyne: it knows shapes, carbyne knows GPUs.
 //!
-//! `outside-compiler M N K` writes a matrix product of these extents, has it decomposed for sm_80, executes the
-//! result on numbers of its own, and prints CUDA C++ with the launch.
+//! `outside-compiler M N K` writes a matrix product of these extents, has it decomposed for sm_80,
+//! executes the result on numbers of its own, and prints CUDA C++ with the launch.
 
 use carbyne_embed::build::{Builder, statements::word};
 use carbyne_embed::{
@@ -9,7 +9,8 @@ use carbyne_embed::{
 };
 use std::error::Error;
 
-/// A kernel that is ready to be launched, and the numbers that it computed of the ones that it was tried on.
+/// A kernel that is ready to be launched, and the numbers that it computed of the ones that it was
+/// tried on.
 struct Compiled {
     /// As people read and edit it.
     text: String,

@@ -6,7 +6,8 @@ use crate::schedule::modulo::solve::{identity, solve};
 use carbyne_ir::testing;
 use proptest::prelude::*;
 
-/// Small problems: operations of two agents and resources, some asynchronous, forward dependences within an iteration, any across.
+/// Small problems: operations of two agents and resources, some asynchronous, forward dependences
+/// within an iteration, any across.
 fn problems() -> impl Strategy<Value = Problem> {
     let operation = (0..2usize, 0..3i64, 0..5i64, (0..3usize, 0..3usize), 0..4i64);
     let dependence = (0..5usize, 0..5usize, 0..7i64, 0..3i64);
@@ -55,7 +56,8 @@ fn all(below: Vec<i64>) -> impl Iterator<Item = Vec<i64>> {
     })
 }
 
-/// All schedules at an initiation interval whose starts are below a number: none where there are too many.
+/// All schedules at an initiation interval whose starts are below a number: none where there are
+/// too many.
 fn schedules(p: &Problem, ii: i64, below: i64) -> Option<impl Iterator<Item = Schedule>> {
     const MOST: i64 = 400_000;
     let n = p.operations.len();
@@ -79,8 +81,8 @@ fn schedules(p: &Problem, ii: i64, below: i64) -> Option<impl Iterator<Item = Sc
     }))
 }
 
-/// Whether there is a schedule at an initiation interval, of any depth: cycles in the period are tried, and stages are longest paths.
-/// None where there are too many.
+/// Whether there is a schedule at an initiation interval, of any depth: cycles in the period are
+/// tried, and stages are longest paths. None where there are too many.
 fn is_feasible(p: &Problem, ii: i64) -> Option<bool> {
     let busy = |resource: usize| -> i64 {
         let uses = p.operations.iter().flat_map(|o| &o.uses);

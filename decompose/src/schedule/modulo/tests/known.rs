@@ -47,7 +47,8 @@ fn copies_of_a_product_run_ahead_and_it_is_under_way_when_the_next_begins() {
     found.check(&p).expect("it is one");
     assert_eq!((found.ii, found.resource_bound, found.recurrence_bound), (128, 128, 128));
     assert_eq!(found.proof, Proof::Starts);
-    // The copies are the iterations ahead that their latency takes, and a stage is released when the next product has been issued.
+    // The copies are the iterations ahead that their latency takes, and a stage is released when
+    // the next product has been issued.
     assert_eq!(found.stage(2) - found.stage(0), 500 / 128);
     assert_eq!(found.start[3], found.start[2] + 128 + 16);
     assert_eq!(found.order(&p), [vec![0, 1, 3, 2]]);
@@ -72,7 +73,8 @@ fn a_ring_that_is_too_short_for_the_latency_sets_the_interval() {
     assert_eq!(found.depths(&p), [3, 3]);
 }
 
-/// Softmax of a product between two: O = O·scale + softmax(Q·K)·V. Sums of Q·K lie in so many register tensors.
+/// Softmax of a product between two: O = O·scale + softmax(Q·K)·V. Sums of Q·K lie in so many
+/// register tensors.
 fn attention(scores: i64) -> Problem {
     let mut p = Problem::default();
     p.agent("warps");

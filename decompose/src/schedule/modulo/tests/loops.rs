@@ -79,7 +79,8 @@ fn stages(s: &Steady) -> Vec<(&str, i64)> {
 fn a_ring_as_deep_as_the_latency_of_copies_keeps_the_units_busy() {
     // From a copy by way of the product to the next copy into its stage, in four iterations.
     let few = only(GEMM, Arch::Sm90a);
-    // One thread asks for both copies, the second a cycle after the first, which the bound does not know.
+    // One thread asks for both copies, the second a cycle after the first, which the bound does not
+    // know.
     assert!((0..=1).contains(&(few.ii - few.recurrence_bound)), "{few:?}");
     assert_eq!((few.least_ii, few.proof), (few.ii, Proof::Starts));
     assert!(few.recurrence_bound > few.resource_bound);
@@ -91,7 +92,8 @@ fn a_ring_as_deep_as_the_latency_of_copies_keeps_the_units_busy() {
     assert!(order.iter().all(|name| stages(&many).iter().any(|(own, _)| own == name)));
     let copies = many.operations.iter().filter(|o| o.name.starts_with("Move"));
     assert!(copies.map(|o| o.stage).eq([0, 0]));
-    // The mbarriers of stages say what has come; one product is left under way while copies fill the stage of the one before it.
+    // The mbarriers of stages say what has come; one product is left under way while copies fill
+    // the stage of the one before it.
     assert!(many.waits.iter().all(|w| w.queue == "products"), "{:?}", many.waits);
     assert!(many.rings.iter().all(|r| r.needed <= 6 && r.needed > many.stages - 1));
 

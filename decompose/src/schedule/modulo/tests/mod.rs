@@ -27,8 +27,8 @@ impl Problem {
         self.dependences.push(Dependence { from, to, latency, distance, kind });
     }
 
-    /// Adds that `to` overwrites the stage of a ring that `from` has read as many iterations before as the ring has stages,
-    /// beside the `distance` that lies between them in the text.
+    /// Adds that `to` overwrites the stage of a ring that `from` has read as many iterations before
+    /// as the ring has stages, beside the `distance` that lies between them in the text.
     pub(super) fn reuse(&mut self, from: usize, to: usize, ring: usize, distance: i64) {
         let latency = self.reading(from);
         let stages = self.rings.get(ring).map_or(1, |r| r.stages);
@@ -37,8 +37,8 @@ impl Problem {
         self.dependences.push(Dependence { from, to, latency, distance, kind });
     }
 
-    /// Cycles from the start of an operation until it has read its operands: threads have when they go on, an engine when
-    /// it is done.
+    /// Cycles from the start of an operation until it has read its operands: threads have when they
+    /// go on, an engine when it is done.
     fn reading(&self, operation: usize) -> i64 {
         let of = self.operations.get(operation);
         of.map_or(0, |o| if o.queue.is_some() { o.latency.max(o.held) } else { o.held })

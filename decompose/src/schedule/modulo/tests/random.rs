@@ -19,9 +19,10 @@ impl Numbers {
     }
 }
 
-/// A loop of so many operations: a third by engines, the others by threads of one role or two. Each reads what one or two of
-/// the five before it wrote, or what the first ones have loaded; of what is in registers half is overwritten in the next
-/// iteration, and three are carried from one iteration to one of the next two.
+/// A loop of so many operations: a third by engines, the others by threads of one role or two. Each
+/// reads what one or two of the five before it wrote, or what the first ones have loaded; of what
+/// is in registers half is overwritten in the next iteration, and three are carried from one
+/// iteration to one of the next two.
 fn random(seed: u64, n: usize) -> Problem {
     let mut r = Numbers(seed);
     r.below(2);
@@ -69,7 +70,8 @@ fn random(seed: u64, n: usize) -> Problem {
 
 #[test]
 fn twenty_operations_are_proved_within_few_nodes() {
-    // Both the initiation interval and the depth of all but the hardest, whose threads and units are never idle.
+    // Both the initiation interval and the depth of all but the hardest, whose threads and units
+    // are never idle.
     const SEEDS: u64 = 32;
     let proved = |limit: u64| {
         let all = (0..SEEDS).map(|seed| {
