@@ -120,7 +120,8 @@ impl Program {
         let (own, other) = (cx.vars_of(a), cx.vars_of(b));
         let stated = own.iter().chain(&other).all(|v| self.symbols.contains(v));
         let apart = |a: Dim, b: Dim| {
-            matches!((cx.range(a).1, cx.range(b).0), (Some(hi), Some(lo)) if hi < lo)
+            let ends = cx.range(a).1.zip(cx.range(b).0);
+            ends.is_some_and(|(hi, lo)| hi < lo)
         };
         let constants = own.is_empty() && other.is_empty();
         let shared = own.iter().any(|v| other.contains(v));
