@@ -230,7 +230,7 @@ impl Resolver {
             }
             TypeAttr::Open => buffer.open = true,
             TypeAttr::Scalar(name) => {
-                return fail(super::parts::no_type(name, ty.span));
+                return fail(super::subspecs::no_type(name, ty.span));
             }
             TypeAttr::Tv(layout, threads) => {
                 only(Memory::Rf, "tv")?;
