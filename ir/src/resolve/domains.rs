@@ -59,7 +59,7 @@ impl Edge {
         first.filter(|_| varying.next().is_none())
     }
 
-    /// The same edge without modes: it is unknown which elements are outside.
+    /// This edge without modes: it is unknown which elements are outside.
     fn unclear(&self) -> Edge {
         let (offset, extent) = (Dim::Const(0), Dim::Const(0));
         Edge { modes: vec![], offset, extent, outside: self.outside }
@@ -793,7 +793,12 @@ impl Resolver {
         op: BinaryOp,
     ) -> Fallible<Option<(usize, f64)>> {
         let Some(to) = spec.outputs.first() else { return Ok(None) };
-        let is_output = |i: usize| matches!(spec.inputs.get(i), Some(Operand::View(v)) if v.base.text == to.base.text && v.ops == to.ops);
+        let is_output = |i: usize| {
+            matches!(
+                spec.inputs.get(i),
+                Some(Operand::View(v)) if v.base.text == to.base.text && v.ops == to.ops
+            )
+        };
         let i = match (is_output(0), is_output(1)) {
             (true, false) => 1,
             (false, true) if op != BinaryOp::Sub && op != BinaryOp::Div => 0,

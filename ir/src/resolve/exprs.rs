@@ -157,9 +157,7 @@ impl Resolver {
                 && name.strip_prefix('@').is_some_and(|name| is_bound(Sigil::Data, name)) =>
             {
                 let tensor = name.trim_start_matches('@');
-                format!(
-                    "read an element of `%{tensor}` first: `@n = %{tensor}[0]`, then `@n` is a number"
-                )
+                format!("read an element of `%{tensor}` as a number first: `@n = %{tensor}[0]`")
             }
             _ if sigil == Sigil::Data && is_bound(Sigil::Index, &format!("@{name}")) => {
                 format!(
