@@ -1,4 +1,4 @@
-//! The syntax tree: a module as it is written in text, at the kernel, tile and atomic level.
+//! The syntax tree: the written form of a module, at the kernel, tile and atomic level.
 //!
 //! [`crate::text`] parses texts to this tree and prints it; builders and the solver construct it.
 //! It is the only input of the verifier, the simulator and the code generator. The tree keeps names
@@ -61,7 +61,7 @@ impl Name {
     }
 }
 
-/// A whole file.
+/// A complete file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
     /// Comment lines above the version line, and a comment on it.
@@ -108,7 +108,7 @@ impl Module {
 /// A statement with its comments. `==` ignores spans and ids.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// Whether an empty line stands above the statement and its comments. The first statement of a
+    /// Whether an empty line is above the statement and its comments. The first statement of a
     /// block has no empty line above; the first of a module may have one.
     pub blank_above: bool,
     /// Comment lines above, without `//` and one space after it, and without trailing spaces.
@@ -574,7 +574,7 @@ impl BinOp {
     }
 
     /// Joins operands by the precedence of the operators between them; operators of equal
-    /// precedence group from the left. `next` returns the next operator with the operand behind it,
+    /// precedence group from the left. `next` returns the next operator with the operand after it,
     /// and `None` at the end.
     ///
     /// # Errors
@@ -804,7 +804,7 @@ impl View {
 pub struct Pad {
     /// The number of added elements before the first one of each mode.
     pub before: Vec<Expr>,
-    /// The number of added elements behind the last one of each mode; if empty, none are added.
+    /// The number of added elements after the last one of each mode; if empty, none are added.
     pub behind: Vec<Expr>,
     /// The value of the added elements. Without a value, the added elements do not exist; in a
     /// `means` block, they are 0.
@@ -849,7 +849,7 @@ pub enum ViewOp {
     Iota(Expr),
     /// `.plus(S - T)`: adds a number to each coordinate.
     Plus(Expr),
-    /// `.pad([0,@h])`: adds elements before the first and behind the last one of each mode.
+    /// `.pad([0,@h])`: adds elements before the first and after the last one of each mode.
     Pad(Box<Pad>),
     /// `[%rows, _]`, `[0..64, _]`: like an index, but an entry can also be a range of a mode or an
     /// integer tensor of coordinates.

@@ -418,7 +418,7 @@ pub struct Dist {
 pub struct Threads {
     /// The name, without `#`.
     pub name: Option<String>,
-    /// The declared tensor of which it is a view (itself for a declaration).
+    /// The declared tensor that it views (itself for a declaration).
     pub root: ThreadsId,
     /// Whether the elements are threads or blocks.
     pub scalar: ast::ThreadScalar,
@@ -471,7 +471,7 @@ pub struct Spec {
     pub attrs: Vec<Attr>,
     /// The constants of `axis=`, `tile=` and `warps=`, by key.
     pub ints: Vec<(Key, Vec<i64>)>,
-    /// Accumulator type of a MatMul; the output's type where not stated.
+    /// The accumulator type of a MatMul; by default the type of the output.
     pub acc: Option<Scalar>,
     /// The pinned or chosen atom.
     pub atom: Option<String>,
@@ -912,9 +912,9 @@ impl Threads {
         let group = |g: i64| (0..inner.size()).map(|i| thread(g, i)).collect();
         Some((0..outer.size()).map(group).collect())
     }
-    /// The groups to one of which each executing thread refers (`#w[@w]`). A single group, the
-    /// whole tensor, if no coordinate of the thread is an index. `None` as in
-    /// [`Threads::groups_below`].
+    /// The groups of threads that refer to the same part: for `#w[@w]`, each thread refers to its
+    /// own group. A single group, the whole tensor, if no coordinate of the thread is an index.
+    /// `None` as in [`Threads::groups_below`].
     pub fn own_groups(&self) -> Option<Vec<Vec<i64>>> {
         self.groups_below(self.own)
     }

@@ -32,7 +32,7 @@ pub enum Role {
     Pin,
     /// A leaf passes it to its instruction.
     OfLeaf,
-    /// It stands at strategies only, and applies to the kernel that the strategy makes.
+    /// Only strategies have it; it applies to the kernel that the strategy makes.
     OfStrategy,
 }
 

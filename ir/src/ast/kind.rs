@@ -10,7 +10,7 @@ use crate::scalar::{Scalar, spelled};
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecKind {
     /// `Move`: the output is the input, element by element. A mode of the input that has extent 1
-    /// where the output has n is broadcast; both have the same rank.
+    /// if the output has n is broadcast; both have the same rank.
     Move,
     /// `Move.add`: the output is the sum (the minimum, the maximum) of itself and the input,
     /// element by element. The update of an element is atomic: any threads of any blocks may update
@@ -307,7 +307,7 @@ impl SpecKind {
         }
     }
 
-    /// The operation behind the word, `add` in `Move.add`; `None` if the word is alone.
+    /// The operation after the word, `add` in `Move.add`; `None` if the word is alone.
     pub fn operation(self) -> Option<&'static str> {
         match self {
             SpecKind::Accumulate(op) => Some(op.as_str()),

@@ -259,7 +259,7 @@ pub enum Choices {
 
 /// The parts of a strategy that a sub-spec does not have:
 /// `strategy @ring[BM in (64, 128)] <<<..>>> (%A) -> (%C) where M % BM == 0 means { .. } { .. }`.
-/// Undefined sub-specs in its `means` block are holes: matching determines what they stand for.
+/// Undefined sub-specs in its `means` block are holes, which matching fills.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
     /// The executor of its body; `None` if the body consists of several kernels.

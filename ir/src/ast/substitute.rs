@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub enum Given {
     /// A view. The operations on the replaced name follow those of the view.
     View(View),
-    /// A literal, where a spec takes one.
+    /// A literal. It can replace only a complete operand.
     Number(Operand),
 }
 
@@ -43,7 +43,7 @@ pub struct Substitution {
     pub budget: usize,
 }
 
-/// Why something cannot stand in the place of a name.
+/// Reasons why a substitution fails.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unfit {
     /// A number, or a view with operations, in the place of a tensor's name.

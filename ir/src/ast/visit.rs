@@ -294,7 +294,8 @@ macro_rules! parts {
                         let Strategy { exec, attrs, conditions, habits } = & $($mut)? **strategy;
                         $of_exec(exec, out);
                         out.extend(attrs.$iter().map(P::Attr));
-                        for Compare { lhs, op: _, rhs } in conditions.$iter().chain(habits.$iter()) {
+                        let all = conditions.$iter().chain(habits.$iter());
+                        for Compare { lhs, op: _, rhs } in all {
                             out.extend([P::Expr(lhs), P::Expr(rhs)]);
                         }
                     }

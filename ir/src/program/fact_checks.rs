@@ -77,7 +77,7 @@ impl Program {
         for fact in &self.facts {
             let (why, label) = match fact.holds(self, value) {
                 Ok(None | Some(true)) => continue,
-                Ok(Some(false)) => ("does not hold", "holds at every launch".to_owned()),
+                Ok(Some(false)) => ("does not hold", "must hold at every launch".to_owned()),
                 Err(e) => ("cannot be computed", e.to_string()),
             };
             let vars = self.vars_of_fact(fact);

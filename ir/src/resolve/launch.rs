@@ -106,7 +106,6 @@ impl Resolver {
     ///
     /// # Errors
     /// V0216 if several groups execute the body, each for itself.
-    /// V0216 where several groups would hold it, each for itself.
     pub(super) fn one_group(&mut self, name: &ast::Name) -> Fallible<Option<ThreadsId>> {
         let Some(threads) = self.around.last().map(|a| a.threads.clone()) else { return Ok(None) };
         let id = self.thread_view(&threads)?;

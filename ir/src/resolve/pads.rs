@@ -14,7 +14,7 @@ use crate::span::Span;
 use crate::tuple::IntTuple;
 use std::iter;
 
-/// The numbers of elements to add before and behind each mode.
+/// The numbers of elements to add before and after each mode.
 pub(super) struct PadSizes {
     pub(super) before: Vec<Dim>,
     pub(super) behind: Vec<Dim>,

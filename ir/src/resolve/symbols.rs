@@ -244,7 +244,7 @@ impl Resolver {
             let mut d = Diagnostic::new(Code::Facts, span, broken.message)
                 .label("no launch can have this typical value");
             if !broken.span.is_nowhere() {
-                d = d.related(broken.span, "this fact must hold at every launch");
+                d = d.related(broken.span, "must hold at every launch");
             }
             d.help = broken.help;
             self.errors.push(d);

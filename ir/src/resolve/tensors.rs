@@ -905,7 +905,7 @@ impl Resolver {
         Ok(extent)
     }
 
-    /// Divides a mode into tiles of which the last may be partial. Returns the mode that counts
+    /// Divides a mode into tiles, the last of them possibly partial. Returns the mode that counts
     /// tiles and the mode in a tile.
     fn covered(
         &self,

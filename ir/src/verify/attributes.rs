@@ -167,7 +167,7 @@ impl Verifier<'_> {
     }
 
     /// Whether a view of the tensor's buffer has these extents in its innermost level, or is a box
-    /// such that several boxes together make such a tile.
+    /// that divides such a tile.
     fn tiles_of(&mut self, t: TensorId, tile: &[i64]) -> bool {
         let p = self.p;
         let buffer = p.tensors[t].buffer;

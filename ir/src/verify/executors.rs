@@ -12,7 +12,8 @@ use crate::span::Span;
 /// The index of a thread does not determine its coordinates.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "{name} has threads {}:{} across {others} others; their index does not determine coordinates",
+    "{name} has a mode {}:{} whose stride is not a positive multiple of {others}, the number of \
+     threads in its inner modes",
     digit.0,
     digit.1
 )]
