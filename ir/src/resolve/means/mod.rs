@@ -727,7 +727,7 @@ fn unassigned(c: &Chain, to: &ast::View) -> Fallible<Option<usize>> {
     if !to.ops.is_empty() {
         let help = format!(
             "assign it as a whole: declare `%{0}` with a mode for the parts, `[2,N]`, and write \
-             `%{0} = select(%{0}.iota(0) < 1, %first, %second)` with parts of extent 1 there",
+             `%{0} = select(%{0}.iota(0) < 1, %first, %second)` with parts of `[1,N]`",
             to.base.text
         );
         let message = "an assignment to a part of a tensor";
