@@ -1,4 +1,4 @@
-//! What is said about wrong texts: code, place, headline, help.
+//! Errors of texts: code, place, message and help.
 
 mod heads;
 mod tensors;
@@ -8,7 +8,7 @@ use carbyne_ir::text::parse;
 use expect_test::{Expect, expect};
 use std::fmt::Write;
 
-/// Checks the errors of `text`, a line each: code, place, the text there, headline, help.
+/// Compares the errors of `text`, one per line: code, place, quoted text, message, help.
 fn check_whole(text: &str, expected: Expect) {
     let mut out = String::new();
     match parse(text) {
@@ -34,7 +34,7 @@ fn check_whole(text: &str, expected: Expect) {
     expected.assert_eq(&out);
 }
 
-/// As [`check_whole`], behind a version line.
+/// [`check_whole`], after a version line.
 fn check(text: &str, expected: Expect) {
     check_whole(&format!("carbyne 2\n{text}"), expected);
 }

@@ -1,4 +1,4 @@
-//! Wrong types and views.
+//! Errors in types and views.
 
 use super::check;
 use expect_test::expect;
