@@ -88,8 +88,8 @@ fn elements() -> impl Strategy<Value = Elements> {
     .boxed()
 }
 
-/// A name has a type or not; a view that is written has none, and a name that is given a view is
-/// defined.
+/// An assignment. A type is optional; written views have none, and a name with a view is a
+/// definition.
 fn assign(
     (target, ty, value): (View, Option<carbyne_ir::ast::ResultType>, TensorExpr),
 ) -> StmtKind {
@@ -123,7 +123,7 @@ fn def(depth: u32) -> impl Strategy<Value = Def> {
     let means = option::weighted(0.3, block(depth));
     (named(ident()), vec(param, 0..3), (formals(), formals()), means, block(depth))
         .prop_map(|(name, params, (mut inputs, outputs), means, body)| {
-            // A type parameter stands for a scalar type.
+            // A type parameter replaces a scalar type.
             let param = params.iter().find(|p: &&Param| p.is_type);
             if let (Some(param), Some((_, Some(ty)))) = (param, inputs.first_mut()) {
                 ty.scalar = None;
@@ -167,7 +167,7 @@ fn strategy(depth: u32) -> impl Strategy<Value = Def> {
         .boxed()
 }
 
-/// Operands need not fit the statement: the text takes any.
+/// The operands may not fit the statement, as the grammar accepts any.
 fn sync_arg() -> impl Strategy<Value = SyncArg> {
     prop_oneof![data_view().prop_map(SyncArg::View), expr().prop_map(SyncArg::Number)].boxed()
 }
