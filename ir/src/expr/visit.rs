@@ -30,7 +30,7 @@ impl ExprArena {
     /// The caller guarantees that the values are within the ranges and divisors of the variables.
     ///
     /// # Errors
-    /// Those of the arithmetic: overflow, limits, a divisor that is not positive.
+    /// The errors of the arithmetic: overflow, limits, a divisor that is not positive.
     pub fn substitute(
         &self,
         dim: Dim,

@@ -51,7 +51,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// Composes every mode with its own tiler. Modes without a tiler are dropped.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`], and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of [`Layout::compose_in`], and [`LayoutError::Rank`] for too many tilers.
     pub fn compose_by_mode_in(
         &self,
         cx: &L::Cx,
@@ -63,7 +63,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// An equal function with another shape, whose size is equal or smaller.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`].
+    /// The errors of [`Layout::compose_in`].
     pub fn with_shape_in(
         &self,
         cx: &L::Cx,
@@ -439,7 +439,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// Composes every mode with its own tiler. Modes without a tiler are dropped.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`], and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of [`Layout::compose`], and [`LayoutError::Rank`] for too many tilers.
     pub fn compose_by_mode(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.compose_by_mode_in(&(), tiler)
     }
@@ -447,7 +447,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// An equal function with another shape, whose size is equal or smaller.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`].
+    /// The errors of [`Layout::compose`].
     pub fn with_shape(
         &self,
         shape: impl Into<crate::tuple::IntTuple<i64>>,
@@ -461,8 +461,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// axis are composed with the mode that the axis names.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`] for every mode, [`LayoutError::Rank`] if an axis names no
-    /// mode, [`LayoutError::TwoAxes`] if some strides name a mode and others a mode within it.
+    /// The errors of [`Layout::compose_in`] for every mode, [`LayoutError::Rank`] if an axis names
+    /// no mode, [`LayoutError::TwoAxes`] if some strides name a mode and others a mode within it.
     pub fn compose_coord_in(
         &self,
         cx: &L::Cx,

@@ -86,7 +86,7 @@ impl<L: Leaf> ComposedLayout<L> {
     /// Applies an operation on the domain, which only selects and orders coordinates.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// The errors of the operation.
     pub fn map(
         &self,
         f: impl FnOnce(&Layout<L>) -> Result<Layout<L>, LayoutError>,
@@ -97,7 +97,7 @@ impl<L: Leaf> ComposedLayout<L> {
     /// The layout `self ∘ inner`, with the swizzles of `self`.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`].
+    /// The errors of [`Layout::compose_in`].
     pub fn compose_in(&self, cx: &L::Cx, inner: &Layout<L>) -> Result<Self, LayoutError> {
         self.map(|l| l.compose_in(cx, inner))
     }
@@ -105,7 +105,7 @@ impl<L: Leaf> ComposedLayout<L> {
     /// Composes every mode with its own tiler. Modes without a tiler are dropped.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_by_mode_in`].
+    /// The errors of [`Layout::compose_by_mode_in`].
     pub fn compose_by_mode_in(
         &self,
         cx: &L::Cx,
@@ -134,8 +134,8 @@ impl<L: Leaf> ComposedLayout<L> {
     /// converted, too.
     ///
     /// # Errors
-    /// Those of [`Layout::recast_in`] and [`Swizzle::recast`]; an offset that is not a whole number
-    /// of wide elements.
+    /// The errors of [`Layout::recast_in`] and [`Swizzle::recast`]; an offset that is not a whole
+    /// number of wide elements.
     pub fn recast_in(&self, cx: &L::Cx, old: i64, new: i64) -> Result<Self, LayoutError> {
         let width = |bits: i64| {
             let wanted = "from 1 to 65536";
@@ -211,7 +211,7 @@ impl ComposedLayout<i64> {
     /// The index of a coordinate.
     ///
     /// # Errors
-    /// Those of [`Layout::at_coord`].
+    /// The errors of [`Layout::at_coord`].
     pub fn at_coord(&self, coord: &IntTuple<i64>) -> Result<i64, LayoutError> {
         Ok(self.twist(self.layout.at_coord(coord)?))
     }
@@ -239,8 +239,8 @@ impl ComposedLayout<i64> {
     /// converted, too.
     ///
     /// # Errors
-    /// Those of [`Layout::recast`] and [`Swizzle::recast`]; an offset that is not a whole number of
-    /// wide elements.
+    /// The errors of [`Layout::recast`] and [`Swizzle::recast`]; an offset that is not a whole
+    /// number of wide elements.
     pub fn recast(&self, old: i64, new: i64) -> Result<Self, LayoutError> {
         self.recast_in(&(), old, new)
     }
@@ -248,7 +248,7 @@ impl ComposedLayout<i64> {
     /// The layout `self ∘ inner`, with the swizzles of `self`.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`].
+    /// The errors of [`Layout::compose`].
     pub fn compose(&self, inner: &Layout<i64>) -> Result<Self, LayoutError> {
         self.compose_in(&(), inner)
     }
@@ -256,7 +256,7 @@ impl ComposedLayout<i64> {
     /// The layout `self ∘ inner` for a swizzled `inner`: its swizzles move through this layout.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`] and [`Swizzle::through`]; [`LayoutError::Swizzled`] for an
+    /// The errors of [`Layout::compose`] and [`Swizzle::through`]; [`LayoutError::Swizzled`] for an
     /// offset that cannot be moved.
     pub fn compose_twisted(&self, inner: &Self) -> Result<Self, LayoutError> {
         let Some((&(swizzle, offset), _)) = inner.twists.split_first() else {
@@ -292,7 +292,7 @@ impl ComposedLayout<i64> {
     /// The layout that inverts this one on its image.
     ///
     /// # Errors
-    /// Those of [`Layout::left_inverse`]; [`LayoutError::Swizzled`] if an offset or a swizzle
+    /// The errors of [`Layout::left_inverse`]; [`LayoutError::Swizzled`] if an offset or a swizzle
     /// cannot be inverted.
     pub fn left_inverse(&self) -> Result<Self, LayoutError> {
         self.inverse("the left inverse", self.layout.left_inverse()?)

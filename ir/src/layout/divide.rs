@@ -15,7 +15,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// Each tiled mode becomes (tile, rest).
     ///
     /// # Errors
-    /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of composition and complement, and [`LayoutError::Rank`] for too many tilers.
     pub fn logical_divide_in(
         &self,
         cx: &L::Cx,
@@ -27,7 +27,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// As [`Layout::logical_divide_in`], with all tiles in mode 0 and all rests in mode 1.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide_in`].
+    /// The errors of [`Layout::logical_divide_in`].
     pub fn zipped_divide_in(
         &self,
         cx: &L::Cx,
@@ -40,7 +40,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// As [`Layout::zipped_divide_in`], with the rests as separate modes: `(tile, rest, rest)`.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide_in`].
+    /// The errors of [`Layout::logical_divide_in`].
     pub fn tiled_divide_in(
         &self,
         cx: &L::Cx,
@@ -52,7 +52,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// As [`Layout::tiled_divide_in`], with the tiles as separate modes, too.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide_in`].
+    /// The errors of [`Layout::logical_divide_in`].
     pub fn flat_divide_in(
         &self,
         cx: &L::Cx,
@@ -142,7 +142,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// ```
     ///
     /// # Errors
-    /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of composition and complement, and [`LayoutError::Rank`] for too many tilers.
     pub fn logical_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.logical_divide_in(&(), tiler)
     }
@@ -150,7 +150,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// As [`Layout::logical_divide`], with all tiles in mode 0 and all rests in mode 1.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide`].
+    /// The errors of [`Layout::logical_divide`].
     pub fn zipped_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.zipped_divide_in(&(), tiler)
     }
@@ -158,7 +158,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// As [`Layout::zipped_divide`], with the rests as separate modes: `(tile, rest, rest)`.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide`].
+    /// The errors of [`Layout::logical_divide`].
     pub fn tiled_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.tiled_divide_in(&(), tiler)
     }
@@ -166,7 +166,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// As [`Layout::tiled_divide`], with the tiles as separate modes, too.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide`].
+    /// The errors of [`Layout::logical_divide`].
     pub fn flat_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.flat_divide_in(&(), tiler)
     }

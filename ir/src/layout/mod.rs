@@ -127,7 +127,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// As [`Layout::new`], with any type of stride.
     ///
     /// # Errors
-    /// Those of [`Layout::new`].
+    /// The errors of [`Layout::new`].
     pub fn with_strides(shape: &IntTuple<L>, stride: &IntTuple<D>) -> Result<Self, LayoutError> {
         shape.check_limits()?;
         stride.check_limits()?;
@@ -281,7 +281,7 @@ impl Layout<Dim> {
     /// The layout with the value of every symbol.
     ///
     /// # Errors
-    /// Those of [`ExprArena::eval`] and of [`Layout::new`].
+    /// The errors of [`ExprArena::eval`] and of [`Layout::new`].
     pub fn eval(
         &self,
         arena: &ExprArena,

@@ -13,7 +13,7 @@ impl<L: Leaf> Layout<L> {
     /// Each tiled mode becomes (mode, copies).
     ///
     /// # Errors
-    /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of composition and complement, and [`LayoutError::Rank`] for too many tilers.
     pub fn logical_product_in(
         &self,
         cx: &L::Cx,
@@ -38,7 +38,7 @@ impl<L: Leaf> Layout<L> {
     /// As [`Layout::logical_product_in`], with the originals in mode 0 and the copies in mode 1.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn zipped_product_in(
         &self,
         cx: &L::Cx,
@@ -51,7 +51,7 @@ impl<L: Leaf> Layout<L> {
     /// As [`Layout::zipped_product_in`], with the copies as separate modes.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn tiled_product_in(
         &self,
         cx: &L::Cx,
@@ -63,7 +63,7 @@ impl<L: Leaf> Layout<L> {
     /// As [`Layout::tiled_product_in`], with the originals as separate modes, too.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn flat_product_in(
         &self,
         cx: &L::Cx,
@@ -76,7 +76,7 @@ impl<L: Leaf> Layout<L> {
     /// mode).
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn blocked_product_in(
         &self,
         cx: &L::Cx,
@@ -89,7 +89,7 @@ impl<L: Leaf> Layout<L> {
     /// mode).
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn raked_product_in(
         &self,
         cx: &L::Cx,
@@ -182,7 +182,7 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of composition and complement, and [`LayoutError::Rank`] for too many tilers.
     pub fn logical_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.logical_product_in(&(), tiler)
     }
@@ -190,7 +190,7 @@ impl Layout<i64> {
     /// As [`Layout::logical_product`], with the originals in mode 0 and the copies in mode 1.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn zipped_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.zipped_product_in(&(), tiler)
     }
@@ -198,7 +198,7 @@ impl Layout<i64> {
     /// As [`Layout::zipped_product`], with the copies as separate modes.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn tiled_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.tiled_product_in(&(), tiler)
     }
@@ -206,7 +206,7 @@ impl Layout<i64> {
     /// As [`Layout::tiled_product`], with the originals as separate modes, too.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn flat_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.flat_product_in(&(), tiler)
     }
@@ -215,7 +215,7 @@ impl Layout<i64> {
     /// mode).
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn blocked_product(&self, tiler: &Layout) -> Result<Layout, LayoutError> {
         self.blocked_product_in(&(), tiler)
     }
@@ -223,7 +223,7 @@ impl Layout<i64> {
     /// As [`Layout::blocked_product`], with interleaved copies: mode `k` is (copies, block mode).
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn raked_product(&self, tiler: &Layout) -> Result<Layout, LayoutError> {
         self.raked_product_in(&(), tiler)
     }

@@ -73,7 +73,7 @@ pub(crate) fn quotients<L: Leaf>(cx: &L::Cx, a: L, b: L) -> Result<(L, L), Layou
 /// over a tuple.
 ///
 /// # Errors
-/// Those of [`shape_div_in`], and [`LayoutError::Incongruent`].
+/// The errors of [`shape_div_in`], and [`LayoutError::Incongruent`].
 pub fn shape_div_by_in<L: Leaf>(
     cx: &L::Cx,
     shape: &IntTuple<L>,
@@ -90,7 +90,7 @@ pub fn shape_div_by_in<L: Leaf>(
 /// unchanged.
 ///
 /// # Errors
-/// Those of [`ceil_div_in`], and [`LayoutError::Incongruent`].
+/// The errors of [`ceil_div_in`], and [`LayoutError::Incongruent`].
 pub fn ceil_div_by_in<L: Leaf>(
     cx: &L::Cx,
     shape: &IntTuple<L>,

@@ -86,8 +86,8 @@ impl LayoutError {
                 format!("make the extent of `{inner_text}` a multiple or a divisor of {turn}")
             }
             (Some(s), Some(m)) if m > 0 => format!(
-                "make the stride of `{inner_text}` a divisor or a multiple of {s}, or its extent at \
-                 most {}",
+                "make the stride of `{inner_text}` a divisor or a multiple of {s}, or its extent \
+                 at most {}",
                 (s - 1) / m + 1
             ),
             _ => format!("make one of `{m}` and `{s}` a multiple of the other, with equal signs"),

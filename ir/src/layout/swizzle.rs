@@ -28,7 +28,7 @@ impl Swizzle {
     /// As [`Swizzle::new`]. With a negative shift the lower field changes the higher one.
     ///
     /// # Errors
-    /// Those of [`Swizzle::new`], and for negative bits or base.
+    /// The errors of [`Swizzle::new`], and for negative bits or base.
     pub fn of_fields(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
         let refuse = |reason| {
             Err(LayoutError::Swizzle { swizzle: format!("Sw<{bits},{base},{shift}>"), reason })

@@ -13,7 +13,7 @@ impl<L: Leaf> Layout<L> {
     /// product of threads and values.
     ///
     /// # Errors
-    /// Those of the product and of composition.
+    /// The errors of the product and of composition.
     pub fn tv_in(
         cx: &L::Cx,
         threads: &Layout<L>,
@@ -27,7 +27,7 @@ impl<L: Leaf> Layout<L> {
     /// The shape of the tile that [`Layout::tv_in`] covers.
     ///
     /// # Errors
-    /// Those of the product.
+    /// The errors of the product.
     pub fn tv_tiler_in(
         cx: &L::Cx,
         threads: &Layout<L>,
@@ -50,7 +50,7 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// Those of the product and of composition.
+    /// The errors of the product and of composition.
     pub fn tv(threads: &Layout, values: &Layout) -> Result<Layout, LayoutError> {
         Layout::tv_in(&(), threads, values)
     }
@@ -58,7 +58,7 @@ impl Layout<i64> {
     /// The shape of the tile that [`Layout::tv`] covers.
     ///
     /// # Errors
-    /// Those of the product.
+    /// The errors of the product.
     pub fn tv_tiler(threads: &Layout, values: &Layout) -> Result<IntTuple, LayoutError> {
         Layout::tv_tiler_in(&(), threads, values)
     }

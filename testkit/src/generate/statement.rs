@@ -143,11 +143,8 @@ fn compare() -> impl Strategy<Value = Compare> {
 fn strategy(depth: u32) -> impl Strategy<Value = Def> {
     let choices = prop_oneof![
         1 => super::expr::tuple().prop_map(Choices::Among),
-        2 => (expr(), expr(), option::weighted(0.75, expr())).prop_map(|(start, end, step)| Choices::Range {
-            start,
-            end,
-            step
-        }),
+        2 => (expr(), expr(), option::weighted(0.75, expr()))
+            .prop_map(|(start, end, step)| Choices::Range { start, end, step }),
     ];
     let more = (
         vec(option::of(choices), 3),

@@ -445,7 +445,8 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::reuses | Rule::kw_reuses => "`reuses`",
         Rule::view_op => "an operation on the tensor",
         Rule::method => {
-            "`tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`"
+            "`tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, \
+             `tensormap` or `peer`"
         }
         Rule::tile | Rule::kw_tile => "`tile`",
         Rule::modes | Rule::mode => "tile sizes such as `[8,8]`",

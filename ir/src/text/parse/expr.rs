@@ -166,7 +166,8 @@ impl Operators {
                         Diagnostic::new(Code::Syntax, span, "expected a number, found a tuple")
                             .label("expected a number, found a tuple")
                             .help(
-                                "write one number; tuples are allowed in shapes, strides and tile sizes",
+                                "write one number; tuples are allowed in shapes, strides and tile \
+                                 sizes",
                             ),
                     )),
                 }

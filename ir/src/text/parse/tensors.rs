@@ -93,7 +93,8 @@ fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
             span,
             "`%` is not an operator of tensors",
             "`%` is a remainder of numbers",
-            "compute the remainder of coordinates, or write the name of a tensor directly after `%`",
+            "compute the remainder of coordinates, or write the name of a tensor directly after \
+             `%`",
         ),
         (Op::Compare(_), TensorExpr::Number(_), TensorExpr::Number(_)) => wrong(
             span,

@@ -181,8 +181,10 @@ fn pick() -> impl Strategy<Value = Pick> {
 fn node(reductions: bool) -> BoxedStrategy<Node> {
     let pointwise = prop_oneof![
         3 => (0..32u8, pick()).prop_map(|(op, source)| Node::Unary { op, source }),
-        4 => (0..16u8, pick(), pick()).prop_map(|(op, left, right)| Node::Binary { op, left, right }),
-        1 => (0..16u8, pick(), pick()).prop_map(|(op, left, right)| Node::Select { op, left, right }),
+        4 => (0..16u8, pick(), pick())
+            .prop_map(|(op, left, right)| Node::Binary { op, left, right }),
+        1 => (0..16u8, pick(), pick())
+            .prop_map(|(op, left, right)| Node::Select { op, left, right }),
     ];
     if !reductions {
         return pointwise.boxed();

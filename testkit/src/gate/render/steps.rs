@@ -11,8 +11,8 @@ use carbyne_ir::scalar::Scalar;
 /// The maximum product of the trip counts of all enclosing loops.
 pub(super) const MOST_TURNS: i64 = 12;
 
-/// Functions of one operand; `None` is a cast. From [`SMOOTH`](crate::gate::description) on, functions
-/// round.
+/// Functions of one operand; `None` is a cast. From [`SMOOTH`](crate::gate::description) on,
+/// functions round.
 const UNARY: [Option<UnaryOp>; 16] = [
     Some(UnaryOp::Neg),
     Some(UnaryOp::Relu),
