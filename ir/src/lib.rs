@@ -28,7 +28,7 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **3. Coalescing** gives the same function with as few modes as possible.
+//! **3. Coalescing** gives an equal function with as few modes as possible.
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError};

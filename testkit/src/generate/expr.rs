@@ -1,4 +1,4 @@
-//! Expressions, tuples, layouts and levels.
+//! Strategies for expressions, tuples, layouts and levels.
 
 use super::words::{index_or_constant, real};
 use carbyne_ir::ast::{BinOp, Dims, Expr, ExprKind, LayoutExpr, TupleExpr};

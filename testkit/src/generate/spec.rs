@@ -1,4 +1,4 @@
-//! Spec heads.
+//! Strategies for spec heads.
 
 use super::expr::tuple;
 use super::expr::{computed, expr};

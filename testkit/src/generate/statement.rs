@@ -1,4 +1,4 @@
-//! Statements and blocks.
+//! Strategies for statements and blocks.
 
 use super::expr::expr;
 use super::spec::{inputs, outputs, spec};
@@ -139,7 +139,7 @@ fn compare() -> impl Strategy<Value = Compare> {
     (expr(), select(CmpOp::ALL), expr()).prop_map(|(lhs, op, rhs)| Compare { lhs, op, rhs }).boxed()
 }
 
-/// A strategy.
+/// The definition of a decomposition strategy.
 fn strategy(depth: u32) -> impl Strategy<Value = Def> {
     let choices = prop_oneof![
         1 => super::expr::tuple().prop_map(Choices::Among),

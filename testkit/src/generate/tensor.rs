@@ -1,4 +1,4 @@
-//! Types and views.
+//! Strategies for types and views.
 
 use super::expr::{dims, expr, layout};
 use super::words::{named, tensor_name};

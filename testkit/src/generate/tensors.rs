@@ -1,4 +1,4 @@
-//! Expressions over tensors.
+//! Strategies for expressions over tensors.
 
 use super::expr::expr;
 use super::spec::attr;

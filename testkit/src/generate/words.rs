@@ -1,4 +1,4 @@
-//! Names, words, literals and comments.
+//! Strategies for names, words, literals and comments.
 
 use carbyne_ir::ast::{Name, Number};
 use carbyne_ir::span::Span;

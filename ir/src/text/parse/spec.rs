@@ -1,4 +1,4 @@
-//! Heads of specs, sub-specs and strategies, and uses of sub-specs.
+//! Parses heads of specs, sub-specs and strategies, and uses of sub-specs.
 
 use super::Rule;
 use super::errors::{one_of, short};

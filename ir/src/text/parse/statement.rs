@@ -1,4 +1,4 @@
-//! Statements. Their bodies are empty here; the reader fills them.
+//! Parses statements. Their bodies are empty here; the reader fills them.
 
 use super::Rule;
 use super::errors::{one_of, short};

@@ -1,4 +1,4 @@
-//! Types and views.
+//! Parses types and views of data and thread tensors.
 
 use super::Rule;
 use super::errors::{called_here, one_of, short};

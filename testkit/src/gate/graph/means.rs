@@ -18,7 +18,7 @@ enum Kind {
     Bool,
 }
 
-/// A value.
+/// A value of the block.
 #[derive(Clone, Debug)]
 struct Value {
     /// The expression that reads the value.

@@ -132,7 +132,7 @@ pub enum Node {
     },
 }
 
-/// Kernels without bodies.
+/// Draws the description of a kernel without a body.
 pub fn graph() -> impl Strategy<Value = Graph> {
     let setting = (0..7u8, 0..8u8, any::<u8>(), 0..4u8);
     let extents = [0..32u8, 0..32u8, 0..32u8, 0..32u8];
