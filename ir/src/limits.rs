@@ -23,8 +23,8 @@ pub const MAX_THREAD_BITS: i64 = 4 * MAX_THREAD_REGISTERS * 32;
 /// Maximum value of `stages=`, the count of loop iterations in flight. Shared memory cannot hold
 /// more buffers.
 pub const MAX_STAGES: i64 = 64;
-/// Maximum number of names, numbers, views and statements that the expansion of all sub-spec uses of
-/// a module yields.
+/// Maximum number of names, numbers, views and statements that the expansion of all sub-spec uses
+/// of a module yields.
 pub const MAX_WRITTEN_OUT: usize = 1 << 18;
 /// Maximum number of statements of one strategy, including its `means` block and nested bodies.
 pub const MAX_STRATEGY_STMTS: usize = 256;
