@@ -93,7 +93,7 @@ fn laws_are_chosen_by_name() {
     let unknown = names(Settings { except: vec!["evil".to_owned()], ..settings() });
     let why = unknown.expect_err("no such law");
     assert!(
-        why.to_string().starts_with("there is no law `evil`; there are build, eval, "),
+        why.to_string().starts_with("there is no law `evil`; the laws are build, eval, "),
         "{why}"
     );
 }

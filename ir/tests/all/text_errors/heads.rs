@@ -91,19 +91,19 @@ fn loops_and_branches() {
     check(
         "else {}",
         expect![[r#"
-        P0001 2:1 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+        P0001 2:1 "else" `else` without `if` (write `else` directly after the `}` of an `if`)
     "#]],
     );
     check(
         "Spec () -> () {} else {}",
         expect![[r#"
-        P0001 2:18 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+        P0001 2:18 "else" `else` without `if` (write `else` directly after the `}` of an `if`)
     "#]],
     );
     check(
         "if (k < 8) {} else {} else {}",
         expect![[r#"
-        P0001 2:23 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+        P0001 2:23 "else" `else` without `if` (write `else` directly after the `}` of an `if`)
     "#]],
     );
 }
