@@ -16,7 +16,7 @@ pub(crate) fn layout(e: LayoutError) -> Box<Diagnostic> {
 }
 
 /// Gives an error without a place the place of its statement.
-pub(crate) fn at(span: Span) -> impl Fn(Box<Diagnostic>) -> Box<Diagnostic> {
+pub(crate) fn with_span(span: Span) -> impl Fn(Box<Diagnostic>) -> Box<Diagnostic> {
     move |mut d| {
         if d.span.end == 0 {
             d.span = span;

@@ -27,7 +27,8 @@ pub use carbyne_atoms::tensor_map::MapDescription;
 pub use element::Element;
 pub use lower::{
     CudaKernel, Form, Host, Interface, Param, alignment, bytes, handed_on, open_sizes,
-    print_clocked, print_kernel, print_kernels, print_program, print_tvm_ffi, results, written,
+    print_clocked, print_kernel, print_kernels, print_program, print_tvm_ffi, results,
+    written_buffers,
 };
 
 /// A result whose error is one diagnostic.

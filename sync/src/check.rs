@@ -15,7 +15,7 @@ use crate::report::{
     Access, AccessKind, Fault, Keeps, Kept, MANY_GRIDS, Ordering, Pair, Report, UnderWay,
     Unfollowed, Verdict,
 };
-use crate::turns::Turns;
+use crate::trip_counts::TripCounts;
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -134,7 +134,7 @@ fn check_turns(
     owned: &BTreeSet<BufferId>,
 ) -> Option<(Report, Vec<(Dim, i64)>)> {
     let cluster = p.cluster_size(kernel).filter(|n| (1..=64).contains(n))?;
-    let turns = Turns::of(p, kernel, cluster)?;
+    let turns = TripCounts::of(p, kernel, cluster)?;
     let nested = turns.nested();
     let one = turns.numbers.first().copied().filter(|_| turns.numbers.len() == 1);
     let numbers = nested.map_or(one.into_iter().collect(), |(a, b)| vec![a, b]);

@@ -10,7 +10,7 @@
 //! (`happened`).
 
 use crate::clock::{Agent, Clock};
-use crate::print::Print;
+use crate::fingerprint::Fingerprinter;
 use carbyne_ir::expr::VarId;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,40 +106,45 @@ impl Default for Queue {
 }
 
 impl Batch {
-    fn print(&self, print: &mut Print<'_>, of: Agent) {
+    fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, of: Agent) {
         let site = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
-        print.words(&[site(self.site), u64::from(self.waited_at), u64::from(self.read_at)]);
-        print.words(&[u64::from(self.committed_at)]);
-        print.time(of, self.done);
-        print.time(of, self.done_reading);
+        fingerprint.words(&[site(self.site), u64::from(self.waited_at), u64::from(self.read_at)]);
+        fingerprint.words(&[u64::from(self.committed_at)]);
+        fingerprint.time(of, self.done);
+        fingerprint.time(of, self.done_reading);
         let (agent, phases) = self.lands.unwrap_or((of, 0));
-        print.time(agent, phases);
-        print.words(&[u64::from(self.landed_at)]);
+        fingerprint.time(agent, phases);
+        fingerprint.words(&[u64::from(self.landed_at)]);
     }
 }
 
 impl Queue {
     /// What is still under way. Of what has been read and is being written accesses tell, as nobody
     /// else waits for it.
-    fn print(&self, print: &mut Print<'_>, of: Agent) {
+    fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, of: Agent) {
         for (i, b) in self.batches.iter().enumerate().skip(self.first_live) {
             if b.done == 0 && b.done_reading == 0 && b.lands.is_none() {
-                self.print_batch(print, of, i as u32);
+                self.fingerprint_batch(fingerprint, of, i as u32);
             }
         }
-        print.words(&[u64::MAX]);
+        fingerprint.words(&[u64::MAX]);
     }
 
     /// A batch that an access is part of: which one, if it is under way, and what became of it.
-    pub(crate) fn print_batch(&self, print: &mut Print<'_>, of: Agent, batch: u32) {
+    pub(crate) fn fingerprint_batch(
+        &self,
+        fingerprint: &mut Fingerprinter<'_>,
+        of: Agent,
+        batch: u32,
+    ) {
         let Some(b) = self.batches.get(batch as usize) else { return };
         if b.done == 0 {
             let back = if b.group == 0 { 0 } else { 1 + self.committed - b.group };
             let place =
                 if b.lands.is_none() { self.batches.len() as u64 - u64::from(batch) } else { 0 };
-            print.words(&[place, u64::from(back)]);
+            fingerprint.words(&[place, u64::from(back)]);
         }
-        b.print(print, of);
+        b.fingerprint(fingerprint, of);
     }
 
     /// Why a batch is under way.
@@ -484,13 +489,13 @@ impl Clocks {
     }
 
     /// Everything that decides how accesses to come are related to those before.
-    pub(crate) fn print(&self, print: &mut Print<'_>) {
+    pub(crate) fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>) {
         for class in &self.classes {
-            print.words(&[u64::from(class.agent), class.members.len() as u64]);
-            print.threads(&class.members);
-            class.queues.iter().for_each(|q| q.print(print, class.agent));
-            class.converged.iter().for_each(|(agent, _)| print.words(&[u64::from(*agent)]));
-            print.words(&[u64::MAX]);
+            fingerprint.words(&[u64::from(class.agent), class.members.len() as u64]);
+            fingerprint.threads(&class.members);
+            class.queues.iter().for_each(|q| q.fingerprint(fingerprint, class.agent));
+            class.converged.iter().for_each(|(agent, _)| fingerprint.words(&[u64::from(*agent)]));
+            fingerprint.words(&[u64::MAX]);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::expr::Exprs;
 use crate::plan::{How, LeafPlan, Plan, Space};
-use crate::turns::{Turns, is_of_block};
+use crate::trip_counts::{TripCounts, is_of_block};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtId, StmtKind, VarKind};
@@ -93,7 +93,7 @@ struct Finder<'p, 'a> {
     bounds: HashMap<StmtId, Vec<Dim>>,
     /// Variables of loops as what they count.
     loops: HashMap<VarId, Dim>,
-    turns: &'a Turns,
+    turns: &'a TripCounts,
 }
 
 /// What a statement depends on.
@@ -277,6 +277,6 @@ impl<'p, 'a> Finder<'p, 'a> {
 
 /// An expression with the loop variables as what they count, and coordinates as what they stand
 /// for.
-fn put(p: &Program, turns: &Turns, loops: &HashMap<VarId, Dim>, dim: Dim) -> Option<Dim> {
+fn put(p: &Program, turns: &TripCounts, loops: &HashMap<VarId, Dim>, dim: Dim) -> Option<Dim> {
     p.arena.substitute(turns.rooted(p, dim)?, &|v| loops.get(&v).copied()).ok()
 }

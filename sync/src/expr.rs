@@ -2,7 +2,7 @@
 
 use crate::steps::{Nest, Steps};
 use crate::threads::Mask;
-use crate::turns::Turns;
+use crate::trip_counts::TripCounts;
 use crate::value::{NOTHING, Value, each};
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
@@ -161,7 +161,7 @@ pub(crate) struct Exprs<'p> {
     pub(crate) n_threads: usize,
     /// The numbers of turns of both nests.
     given: [Given; 2],
-    pub(crate) turns: Rc<Turns>,
+    pub(crate) turns: Rc<TripCounts>,
     /// Whether integers of the caller's memory have values, which are drawn.
     drawn: bool,
     /// Whether the outer number of turns has been a part of another expression.
@@ -208,7 +208,7 @@ impl<'p> Exprs<'p> {
     }
 
     /// These expressions, with loops that count their turns.
-    pub(crate) fn counted(&self, turns: Turns) -> Self {
+    pub(crate) fn counted(&self, turns: TripCounts) -> Self {
         Exprs { turns: Rc::new(turns), ..self.anew() }
     }
 

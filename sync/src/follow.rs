@@ -2,12 +2,12 @@
 //! loops.
 
 use crate::expr::{Exprs, Given};
+use crate::increments::FOREVER;
 use crate::machine::{Machine, Snapshot, Start, Stop};
-use crate::motion::FOREVER;
 use crate::pairs::Pairs;
 use crate::plan::Plan;
 use crate::steps::Nest;
-use crate::turns::Number;
+use crate::trip_counts::Number;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::program::SpecId;
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 
 use crate::clock::Agent;
 use crate::clocks::{Clocks, Engine};
-use crate::print::Print;
+use crate::fingerprint::Fingerprinter;
 use carbyne_ir::ast::AccumulateOp;
 
 /// By which way memory is accessed (PTX ISA, Memory Consistency Model: Proxies).
@@ -86,27 +86,27 @@ pub(crate) struct Cell {
 }
 
 impl Record {
-    fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
+    fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, clocks: &Clocks) {
         let proxy = u64::from(self.proxy != Proxy::Generic);
-        print.words(&[u64::from(self.site) << 1 | proxy, u64::from(self.buffer)]);
+        fingerprint.words(&[u64::from(self.site) << 1 | proxy, u64::from(self.buffer)]);
         match self.by {
             By::Lanes { lanes, time } => {
-                print.words(&[1, u64::from(self.warp) << 32 | u64::from(lanes)]);
+                fingerprint.words(&[1, u64::from(self.warp) << 32 | u64::from(lanes)]);
                 self.each_class(clocks, lanes, |class, _| {
-                    print.time(clocks.classes[class as usize].agent, time);
+                    fingerprint.time(clocks.classes[class as usize].agent, time);
                 });
             }
             By::Batch { lanes, engine, batch, reading } => {
                 let kind = 2 + engine as u64 * 2 + u64::from(reading);
-                print.words(&[kind, u64::from(self.warp) << 32 | u64::from(lanes)]);
+                fingerprint.words(&[kind, u64::from(self.warp) << 32 | u64::from(lanes)]);
                 self.each_class(clocks, lanes, |class, _| {
                     let class = &clocks.classes[class as usize];
-                    class.queue(engine).print_batch(print, class.agent, batch);
+                    class.queue(engine).fingerprint_batch(fingerprint, class.agent, batch);
                 });
             }
             By::Phase { agent, phases } => {
-                print.words(&[9, u64::from(self.warp) << 32 | u64::from(agent)]);
-                print.time(agent, phases);
+                fingerprint.words(&[9, u64::from(self.warp) << 32 | u64::from(agent)]);
+                fingerprint.time(agent, phases);
             }
         }
     }
@@ -114,11 +114,11 @@ impl Record {
 
 impl Cell {
     /// Everything that decides how accesses to come are related to it.
-    pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
-        print.words(&[u64::from(self.write.is_some()), self.others.len() as u64]);
+    pub(crate) fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, clocks: &Clocks) {
+        fingerprint.words(&[u64::from(self.write.is_some()), self.others.len() as u64]);
         for (does, record) in self.all() {
-            print.words(&[u64::from(does.code())]);
-            record.print(print, clocks);
+            fingerprint.words(&[u64::from(does.code())]);
+            record.fingerprint(fingerprint, clocks);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::gcd::gcd;
 use crate::pairs::Pairs;
 use crate::plan::{Plan, Refusal};
 use crate::steps::Nest;
-use crate::turns::{Number, Turns};
+use crate::trip_counts::{Number, TripCounts};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::parallel;
 use carbyne_ir::program::{BufferId, Program, SpecId};
@@ -28,7 +28,7 @@ pub(crate) struct Counted<'a> {
     pub(crate) kernel: SpecId,
     pub(crate) atoms: &'a AtomTable,
     pub(crate) owned: &'a BTreeSet<BufferId>,
-    pub(crate) turns: &'a Turns,
+    pub(crate) turns: &'a TripCounts,
     /// Threads of a block, and blocks of a cluster.
     pub(crate) n_threads: usize,
     pub(crate) cluster: i64,

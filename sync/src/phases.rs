@@ -2,7 +2,7 @@
 
 use crate::clock::{Agent, Clock};
 use crate::clocks::{Clocks, Converged, Message};
-use crate::print::Print;
+use crate::fingerprint::Fingerprinter;
 
 /// Threads that arrived together.
 #[derive(Clone, Debug)]
@@ -115,27 +115,32 @@ pub(crate) struct Mbarrier {
 }
 
 impl Arrivals {
-    fn print(&self, print: &mut Print<'_>, clocks: &Clocks, agent: Agent) {
-        print.words(&[self.bytes.map_or(0, |s| u64::from(s) + 1)]);
-        print.time(agent, self.phases);
+    fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, clocks: &Clocks, agent: Agent) {
+        fingerprint.words(&[self.bytes.map_or(0, |s| u64::from(s) + 1)]);
+        fingerprint.time(agent, self.phases);
         for a in &self.list {
-            print.words(&[u64::from(a.site), u64::from(a.later), a.converged.1.len() as u64]);
-            print_times(print, clocks, &a.threads, a.time);
-            a.converged.0.iter().for_each(|w| print.words(&[u64::from(*w)]));
-            a.converged.1.iter().for_each(|(agent, _)| print.words(&[u64::from(*agent)]));
+            fingerprint.words(&[u64::from(a.site), u64::from(a.later), a.converged.1.len() as u64]);
+            fingerprint_times(fingerprint, clocks, &a.threads, a.time);
+            a.converged.0.iter().for_each(|w| fingerprint.words(&[u64::from(*w)]));
+            a.converged.1.iter().for_each(|(agent, _)| fingerprint.words(&[u64::from(*agent)]));
         }
-        print.words(&[u64::MAX]);
+        fingerprint.words(&[u64::MAX]);
     }
 }
 
 /// What threads did at a time of their class then; they may be of several classes by now.
-fn print_times(print: &mut Print<'_>, clocks: &Clocks, threads: &[u32], time: u32) {
-    print.threads(threads);
+fn fingerprint_times(
+    fingerprint: &mut Fingerprinter<'_>,
+    clocks: &Clocks,
+    threads: &[u32],
+    time: u32,
+) {
+    fingerprint.threads(threads);
     let mut last = None;
     for t in threads {
         let agent = clocks.class(*t).agent;
         if last != Some(agent) {
-            print.time(agent, time);
+            fingerprint.time(agent, time);
             last = Some(agent);
         }
     }
@@ -155,22 +160,26 @@ impl Mbarrier {
     }
 
     /// Everything that decides what becomes of its phases.
-    pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
+    pub(crate) fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, clocks: &Clocks) {
         let some = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
         let numbers =
             [some(self.arrived_at), self.count as u64, self.pending as u64, self.bytes as u64];
-        print.words(&numbers);
-        print.words(&[u64::from(self.phase & 1), some(self.unpublished), some(self.unwaited)]);
-        print.words(&[self.told.map_or(0, |told| some(told) + 1)]);
-        print.words(&[some(self.landing), u64::from(self.phase.min(2))]);
+        fingerprint.words(&numbers);
+        fingerprint.words(&[
+            u64::from(self.phase & 1),
+            some(self.unpublished),
+            some(self.unwaited),
+        ]);
+        fingerprint.words(&[self.told.map_or(0, |told| some(told) + 1)]);
+        fingerprint.words(&[some(self.landing), u64::from(self.phase.min(2))]);
         for arrivals in [&self.current, &self.last, &self.before] {
-            arrivals.print(print, clocks, self.agent);
+            arrivals.fingerprint(fingerprint, clocks, self.agent);
         }
         for p in &self.passed {
-            print.words(&[u64::from(p.site)]);
-            print_times(print, clocks, &p.threads, p.time);
+            fingerprint.words(&[u64::from(p.site)]);
+            fingerprint_times(fingerprint, clocks, &p.threads, p.time);
         }
-        print.words(&[u64::MAX]);
+        fingerprint.words(&[u64::MAX]);
     }
 
     pub(crate) fn new(
@@ -288,11 +297,11 @@ pub(crate) struct ClusterBarrier {
 }
 
 impl ClusterBarrier {
-    pub(crate) fn print(&self, print: &mut Print<'_>) {
-        print.words(&[self.arrived as u64]);
+    pub(crate) fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>) {
+        fingerprint.words(&[self.arrived as u64]);
         for (arrived, waited) in &self.threads {
             let back = |n: u32| i64::from(n) - i64::from(self.phase);
-            print.words(&[back(*arrived) as u64, back(*waited) as u64]);
+            fingerprint.words(&[back(*arrived) as u64, back(*waited) as u64]);
         }
     }
 

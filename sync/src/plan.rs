@@ -8,9 +8,9 @@ mod places;
 mod registers;
 
 use crate::expr::Exprs;
-use crate::limits::Limit;
 use crate::memory::Does;
 use crate::report::{AccessKind, Place, Unfollowed};
+use crate::view_bounds::Limit;
 use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::expr::Dim;

@@ -9,8 +9,8 @@ mod tvm_ffi;
 
 pub(super) use helpers::headers;
 
+use super::cuda_kernel::{Param, Parts};
 use super::interface::Interface;
-use super::parts::{Param, Parts};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;
 use crate::namer::Namer;
@@ -299,7 +299,7 @@ impl Printer<'_> {
         for fact in self.p.facts.iter().filter(|f| !follows(self.p, f)) {
             let Fact { lhs, op, rhs, text, span } = fact;
             let [lhs, rhs] = [lhs, rhs].map(|side| self.indices.print(*side));
-            let at = errors::at(*span);
+            let at = errors::with_span(*span);
             let (lhs, rhs) = (lhs.map_err(&at)?.expr, rhs.map_err(&at)?.expr);
             let not = match op {
                 CmpOp::Lt => Binary::Ge,

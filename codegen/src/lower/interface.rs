@@ -1,7 +1,7 @@
 //! The tensors of a program's kernels: those of the caller, and those in the workspace, with their
 //! places there.
 
-use super::parts::CudaKernel;
+use super::cuda_kernel::CudaKernel;
 use crate::scalars::{storage, storage_bits};
 use crate::{Fallible, errors};
 use carbyne_atoms::smem::MIN_ALIGN;
@@ -141,7 +141,7 @@ pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
 
 /// The tensors that kernels write.
 #[must_use]
-pub fn written(program: &Program) -> BTreeSet<BufferId> {
+pub fn written_buffers(program: &Program) -> BTreeSet<BufferId> {
     let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
     outputs.map(|t| program.tensors[*t].buffer).collect()
 }

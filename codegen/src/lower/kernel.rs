@@ -1,8 +1,8 @@
 //! The kernel: parameters, head comment, helpers, and what a launcher must know.
 
+use super::cuda_kernel::{CudaKernel, Param, Parts};
 use super::helper::Helper;
 use super::host::{self, Host};
-use super::parts::{CudaKernel, Param, Parts};
 use super::state::{Bases, Lowering};
 use super::stmts::{NOT_UNROLLED, line_comment};
 use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
@@ -182,7 +182,7 @@ fn lowered(
     match printed {
         Ok(printed) if lowering.errors.is_empty() => return Ok(printed),
         Ok(_) => {}
-        Err(d) => lowering.errors.push(*errors::at(program.specs[kernel].span)(d)),
+        Err(d) => lowering.errors.push(*errors::with_span(program.specs[kernel].span)(d)),
     }
     Err(lowering.errors.into_iter().map(|d| program.noted(d)).collect())
 }

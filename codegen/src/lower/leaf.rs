@@ -3,7 +3,7 @@
 use super::access::Values;
 use super::descriptor::Described;
 use super::helper::Helper;
-use super::known::Known;
+use super::known_conditions::Known;
 use super::state::Lowering;
 use super::stmts::line_comment;
 use crate::cpp::ast::{Assign, Binary, Declare, Expr, Piece, Stmt, StmtKind, Type};
@@ -39,19 +39,21 @@ impl Lowering<'_> {
         let bound = bind::bind(self.p, id, atom)
             .map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
         if let Some(copy) = bound.bulk {
-            let mut stmt = self.bulk(atom, copy).map_err(errors::at(spec.span))?;
+            let mut stmt = self.bulk(atom, copy).map_err(errors::with_span(spec.span))?;
             stmt.comment = line_comment(spec.line, atom.name);
             return Ok(stmt);
         }
         let accesses = bind::accesses(self.p, spec, atom)
             .map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
-        let filled = self.fill(atom, &bound.operands).map_err(errors::at(spec.span))?;
+        let filled = self.fill(atom, &bound.operands).map_err(errors::with_span(spec.span))?;
         self.headers_of(atom);
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
             Template::Ptx(_) | Template::PtxScalar(_) => {
                 let bytes = match atom.counts() {
-                    true => self.valid_bytes(spec, &accesses).map_err(errors::at(spec.span))?,
+                    true => {
+                        self.valid_bytes(spec, &accesses).map_err(errors::with_span(spec.span))?
+                    }
                     false => None,
                 };
                 let given = bytes.map(|bytes| ("valid", ("r".to_owned(), bytes)));
@@ -59,13 +61,14 @@ impl Lowering<'_> {
                 self.ptx(atom, &filled, &[], given, spec.kind != SpecKind::MatMulSet)
             }
         };
-        let mut stmt = stmt.map_err(errors::at(spec.span))?;
+        let mut stmt = stmt.map_err(errors::with_span(spec.span))?;
         // Inline PTX takes several lines; its comment says what they are.
         let what = if atom.template.is_ptx() { atom.name } else { "" };
         stmt.comment = line_comment(spec.line, what);
-        let stmt = self.compared(spec, stmt).map_err(errors::at(spec.span))?;
+        let stmt = self.compared(spec, stmt).map_err(errors::with_span(spec.span))?;
         self.note_coordinates(spec);
-        let stmt = self.where_inside(spec, atom, stmt, &accesses).map_err(errors::at(spec.span))?;
+        let stmt =
+            self.where_inside(spec, atom, stmt, &accesses).map_err(errors::with_span(spec.span))?;
         let alone = atom.group == 1 && atom.visibility.is_immediate();
         Ok(Stmt { alone, ..stmt })
     }

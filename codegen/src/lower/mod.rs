@@ -9,31 +9,31 @@
 //! Invariant: lowering reads the program and the table, and decides nothing.
 
 mod access;
-mod advance;
 mod bulk;
 mod carried;
 #[cfg(test)]
 mod carried_laws;
+mod cuda_kernel;
 mod descriptor;
-mod flight;
+mod guards;
 mod helper;
 mod host;
 mod indices;
 mod interface;
 mod kernel;
-mod known;
+mod known_conditions;
 mod leaf;
-mod parts;
+mod loop_pointers;
 mod ptx;
+mod register_fences;
 mod sizes;
 mod state;
 mod stmts;
 mod storage;
 mod sync;
-mod who;
 
+pub use cuda_kernel::{CudaKernel, Param};
 pub use host::Host;
-pub use interface::{Form, Interface, alignment, bytes, handed_on, results, written};
+pub use interface::{Form, Interface, alignment, bytes, handed_on, results, written_buffers};
 pub use kernel::{print_clocked, print_kernel, print_kernels, print_program, print_tvm_ffi};
-pub use parts::{CudaKernel, Param};
 pub use sizes::open_sizes;

@@ -1,8 +1,8 @@
 //! Statements: nested specs, loops, conditions.
 
 use super::carried::Carried;
+use super::guards::Who;
 use super::state::Lowering;
-use super::who::Who;
 use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
@@ -28,7 +28,7 @@ impl Lowering<'_> {
             }
             match self.stmt(stmt, who) {
                 Ok(lines) => out.extend(lines),
-                Err(d) => self.errors.push(*errors::at(stmt.span)(d)),
+                Err(d) => self.errors.push(*errors::with_span(stmt.span)(d)),
             }
             if let program::StmtKind::Indices(vars) = &stmt.kind {
                 places.push((out.len(), self.fix(vars, &stmts[n + 1..])));
@@ -164,12 +164,12 @@ impl Lowering<'_> {
             ));
         };
         if let Some(groups) = self.p.threads[exec.threads].elect.filter(|_| !outer.elected()) {
-            return self.elected(id, groups, outer).map_err(errors::at(spec.span));
+            return self.elected(id, groups, outer).map_err(errors::with_span(spec.span));
         }
         let guard = match outer.elected() {
             // The same elected threads.
             true => None,
-            false => self.guard(outer, exec).map_err(errors::at(spec.span))?,
+            false => self.guard(outer, exec).map_err(errors::with_span(spec.span))?,
         };
         let who = self.who(exec);
         let Some(body) = &spec.body else {

@@ -1,10 +1,10 @@
 //! Statements between specs: the text of their atoms with mbarriers and numbers filled in.
 
 use super::access::Values;
+use super::guards::Who;
 use super::leaf::Filled;
 use super::state::Lowering;
 use super::stmts::line_comment;
-use super::who::Who;
 use crate::cpp::ast::{Binary, Expr, Piece, Stmt, StmtKind};
 use crate::{Fallible, errors};
 use carbyne_atoms::{Atom, BarrierScope, Handover, Part};

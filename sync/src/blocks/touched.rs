@@ -72,7 +72,7 @@ impl<'a> Walker<'_, 'a> {
             let bases = self.exprs.value(view.offset, env);
             let corner = o.boxed.iter().flat_map(|b| &b.at);
             let corner: Vec<Value> = corner.map(|d| self.exprs.value(*d, env)).collect();
-            let kept = view.kept(self.exprs, env);
+            let kept = view.in_bounds(self.exprs, env);
             for t in active.threads() {
                 self.unsure |= kept.is_unsure(t);
                 let (base, most) = (bases.of(t), valid.as_ref().map(|v| v.of(t)));

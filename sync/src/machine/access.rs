@@ -28,9 +28,9 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// The loops that threads are in, of which the last one need not be told anew.
-    fn position(&mut self, strand: &Strand<'p>) -> Position {
+    fn position(&mut self, lockstep: &Lockstep<'p>) -> Position {
         let loops = || {
-            strand.frames.iter().filter_map(|f| match &f.kind {
+            lockstep.frames.iter().filter_map(|f| match &f.kind {
                 Kind::Loop { trip, var, .. } => Some((first_of(f.stmts), *var, *trip)),
                 _ => None,
             })
@@ -48,8 +48,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         groups: &Groups,
     ) -> Goes<()> {
         self.serial = self.serial.wrapping_add(1);
-        self.at.put(&act.strand.env, &act.mask);
-        let position = self.position(act.strand);
+        self.at.put(&act.lockstep.env, &act.mask);
+        let position = self.position(act.lockstep);
         self.pairs.put(self.serial, position);
         let is_inexact = match &leaf.how {
             How::Bulk(bulk) => return self.bulk(act, leaf, bulk),
@@ -57,7 +57,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             How::Meaning => groups.groups.first().is_some_and(|g| g.len() > 1),
         };
         if !leaf.visibility.is_immediate() {
-            let threads = self.threads_of(act.strand.rank, &act.mask);
+            let threads = self.threads_of(act.lockstep.rank, &act.mask);
             self.separate(&threads)?;
         }
         self.pairs.inexact = is_inexact.then_some(NO_ATOM);
@@ -80,7 +80,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             Visibility::WgmmaGroup => Engine::MatMuls,
             Visibility::Immediate | Visibility::Mbarrier | Visibility::BulkGroup => return Ok(()),
         };
-        for thread in self.threads_of(act.strand.rank, &act.mask) {
+        for thread in self.threads_of(act.lockstep.rank, &act.mask) {
             let class = self.clocks.class_of[thread as usize];
             self.clocks.classes[class as usize].queue_mut(engine).issue(act.site);
         }
@@ -95,7 +95,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         does: Does,
     ) -> Goes<()> {
         let view = &self.plan.views[o.view];
-        let (env, rank) = (&act.strand.env, act.strand.rank);
+        let (env, rank) = (&act.lockstep.env, act.lockstep.rank);
         match view.space {
             Space::Free | Space::Gathered => return Ok(()),
             Space::Registers(r) => return self.register_operand(act, leaf, r, view, does),
@@ -109,7 +109,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             (Does::Read, Some(dim)) => Some(self.valid(dim, env, view.places.len())),
             _ => None,
         };
-        let kept = self.kept(view, env);
+        let kept = self.in_bounds(view, env);
         let place = (act.site, view.buffer);
         for t in act.mask.threads() {
             let base = bases.of(t);
@@ -267,7 +267,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Every warp of a group reads the whole tile that a descriptor names.
     fn described(&mut self, act: &Act<'_, 'p>, o: &'a OperandPlan, bases: &Value) -> Goes<()> {
-        let (view, rank) = (&self.plan.views[o.view], act.strand.rank);
+        let (view, rank) = (&self.plan.views[o.view], act.lockstep.rank);
         for (t, lanes) in act.mask.by_warp() {
             let base = bases.of(t);
             if base == NOTHING {

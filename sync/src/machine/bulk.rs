@@ -12,7 +12,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             let help = "ranks count the blocks of a cluster from 0";
             return self.stop(act.site, None, what, help);
         };
-        if rank != act.strand.rank {
+        if rank != act.lockstep.rank {
             let time = self.clocks.class(thread).time;
             self.remote.insert((rank, thread, act.site), time);
         }
@@ -28,14 +28,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         let [source, target] = &leaf.operands[..] else { return Ok(()) };
         let plan = self.plan;
         let (from, to) = (&plan.views[source.view], &plan.views[target.view]);
-        let Act { strand, site, .. } = *act;
+        let Act { lockstep, site, .. } = *act;
         for t in act.mask.threads() {
             self.serial = self.serial.wrapping_add(1);
             self.pairs.put(self.serial, Arc::clone(&self.last_position));
-            let thread = self.global_thread(strand.rank, t);
+            let thread = self.global_thread(lockstep.rank, t);
             self.separate(&[thread])?;
             let mut place = |view: &View| {
-                let base = self.place(view.offset, &strand.env, view.space).of(t);
+                let base = self.place(view.offset, &lockstep.env, view.space).of(t);
                 Some(base).filter(|at| *at != NOTHING || view.space == Space::Free)
             };
             let (Some(from_base), Some(to_base)) = (place(from), place(to)) else {
@@ -46,7 +46,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             let (in_source, in_target) =
                 (self.in_box(act, source, t)?, self.in_box(act, target, t)?);
             let (kept_source, kept_target) =
-                (self.kept(from, &strand.env), self.kept(to, &strand.env));
+                (self.in_bounds(from, &lockstep.env), self.in_bounds(to, &lockstep.env));
             let inexact = self.pairs.inexact;
             if kept_source.is_unsure(t) || kept_target.is_unsure(t) {
                 self.pairs.unsure(site);
@@ -69,7 +69,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 machine.access(thread, (does, by), proxy, (site, view.buffer))
             };
             let read = made(self, Does::Read, over(self, phases.first(), true), from);
-            let place = Target { rank: strand.rank, view: source.view, base: from_base };
+            let place = Target { rank: lockstep.rank, view: source.view, base: from_base };
             self.touch_box(place, &read, |e| in_source(e) && kept_source.has(t, e))?;
             for (i, rank) in ranks.iter().enumerate() {
                 let by = over(self, phases.get(i), false);
@@ -85,8 +85,8 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// The blocks of the cluster to which a copy goes.
     fn ranks_of(&mut self, act: &Act<'_, 'p>, bulk: &'a Bulk, t: usize) -> Goes<Vec<usize>> {
-        let Some(dim) = bulk.mask else { return Ok(vec![act.strand.rank]) };
-        let mask = self.fixed(dim, &act.strand.env).of(t);
+        let Some(dim) = bulk.mask else { return Ok(vec![act.lockstep.rank]) };
+        let mask = self.fixed(dim, &act.lockstep.env).of(t);
         if mask < 1 || mask >> self.n_blocks.min(62) != 0 {
             let what = "it goes to blocks that are none of the cluster";
             return self.stop(act.site, None, what, "name blocks of the cluster, one bit each");
@@ -104,9 +104,9 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<Vec<usize>> {
         let (mut phases, site) = (vec![], act.site);
         let Some(view) = bulk.bar else { return Ok(phases) };
-        let thread = self.global_thread(act.strand.rank, t);
+        let thread = self.global_thread(act.lockstep.rank, t);
         for rank in ranks {
-            let base = self.fixed(self.plan.views[view].offset, &act.strand.env).of(t);
+            let base = self.fixed(self.plan.views[view].offset, &act.lockstep.env).of(t);
             let m = self.mbarrier(act, Target { rank: *rank, view, base }, 0, thread)?;
             if self.mbarriers[m].unpublished.is_some() {
                 return self.stop(site, None, "the copy is given an mbarrier whose init it may not see yet", "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows");
@@ -181,7 +181,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let boxed = o.boxed.as_ref().filter(|_| view.space != Space::Free);
         let mut at = vec![];
         for dim in boxed.iter().flat_map(|b| &b.at) {
-            match self.place(*dim, &act.strand.env, view.space).of(t) {
+            match self.place(*dim, &act.lockstep.env, view.space).of(t) {
                 NOTHING => return self.lost(act.site, "the place of a box is not known"),
                 place => at.push(place),
             }

@@ -1,6 +1,6 @@
 //! Records of loops while they turn.
 
-use crate::print::Fingerprint;
+use crate::fingerprint::Fingerprint;
 use crate::value::Value;
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::StmtId;
@@ -12,7 +12,7 @@ pub(super) type Moving = Vec<(Value, Value, u64)>;
 /// A state at the turn of a loop.
 #[derive(Clone)]
 pub(super) struct Seen {
-    pub(super) print: Fingerprint,
+    pub(super) fingerprint: Fingerprint,
     pub(super) moving: Vec<Moving>,
     /// How often the loop had turned.
     pub(super) turn: u64,
@@ -25,7 +25,7 @@ pub(super) type Moves = Vec<Vec<(i64, i64, u64)>>;
 #[derive(Clone)]
 pub(super) struct Round {
     pub(super) body: Option<StmtId>,
-    pub(super) print: Fingerprint,
+    pub(super) fingerprint: Fingerprint,
     pub(super) moving: Vec<Moving>,
     pub(super) moves: Moves,
     /// How many turns it takes, and the one at which it is over.
@@ -37,7 +37,7 @@ pub(super) struct Round {
 
 /// How a loop turns.
 #[derive(Clone, Default)]
-pub(super) struct Turns {
+pub(super) struct LoopProgress {
     /// How often it has, by all threads, each time that it was entered.
     pub(super) n: u64,
     /// The turn to which threads came last, and when the first of them did.
@@ -70,7 +70,7 @@ pub(super) struct Turned {
 pub(crate) struct Rounds {
     /// The loop that has turned just now, and how often these threads have gone through it.
     pub(super) turned: Option<Turned>,
-    pub(super) loops: HashMap<Option<StmtId>, Turns>,
+    pub(super) loops: HashMap<Option<StmtId>, LoopProgress>,
     /// How states of which rounds are known move, and after how many turns.
     pub(super) known: HashMap<(Option<StmtId>, Fingerprint), (Moves, u64)>,
     pub(super) round: Option<Round>,

@@ -101,7 +101,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             Ok(view) => view,
             Err(why) => return self.lost(act.site, &why.to_string()),
         };
-        let (v, env) = (&self.plan.views[view], &act.strand.env);
+        let (v, env) = (&self.plan.views[view], &act.lockstep.env);
         let rank = v.peer.map(|dim| self.fixed(dim, env));
         let base = self.fixed(v.offset, env);
         Ok(Spots { view, rank, base })
@@ -115,9 +115,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         t: usize,
         out: &mut Vec<usize>,
     ) -> Goes<()> {
-        let thread = self.global_thread(act.strand.rank, t);
+        let thread = self.global_thread(act.lockstep.rank, t);
         let rank = match &spots.rank {
-            None => act.strand.rank,
+            None => act.lockstep.rank,
             Some(ranks) => self.peer(act, ranks.of(t), thread)?,
         };
         let target = Target { rank, view: spots.view, base: spots.base.of(t) };
@@ -166,10 +166,10 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     pub(super) fn init(&mut self, act: &Act<'_, 'p>, sync: &Sync, t: usize) -> Goes<()> {
-        let (rank, site) = (act.strand.rank, act.site);
+        let (rank, site) = (act.lockstep.rank, act.site);
         let Some(tensor) = sync.tensor else { return Ok(()) };
         let spots = self.spots(act, tensor)?;
-        let counts = self.numbers(sync, &act.strand.env);
+        let counts = self.numbers(sync, &act.lockstep.env);
         let count = self.number_of(&counts, t, site)?;
         let thread = self.global_thread(rank, t);
         let view = &self.plan.views[spots.view];
@@ -200,7 +200,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<BTreeMap<(usize, i64), Vec<u32>>> {
         let mut by: BTreeMap<(usize, i64), Vec<u32>> = BTreeMap::new();
         let Some(tensor) = sync.tensor else { return Ok(by) };
-        let numbers = self.numbers(sync, &act.strand.env);
+        let numbers = self.numbers(sync, &act.lockstep.env);
         let spots = self.spots(act, tensor)?;
         let mut named = vec![];
         for t in act.mask.threads() {
@@ -209,7 +209,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 _ => self.number_of(&numbers, t, act.site)?,
             };
             self.named(act, &spots, t, &mut named)?;
-            let thread = self.global_thread(act.strand.rank, t);
+            let thread = self.global_thread(act.lockstep.rank, t);
             named.iter().for_each(|m| by.entry((*m, number)).or_default().push(thread));
         }
         Ok(by)

@@ -6,27 +6,28 @@
 
 mod access;
 mod barrier;
+mod body_effects;
 mod bulk;
-mod ends;
-mod inserted;
-mod inside;
+mod control_flow;
+mod deadlock;
+mod decisions;
+mod inserted_iterations;
 mod loops;
 mod mbarrier;
-mod outer;
 mod registers;
 mod rounds;
+mod snapshot;
 mod state;
 mod sync;
-mod values;
-mod walk;
 
-pub(crate) use outer::Snapshot;
+pub(crate) use snapshot::Snapshot;
 
 use crate::clocks::{Clocks, Engine, Message, Way};
 use crate::expr::{Env, Exprs};
 use crate::groups::Groups;
+use crate::increments::{FOREVER, Increment, Watch};
+use crate::lockstep::{Frame, Kind, Lockstep, Status};
 use crate::memory::{Access, By, Cell, Does, Proxy, Record, Relation};
-use crate::motion::{FOREVER, Motion, Watch};
 use crate::pages::Pages;
 use crate::pairs::{At, Pairs, Position};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
@@ -35,7 +36,6 @@ use crate::regions::{Footprint, Regions};
 use crate::report::{AgentKind, Keeps, Missing};
 use crate::steps::Nest;
 use crate::steps::{Along, Steps};
-use crate::strand::{Frame, Kind, Status, Strand};
 use crate::threads::Mask;
 use crate::value::{NOTHING, Value};
 use carbyne_atoms::{AtomTable, Visibility};
@@ -71,7 +71,7 @@ struct Register {
     reading: (u32, u32),
 }
 
-use inside::Inside;
+use body_effects::BodyEffects;
 use loops::{Rounds, Turned};
 
 /// Which way is followed, and how far.
@@ -110,12 +110,12 @@ pub(crate) struct Machine<'p, 'a> {
     mbarriers: Vec<Mbarrier>,
     mbarrier_at: BTreeMap<(usize, i64), usize>,
     cluster: ClusterBarrier,
-    strands: Vec<Strand<'p>>,
+    locksteps: Vec<Lockstep<'p>>,
     serial: u32,
     pub(crate) pairs: Pairs,
     n_splits: usize,
     groups: FxHashMap<(ThreadsId, i64), Rc<Groups>>,
-    insides: FxHashMap<Option<StmtId>, Inside>,
+    insides: FxHashMap<Option<StmtId>, BodyEffects>,
     steps: u64,
     /// What was spent beside accesses.
     overhead: u64,
@@ -189,7 +189,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             mbarriers: vec![],
             mbarrier_at: BTreeMap::new(),
             cluster,
-            strands: vec![],
+            locksteps: vec![],
             serial: 1,
             pairs,
             n_splits: 0,
@@ -231,7 +231,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             let mask = Mask::first(self.n_threads);
             let frame = Frame { stmts: body, at: 0, mask, kind: Kind::Root };
             let env = Env { block: self.first_block + rank as i64, loops: vec![] };
-            self.strands.push(Strand { rank, frames: vec![frame], env, status: Status::Ready });
+            self.locksteps.push(Lockstep { rank, frames: vec![frame], env, status: Status::Ready });
         }
     }
 
@@ -239,8 +239,8 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// threads come. Whether they have ended.
     pub(crate) fn run(&mut self, to_next_turn: bool) -> Goes<bool> {
         loop {
-            let Some(mut strand) = self.next() else {
-                if self.strands.is_empty() {
+            let Some(mut lockstep) = self.next() else {
+                if self.locksteps.is_empty() {
                     return self.ends().map(|()| true);
                 }
                 return self.stuck().map(|()| true);
@@ -249,15 +249,15 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let n = 1 + self.n_threads as u64 / 8;
                 self.overhead += n * (STATEMENT - 1);
                 self.spend(n)?;
-                match self.step(&mut strand)? {
-                    Step::On if self.strands.is_empty() && self.rounds.turned.is_none() => {}
+                match self.step(&mut lockstep)? {
+                    Step::On if self.locksteps.is_empty() && self.rounds.turned.is_none() => {}
                     Step::On => break true,
                     Step::Waits => break true,
                     Step::Ended => break false,
                 }
             };
             if goes_on {
-                self.put(strand);
+                self.put(lockstep);
             }
             if std::mem::take(&mut self.wake) {
                 self.wake_all();
@@ -281,13 +281,14 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Those who wait look again.
     fn wake_all(&mut self) {
-        let (mut waiting, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.strands).into_iter().partition(|s| s.status == Status::Waits);
-        self.strands = others;
+        let (mut waiting, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.locksteps)
+            .into_iter()
+            .partition(|s| s.status == Status::Waits);
+        self.locksteps = others;
         waiting.sort_by_key(|s| (s.rank, s.all().threads().next()));
-        for mut strand in waiting {
-            strand.status = Status::Ready;
-            self.put(strand);
+        for mut lockstep in waiting {
+            lockstep.status = Status::Ready;
+            self.put(lockstep);
         }
     }
 
@@ -308,46 +309,46 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    fn next(&mut self) -> Option<Strand<'p>> {
-        let first = |s: &Strand<'_>| s.all().threads().next();
-        let site = |s: &Strand<'_>| s.stmt().map(|stmt| self.plan.site(stmt));
-        let held = |s: &Strand<'_>| self.held.is_some() && site(s) == self.held;
-        let order = |a: &Strand<'_>, b: &Strand<'_>| {
+    fn next(&mut self) -> Option<Lockstep<'p>> {
+        let first = |s: &Lockstep<'_>| s.all().threads().next();
+        let site = |s: &Lockstep<'_>| s.stmt().map(|stmt| self.plan.site(stmt));
+        let held = |s: &Lockstep<'_>| self.held.is_some() && site(s) == self.held;
+        let order = |a: &Lockstep<'_>, b: &Lockstep<'_>| {
             held(a)
                 .cmp(&held(b))
                 .then(a.compare(b))
                 .then(a.rank.cmp(&b.rank))
                 .then_with(|| first(a).cmp(&first(b)))
         };
-        let ready = self.strands.iter().enumerate().filter(|(_, s)| s.status == Status::Ready);
+        let ready = self.locksteps.iter().enumerate().filter(|(_, s)| s.status == Status::Ready);
         let (i, _) = ready.min_by(|a, b| order(a.1, b.1))?;
-        Some(self.strands.swap_remove(i))
+        Some(self.locksteps.swap_remove(i))
     }
 
     /// Puts threads back; they join those at the same statement.
-    fn put(&mut self, strand: Strand<'p>) {
-        let stands = |s: &Strand<'_>| matches!(s.status, Status::Ready | Status::Meets);
-        let same = self.strands.iter_mut().find(|o| {
-            o.rank == strand.rank
+    fn put(&mut self, lockstep: Lockstep<'p>) {
+        let stands = |s: &Lockstep<'_>| matches!(s.status, Status::Ready | Status::Meets);
+        let same = self.locksteps.iter_mut().find(|o| {
+            o.rank == lockstep.rank
                 && stands(o)
-                && stands(&strand)
-                && o.compare(&strand) == std::cmp::Ordering::Equal
+                && stands(&lockstep)
+                && o.compare(&lockstep) == std::cmp::Ordering::Equal
         });
         match same {
             Some(other) => {
-                other.join(&strand);
+                other.join(&lockstep);
                 other.status = Status::Ready;
             }
-            None => self.strands.push(strand),
+            None => self.locksteps.push(lockstep),
         }
     }
 
     /// Whether some of these threads may still come to where a strand is.
-    fn may_come(&self, strand: &Strand<'_>, threads: &Mask) -> bool {
-        self.strands.iter().any(|o| {
-            o.rank == strand.rank
+    fn may_come(&self, lockstep: &Lockstep<'_>, threads: &Mask) -> bool {
+        self.locksteps.iter().any(|o| {
+            o.rank == lockstep.rank
                 && !o.all().and(threads).is_empty()
-                && match o.compare(strand) {
+                && match o.compare(lockstep) {
                     std::cmp::Ordering::Less => true,
                     std::cmp::Ordering::Equal => matches!(o.status, Status::Ready | Status::Meets),
                     std::cmp::Ordering::Greater => false,
@@ -388,7 +389,7 @@ fn registers_of(n_threads: usize, atoms: &AtomTable) -> Vec<i64> {
 /// Threads at a statement.
 #[derive(Copy, Clone)]
 struct Act<'s, 'p> {
-    strand: &'s Strand<'p>,
+    lockstep: &'s Lockstep<'p>,
     mask: Mask,
     site: u32,
 }

@@ -14,10 +14,10 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<()> {
         let (site, shape) = (act.site, leaf.shape);
         let n = self.plan.registers[r].1 as usize;
-        let bases = self.place(view.offset, &act.strand.env, view.space);
+        let bases = self.place(view.offset, &act.lockstep.env, view.space);
         let is_async = leaf.visibility.holds_registers();
         for (first, lanes) in act.mask.by_warp() {
-            let thread = self.global_thread(act.strand.rank, first);
+            let thread = self.global_thread(act.lockstep.rank, first);
             let warp = (thread / 32) as usize;
             let own = (first / 32 * 32..).take(32).filter(|t| lanes >> (t % 32) & 1 == 1);
             let mut offsets: Vec<i64> = match &bases {

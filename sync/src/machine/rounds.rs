@@ -5,7 +5,7 @@
 //! in it would be decided alike ([`Watch`]). If it ends in the same state, moved by as much, so do
 //! these. They are left out: loop variables move by as many rounds.
 
-use super::loops::{Moves, Moving, Round, Seen, Turns, moves};
+use super::loops::{LoopProgress, Moves, Moving, Round, Seen, moves};
 use super::*;
 use crate::expr::Held;
 
@@ -66,12 +66,12 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn look(&mut self, body: Option<StmtId>, turn: u64, expected: bool) {
         self.rounds.looked += self.cost();
         self.overhead += self.cost();
-        let (print, moving) = (self.fingerprint(), self.moving());
+        let (fingerprint, moving) = (self.fingerprint(), self.moving());
         let Some(turns) = self.rounds.loops.get_mut(&body) else { return };
-        let before = turns.seen.iter().rev().find(|s| s.print == print);
+        let before = turns.seen.iter().rev().find(|s| s.fingerprint == fingerprint);
         let moves = match before {
             Some(s) => moves(&s.moving, &moving).map(|moves| (moves, turn - s.turn)),
-            None => self.rounds.known.get(&(body, print)).cloned(),
+            None => self.rounds.known.get(&(body, fingerprint)).cloned(),
         };
         let moves = moves.or_else(|| turns.guess.clone().filter(|_| expected));
         // What does not come again is looked for less and less: other loops are looked at instead.
@@ -83,17 +83,17 @@ impl<'p, 'a> Machine<'p, 'a> {
         if turns.seen.len() >= MAX_SEEN {
             turns.seen.clear();
         }
-        turns.seen.push(Seen { print, moving: moving.clone(), turn });
+        turns.seen.push(Seen { fingerprint, moving: moving.clone(), turn });
         if let Some((moves, length)) = moves {
             let turns = self.rounds.loops.iter().map(|(body, of)| (*body, of.n)).collect();
             let until = turn + length;
-            self.begin_round(Round { body, print, moving, moves, length, until, turns });
+            self.begin_round(Round { body, fingerprint, moving, moves, length, until, turns });
         }
     }
 
     /// Of all threads what moves.
     pub(super) fn moving(&self) -> Vec<Moving> {
-        let of = |s: &Strand<'p>| {
+        let of = |s: &Lockstep<'p>| {
             let loops = s.frames.iter().filter_map(|f| match &f.kind {
                 Kind::Loop { trip, var, end, .. } => {
                     let value = s.env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone());
@@ -111,8 +111,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         &mut self,
         f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps)),
     ) {
-        self.strands.sort_by_key(|s| (s.rank, s.all().threads().next()));
-        for (i, s) in self.strands.iter_mut().enumerate() {
+        self.locksteps.sort_by_key(|s| (s.rank, s.all().threads().next()));
+        for (i, s) in self.locksteps.iter_mut().enumerate() {
             let loops = s.frames.iter_mut().filter_map(|f| match &mut f.kind {
                 Kind::Loop { var, end, end_by, .. } => Some((*var, end, end_by)),
                 _ => None,
@@ -140,7 +140,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn end_round(&mut self) {
         let Some(round) = self.rounds.round.take() else { return };
         let rounds = self.watch.rounds.take().unwrap_or(0);
-        let same = self.fingerprint() == round.print
+        let same = self.fingerprint() == round.fingerprint
             && moves(&round.moving, &self.moving()).as_ref() == Some(&round.moves);
         // What does not move at all would go on without end.
         let moving = round.moves.iter().flatten().any(|m| m.2 > 0);
@@ -156,15 +156,15 @@ impl<'p, 'a> Machine<'p, 'a> {
                 *end = end.plus(end_moves * n as i64);
             }
         });
-        for strand in &mut self.strands {
-            strand.env.loops.iter_mut().for_each(|held| held.by.round = 0);
+        for lockstep in &mut self.locksteps {
+            lockstep.env.loops.iter_mut().for_each(|held| held.by.round = 0);
         }
         if let Some(turns) = self.rounds.loops.get_mut(&round.body) {
             turns.guess = (n > 0).then(|| (round.moves.clone(), round.length));
         }
         if same {
             let known = (round.moves.clone(), round.length);
-            self.rounds.known.insert((round.body, round.print), known);
+            self.rounds.known.insert((round.body, round.fingerprint), known);
         }
         if n == 0 {
             return;
@@ -174,7 +174,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.rounds.strides.sort_unstable();
         self.rounds.strides.dedup();
         // Where loops have turned, the states before are other numbers of turns ago.
-        let has_turned = |body: &Option<StmtId>, of: &Turns| round.turns.get(body) != Some(&of.n);
+        let has_turned =
+            |body: &Option<StmtId>, of: &LoopProgress| round.turns.get(body) != Some(&of.n);
         let turned = self.rounds.loops.iter_mut().filter(|(body, of)| has_turned(body, of));
         turned.for_each(|(_, of)| of.seen.clear());
     }

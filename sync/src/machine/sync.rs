@@ -26,17 +26,17 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     pub(super) fn sync_stmt(
         &mut self,
-        strand: &mut Strand<'p>,
+        lockstep: &mut Lockstep<'p>,
         sync: &'p Sync,
         site: u32,
     ) -> Goes<Step> {
         self.serial = self.serial.wrapping_add(1);
-        let mask = strand.mask();
-        self.at.put(&strand.env, &mask);
+        let mask = lockstep.mask();
+        self.at.put(&lockstep.env, &mask);
         let absent = self.absent(sync, &mask, site);
         if !absent.is_empty() {
-            if self.may_come(strand, &absent) {
-                strand.status = Status::Meets;
+            if self.may_come(lockstep, &absent) {
+                lockstep.status = Status::Meets;
                 return Ok(Step::Waits);
             }
             let (n, op) = (absent.len(), sync.op);
@@ -47,33 +47,33 @@ impl<'p, 'a> Machine<'p, 'a> {
             };
             return self.stop(site, None, &what, help);
         }
-        let act = Act { strand, mask, site };
+        let act = Act { lockstep, mask, site };
         let waiting = self.waiting(&act, sync)?;
         if waiting.is_empty() {
             self.sync(&act, sync)?;
-            strand.advance();
+            lockstep.advance();
             return Ok(Step::On);
         }
         let ready = mask.without(&waiting);
         if !ready.is_empty()
-            && let Some(mut other) = strand.part(ready.warps() & !waiting.warps())
+            && let Some(mut other) = lockstep.part(ready.warps() & !waiting.warps())
         {
-            self.sync(&Act { strand: &other, mask: other.mask(), site }, sync)?;
+            self.sync(&Act { lockstep: &other, mask: other.mask(), site }, sync)?;
             other.advance();
             self.put(other);
         }
-        strand.status = Status::Waits;
+        lockstep.status = Status::Waits;
         Ok(Step::Waits)
     }
 
     /// Threads whose warps have to wait here.
     fn waiting(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<Mask> {
-        let Act { strand, mask, site } = *act;
+        let Act { lockstep, mask, site } = *act;
         let mut waiting = Mask::default();
         match sync.op {
             SyncOp::MbarrierWait => {
                 let Some(tensor) = sync.tensor else { return Ok(waiting) };
-                let parities = self.numbers(sync, &strand.env);
+                let parities = self.numbers(sync, &lockstep.env);
                 let spots = self.spots(act, tensor)?;
                 let mut named = vec![];
                 for t in mask.threads() {
@@ -88,12 +88,12 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
             }
             SyncOp::RegistersInc => {
-                let numbers = self.numbers(sync, &strand.env);
+                let numbers = self.numbers(sync, &lockstep.env);
                 for warps in warp_groups(&mask) {
                     let first = warps.trailing_zeros() as usize * 32;
                     let wanted = self.number_of(&numbers, first, site)?;
-                    if self.registers_wanted(strand.rank, warps, wanted)
-                        > self.registers_left[strand.rank].0
+                    if self.registers_wanted(lockstep.rank, warps, wanted)
+                        > self.registers_left[lockstep.rank].0
                     {
                         waiting = waiting.or(&mask.of_warps(warps));
                     }
@@ -101,7 +101,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             SyncOp::ClusterWait => {
                 for t in mask.threads() {
-                    let thread = self.global_thread(strand.rank, t);
+                    let thread = self.global_thread(lockstep.rank, t);
                     match self.cluster.passes(thread) {
                         Ok(true) => {}
                         Ok(false) => waiting = waiting.or(&mask.of_warps(1 << (t / 32))),
@@ -118,7 +118,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     fn sync(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
         let site = act.site;
-        let threads = self.threads_of(act.strand.rank, &act.mask);
+        let threads = self.threads_of(act.lockstep.rank, &act.mask);
         if matches!(sync.op, SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait) {
             let classes = self.separate(&threads)?;
             self.clocks.converge(&classes);
@@ -185,7 +185,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// How many groups a wait leaves under way.
     fn groups_left(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<u32> {
-        let Act { strand, mask, site } = *act;
+        let Act { lockstep, mask, site } = *act;
         if !matches!(
             sync.op,
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait
@@ -193,7 +193,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             return Ok(0);
         }
         let t = mask.threads().next().unwrap_or(0);
-        let all = self.numbers(sync, &strand.env);
+        let all = self.numbers(sync, &lockstep.env);
         let n = self.number_of(&all, t, site)?;
         if mask.threads().any(|t| all.of(t) != n) {
             return self.lost(site, "threads wait for different numbers of groups");
@@ -243,9 +243,9 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Warp groups take registers, or give them back.
     fn change_registers(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
-        let Act { strand, mask, site } = *act;
-        let rank = strand.rank;
-        let numbers = self.numbers(sync, &strand.env);
+        let Act { lockstep, mask, site } = *act;
+        let rank = lockstep.rank;
+        let numbers = self.numbers(sync, &lockstep.env);
         for warps in warp_groups(&mask) {
             let first = warps.trailing_zeros() as usize * 32;
             let number = self.number_of(&numbers, first, site)?;

@@ -5,7 +5,7 @@ use super::{
     View,
 };
 use crate::expr::Exprs;
-use crate::limits::Limit;
+use crate::view_bounds::Limit;
 use carbyne_atoms::{AtomTable, smem};
 use carbyne_ir::program::{BufferId, SpecId, TensorId};
 use std::collections::BTreeSet;

@@ -203,7 +203,7 @@ fn edit(ready: &Ready, kernel: &Kernel, draw: &mut Draw) -> Option<(Kind, String
         }
         let kind = *draw.one(&kinds);
         let site = draw.one(&ready.sites[&kind]);
-        let Some(edited) = change::apply(&ready.module, site) else { continue };
+        let Some(edited) = change::apply_edit(&ready.module, site) else { continue };
         let src = text::print(&edited);
         let Ok(module) = text::parse(&src) else { continue };
         if src == before || program(&module, &src).is_none() {

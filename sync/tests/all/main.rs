@@ -13,5 +13,5 @@ mod faults;
 mod loops;
 mod owners;
 mod partial;
-mod says;
+mod reports;
 mod support;

@@ -1,7 +1,7 @@
 //! Headers and helper functions of the host's part, the same in every file.
 
 use crate::cpp::ast::Item;
-use crate::lower::parts::{CudaKernel, Param, Parts};
+use crate::lower::cuda_kernel::{CudaKernel, Param, Parts};
 
 /// The headers, which only compilers of host code read.
 pub(in crate::lower) fn headers(kernels: &[Parts]) -> Item {

@@ -5,7 +5,7 @@
 use super::printer::{Printer, function, quoted, when};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Stmt, StmtKind, Type};
 use crate::element::Element;
-use crate::lower::interface::{Form, Interface, alignment, written};
+use crate::lower::interface::{Form, Interface, alignment, written_buffers};
 use crate::lower::sizes::{Side, open_sizes, sources};
 use crate::scalars::storage;
 use crate::{Fallible, errors};
@@ -66,7 +66,7 @@ impl Printer<'_> {
         for (i, b) in tensors(self, taken) {
             checks.extend(self.modes(i, b)?);
         }
-        let all_written = written(p);
+        let all_written = written_buffers(p);
         let written = tensors(self, taken).into_iter().filter(|(_, b)| all_written.contains(b));
         let written: Vec<String> = written.map(|(i, _)| i.to_string()).collect();
         checks.push(given("are_apart", [Expr::Literal(format!("{{{}}}", written.join(", ")))]));

@@ -320,7 +320,7 @@ pub(crate) fn sites(module: &Module, blocks: i64, text: &str) -> Vec<Site> {
 }
 
 /// The module with one edit; none where nothing is to be done.
-pub(crate) fn apply(module: &Module, site: &Site) -> Option<Module> {
+pub(crate) fn apply_edit(module: &Module, site: &Site) -> Option<Module> {
     let (mut copy, mut done) = (module.clone(), false);
     lists(&mut copy.items, &mut 0, &mut |list, first| {
         if !(first..first + list.len()).contains(&site.at) {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::expr;
-use crate::kept::Kept;
+use crate::in_bounds::InBounds;
 use crate::plan::View;
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -29,11 +29,11 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Which elements of a view there are.
-    pub(super) fn kept(&mut self, view: &'a View, env: &Env) -> Kept<'a> {
+    pub(super) fn in_bounds(&mut self, view: &'a View, env: &Env) -> InBounds<'a> {
         for limit in &view.limits {
             self.watch_room((limit.extent, limit.offset), (limit.least, limit.end), env);
         }
-        view.kept(self.exprs, env)
+        view.in_bounds(self.exprs, env)
     }
 
     /// For how long an extent stays so far above an offset as it is: as far as the one number, or
@@ -49,8 +49,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         for (op, edge) in [(CmpOp::Ge, end), (CmpOp::Le, least)] {
             if expr::holding(&mask, &room, op, &Value::Same(edge)) == Some(mask) {
                 self.watch.compares(&mask, (&to, &from.plus(edge)), op, |along| {
-                    let motion = |dim: Dim| exprs.motion(dim, env, along);
-                    (motion(extent), motion(offset))
+                    let increment = |dim: Dim| exprs.increment(dim, env, along);
+                    (increment(extent), increment(offset))
                 });
                 return;
             }
@@ -65,9 +65,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             return Steps::default();
         }
         let exprs = self.exprs;
-        self.watch.note(|along| exprs.motion(dim, env, along).rounds);
+        self.watch.note(|along| exprs.increment(dim, env, along).rounds);
         let by = |along| {
-            let m = exprs.motion(dim, env, along);
+            let m = exprs.increment(dim, env, along);
             // A variable that begins at another place in each outer turn is not known to be of an
             // outer loop.
             let is_known = m.is_even() && !(m.is_outer && (is_start || m.by != 0));
@@ -79,7 +79,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             (NOTHING, _) | (_, NOTHING) => NOTHING,
             (all, by) => all.checked_sub(by).unwrap_or(NOTHING),
         };
-        let round = exprs.motion(dim, env, Along::Rounds).by;
+        let round = exprs.increment(dim, env, Along::Rounds).by;
         Steps { round, number, inserted: nests.map(beside) }
     }
 
@@ -98,7 +98,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         let exprs = self.exprs;
         self.watch.compares(mask, (a, b), op, |along| {
-            (exprs.motion(left, env, along), exprs.motion(right, env, along))
+            (exprs.increment(left, env, along), exprs.increment(right, env, along))
         });
         Some(holding)
     }

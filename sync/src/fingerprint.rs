@@ -21,7 +21,7 @@ fn mix(word: u64, key: u64) -> u64 {
 }
 
 /// What collects it.
-pub(crate) struct Print<'c> {
+pub(crate) struct Fingerprinter<'c> {
     hash: [u64; 2],
     clocks: Vec<&'c Clock>,
     converged: Vec<(Agent, u32)>,
@@ -32,13 +32,20 @@ pub(crate) struct Print<'c> {
     last: ((Agent, u32), u64),
 }
 
-impl<'c> Print<'c> {
+impl<'c> Fingerprinter<'c> {
     pub(crate) fn new(
         clocks: Vec<&'c Clock>,
         converged: Vec<(Agent, u32)>,
         now: FxHashMap<Agent, u32>,
     ) -> Self {
-        Print { hash: KEYS, clocks, converged, now, known: FxHashMap::default(), last: ((0, 0), 0) }
+        Fingerprinter {
+            hash: KEYS,
+            clocks,
+            converged,
+            now,
+            known: FxHashMap::default(),
+            last: ((0, 0), 0),
+        }
     }
 
     pub(crate) fn words(&mut self, words: &[u64]) {

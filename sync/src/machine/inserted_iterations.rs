@@ -37,8 +37,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             return;
         }
         let before = states.pop_front();
-        let (Some((print, old)), Some((same, new))) = (before, states.back()) else { return };
-        if print == *same && moves(&old, new) == Some(self.moved(nest, length)) {
+        let (Some((fingerprint, old)), Some((same, new))) = (before, states.back()) else { return };
+        if fingerprint == *same && moves(&old, new) == Some(self.moved(nest, length)) {
             self.watch.inserted[at] = None;
             self.each_of(nest, |by, _| {
                 (by.number[at], by.inserted[at]) = (length, 0);
@@ -56,7 +56,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Whether turns have been inserted into a loop of a nest in which threads are.
     fn is_inserted(&self, nest: Nest) -> bool {
-        let loops = self.strands.iter().flat_map(|s| &s.env.loops);
+        let loops = self.locksteps.iter().flat_map(|s| &s.env.loops);
         loops
             .filter(|held| held.by.number[nest as usize] != 0)
             .any(|held| self.exprs.nest_of(held.var) == Some(nest))

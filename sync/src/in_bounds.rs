@@ -1,12 +1,12 @@
 //! Which elements of a view are accessed: those that there are.
 
 use crate::expr::{Env, Exprs};
-use crate::limits::Limit;
 use crate::plan::View;
 use crate::value::{NOTHING, Value};
+use crate::view_bounds::Limit;
 
 /// Which elements of a view are accessed.
-pub(crate) struct Kept<'v> {
+pub(crate) struct InBounds<'v> {
     view: &'v View,
     /// The room below each limit.
     rooms: Vec<Value>,
@@ -14,12 +14,12 @@ pub(crate) struct Kept<'v> {
 
 impl View {
     /// Which elements there are, for the threads of a block.
-    pub(crate) fn kept(&self, exprs: &Exprs<'_>, env: &Env) -> Kept<'_> {
-        Kept { view: self, rooms: self.limits.iter().map(|l| l.room(exprs, env)).collect() }
+    pub(crate) fn in_bounds(&self, exprs: &Exprs<'_>, env: &Env) -> InBounds<'_> {
+        InBounds { view: self, rooms: self.limits.iter().map(|l| l.room(exprs, env)).collect() }
     }
 }
 
-impl Kept<'_> {
+impl InBounds<'_> {
     /// Whether a thread accesses all elements.
     pub(crate) fn has_all(&self, thread: usize) -> bool {
         let has_all = |(limit, room): (&Limit, &Value)| {

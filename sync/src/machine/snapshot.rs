@@ -3,7 +3,7 @@
 
 use super::loops::{Moving, moves};
 use super::*;
-use crate::print::Fingerprint;
+use crate::fingerprint::Fingerprint;
 use std::cell::OnceCell;
 
 const OUTER: usize = Nest::Outer as usize;
@@ -15,7 +15,7 @@ pub(crate) struct Snapshot<'p, 'a> {
     /// The least number of turns for which all is decided so far as it was.
     pub(crate) least: i64,
     /// Found where it is compared with that of another state.
-    print: OnceCell<Fingerprint>,
+    fingerprint: OnceCell<Fingerprint>,
     moving: Vec<Moving>,
 }
 
@@ -24,13 +24,13 @@ impl<'p, 'a> Snapshot<'p, 'a> {
     pub(crate) fn since(&self, before: &Snapshot<'p, 'a>) -> Option<i64> {
         let by = moves(&before.moving, &self.moving)?;
         let turns = by.iter().flatten().map(|m| m.0).find(|m| *m > 0)?;
-        let is_same =
-            by == self.machine.moved(Nest::Outer, turns) && self.print() == before.print();
+        let is_same = by == self.machine.moved(Nest::Outer, turns)
+            && self.fingerprint() == before.fingerprint();
         is_same.then_some(turns)
     }
 
-    fn print(&self) -> Fingerprint {
-        *self.print.get_or_init(|| self.machine.fingerprint())
+    fn fingerprint(&self) -> Fingerprint {
+        *self.fingerprint.get_or_init(|| self.machine.fingerprint())
     }
 }
 
@@ -42,7 +42,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let machine = self.clone();
         self.pairs = pairs;
         let least = if self.exprs.is_within.get() { i64::MAX } else { self.tested + 1 };
-        Snapshot { machine, least, print: OnceCell::new(), moving: self.moving() }
+        Snapshot { machine, least, fingerprint: OnceCell::new(), moving: self.moving() }
     }
 
     /// Goes on with so many turns of the outer loops, which move by some for the next member of

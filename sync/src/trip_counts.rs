@@ -30,7 +30,7 @@ pub(crate) struct Number {
 
 /// How the loops of a kernel turn.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct TripCounts {
     /// Of loops, by the key of the statement: what counts the turns, and how many there are.
     loops: FxHashMap<StmtId, (VarId, Dim)>,
     /// Conditions in other words.
@@ -49,11 +49,11 @@ struct Room {
     n: Dim,
 }
 
-impl Turns {
+impl TripCounts {
     /// The turns of a kernel's loops; none where a number of turns differs from turn to turn of a
     /// loop around, or among the blocks of a cluster.
-    pub(crate) fn of(p: &Program, kernel: SpecId, cluster: i64) -> Option<Turns> {
-        let mut out = Turns::default();
+    pub(crate) fn of(p: &Program, kernel: SpecId, cluster: i64) -> Option<TripCounts> {
+        let mut out = TripCounts::default();
         let mut rooms = vec![];
         let mut walk = p.walk_body(kernel);
         while let Some(step) = walk.next() {

@@ -50,14 +50,14 @@ pub(crate) enum Status {
 
 /// Threads of one block at one statement.
 #[derive(Clone, Debug)]
-pub(crate) struct Strand<'p> {
+pub(crate) struct Lockstep<'p> {
     pub(crate) rank: usize,
     pub(crate) frames: Vec<Frame<'p>>,
     pub(crate) env: Env,
     pub(crate) status: Status,
 }
 
-impl<'p> Strand<'p> {
+impl<'p> Lockstep<'p> {
     pub(crate) fn mask(&self) -> Mask {
         self.frames.last().map_or(Mask::default(), |f| f.mask)
     }
@@ -84,7 +84,7 @@ impl<'p> Strand<'p> {
     }
 
     /// Takes some of its warps apart; none where that would be all or nothing.
-    pub(crate) fn part(&mut self, warps: u32) -> Option<Strand<'p>> {
+    pub(crate) fn part(&mut self, warps: u32) -> Option<Lockstep<'p>> {
         let mine = self.all().warps();
         if mine & warps == 0 || mine & !warps == 0 {
             return None;
@@ -115,7 +115,7 @@ impl<'p> Strand<'p> {
     }
 
     /// Which of two is behind.
-    pub(crate) fn compare(&self, other: &Strand<'_>) -> Ordering {
+    pub(crate) fn compare(&self, other: &Lockstep<'_>) -> Ordering {
         for (a, b) in self.frames.iter().zip(&other.frames) {
             let order = match (&a.kind, &b.kind) {
                 (Kind::Loop { trip: a, .. }, Kind::Loop { trip: b, .. }) => a.cmp(b),
@@ -131,7 +131,7 @@ impl<'p> Strand<'p> {
     }
 
     /// Takes in the threads of a strand at the same statement.
-    pub(crate) fn join(&mut self, other: &Strand<'p>) {
+    pub(crate) fn join(&mut self, other: &Lockstep<'p>) {
         let theirs = other.all();
         for (mine, frame) in self.frames.iter_mut().zip(&other.frames) {
             mine.mask = mine.mask.or(&frame.mask);

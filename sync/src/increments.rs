@@ -16,7 +16,7 @@ use carbyne_ir::expr::Dim;
 
 /// A number that moves evenly for so many rounds at least.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Motion {
+pub(crate) struct Increment {
     pub(crate) by: i64,
     /// It moves by a multiple of this beside, which depends on the turn of an outer loop.
     multiple: i64,
@@ -28,18 +28,18 @@ pub(crate) struct Motion {
 /// For all of them.
 pub(crate) const FOREVER: u64 = u64::MAX;
 
-impl Motion {
-    pub(crate) const STILL: Motion =
-        Motion { by: 0, multiple: 0, rounds: FOREVER, is_outer: false };
-    const UNKNOWN: Motion = Motion { rounds: 0, ..Motion::STILL };
+impl Increment {
+    pub(crate) const STILL: Increment =
+        Increment { by: 0, multiple: 0, rounds: FOREVER, is_outer: false };
+    const UNKNOWN: Increment = Increment { rounds: 0, ..Increment::STILL };
 
     /// Of a number that moves by these steps.
-    pub(crate) fn along(by: Steps, along: Along) -> Motion {
-        Motion::of(by.along(along), FOREVER)
+    pub(crate) fn along(by: Steps, along: Along) -> Increment {
+        Increment::of(by.along(along), FOREVER)
     }
 
-    fn of(by: Option<i64>, rounds: u64) -> Motion {
-        by.map_or(Motion::UNKNOWN, |by| Motion { by, rounds, ..Motion::STILL })
+    fn of(by: Option<i64>, rounds: u64) -> Increment {
+        by.map_or(Increment::UNKNOWN, |by| Increment { by, rounds, ..Increment::STILL })
     }
 
     fn is_still(&self) -> bool {
@@ -71,54 +71,57 @@ impl Exprs<'_> {
     }
 
     /// How an expression moves.
-    pub(crate) fn motion(&self, dim: Dim, env: &Env, along: Along) -> Motion {
+    pub(crate) fn increment(&self, dim: Dim, env: &Env, along: Along) -> Increment {
         match dim {
-            Dim::Const(_) => Motion::STILL,
-            Dim::Expr(_) => self.motion_of(&self.ready(dim), env, along),
+            Dim::Const(_) => Increment::STILL,
+            Dim::Expr(_) => self.increment_of(&self.ready(dim), env, along),
         }
     }
 
-    fn motion_of(&self, ex: &Ex, env: &Env, along: Along) -> Motion {
+    fn increment_of(&self, ex: &Ex, env: &Env, along: Along) -> Increment {
         if !ex.loops {
-            return Motion::STILL;
+            return Increment::STILL;
         }
         match &ex.kind {
-            Kind::Const(_) | Kind::Thread | Kind::Block | Kind::Unknown => Motion::STILL,
+            Kind::Const(_) | Kind::Thread | Kind::Block | Kind::Unknown => Increment::STILL,
             Kind::Loop(var) => {
                 let moved =
-                    env.get(*var).map_or(Motion::STILL, |held| Motion::along(held.by, along));
-                Motion { is_outer: self.is_outer(self.nest_of(*var), along), ..moved }
+                    env.get(*var).map_or(Increment::STILL, |held| Increment::along(held.by, along));
+                Increment { is_outer: self.is_outer(self.nest_of(*var), along), ..moved }
             }
             Kind::Given(nest) => {
                 let mut by = Steps::default();
                 by.number[*nest as usize] = self.given(*nest).by;
-                Motion { is_outer: self.is_outer(Some(*nest), along), ..Motion::along(by, along) }
+                Increment {
+                    is_outer: self.is_outer(Some(*nest), along),
+                    ..Increment::along(by, along)
+                }
             }
-            Kind::Drawn(of, _) => match self.motion_of(of, env, along) {
+            Kind::Drawn(of, _) => match self.increment_of(of, env, along) {
                 still if still.is_still() => still,
-                _ => Motion::UNKNOWN,
+                _ => Increment::UNKNOWN,
             },
             Kind::Sum(parts, _) => {
-                let mut sum = Motion::STILL;
+                let mut sum = Increment::STILL;
                 for (by, part) in parts {
-                    let m = self.motion_of(part, env, along);
+                    let m = self.increment_of(part, env, along);
                     let new = m.by.checked_mul(*by).and_then(|by| by.checked_add(sum.by));
                     let multiple = m.multiple.checked_mul(*by).map(|n| gcd(n, sum.multiple));
-                    let Some((by, multiple)) = new.zip(multiple) else { return Motion::UNKNOWN };
+                    let Some((by, multiple)) = new.zip(multiple) else { return Increment::UNKNOWN };
                     let rounds = sum.rounds.min(m.rounds);
-                    sum = Motion { by, multiple, rounds, is_outer: sum.is_outer || m.is_outer };
+                    sum = Increment { by, multiple, rounds, is_outer: sum.is_outer || m.is_outer };
                 }
                 sum
             }
-            Kind::Bin(op, a, b) => self.motion_of_two(*op, a, b, env, along),
+            Kind::Bin(op, a, b) => self.increment_of_two(*op, a, b, env, along),
         }
     }
 
-    fn motion_of_two(&self, op: Op, a: &Ex, b: &Ex, env: &Env, along: Along) -> Motion {
-        let (ma, mb) = (self.motion_of(a, env, along), self.motion_of(b, env, along));
+    fn increment_of_two(&self, op: Op, a: &Ex, b: &Ex, env: &Env, along: Along) -> Increment {
+        let (ma, mb) = (self.increment_of(a, env, along), self.increment_of(b, env, along));
         let rounds = ma.rounds.min(mb.rounds);
         let is_outer = ma.is_outer || mb.is_outer;
-        let still = Motion { rounds, is_outer, ..Motion::STILL };
+        let still = Increment { rounds, is_outer, ..Increment::STILL };
         if ma.is_still() && mb.is_still() {
             return still;
         }
@@ -128,7 +131,7 @@ impl Exprs<'_> {
                 let (moving, other, value) =
                     if mb.is_still() { (ma, mb, vb) } else { (mb, ma, va) };
                 let Some(v) = value.same().filter(|_| other.is_still()) else {
-                    return Motion::UNKNOWN;
+                    return Increment::UNKNOWN;
                 };
                 // Whatever the turn of the outer loop is, a product with it moves by a multiple.
                 let times = |n: i64| n.checked_mul(v);
@@ -136,16 +139,20 @@ impl Exprs<'_> {
                     true => Some((0, gcd(moving.by, moving.multiple))),
                     false => times(moving.by).zip(times(moving.multiple)),
                 };
-                both.map_or(Motion::UNKNOWN, |(by, multiple)| Motion { by, multiple, ..still })
+                both.map_or(Increment::UNKNOWN, |(by, multiple)| Increment {
+                    by,
+                    multiple,
+                    ..still
+                })
             }
             Op::Div | Op::Mod | Op::CeilDiv if mb.is_still() => {
-                let Some(by) = vb.same().filter(|v| *v > 0) else { return Motion::UNKNOWN };
+                let Some(by) = vb.same().filter(|v| *v > 0) else { return Increment::UNKNOWN };
                 if ma.is_whole(by) && !mb.is_outer {
                     let step = |n: i64| if op == Op::Mod { 0 } else { n / by };
-                    return Motion { by: step(ma.by), multiple: step(ma.multiple), ..still };
+                    return Increment { by: step(ma.by), multiple: step(ma.multiple), ..still };
                 }
                 if ma.multiple != 0 || is_outer {
-                    return Motion::UNKNOWN;
+                    return Increment::UNKNOWN;
                 }
                 // Until a multiple of what divides it is passed.
                 let shift = if op == Op::CeilDiv { by - 1 } else { 0 };
@@ -158,41 +165,49 @@ impl Exprs<'_> {
                     })
                 });
                 let step = if op == Op::Mod { ma.by } else { 0 };
-                Motion::of(Some(step), rounds.min(left))
+                Increment::of(Some(step), rounds.min(left))
             }
             Op::Div | Op::Mod => match (va.same(), vb.same()) {
                 (Some(a), Some(b)) if b > 0 && mb.by > 0 && ma.multiple == 0 && !is_outer => {
                     let moved = quotient(op, (a, ma.by), (b, mb.by));
-                    moved.map_or(Motion::UNKNOWN, |m| Motion { rounds: m.rounds.min(rounds), ..m })
+                    moved.map_or(Increment::UNKNOWN, |m| Increment {
+                        rounds: m.rounds.min(rounds),
+                        ..m
+                    })
                 }
-                _ => Motion::UNKNOWN,
+                _ => Increment::UNKNOWN,
             },
-            Op::CeilDiv => Motion::UNKNOWN,
+            Op::CeilDiv => Increment::UNKNOWN,
             Op::Min | Op::Max => match ma.multiple == 0 && mb.multiple == 0 && !is_outer {
-                true => self.motion_of_chosen(op, (&va, ma), (&vb, mb)),
-                false => Motion::UNKNOWN,
+                true => self.increment_of_chosen(op, (&va, ma), (&vb, mb)),
+                false => Increment::UNKNOWN,
             },
         }
     }
 
     /// Of the smaller or the larger of two, which is the same one for all threads.
-    fn motion_of_chosen(&self, op: Op, a: (&Value, Motion), b: (&Value, Motion)) -> Motion {
+    fn increment_of_chosen(
+        &self,
+        op: Op,
+        a: (&Value, Increment),
+        b: (&Value, Increment),
+    ) -> Increment {
         let rounds = a.1.rounds.min(b.1.rounds);
         if a.1.by == b.1.by {
-            return Motion::of(Some(a.1.by), rounds);
+            return Increment::of(Some(a.1.by), rounds);
         }
-        let Some(by) = a.1.by.checked_sub(b.1.by) else { return Motion::UNKNOWN };
+        let Some(by) = a.1.by.checked_sub(b.1.by) else { return Increment::UNKNOWN };
         let is_first = |t: usize| (a.0.of(t) <= b.0.of(t)) == (op == Op::Min);
         let all = match (a.0, b.0) {
             (Value::Same(_), Value::Same(_)) => 1,
             _ => self.n_threads,
         };
         if (1..all).any(|t| is_first(t) != is_first(0)) {
-            return Motion::UNKNOWN;
+            return Increment::UNKNOWN;
         }
         let left = (0..all).map(|t| stays((a.0.of(t), b.0.of(t)), by, CmpOp::Le)).min();
         let by = if is_first(0) { a.1.by } else { b.1.by };
-        Motion::of(Some(by), rounds.min(left.unwrap_or(0)))
+        Increment::of(Some(by), rounds.min(left.unwrap_or(0)))
     }
 
     /// The least of what is said of a value, of all threads.
@@ -210,7 +225,7 @@ impl Exprs<'_> {
 
 /// A quotient or a remainder where what divides moves, too: *a* = *q·b* + *r*. While the quotient
 /// stays, the remainder moves by what *a* moves less *q* times what *b* does.
-fn quotient(op: Op, (a, a_by): (i64, i64), (b, b_by): (i64, i64)) -> Option<Motion> {
+fn quotient(op: Op, (a, a_by): (i64, i64), (b, b_by): (i64, i64)) -> Option<Increment> {
     let (q, r) = (a.div_euclid(b), a.rem_euclid(b));
     let by = a_by.checked_sub(q.checked_mul(b_by)?)?;
     let rounds = match by {
@@ -218,7 +233,7 @@ fn quotient(op: Op, (a, a_by): (i64, i64), (b, b_by): (i64, i64)) -> Option<Moti
         _ if by > b_by => ((b - 1 - r) / (by - b_by)).unsigned_abs(),
         _ => r.unsigned_abs() / by.unsigned_abs(),
     };
-    Some(Motion::of(Some(if op == Op::Mod { by } else { 0 }), rounds))
+    Some(Increment::of(Some(if op == Op::Mod { by } else { 0 }), rounds))
 }
 
 /// For how many rounds a comparison of two numbers has the result that it has, if their difference
@@ -282,7 +297,7 @@ impl Watch {
     /// A number is used that must not move, but by multiples of a modulus.
     pub(crate) fn still(&mut self, exprs: &Exprs<'_>, dim: Dim, env: &Env, modulus: i64) {
         if !self.is_idle() && !matches!(dim, Dim::Const(_)) {
-            self.note(|along| exprs.motion(dim, env, along).still(modulus));
+            self.note(|along| exprs.increment(dim, env, along).still(modulus));
         }
     }
 
@@ -292,13 +307,13 @@ impl Watch {
         mask: &Mask,
         (a, b): (&Value, &Value),
         op: CmpOp,
-        motion: impl Fn(Along) -> (Motion, Motion),
+        increment: impl Fn(Along) -> (Increment, Increment),
     ) {
         if self.is_idle() {
             return;
         }
         self.note(|along| {
-            let (ma, mb) = motion(along);
+            let (ma, mb) = increment(along);
             let rounds = ma.rounds.min(mb.rounds);
             let Some(by) = ma.by.checked_sub(mb.by) else { return 0 };
             if ma.multiple != 0 || mb.multiple != 0 {

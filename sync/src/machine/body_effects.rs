@@ -6,7 +6,7 @@ use carbyne_ir::program::{Program, Stmt, StmtKind};
 
 /// The effects of a list of statements on the threads that execute it.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Inside {
+pub(super) struct BodyEffects {
     /// Whether some statement may make threads wait.
     pub(super) may_wait: bool,
     /// Whether one turn of a loop over it is like all others, and none of them matters: no thread
@@ -14,8 +14,8 @@ pub(super) struct Inside {
     pub(super) is_silent: bool,
 }
 
-impl Inside {
-    pub(super) fn of(p: &Program, plan: &Plan, stmts: &[Stmt]) -> Inside {
+impl BodyEffects {
+    pub(super) fn of(p: &Program, plan: &Plan, stmts: &[Stmt]) -> BodyEffects {
         let may_wait = |s: &Stmt| match &s.kind {
             StmtKind::Barrier(_) | StmtKind::Sync(_) => true,
             StmtKind::Spec(id) => plan.leaves.get(id).is_some_and(|l| match &l.how {
@@ -40,7 +40,7 @@ impl Inside {
             }
             StmtKind::If { .. } | StmtKind::Barrier(_) | StmtKind::Sync(_) => false,
         };
-        Inside {
+        BodyEffects {
             may_wait: p.walk(stmts).stmts().any(may_wait),
             is_silent: p.walk(stmts).stmts().all(is_silent),
         }

@@ -103,7 +103,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Nobody can go on.
     pub(super) fn stuck(&mut self) -> Goes<()> {
-        let mut all = std::mem::take(&mut self.strands);
+        let mut all = std::mem::take(&mut self.locksteps);
         all.sort_by(|a, b| a.compare(b).then(a.rank.cmp(&b.rank)));
         let sites: Vec<Option<u32>> =
             all.iter().map(|s| s.stmt().map(|stmt| self.plan.site(stmt))).collect();
@@ -119,7 +119,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                         "let all of them come to it, or name those that do",
                     );
                     let there =
-                        |o: &Strand<'_>| o.rank == s.rank && !o.all().and(&absent).is_empty();
+                        |o: &Lockstep<'_>| o.rank == s.rank && !o.all().and(&absent).is_empty();
                     let at =
                         all.iter().zip(&sites).filter(|(o, at)| **at != Some(site) && there(o));
                     let at = at.filter_map(|(_, at)| *at).next();
@@ -153,17 +153,17 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Why the phase that threads wait for is not complete, and the statement that has to do with
     /// it.
-    fn unmet(&mut self, strand: &Strand<'p>) -> Option<(String, Option<u32>)> {
+    fn unmet(&mut self, lockstep: &Lockstep<'p>) -> Option<(String, Option<u32>)> {
         let never = || ("the phase that it is for is never complete".to_owned(), None);
-        let StmtKind::Sync(sync) = &strand.stmt()?.kind else { return Some(never()) };
+        let StmtKind::Sync(sync) = &lockstep.stmt()?.kind else { return Some(never()) };
         let Some(tensor) = sync.tensor.filter(|_| sync.op == SyncOp::MbarrierWait) else {
             return Some(never());
         };
-        let site = self.plan.site(strand.stmt()?);
-        let act = Act { strand, mask: strand.mask(), site };
+        let site = self.plan.site(lockstep.stmt()?);
+        let act = Act { lockstep, mask: lockstep.mask(), site };
         let mut open = None;
-        for t in strand.mask().threads() {
-            let numbers = self.numbers(sync, &strand.env);
+        for t in lockstep.mask().threads() {
+            let numbers = self.numbers(sync, &lockstep.env);
             let parity = self.number_of(&numbers, t, site).ok()?;
             let spots = self.spots(&act, tensor).ok()?;
             let mut named = vec![];
@@ -263,15 +263,15 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// The statement around threads that leaves some of those out that are named.
-    pub(super) fn around(&mut self, strand: &Strand<'p>, named: &Mask) -> Option<u32> {
-        for frame in &strand.frames {
+    pub(super) fn around(&mut self, lockstep: &Lockstep<'p>, named: &Mask) -> Option<u32> {
+        for frame in &lockstep.frames {
             let Some(stmt) = frame.stmts.get(frame.at) else { continue };
             let leaves_out = match &stmt.kind {
                 StmtKind::If { .. } => true,
                 StmtKind::Spec(id) => {
                     let exec = self.p.specs[*id].exec.filter(|_| self.p.specs[*id].body.is_some());
                     exec.is_some_and(|e| {
-                        let groups = self.groups_of(e.threads, &strand.env, 0);
+                        let groups = self.groups_of(e.threads, &lockstep.env, 0);
                         groups.is_ok_and(|g| !g.mask.contains(named))
                     })
                 }
