@@ -1,4 +1,4 @@
-//! Follows kernels along the ways that their blocks go, and for all numbers of turns of their
+//! Follows the control paths of a kernel's blocks, and proves a kernel for all trip counts of its
 //! loops.
 
 use crate::expr::{Exprs, Given};
@@ -12,12 +12,12 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::program::SpecId;
 use std::collections::BTreeSet;
 
-/// Turns that are followed until a state comes again.
+/// The most iterations that are followed until a state repeats.
 const MAX_TURNS: usize = 1 << 6;
-/// Waits that may come late for each of which threads are followed once more.
+/// The most delayed waits. For each of them, the threads are followed once more.
 const MAX_HELD: usize = 4;
 
-/// What follows kernels along their ways.
+/// Follows a kernel along its control paths and collects its pairs.
 pub(crate) struct Follower<'a> {
     plan: &'a Plan,
     atoms: &'a AtomTable,
@@ -25,23 +25,23 @@ pub(crate) struct Follower<'a> {
     cluster: i64,
     pub(crate) left: u64,
     pub(crate) every_turn: bool,
-    /// Whether the shortest rounds are looked for.
+    /// Whether to find the shortest rounds.
     pub(crate) wants_shortest: bool,
-    /// Whether turns were inserted into all inner loops.
+    /// Whether iterations were inserted into all inner loops.
     pub(crate) has_inserted: bool,
     pub(crate) pairs: Pairs,
-    /// The number of the last access, and the waits that may come late.
+    /// The serial number of the last access, and the waits that may come late.
     serial: u32,
     late: BTreeSet<u32>,
-    /// The wait to which threads come as late as they can.
+    /// The wait that threads reach as late as possible.
     held: Option<u32>,
-    /// After how many turns a state may come again, and after how many more.
+    /// An expected repetition: the iterations before it, and its length in iterations.
     pub(crate) guess: Option<(usize, i64)>,
-    /// The outer and the inner number of turns with which something is wrong.
+    /// The outer and the inner trip count for which an error was found.
     pub(crate) refused: Option<[i64; 2]>,
 }
 
-/// A number of turns that is large enough for what is alike to come again.
+/// A trip count that is large enough for states to repeat.
 pub(crate) const LARGE: i64 = 1 << 10;
 
 impl<'a> Follower<'a> {
@@ -70,12 +70,13 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Follows the ways that begin at these blocks, until one cannot be followed to its end.
+    /// Follows the control paths that begin at these blocks. Stops at the first one that cannot be
+    /// followed to its end.
     pub(crate) fn ways(&mut self, exprs: &Exprs<'_>, blocks: &[i64], elected: usize) -> Option<()> {
         blocks.iter().try_for_each(|block| self.follow(exprs, *block, elected).map(drop))
     }
 
-    /// Follows a kernel for all values of a number of turns.
+    /// Follows a kernel for all values of a trip count.
     pub(crate) fn numbers(&mut self, exprs: &Exprs<'_>, of: Number, elected: usize) -> Option<()> {
         (self.held, self.late) = (None, BTreeSet::new());
         self.numbers_once(exprs, of, elected)?;
@@ -86,7 +87,7 @@ impl<'a> Follower<'a> {
         Some(())
     }
 
-    /// The same; threads come to the wait that is held as late as they can.
+    /// [`Follower::numbers`] for one choice of the delayed wait.
     fn numbers_once(&mut self, exprs: &Exprs<'_>, of: Number, elected: usize) -> Option<()> {
         let many = of.most.unwrap_or(i64::MAX).min(LARGE);
         let exprs = exprs.with(Nest::Outer, Given { id: Some(of.id), value: many, by: 0 });
@@ -114,19 +115,20 @@ impl<'a> Follower<'a> {
                 return self.give_up();
             }
         }
-        // It ends before: each number is followed.
+        // The loop ends before a state repeats, so every trip count is followed.
         for value in of.least..=lead.tested.min(of.most.unwrap_or(i64::MAX)) {
             self.tail(&seen, &exprs.valued(value, 0), value)?;
         }
         Some(())
     }
 
-    /// Whether a state comes again after a first turn and so many more. Then a kernel is followed
-    /// for all values of a number of turns.
+    /// Whether the state after `first` iterations repeats after `turns` more. If so, follows the
+    /// kernel for all values of the trip count.
     ///
-    /// A lead is followed for a large number. For a smaller one, threads go on from the last turn
-    /// up to which they do the same. Turns like those between the two equal states may be inserted
-    /// before them, so that a number that ends between the two stands for larger ones.
+    /// A leading machine is followed for a large trip count. For a smaller trip count, threads
+    /// continue from the last iteration up to which they behave alike. The iterations between the
+    /// two equal states may be inserted again before the end. So a trip count whose loop ends
+    /// between the two states represents larger trip counts.
     fn is_alike(
         &mut self,
         exprs: &Exprs<'_>,
@@ -156,14 +158,15 @@ impl<'a> Follower<'a> {
             return Some(false);
         }
         let least = seen[first].least;
-        // What was decided may have been decided by the number itself.
+        // The trip count itself may have decided a condition.
         if least == i64::MAX {
             return Some(false);
         }
         for value in of.least..least.min(most.saturating_add(1)) {
             self.tail(&seen, &exprs.valued(value, 0), value)?;
         }
-        // Each class of numbers needs one into which turns are inserted, into later loops, too.
+        // Each residue class of trip counts needs one member into which iterations can be inserted,
+        // also in later loops.
         let mut alike = 0;
         for value in least..least + 4 * turns + 16 {
             if alike == turns || value > most {
@@ -186,7 +189,8 @@ impl<'a> Follower<'a> {
         lead
     }
 
-    /// Goes on to the end for a number of turns. Of how many others that holds.
+    /// Continues to the end for a trip count. Returns the number of larger trip counts for which
+    /// the result holds.
     fn tail(&mut self, seen: &[Snapshot<'_, '_>], exprs: &Exprs<'_>, n: i64) -> Option<u64> {
         let from = seen.iter().rev().find(|s| s.least <= n)?;
         let mut machine = from.machine.clone();
@@ -195,8 +199,8 @@ impl<'a> Follower<'a> {
         Some(machine.watch.number[Nest::Outer as usize].unwrap_or(0))
     }
 
-    /// Whether threads have come to their ends, or to the next turn; none if they cannot be
-    /// followed.
+    /// Continues until the threads end (true) or reach the next iteration (false). Returns none if
+    /// they cannot be followed.
     fn go(&mut self, machine: &mut Machine<'_, '_>, to_next_turn: bool) -> Option<bool> {
         machine.resume(self.serial, self.left);
         machine.pairs = std::mem::take(&mut self.pairs);
@@ -220,15 +224,15 @@ impl<'a> Follower<'a> {
         ended.ok().filter(|_| self.refused.is_none() || !machine.is_counted())
     }
 
-    /// Says that it is not known for all numbers.
+    /// Reports that the kernel is not decided for all trip counts.
     pub(crate) fn give_up<T>(&mut self) -> Option<T> {
-        let what = "how often its loops turn does not decide the same from some number on";
+        let what = "no trip count was found that represents all larger ones";
         self.pairs.fault(0, None, what, "give the symbols values", false);
         None
     }
 
-    /// Follows one way, to the distances by which loop variables moved over what was left out; none
-    /// where threads do not come to their ends.
+    /// Follows one control path. Returns the distances by which loop variables advanced over the
+    /// rounds that were left out, or none if the threads do not reach their ends.
     pub(crate) fn follow(
         &mut self,
         exprs: &Exprs<'_>,
@@ -237,8 +241,8 @@ impl<'a> Follower<'a> {
     ) -> Option<Vec<i64>> {
         (self.held, self.late) = (None, BTreeSet::new());
         let strides = self.follow_once(exprs, block, elected)?;
-        // Whether a wait that may come late may come too late shows where it comes as late as it
-        // can.
+        // A wait that may come late is delayed as long as possible, which shows whether it may come
+        // too late.
         for wait in std::mem::take(&mut self.late).into_iter().take(MAX_HELD) {
             self.held = Some(wait);
             self.follow_once(exprs, block, elected);
@@ -246,7 +250,7 @@ impl<'a> Follower<'a> {
         Some(strides)
     }
 
-    /// The same; threads come to the wait that is held as late as they can.
+    /// [`Follower::follow`] for one choice of the delayed wait.
     fn follow_once(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Vec<i64>> {
         self.serial = 0;
         self.pairs.restart();

@@ -1,10 +1,10 @@
-//! How expressions move from one round of a loop to the next, and for how many rounds a decision
-//! stays the same.
+//! How the values of expressions change from one round of a loop to the next, and for how many
+//! rounds a decision remains the same.
 //!
-//! A *round* is what lies between two states that are alike: some turns of a loop. Its loop
-//! variables are affine in the number of the round; what is computed of them is, too, where it
-//! moves by whole multiples of what divides it. What is affine for a limited number of rounds alone
-//! says for how many.
+//! A *round* is the stretch of iterations between two states of a loop that are equal but for loop
+//! variables. In round *r*, a loop variable is affine in *r*. An expression of loop variables is
+//! affine in *r*, too, if every dividend grows by multiples of its divisor. Otherwise the
+//! expression may be affine for a limited number of rounds, which [`Increment::rounds`] states.
 
 use crate::expr::{Env, Ex, Exprs, Kind, Op};
 use crate::gcd::gcd;
@@ -14,18 +14,20 @@ use crate::value::{NOTHING, Value};
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::Dim;
 
-/// A number that moves evenly for so many rounds at least.
+/// The increment of a value per round, and the number of rounds for which it is known to be
+/// constant.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Increment {
     pub(crate) by: i64,
-    /// It moves by a multiple of this beside, which depends on the turn of an outer loop.
+    /// The increment also contains an unknown multiple of this number, which depends on the
+    /// iteration of an outer loop.
     multiple: i64,
     pub(crate) rounds: u64,
-    /// Whether the number depends on the turn of an outer loop.
+    /// Whether the value depends on the iteration of an outer loop.
     pub(crate) is_outer: bool,
 }
 
-/// For all of them.
+/// An unlimited number of rounds.
 pub(crate) const FOREVER: u64 = u64::MAX;
 
 impl Increment {
@@ -33,7 +35,7 @@ impl Increment {
         Increment { by: 0, multiple: 0, rounds: FOREVER, is_outer: false };
     const UNKNOWN: Increment = Increment { rounds: 0, ..Increment::STILL };
 
-    /// Of a number that moves by these steps.
+    /// The increment of a value with these steps.
     pub(crate) fn along(by: Steps, along: Along) -> Increment {
         Increment::of(by.along(along), FOREVER)
     }
@@ -46,31 +48,30 @@ impl Increment {
         self.by == 0 && self.multiple == 0
     }
 
-    /// Whether it moves by as much each time.
+    /// Whether the increment is the same in all rounds.
     pub(crate) fn is_even(&self) -> bool {
         self.multiple == 0 && self.rounds == FOREVER
     }
 
-    /// Whether it moves by multiples of a number.
+    /// Whether the increment is a multiple of a number.
     fn is_whole(&self, modulus: i64) -> bool {
         self.by % modulus == 0 && self.multiple % modulus == 0
     }
 
-    /// For how many rounds it stays what it is, modulo a number.
+    /// The number of rounds for which the value remains the same, modulo a number.
     pub(crate) fn still(&self, modulus: i64) -> u64 {
         if self.is_still() || modulus > 1 && self.is_whole(modulus) { self.rounds } else { 0 }
     }
 }
 
 impl Exprs<'_> {
-    /// Whether loops of a nest are outer ones of those whose number of turns another one is
-    /// compared with.
+    /// Whether a nest contains the loops along whose trip count values are compared.
     fn is_outer(&self, nest: Option<Nest>, along: Along) -> bool {
         matches!(along, Along::Number(Nest::Inner) | Along::Inserted(Nest::Inner))
             && nest == Some(Nest::Outer)
     }
 
-    /// How an expression moves.
+    /// The increment of an expression.
     pub(crate) fn increment(&self, dim: Dim, env: &Env, along: Along) -> Increment {
         match dim {
             Dim::Const(_) => Increment::STILL,
@@ -133,7 +134,8 @@ impl Exprs<'_> {
                 let Some(v) = value.same().filter(|_| other.is_still()) else {
                     return Increment::UNKNOWN;
                 };
-                // Whatever the turn of the outer loop is, a product with it moves by a multiple.
+                // The factor depends on the iteration of the outer loop, so only a multiple of the
+                // increment is known.
                 let times = |n: i64| n.checked_mul(v);
                 let both = match other.is_outer {
                     true => Some((0, gcd(moving.by, moving.multiple))),
@@ -154,7 +156,7 @@ impl Exprs<'_> {
                 if ma.multiple != 0 || is_outer {
                     return Increment::UNKNOWN;
                 }
-                // Until a multiple of what divides it is passed.
+                // The quotient remains until the dividend passes the next multiple of the divisor.
                 let shift = if op == Op::CeilDiv { by - 1 } else { 0 };
                 let left = self.least(&va, |v| {
                     let at = v.checked_add(shift)?.rem_euclid(by);
@@ -185,7 +187,7 @@ impl Exprs<'_> {
         }
     }
 
-    /// Of the smaller or the larger of two, which is the same one for all threads.
+    /// The increment of a minimum or maximum, if all threads choose the same operand.
     fn increment_of_chosen(
         &self,
         op: Op,
@@ -210,7 +212,7 @@ impl Exprs<'_> {
         Increment::of(Some(by), rounds.min(left.unwrap_or(0)))
     }
 
-    /// The least of what is said of a value, of all threads.
+    /// The least result of `f` over the values of all threads.
     fn least(&self, value: &Value, f: impl Fn(i64) -> Option<i64>) -> u64 {
         let one = |v: i64| match v {
             NOTHING => 0,
@@ -223,8 +225,8 @@ impl Exprs<'_> {
     }
 }
 
-/// A quotient or a remainder where what divides moves, too: *a* = *q·b* + *r*. While the quotient
-/// stays, the remainder moves by what *a* moves less *q* times what *b* does.
+/// The increment of a quotient or remainder whose divisor changes, too: *a* = *q·b* + *r*. While
+/// *q* remains, *r* grows by the increment of *a* less *q* times the increment of *b*.
 fn quotient(op: Op, (a, a_by): (i64, i64), (b, b_by): (i64, i64)) -> Option<Increment> {
     let (q, r) = (a.div_euclid(b), a.rem_euclid(b));
     let by = a_by.checked_sub(q.checked_mul(b_by)?)?;
@@ -236,14 +238,14 @@ fn quotient(op: Op, (a, a_by): (i64, i64), (b, b_by): (i64, i64)) -> Option<Incr
     Some(Increment::of(Some(if op == Op::Mod { by } else { 0 }), rounds))
 }
 
-/// For how many rounds a comparison of two numbers has the result that it has, if their difference
-/// moves by so much.
+/// The number of rounds for which a comparison keeps its result, if the difference of its sides
+/// grows by `by` per round.
 fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
     if by == 0 {
         return FOREVER;
     }
     let Some(d) = a.checked_sub(b).filter(|_| a != NOTHING && b != NOTHING) else { return 0 };
-    // It stays where it is up to the first number, or down to the second one.
+    // The result is the same for all differences up to `most`, and for all from `least` on.
     let (most, least) = match op {
         CmpOp::Lt | CmpOp::Ge => (-1, 0),
         CmpOp::Le | CmpOp::Gt => (0, 1),
@@ -258,20 +260,20 @@ fn stays((a, b): (i64, i64), by: i64, op: CmpOp) -> u64 {
     room.map_or(0, |room| room.unsigned_abs() / by.unsigned_abs())
 }
 
-/// For how long what has been decided so far is decided alike.
+/// The limits within which all decisions so far remain the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
-    /// Whether a round is being followed that others may be like; and for how many rounds they are.
+    /// While a round is followed that others may repeat: the number of rounds that repeat it.
     pub(crate) rounds: Option<u64>,
-    /// Of each nest whether other numbers of turns may be like this one; and of how many all that
-    /// was decided so far holds.
+    /// For each nest, while other trip counts may behave like the current one: the number of larger
+    /// trip counts for which all decisions so far hold.
     pub(crate) number: [Option<u64>; 2],
-    /// The same, behind turns that are inserted into a stretch that is being followed.
+    /// For each nest, `number` after iterations that are inserted into the stretch being followed.
     pub(crate) inserted: [Option<u64>; 2],
 }
 
 impl Watch {
-    /// For numbers of turns of either nest.
+    /// Watches the trip counts of the given nests.
     pub(crate) fn new(of: [bool; 2]) -> Self {
         Watch { number: of.map(|is| is.then_some(FOREVER)), ..Watch::default() }
     }
@@ -280,7 +282,7 @@ impl Watch {
         self.rounds.is_none() && self.number == [None; 2]
     }
 
-    /// Notes for how long one decision lasts, along each way that is followed.
+    /// Records for how long one decision remains the same, along each direction being watched.
     pub(crate) fn note(&mut self, lasts: impl Fn(Along) -> u64) {
         let note = |all: &mut Option<u64>, along: Along| {
             if let Some(all) = all.as_mut().filter(|n| **n > 0) {
@@ -294,14 +296,14 @@ impl Watch {
         }
     }
 
-    /// A number is used that must not move, but by multiples of a modulus.
+    /// Records that a value must not change, except by multiples of a modulus.
     pub(crate) fn still(&mut self, exprs: &Exprs<'_>, dim: Dim, env: &Env, modulus: i64) {
         if !self.is_idle() && !matches!(dim, Dim::Const(_)) {
             self.note(|along| exprs.increment(dim, env, along).still(modulus));
         }
     }
 
-    /// Two numbers are compared.
+    /// Records that two values are compared.
     pub(crate) fn compares(
         &mut self,
         mask: &Mask,
@@ -322,7 +324,7 @@ impl Watch {
             if by == 0 || rounds == 0 {
                 return rounds;
             }
-            // Other turns of the outer loops are not compared here.
+            // The comparison may differ in another iteration of the outer loops.
             if ma.is_outer || mb.is_outer {
                 return 0;
             }

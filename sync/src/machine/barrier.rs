@@ -3,7 +3,7 @@
 use super::*;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// The classes that these threads are.
+    /// The classes that consist of exactly these threads; splits other classes.
     pub(super) fn separate(&mut self, threads: &[u32]) -> Goes<Vec<usize>> {
         let n = self.clocks.classes.len() as u64;
         self.spend(threads.len() as u64 + n * n / 16)?;
@@ -16,7 +16,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.n_splits = self.clocks.splits.len();
         match self.clocks.classes.len() > MAX_CLASSES {
             true => Err(Stop::Limit(format!(
-                "its threads synchronize in more than {MAX_CLASSES} different ways"
+                "its threads form more than {MAX_CLASSES} classes that synchronize differently"
             ))),
             false => Ok(classes),
         }
@@ -33,7 +33,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// A barrier at which each thread means the group that it is in.
+    /// A barrier that names, for each thread, the group of the thread.
     pub(super) fn own_barrier(
         &mut self,
         lockstep: &mut Lockstep<'p>,
@@ -42,7 +42,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         site: u32,
     ) -> Goes<Step> {
         let Some(groups) = self.p.threads[threads].own_groups() else {
-            return self.lost(site, "its threads are not known");
+            return self.lost(site, "the threads of the barrier are unknown");
         };
         let mut meeting = vec![];
         for group in groups {
@@ -61,7 +61,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             lockstep.advance();
             return Ok(Step::On);
         };
-        // Threads of other groups come to it by themselves.
+        // Threads of other groups reach the barrier separately.
         if meeting.len() > 1
             && let Some(other) = lockstep.part(lockstep.all().warps() & !named.warps())
         {
@@ -82,7 +82,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             lockstep.advance();
             return Ok(Step::On);
         }
-        // Warps that it does not name go on.
+        // Warps that the barrier does not name continue.
         let others = lockstep.all().warps() & !named.warps();
         if let Some(mut other) = lockstep.part(others) {
             other.advance();

@@ -1,4 +1,4 @@
-//! Properties of the statements in a loop or a branch, before they are followed.
+//! Static properties of the body of a loop or a branch.
 
 use crate::plan::{How, Plan};
 use carbyne_ir::expr::Dim;
@@ -9,8 +9,8 @@ use carbyne_ir::program::{Program, Stmt, StmtKind};
 pub(super) struct BodyEffects {
     /// Whether some statement may make threads wait.
     pub(super) may_wait: bool,
-    /// Whether one turn of a loop over it is like all others, and none of them matters: no thread
-    /// waits, none accesses what others do, and nothing depends on the turn.
+    /// Whether the iterations of a loop over this body are all alike and have no effect on the
+    /// proof: no thread waits, no access can be in a pair, and nothing depends on the iteration.
     pub(super) is_silent: bool,
 }
 

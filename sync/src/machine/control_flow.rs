@@ -1,4 +1,4 @@
-//! Who goes where: loops, conditions, specs.
+//! Control flow: loops, conditions, specs and barriers.
 
 use super::*;
 
@@ -25,7 +25,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         *known.or_insert_with(|| BodyEffects::of(p, plan, stmts))
     }
 
-    /// Lets the warps that have none of these threads go on behind the statement.
+    /// Lets the warps without any of these threads continue after the statement.
     pub(super) fn send_on(&mut self, lockstep: &mut Lockstep<'p>, stay: &Mask) {
         let warps = lockstep.all().warps() & !stay.warps();
         if let Some(mut other) = lockstep.part(warps) {
@@ -69,7 +69,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(Step::On)
     }
 
-    /// Begins a loop.
+    /// Enters a loop.
     fn enter_loop(
         &mut self,
         lockstep: &mut Lockstep<'p>,
@@ -84,7 +84,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let Some(going) =
             self.holding(&lockstep.env, &mask, (start, &first), CmpOp::Lt, (end_dim, &end))
         else {
-            return self.lost(site, "the bounds of the loop are not known");
+            return self.lost(site, "the bounds of the loop are unknown");
         };
         if going.is_empty() {
             self.leaves(var);
@@ -102,7 +102,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(Step::On)
     }
 
-    /// Takes the sides of a condition that threads take.
+    /// Enters the sides of a condition that threads take.
     fn enter_branch(
         &mut self,
         lockstep: &mut Lockstep<'p>,
@@ -118,7 +118,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 (self.exprs.value(*lhs, &lockstep.env), self.exprs.value(*rhs, &lockstep.env));
             let sides = ((*lhs, &a), (*rhs, &b));
             let Some(holding) = self.holding(&lockstep.env, &mask, sides.0, *op, sides.1) else {
-                return self.lost(site, "the condition is not known");
+                return self.lost(site, "the condition is unknown");
             };
             yes = yes.and(&holding);
         }
@@ -127,7 +127,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             && !no.is_empty()
             && (self.body_effects(then).may_wait || self.body_effects(otherwise).may_wait)
         {
-            // Warps whose lanes agree go their own way.
+            // Warps whose lanes all take the same side split off.
             for warps in [no.warps() & !yes.warps(), yes.warps() & !no.warps()] {
                 if let Some(mut other) = lockstep.part(warps) {
                     branch(&mut other, &yes, &no, then, otherwise);
@@ -150,13 +150,14 @@ impl<'p, 'a> Machine<'p, 'a> {
                 lockstep.status = Status::Meets;
                 return Ok(Step::Waits);
             }
-            let what = format!("{} threads of the block do not come to the barrier", absent.len());
+            let what = format!("{} threads of the block do not reach the barrier", absent.len());
             let around = self.around(lockstep, &Mask::first(self.n_threads));
             return self.stop(
                 site,
                 around,
                 &what,
-                "move it out of the condition or the role, or name the threads: `barrier(#threads)`",
+                "move the barrier out of the condition or the role, or name its threads: \
+                 `barrier(#threads)`",
             );
         }
         self.barrier(lockstep.rank, &mask, site);
@@ -164,7 +165,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(Step::On)
     }
 
-    /// Leaves a list behind its last statement.
+    /// Leaves a list after its last statement.
     pub(super) fn leave(&mut self, lockstep: &mut Lockstep<'p>) -> Goes<Step> {
         let Some(frame) = lockstep.frames.last_mut() else { return Ok(Step::Ended) };
         let next = match &mut frame.kind {
@@ -183,7 +184,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(Step::On)
     }
 
-    /// Goes into the next turn of a loop, or leaves it.
+    /// Begins the next iteration of a loop, or leaves the loop.
     fn turn(&mut self, lockstep: &mut Lockstep<'p>) -> Goes<Step> {
         let env = &mut lockstep.env;
         let Some(frame) = lockstep.frames.last_mut() else { return Ok(Step::Ended) };
@@ -201,7 +202,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         });
         let goes = |next: i64, end: i64| next != NOTHING && next < end;
         let going = match (&next, &*end) {
-            // Another turn that does nothing that matters is as good as none.
+            // Further iterations without effect are left out.
             (Value::Same(next), Value::Same(end))
                 if !goes(*next, *end)
                     || self.plan.is_once(frame.stmts)
@@ -263,7 +264,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let spec = &self.p.specs[id];
         let mask = lockstep.mask();
         let Some(exec) = spec.exec else {
-            return self.lost(site, "the spec does not say who executes it");
+            return self.lost(site, "the spec has no executor");
         };
         let groups = self.groups_of(exec.threads, &lockstep.env, site)?;
         let active = mask.and(&groups.mask);
@@ -287,13 +288,16 @@ impl<'p, 'a> Machine<'p, 'a> {
                     lockstep.status = Status::Meets;
                     return Ok(Step::Waits);
                 }
-                let what =
-                    format!("{} threads of its groups do not come to the spec", missing.len());
+                let what = format!(
+                    "{} threads of the executing groups do not reach the spec",
+                    missing.len()
+                );
                 return self.stop(
                     site,
                     None,
                     &what,
-                    "move it out of the condition, or run it on the threads that are there",
+                    "move the spec out of the condition, or let the threads that reach it execute \
+                     it",
                 );
             }
             if leaf.matters {
@@ -324,7 +328,8 @@ pub(super) fn branch<'p>(
     lockstep.frames.push(Frame { stmts, at: 0, mask, kind });
 }
 
-/// Threads of groups that are there in part, or of the windows of warps that an atom takes at once.
+/// The threads that are absent although others of their group, or of their window of warps, are
+/// present.
 fn missing(leaf: &LeafPlan, groups: &Groups, active: &Mask) -> Mask {
     let mut missing = Mask::default();
     match &leaf.how {

@@ -1,8 +1,12 @@
 //! Follows the threads of one cluster through a kernel, without data.
 //!
-//! The threads that are farthest behind go first; that is one order of many. What is known is
-//! independent of it: clocks pass by synchronization alone, and an arrival, a copy or a wait that
-//! may belong to another phase in another order is a fault.
+//! The machine always continues the threads that are farthest behind. This is one of many possible
+//! schedules, but the result holds for all of them: only synchronization advances the clocks, and
+//! an arrival, a copy or a wait that might belong to another phase in another schedule is a fault.
+//!
+//! Reading order: `control_flow` (loops, conditions, specs), `access` (memory), `sync`
+//! (synchronization statements), `mbarrier`, `bulk`, `registers`; then `rounds` and
+//! `inserted_iterations` (loops of many iterations), `deadlock` (the end of a kernel).
 
 mod access;
 mod barrier;
@@ -51,22 +55,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Why a kernel is not followed to its end.
+/// The reason why the machine stops before the end of the kernel.
 pub(crate) enum Stop {
-    /// A fault that has been noted.
+    /// A fault, which has been recorded.
     Fault,
-    /// A limit, in words.
+    /// A limit of the checker, described in words.
     Limit(String),
 }
 
 type Goes<T> = Result<T, Stop>;
 
-/// What a register holds for asynchronous MatMuls.
+/// The last uses of a register by a thread and by asynchronous MatMuls.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Register {
     last: u32,
     last_site: u32,
-    /// Batch plus one, statement, shape.
+    /// Batch plus one, statement, and for writes the accumulator shape.
     writing: (u32, u32, (i64, i64)),
     reading: (u32, u32),
 }
@@ -74,20 +78,20 @@ struct Register {
 use body_effects::BodyEffects;
 use loops::{Rounds, Turned};
 
-/// Which way is followed, and how far.
+/// The cluster to follow, and the limits.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Start {
-    /// Blocks of a cluster, and the first of them.
+    /// The number of blocks of a cluster, and the index of the first one.
     pub(crate) blocks: usize,
     pub(crate) first: i64,
-    /// The lane of every warp that is elected.
+    /// The elected lane of every warp.
     pub(crate) elected: usize,
     pub(crate) max_steps: u64,
-    /// A statement to which threads come as late as they can.
+    /// A statement that threads reach as late as possible.
     pub(crate) held: Option<u32>,
 }
 
-/// The threads of a cluster on their way.
+/// The state of the threads of a cluster.
 #[derive(Clone)]
 pub(crate) struct Machine<'p, 'a> {
     pub(crate) p: &'p Program,
@@ -100,12 +104,12 @@ pub(crate) struct Machine<'p, 'a> {
     first_block: i64,
     elected: usize,
     pub(crate) clocks: Clocks,
-    /// What happened to each region of a block's shared memory.
+    /// For each block, the recorded accesses of each region of its shared memory.
     cells: Vec<Vec<Cell>>,
     regions: Regions,
     globals: Vec<Pages<Cell>>,
     registers: Vec<Vec<Register>>,
-    /// Of each warp its last `wgmma.fence`: when it was, and which statement.
+    /// For each warp, the serial number and the statement of its last `wgmma.fence`.
     fences: Vec<(u32, u32)>,
     mbarriers: Vec<Mbarrier>,
     mbarrier_at: BTreeMap<(usize, i64), usize>,
@@ -117,14 +121,15 @@ pub(crate) struct Machine<'p, 'a> {
     groups: FxHashMap<(ThreadsId, i64), Rc<Groups>>,
     insides: FxHashMap<Option<StmtId>, BodyEffects>,
     steps: u64,
-    /// What was spent beside accesses.
+    /// Costs other than accesses.
     overhead: u64,
     max_steps: u64,
-    /// Of statements that synchronize how many threads execute them together.
+    /// For each synchronization statement, the number of threads that must execute it together.
     together: FxHashMap<u32, usize>,
-    /// Of accesses to another block's shared memory: by block and statement, the last.
+    /// For each block, thread and statement, the time of the last access to that block's shared
+    /// memory.
     remote: BTreeMap<(usize, u32, u32), u32>,
-    /// Of each block the registers that no thread has, and those of a thread, by warp.
+    /// For each block, the number of free registers, and the registers of a thread of each warp.
     registers_left: Vec<(i64, Vec<i64>)>,
     wake: bool,
     at: At<'p>,
@@ -132,23 +137,23 @@ pub(crate) struct Machine<'p, 'a> {
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
     held: Option<u32>,
-    /// The last turn of outer loops.
+    /// The last iteration of the outer loops.
     reached: u64,
-    /// The largest number that was compared with the number of turns of outer loops.
+    /// The largest value that was compared with the trip count of the outer loops.
     pub(crate) tested: i64,
     /// Waits that may come too late for their phase.
     pub(crate) late: BTreeSet<u32>,
 }
 
-/// Granules of a tensor in global memory that one block may touch.
+/// The most granules of a tensor in global memory that one block may access.
 const MAX_GLOBAL: usize = 1 << 21;
-/// Granules of shared memory, and registers, of all blocks of a cluster.
+/// The most granules of shared memory, and the most registers, of all blocks of a cluster.
 const MAX_CELLS: usize = 1 << 21;
-/// What a statement takes of an eighth of its threads, in accesses.
+/// The cost of a statement per eight threads, in accesses.
 const STATEMENT: u64 = 16;
-/// Classes that threads may fall into.
+/// The most classes of threads.
 const MAX_CLASSES: usize = 1 << 10;
-/// Times that classes may have, all together: of mbarriers too.
+/// The most mbarriers.
 const MAX_MBARRIERS: usize = 1 << 12;
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -205,7 +210,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             at: At::new(exprs.program),
             last_position: Arc::new([]),
             watch: Watch::new(are_families),
-            // What other numbers of turns may be like is followed without gaps.
+            // A state that may represent other trip counts must not leave iterations out.
             rounds: Rounds::new(are_families.contains(&true)),
             held,
             reached: 0,
@@ -215,7 +220,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Whether a cluster of so many blocks is more than is kept track of.
+    /// Whether the memory of a cluster exceeds the limits.
     pub(crate) fn is_too_large(plan: &Plan, n_blocks: usize, n_threads: usize) -> bool {
         let warps = n_blocks * n_threads.div_ceil(32);
         let registers: usize = plan.registers.iter().map(|(_, n)| *n as usize).sum();
@@ -223,7 +228,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             || registers.saturating_mul(warps) > MAX_CELLS
     }
 
-    /// Puts all threads at the beginning.
+    /// Places all threads at the first statement.
     pub(crate) fn begin(&mut self, kernel: SpecId) {
         let body: &'p [Stmt] = self.p.specs[kernel].body.as_deref().unwrap_or(&[]);
         self.body = body;
@@ -235,8 +240,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Follows all threads to their ends; or up to the next turn of outer loops, to which the first
-    /// threads come. Whether they have ended.
+    /// Follows all threads to their ends (true), or until the first threads begin the next
+    /// iteration of outer loops (false).
     pub(crate) fn run(&mut self, to_next_turn: bool) -> Goes<bool> {
         loop {
             let Some(mut lockstep) = self.next() else {
@@ -279,7 +284,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Those who wait look again.
+    /// Lets waiting threads check their condition again.
     fn wake_all(&mut self) {
         let (mut waiting, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.locksteps)
             .into_iter()
@@ -292,7 +297,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// What was spent, in accesses.
+    /// The cost so far, in accesses.
     pub(crate) fn steps(&self) -> u64 {
         self.steps + self.overhead
     }
@@ -302,7 +307,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.steps += n;
         match self.steps + self.overhead > self.max_steps {
             true => Err(Stop::Limit(
-                "following all of its threads through all turns takes more steps than are made"
+                "following all threads through all iterations takes more steps than the limit"
                     .to_owned(),
             )),
             false => Ok(()),
@@ -325,7 +330,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Some(self.locksteps.swap_remove(i))
     }
 
-    /// Puts threads back; they join those at the same statement.
+    /// Puts threads back. They join threads at the same statement.
     fn put(&mut self, lockstep: Lockstep<'p>) {
         let stands = |s: &Lockstep<'_>| matches!(s.status, Status::Ready | Status::Meets);
         let same = self.locksteps.iter_mut().find(|o| {
@@ -343,7 +348,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Whether some of these threads may still come to where a strand is.
+    /// Whether some of these threads may still reach the position of `lockstep`.
     fn may_come(&self, lockstep: &Lockstep<'_>, threads: &Mask) -> bool {
         self.locksteps.iter().any(|o| {
             o.rank == lockstep.rank
@@ -360,15 +365,17 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.pairs.fault(site, other, what, help, certain);
     }
 
-    /// A fault behind which nothing can be followed.
+    /// Records an error and stops.
     fn stop<T>(&mut self, site: u32, other: Option<u32>, what: &str, help: &str) -> Goes<T> {
         self.fault(site, other, what, help, true);
         Err(Stop::Fault)
     }
 
-    /// What is not known, behind which nothing can be followed.
+    /// Records that a value is unknown, and stops.
     fn lost<T>(&mut self, site: u32, what: &str) -> Goes<T> {
-        self.fault(site, None, what, "write it so that it does not depend on data, nor on what differs from thread to thread", false);
+        let help = "rewrite the statement without values that depend on data or differ between \
+                    threads";
+        self.fault(site, None, what, help, false);
         Err(Stop::Fault)
     }
 
@@ -377,8 +384,8 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 }
 
-/// Registers of a thread, by warp, at the start of a block that has a multiprocessor for itself, in
-/// eights (PTX ISA, Miscellaneous Instructions: setmaxnreg).
+/// The registers of a thread in each warp at the start of a block that has a multiprocessor to
+/// itself, a multiple of 8 (PTX ISA, Miscellaneous Instructions: setmaxnreg).
 fn registers_of(n_threads: usize, atoms: &AtomTable) -> Vec<i64> {
     let limits = carbyne_atoms::limits(atoms.arch);
     let n_warps = n_threads.div_ceil(32).max(1);
@@ -394,14 +401,14 @@ struct Act<'s, 'p> {
     site: u32,
 }
 
-/// What became of threads.
+/// The result of executing a statement.
 enum Step {
     On,
     Waits,
     Ended,
 }
 
-/// A view of a block of the cluster, at a place.
+/// A view at an offset in a block of the cluster.
 #[derive(Copy, Clone)]
 struct Target {
     rank: usize,

@@ -1,21 +1,22 @@
-//! Loops whose turns are alike, some of which are left out.
+//! Leaves out iterations of loops that repeat earlier ones.
 //!
-//! Where a state comes again, but for loop variables that have moved, a *round* is over. The next
-//! round is followed once more, while it is noted for how many rounds to come all that is decided
-//! in it would be decided alike ([`Watch`]). If it ends in the same state, moved by as much, so do
-//! these. They are left out: loop variables move by as many rounds.
+//! If a state repeats, but for loop variables that have advanced, a *round* is complete. The
+//! machine follows the next round once more and records for how many further rounds all of its
+//! decisions would be the same ([`Watch`]). If the round ends in the same state with the same
+//! advance of loop variables, these further rounds do the same. The machine skips them: it advances
+//! the loop variables by that many rounds.
 
 use super::loops::{LoopProgress, Moves, Moving, Round, Seen, moves};
 use super::*;
 use crate::expr::Held;
 
-/// States of a loop that are kept.
+/// The most states of a loop that are kept.
 const MAX_SEEN: usize = 48;
-/// Looks at a loop without finding a state again, after which half as many turns are looked at.
+/// The number of examinations in vain after which a loop is examined half as often.
 const MAX_IN_VAIN: u64 = 12;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// A loop has turned.
+    /// A loop begins an iteration.
     pub(super) fn turned(&mut self, Turned { body, turn: trip, left, .. }: Turned) {
         if self.rounds.every_turn {
             return;
@@ -24,7 +25,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let turns = self.rounds.loops.entry(body).or_default();
         turns.n += 1;
         let n = turns.n;
-        // The first of all threads that turn shows what a turn takes.
+        // The first threads that begin an iteration measure its cost.
         if trip != turns.trip {
             let last = std::mem::replace(&mut turns.at, steps);
             if turns.every == 0 && trip == turns.trip + 1 && last > 0 {
@@ -44,8 +45,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             self.end_round();
             return;
         }
-        // Looking takes a part of the time, not more than following does; what is expected to come
-        // again may take more.
+        // Examinations take no more time than following does, or more if the state is expected to
+        // repeat.
         let length = turns.guess.as_ref().map_or(0, |(_, length)| *length);
         let expected = trip > 0 && length > 0 && trip.is_multiple_of(length);
         let most = if expected || self.rounds.are_shortest { 4 * steps } else { steps };
@@ -56,7 +57,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// What a look at the state costs, in accesses.
+    /// The cost of an examination of the state, in accesses.
     pub(super) fn cost(&self) -> u64 {
         let global: usize = self.globals.iter().map(Pages::len).sum();
         let registers: usize = self.registers.iter().map(Vec::len).sum();
@@ -74,7 +75,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             None => self.rounds.known.get(&(body, fingerprint)).cloned(),
         };
         let moves = moves.or_else(|| turns.guess.clone().filter(|_| expected));
-        // What does not come again is looked for less and less: other loops are looked at instead.
+        // A loop whose state does not repeat is examined less often, in favor of other loops.
         turns.in_vain = if moves.is_some() { 0 } else { turns.in_vain + 1 };
         if turns.in_vain >= MAX_IN_VAIN {
             turns.in_vain = 0;
@@ -91,7 +92,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Of all threads what moves.
+    /// The changing parts of all threads.
     pub(super) fn moving(&self) -> Vec<Moving> {
         let of = |s: &Lockstep<'p>| {
             let loops = s.frames.iter().filter_map(|f| match &f.kind {
@@ -106,7 +107,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.in_order().into_iter().map(of).collect()
     }
 
-    /// Changes what moves of all threads, in their order: loop variables, ends and turns.
+    /// Calls `f` for the loop variables and ends of all threads, in the order of
+    /// [`Machine::moving`].
     pub(super) fn each_moving(
         &mut self,
         f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps)),
@@ -136,13 +138,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.rounds.round = Some(round);
     }
 
-    /// Leaves out the rounds that are like the one that is over.
+    /// Skips the rounds that repeat the one that is complete.
     fn end_round(&mut self) {
         let Some(round) = self.rounds.round.take() else { return };
         let rounds = self.watch.rounds.take().unwrap_or(0);
         let same = self.fingerprint() == round.fingerprint
             && moves(&round.moving, &self.moving()).as_ref() == Some(&round.moves);
-        // What does not move at all would go on without end.
+        // A round without any advance would repeat forever.
         let moving = round.moves.iter().flatten().any(|m| m.2 > 0);
         let n = if same && moving && rounds < FOREVER { rounds.min(i64::MAX as u64) } else { 0 };
         let n = n.min(fitting(&round.moves));
@@ -173,7 +175,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.rounds.strides.extend(strides);
         self.rounds.strides.sort_unstable();
         self.rounds.strides.dedup();
-        // Where loops have turned, the states before are other numbers of turns ago.
+        // If inner loops have begun iterations, the counts in their recorded states are no longer
+        // valid.
         let has_turned =
             |body: &Option<StmtId>, of: &LoopProgress| round.turns.get(body) != Some(&of.n);
         let turned = self.rounds.loops.iter_mut().filter(|(body, of)| has_turned(body, of));
@@ -181,7 +184,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 }
 
-/// How many rounds fit the numbers.
+/// The number of rounds for which values stay in the range of 64-bit numbers.
 fn fitting(moves: &Moves) -> u64 {
     const MOST: u64 = 1 << 60;
     let most = |by: u64| MOST.checked_div(by).unwrap_or(MOST);

@@ -1,11 +1,11 @@
-//! What the threads of a cluster have in common with themselves, some turns of a loop later.
+//! The fingerprint of a machine: equal fingerprints mean equal futures, but for loop variables.
 
 use super::*;
 use crate::fingerprint::{Fingerprint, Fingerprinter};
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// What decides everything that follows, but for the values of loop variables and how often
-    /// loops have turned.
+    /// The fingerprint of everything that determines the future, except for the values of loop
+    /// variables and the numbers of iterations.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let (mut clocks, mut converged) = (vec![], vec![]);
         self.clocks.each(&mut clocks);
@@ -17,7 +17,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.cluster.complete.each(&mut clocks);
         let mut now: FxHashMap<u32, u32> =
             self.clocks.classes.iter().map(|c| (c.agent, c.time)).collect();
-        // A phase that is complete is behind, so that the next one is now.
+        // A complete phase belongs to the past; the current phase is the next one.
         now.extend(self.mbarriers.iter().map(|m| (m.agent, m.phase + 1)));
         now.insert(self.cluster.agent, self.cluster.phase + 1);
         let mut fingerprint = Fingerprinter::new(clocks, converged, now);
@@ -64,7 +64,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     let last = if c.last == 0 { 0 } else { 1 + u64::from(c.last < fence) };
                     (last, c.last_site, c.writing, c.reading)
                 };
-                // Neighbors are mostly alike.
+                // Neighboring registers mostly have the same state.
                 for alike in cells.chunk_by(|a, b| of(a) == of(b)) {
                     let (last, last_site, writing, reading) = of(&alike[0]);
                     fingerprint.words(&[alike.len() as u64, last, u64::from(last_site)]);
@@ -92,7 +92,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Where the threads are: which turn of a loop it is matters by who is ahead.
+    /// The positions of threads. Of the iterations of a loop, only the differences between threads
+    /// matter.
     fn fingerprint_locksteps(&self, fingerprint: &mut Fingerprinter<'_>) {
         let mut first: HashMap<Option<StmtId>, u64> = HashMap::new();
         for frame in self.locksteps.iter().flat_map(|s| &s.frames) {
@@ -133,7 +134,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// The threads in an order that does not depend on how they came here.
+    /// The threads in an order that does not depend on the schedule.
     pub(super) fn in_order(&self) -> Vec<&Lockstep<'p>> {
         let mut all: Vec<&Lockstep<'p>> = self.locksteps.iter().collect();
         all.sort_by_key(|s| (s.rank, s.all().threads().next()));

@@ -1,11 +1,11 @@
-//! Statements that synchronize.
+//! Synchronization statements.
 
 use super::*;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// Threads that execute a statement together and are absent, those included that the block does
-    /// not have: 160 threads are one warp group and a part of another.
+    /// The absent threads among those that must execute a statement together. Threads beyond the
+    /// block's size count as absent: 160 threads are one warp group and a part of another one.
     fn absent(&mut self, sync: &Sync, mask: &Mask, site: u32) -> Mask {
         let (p, atoms) = (self.p, self.atoms);
         let group = *self.together.entry(site).or_insert_with(|| {
@@ -40,10 +40,14 @@ impl<'p, 'a> Machine<'p, 'a> {
                 return Ok(Step::Waits);
             }
             let (n, op) = (absent.len(), sync.op);
-            let what = format!("{n} threads that execute `{op}` together with others are absent");
+            let what = format!(
+                "`{op}` needs whole warps or warp groups, and {n} of their threads are absent"
+            );
             let help = match absent.and(&Mask::first(self.n_threads)).is_empty() {
-                true => "give it to whole warp groups of the block, or the block more threads",
-                false => "move it out of the condition, so that whole warps come to it",
+                true => {
+                    "let whole warp groups execute the statement, or give the block more threads"
+                }
+                false => "move the statement out of the condition, so that whole warps reach it",
             };
             return self.stop(site, None, &what, help);
         }
@@ -66,7 +70,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(Step::Waits)
     }
 
-    /// Threads whose warps have to wait here.
+    /// The threads whose warps must wait here.
     fn waiting(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<Mask> {
         let Act { lockstep, mask, site } = *act;
         let mut waiting = Mask::default();
@@ -106,7 +110,10 @@ impl<'p, 'a> Machine<'p, 'a> {
                         Ok(true) => {}
                         Ok(false) => waiting = waiting.or(&mask.of_warps(1 << (t / 32))),
                         Err(()) => {
-                            return self.stop(site, None, "a thread waits for the barrier of the cluster, and has not arrived there", "write `cluster.arrive` before it");
+                            let what =
+                                "a thread waits at the cluster barrier without having arrived";
+                            let help = "write `cluster.arrive` before the wait";
+                            return self.stop(site, None, what, help);
                         }
                     }
                 }
@@ -183,7 +190,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// How many groups a wait leaves under way.
+    /// The number of groups that a wait leaves in flight.
     fn groups_left(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<u32> {
         let Act { lockstep, mask, site } = *act;
         if !matches!(
@@ -199,7 +206,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             return self.lost(site, "threads wait for different numbers of groups");
         }
         if n < 0 {
-            let what = "the number of groups that may be left is below 0";
+            let what = "the number of groups that may stay in flight is negative";
             return self.stop(site, None, what, "write 0 to wait for all");
         }
         Ok(u32::try_from(n).unwrap_or(u32::MAX))
@@ -232,7 +239,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 Ok(false) => {}
                 Err(()) => {
-                    let what = "a thread arrives twice at the barrier of the cluster";
+                    let what = "a thread arrives twice at the cluster barrier";
                     let help = "write `cluster.wait` between the arrivals";
                     return self.stop(site, None, what, help);
                 }
@@ -241,7 +248,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Warp groups take registers, or give them back.
+    /// Warp groups acquire registers or release them.
     fn change_registers(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
         let Act { lockstep, mask, site } = *act;
         let rank = lockstep.rank;
@@ -252,8 +259,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             let wanted = self.registers_wanted(rank, warps, number);
             let wrong = if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
             if wrong {
-                let what = "the threads have another number of registers already";
-                let help = "write `registers.inc` for more, `registers.dec` for fewer";
+                let what = "the statement changes the number of registers in the wrong direction";
+                let help = "write `registers.inc` for more registers, `registers.dec` for fewer";
                 return self.stop(site, None, what, help);
             }
             let (left, held) = &mut self.registers_left[rank];
@@ -268,7 +275,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Registers that warps need beyond what they have, for so many a thread.
+    /// The registers that warps need in addition, to have `number` per thread.
     pub(super) fn registers_wanted(&self, rank: usize, warps: u32, number: i64) -> i64 {
         let held = self.registers_left[rank].1.iter().enumerate();
         let of = held.filter(|(w, _)| warps >> w & 1 == 1);
@@ -284,7 +291,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 }
 
-/// The warps of each warp group with one of these threads, a bit each.
+/// The warps of each warp group with any of these threads, one bit each.
 pub(super) fn warp_groups(mask: &Mask) -> Vec<u32> {
     let warps = mask.warps();
     (0..8).map(|g| warps & 0xf << (g * 4)).filter(|w| *w != 0).collect()
