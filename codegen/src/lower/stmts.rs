@@ -1,4 +1,4 @@
-//! Statements: nested specs, loops, conditions.
+//! Lowers statements: nested specs, loops, conditions.
 
 use super::carried::Carried;
 use super::guards::Who;
@@ -11,16 +11,17 @@ use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, Exec, Operand, SpecId, ThreadsId};
 
-/// Before a loop that the compiler must not unroll.
+/// The pragma of a loop that the compiler must not unroll.
 pub(super) const NOT_UNROLLED: &str = "pragma unroll 1";
 
 impl Lowering<'_> {
-    /// A block's statements. Errors are collected; what cannot be printed is left out.
+    /// Lowers a list of statements. Collects errors, and leaves out statements that cannot be
+    /// printed.
     pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
         let mut out = vec![];
         let declared = self.in_flight.len();
-        // What was found at each statement that binds variables, and behind which line it is
-        // declared.
+        // For each statement that binds variables: the position after it, and the quotients found
+        // there.
         let mut places = vec![];
         for (n, stmt) in stmts.iter().enumerate() {
             if self.errors.is_full() {
@@ -57,7 +58,7 @@ impl Lowering<'_> {
                 let first = *start;
                 let start = self.indices.print(first)?;
                 let bound = self.indices.print(*end)?;
-                // The variable also takes the first value at or after its bound.
+                // At the end of the loop, the variable is at or beyond its bound.
                 let after = self.p.arena.add(*end, (*step - 1).into()).map_err(errors::layout)?;
                 let wide = start.wide || bound.wide || !self.indices.is_narrow(after);
                 let carries = *step == 1 && *unroll != Unroll::Full;
@@ -135,16 +136,16 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether a loop in which asynchronous atoms use registers may have no iteration. Where it has
-    /// none, the compiler would give registers other values on another way around it, and then wait
-    /// for each atom.
+    /// Whether a loop in which asynchronous atoms use registers may have no iterations. If so, the
+    /// compiler would keep other values in these registers on the path around the loop, and
+    /// serialize the atoms.
     fn may_pass_by(&self, start: Dim, end: Dim, body: &[program::Stmt]) -> bool {
         let length = self.p.arena.sub(end, start);
         let runs = length.is_ok_and(|n| self.p.arena.range(n).0.is_some_and(|least| least > 0));
         !runs && self.p.walk(body).specs().any(|id| !self.asynchronous_of(id).is_empty())
     }
 
-    /// Statements between braces.
+    /// Statements in braces.
     fn scope(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
         self.namer.open();
         let out = self.stmts(stmts, who);
@@ -152,14 +153,14 @@ impl Lowering<'_> {
         out
     }
 
-    /// A nested spec: a leaf, or its body below a comment that says what it computes.
+    /// A nested spec: a leaf, or its body with a comment that describes the spec.
     fn spec(&mut self, id: SpecId, outer: &Who) -> Fallible<Vec<Stmt>> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else {
             return Err(errors::new(
                 Code::NotDecomposed,
                 spec.span,
-                format!("this {} does not say who executes it", spec.kind),
+                format!("this {} has no executor", spec.kind),
                 "write `<<<#blocks, #threads>>>` after its name",
             ));
         };
@@ -167,7 +168,7 @@ impl Lowering<'_> {
             return self.elected(id, groups, outer).map_err(errors::with_span(spec.span));
         }
         let guard = match outer.elected() {
-            // The same elected threads.
+            // The same elected threads already execute the enclosing spec.
             true => None,
             false => self.guard(outer, exec).map_err(errors::with_span(spec.span))?,
         };
@@ -196,7 +197,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// A spec of one elected thread of each of these groups: they elect it, and it goes on alone.
+    /// A spec of one elected thread of each group: the groups elect the thread, which then executes
+    /// the spec alone.
     fn elected(&mut self, id: SpecId, groups: ThreadsId, outer: &Who) -> Fallible<Vec<Stmt>> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else { return Ok(vec![]) };
@@ -205,8 +207,8 @@ impl Lowering<'_> {
         let guard = self.guard(outer, all)?;
         if !self.who(all).fills(atom.group) {
             return Err(errors::unprintable(
-                "a lane is elected of whole warps",
-                "elect of a warp: `#cta.tile([32])[0].elect()`",
+                "`.elect()` needs whole warps",
+                "elect a lane of a warp: `#cta.tile([32])[0].elect()`",
             ));
         }
         self.namer.open();
@@ -249,12 +251,12 @@ impl Lowering<'_> {
     }
 }
 
-/// A statement with a comment, if there is one.
+/// A statement with an optional comment.
 fn commented(kind: StmtKind, comment: Option<String>) -> Stmt {
     Stmt { comment, ..Stmt::new(kind) }
 }
 
-/// `line 42: what`; nothing where the program has no text.
+/// `line 42: what`; empty if the program has no text.
 pub(super) fn line_comment(line: u32, what: &str) -> Option<String> {
     match (line, what) {
         (0, "") => None,

@@ -1,41 +1,41 @@
-//! What statements of one thread access: elements of its registers, and memory by name.
+//! The accesses of a thread's statements: elements of its registers, and memory by name.
 
 use crate::cpp::ast::{Assign, Binary, Expr, Piece, Pointer, Stmt, StmtKind, Unary, Word};
 use std::collections::HashMap;
 
-/// What names stand for.
+/// The meaning of names in scope.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
-    /// Arrays of registers: bytes of an element, elements.
+    /// Arrays of registers: bytes per element, number of elements.
     arrays: HashMap<String, (i64, i64)>,
-    /// The elements of such an array as another type: the array, bytes.
+    /// Arrays of registers viewed as another type: the array, bytes per element.
     pub(super) aliases: HashMap<String, (String, i64)>,
-    /// Where pointers lead: all of shared memory, whose buffers may lie over each other, or a
-    /// parameter; none where nothing is known.
+    /// The target of each pointer: all of shared memory (whose buffers may overlap), or a
+    /// parameter; none if unknown.
     pointers: HashMap<String, Option<Place>>,
 }
 
-/// What is accessed.
+/// An accessed place.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// An element of an array that loops go through.
+    /// An element of an array over which loops iterate.
     Value(String, i64),
     /// An element of a small array.
     Single(String, i64),
-    /// Anything that a pointer leads to.
+    /// Any memory behind a pointer.
     Memory(String),
 }
 
 /// One iteration of a loop, or a statement.
 #[derive(Clone, Default)]
 pub(super) struct Turn {
-    /// The loop's variable.
+    /// The value of the loop variable.
     pub(super) at: i64,
-    /// Places, and whether they are written.
+    /// The accessed places, and whether each is written.
     pub(super) accesses: Vec<(Place, bool)>,
-    /// Elements of the arrays that loops go through.
+    /// The number of elements of the arrays over which loops iterate.
     pub(super) values: Option<i64>,
-    /// Most values of one access.
+    /// The most values of one access.
     pub(super) width: i64,
 }
 
@@ -68,7 +68,7 @@ impl Scope {
         }
     }
 
-    /// Where a pointer leads that is computed so, if that is known.
+    /// The target of a pointer with this initial value, if known.
     fn leads_to(&self, init: &Expr) -> Option<Place> {
         match init {
             Expr::Name(name) if name == "smem" => Some(Place::Memory(String::new())),
@@ -83,7 +83,7 @@ impl Scope {
         }
     }
 
-    /// What a statement of one thread accesses.
+    /// Collects the accesses of a statement that each thread executes by itself.
     pub(super) fn statement(
         &self,
         stmt: &Stmt,
@@ -105,7 +105,8 @@ impl Scope {
                     let written =
                         matches!(pieces.get(n + 1), Some(Piece::Text(t)) if t.starts_with(" = "));
                     any |= written;
-                    // What is done with a pointer is not said: it is read through.
+                    // The atom's text does not state what it does with a pointer; it counts as a
+                    // read.
                     if let Expr::Name(name) = e
                         && !written
                         && !self.knows(name)
@@ -143,7 +144,7 @@ impl Scope {
         }
     }
 
-    /// What an expression accesses, of which the outermost may be written.
+    /// Collects the accesses of an expression; the outermost one may be a write.
     fn operand(
         &self,
         e: &Expr,
@@ -194,7 +195,7 @@ impl Scope {
                     }
                 }
             }
-            // A whole array, or a pointer, is anything.
+            // The use of a whole array or of a written pointer is unknown.
             Expr::Name(name) => (!self.knows(name) && !written).then_some(()),
             Expr::Int(_) | Expr::Literal(_) => Some(()),
             Expr::Call(_, args) => args.iter().try_for_each(|e| self.operand(e, false, at, turn)),
@@ -210,8 +211,7 @@ impl Scope {
         }
     }
 
-    /// The array of registers that a name is or leads to, and the bytes of `n` of the name's
-    /// elements.
+    /// The array of registers that a name denotes or views, and the bytes of `n` of its elements.
     fn elements(&self, name: &str, n: i64) -> Option<(String, i64)> {
         match (self.arrays.get(name), self.aliases.get(name)) {
             (Some((bytes, _)), _) => Some((name.to_owned(), n * bytes)),
@@ -220,12 +220,12 @@ impl Scope {
         }
     }
 
-    /// The memory that a pointer leads to; of a parameter its own.
+    /// The memory to which a pointer points; a parameter points to its own memory.
     fn memory(&self, name: &str) -> Option<Place> {
         self.pointers.get(name).cloned().unwrap_or_else(|| Some(Place::Memory(name.to_owned())))
     }
 
-    /// Bytes of an array of registers are accessed.
+    /// Records an access to bytes of an array of registers.
     fn registers(
         &self,
         array: &str,
@@ -258,7 +258,7 @@ impl Scope {
     }
 }
 
-/// Bytes of a value of a C++ type.
+/// The bytes of a value of a C++ type.
 pub(super) fn bytes(cxx: &str) -> Option<i64> {
     Some(match cxx {
         "bool" | "signed char" | "unsigned char" | "__nv_fp8_e4m3" | "__nv_fp8_e5m2" => 1,
@@ -270,7 +270,7 @@ pub(super) fn bytes(cxx: &str) -> Option<i64> {
     })
 }
 
-/// An index where the loop's variable is known.
+/// The value of an index for a value of the loop variable.
 pub(super) fn value(e: &Expr, at: Option<(&Word, i64)>) -> Option<i64> {
     match e {
         Expr::Int(n) => Some(*n),
@@ -299,8 +299,9 @@ pub(super) fn value(e: &Expr, at: Option<(&Word, i64)>) -> Option<i64> {
     }
 }
 
-/// Threads of fewer values do not run out of registers.
+/// Threads with fewer values do not run out of registers.
 pub(super) const FEW: i64 = 16;
 
-/// Arrays of no more elements are results and counters, not values that loops go through.
+/// Arrays of at most this many elements are results and counters, not values over which loops
+/// iterate.
 pub(super) const SMALL: i64 = 4;

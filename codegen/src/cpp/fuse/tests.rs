@@ -1,4 +1,4 @@
-//! Laws of loops that go together: statements compute what they compute one after the other.
+//! Laws of fused loops: the statements compute the same as in their original order.
 
 use super::*;
 use crate::cpp::ast::Declare;
@@ -51,7 +51,7 @@ fn unrolled(from: i64, to: i64, body: Vec<Stmt>) -> Stmt {
     }))
 }
 
-/// Executes statements over numbers.
+/// Executes statements over integers.
 #[derive(Default, Clone, PartialEq, Debug)]
 struct Machine {
     values: HashMap<(String, i64), i64>,
@@ -98,7 +98,7 @@ impl Machine {
                     else {
                         panic!("{p:?}")
                     };
-                    // No sum: the order of accumulation shows.
+                    // The operation is not commutative, so the order of accumulation shows.
                     let value = (self.eval(a) * 31 + self.eval(b)) % 1_000_003;
                     self.set(to, value);
                 }
@@ -127,13 +127,13 @@ impl Machine {
     }
 }
 
-/// What a drawn statement accesses: an array and where, as a multiple of the loop's variable and an
-/// offset.
+/// An operand of a random statement: an array, and the index as a factor of the loop variable and
+/// an offset.
 fn operand() -> impl Strategy<Value = (usize, i64, i64)> {
     (0usize..6, prop_oneof![Just(1i64), Just(1), Just(1), Just(-1), Just(0)], 0i64..2)
 }
 
-/// The last one is read alone.
+/// The last array is only read.
 const ARRAYS: [&str; 7] = ["a", "b", "c", "s", "t", "G", "X"];
 
 fn place((array, factor, offset): (usize, i64, i64), n: i64) -> Expr {
@@ -151,7 +151,7 @@ fn place((array, factor, offset): (usize, i64, i64), n: i64) -> Expr {
 proptest! {
     #![proptest_config(testing::config(3000))]
 
-    /// Loops that go together compute what they compute one after the other.
+    /// Fused loops compute the same as the original ones.
     #[test]
     fn the_order_of_dependent_statements_is_kept(
         all in prop::collection::vec(((operand(), operand(), operand()), 0u8..11, 0i64..2), 2..9),
@@ -162,7 +162,7 @@ proptest! {
             ARRAYS[..3].iter().map(|a| array(a, "float", N + 1)).collect();
         stmts.extend([array("s", "float", 2), array("t", "float", 2)]);
         for ((to, a, b), kind, from) in all {
-            // Some read what nothing writes.
+            // Some statements read only memory that nothing writes.
             let (a, b) = if kind > 7 { ((6, a.1, a.2), (6, b.1, b.2)) } else { (a, b) };
             let one = sum(place(to, N), place(a, N), place(b, N));
             let fixed = |s: &Stmt| {
@@ -233,7 +233,7 @@ fn loops_go_together_part_by_part() {
     );
 }
 
-/// What is loaded and written by nothing comes a part before it is used; what is computed does not.
+/// Loads of memory that nothing writes come one part before their use; computed values do not.
 #[test]
 fn loads_come_a_part_ahead() {
     let i = || name("i");
@@ -265,7 +265,7 @@ fn what_is_read_across_parts_stays_behind() {
     assert_eq!(printed(stmts.clone()), print::statements(&stmts));
 }
 
-/// A pointer into a tensor leads to the tensor.
+/// A pointer into a tensor points to the tensor's memory.
 #[test]
 fn what_pointers_lead_to_is_accessed() {
     let (i, zero) = (|| name("i"), || Expr::Int(0));
