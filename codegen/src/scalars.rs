@@ -133,7 +133,7 @@ fn double(v: f64) -> Expr {
     }
 }
 
-/// The same NaN on every platform.
+/// A NaN with the same bits on every platform.
 fn canonical(v: f32) -> f32 {
     if v.is_nan() { f32::from_bits(0x7fff_ffff) } else { v }
 }

@@ -161,7 +161,8 @@ mod tests {
             assert!(calls["divides"].starts_with("CALL"), "{calls:?}");
             // Simulates a `wgmma` in the same kernel.
             let ptx = format!(
-                ".entry divides() {{ {WGMMA}{{%r1}}, %rd1; }} .entry adds() {{ {WGMMA}{{%r1}}, %rd1; }}"
+                ".entry divides() {{ {WGMMA}{{%r1}}, %rd1; }} \
+                 .entry adds() {{ {WGMMA}{{%r1}}, %rd1; }}"
             );
             assert_eq!(wgmma_faults(&ptx, &made.cubin, "").len(), 1, "{arch}");
             assert_eq!(wgmma_faults("", &made.cubin, "").len(), 0, "{arch}");

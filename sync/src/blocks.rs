@@ -229,7 +229,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             }
         }
         match &stmt.kind {
-            StmtKind::For { .. } => self.turns(stmt, env, mask),
+            StmtKind::For { .. } => self.iterations(stmt, env, mask),
             StmtKind::If { cond, then, otherwise } => {
                 let yes = self.holding(cond, env, mask)?;
                 if !self.touching {
@@ -254,7 +254,7 @@ impl<'p, 'a> Walker<'p, 'a> {
     }
 
     /// Walks the iterations of a loop.
-    fn turns(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
+    fn iterations(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
         let StmtKind::For { var, start, end, step, body, .. } = &stmt.kind else { return Ok(()) };
         let mut value = self.exprs.value(*start, env);
         let end = self.exprs.value(*end, env);

@@ -32,12 +32,12 @@ pub struct Limits {
     pub accesses: u64,
     /// Follows every iteration of every loop, also those that are known to repeat earlier ones.
     /// Tests use this to verify that they do.
-    pub every_turn: bool,
+    pub every_iteration: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { accesses: 1 << 27, every_turn: false }
+        Limits { accesses: 1 << 27, every_iteration: false }
     }
 }
 
@@ -95,7 +95,7 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
     let owned = owned(p, kernel, atoms);
     let mut values = vec![];
-    if let Some((report, refused)) = check_turns(p, kernel, atoms, limits, &owned) {
+    if let Some((report, refused)) = check_trip_counts(p, kernel, atoms, limits, &owned) {
         if report.is_ordered() {
             return report;
         }
@@ -127,7 +127,7 @@ fn is_refused(report: &Report) -> bool {
 /// Checks a kernel for all trip counts of its loops. Returns the report and the trip counts for
 /// which an error was found. Returns none if the control flow of blocks depends on anything else,
 /// or if blocks may access the same memory.
-fn check_turns(
+fn check_trip_counts(
     p: &Program,
     kernel: SpecId,
     atoms: &AtomTable,
@@ -135,9 +135,9 @@ fn check_turns(
     owned: &BTreeSet<BufferId>,
 ) -> Option<(Report, Vec<(Dim, i64)>)> {
     let cluster = p.cluster_size(kernel).filter(|n| (1..=64).contains(n))?;
-    let turns = TripCounts::of(p, kernel, cluster)?;
-    let nested = turns.nested();
-    let one = turns.numbers.first().copied().filter(|_| turns.numbers.len() == 1);
+    let trip_counts = TripCounts::of(p, kernel, cluster)?;
+    let nested = trip_counts.nested();
+    let one = trip_counts.numbers.first().copied().filter(|_| trip_counts.numbers.len() == 1);
     let numbers = nested.map_or(one.into_iter().collect(), |(a, b)| vec![a, b]);
     if numbers.is_empty() {
         return None;
@@ -145,8 +145,16 @@ fn check_turns(
     let n_threads = p.threads[p.specs[kernel].exec?.threads].concat().to_fixed()?.size();
     let n_threads = usize::try_from(n_threads).ok()?;
     let accesses = limits.accesses.saturating_mul(4);
-    let counted =
-        Counted { program: p, kernel, atoms, owned, turns: &turns, n_threads, cluster, accesses };
+    let counted = Counted {
+        program: p,
+        kernel,
+        atoms,
+        owned,
+        trip_counts: &trip_counts,
+        n_threads,
+        cluster,
+        accesses,
+    };
     let exprs = counted.exprs();
     let plan = counted.plan(&exprs).ok()?;
     let differences = Differences::new(&exprs, &plan, kernel);
@@ -258,11 +266,11 @@ fn check_with(
     let walked = walker.touches(n_blocks);
     let met = Met::of(walker);
     // Elements that are accessed once cannot be in a pair, so they need not be followed.
-    if walked.is_ok() && !limits.every_turn {
+    if walked.is_ok() && !limits.every_iteration {
         plan.forget(&met.once);
     }
     let mut follower = Follower::new(&plan, atoms, kernel, cluster, limits.accesses);
-    (follower.every_turn, follower.pairs) = (limits.every_turn, pairs);
+    (follower.every_iteration, follower.pairs) = (limits.every_iteration, pairs);
     follower.ways(&exprs, &first, lane);
     // A single block shares memory with no other block, and has been followed.
     if n_blocks > 1 && across(walked, met, &plan, &mut follower.pairs) == Err(Unwalked::Unknown) {
@@ -364,14 +372,14 @@ fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {
 }
 
 fn ordering(p: &Program, plan: &Plan, way: &Way) -> Ordering {
-    let turns = |(var, n): &(VarId, i64)| (p.arena.var_info(*var).name, *n);
+    let distance = |(var, n): &(VarId, i64)| (p.arena.var_info(*var).name, *n);
     let mut with = way.with.clone();
     with.sort_unstable();
     with.dedup();
     with.retain(|site| plan.synchronizes(*site) && !way.steps.contains(site));
     Ordering {
         steps: way.steps.iter().map(|site| plan.place(*site)).collect(),
-        distance: way.distance.as_ref().map(turns),
+        distance: way.distance.as_ref().map(distance),
         with: with.iter().map(|site| plan.place(*site)).collect(),
     }
 }
@@ -413,10 +421,10 @@ fn report(p: &Program, kernel: SpecId, plan: &Plan, pairs: &Pairs) -> Report {
                     UnderWay::Left { needed, wait: wait.map(|(at, left)| (place(at), left)) }
                 }
             }),
-            around: known.turns.and_then(|(var, _)| {
-                let turns =
+            around: known.across.and_then(|(var, _)| {
+                let is_loop =
                     |s: &&Stmt| matches!(&s.kind, StmtKind::For { var: v, .. } if *v == var);
-                let found = p.walk_body(kernel).stmts().find(turns);
+                let found = p.walk_body(kernel).stmts().find(is_loop);
                 found.map(|stmt| place(plan.site(stmt)))
             }),
         });

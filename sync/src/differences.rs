@@ -41,7 +41,7 @@ impl<'p> Differences<'p> {
             needed: HashSet::new(),
             bounds: HashMap::new(),
             loops: HashMap::new(),
-            turns: &exprs.turns,
+            trip_counts: &exprs.trip_counts,
         };
         let mut walk = p.walk(body);
         while let Some(step) = walk.next() {
@@ -50,7 +50,7 @@ impl<'p> Differences<'p> {
             }
         }
         // A free trip count takes all of its values in every block.
-        let is_free = |d: &Dim| finder.turns.is_number(*d);
+        let is_free = |d: &Dim| finder.trip_counts.is_number(*d);
         finder.out.deciding.values_mut().for_each(|all| all.retain(|d| !is_free(d)));
         finder.out.deciding.retain(|_, all| !all.is_empty());
         let Finder { mut out, counters, needed, loops, .. } = finder;
@@ -74,7 +74,7 @@ impl<'p> Differences<'p> {
             _ => None,
         };
         let alike = |dim: &Dim| {
-            let rooted = put(p, &exprs.turns, &self.loops, *dim);
+            let rooted = put(p, &exprs.trip_counts, &self.loops, *dim);
             rooted.is_some_and(|d| p.arena.substitute(d, &next) == Ok(d))
         };
         self.limited.is_empty() && self.deciding.values().flatten().all(alike)
@@ -95,7 +95,7 @@ struct Finder<'p, 'a> {
     bounds: HashMap<StmtId, Vec<Dim>>,
     /// Loop variables as expressions of iteration counters.
     loops: HashMap<VarId, Dim>,
-    turns: &'a TripCounts,
+    trip_counts: &'a TripCounts,
 }
 
 /// The expressions that a statement depends on.
@@ -138,9 +138,10 @@ impl<'p, 'a> Finder<'p, 'a> {
     /// replaced.
     fn put(&self, dim: Dim) -> Option<Dim> {
         let is_open = |v: &VarId| {
-            matches!(self.p.vars.get(v), Some(VarKind::Loop)) && self.turns.variable(*v).is_none()
+            matches!(self.p.vars.get(v), Some(VarKind::Loop))
+                && self.trip_counts.variable(*v).is_none()
         };
-        let dim = put(self.p, self.turns, &self.loops, dim)?;
+        let dim = put(self.p, self.trip_counts, &self.loops, dim)?;
         (!self.p.vars_in(dim).iter().any(is_open)).then_some(dim)
     }
 
@@ -175,7 +176,9 @@ impl<'p, 'a> Finder<'p, 'a> {
         let mut reads = Reads::default();
         match &stmt.kind {
             StmtKind::For { .. } => {
-                let Some((var, (start, end, step))) = self.turns.bounds(stmt) else { return reads };
+                let Some((var, (start, end, step))) = self.trip_counts.bounds(stmt) else {
+                    return reads;
+                };
                 self.count(stmt, var, start, step);
                 self.bounds.insert(stmt.id, vec![start, end]);
                 // Only the trip count is a decision, not the first value.
@@ -185,12 +188,12 @@ impl<'p, 'a> Finder<'p, 'a> {
                 };
             }
             StmtKind::If { cond, .. } => {
-                let cond = self.turns.condition_of(stmt, cond);
+                let cond = self.trip_counts.condition_of(stmt, cond);
                 let both = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
                 self.bounds.insert(stmt.id, both.collect());
                 // Sides of a comparison that differ by the same amount compare alike.
                 for (a, _, b) in cond {
-                    if self.turns.is_number(*b) {
+                    if self.trip_counts.is_number(*b) {
                         reads.dims.push(*a);
                         continue;
                     }
@@ -279,6 +282,11 @@ impl<'p, 'a> Finder<'p, 'a> {
 }
 
 /// An expression with loop variables and coordinates replaced by their definitions.
-fn put(p: &Program, turns: &TripCounts, loops: &HashMap<VarId, Dim>, dim: Dim) -> Option<Dim> {
-    p.arena.substitute(turns.rooted(p, dim)?, &|v| loops.get(&v).copied()).ok()
+fn put(
+    p: &Program,
+    trip_counts: &TripCounts,
+    loops: &HashMap<VarId, Dim>,
+    dim: Dim,
+) -> Option<Dim> {
+    p.arena.substitute(trip_counts.rooted(p, dim)?, &|v| loops.get(&v).copied()).ok()
 }

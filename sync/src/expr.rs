@@ -93,7 +93,7 @@ pub(crate) enum Kind {
 pub(crate) enum Draw {
     /// Values from the first number up to, but not including, the second one.
     Within(i64, i64),
-    /// The same range, with pairwise distinct values.
+    /// Values from the first number up to, but not including, the second one; all distinct.
     Distinct(i64, i64),
     /// The boundaries of `parts` consecutive parts of `n` elements.
     Splits { n: i64, parts: i64 },
@@ -161,7 +161,7 @@ pub(crate) struct Exprs<'p> {
     pub(crate) n_threads: usize,
     /// The given trip counts of both nests.
     given: [Given; 2],
-    pub(crate) turns: Rc<TripCounts>,
+    pub(crate) trip_counts: Rc<TripCounts>,
     /// Whether integers of the caller's memory have drawn values.
     drawn: bool,
     /// Whether the outer trip count has been used as a part of another expression.
@@ -182,7 +182,7 @@ impl<'p> Exprs<'p> {
             symbols,
             n_threads,
             given: Default::default(),
-            turns: Rc::default(),
+            trip_counts: Rc::default(),
             drawn,
             is_within: Cell::new(false),
             known: Rc::default(),
@@ -208,8 +208,8 @@ impl<'p> Exprs<'p> {
     }
 
     /// A copy with rewritten loops.
-    pub(crate) fn counted(&self, turns: TripCounts) -> Self {
-        Exprs { turns: Rc::new(turns), ..self.anew() }
+    pub(crate) fn counted(&self, trip_counts: TripCounts) -> Self {
+        Exprs { trip_counts: Rc::new(trip_counts), ..self.anew() }
     }
 
     /// A copy without cached expressions.
@@ -219,7 +219,9 @@ impl<'p> Exprs<'p> {
 
     /// The nest whose trip count is the end of a variable.
     pub(crate) fn nest_of(&self, var: VarId) -> Option<Nest> {
-        let is = |nest: &Nest| self.given(*nest).id.is_some_and(|id| self.turns.turns_by(var, id));
+        let is = |nest: &Nest| {
+            self.given(*nest).id.is_some_and(|id| self.trip_counts.counts_to(var, id))
+        };
         [Nest::Inner, Nest::Outer].into_iter().find(is)
     }
 
@@ -272,7 +274,7 @@ impl<'p> Exprs<'p> {
             return Ex::new(Kind::Const(*v));
         }
         let of = |dim: Dim| self.ready_at(dim, chain + 1);
-        match self.turns.variable(var) {
+        match self.trip_counts.variable(var) {
             Some(Some(counted)) if chain < MAX_CHAIN => return of(counted),
             Some(_) => return Ex::new(Kind::Unknown),
             None => {}
@@ -288,7 +290,7 @@ impl<'p> Exprs<'p> {
                     None => Kind::Unknown,
                 }
             }
-            None if self.turns.counts(var) => Kind::Loop(var),
+            None if self.trip_counts.counts(var) => Kind::Loop(var),
             Some(VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol) | None => Kind::Unknown,
         })
     }

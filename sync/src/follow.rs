@@ -13,7 +13,7 @@ use carbyne_ir::program::SpecId;
 use std::collections::BTreeSet;
 
 /// The most iterations that are followed until a state repeats.
-const MAX_TURNS: usize = 1 << 6;
+const MAX_ITERATIONS: usize = 1 << 6;
 /// The most delayed waits. For each of them, the threads are followed once more.
 const MAX_HELD: usize = 4;
 
@@ -24,7 +24,7 @@ pub(crate) struct Follower<'a> {
     kernel: SpecId,
     cluster: i64,
     pub(crate) left: u64,
-    pub(crate) every_turn: bool,
+    pub(crate) every_iteration: bool,
     /// Whether to find the shortest rounds.
     pub(crate) wants_shortest: bool,
     /// Whether iterations were inserted into all inner loops.
@@ -58,7 +58,7 @@ impl<'a> Follower<'a> {
             kernel,
             cluster,
             left: accesses,
-            every_turn: false,
+            every_iteration: false,
             wants_shortest: false,
             has_inserted: true,
             pairs: Pairs::default(),
@@ -103,7 +103,9 @@ impl<'a> Follower<'a> {
         while !self.go(&mut lead, true)? {
             let now = lead.snapshot();
             let mut before = seen.iter().enumerate().rev();
-            if let Some(again) = before.find_map(|(i, s)| now.since(s).map(|turns| (i, turns))) {
+            if let Some(again) =
+                before.find_map(|(i, s)| now.since(s).map(|iterations| (i, iterations)))
+            {
                 self.guess = Some(again);
                 return match self.is_alike(&exprs, of, elected, again)? {
                     true => Some(()),
@@ -111,7 +113,7 @@ impl<'a> Follower<'a> {
                 };
             }
             seen.push(now);
-            if seen.len() > MAX_TURNS {
+            if seen.len() > MAX_ITERATIONS {
                 return self.give_up();
             }
         }
@@ -122,7 +124,7 @@ impl<'a> Follower<'a> {
         Some(())
     }
 
-    /// Whether the state after `first` iterations repeats after `turns` more. If so, follows the
+    /// Whether the state after `first` iterations repeats after `iterations` more. If so, follows the
     /// kernel for all values of the trip count.
     ///
     /// A leading machine is followed for a large trip count. For a smaller trip count, threads
@@ -134,10 +136,10 @@ impl<'a> Follower<'a> {
         exprs: &Exprs<'_>,
         of: Number,
         elected: usize,
-        (first, turns): (usize, i64),
+        (first, iterations): (usize, i64),
     ) -> Option<bool> {
         let most = of.most.unwrap_or(i64::MAX);
-        let family = exprs.valued(exprs.given(Nest::Outer).value, turns);
+        let family = exprs.valued(exprs.given(Nest::Outer).value, iterations);
         let mut lead = self.lead(&family, 0, elected);
         let mut seen = vec![lead.snapshot()];
         for _ in 0..first {
@@ -146,15 +148,15 @@ impl<'a> Follower<'a> {
             }
             seen.push(lead.snapshot());
         }
-        lead.begin_stretch(turns);
+        lead.begin_stretch(iterations);
         let mut within = vec![];
-        for _ in 0..turns {
+        for _ in 0..iterations {
             within.push(lead.behind_stretch());
             if self.go(&mut lead, true)? {
                 return Some(false);
             }
         }
-        if lead.snapshot().since(&seen[first]) != Some(turns) {
+        if lead.snapshot().since(&seen[first]) != Some(iterations) {
             return Some(false);
         }
         let least = seen[first].least;
@@ -168,14 +170,14 @@ impl<'a> Follower<'a> {
         // Each residue class of trip counts needs one member into which iterations can be inserted,
         // also in later loops.
         let mut alike = 0;
-        for value in least..least + 4 * turns + 16 {
-            if alike == turns || value > most {
+        for value in least..least + 4 * iterations + 16 {
+            if alike == iterations || value > most {
                 return Some(true);
             }
-            let all = self.tail(&within, &exprs.valued(value, turns), value)? == FOREVER;
+            let all = self.tail(&within, &exprs.valued(value, iterations), value)? == FOREVER;
             alike = if all { alike + 1 } else { 0 };
         }
-        Some(alike == turns)
+        Some(alike == iterations)
     }
 
     fn lead<'p, 'b>(&mut self, exprs: &'b Exprs<'p>, first: i64, elected: usize) -> Machine<'p, 'b>
@@ -201,11 +203,11 @@ impl<'a> Follower<'a> {
 
     /// Continues until the threads end (true) or reach the next iteration (false). Returns none if
     /// they cannot be followed.
-    fn go(&mut self, machine: &mut Machine<'_, '_>, to_next_turn: bool) -> Option<bool> {
+    fn go(&mut self, machine: &mut Machine<'_, '_>, to_next_iteration: bool) -> Option<bool> {
         machine.resume(self.serial, self.left);
         machine.pairs = std::mem::take(&mut self.pairs);
         let before = machine.steps();
-        let ended = machine.run(to_next_turn);
+        let ended = machine.run(to_next_iteration);
         self.left = self.left.saturating_sub(machine.steps() - before);
         self.serial = machine.serial();
         self.pairs = std::mem::take(&mut machine.pairs);
@@ -215,7 +217,7 @@ impl<'a> Follower<'a> {
             self.has_inserted &= inner.is_none_or(|n| n == FOREVER);
         }
         if self.refused.is_none() && self.pairs.is_refused() {
-            self.refused = Some(machine.turns());
+            self.refused = Some(machine.trip_counts());
         }
         if let Err(Stop::Limit(what)) = &ended {
             let help = "check a smaller kernel of the same form";
@@ -255,7 +257,7 @@ impl<'a> Follower<'a> {
         self.serial = 0;
         self.pairs.restart();
         let mut machine = self.lead(exprs, block, elected);
-        machine.rounds.every_turn |= self.every_turn;
+        machine.rounds.every_iteration |= self.every_iteration;
         machine.rounds.are_shortest = self.wants_shortest;
         self.go(&mut machine, false)?;
         Some(std::mem::take(&mut machine.rounds.strides))

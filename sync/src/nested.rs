@@ -29,7 +29,7 @@ pub(crate) struct Counted<'a> {
     pub(crate) kernel: SpecId,
     pub(crate) atoms: &'a AtomTable,
     pub(crate) owned: &'a BTreeSet<BufferId>,
-    pub(crate) turns: &'a TripCounts,
+    pub(crate) trip_counts: &'a TripCounts,
     /// The number of threads of a block, and of blocks of a cluster.
     pub(crate) n_threads: usize,
     pub(crate) cluster: i64,
@@ -39,7 +39,8 @@ pub(crate) struct Counted<'a> {
 
 impl<'a> Counted<'a> {
     pub(crate) fn exprs(&self) -> Exprs<'a> {
-        Exprs::new(self.program, HashMap::new(), self.n_threads, false).counted(self.turns.clone())
+        Exprs::new(self.program, HashMap::new(), self.n_threads, false)
+            .counted(self.trip_counts.clone())
     }
 
     pub(crate) fn plan(&self, exprs: &Exprs<'_>) -> Result<Plan, Refusal> {

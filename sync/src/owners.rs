@@ -43,7 +43,7 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
         around: p.assumptions(),
         loops: HashMap::new(),
         role: None,
-        turns: vec![],
+        iterations: vec![],
         ends: vec![],
         found: Found::default(),
     };
@@ -77,7 +77,7 @@ struct Access {
     /// Expressions that are at least zero where the access happens.
     holds: Assumptions,
     /// The iteration counters of the enclosing loops.
-    turns: Vec<VarId>,
+    iterations: Vec<VarId>,
     /// The executing threads and the number of a thread among them, if there is one thread or if
     /// the threads have a stride.
     part: Option<(ThreadsId, Dim)>,
@@ -120,7 +120,7 @@ struct Finder<'p> {
     loops: HashMap<VarId, Dim>,
     /// The threads that execute the statement, if they are a part of the block.
     role: Option<Role>,
-    turns: Vec<VarId>,
+    iterations: Vec<VarId>,
     /// Upper bounds of coordinates.
     ends: Vec<Dim>,
     found: Found,
@@ -248,9 +248,9 @@ impl<'p> Finder<'p> {
                         }
                     }
                 }
-                self.turns.push(turn);
+                self.iterations.push(turn);
                 self.stmts(body, depth + 1);
-                self.turns.pop();
+                self.iterations.pop();
             }
             StmtKind::If { cond, then, otherwise } => {
                 for (a, op, b) in cond {
@@ -434,8 +434,8 @@ impl<'p> Finder<'p> {
             _ => None,
         };
         let certain = at_once && threads.elect.is_none() && all.elect.is_none();
-        let (turns, within) = (self.turns.clone(), RefCell::default());
-        Some(Access { place, holds, turns, part, within, certain })
+        let (iterations, within) = (self.iterations.clone(), RefCell::default());
+        Some(Access { place, holds, iterations, part, within, certain })
     }
 }
 
@@ -492,8 +492,9 @@ impl<'a> Known<'a> {
         });
         let by_thread = has(|kind| matches!(kind, VarKind::Thread(_)))
             && accesses.iter().all(|a| a.part.is_none_or(|(_, number)| number != Dim::Const(0)));
-        let turns = || accesses.iter().flat_map(|a| &a.turns).all(|v| self.vars.contains(v));
-        let ordered = accesses.iter().all(|a| a.certain) || accesses.len() == 1 && turns();
+        let iterations =
+            || accesses.iter().flat_map(|a| &a.iterations).all(|v| self.vars.contains(v));
+        let ordered = accesses.iter().all(|a| a.certain) || accesses.len() == 1 && iterations();
         block && (by_number || by_thread) && ordered
     }
 

@@ -70,7 +70,7 @@ pub(crate) struct Known {
     /// If the pair is not ordered: the reason why the first access is in flight, and the loop whose
     /// iterations lie between the accesses.
     pub(crate) open: Option<Open>,
-    pub(crate) turns: Option<(VarId, i64)>,
+    pub(crate) across: Option<(VarId, i64)>,
 }
 
 /// A fault of a synchronization statement.
@@ -176,8 +176,8 @@ impl Pairs {
         let of = |serial: u32| self.positions.get(serial as usize).and_then(Option::as_ref);
         let (Some(a), Some(b)) = (of(first), of(second)) else { return None };
         let both = a.iter().zip(b.iter()).take_while(|(a, b)| a.0 == b.0);
-        let mut turns = both.map(|(a, b)| (a.1, b.2 as i64 - a.2 as i64));
-        turns.find(|(_, n)| *n != 0)
+        let mut iterations = both.map(|(a, b)| (a.1, b.2 as i64 - a.2 as i64));
+        iterations.find(|(_, n)| *n != 0)
     }
 
     fn entry(&mut self, key: Key, threads: (u32, u32)) -> Option<&mut Known> {
@@ -252,7 +252,7 @@ impl Pairs {
         } else if known.missing.is_none() {
             known.missing = Some(missing);
             (known.threads, known.at) = (threads, at.text());
-            (known.open, known.turns) = (open, distance);
+            (known.open, known.across) = (open, distance);
         } else if let (
             Some(Open::Left { needed: old, .. }),
             Some(Open::Left { needed, wait: Some(_) }),
@@ -373,7 +373,7 @@ impl Pairs {
             let is_worse = new.missing.is_some() || new.undecided.is_some();
             if is_worse && known.missing.is_none() && known.undecided.is_none() {
                 (known.threads, known.at) = (new.threads, new.at);
-                (known.open, known.turns) = (new.open, new.turns);
+                (known.open, known.across) = (new.open, new.across);
             }
             known.missing = known.missing.or(new.missing);
             known.undecided = known.undecided.or(new.undecided);

@@ -105,7 +105,7 @@ impl TripCounts {
     }
 
     /// Whether a variable counts the iterations of a loop with this trip count.
-    pub(crate) fn turns_by(&self, var: VarId, id: ExprId) -> bool {
+    pub(crate) fn counts_to(&self, var: VarId, id: ExprId) -> bool {
         let of = |(turn, n): &(VarId, Dim)| *turn == var && matches!(n, Dim::Expr(e) if *e == id);
         self.loops.values().any(of)
     }

@@ -11,7 +11,7 @@ const WARP: u8 = 5;
 /// The value of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// The same value for all threads.
+    /// One value for all threads.
     Same(i64),
     /// One value for each 2^*n* consecutive threads, for *n* = 0 (a thread) or 5 (a warp).
     Each(Rc<Vec<i64>>, u8),

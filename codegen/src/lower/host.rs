@@ -121,9 +121,9 @@ impl Printer<'_> {
         ));
         items.push(function(
             &[
-                "Launches the kernels in order on the stream, and does not wait for them. The workspace \
-                 is memory of the GPU",
-                &format!("of {bytes} bytes; its initial contents do not matter."),
+                "Launches the kernels in order on the stream, and does not wait for them.",
+                &format!("The workspace is GPU memory; {bytes} returns its size in bytes."),
+                "The initial contents of the workspace do not matter.",
                 of_sizes(
                     "For sizes that the kernels do not support it launches nothing, and returns \
                      cudaErrorInvalidValue.",

@@ -281,8 +281,8 @@ impl Lowering<'_> {
                 Code::Calls,
                 spec.span,
                 format!("a 64-bit division of an index would be a call next to `{}`", atom.name),
-                "bound symbols, `where N <= 1048576`, so that indices have 32 bits, or move the first factor \
-                 of the MatMul to shared memory",
+                "bound symbols, `where N <= 1048576`, so that indices have 32 bits, or move \
+                 the first factor of the MatMul to shared memory",
             ));
         }
         Ok(())
@@ -363,7 +363,7 @@ impl Lowering<'_> {
                 Code::Symbolic,
                 self.p.threads[exec.threads].span,
                 format!(
-                    "a block has from 1 to {MAX_BLOCK_THREADS} threads, and their number must be known"
+                    "a block must have a constant number of threads, from 1 to {MAX_BLOCK_THREADS}"
                 ),
                 "give the thread tensor constant extents",
             )),

@@ -168,7 +168,7 @@ impl Lowering<'_> {
             return self.elected(id, groups, outer).map_err(errors::with_span(spec.span));
         }
         let guard = match outer.elected() {
-            // The same elected threads already execute the enclosing spec.
+            // The enclosing spec has elected these threads already.
             true => None,
             false => self.guard(outer, exec).map_err(errors::with_span(spec.span))?,
         };

@@ -34,7 +34,8 @@ mod tests {
     fn instructions_are_counted_by_kernel() {
         let Some(nvrtc) = require_nvrtc() else { return };
         let source = "extern \"C\" __global__ void one(float* x) { x[0] = 1.0f; }\n\
-                      extern \"C\" __global__ void many(float* x) { x[0] = sinf(x[1]) + expf(x[2]); }\n";
+                      extern \"C\" __global__ void many(float* x) {\n\
+                      x[0] = sinf(x[1]) + expf(x[2]); }\n";
         let made = nvrtc.compile(source, "sm_80", Emit::Cubin, &Options::default()).unwrap();
         let n = |kernel| n_instructions(&made.cubin, kernel);
         assert!(n("one").unwrap() >= 3 && n("many").unwrap() > 3 * n("one").unwrap());

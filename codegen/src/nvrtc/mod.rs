@@ -136,8 +136,8 @@ impl Nvrtc {
             Diagnostic::new(Code::NvrtcLacksArch, Span::default(), text)
                 .note(format!("the library is `{}`", self.file.display()))
                 .help(format!(
-                    "set `{NVRTC_VARIABLE}` to a version that supports it: CUDA 12.9 supports sm_70 to \
-                     sm_90a"
+                    "set `{NVRTC_VARIABLE}` to a version that supports it: CUDA 12.9 supports \
+                     sm_70 to sm_90a"
                 )),
         )
     }

@@ -139,7 +139,10 @@ fn idle(atom: &Atom, table: &AtomTable) -> String {
     impl Rewriter for Idle<'_> {
         fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
             let atom = word(Key::Atom, self.0.name);
-            let is = matches!(&stmt.kind, StmtKind::Spec(s) if s.attrs.iter().any(|a| a.value == atom.value));
+            let is = match &stmt.kind {
+                StmtKind::Spec(s) => s.attrs.iter().any(|a| a.value == atom.value),
+                _ => false,
+            };
             // A body must not be empty.
             let idle = || Stmt::new(StmtKind::Let(vec![(Name::new("idle"), Expr::int(0))]));
             out.push(if is { idle() } else { stmt });

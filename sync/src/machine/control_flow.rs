@@ -43,12 +43,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => {}
             StmtKind::Spec(id) => return self.spec(lockstep, *id, site),
             StmtKind::For { body, .. } => {
-                let bounds = self.exprs.turns.bounds(stmt);
+                let bounds = self.exprs.trip_counts.bounds(stmt);
                 let Some((var, bounds)) = bounds else { return Ok(Step::Ended) };
                 return self.enter_loop(lockstep, site, var, bounds, body);
             }
             StmtKind::If { cond, then, otherwise } => {
-                let cond = self.exprs.turns.condition_of(stmt, cond);
+                let cond = self.exprs.trip_counts.condition_of(stmt, cond);
                 return self.enter_branch(lockstep, site, cond, then, otherwise);
             }
             StmtKind::Barrier(None) => {

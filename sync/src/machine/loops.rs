@@ -34,7 +34,7 @@ pub(super) struct Round {
     pub(super) length: u64,
     pub(super) until: u64,
     /// The number of iterations of each loop at the beginning of the round.
-    pub(super) turns: HashMap<Option<StmtId>, u64>,
+    pub(super) iterations: HashMap<Option<StmtId>, u64>,
 }
 
 /// The progress of a loop.
@@ -77,7 +77,7 @@ pub(crate) struct Rounds {
     pub(super) known: HashMap<(Option<StmtId>, Fingerprint), (Moves, u64)>,
     pub(super) round: Option<Round>,
     /// Whether every iteration is followed.
-    pub(crate) every_turn: bool,
+    pub(crate) every_iteration: bool,
     /// Whether every iteration is examined, which finds the shortest rounds.
     pub(crate) are_shortest: bool,
     /// The cost of all examinations of states.
@@ -89,8 +89,8 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn new(every_turn: bool) -> Self {
-        Rounds { every_turn, ..Rounds::default() }
+    pub(super) fn new(every_iteration: bool) -> Self {
+        Rounds { every_iteration, ..Rounds::default() }
     }
 }
 
@@ -103,10 +103,12 @@ pub(super) fn moves(before: &[Moving], now: &[Moving]) -> Option<Moves> {
         if a.len() != b.len() {
             return None;
         }
-        let one =
-            |((v, end, trip), (w, later, turns)): (&(Value, Value, u64), &(Value, Value, u64))| {
-                Some((v.until(w)?, end.until(later)?, turns.checked_sub(*trip)?))
-            };
+        let one = |((v, end, trip), (w, later, iterations)): (
+            &(Value, Value, u64),
+            &(Value, Value, u64),
+        )| {
+            Some((v.until(w)?, end.until(later)?, iterations.checked_sub(*trip)?))
+        };
         a.iter().zip(b).map(one).collect::<Option<Vec<_>>>()
     };
     before.iter().zip(now).map(of).collect()

@@ -242,7 +242,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Follows all threads to their ends (true), or until the first threads begin the next
     /// iteration of outer loops (false).
-    pub(crate) fn run(&mut self, to_next_turn: bool) -> Goes<bool> {
+    pub(crate) fn run(&mut self, to_next_iteration: bool) -> Goes<bool> {
         loop {
             let Some(mut lockstep) = self.next() else {
                 if self.locksteps.is_empty() {
@@ -269,7 +269,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             if let Some(turned) = self.rounds.turned.take() {
                 match self.exprs.nest_of(turned.var) {
-                    Some(Nest::Outer) if to_next_turn => {
+                    Some(Nest::Outer) if to_next_iteration => {
                         if turned.turn <= self.reached {
                             continue;
                         }

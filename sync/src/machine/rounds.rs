@@ -18,26 +18,26 @@ const MAX_IN_VAIN: u64 = 12;
 impl<'p, 'a> Machine<'p, 'a> {
     /// A loop begins an iteration.
     pub(super) fn turned(&mut self, Turned { body, turn: trip, left, .. }: Turned) {
-        if self.rounds.every_turn {
+        if self.rounds.every_iteration {
             return;
         }
         let (steps, cost) = (self.steps, self.cost());
-        let turns = self.rounds.loops.entry(body).or_default();
-        turns.n += 1;
-        let n = turns.n;
+        let progress = self.rounds.loops.entry(body).or_default();
+        progress.n += 1;
+        let n = progress.n;
         // The first threads that begin an iteration measure its cost.
-        if trip != turns.trip {
-            let last = std::mem::replace(&mut turns.at, steps);
-            if turns.every == 0 && trip == turns.trip + 1 && last > 0 {
-                turns.takes = (steps - last).max(1);
-                turns.every = match self.rounds.are_shortest {
+        if trip != progress.trip {
+            let last = std::mem::replace(&mut progress.at, steps);
+            if progress.every == 0 && trip == progress.trip + 1 && last > 0 {
+                progress.takes = (steps - last).max(1);
+                progress.every = match self.rounds.are_shortest {
                     true => 1,
-                    false => (cost / 4 / turns.takes).max(1).next_power_of_two(),
+                    false => (cost / 4 / progress.takes).max(1).next_power_of_two(),
                 };
             }
-            turns.trip = trip;
+            progress.trip = trip;
         }
-        let every = turns.every;
+        let every = progress.every;
         if let Some(round) = &self.rounds.round {
             if round.body != body || n < round.until {
                 return;
@@ -47,10 +47,10 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         // Examinations take no more time than following does, or more if the state is expected to
         // repeat.
-        let length = turns.guess.as_ref().map_or(0, |(_, length)| *length);
+        let length = progress.guess.as_ref().map_or(0, |(_, length)| *length);
         let expected = trip > 0 && length > 0 && trip.is_multiple_of(length);
         let most = if expected || self.rounds.are_shortest { 4 * steps } else { steps };
-        let is_worth = left.saturating_mul(turns.takes) > 4 * cost;
+        let is_worth = left.saturating_mul(progress.takes) > 4 * cost;
         let due = every > 0 && trip.is_multiple_of(every) && is_worth;
         if (due || expected) && self.rounds.looked < (1 << 16) + most {
             self.look(body, n, expected);
@@ -68,27 +68,27 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.rounds.looked += self.cost();
         self.overhead += self.cost();
         let (fingerprint, moving) = (self.fingerprint(), self.moving());
-        let Some(turns) = self.rounds.loops.get_mut(&body) else { return };
-        let before = turns.seen.iter().rev().find(|s| s.fingerprint == fingerprint);
+        let Some(progress) = self.rounds.loops.get_mut(&body) else { return };
+        let before = progress.seen.iter().rev().find(|s| s.fingerprint == fingerprint);
         let moves = match before {
             Some(s) => moves(&s.moving, &moving).map(|moves| (moves, turn - s.turn)),
             None => self.rounds.known.get(&(body, fingerprint)).cloned(),
         };
-        let moves = moves.or_else(|| turns.guess.clone().filter(|_| expected));
+        let moves = moves.or_else(|| progress.guess.clone().filter(|_| expected));
         // A loop whose state does not repeat is examined less often, in favor of other loops.
-        turns.in_vain = if moves.is_some() { 0 } else { turns.in_vain + 1 };
-        if turns.in_vain >= MAX_IN_VAIN {
-            turns.in_vain = 0;
-            turns.every = turns.every.saturating_mul(2);
+        progress.in_vain = if moves.is_some() { 0 } else { progress.in_vain + 1 };
+        if progress.in_vain >= MAX_IN_VAIN {
+            progress.in_vain = 0;
+            progress.every = progress.every.saturating_mul(2);
         }
-        if turns.seen.len() >= MAX_SEEN {
-            turns.seen.clear();
+        if progress.seen.len() >= MAX_SEEN {
+            progress.seen.clear();
         }
-        turns.seen.push(Seen { fingerprint, moving: moving.clone(), turn });
+        progress.seen.push(Seen { fingerprint, moving: moving.clone(), turn });
         if let Some((moves, length)) = moves {
-            let turns = self.rounds.loops.iter().map(|(body, of)| (*body, of.n)).collect();
+            let iterations = self.rounds.loops.iter().map(|(body, of)| (*body, of.n)).collect();
             let until = turn + length;
-            self.begin_round(Round { body, fingerprint, moving, moves, length, until, turns });
+            self.begin_round(Round { body, fingerprint, moving, moves, length, until, iterations });
         }
     }
 
@@ -161,8 +161,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         for lockstep in &mut self.locksteps {
             lockstep.env.loops.iter_mut().for_each(|held| held.by.round = 0);
         }
-        if let Some(turns) = self.rounds.loops.get_mut(&round.body) {
-            turns.guess = (n > 0).then(|| (round.moves.clone(), round.length));
+        if let Some(progress) = self.rounds.loops.get_mut(&round.body) {
+            progress.guess = (n > 0).then(|| (round.moves.clone(), round.length));
         }
         if same {
             let known = (round.moves.clone(), round.length);
@@ -178,7 +178,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         // If inner loops have begun iterations, the counts in their recorded states are no longer
         // valid.
         let has_turned =
-            |body: &Option<StmtId>, of: &LoopProgress| round.turns.get(body) != Some(&of.n);
+            |body: &Option<StmtId>, of: &LoopProgress| round.iterations.get(body) != Some(&of.n);
         let turned = self.rounds.loops.iter_mut().filter(|(body, of)| has_turned(body, of));
         turned.for_each(|(_, of)| of.seen.clear());
     }

@@ -23,10 +23,10 @@ impl<'p, 'a> Snapshot<'p, 'a> {
     /// The number of iterations after which the earlier state has repeated here.
     pub(crate) fn since(&self, before: &Snapshot<'p, 'a>) -> Option<i64> {
         let by = moves(&before.moving, &self.moving)?;
-        let turns = by.iter().flatten().map(|m| m.0).find(|m| *m > 0)?;
-        let is_same = by == self.machine.moved(Nest::Outer, turns)
+        let iterations = by.iter().flatten().map(|m| m.0).find(|m| *m > 0)?;
+        let is_same = by == self.machine.moved(Nest::Outer, iterations)
             && self.fingerprint() == before.fingerprint();
-        is_same.then_some(turns)
+        is_same.then_some(iterations)
     }
 
     fn fingerprint(&self) -> Fingerprint {
@@ -57,9 +57,9 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Begins a stretch of iterations of the outer loops, before which more of them may be
     /// inserted.
-    pub(crate) fn begin_stretch(&mut self, turns: i64) {
+    pub(crate) fn begin_stretch(&mut self, iterations: i64) {
         self.watch.inserted[OUTER] = Some(FOREVER);
-        self.each_of(Nest::Outer, |by, _| by.inserted[OUTER] = turns);
+        self.each_of(Nest::Outer, |by, _| by.inserted[OUTER] = iterations);
     }
 
     /// A copy of the state as it is after iterations that are inserted before the stretch.
@@ -75,7 +75,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// The trip counts given to the outer and inner loops.
-    pub(crate) fn turns(&self) -> [i64; 2] {
+    pub(crate) fn trip_counts(&self) -> [i64; 2] {
         [Nest::Outer, Nest::Inner].map(|nest| self.exprs.given(nest).value)
     }
 

@@ -12,7 +12,7 @@ use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most iterations of a loop whose accesses are merged.
-const MAX_TURNS: i64 = 1 << 10;
+const MAX_ITERATIONS: i64 = 1 << 10;
 
 impl Plan {
     /// Merges the iterations of loops over registers, and the registers that all accesses take
@@ -34,15 +34,15 @@ impl Plan {
     /// Gives each leaf of a loop the elements of all iterations. Returns none if a leaf may access
     /// anything but registers.
     fn joined(&mut self, exprs: &Exprs<'_>, stmt: &Stmt, body: &[Stmt]) -> Option<()> {
-        let (var, (start, end, step)) = exprs.turns.bounds(stmt)?;
+        let (var, (start, end, step)) = exprs.trip_counts.bounds(stmt)?;
         let (start, end) = (exprs.constant(start)?, exprs.constant(end)?);
         let step = usize::try_from(step).ok().filter(|s| *s > 0)?;
-        let turns = start..end.min(start.checked_add(MAX_TURNS)?);
-        if turns.is_empty() || end > turns.end {
+        let iterations = start..end.min(start.checked_add(MAX_ITERATIONS)?);
+        if iterations.is_empty() || end > iterations.end {
             return None;
         }
-        let at = |dim: Dim, turn: i64| {
-            let value = |v| if v == var { Some(turn) } else { exprs.symbols.get(&v).copied() };
+        let at = |dim: Dim, iteration: i64| {
+            let value = |v| if v == var { Some(iteration) } else { exprs.symbols.get(&v).copied() };
             exprs.program.arena.eval(dim, &value).ok()
         };
         let mut wide = vec![];
@@ -57,8 +57,8 @@ impl Plan {
                     _ => return None,
                 }
                 let mut places = BTreeSet::new();
-                for turn in turns.clone().step_by(step) {
-                    let offset = at(view.offset, turn)?;
+                for iteration in iterations.clone().step_by(step) {
+                    let offset = at(view.offset, iteration)?;
                     places.extend(view.places.iter().map(|p| p.saturating_add(offset)));
                 }
                 let places = places.into_iter().collect();

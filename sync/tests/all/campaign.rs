@@ -204,8 +204,8 @@ fn shorter_rings(src: &str) -> Vec<(String, String)> {
 }
 
 /// Whether a program is refused when every iteration is followed; none if that takes too long.
-fn refused_with_every_turn(p: &Program, case: &Case) -> Option<bool> {
-    let limits = Limits { accesses: 1 << 22, every_turn: true };
+fn refused_with_every_iteration(p: &Program, case: &Case) -> Option<bool> {
+    let limits = Limits { accesses: 1 << 22, every_iteration: true };
     let table = AtomTable::new(case.arch);
     let reports: Vec<_> = p.kernels.iter().map(|k| check(p, *k, &table, &limits)).collect();
     let refused =
@@ -223,7 +223,7 @@ fn judge(case: &Case, src: &str, schedules: u64) -> (Outcome, String) {
     let refused =
         |r: &carbyne_sync::Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
     if reports.iter().any(refused) {
-        if refused_with_every_turn(&p, case) == Some(false) {
+        if refused_with_every_iteration(&p, case) == Some(false) {
             return (Outcome::Wrong, format!("refused, but not with every turn\n{src}"));
         }
         return (Outcome::Refused, String::new());
@@ -231,7 +231,7 @@ fn judge(case: &Case, src: &str, schedules: u64) -> (Outcome, String) {
     if !reports.iter().all(carbyne_sync::Report::is_ordered) {
         return (Outcome::Undecided, String::new());
     }
-    if refused_with_every_turn(&p, case) == Some(true) {
+    if refused_with_every_iteration(&p, case) == Some(true) {
         return (Outcome::Wrong, format!("not with every turn\n{src}"));
     }
     match refuted(&p, &AtomTable::new(case.arch), schedules) {

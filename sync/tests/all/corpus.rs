@@ -74,7 +74,8 @@ fn of(group: &'static str, folder: &str) -> Vec<Case> {
 /// `| group | programs | pairs | ordered | not | undecided |`
 fn table(rows: &BTreeMap<&str, [usize; 5]>) -> String {
     let mut out = String::from(
-        "| | programs | pairs | ordered | refused | undecided |\n| --- | --- | --- | --- | --- | --- |\n",
+        "| | programs | pairs | ordered | refused | undecided |\n\
+         | --- | --- | --- | --- | --- | --- |\n",
     );
     for (group, _) in &GROUPS[..3] {
         let [programs, ordered, refused, undecided, faults] =

@@ -9,9 +9,9 @@ use carbyne_sync::{Limits, Report, check};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-fn reports(program: &Program, every_turn: bool) -> Vec<Report> {
+fn reports(program: &Program, every_iteration: bool) -> Vec<Report> {
     let table = AtomTable::new(Arch::Sm90a);
-    let limits = Limits { every_turn, ..Limits::default() };
+    let limits = Limits { every_iteration, ..Limits::default() };
     program.kernels.iter().map(|k| check(program, *k, &table, &limits)).collect()
 }
 

@@ -26,6 +26,10 @@ fn element(of: &str, i: Expr) -> Expr {
     name(of).at(i)
 }
 
+fn fixed_element(of: &str, i: i64) -> Expr {
+    element(of, Expr::Int(i))
+}
+
 /// `to = a + b;`
 fn sum(to: Expr, a: Expr, b: Expr) -> Stmt {
     let pieces = vec![
@@ -176,8 +180,8 @@ proptest! {
                 2 => Stmt::new(StmtKind::Block(vec![
                     array("o", "float", 1),
                     unrolled(from, N, vec![one.clone()]),
-                    sum(element("o", Expr::Int(0)), element("s", Expr::Int(0)), element("a", Expr::Int(1))),
-                    sum(element("t", Expr::Int(0)), element("o", Expr::Int(0)), element("s", Expr::Int(1))),
+                    sum(fixed_element("o", 0), fixed_element("s", 0), fixed_element("a", 1)),
+                    sum(fixed_element("t", 0), fixed_element("o", 0), fixed_element("s", 1)),
                 ])),
                 3 => {
                     let cond = name("i").binary(Binary::Lt, Expr::Int(N - 3));
@@ -227,9 +231,12 @@ fn loops_go_together_part_by_part() {
          #pragma unroll\nfor (int i = 0; i < 4; i += 1) {\n  Y[i] = a[i] + 2;\n}\n\
          #pragma unroll\nfor (int i = 4; i < 8; i += 1) {\n  a[i] = X[i] + 1;\n}\n\
          #pragma unroll\nfor (int part = 1; part < 4; part += 1) {\n  if (part + 1 < 4) {\n    \
-         #pragma unroll\n    for (int i = part * 4 + 4; i < part * 4 + 4 + 4; i += 1) {\n      a[i] = X[i] + 1;\n    }\n  }\n  \
-         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    s[0] = s[0] + a[i];\n  }\n  \
-         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    Y[i] = a[i] + 2;\n  }\n}",
+         #pragma unroll\n    for (int i = part * 4 + 4; i < part * 4 + 4 + 4; i += 1) {\n      \
+         a[i] = X[i] + 1;\n    }\n  }\n  \
+         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    \
+         s[0] = s[0] + a[i];\n  }\n  \
+         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    \
+         Y[i] = a[i] + 2;\n  }\n}",
     );
 }
 

@@ -84,7 +84,8 @@ impl Printer<'_> {
             function(
                 &[
                     &format!(
-                        "{signature} as a function of tvm-ffi: tensors that the kernels write are given, too."
+                        "{signature} as a function of tvm-ffi: tensors that the kernels write are \
+                         given, too."
                     ),
                     &format!(
                         "It checks its arguments, and calls {} on the stream of the environment.",
